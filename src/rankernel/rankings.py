@@ -1,0 +1,486 @@
+"""Rankings: one immutable type for full, tied, top-k and incomplete rankings of one set of items."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import factorial, prod
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from rankernel.errors import RankingError, missing_extra
+from rankernel.gate import (
+    FREE,
+    RankArray,
+    Unlisted,
+    check_counts,
+    check_items,
+    check_unlisted,
+    dense,
+    orders_to_ranks,
+    printable,
+    rank_table,
+    score_table,
+    table,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Rankings", "as_rankings", "concat", "first_and_inverse"]
+
+FULL, TOP_K, EXHAUSTIVE, INCOMPLETE = "full", "top-k", "exhaustive", "incomplete"
+SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class Rankings:
+    """Rankings of one item set: ``ranks[i, a]`` is the bucket of item ``a``, 0 the best, -1 unknown.
+
+    A ranking puts items into ordered buckets; items in one bucket are tied. An item of rank -1 is *free*: nothing is
+    known of it, and it may stand anywhere. Build rankings with :meth:`from_orders`, :meth:`from_ranks` or
+    :meth:`from_scores`, or read them from a file; the constructor itself takes the encoding above.
+
+    Parameters
+    ----------
+    ranks : array of shape (n_rankings, n_items)
+        Whole numbers, smaller is better, equal is tied, -1 (or NaN) is free. Gaps are closed.
+    items : iterable of names, optional
+        Names of the items, in the order of the columns; numbers from 0 if left out.
+    counts : array of shape (n_rankings,), optional
+        How many voters gave each ranking; 1 each if left out.
+
+    Examples
+    --------
+    >>> ballots = Rankings.from_orders([["tea", "milk"], ["milk", {"tea", "coffee"}]])
+    >>> ballots
+    Rankings: 2 rankings of 3 items (1 full, 1 top-k)
+      tea > milk > coffee
+      milk > {tea, coffee}
+    >>> ballots.ranks
+    array([[0, 1, 2],
+           [1, 0, 1]], dtype=int32)
+    """
+
+    ranks: RankArray
+    items: tuple[str, ...]
+    counts: NDArray[np.int64]
+
+    def __init__(self, ranks: Any, items: Iterable[object] | None = None, counts: Any = None) -> None:
+        encoded, names = coded(ranks, items, scores=False, unlisted="free")
+        self._set(encoded, names, check_counts(counts, len(encoded)))
+
+    def _set(self, ranks: RankArray, items: tuple[str, ...], counts: NDArray[np.int64]) -> None:
+        ranks.flags.writeable = False
+        counts.flags.writeable = False
+        object.__setattr__(self, "ranks", ranks)
+        object.__setattr__(self, "items", items)
+        object.__setattr__(self, "counts", counts)
+
+    @classmethod
+    def _trusted(cls, ranks: RankArray, items: tuple[str, ...], counts: NDArray[np.int64] | None = None) -> Rankings:
+        """Build from arrays that already satisfy every promise of the class."""
+        new = object.__new__(Rankings)
+        new._set(ranks, items, np.ones(len(ranks), dtype=np.int64) if counts is None else counts)
+        return new
+
+    @classmethod
+    def from_orders(
+        cls,
+        orders: Iterable[Iterable[Any]],
+        items: Iterable[object] | None = None,
+        counts: Any = None,
+        unlisted: Unlisted = "last",
+    ) -> Rankings:
+        """Build from lists of item names, best first; a set inside a list is a tie.
+
+        Parameters
+        ----------
+        orders : iterable of lists
+            One list a ranking.
+        items : iterable of names, optional
+            All items there are; if left out, those that occur, in order of first appearance.
+        counts : array, optional
+            How many voters gave each ranking.
+        unlisted : {"last", "free"}
+            Items that a list does not name share one last bucket ("last": a truncated ballot, a top-k list),
+            or nothing is known of them ("free").
+
+        Examples
+        --------
+        >>> Rankings.from_orders([["a", "b"], ["c"]], unlisted="free").ranks
+        array([[ 0,  1, -1],
+               [-1, -1,  0]], dtype=int32)
+        """
+        ranks, names = orders_to_ranks(orders, items, unlisted)
+        return cls._trusted(ranks, names, check_counts(counts, len(ranks)))
+
+    @classmethod
+    def from_ranks(
+        cls, ranks: Any, items: Iterable[object] | None = None, counts: Any = None, unlisted: Unlisted = "last"
+    ) -> Rankings:
+        """Build from a table of ranks: smaller is better, equal is tied, -1 or a missing cell is not ranked.
+
+        ``ranks`` is an array, a list of rows, or a pandas or polars frame whose columns name the items. ``counts``
+        may be an array or, with a frame, the name of the column that holds them.
+
+        Examples
+        --------
+        >>> Rankings.from_ranks([[1, 2, -1], [2, 1, 2]], items=["a", "b", "c"])
+        Rankings: 2 rankings of 3 items (1 full, 1 top-k)
+          a > b > c
+          b > {a, c}
+        """
+        ranks, counts = split_counts(ranks, counts)
+        encoded, names = coded(ranks, items, scores=False, unlisted=unlisted)
+        return cls._trusted(encoded, names, check_counts(counts, len(encoded)))
+
+    @classmethod
+    def from_scores(
+        cls, scores: Any, items: Iterable[object] | None = None, counts: Any = None, unlisted: Unlisted = "last"
+    ) -> Rankings:
+        """Build from a table of scores: larger is better, equal is tied, a missing cell is not ranked.
+
+        Takes what :meth:`from_ranks` takes, with any numbers.
+
+        Examples
+        --------
+        >>> Rankings.from_scores([[0.9, 0.1, 0.5]], items=["a", "b", "c"])
+        Rankings: 1 ranking of 3 items (1 full)
+          a > c > b
+        """
+        scores, counts = split_counts(scores, counts)
+        encoded, names = coded(scores, items, scores=True, unlisted=unlisted)
+        return cls._trusted(encoded, names, check_counts(counts, len(encoded)))
+
+    # ------------------------------------------------------------------ shape
+
+    @property
+    def n_rankings(self) -> int:
+        """Number of rows."""
+        return len(self.ranks)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return int(self.ranks.shape[1])
+
+    @property
+    def n_voters(self) -> int:
+        """Number of voters: the sum of the counts."""
+        return int(self.counts.sum())
+
+    def __len__(self) -> int:
+        return self.n_rankings
+
+    def __iter__(self) -> Iterator[Rankings]:
+        return (self[row] for row in range(len(self)))
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False and dtype is not None and np.dtype(dtype) != self.ranks.dtype:
+            raise ValueError(f"ranks are {self.ranks.dtype}; an array of {np.dtype(dtype)} needs a copy")
+        return np.array(self.ranks, dtype=dtype) if copy else np.asarray(self.ranks, dtype=dtype)
+
+    def __getitem__(self, rows: Any) -> Rankings:
+        """Return some of the rankings, as rankings: an index, a slice, an index array or a mask over rows."""
+        if isinstance(rows, tuple):
+            raise TypeError("rankings are indexed by row only; use .ranks[rows, items] for single entries")
+        if isinstance(rows, SupportsIndex) and not isinstance(rows, np.ndarray):
+            row = range(len(self))[rows]
+            rows = slice(row, row + 1)
+        return self._trusted(self.ranks[rows], self.items, self.counts[rows])
+
+    # ------------------------------------------------------------------ equality, pickling, looks
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Rankings):
+            return NotImplemented
+        return (
+            self.items == other.items
+            and np.array_equal(self.ranks, other.ranks)
+            and np.array_equal(self.counts, other.counts)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.ranks.shape, self.ranks.tobytes(), self.items, self.counts.tobytes()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Rankings._trusted, (self.ranks, self.items, self.counts)
+
+    def __repr__(self) -> str:
+        n_rankings, n_items = self.ranks.shape
+        voters = "" if self.n_voters == n_rankings else f" from {self.n_voters:,} voters"
+        head = f"{type(self).__name__}: {n_rankings:,} ranking{'s' * (n_rankings != 1)}{voters}"
+        head += f" of {n_items:,} item{'s' * (n_items != 1)}"
+        if n_rankings:
+            kinds = Counter(self.kinds().tolist())
+            parts = [f"{kinds[kind]:,} {kind}" for kind in (FULL, TOP_K, EXHAUSTIVE, INCOMPLETE) if kinds[kind]]
+            head += f" ({', '.join(parts)})"
+        lines = [head]
+        shown = self[:SHOWN]
+        for order, count in zip(shown.to_orders(), shown.counts.tolist(), strict=True):
+            times = f"{count:,} × " if voters else ""
+            lines.append(f"  {times}{order_text(order, self.items)}")
+        if n_rankings > SHOWN:
+            lines.append(f"  ... and {n_rankings - SHOWN:,} more")
+        return "\n".join(lines)
+
+    # ------------------------------------------------------------------ what is inside
+
+    @property
+    def n_buckets(self) -> NDArray[np.int64]:
+        """Number of buckets of each ranking, free items not counted."""
+        return np.asarray(self.ranks.max(axis=1, initial=FREE), dtype=np.int64) + 1
+
+    @property
+    def n_free(self) -> NDArray[np.int64]:
+        """Number of free items of each ranking."""
+        return np.asarray(np.count_nonzero(self.ranks == FREE, axis=1), dtype=np.int64)
+
+    def bucket_sizes(self) -> NDArray[np.int64]:
+        """Return how many items each bucket holds: shape (n_rankings, largest number of buckets), zeros behind."""
+        width = int(self.n_buckets.max(initial=0))
+        sizes = np.zeros((len(self), width + 1), dtype=np.int64)
+        rows = np.broadcast_to(np.arange(len(self))[:, None], self.ranks.shape)
+        np.add.at(sizes, (rows, self.ranks), 1)  # free items land in the last column, index -1
+        return sizes[:, :width]
+
+    def kinds(self) -> NDArray[np.str_]:
+        """Return what each ranking is: "full", "top-k", "exhaustive" (other ties) or "incomplete" (free items).
+
+        Examples
+        --------
+        >>> Rankings.from_orders([["a", "b", "c"], ["a"], [{"a", "b"}, "c"]]).kinds().tolist()
+        ['full', 'top-k', 'exhaustive']
+        """
+        n_buckets = self.n_buckets
+        # All buckets but the last are single exactly if the last one holds the rest.
+        in_last = np.count_nonzero(self.ranks == (n_buckets - 1)[:, None], axis=1)
+        top_k = in_last == self.n_items - n_buckets + 1
+        kinds = np.where(n_buckets == self.n_items, FULL, np.where(top_k, TOP_K, EXHAUSTIVE))
+        return np.where(self.n_free > 0, INCOMPLETE, kinds)
+
+    def is_full(self) -> bool:
+        """Say whether every ranking is a full one."""
+        return bool((self.n_buckets == self.n_items).all())
+
+    def is_exhaustive(self) -> bool:
+        """Say whether no ranking has a free item."""
+        return not (self.ranks == FREE).any()
+
+    def n_completions(self) -> list[int]:
+        r"""Return how many full rankings agree with each ranking, exactly.
+
+        :math:`|R| = \binom{n}{m} f! \prod_i n_i! = (n! / m!) \prod_i n_i!` for m listed and f free items.
+
+        Examples
+        --------
+        >>> Rankings.from_orders([["a", "b"]], items="abcd", unlisted="free").n_completions()
+        Traceback (most recent call last):
+        rankernel.errors.RankingError: items='abcd' is one string; give a list of item names
+        >>> Rankings.from_orders([["a", "b"]], items=list("abcd"), unlisted="free").n_completions()
+        [12]
+        """
+        n = self.n_items
+        numbers = []
+        for sizes, free in zip(self.bucket_sizes().tolist(), self.n_free.tolist(), strict=True):
+            numbers.append(factorial(n) // factorial(n - free) * prod(map(factorial, sizes)))
+        return numbers
+
+    # ------------------------------------------------------------------ new rankings from old
+
+    def top(self, k: int, unlisted: Unlisted = "last") -> Rankings:
+        """Return the rankings cut to their first k places.
+
+        The leading buckets that fit wholly into the first k places stay. The listed items behind them share one
+        bucket (``unlisted="last"``) or become free (``unlisted="free"``). Free items stay free.
+
+        Examples
+        --------
+        >>> full = Rankings.from_orders([["a", "b", "c", "d"]])
+        >>> full.top(2)
+        Rankings: 1 ranking of 4 items (1 top-k)
+          a > b > {c, d}
+        >>> full.top(2, unlisted="free")
+        Rankings: 1 ranking of 4 items (1 incomplete)
+          a > b, free: {c, d}
+        """
+        if k < 0:
+            raise RankingError(f"k={k} is negative; top(k) keeps the first k places")
+        check_unlisted(unlisted)
+        kept = np.count_nonzero(np.cumsum(self.bucket_sizes(), axis=1) <= k, axis=1)
+        kept = np.minimum(kept, self.n_buckets)[:, None]
+        behind = FREE if unlisted == "free" else kept
+        return self._trusted(np.where(self.ranks >= kept, behind, self.ranks).astype(np.int32), self.items, self.counts)
+
+    def unique(self) -> Rankings:
+        """Return the distinct rankings in order of first appearance, their counts added up.
+
+        Examples
+        --------
+        >>> Rankings.from_orders([["a", "b"], ["b", "a"], ["a", "b"]]).unique().counts
+        array([2, 1])
+        """
+        first, inverse = first_and_inverse(self.ranks)
+        counts = np.zeros(len(first), dtype=np.int64)
+        np.add.at(counts, inverse, self.counts)
+        return self._trusted(self.ranks[first], self.items, counts)
+
+    def with_items(self, items: Iterable[object], unlisted: Unlisted = "last") -> Rankings:
+        """Return the same rankings over other items: reordered, or more of them (read as unlisted in every row).
+
+        Examples
+        --------
+        >>> Rankings.from_orders([["a", "b"]]).with_items(["b", "c", "a"])
+        Rankings: 1 ranking of 3 items (1 full)
+          a > b > c
+        """
+        check_unlisted(unlisted)
+        names = check_items(items)
+        index = {name: column for column, name in enumerate(names)}
+        for name in self.items:
+            if name not in index:
+                raise RankingError(f"item {printable(name)!r} is not among the new items; no item can be dropped")
+        ranks = np.full((len(self), len(names)), FREE, dtype=np.int32)
+        ranks[:, [index[name] for name in self.items]] = self.ranks
+        if unlisted == "last" and len(names) > self.n_items:
+            new = np.ones(len(names), dtype=bool)
+            new[[index[name] for name in self.items]] = False
+            ranks[:, new] = self.n_buckets[:, None]
+        return self._trusted(ranks, names, self.counts)
+
+    # ------------------------------------------------------------------ out again
+
+    def to_orders(self) -> list[list[str | set[str]]]:
+        """Return each ranking as a list of names, best first, ties as sets, free items left out.
+
+        ``Rankings.from_orders(r.to_orders(), r.items, r.counts, unlisted="free")`` gives ``r`` back.
+        """
+        orders: list[list[str | set[str]]] = []
+        for row, n_buckets in zip(self.ranks.tolist(), self.n_buckets.tolist(), strict=True):
+            buckets: list[list[str]] = [[] for _ in range(n_buckets)]
+            for item, rank in enumerate(row):
+                if rank != FREE:
+                    buckets[rank].append(self.items[item])
+            orders.append([bucket[0] if len(bucket) == 1 else set(bucket) for bucket in buckets])
+        return orders
+
+    def to_frame(self, count: str | None = "count") -> pd.DataFrame:
+        """Return a pandas frame: one column an item holding ranks (missing where free), and the counts.
+
+        ``Rankings.from_ranks(r.to_frame(), counts="count", unlisted="free")`` gives ``r`` back. With ``count=None``
+        the counts are left out.
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise missing_extra("pandas", "frames") from None
+        if count in self.items:
+            raise RankingError(f"an item is named {count!r}, too; choose another name: to_frame(count=...)")
+        frame = pd.DataFrame(self.ranks, columns=list(self.items)).astype("Int32")
+        frame = frame.mask(frame == FREE)
+        if count is not None:
+            frame[count] = self.counts
+        return frame
+
+
+def order_text(order: list[str | set[str]], items: tuple[str, ...]) -> str:
+    """Return one order as text: ``a > {b, c}, free: {d}``, ties in the order of the items, long ones cut."""
+    place = {name: position for position, name in enumerate(items)}
+
+    def bucket_text(bucket: Iterable[str]) -> str:
+        names = sorted(bucket, key=place.__getitem__)
+        shown = [printable(name) for name in names[:SHOWN]] + [f"... {len(names) - SHOWN} more"] * (len(names) > SHOWN)
+        return f"{{{', '.join(shown)}}}"
+
+    buckets = [printable(bucket) if isinstance(bucket, str) else bucket_text(bucket) for bucket in order]
+    if len(buckets) > 2 * SHOWN:
+        buckets = [*buckets[:SHOWN], f"... {len(buckets) - SHOWN} more"]
+    listed = {name for bucket in order for name in ([bucket] if isinstance(bucket, str) else bucket)}
+    free = [name for name in items if name not in listed]
+    text = " > ".join(buckets)
+    if free:
+        text = f"{text}, free: {bucket_text(free)}" if text else f"free: {bucket_text(free)}"
+    return text
+
+
+def split_counts(data: Any, counts: Any) -> tuple[Any, Any]:
+    """Take the counts out of a frame where ``counts`` is the name of one of its columns."""
+    if not isinstance(counts, str):
+        return data, counts
+    if not hasattr(data, "columns"):
+        raise RankingError(f"counts={counts!r} names a column, but the data is not a frame; give an array of counts")
+    if counts not in data.columns:
+        raise RankingError(f"the frame has no column {counts!r} to take the counts from")
+    return data[[name for name in data.columns if name != counts]], data[counts].to_numpy()
+
+
+def coded(
+    data: Any, items: Iterable[object] | None, scores: bool, unlisted: Unlisted
+) -> tuple[RankArray, tuple[str, ...]]:
+    """Return ranks and item names from a table of ranks or scores."""
+    if isinstance(data, Rankings):
+        raise RankingError("this is a Rankings object already; use it as it is, or its .ranks")
+    values, columns = table(data)
+    if values.shape == (0, 0) and items is not None:
+        names = check_items(items)
+        values = np.empty((0, len(names)))
+    if items is None:
+        names = columns if columns is not None else check_items(range(values.shape[1]))
+    else:
+        names = check_items(items)
+        if len(names) != values.shape[1]:
+            raise RankingError(f"the table has {values.shape[1]} columns but there are {len(names)} item names")
+    numbers, listed = score_table(values, names) if scores else rank_table(values, names)
+    return dense(numbers, listed, unlisted), names
+
+
+def first_and_inverse(ranks: RankArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return where each distinct row first occurs, and for each row which distinct one it is."""
+    if not len(ranks):
+        return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp)
+    smallest = np.int8 if ranks.shape[1] < 128 else np.int16 if ranks.shape[1] < 2**15 else np.int32
+    rows = np.ascontiguousarray(ranks, dtype=smallest)
+    keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return first[order], place[inverse.ravel()]
+
+
+def as_rankings(data: Any) -> Rankings:
+    """Return rankings as they are, and read anything else as the array of their ranks (-1: free)."""
+    return data if isinstance(data, Rankings) else Rankings(data)
+
+
+def concat(parts: Iterable[Rankings]) -> Rankings:
+    """Return the rankings of several sets as one, over the items of the first; all must have the same items.
+
+    Examples
+    --------
+    >>> a, b = Rankings.from_orders([["x", "y"]]), Rankings.from_orders([["y", "x"]])
+    >>> concat([a, b])
+    Rankings: 2 rankings of 2 items (2 full)
+      x > y
+      y > x
+    """
+    sets = [as_rankings(part) for part in parts]
+    if not sets:
+        raise RankingError("there is nothing to concatenate; give at least one set of rankings")
+    items = sets[0].items
+    for number, part in enumerate(sets):
+        different = set(items) ^ set(part.items)
+        if different:
+            name = printable(min(different))
+            raise RankingError(
+                f"sets 0 and {number} are not over the same items ({name!r} is in one only); bring them to a common "
+                "item set first, with .with_items(...)"
+            )
+    aligned = [part if part.items == items else part.with_items(items) for part in sets]
+    return Rankings._trusted(
+        np.concatenate([part.ranks for part in aligned]), items, np.concatenate([part.counts for part in aligned])
+    )

@@ -1,0 +1,116 @@
+"""Oracles in pure Python: slow, obvious, and sharing no code with the package.
+
+A ranking is a tuple of ranks: the bucket of each item, 0 the best, -1 free. A full ranking is a permutation of
+0..n-1. Nothing here imports rankernel or NumPy.
+"""
+
+import itertools
+import math
+
+
+def completions(ranks):
+    """All full rankings (as rank tuples) that agree with a partial one, by trying every permutation."""
+    n = len(ranks)
+    listed = [a for a in range(n) if ranks[a] >= 0]
+    return [
+        full
+        for full in itertools.permutations(range(n))
+        if all(full[a] < full[b] for a in listed for b in listed if ranks[a] < ranks[b])
+    ]
+
+
+# ---------------------------------------------------------------------- distances between full rankings
+
+
+def kendall(x, y):
+    return sum((x[a] - x[b]) * (y[a] - y[b]) < 0 for a, b in itertools.combinations(range(len(x)), 2))
+
+
+def footrule(x, y):
+    return sum(abs(a - b) for a, b in zip(x, y, strict=True))
+
+
+def spearman(x, y):
+    return sum((a - b) ** 2 for a, b in zip(x, y, strict=True))
+
+
+def hamming(x, y):
+    return sum(a != b for a, b in zip(x, y, strict=True))
+
+
+def cayley(x, y):
+    """Fewest transpositions from x to y: n less the number of cycles of the map x[a] -> y[a]."""
+    step = dict(zip(x, y, strict=True))
+    cycles = 0
+    while step:
+        cycles += 1
+        position = next(iter(step))
+        while position in step:
+            position = step.pop(position)
+    return len(x) - cycles
+
+
+def lp(p):
+    return lambda x, y: sum(abs(a - b) ** p for a, b in zip(x, y, strict=True)) ** (1 / p)
+
+
+def linf(x, y):
+    return max((abs(a - b) for a, b in zip(x, y, strict=True)), default=0)
+
+
+# ---------------------------------------------------------------------- kernels on full rankings
+
+
+def kendall_kernel(x, y):
+    pairs = len(x) * (len(x) - 1) // 2
+    return 1 - 2 * kendall(x, y) / pairs if pairs else 1.0
+
+
+def mallows(nu):
+    return lambda x, y: math.exp(-nu * kendall(x, y))
+
+
+def polynomial(degree):
+    return lambda x, y: (1 + kendall_kernel(x, y)) ** degree
+
+
+def hamming_kernel(x, y):
+    return sum(a == b for a, b in zip(x, y, strict=True))
+
+
+def exponential(distance, nu):
+    return lambda x, y: math.exp(-nu * distance(x, y))
+
+
+def distance_induced(distance, center):
+    return lambda x, y: (distance(x, center) + distance(y, center) - distance(x, y)) / 2
+
+
+def spearman_kernel(x, y):
+    """Inner product of the centred rank vectors."""
+    middle = (len(x) - 1) / 2
+    return sum((a - middle) * (b - middle) for a, b in zip(x, y, strict=True))
+
+
+# ---------------------------------------------------------------------- averages over completions
+
+
+def marginal(kernel, r, s):
+    """The marginalised kernel: the mean of the kernel over all pairs of completions."""
+    values = [kernel(x, y) for x in completions(r) for y in completions(s)]
+    return math.fsum(values) / len(values)
+
+
+def gram(kernel, rows, columns):
+    return [[marginal(kernel, r, s) for s in columns] for r in rows]
+
+
+def marginal_derivative(distance, nu, r, s):
+    """d/dnu of the marginalised exponential kernel: the mean of -d exp(-nu d)."""
+    distances = [distance(x, y) for x in completions(r) for y in completions(s)]
+    return math.fsum(-d * math.exp(-nu * d) for d in distances) / len(distances)
+
+
+def n_linear_extensions(n, pairs):
+    """How many permutations put a before b for every (a, b) in pairs."""
+    return sum(all(full[a] < full[b] for a, b in pairs) for full in itertools.permutations(range(n)))
