@@ -1,0 +1,99 @@
+"""Text files, plain or gzipped: read with errors that name the line, written whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import secrets
+import shutil
+import unicodedata
+import zlib
+from pathlib import Path
+from typing import TypeAlias
+
+from rankernel.errors import RankingError
+from rankernel.gate import printable
+
+__all__ = ["AnyPath", "check_writable_name", "fail", "read_text", "write_bytes", "write_text"]
+
+AnyPath: TypeAlias = str | os.PathLike[str]
+
+GZIP_MAGIC = b"\x1f\x8b"
+BYTE_ORDER_MARK = "\ufeff"
+UNWRITABLE = {"Cc": "a control character", "Zl": "a line break", "Zp": "a line break", "Cs": "half a surrogate pair"}
+
+
+def fail(path: AnyPath, line: int | None, problem: str) -> RankingError:
+    """Return the error for something wrong in a file: ``votes.soi, line 17: ...``."""
+    place = "" if line is None else f", line {line}"
+    return RankingError(f"{printable(Path(path).name)}{place}: {problem}")
+
+
+def read_text(path: AnyPath, encoding: str = "utf-8") -> str:
+    """Return the text of a file, unpacked if it is gzipped, without the byte order mark that some programs put first.
+
+    Line ends are left as they are. What is not text in the given encoding is refused, naming line and byte.
+    """
+    raw = Path(path).read_bytes()
+    if raw.startswith(GZIP_MAGIC) or Path(path).suffix.lower() == ".gz":
+        raw = unpacked(raw, path)
+    try:
+        return raw.decode(encoding).removeprefix(BYTE_ORDER_MARK)
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise fail(
+            path,
+            line,
+            f"byte 0x{raw[error.start]:02x} (number {error.start + 1} of the file) is not {encoding} text; "
+            "name the encoding of the file, such as encoding='latin-1'",
+        ) from None
+    except (LookupError, UnicodeError):
+        raise RankingError(f"encoding={encoding!r} is not a text encoding that Python knows") from None
+
+
+def unpacked(raw: bytes, path: AnyPath) -> bytes:
+    """Return gzipped bytes unpacked."""
+    try:
+        return gzip.decompress(raw)
+    except (EOFError, OSError, zlib.error) as error:
+        raise fail(path, None, f"the gzip data is damaged or cut short ({error}); get the file again") from None
+
+
+def write_text(path: AnyPath, text: str, overwrite: bool) -> None:
+    """Write UTF-8 text to a file, gzipped where the name ends in ``.gz``; see :func:`write_bytes`."""
+    raw = text.encode("utf-8")
+    if Path(path).suffix.lower() == ".gz":
+        raw = gzip.compress(raw, mtime=0)  # no time stamp: equal rankings give equal files
+    write_bytes(path, raw, overwrite)
+
+
+def write_bytes(path: AnyPath, raw: bytes, overwrite: bool) -> None:
+    """Write a file whole or not at all: into a temporary file beside it, which then takes its name.
+
+    A file that is there already is left alone and the call refused, unless ``overwrite=True``.
+    """
+    target = Path(path).resolve()  # through links, so that a link stays one
+    if target.exists() and not overwrite:
+        raise FileExistsError(f"{printable(path)} is there already; give another name, or overwrite=True")
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, temporary)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def check_writable_name(name: str, what: str = "item") -> None:
+    """Refuse a name that a line of text cannot hold: empty, blank at an end, or with a line break or control sign."""
+    shown = printable(name)
+    if not name or name != name.strip():
+        raise RankingError(f"{what} {shown!r} is empty or begins or ends with a blank, which a file does not keep")
+    for character in name:
+        problem = UNWRITABLE.get(unicodedata.category(character))
+        if problem:
+            raise RankingError(f"{what} {shown!r} holds {problem}, which would break the file; rename it first")
