@@ -1,0 +1,32 @@
+"""Rankings to try things on: models to draw from, the paper's synthetic data, and a bundled synthetic election.
+
+Real data is not bundled: ``fetch_sushi`` and ``fetch_preflib`` get it from where it is published.
+"""
+
+from rankernel.datasets.bundled import load_example
+from rankernel.datasets.example import Example, make_example
+from rankernel.datasets.mallows import mallows
+from rankernel.datasets.mixtures import Mixture, mixture
+from rankernel.datasets.paper import TwoSample, paper_two_sample
+from rankernel.datasets.plackett_luce import plackett_luce
+from rankernel.datasets.truncation import truncate
+from rankernel.datasets.uniform import uniform
+from rankernel.io.fetch import fetch_preflib, fetch_sushi
+from rankernel.io.sushi import load_sushi
+
+__all__ = [
+    "Example",
+    "Mixture",
+    "TwoSample",
+    "fetch_preflib",
+    "fetch_sushi",
+    "load_example",
+    "load_sushi",
+    "make_example",
+    "mallows",
+    "mixture",
+    "paper_two_sample",
+    "plackett_luce",
+    "truncate",
+    "uniform",
+]

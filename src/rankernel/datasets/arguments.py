@@ -1,0 +1,64 @@
+"""What the generators take, checked in one place, and the two ways in which they draw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankernel.errors import RankingError
+from rankernel.gate import RankArray, check_items
+from rankernel.rankings import Rankings
+
+__all__ = ["Seed", "center_and_names", "draw_by_weight", "draw_permutations", "named", "shares", "whole"]
+
+Seed = int | np.random.Generator
+
+
+def whole(value: Any, name: str, least: int) -> int:
+    """Return a whole number that is not below ``least``, or say what came instead."""
+    if not isinstance(value, Integral) or int(value) < least:
+        raise RankingError(f"{name}={value!r} is not possible; {name} is a whole number, {least} or more")
+    return int(value)
+
+
+def shares(weights: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Return weights that are not negative and not all zero as probabilities."""
+    given = np.asarray(weights, dtype=np.float64)
+    if given.ndim != 1 or not np.isfinite(given).all() or (given < 0).any() or not given.any():
+        raise RankingError(f"{name}={weights!r} is not possible; give a list of weights, 0 or more, not all of them 0")
+    return np.asarray(given / given.sum())
+
+
+def center_and_names(center: Any, items: Iterable[object] | None) -> tuple[RankArray, tuple[str, ...]]:
+    """Return the ranks of a center and the names of its items; a number of items stands for 0, 1, 2, ..."""
+    if isinstance(center, Integral):
+        ranks = np.arange(whole(center, "n_items", 1), dtype=np.int32)
+        return ranks, named(items, len(ranks))
+    rows = center if isinstance(center, Rankings) else Rankings(np.atleast_2d(np.asarray(center)), items)
+    if len(rows) != 1 or not rows.is_full():
+        raise RankingError(f"center={center!r} is not one full ranking; give the rank of each item: no ties, none free")
+    return rows.ranks[0], rows.items if items is None else named(items, rows.n_items)
+
+
+def named(items: Iterable[object] | None, n_items: int) -> tuple[str, ...]:
+    """Return the item names, numbers from 0 if there are none."""
+    names = check_items(range(n_items) if items is None else items)
+    if len(names) != n_items:
+        raise RankingError(f"there are {n_items} items but {len(names)} names; give one name for each item")
+    return names
+
+
+def draw_by_weight(weights: NDArray[np.float64], n_draws: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Return indices into ``weights``, each drawn with a probability proportional to its weight."""
+    cumulative = np.cumsum(weights)
+    # Nothing to compare with behind the last step: rounding cannot lead past the end.
+    return np.asarray(np.searchsorted(cumulative[:-1], rng.random(n_draws) * cumulative[-1], side="right"))
+
+
+def draw_permutations(n_rankings: int, n_items: int, rng: np.random.Generator) -> RankArray:
+    """Return uniform permutations, one a row: the order of independent keys."""
+    return np.argsort(rng.random((n_rankings, n_items)), axis=1).astype(np.int32)

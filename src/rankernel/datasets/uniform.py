@@ -1,0 +1,40 @@
+"""Uniform full rankings: no order is likelier than another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from rankernel.datasets.arguments import Seed, draw_permutations, named, whole
+from rankernel.rankings import Rankings
+
+__all__ = ["uniform"]
+
+
+def uniform(n_rankings: int, n_items: int, seed: Seed = 0, items: Iterable[object] | None = None) -> Rankings:
+    r"""Draw full rankings from the uniform distribution, :math:`P(r) = 1 / n!`.
+
+    Parameters
+    ----------
+    n_rankings, n_items : int
+        How many rankings, of how many items.
+    seed : int or numpy.random.Generator
+        Where the randomness comes from; the same number gives the same rankings.
+    items : iterable of names, optional
+        Names of the items; numbers from 0 if left out.
+
+    Returns
+    -------
+    Rankings
+        ``n_rankings`` full rankings.
+
+    Examples
+    --------
+    >>> rankings = uniform(60_000, 3, seed=0)
+    >>> sorted(round(count / 10_000, 1) for count in rankings.unique().counts.tolist())
+    [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+    """
+    names = named(items, whole(n_items, "n_items", 1))
+    ranks = draw_permutations(whole(n_rankings, "n_rankings", 0), n_items, np.random.default_rng(seed))
+    return Rankings._trusted(ranks, names)
