@@ -1,0 +1,62 @@
+"""Diffusion kernels: the heat kernel of a graph whose nodes are the full rankings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rankernel.gate import RankArray
+from rankernel.kernels.base import TUNABLE, FloatArray, Kernel, check_width, number
+from rankernel.kernels.heat import Graph, heat_matrix, heat_matrix_derivative
+
+__all__ = ["Diffusion"]
+
+
+@dataclass(frozen=True)
+class Diffusion(Kernel):
+    r"""Diffusion kernel :math:`\exp(-\beta L)` on a graph of rankings, L its Laplacian (Kondor and Barbosa 2010).
+
+    In the graph of all ``"transpositions"`` two rankings are neighbours if swapping two items takes one to the other
+    (up to about 36 items); in that of ``"adjacent"`` ones the two items must stand next to each other (few items).
+    The value is the probability that a random walk that swaps along each edge at rate 1 goes from one ranking to the
+    other in time beta, so the kernel sums to one over all rankings.
+
+    Parameters
+    ----------
+    beta : float
+        The time of the walk: large beta, a wide kernel.
+    graph : {"transpositions", "adjacent"}
+        Which swaps are edges.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Diffusion(beta=0.5).matrix(np.array([[0, 1]]), np.array([[0, 1], [1, 0]]))
+    array([[0.68393972, 0.31606028]])
+    """
+
+    beta: float = field(default=0.1, metadata=TUNABLE)
+    graph: Graph = "transpositions"
+
+    def __post_init__(self) -> None:
+        check_width("beta", self.beta)
+        number("beta", self.beta)  # there is no distance to take the median of
+        if self.graph not in ("transpositions", "adjacent"):
+            raise ValueError(f"graph={self.graph!r} is not known; use 'transpositions' or 'adjacent'")
+
+    @property
+    def width(self) -> float:
+        """Beta as a number."""
+        return number("beta", self.beta)
+
+    @property
+    def best_coupling(self) -> str:
+        """Reversal helps where neighbours are adjacent swaps, as for Kendall; not for all swaps, as for Cayley."""
+        return "antithetic" if self.graph == "adjacent" else "iid"
+
+    def matrix(self, X: RankArray, Y: RankArray) -> FloatArray:
+        """Return the heat kernel between the rows of two arrays of full rankings."""
+        return heat_matrix(X, Y, self.width, self.graph)
+
+    def gradient(self, X: RankArray, Y: RankArray) -> dict[str, FloatArray]:
+        """Return the derivative in beta."""
+        return {"beta": heat_matrix_derivative(X, Y, self.width, self.graph)}

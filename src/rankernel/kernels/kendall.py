@@ -1,0 +1,173 @@
+"""The Kendall kernel and what is built from it: polynomial and weighted Kendall kernels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankernel import distances
+from rankernel.distances import Distance
+from rankernel.gate import RankArray
+from rankernel.kernels.base import DistanceKernel, FloatArray, Kernel, check_whole
+
+__all__ = ["Kendall", "Polynomial", "WeightedKendall", "pair_signs"]
+
+
+def pair_signs(X: RankArray) -> NDArray[np.int8]:
+    """Return +1 for each pair of items a < b (in the order of triu_indices) with a before b, else -1."""
+    a, b = np.triu_indices(X.shape[1], 1)
+    return np.asarray(np.sign(X[:, b] - X[:, a]), dtype=np.int8)
+
+
+def n_pairs(n_items: int) -> int:
+    """Return the number of pairs of items."""
+    return math.comb(n_items, 2)
+
+
+@dataclass(frozen=True)
+class Kendall(DistanceKernel):
+    r"""Kendall kernel: concordant less discordant pairs, over all pairs (Jiao and Vert 2015).
+
+    :math:`k_\tau(\sigma, \sigma') = \frac{n_c - n_d}{\binom{n}{2}}`; 1 where there is only one item. It is not
+    characteristic: distributions with the same pairwise marginals look alike to it.
+
+    Examples
+    --------
+    >>> Kendall().matrix(np.array([[0, 1, 2]]), np.array([[0, 2, 1]]))
+    array([[0.33333333]])
+    """
+
+    @property
+    def argument(self) -> Distance:
+        """The Kendall distance."""
+        return distances.kendall
+
+    def at_distance(self, d: NDArray[Any], n_items: int) -> FloatArray:
+        """Return ``1 - 2 d / (n choose 2)``."""
+        return 1 - 2 * np.asarray(d, dtype=np.float64) / max(n_pairs(n_items), 1)
+
+    def features(self, X: RankArray) -> FloatArray:
+        """Return the signs of all pairs, scaled so that inner products give the kernel."""
+        if X.shape[1] == 1:
+            return np.ones((len(X), 1))
+        return pair_signs(X) / math.sqrt(n_pairs(X.shape[1]))
+
+
+@dataclass(frozen=True)
+class Polynomial(DistanceKernel):
+    r"""Polynomial kernel :math:`(1 + k_\tau(\sigma, \sigma'))^m` of degree m (Mania et al. 2018).
+
+    Examples
+    --------
+    >>> Polynomial(degree=3).matrix(np.array([[0, 1, 2]]), np.array([[0, 1, 2], [2, 1, 0]]))
+    array([[8., 0.]])
+    """
+
+    degree: int = 2
+
+    def __post_init__(self) -> None:
+        check_whole("degree", self.degree)
+
+    @property
+    def argument(self) -> Distance:
+        """The Kendall distance."""
+        return distances.kendall
+
+    def at_distance(self, d: NDArray[Any], n_items: int) -> FloatArray:
+        """Return ``(2 - 2 d / (n choose 2)) ** degree``."""
+        return np.asarray((1 + Kendall().at_distance(d, n_items)) ** self.degree)
+
+
+Discount = Literal["hyperbolic", "logarithmic"]
+
+
+@dataclass(frozen=True)
+class WeightedKendall(Kernel):
+    r"""Weighted Kendall kernel: concordant pairs count by the places they hold (Jiao and Vert 2018).
+
+    :math:`k_U(\sigma, \sigma') = \sum_{a \ne b} U_{\sigma(a) \sigma(b)} U_{\sigma'(a) \sigma'(b)}
+    1\{\sigma(a) < \sigma(b)\} 1\{\sigma'(a) < \sigma'(b)\}` for a symmetric matrix U of weights of two places:
+    ``U = 1`` if both are among the first k (:meth:`top_k`), :math:`u_p + u_q` (:meth:`additive`) or
+    :math:`u_p u_q` (:meth:`multiplicative`). With U = 1 everywhere it is the number of concordant pairs.
+
+    Parameters
+    ----------
+    combine : {"top-k", "additive", "multiplicative"}
+        How two places are weighed.
+    weights : int, sequence of numbers, "hyperbolic" or "logarithmic"
+        The k of "top-k"; else the weight u of each place, first place first, or a rule that gives it for any number
+        of places: 1/(p+1) or 1/log2(p+2), p = 0, 1, ...
+
+    Examples
+    --------
+    >>> identity = np.array([[0, 1, 2]])
+    >>> WeightedKendall.top_k(2).matrix(identity, np.array([[0, 1, 2], [1, 0, 2], [0, 2, 1]]))
+    array([[1., 0., 0.]])
+    >>> WeightedKendall.multiplicative([1, 2, 3]).matrix(identity, identity)
+    array([[49.]])
+    """
+
+    combine: Literal["top-k", "additive", "multiplicative"]
+    weights: int | tuple[float, ...] | Discount
+
+    def __post_init__(self) -> None:
+        if self.combine not in ("top-k", "additive", "multiplicative"):
+            raise ValueError(f"combine={self.combine!r} is not known; use 'top-k', 'additive' or 'multiplicative'")
+        if self.combine == "top-k":
+            check_whole("weights", self.weights)
+        elif self.weights not in ("hyperbolic", "logarithmic"):
+            if isinstance(self.weights, str | int):
+                raise ValueError(
+                    f"weights={self.weights!r} is not known; give one number a place, 'hyperbolic' or 'logarithmic'"
+                )
+            values = tuple(float(u) for u in self.weights)
+            if not all(math.isfinite(u) for u in values):
+                raise ValueError("the weights of the places must be finite numbers")
+            object.__setattr__(self, "weights", values)
+
+    @classmethod
+    def top_k(cls, k: int) -> WeightedKendall:
+        """Count the pairs whose items are both among the first k places."""
+        return cls("top-k", k)
+
+    @classmethod
+    def additive(cls, weights: Iterable[float] | Discount = "hyperbolic") -> WeightedKendall:
+        """Weigh two places by the sum of their weights."""
+        return cls("additive", weights if isinstance(weights, str) else tuple(weights))
+
+    @classmethod
+    def multiplicative(cls, weights: Iterable[float] | Discount = "hyperbolic") -> WeightedKendall:
+        """Weigh two places by the product of their weights."""
+        return cls("multiplicative", weights if isinstance(weights, str) else tuple(weights))
+
+    def place_weights(self, n_items: int) -> FloatArray:
+        """Return the matrix U of weights of two places."""
+        places = np.arange(n_items)
+        if self.combine == "top-k":
+            inside = places < int(self.weights)  # type: ignore[arg-type]
+            return np.asarray(np.outer(inside, inside), dtype=np.float64)
+        if self.weights == "hyperbolic":
+            u = 1 / (places + 1)
+        elif self.weights == "logarithmic":
+            u = 1 / np.log2(places + 2)
+        else:
+            u = np.array(self.weights, dtype=np.float64)
+            if len(u) != n_items:
+                raise ValueError(f"there are {len(u)} weights for {n_items} places; give one weight a place")
+        return np.asarray(np.add.outer(u, u) if self.combine == "additive" else np.outer(u, u))
+
+    def features(self, X: RankArray) -> FloatArray:
+        """Return one coordinate for each ordered pair of items: the weight of their places, 0 if not in that order."""
+        n = X.shape[1]
+        a, b = np.nonzero(~np.eye(n, dtype=bool))
+        weights = np.triu(self.place_weights(n), 1)  # above the diagonal: the first item is before the second
+        return weights[X[:, a], X[:, b]]
+
+    def matrix(self, X: RankArray, Y: RankArray) -> FloatArray:
+        """Return the inner products of the features."""
+        return self.features(X) @ self.features(Y).T

@@ -1,0 +1,102 @@
+"""The list of kernels that every contract is tested on, each with an oracle that shares no code with it."""
+
+import math
+from functools import cache
+
+import naive
+
+import rankernel as rk
+
+
+def heat(beta, swaps):
+    """The heat kernel by a plain Taylor series over all permutations."""
+
+    @cache
+    def table(n):
+        edges = swaps(n)
+        level, total = {tuple(range(n)): 1.0}, {}
+        for term in range(60):
+            following = {}
+            for state, weight in level.items():
+                total[state] = total.get(state, 0.0) + weight
+                for p, q in edges:
+                    other = list(state)
+                    other[p], other[q] = other[q], other[p]
+                    key = tuple(other)
+                    following[key] = following.get(key, 0.0) + weight * beta / (term + 1)
+            level = following
+        return {state: math.exp(-beta * len(edges)) * weight for state, weight in total.items()}
+
+    def value(x, y):
+        items_by_place = sorted(range(len(y)), key=y.__getitem__)
+        return table(len(x))[tuple(x[a] for a in items_by_place)]  # where each place of y is sent
+
+    return value
+
+
+def all_swaps(n):
+    return [(p, q) for q in range(n) for p in range(q)]
+
+
+def adjacent_swaps(n):
+    return [(p, p + 1) for p in range(n - 1)]
+
+
+def weighted_kendall(weight):
+    def value(x, y):
+        pairs = [(a, b) for a in range(len(x)) for b in range(len(x)) if x[a] < x[b] and y[a] < y[b]]
+        return sum(weight(x[a], x[b]) * weight(y[a], y[b]) for a, b in pairs)
+
+    return value
+
+
+def spearman_rho(x, y):
+    n = len(x)
+    return 1 - 6 * naive.spearman(x, y) / (n * (n * n - 1)) if n > 1 else 1.0
+
+
+HEAT = heat(0.15, all_swaps), heat(0.3, adjacent_swaps)  # made once, for their tables
+
+
+def center(n):
+    return tuple(reversed(range(n)))
+
+
+def on(n):
+    """Every kernel for n items, with its oracle."""
+    mallows, tau, agree = naive.mallows(0.3), naive.kendall_kernel, naive.hamming_kernel
+    return [
+        (rk.Kendall(), tau),
+        (rk.Mallows(0.3), mallows),
+        (rk.Polynomial(1), naive.polynomial(1)),
+        (rk.Polynomial(2), naive.polynomial(2)),
+        (rk.Polynomial(5), naive.polynomial(5)),
+        (rk.Hamming(), agree),
+        (rk.Spearman(), spearman_rho),
+        (rk.Exponential("kendall", 0.2), naive.exponential(naive.kendall, 0.2)),
+        (rk.Exponential("hamming", 0.4), naive.exponential(naive.hamming, 0.4)),
+        (rk.Exponential("cayley", math.log(2)), naive.exponential(naive.cayley, math.log(2))),
+        (rk.Exponential("footrule", 0.1), naive.exponential(naive.footrule, 0.1)),
+        (rk.Exponential("spearman", 0.05), naive.exponential(naive.spearman, 0.05)),
+        (rk.Exponential("lp(1.5)", 0.3), naive.exponential(naive.lp(1.5), 0.3)),
+        (rk.Diffusion(0.15), HEAT[0]),
+        (rk.Diffusion(0.3, "adjacent"), HEAT[1]),
+        *(
+            (rk.DistanceInduced(name, center(n)), naive.distance_induced(getattr(naive, name), center(n)))
+            for name in ("kendall", "hamming", "spearman", "footrule")
+        ),
+        (rk.WeightedKendall.top_k(2), weighted_kendall(lambda p, q: float(p < 2 and q < 2))),
+        (rk.WeightedKendall.additive(), weighted_kendall(lambda p, q: 1 / (p + 1) + 1 / (q + 1))),
+        (
+            rk.WeightedKendall.multiplicative("logarithmic"),
+            weighted_kendall(lambda p, q: 1 / math.log2(p + 2) / math.log2(q + 2)),
+        ),
+        (0.5 * rk.Kendall() + rk.Mallows(0.3), lambda x, y: 0.5 * tau(x, y) + mallows(x, y)),
+        (rk.Mallows(0.3) * rk.Kendall() + 2, lambda x, y: mallows(x, y) * tau(x, y) + 2),
+        (rk.Mallows(0.3) * rk.Hamming(), lambda x, y: mallows(x, y) * agree(x, y)),
+        ((1 + rk.Kendall()) ** 3, lambda x, y: (1 + tau(x, y)) ** 3),
+        ((0.3 * rk.Hamming()).exp(), lambda x, y: math.exp(0.3 * agree(x, y))),
+    ]
+
+
+NAMES = [str(kernel) for kernel, _ in on(4)]

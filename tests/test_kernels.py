@@ -1,0 +1,262 @@
+"""One contract for all kernels on full rankings, and the algebra that builds them."""
+
+import itertools
+import math
+
+import all_kernels
+import numpy as np
+import pytest
+import strategies
+from hypothesis import given, settings
+
+import rankernel as rk
+from rankernel import IndefiniteKernelWarning
+from rankernel.completions import enumerate_completions
+from rankernel.kernels import Constant
+
+EVERY = pytest.mark.parametrize("number", range(len(all_kernels.NAMES)), ids=all_kernels.NAMES)
+
+
+def all_of(n):
+    return np.array(list(itertools.permutations(range(n))), dtype=np.int32)
+
+
+# ---------------------------------------------------------------------- the contract
+
+
+@EVERY
+@settings(max_examples=25)
+@given(rows=strategies.sized(strategies.permutations, high=5, length=3))
+def test_equals_the_oracle(number, rows):
+    kernel, oracle = all_kernels.on(len(rows[0]))[number]
+    expected = [[oracle(x, y) for y in rows[1:]] for x in rows]
+    full = np.array(rows, dtype=np.int32)
+    np.testing.assert_allclose(kernel.matrix(full, full[1:]), expected, rtol=1e-12, atol=1e-14)
+
+
+@EVERY
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_symmetric_and_positive_semi_definite(number, n):
+    kernel, _ = all_kernels.on(n)[number]
+    rows = all_of(n)
+    K = kernel.matrix(rows, rows)
+    np.testing.assert_allclose(K, K.T, rtol=1e-13, atol=1e-15)
+    assert kernel.is_positive(n)
+    assert np.linalg.eigvalsh(K).min() >= -1e-12 * np.abs(K).max()
+
+
+@EVERY
+def test_item_names_do_not_matter(number):
+    kernel, _ = all_kernels.on(4)[number]
+    rows, order = all_of(4), [2, 0, 3, 1]
+    if isinstance(kernel, rk.DistanceInduced):
+        renamed = rk.DistanceInduced(kernel.distance, np.array(kernel.center)[order])
+    else:
+        renamed = kernel
+    np.testing.assert_allclose(
+        renamed.matrix(rows[:, order], rows[:, order]), kernel.matrix(rows, rows), rtol=1e-12, atol=1e-14
+    )
+
+
+@EVERY
+def test_blocks_fit_together(number):
+    kernel, _ = all_kernels.on(4)[number]
+    rows = all_of(4)
+    whole = kernel.matrix(rows, rows)
+    np.testing.assert_allclose(kernel.matrix(rows[:5], rows[7:]), whole[:5, 7:], rtol=1e-13, atol=1e-15)
+
+
+@EVERY
+def test_derivatives_against_differences(number):
+    kernel, _ = all_kernels.on(4)[number]
+    rows = all_of(4)[:7]
+    gradient = kernel.gradient(rows, rows)
+    assert list(gradient) == list(kernel.params)
+    for name, value in kernel.params.items():
+        step = 1e-5 * value
+        up, down = (kernel.replace(**{name: value + s}).matrix(rows, rows) for s in (step, -step))
+        np.testing.assert_allclose(gradient[name], (up - down) / (2 * step), rtol=1e-7, atol=1e-8)
+
+
+@EVERY
+def test_values_hash_and_repr(number):
+    kernel, _ = all_kernels.on(4)[number]
+    again, _ = all_kernels.on(4)[number]
+    assert kernel == again
+    assert hash(kernel) == hash(again)
+    assert kernel != rk.Mallows(0.123)
+    names = {name: getattr(rk, name) for name in dir(rk)}
+    assert eval(repr(kernel), names) == kernel  # what is printed can be typed
+
+
+@EVERY
+def test_function_of_a_distance(number):
+    kernel, _ = all_kernels.on(4)[number]
+    if kernel.argument is not None:
+        rows = all_of(4)
+        by_distance = kernel.at_distance(kernel.argument(rows), 4)
+        np.testing.assert_allclose(by_distance, kernel.matrix(rows, rows), rtol=1e-13, atol=1e-15)
+
+
+# ---------------------------------------------------------------------- features
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        rk.Kendall(),
+        rk.Hamming(),
+        rk.Spearman(),
+        rk.Mallows(0.7),
+        rk.Mallows(0.0),
+        rk.WeightedKendall.top_k(3),
+        rk.WeightedKendall.additive([3, 1, 4, 1]),
+    ],
+    ids=str,
+)
+def test_features_give_the_kernel(kernel):
+    rows = all_of(4)
+    features = kernel.features(rows)
+    np.testing.assert_allclose(features @ features.T, kernel.matrix(rows, rows), rtol=1e-12, atol=1e-13)
+
+
+def test_the_features_of_one_item():
+    one = np.zeros((2, 1), dtype=np.int32)
+    for kernel in (rk.Kendall(), rk.Hamming(), rk.Spearman(), rk.Mallows(1.0)):
+        features = kernel.features(one)
+        np.testing.assert_allclose(features @ features.T, 1.0)
+
+
+def test_too_many_features_are_refused():
+    with pytest.raises(ValueError, match=r"2\^45 coordinates"):
+        rk.Mallows(0.1).features(np.arange(10)[None])
+
+
+# ---------------------------------------------------------------------- algebra and parameters
+
+
+def test_readable_repr():
+    kernel = 0.5 * rk.Kendall() + rk.Mallows(0.1) * (rk.Hamming() + 1)
+    assert repr(kernel) == "0.5 * Kendall() + Mallows(nu=0.1) * (Hamming() + 1)"
+    assert repr((rk.Kendall() + 1) ** 2) == "(Kendall() + 1) ** 2"
+    assert repr((2 * rk.Kendall()).exp()) == "(2 * Kendall()).exp()"
+    assert repr(rk.Exponential("cayley", 0.7)) == "Exponential('cayley', nu=0.7)"
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: -1 * rk.Kendall(), "scaled by a finite positive number only; got -1"),
+        (lambda: rk.Kendall() * 0, "scaled by a finite positive number only"),
+        (lambda: rk.Kendall() * math.nan, "scaled by a finite positive number only"),
+        (lambda: rk.Kendall() + (-1), "a constant kernel is a finite number >= 0"),
+        (lambda: rk.Kendall() ** 0, "exponent=0 is not possible"),
+        (lambda: rk.Kendall() ** 1.5, "exponent=1.5 is not possible"),
+        (lambda: rk.Mallows(-0.1), "nu=-0.1 is not possible"),
+        (lambda: rk.Mallows(math.inf), "nu=inf is not possible"),
+        (lambda: rk.Polynomial(0), "degree=0 is not possible"),
+        (lambda: rk.Diffusion("median"), "beta='median' depends on the data"),
+        (lambda: rk.Diffusion(1.0, "cycles"), "graph='cycles' is not known"),
+        (lambda: rk.Exponential("manhattan", 1.0), "there is no distance"),
+        (lambda: rk.WeightedKendall("sum", 2), "combine='sum' is not known"),
+        (lambda: rk.WeightedKendall.top_k(0), "weights=0 is not possible"),
+        (lambda: rk.WeightedKendall.additive("linear"), "weights='linear' is not known"),
+        (lambda: rk.WeightedKendall.additive([math.nan]), "must be finite"),
+        (lambda: rk.WeightedKendall.additive([1, 2]).matrix(all_of(3), all_of(3)), "2 weights for 3 places"),
+        (lambda: rk.DistanceInduced("kendall", [0, 1]).matrix(all_of(3), all_of(3)), "center ranks 2 items"),
+        (lambda: rk.DistanceInduced("kendall", [0, 0]), "not a full ranking"),
+        (lambda: rk.Mallows(0.1).replace(beta=1), "has no parameter 'beta'; it has: nu"),
+        (lambda: rk.Mallows("median").matrix(all_of(3), all_of(3)), "depends on the data"),
+    ],
+)
+def test_impossible_kernels_are_refused(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_nonsense_operands_are_type_errors():
+    for nonsense in (lambda: rk.Kendall() + "x", lambda: rk.Kendall() * None, lambda: rk.Mallows("mean")):
+        with pytest.raises(TypeError):
+            nonsense()
+
+
+def test_parameters_are_listed_and_replaced_without_mutation():
+    kernel = 2 * rk.Mallows(0.1) + rk.Exponential("hamming", 0.3) * rk.Kendall()
+    assert kernel.params == {"left__scale": 2.0, "left__kernel__nu": 0.1, "right__left__nu": 0.3}
+    changed = kernel.replace(left__kernel__nu=0.5, right__left__nu=0.7)
+    assert changed.params == {"left__scale": 2.0, "left__kernel__nu": 0.5, "right__left__nu": 0.7}
+    assert kernel.params["left__kernel__nu"] == 0.1
+
+
+def test_constants_add_up():
+    assert Constant(2.0).matrix(all_of(2), all_of(2)).tolist() == [[2.0, 2.0], [2.0, 2.0]]
+
+
+# ---------------------------------------------------------------------- indefinite exponentials
+
+
+@pytest.mark.parametrize("n", [3, 4, 5])
+def test_where_the_cayley_kernel_is_positive(n):
+    """Exactly where exp(nu) is a whole number or at least n - 1, by eigenvalues on all of S_n."""
+    rows = all_of(n)
+    for x in [1.2, 1.5, 2, 2.5, 3, 3.3, 4, 4.5, 5.5]:
+        kernel = rk.Exponential("cayley", math.log(x))
+        positive = np.linalg.eigvalsh(kernel.matrix(rows, rows)).min() > -1e-10
+        assert positive == kernel.is_positive(n), (n, x)
+
+
+def test_the_nearest_valid_nu():
+    kernel = rk.Exponential("cayley", 1 / 7)
+    assert not kernel.is_positive(10)
+    assert kernel.nearest_valid_nu(10) == math.log(2)
+    assert rk.Exponential("cayley", math.log(4.4)).nearest_valid_nu(10) == pytest.approx(math.log(4))
+    assert rk.Exponential("cayley", 3.0).nearest_valid_nu(10) == 3.0
+    with pytest.raises(ValueError, match="no nu is known"):
+        rk.Exponential("linf", 1.0).nearest_valid_nu(10)
+
+
+def test_an_indefinite_kernel_warns_with_a_way_out():
+    with pytest.warns(IndefiniteKernelWarning, match=r"nu=0.693147 is the nearest"):
+        rk.Exponential("cayley", 0.14).gram(all_of(3)[:2].repeat(1, axis=0))
+    with pytest.warns(IndefiniteKernelWarning, match="linf"):
+        rk.Exponential("linf", 0.14).gram(all_of(4))
+
+
+# ---------------------------------------------------------------------- the median heuristic
+
+
+def test_median_heuristic_on_full_rankings():
+    rows = all_of(4)[:10]
+    d = rk.distances.kendall(rows)
+    expected = 1 / np.median(d[~np.eye(10, dtype=bool)])
+    assert rk.Mallows("median").resolve(rows) == rk.Mallows(expected)
+    assert rk.Mallows().resolve(rows) == rk.Mallows(expected)
+    kernel = rk.Kendall() + rk.Exponential("hamming") * 1
+    assert kernel.resolve(rows).params["right__kernel__nu"] == pytest.approx(
+        1 / np.median(rk.distances.hamming(rows)[~np.eye(10, dtype=bool)])
+    )
+
+
+def test_median_heuristic_counts_voters():
+    ballots = rk.Rankings([[0, 1, 2], [2, 1, 0], [0, 2, 1]], counts=[1, 1, 50])
+    expanded = rk.Rankings(np.repeat(ballots.ranks, ballots.counts, axis=0))
+    assert rk.median_distance(rk.distances.kendall, ballots) == rk.median_distance(rk.distances.kendall, expanded)
+
+
+def test_median_heuristic_never_divides_by_zero():
+    assert rk.median_distance(rk.distances.kendall, [[0, 1, 2]]) == 1.0
+    assert rk.median_distance(rk.distances.kendall, rk.Rankings([[0, 1, 2]], counts=[9])) == 1.0
+    mostly_equal = rk.Rankings([[0, 1, 2], [2, 1, 0]], counts=[99, 1])
+    assert rk.median_distance(rk.distances.kendall, mostly_equal) == pytest.approx(3 * 2 * 99 / (100 * 99))
+    with pytest.raises(ValueError, match="no rankings"):
+        rk.Mallows("median").gram(rk.Rankings.from_orders([], items=["a"]))
+
+
+def test_median_distance_of_partial_rankings_is_the_mean_over_completions():
+    ballots = rk.Rankings.from_orders([["a"], ["b", "c"]], items=list("abcd"))
+    full = [enumerate_completions(row).astype(np.int32) for row in ballots.ranks]
+    for distance in (rk.distances.kendall, rk.distances.footrule, rk.distances.hamming, rk.distances.spearman):
+        expected = distance(*full).mean()
+        assert rk.median_distance(distance, ballots) == pytest.approx(expected, rel=1e-12)
+    estimated = rk.median_distance(rk.distances.cayley, ballots)
+    assert estimated == pytest.approx(rk.distances.cayley(*full).mean(), rel=0.3)
