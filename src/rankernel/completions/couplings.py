@@ -1,0 +1,155 @@
+"""Couplings: draws of one ranking that depend on each other, so that their mean is closer to the truth.
+
+Each single draw stays uniform on the completions. Coupled draws come in blocks; blocks are independent and identically
+distributed. Inside a block the order of each bucket is coupled on its own, with the size of the bucket, and where items
+are free the order of all items together is, too.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rankernel import _loops
+from rankernel.completions.herding import FullKernel, herd_rows
+from rankernel.completions.keys import FullRanks, check_width
+from rankernel.completions.streams import Streams
+from rankernel.errors import RankingError
+from rankernel.gate import FREE, RankArray
+from rankernel.rankings import first_and_inverse
+
+__all__ = ["COUPLINGS", "Antithetic", "Coupling", "Herding", "Iid", "Latin", "Orthogonal", "coupling_named"]
+
+
+class Coupling(ABC):
+    """A way to draw several uniform completions of a ranking together."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def block_size(self, n_items: int, n_draws: int) -> int:
+        """Return how many draws are coupled with each other."""
+
+    @abstractmethod
+    def draw(self, ranks: RankArray, n_draws: int, streams: Streams) -> FullRanks:
+        """Return draws of shape (n_rankings, n_draws, n_items); the last block may be cut."""
+
+
+class KeyCoupling(Coupling):
+    """A coupling made of keys, by one of the compiled rules."""
+
+    def draw(self, ranks: RankArray, n_draws: int, streams: Streams) -> FullRanks:
+        """Return coupled draws."""
+        ranks = np.ascontiguousarray(ranks, dtype=np.int32)
+        check_width(ranks.shape[1])
+        rule = getattr(_loops.keys, self.name.upper())
+        block = self.block_size(ranks.shape[1], n_draws)
+        draws: FullRanks = _loops.keys.draw(ranks, n_draws, streams, rule, block)
+        return draws
+
+
+@dataclass(frozen=True)
+class Iid(KeyCoupling):
+    """Independent draws."""
+
+    name = "iid"
+
+    def block_size(self, n_items: int, n_draws: int) -> int:
+        """Return 1: no draw depends on another."""
+        return 1
+
+
+@dataclass(frozen=True)
+class Antithetic(KeyCoupling):
+    """Pairs: the second draw has the keys 1 - u where the first has u.
+
+    Without free items the second draw reverses every bucket of the first: for top-k lists it is Algorithm 1 of the
+    paper, and of all completions the farthest from the first. Free items are mirrored, too: an involution of the
+    completions, though not always to the farthest.
+    """
+
+    name = "antithetic"
+
+    def block_size(self, n_items: int, n_draws: int) -> int:
+        """Return 2."""
+        return 2
+
+
+@dataclass(frozen=True)
+class Orthogonal(KeyCoupling):
+    """Keys along plus and minus random orthogonal directions.
+
+    The order of t items is read off a random vector that sums to zero; t - 1 such vectors, orthogonal to each other,
+    and their negatives are a block.
+    """
+
+    name = "orthogonal"
+
+    def block_size(self, n_items: int, n_draws: int) -> int:
+        """Return 2 (n_items - 1), and at least 2."""
+        return max(2, 2 * (n_items - 1))
+
+
+@dataclass(frozen=True)
+class Latin(KeyCoupling):
+    """Cyclic shifts: in a full block, each free item and each item of a one-bucket ranking visits every position once.
+
+    Made for the Hamming distance, which sees positions one by one.
+    """
+
+    name = "latin"
+
+    def block_size(self, n_items: int, n_draws: int) -> int:
+        """Return the number of items."""
+        return max(1, n_items)
+
+
+@dataclass(frozen=True)
+class Herding(Coupling):
+    """All draws together: a herded design for the sizes of the buckets, its items renamed at random in each bucket.
+
+    Renaming makes every single draw exactly uniform, and leaves the quality of the design as it is for every kernel to
+    which names do not matter. It needs rankings without free items, where renaming reaches all completions.
+    """
+
+    kernel: FullKernel
+    name = "herding"
+
+    def block_size(self, n_items: int, n_draws: int) -> int:
+        """Return the number of draws."""
+        return max(1, n_draws)
+
+    def draw(self, ranks: RankArray, n_draws: int, streams: Streams) -> FullRanks:
+        """Return coupled draws."""
+        if (ranks == FREE).any():
+            row = int(np.argmax((ranks == FREE).any(axis=1)))
+            raise RankingError(
+                f"ranking {row} has free items, where herded draws are not uniform; use coupling='orthogonal'"
+            )
+        # A random completion sends each item to a place of its bucket; the design then speaks of places.
+        places = Iid().draw(ranks, 1, streams)[:, 0]
+        draws = np.empty((len(ranks), n_draws, ranks.shape[1]), dtype=np.int16)
+        first, shape_of_row = first_and_inverse(np.sort(ranks, axis=1))
+        for shape, row in enumerate(first):
+            design = herd_rows(np.sort(ranks[row]), self.kernel, n_draws)
+            for i in np.flatnonzero(shape_of_row == shape):
+                draws[i] = design[:, places[i]]
+        return draws
+
+
+COUPLINGS = ("iid", "antithetic", "orthogonal", "latin", "herding")
+
+
+def coupling_named(name: str, kernel: FullKernel | None = None) -> Coupling:
+    """Return the coupling of a name; herding needs the kernel it herds for."""
+    if name == "herding":
+        if kernel is None:
+            raise RankingError("coupling='herding' chooses draws for one kernel; give it, as kernel=")
+        return Herding(kernel)
+    simple: dict[str, Coupling] = {c.name: c for c in (Iid(), Antithetic(), Orthogonal(), Latin())}
+    if name not in simple:
+        raise RankingError(f"coupling={name!r} is not known; there are {', '.join(COUPLINGS)}")
+    return simple[name]

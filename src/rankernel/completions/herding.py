@@ -1,0 +1,202 @@
+"""Kernel herding: completions chosen, not drawn, so that their mean embedding is near that of all completions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations_with_replacement, islice
+from math import comb
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankernel import _loops
+from rankernel.completions.enumerate import count_completions, enumerate_completions
+from rankernel.completions.keys import FullRanks, check_draws
+from rankernel.completions.streams import Seed, as_seed, row_streams
+from rankernel.errors import ExactnessError, RankingError
+from rankernel.gate import RankArray
+from rankernel.rankings import Rankings, as_rankings
+
+__all__ = ["FullKernel", "herd", "herd_rows", "joint_herd"]
+
+FEW = 5040
+POOL = 1000
+CHUNK = 512
+MAX_SEARCH = 5_000_000
+# Scores this close, relative to the largest, are equal but for rounding.
+TIED = 1e-12
+
+
+class FullKernel(Protocol):
+    """Anything with a matrix of kernel values between full rankings, given as rank vectors."""
+
+    def matrix(self, X: Any, Y: Any) -> Any:
+        """Return the kernel of each row of X with each row of Y."""
+
+
+def herd(ranking: Any, kernel: FullKernel, n_draws: int, candidates: Any = None, seed: Seed = 0) -> Rankings:
+    r"""Return completions of one ranking chosen one by one by kernel herding.
+
+    Step T takes the completion that minimises :math:`\| \mu - \frac1T \sum_{t \le T} \phi(\sigma_t) \|`, where
+    :math:`\mu` is the mean embedding of the candidates; among equally good ones the seed decides. For a kernel
+    :math:`e^{-\nu d}` and a ranking without free items, the second completion is the one farthest from the first.
+
+    Parameters
+    ----------
+    ranking : Rankings of length 1, or one row of ranks
+        The ranking.
+    kernel : kernel on full rankings
+        Anything with ``.matrix(X, Y)`` on arrays of rank vectors.
+    n_draws : int
+        How many completions to choose; one may be chosen several times.
+    candidates : int or full rankings, optional
+        What to choose from: full rankings, or the size of a pool drawn uniformly. Left out, it is all completions up
+        to 5040, and a pool of 1000 where there are more.
+    seed : int, Generator or None
+        Decides ties and draws the pool.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> class Mallows:
+    ...     def matrix(self, X, Y):
+    ...         a, b = np.triu_indices(X.shape[1], 1)
+    ...         return np.exp(-0.1 * ((X[:, a] < X[:, b])[:, None] != (Y[:, a] < Y[:, b])[None]).sum(axis=2))
+    >>> chosen = herd([0, 1, 1, 1], Mallows(), n_draws=2)
+    >>> chosen.ranks.sum(axis=0)
+    array([0, 4, 4, 4])
+    """
+    one = single(ranking)
+    return Rankings(herd_rows(one.ranks[0], kernel, n_draws, candidates, seed), one.items)
+
+
+def herd_rows(
+    ranks: RankArray, kernel: FullKernel, n_draws: int, candidates: Any = None, seed: Seed = 0
+) -> NDArray[np.int32]:
+    """Do the work of :func:`herd` on one row of ranks."""
+    check_draws(n_draws)
+    number = as_seed(seed)
+    pool = candidate_rows(ranks, candidates, number)
+    # In a random order, taking the first of equally good candidates takes any of them.
+    pool = pool[np.random.default_rng(number).permutation(len(pool))]
+    mean, diagonal = mean_and_diagonal(kernel, pool)
+    total = np.zeros(len(pool))
+    chosen = np.empty((n_draws, len(ranks)), dtype=np.int32)
+    for step in range(n_draws):
+        best = first_smallest(diagonal + 2 * total - 2 * (step + 1) * mean)
+        chosen[step] = pool[best]
+        total += np.asarray(kernel.matrix(pool, pool[best : best + 1]))[:, 0]
+    return chosen
+
+
+def joint_herd(ranking: Any, kernel: FullKernel, n_draws: int) -> Rankings:
+    r"""Return the completions that minimise :math:`\| \mu - \frac1M \sum_{t \le M} \phi(\sigma_t) \|` all at once.
+
+    The search goes through all choices of M completions, which must be few. Choosing one by one, as :func:`herd`
+    does, agrees for M = 2 and kernels :math:`e^{-\nu d}`, but in general not beyond.
+
+    Examples
+    --------
+    Of three items, three rankings spread best if each pair of them differs by two swaps:
+
+    >>> import numpy as np
+    >>> class Mallows:
+    ...     def matrix(self, X, Y):
+    ...         s, t = (np.sign(Z[:, [0, 0, 1]] - Z[:, [1, 2, 2]]) for Z in (X, Y))
+    ...         return np.exp(-0.5 * (3 - s @ t.T) / 2)
+    >>> joint_herd([0, 0, 0], Mallows(), 3).ranks
+    array([[0, 1, 2],
+           [2, 0, 1],
+           [1, 2, 0]], dtype=int32)
+    """
+    check_draws(n_draws)
+    one = single(ranking)
+    n_completions = count_completions(one.ranks[0])
+    n_choices = comb(n_completions + n_draws - 1, n_draws)
+    if n_choices > MAX_SEARCH:
+        raise ExactnessError(
+            f"there are {n_choices:,} choices of {n_draws} among {n_completions:,} completions, and at most "
+            f"{MAX_SEARCH:,} are tried; use herd, which chooses one by one"
+        )
+    full = enumerate_completions(one.ranks[0]).astype(np.int32)
+    gram = np.asarray(kernel.matrix(full, full), dtype=np.float64)
+    mean = gram.mean(axis=1)
+    best_score, best = np.inf, np.zeros(n_draws, dtype=np.intp)
+    tolerance = TIED * np.abs(gram).max()
+    for choices in choices_in_chunks(len(full), n_draws):
+        scores = gram[choices[:, :, None], choices[:, None, :]].mean(axis=(1, 2)) - 2 * mean[choices].mean(axis=1)
+        place = first_smallest(scores)
+        if scores[place] < best_score - tolerance:
+            best_score, best = float(scores[place]), choices[place]
+    return Rankings(full[best], one.items)
+
+
+def choices_in_chunks(n_completions: int, n_draws: int) -> Iterator[NDArray[np.intp]]:
+    """Yield all multisets of completions, many at a time."""
+    choices = combinations_with_replacement(range(n_completions), n_draws)
+    while chunk := list(islice(choices, 20_000)):
+        yield np.array(chunk, dtype=np.intp)
+
+
+def single(ranking: Any) -> Rankings:
+    """Return one ranking as rankings of length 1."""
+    if not isinstance(ranking, Rankings):
+        array = np.asarray(ranking)
+        ranking = as_rankings(array[None, :] if array.ndim == 1 else array)
+    one: Rankings = ranking
+    if len(one) != 1:
+        raise RankingError(f"herding is for one ranking at a time; got {len(one)}")
+    return one
+
+
+def candidate_rows(ranks: RankArray, candidates: Any, seed: int) -> NDArray[np.int32]:
+    """Return the completions to choose from: those given, all of them, or a pool."""
+    if candidates is None and count_completions(ranks) <= FEW:
+        return enumerate_completions(ranks).astype(np.int32)
+    if candidates is None or isinstance(candidates, int | np.integer):
+        return uniform_pool(ranks, POOL if candidates is None else int(candidates), seed).astype(np.int32)
+    given = as_rankings(candidates)
+    agrees = given.is_full() and given.n_items == len(ranks) and len(given) > 0
+    if not agrees or not all_complete(given.ranks, ranks):
+        raise RankingError("candidates are completions of the ranking: full rankings of its items that agree with it")
+    return given.ranks
+
+
+def all_complete(full: RankArray, ranks: RankArray) -> bool:
+    """Say whether all full rankings agree with a partial one."""
+    listed = np.flatnonzero(ranks >= 0)
+    order = np.lexsort((ranks[listed],))
+    buckets = ranks[listed][order]
+    places = full[:, listed][:, order]
+    latest = np.maximum.accumulate(places, axis=1)
+    # Where a bucket begins, its items must stand behind everything before.
+    starts = np.flatnonzero(np.diff(buckets))
+    earliest = np.minimum.accumulate(places[:, ::-1], axis=1)[:, ::-1]
+    return bool((latest[:, starts] < earliest[:, starts + 1]).all())
+
+
+def uniform_pool(ranks: RankArray, size: int, seed: int) -> FullRanks:
+    """Return uniform completions in antithetic pairs, so that the far side of each candidate is a candidate."""
+    if size < 1:
+        raise RankingError(f"candidates={size} is not the size of a pool; give at least 1")
+    row = np.ascontiguousarray(ranks[None, :], dtype=np.int32)
+    streams = row_streams(row, seed, "herding")
+    pool: FullRanks = _loops.keys.draw(row, size, streams, _loops.keys.ANTITHETIC, 2)[0]
+    return pool
+
+
+def mean_and_diagonal(kernel: FullKernel, pool: NDArray[np.int32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the mean kernel of each candidate with all of them, and its kernel with itself."""
+    mean, diagonal = np.empty(len(pool)), np.empty(len(pool))
+    for start in range(0, len(pool), CHUNK):
+        part = slice(start, start + CHUNK)
+        values = np.asarray(kernel.matrix(pool[part], pool))
+        mean[part] = values.mean(axis=1)
+        diagonal[part] = np.diagonal(values, offset=start)
+    return mean, diagonal
+
+
+def first_smallest(scores: NDArray[np.float64]) -> int:
+    """Return where the first of the smallest scores is, rounding apart."""
+    return int(np.argmax(scores <= scores.min() + TIED * max(1.0, float(np.abs(scores).max()))))

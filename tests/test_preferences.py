@@ -1,0 +1,337 @@
+import itertools
+import pickle
+
+import naive
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import any_ranking, sized
+
+from rankernel import preferences as module
+from rankernel.errors import ExactnessError, RankingError
+from rankernel.preferences import Preferences
+from rankernel.rankings import Rankings
+
+# ---------------------------------------------------------------------- oracles
+
+
+def reachable(pairs, start):
+    """What a walk along the pairs can reach from an item, after at least one step."""
+    found, front = set(), {start}
+    while front:
+        front = {b for a, b in pairs if a in front} - found
+        found |= front
+    return found
+
+
+def contracted_order(n, pairs):
+    """The pairs (x, y) with a walk from x to y and none back, and the groups of items with walks both ways."""
+    reach = [reachable(pairs, x) for x in range(n)]
+    before = {(x, y) for x in range(n) for y in reach[x] if x not in reach[y]}
+    groups = {tuple(y for y in range(n) if x in reach[y] and y in reach[x]) for x in range(n) if x in reach[x]}
+    return before, groups
+
+
+def is_weak_order(n, before):
+    """Whether, among the items with any relation, being unrelated is transitive."""
+    related = [x for x in range(n) if any(x in pair for pair in before)]
+    apart = {(x, y) for x in related for y in related if (x, y) not in before and (y, x) not in before}
+    return all((x, z) in apart for x, y in apart for w, z in apart if w == y)
+
+
+@st.composite
+def users_pairs(draw, high=6):
+    n = draw(st.integers(2, high))
+    pair = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda p: p[0] != p[1])
+    return n, draw(st.lists(st.lists(pair, max_size=8), min_size=1, max_size=4))
+
+
+# ---------------------------------------------------------------------- closure and contraction
+
+
+@settings(max_examples=150, deadline=None)
+@given(users_pairs(), st.sampled_from([1, 2**26]))
+def test_closure_and_contraction(data, chunk):
+    n, users = data
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "CHUNK_BITS", chunk)
+        prefs = Preferences.from_pairs(users, items=range(n))
+    assert prefs.before.shape == (len(users), n, n)
+    for pairs, before, groups in zip(users, prefs.before, prefs.contracted, strict=True):
+        expected, circles = contracted_order(n, pairs)
+        assert {tuple(pair) for pair in np.argwhere(before).tolist()} == expected
+        assert {tuple(map(int, group)) for group in groups} == circles
+
+
+def test_a_circle_is_a_tie_and_not_a_block():
+    """What is above one of a circle is above all; another item may stand between its members."""
+    prefs = Preferences.from_pairs([[("a", "b"), ("b", "c"), ("c", "b"), ("b", "d"), ("e", "c")]])
+    assert prefs.contracted == ((("b", "c"),),)
+    index = {name: number for number, name in enumerate(prefs.items)}
+    known = {(prefs.items[x], prefs.items[y]) for x, y in np.argwhere(prefs.before[0])}
+    assert known == {(x, y) for x in "ae" for y in "bcd"} | {("b", "d"), ("c", "d")}
+    assert not prefs.before[0, index["b"], index["c"]]
+    assert prefs.to_rankings() == Rankings.from_orders([[{"a", "e"}, {"b", "c"}, "d"]], items=prefs.items)
+    between = Preferences.from_pairs([[("b", "c"), ("c", "b")]], items=["b", "x", "c"])
+    assert between.n_extensions() == [6]
+
+
+def test_more_items_than_one_byte():
+    n = 70
+    chain = [(x, x + 1) for x in range(n - 1)]
+    prefs = Preferences.from_pairs([chain, chain[::-1], [*chain[:-1], (n - 2, 0)]], items=range(n))
+    upper = np.triu(np.ones((n, n), dtype=bool), 1)
+    assert np.array_equal(prefs.before[0], upper)
+    assert np.array_equal(prefs.before[1], upper)
+    assert not prefs.before[2].any()
+    assert prefs.contracted[2] == (tuple(str(x) for x in range(n - 1)),)
+    assert prefs.n_extensions()[:2] == [1, 1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(users_pairs(high=5))
+def test_number_of_extensions(data):
+    n, users = data
+    prefs = Preferences.from_pairs(users, items=range(n))
+    expected = [naive.n_linear_extensions(n, contracted_order(n, pairs)[0]) for pairs in users]
+    assert prefs.n_extensions() == expected
+
+
+def test_infeasible_count_names_the_user(monkeypatch):
+    monkeypatch.setattr("rankernel.completions.down_sets.MAX_DOWN_SETS", 3)
+    with pytest.raises(ExactnessError, match="user 'bob': a part of 4 items has more than 3 down-sets"):
+        Preferences.from_pairs([("bob", "a", "b"), ("bob", "c", "d"), ("bob", "c", "b")]).n_extensions()
+
+
+# ---------------------------------------------------------------------- rankings
+
+
+@settings(max_examples=100, deadline=None)
+@given(sized(any_ranking, length=3))
+def test_rankings_are_partial_orders(rows):
+    rankings = Rankings(np.array(rows), counts=[2, 1, 3])
+    prefs = Preferences.from_rankings(rankings)
+    n = rankings.n_items
+    for row, before in zip(rows, prefs.before, strict=True):
+        expected = {(x, y) for x in range(n) for y in range(n) if 0 <= row[x] < row[y]}
+        assert {tuple(pair) for pair in np.argwhere(before).tolist()} == expected
+    assert prefs.n_extensions() == rankings.n_completions()
+    assert prefs.is_ranking().all()
+    back = prefs.to_rankings()
+    assert back.items == rankings.items
+    assert back.counts.tolist() == [2, 1, 3]
+    for row, again in zip(rows, back.ranks.tolist(), strict=True):
+        assert set(naive.completions(row)) == set(naive.completions(tuple(again)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(users_pairs())
+def test_which_partial_orders_are_rankings(data):
+    n, users = data
+    prefs = Preferences.from_pairs(users, items=range(n))
+    expected = [is_weak_order(n, contracted_order(n, pairs)[0]) for pairs in users]
+    assert prefs.is_ranking().tolist() == expected
+    assert prefs.is_ranking().dtype == bool
+    if all(expected):
+        assert np.array_equal(Preferences.from_rankings(prefs.to_rankings()).before, prefs.before)
+
+
+def test_what_is_no_ranking_is_refused_by_name():
+    prefs = Preferences.from_pairs([[("a", "b")], [("a", "b"), ("c", "d")]], users=["ann", "bob"])
+    with pytest.raises(RankingError, match=r"user 'bob' \(row 1\) .* 'a' and 'd'"):
+        prefs.to_rankings()
+
+
+def test_nothing_known_is_one_bucket():
+    assert Preferences.from_pairs([[]], items=["a", "b"]).to_rankings().ranks.tolist() == [[0, 0]]
+
+
+# ---------------------------------------------------------------------- ways in
+
+TRIPLES = [("ann", "tea", "milk"), ("bob", "milk", "tea"), ("ann", "milk", "beer")]
+LONG = Preferences.from_pairs(
+    [[("tea", "milk"), ("milk", "beer")], [("milk", "tea")]], items=["tea", "milk", "beer"], users=["ann", "bob"]
+)
+COLUMNS = [list(column) for column in zip(*TRIPLES, strict=True)]
+NAMED = dict(zip(["user", "better", "worse"], COLUMNS, strict=True))
+SHUFFLED = {"worse": NAMED["worse"], "weight": [1, 2, 3], "user": NAMED["user"], "better": NAMED["better"]}
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        TRIPLES,
+        [list(row) for row in TRIPLES],
+        tuple(TRIPLES),
+        np.array(TRIPLES),
+        np.array(TRIPLES, dtype=object),
+        tuple(np.array(column) for column in COLUMNS),
+        tuple(pd.Series(column) for column in COLUMNS),
+        NAMED,
+        SHUFFLED,
+        pd.DataFrame(NAMED),
+        pd.DataFrame(SHUFFLED),
+        pd.DataFrame(TRIPLES, columns=["who", "winner", "loser"]),
+        pl.DataFrame(NAMED),
+        pl.DataFrame(SHUFFLED),
+    ],
+)
+def test_long_tables(table):
+    assert Preferences.from_pairs(table) == LONG
+
+
+@pytest.mark.parametrize(
+    "lists",
+    [
+        [[("tea", "milk"), ("milk", "beer")], [("milk", "tea")]],
+        ([["tea", "milk"], ["milk", "beer"]], [["milk", "tea"]]),
+        (pairs for pairs in ([("tea", "milk"), ("milk", "beer")], [("milk", "tea")])),
+        [np.array([["tea", "milk"], ["milk", "beer"]]), {("milk", "tea")}],
+    ],
+)
+def test_lists_of_pairs(lists):
+    assert Preferences.from_pairs(lists, users=["ann", "bob"]) == LONG
+
+
+def test_three_pairs_of_one_user_are_no_triple():
+    prefs = Preferences.from_pairs([[("a", "b"), ("b", "c"), ("c", "d")]])
+    assert len(prefs) == 1
+    assert prefs.n_extensions() == [1]
+
+
+def test_an_array_of_lists_of_pairs():
+    prefs = Preferences.from_pairs(np.array([[[0, 1], [1, 2]], [[2, 1], [1, 0]]]))
+    assert prefs.items == ("0", "1", "2")
+    assert prefs.to_rankings().ranks.tolist() == [[0, 1, 2], [2, 1, 0]]
+
+
+def test_items_users_and_counts():
+    prefs = Preferences.from_pairs(
+        TRIPLES, items=["beer", "tea", "milk", "gin"], users=["bob", "cem", "ann"], counts=[1, 2, 3]
+    )
+    assert prefs.items == ("beer", "tea", "milk", "gin")
+    assert prefs.users == ("bob", "cem", "ann")
+    assert prefs.counts.tolist() == [1, 2, 3]
+    assert prefs.n_voters == 6
+    assert prefs.n_extensions() == [12, 24, 4]
+
+
+def test_repeated_pairs_are_one():
+    assert Preferences.from_pairs([[("a", "b"), ("a", "b")]]) == Preferences.from_pairs([[("a", "b")]])
+
+
+def test_no_users():
+    prefs = Preferences.from_pairs([], items=["a", "b"])
+    assert len(prefs) == 0
+    assert prefs.before.shape == (0, 2, 2)
+    assert prefs.n_extensions() == []
+    assert prefs.is_ranking().shape == (0,)
+    assert prefs.to_rankings().ranks.shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "options", "message"),
+    [
+        ([[("a", "a")]], {}, "user '0', pair 0, prefers 'a' to itself"),
+        ([("ann", "a", "b"), ("bob", "c", "c")], {}, r"row 1 \(user 'bob'\) prefers 'c' to itself"),
+        (
+            [[("a", "b"), ("a", "x")]],
+            {"items": ["a", "b"]},
+            "user '0', pair 1, names 'x', which is not among the items",
+        ),
+        ([("ann", "a", "x")], {"items": ["a", "b"]}, r"row 0 \(user 'ann'\) names 'x'"),
+        ([[("a", None)]], {}, "user '0', pair 0, has a missing item"),
+        ([("ann", float("nan"), "b")], {}, r"row 0 \(user 'ann'\) has a missing item"),
+        ([(None, "a", "b")], {}, "row 0 has no user"),
+        ([[("a", "b", "c")]], {}, "a pair is"),
+        ([["ab"]], {}, "'ab'; a pair is"),
+        ([[("a", {"b", "c"})]], {}, "an item is one name"),
+        (["ab"], {}, "user '0' has 'ab'"),
+        ("ab", {}, "got 'ab'"),
+        (7, {}, "got 7"),
+        (np.zeros((3, 2)), {}, r"shape \(3, 2\)"),
+        ({"user": ["a"], "better": ["b"]}, {}, "wanted are user, better and worse"),
+        ({"user": ["a"], "better": ["b"], "worse": []}, {}, r"lengths \[1, 1, 0\]"),
+        ([[("a", "b")]], {"users": ["x", "y"]}, "2 user names for 1 users"),
+        ([[("a", "b")]], {"users": "x"}, "one string"),
+        ([[], []], {"users": ["x", "x"], "items": ["a"]}, "two users are named 'x'"),
+        ([[]], {"users": [None], "items": ["a"]}, "user 0 is missing"),
+        ([("ann", "a", "b")], {"users": ["bob"]}, "row 0 is of user 'ann', who is not among the users"),
+        ([[("a", "b")]], {"counts": [1, 2]}, "counts has shape"),
+        ([[]], {}, "no items"),
+    ],
+)
+def test_refusals(pairs, options, message):
+    with pytest.raises(RankingError, match=message):
+        Preferences.from_pairs(pairs, **options)
+
+
+# ---------------------------------------------------------------------- a value
+
+
+def test_slices():
+    prefs = Preferences.from_pairs([[("a", "b")], [("b", "c"), ("c", "b")], [("c", "a")]], counts=[1, 2, 3])
+    assert prefs[1].users == ("1",)
+    assert prefs[-1].counts.tolist() == [3]
+    assert prefs[1:].contracted == ((("b", "c"),), ())
+    assert prefs[[2, 0]].users == ("2", "0")
+    assert prefs[np.array([True, False, True])] == prefs[[0, 2]]
+    assert prefs[::2] == prefs[[0, 2]]
+    assert np.array_equal(prefs[2].before[0], prefs.before[2])
+    assert [part.users for part in prefs] == [("0",), ("1",), ("2",)]
+    with pytest.raises(IndexError):
+        prefs[3]
+    with pytest.raises(TypeError, match="by user only"):
+        prefs[0, 1]
+
+
+def test_equality_hash_and_pickle():
+    prefs = Preferences.from_pairs(TRIPLES)
+    assert prefs == LONG
+    assert hash(prefs) == hash(LONG)
+    again = pickle.loads(pickle.dumps(prefs))
+    assert again == prefs
+    assert again.contracted == prefs.contracted
+    assert not again.packed.flags.writeable
+    assert prefs != Preferences.from_pairs(TRIPLES, counts=[1, 2])
+    assert prefs != Preferences.from_pairs(TRIPLES, users=["bob", "ann"])
+    assert prefs != Preferences.from_pairs(TRIPLES, items=["milk", "tea", "beer"])
+    assert prefs != Preferences.from_pairs(TRIPLES[:2], items=prefs.items)
+    assert prefs != "preferences"
+
+
+def test_nothing_can_be_changed():
+    prefs = Preferences.from_pairs(TRIPLES)
+    with pytest.raises(AttributeError):
+        prefs.items = ()
+    for array in (prefs.packed, prefs.before, prefs.counts):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(users_pairs())
+def test_fewest_pairs_give_the_same_preferences(data):
+    n, users = data
+    prefs = Preferences.from_pairs(users, items=range(n), counts=range(1, len(users) + 1))
+    fewest = prefs.to_pairs()
+    assert Preferences.from_pairs(fewest, prefs.items, prefs.counts, prefs.users) == prefs
+    for row, pairs in enumerate(fewest):
+        for left_out in range(len(pairs)):
+            fewer = Preferences.from_pairs([pairs[:left_out] + pairs[left_out + 1 :]], prefs.items)
+            assert not np.array_equal(fewer.before[0], prefs.before[row])
+
+
+def test_looks():
+    prefs = Preferences.from_pairs([[("a", "b"), ("b", "c"), ("a", "c")], [("a\n", "b"), ("b", "a\n")]], counts=[1, 2])
+    assert repr(prefs).splitlines() == [
+        "Preferences: 2 users from 3 voters, 4 items",
+        "  0: 1 × a > b, b > c",
+        "  1: 2 × nothing known (contracted: {b, a\\n})",
+    ]
+    many = Preferences.from_pairs([list(itertools.product("abc", "xyz"))] * 10)
+    assert repr(many).splitlines()[1] == "  0: a > x, a > y, a > z, b > x, b > y, b > z, ... 3 more"
+    assert repr(many).splitlines()[-1] == "  ... and 2 more"
