@@ -1,0 +1,103 @@
+"""The median heuristic: one over the median distance between two rankings of the data."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankernel.completions.down_sets import FEW_DOWN_SETS
+from rankernel.completions.draws import Draws, draw
+from rankernel.completions.models import Uniform
+from rankernel.distances import Distance
+from rankernel.errors import ExactnessError, RankingError
+from rankernel.gram.exact import LINEAR_DISTANCES
+from rankernel.gram.mean_features import expected_distances
+from rankernel.gram.partial_orders import Data, PartialOrders, as_data
+from rankernel.kernels.base import Kernel
+
+__all__ = ["median_distance", "median_width"]
+
+MOST_RANKINGS = 1000
+DRAWS = 16
+
+
+def median_width(kernel: Kernel, X: Any) -> float:
+    """Return one over the median distance within the data, for the distance that a kernel is a function of."""
+    if kernel.argument is None:
+        raise ValueError(f"{kernel} has no distance to take the median of; give its width as a number")
+    return 1 / median_distance(kernel.argument, X)
+
+
+def median_distance(distance: Distance, X: Any) -> float:
+    """Return the median distance between the rankings of two different voters.
+
+    For partial rankings the distance is its mean over the completions of both. Voters count by multiplicity. Of more
+    than a thousand distinct rankings, a thousand are taken at random (always the same ones). If more than half of all
+    pairs agree exactly, the mean distance is taken instead, and if all do, 1.
+
+    Examples
+    --------
+    >>> from rankernel import distances
+    >>> median_distance(distances.kendall, [[0, 1, 2], [0, 2, 1], [2, 1, 0]])
+    2.0
+    """
+    rankings = as_data(X).unique()
+    if not len(rankings):
+        raise RankingError("there are no rankings to take the median distance of; give nu as a number")
+    if len(rankings) > MOST_RANKINGS:
+        chosen = np.random.default_rng(0).choice(len(rankings), MOST_RANKINGS, replace=False)
+        rankings = rankings[np.sort(chosen)]
+    d = mean_distances(distance, rankings)
+    counts = rankings.counts.astype(np.float64)
+    pairs = np.multiply.outer(counts, counts)
+    np.fill_diagonal(pairs, counts * (counts - 1))
+    if pairs.sum() == 0:
+        return 1.0
+    median = weighted_median(d.ravel(), pairs.ravel())
+    return median or float(np.average(d, weights=pairs)) or 1.0
+
+
+def mean_distances(distance: Distance, X: Data) -> NDArray[np.float64]:
+    """Return the mean distance between the completions of each pair of rankings, estimated where it has no formula."""
+    if isinstance(X, PartialOrders):
+        return mean_distances_of_orders(distance, X)
+    if X.is_full():
+        return np.asarray(distance.between(X.ranks, X.ranks), dtype=np.float64)
+    expected = expected_distances(distance, X, X)
+    if expected is not None:
+        return expected
+    return matched_distances(distance, draw(X, DRAWS))
+
+
+def mean_distances_of_orders(distance: Distance, X: PartialOrders) -> NDArray[np.float64]:
+    """Return the same for partial orders."""
+    if distance in LINEAR_DISTANCES:
+        with suppress(ExactnessError):
+            X.prepare(FEW_DOWN_SETS)
+            expected = expected_distances(distance, X, X)
+            assert expected is not None
+            return expected
+    return matched_distances(distance, X.draw(DRAWS, Uniform()))
+
+
+def matched_distances(distance: Distance, draws: Draws) -> NDArray[np.float64]:
+    """Return the mean distance between the draws of each pair of rankings."""
+    ranks = draws.ranks.astype(np.int32)
+    # Each draw of the one against the next of the other, so that no draw of a ranking meets itself.
+    total = np.zeros((len(ranks), len(ranks)))
+    for a in range(DRAWS):
+        total += distance.between(ranks[:, a], ranks[:, (a + 1) % DRAWS])
+    return (total + total.T) / (2 * DRAWS)
+
+
+def weighted_median(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+    """Return the middle of weighted values; between two, their mean."""
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order])
+    half = reached[-1] / 2
+    low = order[np.searchsorted(reached, half, side="left")]
+    high = order[min(np.searchsorted(reached, half, side="right"), len(order) - 1)]
+    return float((values[low] + values[high]) / 2)

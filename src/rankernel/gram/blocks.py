@@ -1,0 +1,65 @@
+"""Filling a matrix tile by tile, on plain Python threads: the compiled loops release the interpreter lock."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["fill", "n_threads", "tiles"]
+
+FloatArray = NDArray[np.float64]
+
+
+def n_threads(threads: int | None) -> int:
+    """Return how many threads to use: as asked, else as the environment says, else one for each usable core."""
+    if threads is None:
+        for name in ("RANKERNEL_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+            value = os.environ.get(name, "")
+            if value.isdigit() and int(value):
+                return int(value)
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if threads < 1:
+        raise ValueError(f"threads={threads} is not possible; use at least one")
+    return threads
+
+
+def tiles(n_rows: int, n_columns: int, side: int, symmetric: bool) -> Iterator[tuple[slice, slice]]:
+    """Return the tiles of a matrix; of a symmetric one those on and above the diagonal."""
+    for top in range(0, n_rows, side):
+        for left in range(top if symmetric else 0, n_columns, side):
+            yield slice(top, min(top + side, n_rows)), slice(left, min(left + side, n_columns))
+
+
+def fill(
+    outputs: list[NDArray[Any]],
+    compute: Callable[[tuple[slice, slice]], list[FloatArray]],
+    side: int,
+    symmetric: bool,
+    threads: int | None = None,
+) -> None:
+    """Fill matrices of one shape, tile by tile; a symmetric one is computed half and mirrored."""
+    n_rows, n_columns = outputs[0].shape
+
+    def one(tile: tuple[slice, slice]) -> None:
+        rows, columns = tile
+        for out, value in zip(outputs, compute(tile), strict=True):
+            if symmetric and rows == columns:
+                value = np.triu(value) + np.triu(value, 1).T
+            out[rows, columns] = value
+            if symmetric and rows != columns:
+                out[columns, rows] = value.T
+
+    workers = n_threads(threads)
+    work = tiles(n_rows, n_columns, side, symmetric)
+    if workers == 1 or max(n_rows, n_columns) <= side:
+        for tile in work:
+            one(tile)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        for done in [pool.submit(one, tile) for tile in work]:
+            done.result()

@@ -1,0 +1,1 @@
+"""Exact marginalised kernels, one family a file."""

@@ -1,0 +1,78 @@
+"""The law and the moments of the Kendall distance against all pairs of completions, and against each other."""
+
+from collections import Counter
+from fractions import Fraction
+from math import comb
+
+import naive
+import numpy as np
+import pytest
+import strategies
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rankernel.errors import ExactnessError
+from rankernel.gram.formulas.kendall_law import KendallLaw, kendall_moments
+from rankernel.gram.overlap import Overlap, Shape
+
+PAIRS = strategies.sized(strategies.bucket_orders, high=5, length=2)
+
+
+def overlap_of(r, s):
+    return Overlap.of(np.array(r), np.array(s))
+
+
+def shares(r, s):
+    """Exact probability of each distance."""
+    counts = Counter(naive.kendall(x, y) for x in naive.completions(r) for y in naive.completions(s))
+    return [Fraction(counts[d], counts.total()) for d in range(comb(len(r), 2) + 1)]
+
+
+@settings(deadline=None, max_examples=60)
+@given(PAIRS)
+def test_the_law(pair):
+    assert KendallLaw().pmf(overlap_of(*pair)).tolist() == [float(p) for p in shares(*pair)]
+
+
+@settings(deadline=None, max_examples=60)
+@given(PAIRS, st.integers(0, 7), st.sampled_from([0, 1]))
+def test_the_moments(pair, degree, shift):
+    pairs = max(comb(len(pair[0]), 2), 1)
+    kernel = [shift + 1 - Fraction(2 * d, pairs) for d in range(len(shares(*pair)))]
+    expected = [float(sum(p * k**m for p, k in zip(shares(*pair), kernel, strict=True))) for m in range(degree + 1)]
+    assert kendall_moments(overlap_of(*pair), degree, shift).tolist() == expected
+
+
+@pytest.mark.parametrize("degree", [1, 10, 40])
+def test_high_degrees_at_forty_items(degree):
+    rng = np.random.default_rng(3)
+    left, right = (np.unique(rng.integers(0, 9, 40), return_inverse=True)[1] for _ in range(2))
+    overlap = overlap_of(left, right)
+    pmf = KendallLaw().pmf(overlap)
+    kernel = 2 - 2 * np.arange(len(pmf)) / comb(40, 2)
+    assert kendall_moments(overlap, degree)[-1] == pytest.approx(float(pmf @ kernel**degree), rel=1e-12)
+
+
+def test_the_law_of_sixty_items_sums_to_one():
+    overlap = overlap_of(np.zeros(60, dtype=int), np.arange(60))
+    pmf = KendallLaw().pmf(overlap)
+    assert pmf.sum() == pytest.approx(1, rel=1e-13)
+    assert float(pmf @ np.arange(len(pmf))) == pytest.approx(comb(60, 2) / 2, rel=1e-13)
+    assert pmf[0] > 0
+
+
+def test_moments_of_a_thousand_items():
+    """Two unordered rankings: the variance of the distance is n (n - 1) (2 n + 5) / 72."""
+    n = 1000
+    overlap = overlap_of(np.zeros(n, dtype=int), np.zeros(n, dtype=int))
+    spread = n * (n - 1) * (2 * n + 5) / 72 * (2 / comb(n, 2)) ** 2
+    assert kendall_moments(overlap, 3, shift=0) == pytest.approx([1, 0, spread, 0], rel=1e-14)
+
+
+def test_what_is_covered():
+    law = KendallLaw()
+    assert law.covers(Shape((2, 3)), Shape((5,)))
+    assert not law.covers(Shape((2, 2), free=1), Shape((5,)))
+    assert not law.covers(Shape((500,)), Shape((500,)))
+    with pytest.raises(ExactnessError, match="free items"):
+        kendall_moments(overlap_of((0, -1), (0, 1)), 2)
