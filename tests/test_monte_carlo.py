@@ -1,0 +1,295 @@
+"""The Monte Carlo estimator: unbiased, honest about its error, positive semi-definite, reproducible."""
+
+import itertools
+import math
+
+import naive
+import numpy as np
+import pytest
+import real_data
+
+import rankernel as rk
+from rankernel import MonteCarlo, Rankings
+from rankernel.gram.overlap import Overlap
+from rankernel.gram.variance import mallows_variance
+
+ROWS = Rankings([(0, 1, 2, -1, -1), (-1, 0, 0, 1, -1), (2, 0, -1, 1, 1), (0, 1, 2, 2, 2), (1, 1, 1, 0, 1)])
+OFF = ~np.eye(len(ROWS), dtype=bool)
+KERNELS = [
+    rk.Mallows(0.3),
+    rk.Exponential("hamming", 0.3),
+    rk.Exponential("spearman", 0.05),
+    rk.Exponential("footrule", 0.1),
+    rk.Exponential("cayley", math.log(2)),
+    rk.Polynomial(4),
+    rk.Diffusion(0.1, "adjacent"),
+    2 * rk.Mallows(0.3) + rk.Exponential("hamming", 0.2),
+    rk.Mallows(0.2) * rk.Hamming(),
+]
+COUPLINGS = ["iid", "antithetic", "orthogonal", "latin"]
+
+
+def repeated(kernel, rows, n_runs, **options):
+    return np.array([kernel.gram(rows, method=MonteCarlo(seed=seed, **options)) for seed in range(n_runs)])
+
+
+def assert_unbiased(runs, exact, where):
+    error = runs.std(axis=0, ddof=1) / math.sqrt(len(runs))
+    assert (np.abs(runs.mean(axis=0) - exact)[where] < 5 * error[where] + 1e-13).all()
+
+
+# ---------------------------------------------------------------------- unbiased
+
+
+@pytest.mark.parametrize("coupling", COUPLINGS)
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_unbiased_off_the_diagonal(kernel, coupling):
+    exact = kernel.gram(ROWS, method="enumeration")
+    for moments in (0, "auto"):
+        runs = repeated(kernel, ROWS, 40, n_draws=8, coupling=coupling, moments=moments)
+        assert_unbiased(runs, exact, OFF)
+
+
+def test_herded_draws_are_unbiased_too():
+    rows, kernel = ROWS[3:], rk.Mallows(0.3)
+    runs = repeated(kernel, rows, 40, n_draws=4, coupling="herding", moments=0)
+    assert_unbiased(runs, kernel.gram(rows), ~np.eye(2, dtype=bool))
+
+
+def test_consistent():
+    kernel = rk.Mallows(0.3)
+    exact = kernel.gram(ROWS)
+    errors = [np.abs(kernel.gram(ROWS, method=MonteCarlo(m, "iid", 0)) - exact).max() for m in (4, 4000)]
+    assert errors[1] < errors[0] / 10
+
+
+def exact_with_weights(kernel, rows, weight):
+    """The marginalised kernel for a density on completions, by brute force."""
+    sets = [(completions, np.array([weight(x) for x in completions])) for completions in map(naive.completions, rows)]
+    value = np.empty((len(rows), len(rows)))
+    for (i, (X, w)), (j, (Y, v)) in itertools.product(enumerate(sets), repeat=2):
+        matrix = kernel.matrix(np.array(X, dtype=np.int32), np.array(Y, dtype=np.int32))
+        value[i, j] = w @ matrix @ v / w.sum() / v.sum()
+    return value
+
+
+def plackett_luce_probability(strengths):
+    def probability(ranks):
+        order = sorted(range(len(ranks)), key=ranks.__getitem__)
+        return math.prod(strengths[a] / sum(strengths[b] for b in order[p:]) for p, a in enumerate(order))
+
+    return probability
+
+
+@pytest.mark.parametrize(
+    ("model", "weight"),
+    [
+        (rk.PlackettLuce([5.0, 1.0, 2.0, 0.5, 1.0]), plackett_luce_probability([5.0, 1.0, 2.0, 0.5, 1.0])),
+        (rk.MallowsModel((4, 1, 0, 2, 3), 0.7), lambda x: math.exp(-0.7 * naive.kendall(x, (4, 1, 0, 2, 3)))),
+        (rk.LogDensity(lambda X: 0.3 * X[:, 0], self_normalized=False), lambda x: math.exp(0.3 * x[0])),
+    ],
+    ids=["Plackett-Luce", "Mallows", "log-density"],
+)
+def test_completions_other_than_uniform(model, weight):
+    kernel = rk.Mallows(0.3)
+    rows = [tuple(row) for row in ROWS.ranks.tolist()]
+    runs = repeated(kernel, ROWS, 60, n_draws=16, completions=model)
+    assert_unbiased(runs, exact_with_weights(kernel, rows, weight), OFF)
+
+
+def test_self_normalised_weights_are_consistent():
+    kernel, model = rk.Mallows(0.3), rk.LogDensity(lambda X: 0.3 * X[:, 0])
+    rows = [tuple(row) for row in ROWS.ranks.tolist()]
+    estimate = kernel.estimate(ROWS, method=MonteCarlo(2000, completions=model))
+    exact = exact_with_weights(kernel, rows, lambda x: math.exp(0.3 * x[0]))
+    assert (np.abs(estimate.value - exact)[OFF] < 5 * estimate.stderr[OFF]).all()
+
+
+# ---------------------------------------------------------------------- honest
+
+
+@pytest.mark.parametrize(
+    ("coupling", "moments", "n_draws"),
+    [("iid", 0, 24), ("antithetic", 0, 24), ("antithetic", 2, 64), ("latin", 0, 60), ("orthogonal", 0, 16)],
+)
+def test_two_standard_errors_cover_the_truth(coupling, moments, n_draws):
+    """About 95 % of intervals of two standard errors; with few blocks the error itself is uncertain (t, not normal)."""
+    kernel, exact = rk.Mallows(0.3), rk.Mallows(0.3).gram(ROWS)
+    covered = []
+    for seed in range(120):
+        estimate = kernel.estimate(ROWS, method=MonteCarlo(n_draws, coupling, moments, seed=seed))
+        covered.append((np.abs(estimate.value - exact) < 2 * estimate.stderr)[OFF])
+    assert 0.90 < np.mean(covered) < 0.985
+
+
+def test_the_error_of_the_diagonal_is_that_of_its_spread():
+    """The jackknife is known to err on the safe side."""
+    kernel = rk.Mallows(0.3)
+    estimates = [kernel.estimate(ROWS, method=MonteCarlo(32, "iid", 0, seed=seed)) for seed in range(100)]
+    spread = np.std([np.diag(e.value) for e in estimates], axis=0, ddof=1)
+    claimed = np.sqrt(np.mean([np.diag(e.stderr) ** 2 for e in estimates], axis=0))
+    assert ((claimed / spread > 0.85) & (claimed / spread < 1.6)).all()
+
+
+def test_the_bias_of_the_diagonal_is_what_the_paper_says():
+    """Appendix B: E K^(R, R) = (m - 1)/m K + 1/m for independent draws, as k(s, s) = 1."""
+    kernel, m = rk.Mallows(0.3), 6
+    exact = np.diag(kernel.gram(ROWS))
+    runs = repeated(kernel, ROWS, 200, n_draws=m, coupling="iid", moments=0)
+    assert_unbiased(np.diagonal(runs, axis1=1, axis2=2), exact + (1 - exact) / m, slice(None))
+
+
+def test_an_unbiased_diagonal_can_be_asked_for():
+    kernel = rk.Mallows(0.3)
+    for coupling, moments in (("iid", 0), ("antithetic", 2)):
+        options = {"n_draws": 6, "coupling": coupling, "moments": moments}
+        runs = repeated(kernel, ROWS, 150, diagonal="unbiased", **options)
+        assert_unbiased(runs, kernel.gram(ROWS), np.ones_like(OFF))
+        assert (runs[0][OFF] == repeated(kernel, ROWS, 1, **options)[0][OFF]).all()
+    with pytest.raises(ValueError, match="at least two independent blocks"):
+        kernel.gram(ROWS, method=MonteCarlo(2, "antithetic", diagonal="unbiased"))
+
+
+def test_tol_takes_as_many_draws_as_it_needs():
+    kernel = rk.Mallows(0.3)
+    method = MonteCarlo(coupling="iid", moments=0)
+    loose, tight = (kernel.estimate(ROWS, method=method, tol=tol) for tol in (0.02, 0.005))
+    assert loose.stderr.max() <= 0.02
+    assert tight.stderr.max() <= 0.005
+    assert tight.method.n_draws > 4 * loose.method.n_draws
+    assert f"{tight.method.n_draws} draws" in tight.details
+    assert kernel.estimate(ROWS, tol=1e-9).method == rk.Exact()  # nothing to draw
+    with pytest.raises(ValueError, match="tol=0"):
+        kernel.estimate(ROWS, method=method, tol=0)
+
+
+@pytest.mark.parametrize("coupling", ["iid", "antithetic"])
+def test_the_exact_variance_is_that_of_the_estimator(coupling):
+    kernel, m = rk.Mallows(0.4), 6
+    rows = Rankings([(0, 1, 2, 2, 2), (1, 1, 0, 1, 0)])
+    runs = repeated(kernel, rows, 1500, n_draws=m, coupling=coupling, moments=0)[:, 0, 1]
+    exact = mallows_variance(Overlap.of(*rows.ranks), 0.4, m, m, coupling)
+    assert runs.var(ddof=1) == pytest.approx(exact, rel=0.2)
+
+
+# ---------------------------------------------------------------------- better
+
+
+def test_moments_and_couplings_lower_the_variance():
+    """With free items at the median width: each step of the default estimator helps, all together a thousandfold."""
+    rows = rk.datasets.uniform(6, 10, seed=1).top(4, unlisted="free")
+    kernel = rk.Mallows("median").resolve(rows)
+    off = ~np.eye(6, dtype=bool)
+    variance = {
+        options: repeated(kernel, rows, 30, n_draws=16, coupling=options[0], moments=options[1]).var(axis=0)[off].mean()
+        for options in [("iid", 0), ("antithetic", 0), ("antithetic", 1), ("auto", "auto")]
+    }
+    plain = variance["iid", 0]
+    assert plain / variance["antithetic", 0] > 5
+    assert plain / variance["antithetic", 1] > 50
+    assert plain / variance["auto", "auto"] > 1000
+
+
+def test_auto_is_what_serves_the_kernel():
+    free = rk.datasets.uniform(3, 8, seed=0).top(3, unlisted="free")
+    wide = rk.datasets.uniform(3, 60, seed=0).top(3, unlisted="free")
+    settled = MonteCarlo().settled
+    assert (settled(rk.Mallows(0.1), free, free).coupling, settled(rk.Mallows(0.1), free, free).moments) == (
+        "antithetic",
+        2,
+    )
+    assert settled(rk.Mallows(0.1), wide, wide).moments == 1  # 1.6 million products of pairs are too many
+    assert settled(rk.Exponential("hamming", 0.1), free, free).coupling == "latin"
+    assert settled(rk.Exponential("cayley", 0.1), free, free).coupling == "iid"
+    assert settled(rk.Exponential("cayley", 0.1), free, free).moments == 0
+    weighted = MonteCarlo(completions=rk.PlackettLuce(np.ones(8))).settled(rk.Mallows(0.1), free, free)
+    assert (weighted.coupling, weighted.moments) == ("iid", 0)
+
+
+@real_data.needs_data
+def test_antithetic_variance_on_sushi():
+    """Top-4 of ten at the median width: about a hundred times below independent draws, by the exact formulas."""
+    rows = rk.datasets.load_sushi(real_data.sushi()).rankings[:60].top(4)
+    nu = rk.Mallows("median").resolve(rows).nu
+    ratios = []
+    for i, j in itertools.combinations(range(60), 2):
+        overlap = Overlap.of(rows.ranks[i], rows.ranks[j])
+        ratios.append(mallows_variance(overlap, nu, 20, 20) / mallows_variance(overlap, nu, 20, 20, "antithetic"))
+    assert 60 < np.mean(ratios) < 300
+
+
+# ---------------------------------------------------------------------- positive semi-definite, reproducible
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_positive_semi_definite_also_from_blocks(kernel):
+    rows = rk.datasets.truncate(rk.datasets.uniform(30, 6, seed=3), {2: 0.5, 4: 0.5}, seed=4, unlisted="free")
+    method = MonteCarlo(4, seed=7).settled(kernel, rows, rows)
+    whole = kernel.gram(rows, method=method)
+    assert np.linalg.eigvalsh(whole).min() > -1e-12 * np.abs(whole).max() * len(rows)
+    blocks = np.block(
+        [[kernel.gram(a, b, method=method) for b in (rows[:11], rows[11:])] for a in (rows[:11], rows[11:])]
+    )
+    np.testing.assert_allclose(blocks, whole, rtol=1e-12, atol=1e-14)
+
+
+def test_the_same_bits_whatever_the_order_threads_and_blocks():
+    rows = rk.datasets.truncate(rk.datasets.uniform(300, 8, seed=3), {2: 0.5, 4: 0.5}, seed=4, unlisted="free")
+    kernel, method = rk.Mallows(0.1), MonteCarlo(16, "antithetic", 0, seed=5)
+    one = kernel.gram(rows, method=method, threads=1)
+    assert (kernel.gram(rows, method=method, threads=2) == one).all()
+    order = np.random.default_rng(0).permutation(len(rows))
+    assert (kernel.gram(rows[order], method=method) == one[np.ix_(order, order)]).all()
+    assert (kernel.gram(rows[:50], rows[200:], method=method) == one[:50, 200:]).all()
+    assert (kernel.gram(rows, method=MonteCarlo(16, "antithetic", 0, seed=6)) != one).any()
+
+
+def test_equal_rows_can_have_draws_of_their_own():
+    rows = Rankings([(0, 1, 1, 1)] * 3)
+    kernel = rk.Mallows(0.5)
+    shared = kernel.gram(rows, method=MonteCarlo(8, "iid", 0))
+    assert (shared == shared[0, 0]).all()
+    own = kernel.gram(rows, method=MonteCarlo(8, "iid", 0, distinct_rows=True))
+    assert len(np.unique(own[np.triu_indices(3)])) == 6
+    runs = repeated(kernel, rows, 80, n_draws=8, coupling="iid", moments=0, distinct_rows=True)
+    assert_unbiased(runs, kernel.gram(rows), ~np.eye(3, dtype=bool))
+
+
+def test_derivatives_use_the_same_draws():
+    kernel = 2 * rk.Mallows(0.3) + rk.Exponential("footrule", 0.1)
+    method = MonteCarlo(8, seed=1)
+    gradient = kernel.estimate(ROWS, method=method, gradient=True).gradient
+    for name, value in kernel.params.items():
+        step = 1e-5 * value
+        up, down = (kernel.replace(**{name: value + s}).gram(ROWS, method=method) for s in (step, -step))
+        np.testing.assert_allclose(gradient[name], (up - down) / (2 * step), rtol=1e-6, atol=1e-9)
+
+
+def test_a_path_of_widths_uses_the_same_draws():
+    method = MonteCarlo(8, "antithetic", 1, seed=1)
+    path = rk.gram_path(rk.Mallows(), ROWS, method=method, nu=[0.1, 0.5])
+    for nu, value in zip([0.1, 0.5], path, strict=True):
+        np.testing.assert_allclose(value, rk.Mallows(nu).gram(ROWS, method=method), rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_draws": 0}, "n_draws=0 is not possible"),
+        ({"n_draws": 2.5}, "n_draws=2.5 is not possible"),
+        ({"coupling": "sobol"}, "coupling='sobol' is not known"),
+        ({"moments": 3}, "moments=3 is not possible"),
+        ({"moments": 1, "completions": rk.PlackettLuce([1.0, 1.0])}, "uniform completions only"),
+        ({"diagonal": "exact"}, "diagonal='exact' is not known"),
+        ({"seed": -1}, "seed=-1"),
+    ],
+)
+def test_impossible_methods_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        MonteCarlo(**options)
+
+
+def test_what_was_done_is_said():
+    method = MonteCarlo(20, seed=3).settled(rk.Mallows(0.1), ROWS, ROWS)
+    assert str(method) == ("Monte Carlo, 20 draws of each ranking, antithetic, exact moments up to degree 2, seed 3")
+    assert rk.Mallows(0.1).estimate(ROWS, method=MonteCarlo(20, seed=3)).method == method
