@@ -10,8 +10,12 @@ from rankernel.completions import joint_herd as joint_herd
 from rankernel.completions import project as project
 from rankernel.errors import ExactnessError as ExactnessError
 from rankernel.errors import IndefiniteKernelWarning as IndefiniteKernelWarning
+from rankernel.errors import NotCharacteristicWarning as NotCharacteristicWarning
 from rankernel.errors import RankingError as RankingError
 from rankernel.errors import SamplingWarning as SamplingWarning
+from rankernel.frontends.nu_selection import select_nu as select_nu
+from rankernel.frontends.sklearn import MeanFeatures as MeanFeatures
+from rankernel.frontends.sklearn import SklearnKernel as SklearnKernel
 from rankernel.gram import Enumeration as Enumeration
 from rankernel.gram import Estimate as Estimate
 from rankernel.gram import Exact as Exact
@@ -20,6 +24,9 @@ from rankernel.gram import MonteCarlo as MonteCarlo
 from rankernel.gram import diagonal as diagonal
 from rankernel.gram import gram_path as gram_path
 from rankernel.gram import median_distance as median_distance
+from rankernel.io import fetch_preflib as fetch_preflib
+from rankernel.io import fetch_sushi as fetch_sushi
+from rankernel.io import load_sushi as load_sushi
 from rankernel.io import read_csv as read_csv
 from rankernel.io import read_preflib as read_preflib
 from rankernel.io import write_csv as write_csv
@@ -37,5 +44,22 @@ from rankernel.kernels import WeightedKendall as WeightedKendall
 from rankernel.preferences import Preferences as Preferences
 from rankernel.rankings import Rankings as Rankings
 from rankernel.rankings import concat as concat
+from rankernel.tasks.consensus import borda as borda
+from rankernel.tasks.consensus import cluster_consensus as cluster_consensus
+from rankernel.tasks.consensus import kemeny as kemeny
+from rankernel.tasks.consensus import pairwise_preferences as pairwise_preferences
+from rankernel.tasks.dendrogram import flat_clusters as flat_clusters
+from rankernel.tasks.dendrogram import linkage as linkage
+from rankernel.tasks.hsic import hsic_test as hsic_test
+from rankernel.tasks.kernel_distance import kernel_distances as kernel_distances
+from rankernel.tasks.kernel_means import KernelKMeans as KernelKMeans
+from rankernel.tasks.kernel_medoids import KernelKMedoids as KernelKMedoids
+from rankernel.tasks.maps import KernelMap as KernelMap
+from rankernel.tasks.mmd import mmd_test as mmd_test
+from rankernel.tasks.nystrom import NystromFeatures as NystromFeatures
+from rankernel.tasks.purity import dendrogram_purity as dendrogram_purity
+from rankernel.tasks.random_features import MallowsSignFeatures as MallowsSignFeatures
+from rankernel.tasks.streaming import gram_sums as gram_sums
+from rankernel.tasks.streaming import mmd2_streamed as mmd2_streamed
 
 __version__: str

@@ -4,6 +4,7 @@ __all__ = [
     "ExactnessError",
     "IndefiniteKernelWarning",
     "MissingExtraError",
+    "NotCharacteristicWarning",
     "RankingError",
     "SamplingWarning",
     "missing_extra",
@@ -24,6 +25,10 @@ class MissingExtraError(ImportError):
 
 class IndefiniteKernelWarning(UserWarning):
     """A Gram matrix may have negative eigenvalues: its kernel is not positive semi-definite."""
+
+
+class NotCharacteristicWarning(UserWarning):
+    """The kernel of a test is blind to some differences, whatever the number of rankings."""
 
 
 class SamplingWarning(UserWarning):

@@ -1,0 +1,194 @@
+"""Choosing the width of a kernel for a supervised task, from training data alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankernel.frontends.sklearn import SklearnKernel
+from rankernel.gram.estimate import gram_path
+from rankernel.gram.methods import MethodLike
+from rankernel.kernels.base import Kernel
+from rankernel.rankings import Rankings, as_rankings
+
+__all__ = ["NuSelection", "select_nu"]
+
+FloatArray = NDArray[np.float64]
+
+STEPS = 2.0 ** np.arange(-4, 5)
+SCALES = (1e-3, 1e3)
+
+
+@dataclass(frozen=True, eq=False)
+class NuSelection:
+    """The kernel that was chosen, and why.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        The kernel with the chosen width; the marginal likelihood chooses its other parameters, too.
+    value : float
+        The chosen width.
+    values, scores : array
+        The widths that were tried and the score of each, larger is better: the mean over the folds, or the logarithm
+        of the marginal likelihood with everything else as chosen.
+    parameter : str
+        The name of the width in ``kernel.params``.
+    method : {"cv", "marginal_likelihood"}
+        How it was chosen.
+    """
+
+    kernel: Kernel
+    value: float
+    values: FloatArray
+    scores: FloatArray
+    parameter: str
+    method: str
+
+
+def select_nu(
+    kernel: Kernel,
+    X: Any,
+    y: Any,
+    method: Literal["cv", "marginal_likelihood"] = "cv",
+    values: Any = None,
+    parameter: str | None = None,
+    cv: Any = 5,
+    estimator: Any = None,
+    scoring: Any = None,
+    gram_method: MethodLike = "auto",
+    seed: int = 0,
+) -> NuSelection:
+    """Choose the width of a kernel by cross-validation or by the marginal likelihood of a Gaussian process.
+
+    Give training data only: the data that a method is judged by must not choose its parameters.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel; a width "median" is where the search starts.
+    X : Rankings or array of ranks
+        The training data, one label for each row.
+    y : array
+        Labels of classes, or real numbers.
+    method : {"cv", "marginal_likelihood"}
+        Cross-validation tries each of ``values``. The marginal likelihood is climbed by its exact gradient.
+    values : array, optional
+        Widths to try: 1/16 to 16 times that of the kernel if left out.
+    parameter : str, optional
+        The name of the width in ``kernel.params``; needed if there is more than one nu.
+    cv : int or splitter
+        The folds; a number means shuffled folds, stratified for classes.
+    estimator : estimator with ``kernel="precomputed"``, optional
+        What is cross-validated: SVC for classes, KernelRidge for numbers if left out.
+    scoring : str or callable, optional
+        The score of a fold, as in scikit-learn.
+    gram_method : as in :meth:`Kernel.gram`
+        How Gram matrices are computed.
+    seed : int
+        The shuffling of the folds.
+
+    Examples
+    --------
+    >>> from itertools import permutations
+    >>> from rankernel import Mallows
+    >>> X = np.array(list(permutations(range(4))))
+    >>> chosen = select_nu(Mallows(), X, X[:, 0] < X[:, 1])
+    >>> chosen.value == chosen.values[np.argmax(chosen.scores)], chosen.kernel.nu == chosen.value
+    (np.True_, True)
+    """
+    rankings = as_rankings(X)
+    labels = np.asarray(y)
+    if len(labels) != len(rankings):
+        raise ValueError(f"there are {len(labels)} labels for {len(rankings)} rankings; give one for each")
+    resolved = kernel.resolve(rankings)
+    name = width_name(resolved, parameter)
+    grid = resolved.params[name] * STEPS if values is None else np.asarray(values, dtype=np.float64)
+    if method == "cv":
+        scores = cross_validated(resolved, rankings, labels, name, grid, cv, estimator, scoring, gram_method, seed)
+        best = float(grid[np.argmax(scores)])
+        return NuSelection(resolved.replace(**{name: best}), best, grid, scores, name, method)
+    if method == "marginal_likelihood":
+        chosen, scores = most_likely(resolved, rankings, labels, name, grid, gram_method)
+        return NuSelection(chosen, float(chosen.params[name]), grid, scores, name, method)
+    raise ValueError(f"method={method!r} is not known; it is 'cv' or 'marginal_likelihood'")
+
+
+def width_name(kernel: Kernel, parameter: str | None) -> str:
+    """Return the parameter to choose: as told, or the only width there is."""
+    widths = [name for name in kernel.params if name.rpartition("__")[2] in ("nu", "beta")]
+    if parameter is None and len(widths) == 1:
+        return widths[0]
+    if parameter in kernel.params:
+        return str(parameter)
+    known = ", ".join(kernel.params) or "none"
+    raise ValueError(f"parameter={parameter!r} does not name one parameter of {kernel}; there are: {known}")
+
+
+def is_classes(labels: NDArray[Any]) -> bool:
+    """Say whether labels are classes rather than real numbers."""
+    from sklearn.utils.multiclass import type_of_target
+
+    return type_of_target(labels) in ("binary", "multiclass")
+
+
+def cross_validated(
+    kernel: Kernel,
+    X: Rankings,
+    y: NDArray[Any],
+    name: str,
+    grid: FloatArray,
+    cv: Any,
+    estimator: Any,
+    scoring: Any,
+    method: MethodLike,
+    seed: int,
+) -> FloatArray:
+    """Return the mean score of each width, on the same folds."""
+    from sklearn.kernel_ridge import KernelRidge
+    from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
+    from sklearn.svm import SVC
+
+    classes = is_classes(y)
+    if isinstance(cv, int):
+        cv = (StratifiedKFold if classes else KFold)(cv, shuffle=True, random_state=seed)
+    if estimator is None:
+        estimator = SVC(kernel="precomputed") if classes else KernelRidge(alpha=0.1, kernel="precomputed")
+    path: dict[str, Any] = {name: grid}
+    matrices = gram_path(kernel, X, method=method, **path)
+    return np.array([cross_val_score(estimator, matrix, y, cv=cv, scoring=scoring).mean() for matrix in matrices])
+
+
+def most_likely(
+    kernel: Kernel, X: Rankings, y: NDArray[Any], name: str, grid: FloatArray, method: MethodLike
+) -> tuple[Kernel, FloatArray]:
+    """Return the kernel of the largest marginal likelihood, and its logarithm along the grid."""
+    from scipy.optimize import minimize
+
+    processes, prior, part = gaussian_processes(SklearnKernel.from_data(kernel, X, method), X, y)
+
+    def loss(theta: FloatArray) -> tuple[float, FloatArray]:
+        parts = [process.log_marginal_likelihood(theta, eval_gradient=True) for process in processes]
+        return -float(sum(value for value, _ in parts)), -np.sum([slope for _, slope in parts], axis=0)
+
+    best = prior.clone_with_theta(minimize(loss, prior.theta, jac=True, bounds=prior.bounds, method="L-BFGS-B").x)
+    chosen = best.get_params()[part].kernel
+    along = [best.set_params(**{f"{part}__{name}": float(value)}).theta for value in grid]
+    return chosen, np.array([-loss(theta)[0] for theta in along])
+
+
+def gaussian_processes(ranking: SklearnKernel, X: Rankings, y: NDArray[Any]) -> tuple[list[Any], Any, str]:
+    """Return Gaussian processes for labels (one for each class against the others), their kernel, and where it is."""
+    from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
+
+    scaled = ConstantKernel(1.0, SCALES) * ranking
+    if not is_classes(y):
+        noisy = scaled + WhiteKernel(0.1, SCALES)
+        return [GaussianProcessRegressor(noisy, optimizer=None, normalize_y=True).fit(X.ranks, y)], noisy, "k1__k2"
+    classes = np.unique(y)
+    sides = [y == one for one in (classes[1:] if len(classes) == 2 else classes)]
+    return [GaussianProcessClassifier(scaled, optimizer=None).fit(X.ranks, side) for side in sides], scaled, "k2"

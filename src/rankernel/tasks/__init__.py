@@ -1,0 +1,1 @@
+"""Gram matrices to answers: features, tests, clusterings, maps."""

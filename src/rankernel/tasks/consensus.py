@@ -1,0 +1,212 @@
+"""One ranking that speaks for many: Borda, Kemeny, and the pairwise preferences behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankernel.completions.streams import Seed, as_seed
+from rankernel.errors import RankingError
+from rankernel.gate import RankArray
+from rankernel.gram.pair_moments import pair_means, rank_means
+from rankernel.rankings import Rankings, as_rankings
+from rankernel.tasks.kemeny_search import ROUNDING, kemeny_order, least_possible_regret
+
+__all__ = ["Consensus", "borda", "cluster_consensus", "kemeny", "pairwise_preferences"]
+
+FloatArray = NDArray[np.float64]
+Ties = Literal["keep", "items"]
+
+BLOCK = 2**24  # numbers in memory at once
+MOST_ITEMS = 26  # 2**26 numbers are half a gigabyte
+
+
+@dataclass(frozen=True, eq=False)
+class Consensus:
+    """A ranking that speaks for many.
+
+    Attributes
+    ----------
+    ranking : Rankings
+        The ranking: one row.
+    cost : float
+        The sum over all voters of the expected Kendall distance from their ranking; a pair that is tied, here or
+        there, counts one half.
+    exact : bool
+        Whether it is proven that no ranking has a lower cost.
+    details : str
+        How it was found, in words.
+    """
+
+    ranking: Rankings
+    cost: float
+    exact: bool
+    details: str
+
+
+def pairwise_preferences(X: Any) -> FloatArray:
+    """Return for every two items the share of voters who prefer the first.
+
+    A voter who ties both counts one half for each; of a free item nothing is known, and the share is the probability
+    in a random completion. So ``P[a, b] + P[b, a] = 1``, and the diagonal is 1/2.
+
+    Parameters
+    ----------
+    X : Rankings or array of ranks
+        Rankings of any kind, each counted as often as it was given.
+
+    Returns
+    -------
+    array of shape (n_items, n_items)
+
+    Examples
+    --------
+    >>> pairwise_preferences(Rankings.from_orders([["a", "b"], ["b", "a"]], counts=[3, 1]))
+    array([[0.5 , 0.75],
+           [0.25, 0.5 ]])
+    """
+    rankings = voters(X)
+    n_items = rankings.n_items
+    leads = weighted_mean(pair_means, rankings, n_items * (n_items - 1) // 2)
+    shares = np.full((n_items, n_items), 0.5)
+    a, b = np.triu_indices(n_items, 1)
+    shares[a, b] = (1 + leads) / 2
+    shares[b, a] = (1 - leads) / 2
+    return shares
+
+
+def borda(X: Any, ties: Ties = "keep") -> Consensus:
+    """Return the items in the order of their mean positions.
+
+    For partial rankings the position is its mean over all completions: tied items share the mean of their places. The
+    order also minimises the sum of squared (Spearman) distances.
+
+    Parameters
+    ----------
+    X : Rankings or array of ranks
+        Rankings of any kind, each counted as often as it was given.
+    ties : {"keep", "items"}
+        Items with the same mean position are tied, or stand in the order of the items.
+
+    Examples
+    --------
+    >>> ballots = Rankings.from_orders([["a", "b", "c"], ["b"]], counts=[2, 1])
+    >>> result = borda(ballots)
+    >>> result.ranking
+    Rankings: 1 ranking of 3 items (1 full)
+      a > b > c
+    >>> result.cost, result.exact
+    (1.5, True)
+    """
+    if ties not in get_args(Ties):
+        raise ValueError(f"ties={ties!r} is not known; it is 'keep' or 'items'")
+    rankings = voters(X)
+    scores = weighted_mean(rank_means, rankings, rankings.n_items)
+    order = np.argsort(scores, kind="stable")
+    buckets = np.cumsum(np.diff(scores[order], prepend=scores[order[:1]]) > ROUNDING * rankings.n_items)
+    ranks = np.empty(rankings.n_items, dtype=np.int32)
+    ranks[order] = buckets
+    if ties == "items":
+        # Sorted anew: scores that differ only by rounding are in any order.
+        ranks[np.argsort(ranks, kind="stable")] = np.arange(rankings.n_items)
+    return judged(rankings, pairwise_preferences(rankings), ranks, "Borda: items by their mean positions")
+
+
+def kemeny(X: Any, limit: int = 20, n_starts: int = 10, seed: Seed = 0) -> Consensus:
+    """Return the full ranking with the least total Kendall distance from all voters.
+
+    For partial rankings the distance is its mean over all completions. The items are split into the cycles of the
+    majority graph (a > b > c > a); each of up to ``limit`` items is solved exactly, over all its subsets. On longer
+    ones a local search moves single items while that helps, and ``exact`` is False: the ranking is good, but nobody
+    has proven that there is none better.
+
+    Parameters
+    ----------
+    X : Rankings or array of ranks
+        Rankings of any kind, each counted as often as it was given.
+    limit : int
+        The most items of a cycle to be solved exactly, up to 26: it takes ``2**limit`` numbers of memory.
+    n_starts : int
+        How many local searches.
+    seed : int, Generator or None
+        Decides the starts of the local searches.
+
+    Examples
+    --------
+    Two of three voters want a > b, two b > c, and two c > a. One of these must give way:
+
+    >>> ballots = Rankings.from_orders([["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]])
+    >>> kemeny(ballots).cost
+    4.0
+    """
+    for name, value, most in (("limit", limit, MOST_ITEMS), ("n_starts", n_starts, None)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1 or (most and value > most):
+            wanted = f"from 1 to {most}" if most else ">= 1"
+            raise ValueError(f"{name}={value!r} is not possible; it is a whole number {wanted}")
+    rankings = voters(X)
+    preferences = pairwise_preferences(rankings)
+    found = kemeny_order(preferences, limit, n_starts, np.random.default_rng(as_seed(seed)))
+    ranks = np.empty(rankings.n_items, dtype=np.int32)
+    ranks[found.order] = np.arange(rankings.n_items)
+    return judged(rankings, preferences, ranks, f"Kemeny: {found.details}", found.exact)
+
+
+def cluster_consensus(X: Any, labels: Any, rule: Callable[[Rankings], Consensus] = borda) -> dict[Any, Consensus]:
+    """Return the consensus of each cluster.
+
+    Parameters
+    ----------
+    X : Rankings or array of ranks
+        Rankings of any kind.
+    labels : array of shape (n_rankings,)
+        The cluster of each.
+    rule : callable
+        :func:`borda`, :func:`kemeny`, or anything else that makes a consensus of rankings.
+
+    Examples
+    --------
+    >>> ballots = Rankings.from_orders([["a", "b"], ["b", "a"], ["b", "a"]])
+    >>> cluster_consensus(ballots, [0, 1, 1])[1].ranking.to_orders()
+    [['b', 'a']]
+    """
+    rankings, given = as_rankings(X), np.asarray(labels)
+    if given.shape != (len(rankings),):
+        raise RankingError(f"labels has shape {given.shape} but there are {len(rankings)} rankings; give one for each")
+    return {label: rule(rankings[np.flatnonzero(given == label)]) for label in np.unique(given).tolist()}
+
+
+# ---------------------------------------------------------------------- steps
+
+
+def voters(X: Any) -> Rankings:
+    """Return rankings, refusing none at all."""
+    rankings = as_rankings(X)
+    if not len(rankings):
+        raise RankingError("there are no rankings to find a consensus of; give at least one")
+    return rankings
+
+
+def weighted_mean(features: Callable[[Rankings], FloatArray], X: Rankings, n_features: int) -> FloatArray:
+    """Return the mean features of a voter, a block of rankings at a time."""
+    distinct = X.unique()
+    total = np.zeros(n_features)
+    step = max(BLOCK // max(n_features, 1), 1)
+    for start in range(0, len(distinct), step):
+        block = distinct[start : start + step]
+        total += block.counts @ features(block)
+    total /= int(distinct.counts.sum())
+    return total
+
+
+def judged(X: Rankings, preferences: FloatArray, ranks: RankArray, details: str, exact: bool = False) -> Consensus:
+    """Return a ranking with its cost, and whether it is proven to be the least."""
+    against = np.where(ranks[:, None] < ranks[None, :], preferences.T, 0.0)
+    tied = np.count_nonzero(ranks[:, None] == ranks[None, :]) - X.n_items  # each pair of items twice
+    regret = float(against.sum()) + int(tied) / 4
+    exact = exact or regret <= least_possible_regret(preferences) + ROUNDING
+    ranking = Rankings._trusted(ranks[None, :], X.items)
+    return Consensus(ranking, regret * int(X.counts.sum()), exact, details)

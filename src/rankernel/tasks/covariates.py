@@ -1,0 +1,111 @@
+"""Covariates: labels, numbers or rankings, as a Gram matrix of their distinct values and the value of each voter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankernel.errors import RankingError
+from rankernel.gate import is_missing
+from rankernel.gram.bandwidth import MOST_RANKINGS, weighted_median
+from rankernel.gram.methods import MethodLike
+from rankernel.kernels import Kernel, Mallows
+from rankernel.rankings import Rankings
+from rankernel.tasks.voters import FloatArray, IntArray, exact_or_estimated, rows_for
+
+__all__ = ["Covariate", "CovariateKernel", "covariate_of"]
+
+CovariateKernel = Literal["auto", "delta", "gaussian"] | Kernel
+
+
+@dataclass(frozen=True, eq=False)
+class Covariate:
+    """A covariate of voters.
+
+    Attributes
+    ----------
+    of_voter : array of shape (n_voters,)
+        The number of the value of each voter.
+    gram : array of shape (n_values, n_values)
+        The kernel between values.
+    text : str
+        What the kernel is.
+    """
+
+    of_voter: IntArray
+    gram: FloatArray
+    text: str
+
+
+def covariate_of(values: Any, X: Rankings, kernel: CovariateKernel, method: MethodLike) -> Covariate:
+    """Return the covariate of the voters of X, one value for each row of X."""
+    if isinstance(values, Rankings):
+        return of_rankings(values, X, kernel, method)
+    given = np.asarray(values)
+    if given.ndim not in (1, 2) or len(given) != len(X):
+        raise RankingError(
+            f"the covariate has shape {given.shape}, but there are {len(X)} rankings; give one value for each row"
+        )
+    if kernel not in ("auto", "delta", "gaussian"):
+        raise ValueError(f"covariate_kernel={kernel!r} is for rankings; for other values use 'delta' or 'gaussian'")
+    numbers = given.dtype.kind == "f" or given.ndim == 2
+    if kernel == "gaussian" or (kernel == "auto" and numbers):
+        return of_numbers(given, X)
+    return of_labels(given, X)
+
+
+def of_labels(labels: NDArray[Any], X: Rankings) -> Covariate:
+    """Return labels with the delta kernel: 1 for equal ones, else 0."""
+    if labels.ndim != 1:
+        raise RankingError(f"labels have shape {labels.shape}; the delta kernel takes one label for each row")
+    for row, label in enumerate(labels.tolist()):
+        if is_missing(label):
+            raise RankingError(f"the covariate of row {row} is missing; leave out rows without one")
+    names, codes = np.unique(labels.astype(str) if labels.dtype == object else labels, return_inverse=True)
+    text = f"labels ({len(names)} different, delta kernel)"
+    return Covariate(np.repeat(codes.ravel(), X.counts), np.eye(len(names)), text)
+
+
+def of_numbers(values: NDArray[Any], X: Rankings) -> Covariate:
+    r"""Return numbers with the Gaussian kernel :math:`\exp(-|x - y|^2 / 2 s^2)`, s the median of ``|x - y|``."""
+    table = values.astype(np.float64).reshape(len(X), -1)
+    if not np.isfinite(table).all():
+        row = int(np.argmax(~np.isfinite(table).all(axis=1)))
+        raise RankingError(f"the covariate of row {row} is {values[row]}; it must be finite (leave out missing ones)")
+    points, codes = np.unique(table, axis=0, return_inverse=True)
+    counts = np.bincount(codes.ravel(), weights=X.counts).astype(np.float64)
+    squares = np.square(points[:, None, :] - points[None, :, :]).sum(axis=2)
+    width = median_of_pairs(np.sqrt(squares), counts)
+    text = f"numbers (Gaussian kernel, width {width:.6g})"
+    return Covariate(np.repeat(codes.ravel(), X.counts), np.exp(-squares / (2 * width**2)), text)
+
+
+def median_of_pairs(d: FloatArray, counts: FloatArray) -> float:
+    """Return the median distance of two different voters; the mean if that is 0, and 1 if all agree."""
+    if len(d) > MOST_RANKINGS:
+        some = np.sort(np.random.default_rng(0).choice(len(d), MOST_RANKINGS, replace=False))
+        d, counts = d[np.ix_(some, some)], counts[some]
+    pairs = np.outer(counts, counts)
+    np.fill_diagonal(pairs, counts * (counts - 1))
+    return weighted_median(d.ravel(), pairs.ravel()) or float(np.average(d, weights=pairs)) or 1.0
+
+
+def of_rankings(values: Rankings, X: Rankings, kernel: CovariateKernel, method: MethodLike) -> Covariate:
+    """Return other rankings of the same voters."""
+    if len(values) != len(X):
+        raise RankingError(f"the covariate has {len(values)} rankings and X has {len(X)}; give one for each row of X")
+    if not (np.array_equal(values.counts, X.counts) or (values.counts == 1).all()):
+        raise RankingError("the covariate has other counts than X; a row of X and its covariate are the same voters")
+    if isinstance(kernel, str) and kernel != "auto":
+        raise ValueError(f"covariate_kernel={kernel!r} is not for rankings; give a kernel such as Mallows(0.1)")
+    voters = Rankings(values.ranks, values.items, X.counts)
+    chosen = (kernel if isinstance(kernel, Kernel) else Mallows(nu="median")).resolve(voters)
+
+    def run(method: MethodLike) -> Covariate:
+        rows = rows_for(voters, method)
+        return Covariate(rows.of_voter, rows.gram(chosen, None), f"rankings ({chosen})")
+
+    return exact_or_estimated(run, method)

@@ -1,0 +1,165 @@
+"""Rankings to a tree of clusters, and the tree cut into clusters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankernel import _loops
+from rankernel.errors import RankingError
+from rankernel.kernels.base import Kernel
+from rankernel.rankings import as_rankings
+from rankernel.tasks.kernel_distance import kernel_distances
+
+if TYPE_CHECKING:
+    from rankernel.gram.methods import MethodLike
+
+__all__ = ["LinkageMethod", "flat_clusters", "linkage", "n_leaves", "weighted_linkage"]
+
+FloatArray = NDArray[np.float64]
+LinkageMethod = Literal["average", "complete", "single", "weighted", "ward", "centroid", "median"]
+
+EUCLIDEAN = ("ward", "centroid", "median")
+COUNTING = ("average", "ward", "centroid")  # where a point given twice pulls twice
+
+
+def linkage(
+    X: Any,
+    kernel: Kernel,
+    method: LinkageMethod = "average",
+    gram_method: MethodLike = "auto",
+    squared: bool = False,
+) -> FloatArray:
+    r"""Return the dendrogram of rankings as a SciPy linkage matrix, by agglomerative clustering of kernel distances.
+
+    Average linkage joins the two clusters with the smallest mean distance between their members,
+    :math:`\frac{1}{|A||B|} \sum_{R \in A, R' \in B} D(R, R')`. A ranking that c voters gave weighs as c equal
+    rankings, which join at height 0 before anything else.
+
+    Parameters
+    ----------
+    X : Rankings or array of ranks
+        Rankings of any kind, at least two rows: the leaves.
+    kernel : Kernel
+        The kernel.
+    method : {"average", "complete", "single", "weighted", "ward", "centroid", "median"}
+        The linkage, as in SciPy.
+    gram_method : "auto" or a method object
+        How to compute the Gram matrix.
+    squared : bool
+        Whether clusters are compared by squared distances; not for "ward", "centroid" and "median", which square
+        distances by themselves.
+
+    Returns
+    -------
+    array of shape (n_rankings - 1, 4)
+        One row a merger: the two clusters, the height, and how many leaves (rows of ``X``, not voters) are below it,
+        as all of :mod:`scipy.cluster.hierarchy` expects.
+
+    Notes
+    -----
+    Where several distances are equal, which is common for full rankings of few items, the order of the rows decides
+    what is joined first.
+
+    Examples
+    --------
+    Two voters say a > b > c, at Kendall kernel distance 2 from c > b > a, and 1.15... from a > c > b:
+
+    >>> from rankernel import Kendall, Rankings
+    >>> ballots = Rankings.from_orders([["a", "b", "c"], ["a", "c", "b"], ["c", "b", "a"]], counts=[2, 1, 1])
+    >>> Z = linkage(ballots, Kendall(), squared=True)
+    >>> Z.round(3)
+    array([[0.   , 1.   , 1.333, 2.   ],
+           [2.   , 3.   , 3.556, 3.   ]])
+
+    The height of the last merger counts the first ballot twice: (2 · 4 + 8/3) / 3.
+    """
+    rankings = as_rankings(X)
+    check(method, squared, len(rankings))
+    distances = kernel_distances(X, kernel, squared, gram_method)
+    return weighted_linkage(distances, rankings.counts, method)
+
+
+def weighted_linkage(distances: FloatArray, counts: NDArray[np.int64], method: LinkageMethod = "average") -> FloatArray:
+    """Return the linkage matrix of points given several times each, from the square matrix of their distances."""
+    if method in COUNTING and (counts != 1).any():
+        return counted_linkage(distances, counts.astype(np.float64), method)
+    from scipy.cluster.hierarchy import linkage as scipy_linkage
+    from scipy.spatial.distance import squareform
+
+    Z: FloatArray = scipy_linkage(squareform(distances, checks=False), method)
+    return Z
+
+
+def counted_linkage(distances: FloatArray, weights: FloatArray, method: LinkageMethod) -> FloatArray:
+    """Return the linkage matrix for a method in which weights count."""
+    if method == "centroid":
+        raise ValueError(
+            "centroid linkage of rankings with multiplicities is not available; use 'average' or 'ward', or repeat "
+            "each row as often as it counts"
+        )
+    left = np.array(distances, dtype=np.float64)
+    if method == "ward":
+        # c equal points and c' others are as far apart as Ward linkage of the single points has them.
+        left *= np.sqrt(2 * np.multiply.outer(weights, weights) / np.add.outer(weights, weights))
+    merged, Z = np.empty((len(left) - 1, 3)), np.empty((len(left) - 1, 4))
+    loops = _loops.dendrogram
+    loops.mergers(loops.WARD if method == "ward" else loops.AVERAGE, left, weights.copy(), merged)
+    loops.name_clusters(merged[np.argsort(merged[:, 2], kind="stable")], Z)
+    return Z
+
+
+def check(method: str, squared: bool, n_rankings: int) -> None:
+    """Refuse what cannot be clustered."""
+    if method not in get_args(LinkageMethod):
+        raise ValueError(f"method={method!r} is no linkage; there are {', '.join(get_args(LinkageMethod))}")
+    if squared and method in EUCLIDEAN:
+        raise ValueError(f"{method} linkage squares the distances by itself; use squared=False")
+    if n_rankings < 2:
+        raise RankingError(f"a dendrogram needs at least 2 rankings; got {n_rankings}")
+
+
+def n_leaves(Z: NDArray[Any]) -> int:
+    """Return how many leaves a linkage matrix has, refusing what is none."""
+    Z = np.asarray(Z)
+    if Z.ndim != 2 or Z.shape[1] != 4 or not len(Z):
+        raise ValueError(f"Z has shape {Z.shape}; a linkage matrix has one row a merger and 4 columns")
+    older = Z[:, :2] < np.arange(len(Z) + 1, 2 * len(Z) + 1)[:, None]
+    if not older.all() or len(np.unique(Z[:, :2])) != 2 * len(Z):
+        raise ValueError("Z is no linkage matrix: each cluster is merged once, and only after it was made")
+    return len(Z) + 1
+
+
+def flat_clusters(Z: NDArray[Any], k: int) -> NDArray[np.intp]:
+    """Return the k clusters that are left when the last k - 1 mergers of a dendrogram are undone.
+
+    There are always exactly k of them, whereas a cut at a height may find none where mergers are equally high.
+
+    Parameters
+    ----------
+    Z : array of shape (n_rankings - 1, 4)
+        A linkage matrix.
+    k : int
+        How many clusters.
+
+    Returns
+    -------
+    array of shape (n_rankings,)
+        The cluster of each leaf: numbers from 0, in the order of their first leaves.
+
+    Examples
+    --------
+    >>> Z = np.array([[1, 2, 0.5, 2], [0, 3, 1.0, 3]])
+    >>> flat_clusters(Z, 2)
+    array([0, 1, 1])
+    """
+    n = n_leaves(Z)
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= n:
+        raise ValueError(f"k={k!r} is not possible; {n} leaves make between 1 and {n} clusters")
+    top = np.arange(2 * n - 1)
+    for step in range(n - k - 1, -1, -1):  # from the highest merger that stays down to the leaves
+        top[np.asarray(Z[step, :2], dtype=np.intp)] = top[n + step]
+    _, first, inverse = np.unique(top[:n], return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse]

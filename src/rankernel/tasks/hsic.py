@@ -1,0 +1,208 @@
+"""The independence test: whether rankings tell anything about something else that is known of the voters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankernel import _loops
+from rankernel.completions.streams import Seed, as_seed
+from rankernel.datasets.arguments import whole
+from rankernel.errors import RankingError
+from rankernel.gram.methods import MethodLike
+from rankernel.kernels import Kernel, Mallows
+from rankernel.rankings import Rankings, as_rankings
+from rankernel.tasks.characteristic import warn_if_not_characteristic
+from rankernel.tasks.covariates import Covariate, CovariateKernel, covariate_of
+from rankernel.tasks.permutations import ENTRIES, TIED, permuted, pvalue
+from rankernel.tasks.records import HSICResult
+from rankernel.tasks.voters import FloatArray, IntArray, exact_or_estimated, group_codes, rows_for
+
+__all__ = ["hsic_test"]
+
+WITNESS_ROWS = 256
+# A term of the sum over pairs of voters takes about as long as this many multiplications in a matrix product.
+TERM = 8
+
+
+def hsic_test(
+    X: Any,
+    covariate: Any,
+    kernel: Kernel | None = None,
+    n_permutations: int = 1000,
+    seed: Seed = 0,
+    biased: bool = False,
+    method: MethodLike = "auto",
+    covariate_kernel: CovariateKernel = "auto",
+    strata: Any = None,
+    threads: int | None = None,
+) -> HSICResult:
+    r"""Test whether rankings are independent of a covariate, by the Hilbert-Schmidt independence criterion.
+
+    The unbiased statistic (Song et al. 2012) is :math:`\frac{1}{N(N-3)} \sum_{i \ne j} K_{ij} \tilde L_{ij}`, where
+    :math:`\tilde L_{ij} = L_{ij} - \frac{l_i + l_j}{N-2} + \frac{l}{(N-1)(N-2)}`, with :math:`l_i` the sum of row i of
+    L without its diagonal and l that of all rows. The biased one is :math:`\frac{1}{N^2} \mathrm{tr}(K H L H)`, H the
+    centring matrix. The null distribution is that of the covariate permuted between voters. A row of count c is c
+    voters with the same covariate.
+
+    Parameters
+    ----------
+    X : Rankings or integer array
+        The rankings.
+    covariate : array of shape (n_rankings,) or (n_rankings, n_features), or Rankings
+        One value for each row of X. Integers, strings and booleans are labels (delta kernel), floats are numbers
+        (Gaussian kernel, its width the median distance between two voters).
+    kernel : Kernel, optional
+        The kernel of the rankings; ``Mallows("median")`` if left out.
+    n_permutations : int
+        How many permutations make the null distribution.
+    seed : int or Generator
+        Where the permutations come from.
+    biased : bool
+        Which statistic.
+    method : {"auto", "exact", "enumeration"} or a method object
+        How to compute kernel values; with ``MonteCarlo(...)`` every voter has draws of its own (at most 10,000).
+    covariate_kernel : {"auto", "delta", "gaussian"} or Kernel
+        The kernel of the covariate, if not the one above; a Kernel for a covariate that is rankings.
+    strata : array of shape (n_rankings,), optional
+        A label for each row: the covariate is permuted only within strata.
+    threads : int, optional
+        How many tiles of the Gram matrix to compute at once.
+
+    Returns
+    -------
+    HSICResult
+        ``statistic``, ``pvalue``, ``null_distribution``, ``method``, ``kernel``, ``rankings``, ``witness``.
+
+    Examples
+    --------
+    Four voters who rank two items, two each way, and a label that says which way: K = L, and with K_ij = L_ij = 1 for
+    equal ones and 0 else, the biased statistic is 1/4.
+
+    >>> from rankernel import Hamming, Rankings
+    >>> ballots = Rankings.from_orders([["a", "b"], ["b", "a"]], counts=[2, 2])
+    >>> result = hsic_test(ballots, ["left", "right"], 0.5 * Hamming(), biased=True)
+    >>> result.statistic, result.witness
+    (0.25, array([0.25, 0.25]))
+    """
+    data = as_rankings(X)
+    n_permutations, number = whole(n_permutations, "n_permutations", 1), as_seed(seed)
+    least = 2 if biased else 4
+    if data.n_voters < least:
+        raise RankingError(f"there are {data.n_voters} voter(s); this statistic needs at least {least}")
+    chosen = (Mallows(nu="median") if kernel is None else kernel).resolve(data)
+    warn_if_not_characteristic(chosen, data.n_items)
+    stratum = np.zeros(data.n_voters, dtype=np.int64) if strata is None else group_codes(strata, data, "strata")
+    other = covariate_of(covariate, data, covariate_kernel, method)
+    within = " within strata" if strata is not None else ""
+
+    def run(method: MethodLike) -> HSICResult:
+        rows = rows_for(data, method)
+        form = Dependence.of(rows.gram(chosen, threads), rows.of_voter, other, biased)
+        null = form.null(stratum, n_permutations, number)
+        statistic = float(form.sums(form.values[None])[0])
+        text = (
+            f"{'biased' if biased else 'unbiased'} HSIC of rankings and {other.text}, {n_permutations:,} permutations "
+            f"of the voters{within}, kernel values: {rows.method}"
+        )
+        p = pvalue(null, statistic, TIED * form.scale)
+        return HSICResult(statistic, p, null, text, chosen, data, by_row(form.witness(other), data))
+
+    return exact_or_estimated(run, method)
+
+
+def by_row(values: FloatArray, X: Rankings) -> FloatArray:
+    """Return the mean over the voters of each row."""
+    row_of_voter = np.repeat(np.arange(len(X)), X.counts)
+    return np.asarray(np.bincount(row_of_voter, weights=values) / X.counts)
+
+
+def centred(gram: FloatArray, counts: FloatArray, biased: bool) -> FloatArray:
+    """Return the centred kernel between values that occur ``counts`` times, for two different voters if unbiased."""
+    n = counts.sum()
+    if biased:
+        means = gram @ counts / n
+        return np.asarray(gram - means[:, None] - means[None, :] + counts @ means / n)
+    sums = gram @ counts - np.diagonal(gram)
+    return np.asarray(gram - (sums[:, None] + sums[None, :]) / (n - 2) + counts @ sums / ((n - 1) * (n - 2)))
+
+
+@dataclass(frozen=True, eq=False)
+class Dependence:
+    """The statistic as a function of the value of each voter: a sum over pairs of voters, divided by ``divisor``."""
+
+    gram: FloatArray
+    rows: IntArray
+    centred: FloatArray
+    values: IntArray
+    biased: bool
+
+    @classmethod
+    def of(cls, gram: FloatArray, rows: IntArray, covariate: Covariate, biased: bool) -> Dependence:
+        """Centre the covariate, which need be done only once: permuting it changes no mean."""
+        counts = np.bincount(covariate.of_voter, minlength=len(covariate.gram)).astype(np.float64)
+        return cls(gram, rows, centred(covariate.gram, counts, biased), covariate.of_voter, biased)
+
+    @property
+    def divisor(self) -> float:
+        """N² or N (N - 3)."""
+        n = len(self.rows)
+        return float(n**2 if self.biased else n * (n - 3))
+
+    @property
+    def scale(self) -> float:
+        """The mean size of a term."""
+        return float(np.abs(self.gram).mean() * np.abs(self.centred).mean())
+
+    @property
+    def few_values(self) -> bool:
+        """Whether tables of rows and values are quicker than sums over pairs of voters."""
+        n_rows, n_values = len(self.gram), len(self.centred)
+        return n_rows * n_values * (n_rows + n_values) < TERM * len(self.rows) ** 2
+
+    def null(self, strata: IntArray, n_permutations: int, seed: int) -> FloatArray:
+        """Return the statistic for random permutations of the values."""
+        width = len(self.gram) * len(self.centred) if self.few_values else len(self.rows)
+        parts = permuted(self.values, strata, n_permutations, max(ENTRIES // max(width, len(self.rows)), 1), seed)
+        return np.concatenate([self.sums(values) for values in parts])
+
+    def sums(self, values: IntArray) -> FloatArray:
+        """Return the statistic for each row of values."""
+        total = self.by_table(values) if self.few_values else self.by_pairs(values)
+        return np.asarray(total / self.divisor)
+
+    def by_pairs(self, values: IntArray) -> FloatArray:
+        """Return the sums over pairs of voters, one by one."""
+        total: FloatArray = _loops.permutations.paired_sums(self.gram, self.rows, self.centred, values)
+        if self.biased:
+            total += (np.diagonal(self.gram)[self.rows] * np.diagonal(self.centred)[values]).sum(axis=1)
+        return total
+
+    def by_table(self, values: IntArray) -> FloatArray:
+        """Return the same sums by matrix products, from how many voters stand behind each row with each value."""
+        n_rows, n_values, n_tables = len(self.gram), len(self.centred), len(values)
+        cells = (self.rows * n_tables + np.arange(n_tables)[:, None]) * n_values + values
+        tables = np.bincount(cells.ravel(), minlength=n_rows * n_tables * n_values).astype(np.float64)
+        left = (self.gram @ tables.reshape(n_rows, -1)).reshape(n_rows, n_tables, n_values)
+        tables = tables.reshape(n_rows, n_tables, n_values)
+        total: FloatArray = np.einsum("upv,upv->p", left, tables @ self.centred)
+        if not self.biased:
+            total -= np.einsum("u,upv,v->p", np.diagonal(self.gram), tables, np.diagonal(self.centred), optimize=True)
+        return total
+
+    def witness(self, covariate: Covariate) -> FloatArray:
+        """Return the witness function at each voter, from the kernels centred over voters."""
+        counts = np.bincount(self.values, minlength=len(covariate.gram)).astype(np.float64)
+        other = centred(covariate.gram, counts, biased=True)
+        # Voters of the same row with the same value are one cell.
+        codes, cell, sizes = np.unique(self.rows * len(other) + self.values, return_inverse=True, return_counts=True)
+        rows, values = codes // len(other), codes % len(other)
+        means = self.gram @ np.bincount(self.rows, minlength=len(self.gram)) / len(self.rows)
+        out = np.empty(len(rows))
+        for start in range(0, len(rows), WITNESS_ROWS):
+            part = slice(start, start + WITNESS_ROWS)
+            left = self.gram[np.ix_(rows[part], rows)] - means[rows]
+            out[part] = (left * other[np.ix_(values[part], values)]) @ sizes / len(self.rows)
+        return np.asarray(out[cell.ravel()])

@@ -1,0 +1,235 @@
+"""The two-sample test: whether two sets of rankings come from one distribution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankernel.completions.models import CompletionModel
+from rankernel.completions.streams import Seed, as_seed
+from rankernel.datasets.arguments import whole
+from rankernel.errors import RankingError
+from rankernel.gram.methods import MethodLike
+from rankernel.kernels.base import Kernel
+from rankernel.rankings import Rankings, as_rankings, concat
+from rankernel.tasks.aggregated import Evidence, concluded, kernels_of
+from rankernel.tasks.characteristic import warn_if_not_characteristic
+from rankernel.tasks.goodness_of_fit import goodness_of_fit
+from rankernel.tasks.permutations import TIED, check_divisible, divisions, off_diagonal_forms
+from rankernel.tasks.records import AggregatedMMDResult, MMDResult
+from rankernel.tasks.voters import FloatArray, IntArray, Rows, exact_or_estimated, given_gram, group_codes, rows_for
+
+__all__ = ["mmd_test"]
+
+FEW_ROWS = 64  # of a Gram matrix, so that they stay in the cache
+
+
+def mmd_test(
+    X: Any,
+    Y: Any,
+    kernel: Any = "auto",
+    n_permutations: int = 1000,
+    seed: Seed = 0,
+    biased: bool = False,
+    method: MethodLike = "auto",
+    strata: tuple[Any, Any] | None = None,
+    precomputed: Any = None,
+    level: float = 0.05,
+    n_reference: int = 1000,
+    threads: int | None = None,
+) -> MMDResult | AggregatedMMDResult:
+    r"""Test whether two sets of rankings come from one distribution, by their maximum mean discrepancy.
+
+    The statistic is the unbiased estimate of the squared discrepancy (Gretton et al. 2012),
+    :math:`\frac{1}{m(m-1)} \sum_{i \ne j} K(X_i, X_j) + \frac{1}{n(n-1)} \sum_{i \ne j} K(Y_i, Y_j)
+    - \frac{2}{mn} \sum_{i,j} K(X_i, Y_j)`, where the last sum goes over all pairs. Its null distribution is that of
+    random divisions of all voters into two samples of these sizes. A row of count c is c voters, exactly as if it
+    were written c times.
+
+    Parameters
+    ----------
+    X, Y : Rankings or integer arrays
+        The two samples, over the same items. Instead of ``Y``, a model of full rankings: ``Uniform()``,
+        ``MallowsModel(center, theta)``, ``PlackettLuce(weights)``, or a function ``f(n_rankings, seed)`` that draws
+        them. Then the null distribution is simulated from the model, each draw cut to the buckets of a voter of X.
+    kernel : Kernel, "auto", or a list of kernels or of widths nu
+        A width "median" is resolved on both samples together. A list gives an aggregated test, which has its level
+        whatever the number of kernels; widths are those of Mallows kernels, and "auto" is five of them around the
+        median heuristic.
+    n_permutations : int
+        How many divisions (or simulations) make the null distribution; an aggregated test takes as many again.
+    seed : int or Generator
+        Where the divisions come from. The draws of a Monte Carlo method have a seed of their own.
+    biased : bool
+        Whether to add the pairs of each voter with itself, and divide by m² and n².
+    method : {"auto", "exact", "enumeration"} or a method object
+        How to compute kernel values. With ``MonteCarlo(...)`` every voter has draws of its own, also where ballots
+        are equal, and a row of the Gram matrix: at most 10,000 voters.
+    strata : pair of arrays, optional
+        A label for each row of X and for each row of Y: voters change sides only within their stratum.
+    precomputed : array, optional
+        The Gram matrix of the rows of X and then those of Y, if it is known already.
+    level : float
+        The level at which kernels of an aggregated test are said to reject.
+    n_reference : int
+        How many draws stand for a model whose mean embedding is not known.
+    threads : int, optional
+        How many tiles of the Gram matrix to compute at once.
+
+    Returns
+    -------
+    MMDResult
+        ``statistic``, ``pvalue``, ``null_distribution``, ``method``, ``kernel``, ``rankings``, ``witness``; for several
+        kernels an :class:`AggregatedMMDResult`, which also says what each of them found.
+
+    Notes
+    -----
+    The p-value is (1 + #{null >= statistic}) / (1 + n_permutations): it is valid for every number of permutations.
+
+    A partial ranking acts as the uniform distribution on its completions. So of two distributions of partial
+    rankings only the distributions of their completions are compared.
+
+    Examples
+    --------
+    >>> from rankernel import Mallows, Rankings
+    >>> X = Rankings.from_orders([["a", "b", "c"], ["a", "c", "b"]], counts=[5, 3])
+    >>> Y = Rankings.from_orders([["a", "b", "c"], ["c", "b", "a"]], items=X.items, counts=[2, 6])
+    >>> result = mmd_test(X, Y, Mallows(nu=np.log(2)))
+    >>> expected = (41 + 35) / 56 - 2 * 21.25 / 64
+    >>> round(expected, 6), round(result.statistic, 6)
+    (0.69308, 0.69308)
+    >>> result.pvalue < 0.05
+    True
+    """
+    n_permutations, seed = whole(n_permutations, "n_permutations", 1), as_seed(seed)
+    if isinstance(Y, CompletionModel) or callable(Y):
+        if strata is not None or precomputed is not None:
+            raise ValueError("strata and precomputed are for two samples; a model has neither")
+        return goodness_of_fit(X, Y, kernel, n_permutations, seed, biased, method, level, n_reference, threads)
+    samples = Samples.checked(X, Y, strata, biased)
+    if precomputed is not None:
+        rows, matrix = given_gram(samples.rankings, precomputed)
+        label = kernel if isinstance(kernel, Kernel) else None
+        found = samples.divided(rows).evidence(label, matrix, n_permutations, seed, biased)
+        return concluded([found], False, level, description(n_permutations, biased, strata, "given"), rows)
+    several = not isinstance(kernel, Kernel)
+    kernels = kernels_of(kernel, samples.rankings)
+    for each in kernels:
+        warn_if_not_characteristic(each, samples.rankings.n_items)
+
+    def run(method: MethodLike) -> MMDResult | AggregatedMMDResult:
+        rows = rows_for(samples.rankings, method)
+        divided, n_divisions = samples.divided(rows), n_permutations * (2 if several else 1)
+        evidence = [divided.evidence(k, rows.gram(k, threads), n_divisions, seed, biased) for k in kernels]
+        return concluded(evidence, several, level, description(n_permutations, biased, strata, rows.method), rows)
+
+    return exact_or_estimated(run, method)
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Two samples: the rows of both, and for each voter whether it is of the first one, and its stratum."""
+
+    rankings: Rankings
+    in_first: NDArray[np.bool_]
+    stratum: IntArray
+
+    @classmethod
+    def checked(cls, X: Any, Y: Any, strata: tuple[Any, Any] | None, biased: bool) -> Samples:
+        """Return the two samples, having refused those that are too small for the statistic."""
+        first, second = as_rankings(X), as_rankings(Y)
+        least = 1 if biased else 2
+        for name, sample in (("X", first), ("Y", second)):
+            if sample.n_voters < least:
+                raise RankingError(f"{name} has {sample.n_voters} voter(s); this statistic needs at least {least}")
+        both = concat([first, second])
+        return cls(both, np.arange(both.n_voters) < first.n_voters, strata_of(strata, both, len(first)))
+
+    def divided(self, rows: Rows) -> Divided:
+        """Count the voters by stratum and row."""
+        shape = (int(self.stratum.max()) + 1, len(rows.rankings))
+        place = self.stratum * shape[1] + rows.of_voter
+        both = np.bincount(place, minlength=shape[0] * shape[1]).reshape(shape)
+        first = np.bincount(place[self.in_first], minlength=shape[0] * shape[1]).reshape(shape)
+        check_divisible(first, both)
+        return Divided(first, both)
+
+
+def strata_of(strata: tuple[Any, Any] | None, both: Rankings, n_first: int) -> IntArray:
+    """Return the number of the stratum of each voter."""
+    if strata is None:
+        return np.zeros(both.n_voters, dtype=np.int64)
+    labels = [np.asarray(part) for part in strata]
+    if len(labels) != 2 or labels[0].shape != (n_first,) or labels[1].shape != (len(both) - n_first,):
+        raise RankingError(
+            f"strata is a pair of arrays, one label for each of the {n_first} rows of X and the "
+            f"{len(both) - n_first} rows of Y; got shapes {[part.shape for part in labels]}"
+        )
+    return group_codes(np.concatenate(labels), both, "strata")
+
+
+def description(n_permutations: int, biased: bool, strata: Any, values: Any) -> str:
+    """Return what was done, in words."""
+    within = " within strata" if strata is not None else ""
+    return (
+        f"{'biased' if biased else 'unbiased'} squared MMD, {n_permutations:,} permutations of the voters{within}, "
+        f"kernel values: {values}"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Divided:
+    """How many voters of the first sample, and of both, stand behind each row: shape (n_strata, n_rows)."""
+
+    first: IntArray
+    both: IntArray
+
+    def evidence(self, kernel: Kernel | None, gram: FloatArray, n_divisions: int, seed: int, biased: bool) -> Evidence:
+        """Return the statistic for the two samples and for random divisions of their voters."""
+        first, both = self.first.sum(axis=0).astype(np.float64), self.both.sum(axis=0).astype(np.float64)
+        forms = Discrepancy(gram, both, int(first.sum()), biased)
+        null = [forms.of(counts) for counts in divisions(self.first, self.both, n_divisions, seed)]
+        witness = gram @ (first / first.sum() - (both - first) / (both - first).sum())
+        return Evidence(kernel, float(forms.of(first[None])[0]), np.concatenate(null), TIED * forms.scale, witness)
+
+
+class Discrepancy:
+    """The squared discrepancy as a function of the first sample alone, for fixed voters in all."""
+
+    def __init__(self, gram: FloatArray, both: FloatArray, n_first: int, biased: bool) -> None:
+        self.gram, self.both, self.biased = gram, both, biased
+        self.m, self.n = n_first, int(both.sum()) - n_first
+        self.diagonal = np.diagonal(gram).copy()
+        self.sums, absolute = off_diagonal_sums(gram, both)
+        self.total = float(both @ self.sums)
+        own_pairs = both * both if biased else both * (both - 1)
+        self.scale = (absolute + float(own_pairs @ np.abs(self.diagonal))) / both.sum() ** 2
+        self.shared = np.flatnonzero(both > 1)
+
+    def of(self, first: FloatArray) -> FloatArray:
+        """Return the statistic for each row of numbers of voters of the first sample."""
+        within, reach = off_diagonal_forms(self.gram, first), first @ self.sums
+        XX, YY, XY = within, self.total - 2 * reach + within, reach - within
+        if len(self.shared):  # different voters behind the same row
+            x, diagonal = first[:, self.shared], self.diagonal[self.shared]
+            y = self.both[self.shared] - x
+            XX, YY, XY = XX + (x * (x - 1)) @ diagonal, YY + (y * (y - 1)) @ diagonal, XY + (x * y) @ diagonal
+        m, n = self.m, self.n
+        if not self.biased:
+            return np.asarray(XX / (m * (m - 1)) + YY / (n * (n - 1)) - 2 * XY / (m * n))
+        own = first @ self.diagonal
+        return np.asarray((XX + own) / m**2 + (YY + self.both @ self.diagonal - own) / n**2 - 2 * XY / (m * n))
+
+
+def off_diagonal_sums(gram: FloatArray, counts: FloatArray) -> tuple[FloatArray, float]:
+    """Return the sum of each row over the voters of other rows, and the sum of the sizes of all entries."""
+    sums, absolute = np.empty(len(gram)), 0.0
+    for start in range(0, len(gram), FEW_ROWS):
+        tile = gram[start : start + FEW_ROWS].copy()
+        np.fill_diagonal(tile[:, start:], 0.0)
+        sums[start : start + FEW_ROWS] = tile @ counts
+        absolute += float(counts[start : start + FEW_ROWS] @ np.abs(tile, out=tile) @ counts)
+    return sums, absolute

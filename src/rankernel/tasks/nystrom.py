@@ -1,0 +1,282 @@
+"""Nyström features by randomly pivoted Cholesky: a few columns of the Gram matrix stand for all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankernel.completions.streams import Seed, as_seed, stream_key
+from rankernel.gram.estimate import gram
+from rankernel.gram.methods import MethodLike
+from rankernel.gram.monte_carlo import MonteCarlo
+from rankernel.kernels.base import Kernel, check_whole
+from rankernel.rankings import Rankings, first_and_inverse
+from rankernel.tasks.ranking_transformer import KernelTransformer
+from rankernel.tasks.streaming import long_diagonal, settle
+
+__all__ = ["NystromFeatures", "PivotedCholesky", "randomly_pivoted_cholesky"]
+
+FloatArray = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+PROPOSALS = 48  # pivots proposed at once
+ROWS = 4096  # rankings whose columns are computed at once
+NOISE = 1e-12  # a residual below this part of the diagonal is rounding
+
+
+class NystromFeatures(KernelTransformer):
+    r"""Features whose inner products approximate a kernel, at a cost that is linear in the number of rankings.
+
+    Randomly pivoted Cholesky (Chen, Epperly, Tropp and Webber 2025) chooses pivots one after the other, each with
+    probability proportional to what the ones before leave unexplained of its diagonal entry, times its count. Only the
+    columns of the pivots are computed. The features of any ranking R are :math:`K(R, \text{pivots}) L^{-T}` with
+    :math:`L L^T = K(\text{pivots}, \text{pivots})`, so :math:`Z Z^T` is the best approximation from these columns: it
+    never overshoots (:math:`K - Z Z^T` is positive semi-definite), and what is missing of the trace is known.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel; a width "median" is taken from the training data.
+    n_components : int
+        The number of pivots and features; fewer where fewer are exact.
+    method : as in :meth:`Kernel.gram`
+        How entries of the Gram matrix are computed. What "auto" means is settled by the training data, and draws
+        depend on the seed of the method and the ranking alone, so new rankings fit to the old ones.
+    seed : int or Generator
+        The choice of the pivots.
+    tol : float, optional
+        Stop as soon as the missing part of the trace is at most ``tol`` times the trace.
+
+    Attributes
+    ----------
+    pivots_ : array of shape (n_components_,)
+        The rows of the training data that were chosen, in order.
+    pivot_rankings_ : Rankings
+        The same as rankings.
+    residual_ : array of shape (n_rankings,)
+        The diagonal of :math:`K - Z Z^T`.
+    trace_, trace_error_ : float
+        The trace of K and of :math:`K - Z Z^T`, every voter counted.
+    error_path_ : array of shape (n_components_ + 1,)
+        The trace that is missing after each number of pivots, from 0 on.
+    kernel_, method_
+        The kernel and the method with nothing left open.
+
+    Examples
+    --------
+    The Kendall kernel of three items has three coordinates, so three features give it exactly:
+
+    >>> import itertools
+    >>> from rankernel import Kendall
+    >>> X = np.array(list(itertools.permutations(range(3))))
+    >>> features = NystromFeatures(Kendall(), n_components=5)
+    >>> Z = features.fit_transform(X)
+    >>> Z.shape, bool(np.allclose(Z @ Z.T, Kendall().gram(X)))
+    ((6, 3), True)
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        n_components: int = 200,
+        method: MethodLike = "auto",
+        seed: Seed = 0,
+        tol: float | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.method = method
+        self.seed = seed
+        self.tol = tol
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Choose the pivots.
+
+        Parameters
+        ----------
+        X : Rankings or array of ranks
+            The training data; counts are multiplicities.
+        y : ignored
+            For pipelines.
+        """
+        self._fitted_features(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> FloatArray:
+        """Choose the pivots and return the features of the training data."""
+        return self._fitted_features(X)
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return the features of rankings: shape (n_rankings, n_components_)."""
+        from scipy.linalg import solve_triangular
+
+        rankings = self._same_items(X)
+        first, inverse = first_and_inverse(rankings.ranks)
+        columns = some_columns(self.kernel_, rankings[first], self.pivot_rankings_, self.method_)
+        features = solve_triangular(self.factor_, columns.T, lower=True, check_finite=False).T
+        return np.ascontiguousarray(features[inverse])
+
+    def _fitted_features(self, X: Any) -> FloatArray:
+        rankings = self._learn_items(X)
+        check_whole("n_components", self.n_components)
+        if self.tol is not None and not 0 <= self.tol < 1:
+            raise ValueError(f"tol={self.tol} is not possible; it is a part of the trace, from 0 to below 1")
+        if isinstance(self.method, MonteCarlo) and self.method.distinct_rows:
+            raise ValueError("features belong to a ranking, not to a row; use MonteCarlo(distinct_rows=False)")
+        first, inverse = first_and_inverse(rankings.ranks)
+        distinct = rankings.unique()
+        self.kernel_ = self.kernel.resolve(rankings)
+        found = settle(self.kernel_, distinct, distinct, self.method, lambda fixed: self._pivoted(distinct, fixed))
+        self.pivots_ = first[found.pivots]
+        self.pivot_rankings_ = distinct[found.pivots]
+        self.factor_ = found.factor[found.pivots]
+        self.residual_ = found.residual[inverse]
+        self.error_path_ = found.error_path
+        self.trace_, self.trace_error_ = float(found.error_path[0]), float(found.error_path[-1])
+        self.n_components_ = self._n_features_out = len(found.pivots)
+        return np.ascontiguousarray(found.factor[inverse])
+
+    def _pivoted(self, X: Rankings, method: MethodLike) -> PivotedCholesky:
+        self.method_ = method
+        return randomly_pivoted_cholesky(
+            lambda rows, columns: some_columns(self.kernel_, X[rows], X[columns], method),
+            long_diagonal(self.kernel_, X, method),
+            X.counts.astype(np.float64),
+            self.n_components,
+            self.tol or 0.0,
+            np.random.default_rng(int(stream_key(as_seed(self.seed), "pivots"))),
+        )
+
+
+def some_columns(kernel: Kernel, X: Rankings, pivots: Rankings, method: MethodLike) -> FloatArray:
+    """Return the Gram matrix between many rankings and a few, in pieces of bounded memory."""
+    out = np.empty((len(X), len(pivots)))
+    for start in range(0, len(X), ROWS):
+        rows = slice(start, start + ROWS)
+        out[rows] = gram(kernel, X[rows], pivots, method)
+    return out
+
+
+# ---------------------------------------------------------------------- the factorisation
+
+
+@dataclass(frozen=True, eq=False)
+class PivotedCholesky:
+    """A partial Cholesky factorisation: ``factor @ factor.T`` agrees with the matrix in the columns of the pivots.
+
+    Attributes
+    ----------
+    pivots : array
+        The chosen rows.
+    factor : array of shape (n_rows, n_pivots)
+        The factor; its rows at the pivots are lower triangular.
+    residual : array
+        The diagonal of what is left.
+    error_path : array of shape (n_pivots + 1,)
+        The weighted trace of what is left after each number of pivots.
+    """
+
+    pivots: Rows
+    factor: FloatArray
+    residual: FloatArray
+    error_path: FloatArray
+
+
+def randomly_pivoted_cholesky(
+    entries: Callable[[Any, Any], FloatArray],
+    diagonal: FloatArray,
+    weights: FloatArray,
+    n_pivots: int,
+    tol: float,
+    rng: np.random.Generator,
+) -> PivotedCholesky:
+    """Factorise a positive semi-definite matrix from few of its columns, pivots drawn by weighted residual diagonal.
+
+    Several pivots are proposed at once and thinned out by rejection (Epperly, Tropp and Webber 2024): those that are
+    accepted have the same distribution as if they were drawn one by one.
+
+    Parameters
+    ----------
+    entries : function of (rows, columns)
+        The block of the matrix at these rows and columns.
+    diagonal : array
+        The diagonal of the matrix.
+    weights : array
+        How often each row counts.
+    n_pivots : int
+        The most pivots to choose.
+    tol : float
+        Stop where the weighted trace of what is left is at most this part of the weighted trace.
+    rng : Generator
+        The source of randomness.
+
+    Examples
+    --------
+    >>> A = np.array([[4.0, 2.0], [2.0, 1.0]])
+    >>> found = randomly_pivoted_cholesky(
+    ...     lambda i, j: A[i][:, j], A.diagonal(), np.ones(2), 2, 0.0, np.random.default_rng(0)
+    ... )
+    >>> len(found.pivots), found.factor @ found.factor.T
+    (1, array([[4., 2.], [2., 1.]]))
+    """
+    from scipy.linalg import solve_triangular
+
+    n_pivots = min(n_pivots, len(diagonal))
+    residual, floor = np.maximum(diagonal, 0.0), NOISE * np.abs(diagonal)
+    factor, pivots = np.zeros((len(diagonal), n_pivots)), np.empty(0, dtype=np.intp)
+    goal = tol * float(weights @ residual)
+    while len(pivots) < n_pivots and (masses := weights * residual).sum() > goal:
+        proposed = rng.choice(len(diagonal), size=PROPOSALS, p=masses / masses.sum())
+        known = factor[:, : len(pivots)]
+        left = entries(proposed, proposed) - known[proposed] @ known[proposed].T
+        heights = np.maximum(rng.random(PROPOSALS) * residual[proposed], floor[proposed])
+        chosen, lower = thinned(left, heights, n_pivots - len(pivots))
+        if not len(chosen):  # its residual was rounding after all
+            residual[proposed[0]] = 0.0
+            continue
+        new = proposed[chosen]
+        columns = entries(slice(None), new) - known @ known[new].T
+        added = solve_triangular(lower, columns.T, lower=True, check_finite=False).T
+        added[np.concatenate([pivots, new])] = np.concatenate([np.zeros((len(pivots), len(new))), lower])
+        factor[:, len(pivots) : len(pivots) + len(new)] = added
+        pivots = np.concatenate([pivots, new])
+        residual = np.maximum(residual - (added**2).sum(axis=1), 0.0)
+        residual[residual <= floor] = 0.0
+        residual[pivots] = 0.0
+    return finished(pivots, factor[:, : len(pivots)], diagonal, weights, goal)
+
+
+def thinned(left: FloatArray, heights: FloatArray, room: int) -> tuple[Rows, FloatArray]:
+    """Return which proposals are accepted, and the Cholesky factor of what is left of the matrix between them.
+
+    A proposal is accepted if what those before it leave of its diagonal entry still is above its height.
+    """
+    left = left.copy()
+    chosen: list[int] = []
+    columns = np.empty((len(left), min(room, len(left))))
+    for j in range(len(left)):
+        if len(chosen) == room:
+            break
+        if left[j, j] > heights[j]:
+            column = columns[:, len(chosen)] = left[:, j] / np.sqrt(left[j, j])
+            left -= np.outer(column, column)
+            chosen.append(j)
+    rows = np.array(chosen, dtype=np.intp)
+    return rows, np.tril(columns[rows, : len(rows)])
+
+
+def finished(
+    pivots: Rows, factor: FloatArray, diagonal: FloatArray, weights: FloatArray, goal: float
+) -> PivotedCholesky:
+    """Return the factorisation with its error, without pivots that were chosen after the goal was reached."""
+    explained = np.cumsum(weights @ factor**2)
+    path = np.maximum(weights @ diagonal - np.concatenate([[0.0], explained]), 0.0)
+    size = int(np.argmax(path <= goal)) if goal > 0 and path[-1] <= goal else len(pivots)
+    pivots, factor = pivots[:size], np.ascontiguousarray(factor[:, :size])
+    residual = np.maximum(diagonal - (factor**2).sum(axis=1), 0.0)
+    residual[pivots] = 0.0
+    return PivotedCholesky(pivots, factor, residual, path[: size + 1])

@@ -1,0 +1,246 @@
+import itertools
+import math
+import os
+from collections import Counter
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import any_ranking
+
+import rankernel as rk
+from rankernel.errors import NotCharacteristicWarning
+from rankernel.tasks import hsic
+from rankernel.tasks.hsic import hsic_test
+from rankernel.tasks.mmd import mmd_test
+
+NU = 0.3
+
+
+def expanded(rows, counts):
+    return [row for row, count in zip(rows, counts, strict=True) for _ in range(count)]
+
+
+def centre(K):
+    n = len(K)
+    rows = [math.fsum(row) / n for row in K]
+    mean = math.fsum(rows) / n
+    return [[K[i][j] - rows[i] - rows[j] + mean for j in range(n)] for i in range(n)]
+
+
+def biased_hsic(K, L):
+    n = len(K)
+    A, B = centre(K), centre(L)
+    return math.fsum(A[i][j] * B[i][j] for i in range(n) for j in range(n)) / n**2
+
+
+def unbiased_hsic(K, L):
+    """Song et al. 2012, equation 5, with the diagonals set to 0."""
+    n = len(K)
+    everyone = range(n)
+    K = [[0.0 if i == j else K[i][j] for j in everyone] for i in everyone]
+    L = [[0.0 if i == j else L[i][j] for j in everyone] for i in everyone]
+    trace = math.fsum(K[i][j] * L[j][i] for i in everyone for j in everyone)
+    sums = math.fsum(map(math.fsum, K)) * math.fsum(map(math.fsum, L))
+    mixed = math.fsum(K[i][j] * L[j][k] for i in everyone for j in everyone for k in everyone)
+    return (trace + sums / ((n - 1) * (n - 2)) - 2 * mixed / (n - 2)) / (n * (n - 3))
+
+
+def delta(values):
+    return [[float(a == b) for b in values] for a in values]
+
+
+def gaussian(values):
+    """Width: the median distance between two different voters."""
+    d = sorted(abs(values[i] - values[j]) for i in range(len(values)) for j in range(len(values)) if i != j)
+    middle = (d[len(d) // 2] + d[(len(d) - 1) // 2]) / 2 or math.fsum(d) / len(d) or 1.0
+    return [[math.exp(-((a - b) ** 2) / (2 * middle**2)) for b in values] for a in values]
+
+
+@st.composite
+def data(draw):
+    n = draw(st.integers(2, 4))
+    rows = draw(st.lists(any_ranking(n), min_size=2, max_size=4))
+    counts = draw(st.lists(st.integers(1, 3), min_size=len(rows), max_size=len(rows)))
+    counts[0] += 2
+    codes = draw(st.lists(st.integers(0, 2), min_size=len(rows), max_size=len(rows)))
+    return rows, counts, codes
+
+
+@pytest.fixture(params=[0, 10**9], ids=["pairs", "tables"])
+def way(request, monkeypatch):
+    """Both ways to compute the same sums."""
+    monkeypatch.setattr(hsic, "TERM", request.param)
+
+
+# ---------------------------------------------------------------------- the statistic
+
+
+@pytest.mark.parametrize("term", [0, 10**9])
+@pytest.mark.parametrize("kind", ["labels", "numbers"])
+@settings(max_examples=25, deadline=None)
+@given(data(), st.booleans())
+def test_statistic_is_that_of_all_voters(term, kind, drawn, biased):
+    rows, counts, codes = drawn
+    values = [f"label {c}" for c in codes] if kind == "labels" else [0.5 * c * c for c in codes]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hsic, "TERM", term)
+        result = hsic_test(rk.Rankings(rows, counts=counts), values, rk.Mallows(NU), 5, 0, biased, "enumeration")
+    everyone, theirs = expanded(rows, counts), expanded(values, counts)
+    K = naive.gram(naive.mallows(NU), everyone, everyone)
+    L = delta(theirs) if kind == "labels" else gaussian(theirs)
+    expected = biased_hsic(K, L) if biased else unbiased_hsic(K, L)
+    assert result.statistic == pytest.approx(expected, rel=1e-11, abs=1e-13)
+
+
+ROWS, COUNTS, LABELS = [(0, 1, 2), (1, 0, 2), (2, 1, 1), (0, 1, 2)], [2, 1, 1, 1], ["a", "b", "b", "b"]
+
+
+def test_other_rankings_as_covariate(way):
+    others, everyone = [(0, 1), (1, 0), (0, 0), (1, 0)], expanded(ROWS, COUNTS)
+    theirs = expanded(others, COUNTS)
+    K, L = naive.gram(naive.mallows(NU), everyone, everyone), naive.gram(naive.mallows(0.7), theirs, theirs)
+    X = rk.Rankings(ROWS, counts=COUNTS)
+    result = hsic_test(X, rk.Rankings(others), rk.Mallows(NU), 5, covariate_kernel=rk.Mallows(0.7))
+    assert result.statistic == pytest.approx(unbiased_hsic(K, L), rel=1e-12)
+    with pytest.raises(rk.RankingError, match="other counts than X"):
+        hsic_test(X, rk.Rankings(others, counts=[1, 2, 1, 1]), rk.Mallows(NU))
+
+
+def test_two_labels_are_two_samples():
+    """The biased criterion with a delta kernel is 2 (mn / N²)² times the biased squared discrepancy."""
+    X, Y = rk.datasets.uniform(7, 5, seed=1), rk.datasets.uniform(11, 5, seed=2)
+    dependence = hsic_test(rk.concat([X, Y]), [0] * 7 + [1] * 11, rk.Mallows(NU), biased=True).statistic
+    discrepancy = mmd_test(X, Y, rk.Mallows(NU), biased=True).statistic
+    assert dependence == pytest.approx(2 * (7 * 11 / 18**2) ** 2 * discrepancy, rel=1e-12)
+
+
+def test_witness_is_the_mean_of_both_centred_kernels(way):
+    everyone, theirs = expanded(ROWS, COUNTS), expanded(LABELS, COUNTS)
+    K, L = centre(naive.gram(naive.mallows(NU), everyone, everyone)), centre(delta(theirs))
+    at_voters = [math.fsum(K[i][j] * L[i][j] for j in range(5)) / 5 for i in range(5)]
+    result = hsic_test(rk.Rankings(ROWS, counts=COUNTS), LABELS, rk.Mallows(NU), biased=True)
+    np.testing.assert_allclose(result.witness, [at_voters[i] for i in (0, 2, 3, 4)], rtol=1e-12)
+    assert result.statistic == pytest.approx(np.average(result.witness, weights=COUNTS), rel=1e-12)
+
+
+def test_estimated_values_give_every_voter_draws_of_its_own(way):
+    X = rk.Rankings([[0, 1, 1, 1, 1], [1, 0, 2, 3, 4]], counts=[4, 2])
+    options = {"n_draws": 4, "coupling": "iid", "moments": 0, "seed": 2}
+    result = hsic_test(X, ["a", "b"], rk.Mallows(NU), 10, method=rk.MonteCarlo(**options))
+    K = rk.Mallows(NU).gram(np.repeat(X.ranks, X.counts, axis=0), method=rk.MonteCarlo(distinct_rows=True, **options))
+    assert result.statistic == pytest.approx(unbiased_hsic(K.tolist(), delta("aaaabb")), rel=1e-12)
+    assert "Monte Carlo" in result.method
+
+
+# ---------------------------------------------------------------------- the null distribution
+
+
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("strata", [None, ["u", "u", "v", "v"]])
+def test_null_distribution_is_that_of_all_permutations_of_voters(way, biased, strata):
+    everyone, theirs = expanded(ROWS, COUNTS), expanded(LABELS, COUNTS)
+    groups = [0] * 5 if strata is None else expanded(strata, COUNTS)
+    K = naive.gram(naive.mallows(NU), everyone, everyone)
+    statistic = biased_hsic if biased else unbiased_hsic
+    allowed = [p for p in itertools.permutations(range(5)) if all(groups[i] == groups[p[i]] for i in range(5))]
+    law = Counter(round(statistic(K, delta([theirs[i] for i in p])), 11) for p in allowed)
+    X = rk.Rankings(ROWS, counts=COUNTS)
+    result = hsic_test(X, LABELS, rk.Mallows(NU), 3000, 1, biased, strata=strata)
+    seen = Counter(min(law, key=lambda v: abs(v - value)) for value in result.null_distribution)
+    assert max(min(abs(v - value) for v in law) for value in result.null_distribution) < 2e-11
+    for value, ways in law.items():
+        p = ways / len(allowed)
+        assert abs(seen[value] / 3000 - p) <= 5 * math.sqrt(p * (1 - p) / 3000)
+    tail = sum(ways for value, ways in law.items() if value >= result.statistic - 2e-11) / len(allowed)
+    assert abs(result.pvalue - tail) <= 5 * math.sqrt(tail * (1 - tail) / 3000) + 1 / 3001
+
+
+def test_parts_of_permutations_make_no_difference(way, monkeypatch):
+    X, labels = rk.datasets.uniform(20, 5, seed=1), np.arange(20) % 3
+    whole = hsic_test(X, labels, rk.Mallows(NU), 50).null_distribution
+    monkeypatch.setattr(hsic, "ENTRIES", 700)
+    np.testing.assert_allclose(hsic_test(X, labels, rk.Mallows(NU), 50).null_distribution, whole, rtol=0, atol=1e-14)
+
+
+def test_nothing_to_tell_apart_has_pvalue_one(way):
+    X = rk.datasets.uniform(6, 4, seed=1)
+    assert hsic_test(X, ["same"] * 6, rk.Mallows(NU), 50).pvalue == 1.0
+
+
+# ---------------------------------------------------------------------- what comes in
+
+
+def test_kinds_of_covariates():
+    X = rk.datasets.uniform(6, 4, seed=1)
+    assert "labels (3 different, delta kernel)" in hsic_test(X, [1, 2, 3, 1, 2, 3], rk.Mallows(NU), 5).method
+    assert "labels (2 different" in hsic_test(X, [True, False] * 3, rk.Mallows(NU), 5).method
+    assert "numbers (Gaussian" in hsic_test(X, [1.0, 2.0, 3.0] * 2, rk.Mallows(NU), 5).method
+    as_numbers = hsic_test(X, [1, 2, 3] * 2, rk.Mallows(NU), 5, covariate_kernel="gaussian")
+    assert as_numbers.statistic == hsic_test(X, [1.0, 2.0, 3.0] * 2, rk.Mallows(NU), 5).statistic
+    table = np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]] * 2)
+    assert hsic_test(X, table, rk.Mallows(NU), 5).statistic == pytest.approx(as_numbers.statistic, rel=1e-12)
+    assert hsic_test(X, [1, 2] * 3, n_permutations=5).kernel == rk.Mallows("median").resolve(X)
+
+
+def test_what_is_refused():
+    X = rk.datasets.uniform(4, 4, seed=1)
+    with pytest.raises(rk.RankingError, match=r"shape \(3,\), but there are 4 rankings"):
+        hsic_test(X, [1, 2, 3], rk.Mallows(NU))
+    with pytest.raises(rk.RankingError, match="row 2 is nan"):
+        hsic_test(X, [1.0, 2.0, np.nan, 4.0], rk.Mallows(NU))
+    with pytest.raises(rk.RankingError, match="row 1 is missing"):
+        hsic_test(X, ["a", None, "b", "c"], rk.Mallows(NU))
+    with pytest.raises(rk.RankingError, match="needs at least 4"):
+        hsic_test(X[:3], [1, 2, 3], rk.Mallows(NU))
+    with pytest.raises(ValueError, match="is for rankings"):
+        hsic_test(X, [1, 2, 3, 4], rk.Mallows(NU), covariate_kernel=rk.Mallows(NU))
+    with pytest.raises(ValueError, match="not for rankings"):
+        hsic_test(X, X, rk.Mallows(NU), covariate_kernel="delta")
+    with pytest.raises(rk.RankingError, match="strata has shape"):
+        hsic_test(X, [1, 2, 3, 4], rk.Mallows(NU), strata=[1, 2])
+    with pytest.warns(NotCharacteristicWarning):
+        hsic_test(X, [1, 2, 1, 2], rk.Kendall(), 5)
+
+
+# ---------------------------------------------------------------------- level and power
+
+
+def dependent(run, strength):
+    rng = np.random.default_rng(run)
+    labels = rng.integers(0, 3, size=24)
+    centers = [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]]
+    rows = [rk.datasets.mallows(1, centers[c], strength, seed=rng).ranks[0] for c in labels]
+    return np.array(rows), labels
+
+
+def test_level_and_power_in_a_few_runs():
+    null = [hsic_test(*dependent(run, 0.0), rk.Mallows("median"), 19, run).pvalue <= 0.2 for run in range(100)]
+    assert sum(null) / 100 <= 0.2 + 4 * math.sqrt(0.2 * 0.8 / 100)
+    other = [hsic_test(*dependent(run, 1.5), rk.Mallows("median"), 99, run).pvalue <= 0.05 for run in range(15)]
+    assert sum(other) >= 14
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("numbers", [False, True])
+def test_level_by_simulation(numbers):
+    n_runs = 1000
+    found = 0
+    for run in range(n_runs):
+        rows, labels = dependent(run, 0.0)
+        values = np.random.default_rng(run).normal(size=len(rows)) if numbers else labels
+        found += hsic_test(rows, values, rk.Mallows("median"), 199, run).pvalue <= 0.05
+    assert abs(found / n_runs - 0.05) <= 4 * math.sqrt(0.05 * 0.95 / n_runs)
+
+
+def test_taste_in_sushi_depends_on_age():
+    root = os.environ.get("RANKERNEL_DATA")
+    if not root:
+        pytest.skip("RANKERNEL_DATA is not set: it is the folder of the real data")
+    sushi = rk.datasets.load_sushi(root)
+    X, age = sushi.rankings[:1000], sushi.users["age"][:1000]
+    assert hsic_test(X, age, rk.Mallows("median"), 199).pvalue == 1 / 200
+    shuffled = np.random.default_rng(0).permutation(age)
+    assert hsic_test(X, shuffled, rk.Mallows("median"), 199).pvalue > 0.01
