@@ -316,6 +316,19 @@ def test_few_and_many_items_take_different_paths_to_the_same_value():
     np.testing.assert_allclose(kendall.gram(padded) * more, kendall.gram(rows) * pairs + (more - pairs), rtol=1e-12)
 
 
+@pytest.mark.parametrize("n", [25, 40])
+def test_short_lists_count_listed_items_only(n, monkeypatch):
+    from rankernel.gram import discordance
+
+    rows = rk.datasets.truncate(rk.datasets.uniform(60, n, seed=4), {0: 0.1, 1: 0.2, 3: 0.4, 5: 0.3}, seed=5)
+    kernel = rk.Mallows(0.07)
+    short = kernel.estimate(rows, gradient=True)
+    monkeypatch.setattr(discordance, "SHORT", 10**6)
+    whole = kernel.estimate(rows, gradient=True)
+    np.testing.assert_allclose(short.value, whole.value, rtol=1e-13)
+    np.testing.assert_allclose(short.gradient["nu"], whole.gradient["nu"], rtol=1e-12)
+
+
 def test_kendall_by_counting_equals_kendall_by_features(monkeypatch):
     from rankernel.gram import exact
 

@@ -242,11 +242,11 @@ class Rankings:
 
     def bucket_sizes(self) -> NDArray[np.int64]:
         """Return how many items each bucket holds: shape (n_rankings, largest number of buckets), zeros behind."""
-        width = int(self.n_buckets.max(initial=0))
-        sizes = np.zeros((len(self), width + 1), dtype=np.int64)
-        rows = np.broadcast_to(np.arange(len(self))[:, None], self.ranks.shape)
-        np.add.at(sizes, (rows, self.ranks), 1)  # free items land in the last column, index -1
-        return sizes[:, :width]
+        width = int(self.n_buckets.max(initial=0)) + 1
+        # Free items, of rank -1, land in a column of their own in front.
+        places = self.ranks + (np.arange(len(self)) * width + 1)[:, None]
+        sizes = np.bincount(places.ravel(), minlength=len(self) * width).reshape(len(self), width)
+        return sizes[:, 1:]
 
     def kinds(self) -> NDArray[np.str_]:
         """Return what each ranking is: "full", "top-k", "exhaustive" (other ties) or "incomplete" (free items).
@@ -440,16 +440,18 @@ def coded(
 
 def first_and_inverse(ranks: RankArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return where each distinct row first occurs, and for each row which distinct one it is."""
-    if not len(ranks):
-        return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp)
-    smallest = np.int8 if ranks.shape[1] < 128 else np.int16 if ranks.shape[1] < 2**15 else np.int32
-    rows = np.ascontiguousarray(ranks, dtype=smallest)
-    keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+    # Rows are told apart by a 64-bit sum of random multiples, and by their bytes in the rare case that this fails.
+    salt = np.random.default_rng(0).integers(2**64, size=ranks.shape[1], dtype=np.uint64) | np.uint64(1)
+    keys = (ranks.astype(np.uint64) * salt).sum(axis=1, dtype=np.uint64)
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    if not np.array_equal(ranks[first[inverse]], ranks):
+        rows = np.ascontiguousarray(ranks)
+        whole = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+        _, first, inverse = np.unique(whole, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return first[order], place[inverse.ravel()]
+    rank_of = np.empty_like(order)
+    rank_of[order] = np.arange(len(order))
+    return first[order], rank_of[inverse.ravel()]
 
 
 def as_rankings(data: Any) -> Rankings:

@@ -5,31 +5,67 @@ import numpy as np
 from rankernel._loops.bits import popcount
 from rankernel._loops.compiled import compiled
 from rankernel._loops.distances import inversions
+from rankernel._loops.stores import stream
+
+SIDE = 64  # of the blocks that stay in the nearest cache
+SIZES = np.uint64(5)  # bits for the size of a shared bucket: PACKED_ITEMS is below 2^5
 
 
 @compiled
-def fill_packed(before, after, ties, Before, After, Ties, powers, inverse, row, column, out):
-    """Mallows kernel of few items, from bits.
+def write_packed(left, right, table, inverse, row, column, mirror, triangle, out, mirrored):
+    """Mallows kernel of few items, from bits, straight into the matrix.
 
-    ``before[i]`` and ``after[i]`` are the bits of the pairs (a, b) that ranking i orders a before b, b before a;
-    ``ties[i]`` the bit sets of its buckets with more than one item. ``powers[c] = q^c``, ``inverse[m]`` is one over
-    the factor of m items that share a bucket on both sides, ``row`` and ``column`` the factors of each ranking.
+    A side is ``(before, after, ties)``: the bits of the pairs (a, b) of items that each ranking orders a before b, and
+    b before a, word by word, and the bit sets of its buckets with more than one item. ``table[c * 32 + m]`` is q^c over
+    the factor of m items that share a bucket on both sides, ``inverse[m]`` one over that factor; ``row`` and ``column``
+    are the factors of each ranking. With ``mirror`` the transposed tile is written, too; with ``triangle`` the tile
+    lies on the diagonal, and its lower half is the mirror of the upper one.
     """
-    words = before.shape[1]
-    for i in range(before.shape[0]):
-        for j in range(Before.shape[0]):
-            discordant = np.uint64(0)
+    before, after, ties = left
+    Before, After, Ties = right
+    words, several = before.shape[1], ties.shape[1] > 1 or Ties.shape[1] > 1
+    block = np.empty((SIDE, SIDE + 8))  # the margin keeps its columns out of one another's way in the cache
+    place = np.empty(SIDE, np.uint64)
+    earlier, later = np.zeros((words, SIDE), np.uint64), np.zeros((words, SIDE), np.uint64)
+    tied = np.zeros(SIDE, np.uint64)
+    for start in range(0, len(column), SIDE):
+        width = min(SIDE, len(column) - start)
+        for j in range(width):
+            tied[j] = Ties[start + j, 0]
             for w in range(words):
-                discordant += popcount(before[i, w] & After[j, w]) + popcount(after[i, w] & Before[j, w])
-            value = powers[discordant] * row[i] * column[j]
-            for s in range(ties.shape[1]):
-                if ties[i, s] == 0:
-                    break
-                for t in range(Ties.shape[1]):
-                    if Ties[j, t] == 0:
-                        break
-                    value *= inverse[popcount(ties[i, s] & Ties[j, t])]
-            out[i, j] = value
+                earlier[w, j], later[w, j] = Before[start + j, w], After[start + j, w]
+        for top in range(0, start + 1 if triangle else len(row), SIDE):
+            bottom = min(top + SIDE, len(row))
+            for i in range(top, bottom):
+                for j in range(SIDE):
+                    place[j] = popcount(ties[i, 0] & tied[j])
+                for w in range(words):
+                    b, a = before[i, w], after[i, w]
+                    for j in range(SIDE):
+                        # No pair is in both terms, so one count serves.
+                        place[j] += popcount((b & later[w, j]) | (a & earlier[w, j])) << SIZES
+                for j in range(width):
+                    block[i - top, j] = table[place[j]] * (row[i] * column[start + j])
+                if several:
+                    for j in range(width):
+                        block[i - top, j] *= other_ties(ties[i], Ties[start + j], inverse)
+                for j in range(width):
+                    stream(out, i, start + j, block[i - top, j])
+            if mirror or triangle:
+                for j in range(width):
+                    for i in range(top, min(bottom, start + j) if triangle else bottom):
+                        stream(mirrored, start + j, i, block[i - top, j])
+
+
+@compiled
+def other_ties(ties, Ties, inverse):
+    """Return the factor of all pairs of tied buckets but the first two."""
+    factor = 1.0
+    for s in range(len(ties)):
+        for t in range(len(Ties)):
+            if s + t > 0 and ties[s] & Ties[t]:
+                factor *= inverse[popcount(ties[s] & Ties[t])]
+    return factor
 
 
 @compiled
@@ -104,3 +140,34 @@ def from_walk(x, order, y, tables, walk, spare, sums):
                     run = 1
         start = end
     return inversions(walk, spare)
+
+
+@compiled
+def short_lists(items, listed, Y, listed_Y, discordant, shared):
+    """Count discordant pairs and items that neither list has, for top-k lists that are short: listed items only.
+
+    ``items[i]`` are the listed items of ranking i, best first. A pair is strictly discordant if both lists have both
+    items and disagree; if one list has both and the other only the later one; or if each list has another one.
+    """
+    n = Y.shape[1]
+    places = np.empty(items.shape[1], np.int64)
+    for i in range(items.shape[0]):
+        for j in range(Y.shape[0]):
+            common, alone, count = 0, 0, 0
+            for p in range(listed[i]):
+                place = Y[j, items[i, p]]
+                if place >= listed_Y[j]:
+                    alone += 1
+                    continue
+                # Items that only the left list has, before this one; items that only the right list has, before it.
+                count += alone + place
+                q = common
+                while q > 0 and places[q - 1] > place:
+                    places[q] = places[q - 1]
+                    q -= 1
+                places[q] = place
+                count += common - q
+                common += 1
+            count -= common * (common - 1) // 2  # places on the right were counted with the common items among them
+            discordant[i, j] = count + alone * (listed_Y[j] - common)
+            shared[i, j] = n - listed[i] - listed_Y[j] + common

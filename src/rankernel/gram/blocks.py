@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["fill", "n_threads", "tiles"]
+__all__ = ["fill", "n_threads", "place", "run", "tiles"]
 
 FloatArray = NDArray[np.float64]
 
@@ -35,6 +35,16 @@ def tiles(n_rows: int, n_columns: int, side: int, symmetric: bool) -> Iterator[t
             yield slice(top, min(top + side, n_rows)), slice(left, min(left + side, n_columns))
 
 
+def place(out: NDArray[Any], value: NDArray[Any], tile: Any, symmetric: bool) -> None:
+    """Write a tile into a matrix; of a symmetric one also its mirror, and one half of a tile on the diagonal twice."""
+    rows, columns = tile
+    if symmetric and rows == columns:
+        value = np.triu(value) + np.triu(value, 1).T
+    out[rows, columns] = value
+    if symmetric and rows != columns:
+        out[columns, rows] = value.T
+
+
 def fill(
     outputs: list[NDArray[Any]],
     compute: Callable[[tuple[slice, slice]], list[FloatArray]],
@@ -43,17 +53,23 @@ def fill(
     threads: int | None = None,
 ) -> None:
     """Fill matrices of one shape, tile by tile; a symmetric one is computed half and mirrored."""
-    n_rows, n_columns = outputs[0].shape
 
     def one(tile: tuple[slice, slice]) -> None:
-        rows, columns = tile
         for out, value in zip(outputs, compute(tile), strict=True):
-            if symmetric and rows == columns:
-                value = np.triu(value) + np.triu(value, 1).T
-            out[rows, columns] = value
-            if symmetric and rows != columns:
-                out[columns, rows] = value.T
+            place(out, value, tile, symmetric)
 
+    run(one, outputs[0].shape, side, symmetric, threads)
+
+
+def run(
+    one: Callable[[tuple[slice, slice]], None],
+    shape: tuple[int, ...],
+    side: int,
+    symmetric: bool,
+    threads: int | None = None,
+) -> None:
+    """Do something for every tile of a matrix, several at once."""
+    n_rows, n_columns = shape
     workers = n_threads(threads)
     work = tiles(n_rows, n_columns, side, symmetric)
     if workers == 1 or max(n_rows, n_columns) <= side:

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import comb
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel.gate import RankArray
 from rankernel.gram.evaluator import Evaluator, FloatArray, Part, Tile
 from rankernel.gram.formulas.q_factorials import log_q_factorials, log_q_factorials_derivative
 from rankernel.kernels.base import Kernel
@@ -26,23 +25,30 @@ from rankernel.rankings import Rankings
 
 __all__ = ["KendallDiscordance", "MallowsEvaluator"]
 
+SHORT = 4  # lists are short if there are so many times more items
 PACKED_ITEMS = 24  # up to here the signs of all pairs fit into five machine words, and n! into a float
 
 
-@dataclass(frozen=True)
 class Ordered:
-    """Rankings with the order of their items and the sizes of their buckets at hand."""
+    """Rankings with the order of their items and the sizes of their buckets at hand, each made when it is needed."""
 
-    ranks: RankArray
-    order: NDArray[np.int64]
-    n_buckets: NDArray[np.int64]
-    sizes: NDArray[np.int64]
+    def __init__(self, rankings: Rankings) -> None:
+        self.ranks, self.rankings = rankings.ranks, rankings
 
-    @classmethod
-    def of(cls, rankings: Rankings) -> Ordered:
-        """Prepare rankings."""
-        order = np.argsort(rankings.ranks, axis=1, kind="stable").astype(np.int64)
-        return cls(rankings.ranks, order, rankings.n_buckets, rankings.bucket_sizes())
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """The items of each ranking, best first."""
+        return np.argsort(self.ranks, axis=1, kind="stable").astype(np.int64)
+
+    @cached_property
+    def n_buckets(self) -> NDArray[np.int64]:
+        """The number of buckets of each ranking."""
+        return self.rankings.n_buckets
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """The bucket sizes of each ranking."""
+        return self.rankings.bucket_sizes()
 
     def sums(self, tables: FloatArray, rows: Part) -> FloatArray:
         """Return the sum of each table over the bucket sizes of some rankings: shape (n_tables, n_rows)."""
@@ -57,20 +63,31 @@ class Packed:
     after: NDArray[np.uint64]
     ties: NDArray[np.uint64]
 
+    def part(self, rows: Part) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64]]:
+        """Return the bits of some rankings."""
+        return self.before[rows], self.after[rows], self.ties[rows]
+
     @classmethod
-    def of(cls, rankings: Rankings) -> Packed:
+    def of(cls, side: Ordered) -> Packed:
         """Pack rankings of few items."""
+        rankings = side.rankings
         a, b = np.triu_indices(rankings.n_items, 1)
         first, second = rankings.ranks[:, a], rankings.ranks[:, b]
-        sizes = rankings.bucket_sizes()
-        items = np.uint64(1) << np.arange(rankings.n_items, dtype=np.uint64)
-        tied = np.argsort(sizes < 2, axis=1, kind="stable")[:, : int((sizes > 1).sum(axis=1).max(initial=0))]
-        members = np.where(np.take_along_axis(sizes, tied, axis=1) > 1, tied, -1)
-        ties = np.zeros(members.shape, dtype=np.uint64)
-        for slot in range(members.shape[1]):
-            inside = rankings.ranks == members[:, slot, None]
-            ties[:, slot] = (inside * items).sum(axis=1, dtype=np.uint64)
-        return cls(to_words(first < second), to_words(first > second), ties)
+        return cls(to_words(first < second), to_words(first > second), tied_sets(side))
+
+
+def tied_sets(side: Ordered) -> NDArray[np.uint64]:
+    """Return the buckets of more than one item as sets of bits: one column a bucket, empty ones last, at least one."""
+    sizes = side.sizes
+    items = np.uint64(1) << np.arange(side.ranks.shape[1], dtype=np.uint64)
+    most = max(int((sizes > 1).sum(axis=1).max(initial=0)), 1)
+    sets = np.zeros((len(sizes), most), dtype=np.uint64)
+    buckets = np.argsort(sizes < 2, axis=1, kind="stable")[:, :most]
+    for slot in range(buckets.shape[1]):
+        bucket = buckets[:, slot, None]
+        tied = np.take_along_axis(sizes, bucket, axis=1) > 1
+        sets[:, slot] = ((side.ranks == bucket) & tied) @ items
+    return sets
 
 
 def to_words(bits: NDArray[np.bool_]) -> NDArray[np.uint64]:
@@ -91,15 +108,26 @@ class Discordance(Evaluator):
     @cached_property
     def left(self) -> Ordered:
         """The rows."""
-        return Ordered.of(self.X)
+        return Ordered(self.X)
 
     @cached_property
     def right(self) -> Ordered:
         """The columns."""
-        return self.left if self.Y is self.X else Ordered.of(self.Y)
+        return self.left if self.Y is self.X else Ordered(self.Y)
+
+    @cached_property
+    def short(self) -> bool:
+        """Whether all rankings are top-k lists that are short against the number of items."""
+        return all(
+            bool(np.isin(side.kinds(), ("top-k", "full")).all())
+            and SHORT * int(side.n_buckets.max(initial=0)) <= self.n_items
+            for side in (self.X, self.Y)
+        )
 
     def pair_sums(self, tables: FloatArray, tile: Tile) -> tuple[NDArray[np.int64], FloatArray]:
         """Return the discordant pairs of each entry, and each table summed over its shared buckets."""
+        if self.short:
+            return self.short_sums(tables, tile)
         rows, columns = tile
         X, Y = self.left.ranks[rows], self.right.ranks[columns]
         discordant = np.empty((len(X), len(Y)), dtype=np.int64)
@@ -116,11 +144,24 @@ class Discordance(Evaluator):
         )
         return discordant, sums
 
+    def short_sums(self, tables: FloatArray, tile: Tile) -> tuple[NDArray[np.int64], FloatArray]:
+        """Return the same from the listed items only; the one bucket that two lists can share is the last."""
+        rows, columns = tile
+        longest = int(self.left.n_buckets.max(initial=1)) - 1
+        items, Y = np.ascontiguousarray(self.left.order[rows, :longest]), self.right.ranks[columns]
+        discordant = np.empty((len(items), len(Y)), dtype=np.int64)
+        shared = np.empty((len(items), len(Y)), dtype=np.int64)
+        _loops.mallows.short_lists(
+            items, self.left.n_buckets[rows] - 1, Y, self.right.n_buckets[columns] - 1, discordant, shared
+        )
+        return discordant, np.asarray(tables[:, shared])
+
 
 class MallowsEvaluator(Discordance):
     """The closed form of the marginalised Mallows kernel."""
 
     description = "closed form (q-factorials of shared buckets)"
+    known_factors: tuple[float, tuple[FloatArray, FloatArray]] = (-1.0, (np.empty(0), np.empty(0)))
 
     def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
         """Return the kernel at each width."""
@@ -157,32 +198,70 @@ class MallowsEvaluator(Discordance):
     @cached_property
     def packed(self) -> tuple[Packed, Packed]:
         """Both sides as bits."""
-        left = Packed.of(self.X)
-        return left, left if self.Y is self.X else Packed.of(self.Y)
+        left = Packed.of(self.left)
+        return left, left if self.Y is self.X else Packed.of(self.right)
+
+    def write(self, kernel: Kernel, out: NDArray[Any], tile: Tile, symmetric: bool) -> None:
+        """Write a tile straight into the matrix, from bits, where there are few items."""
+        if self.n_items > PACKED_ITEMS or not writable(out):
+            return super().write(kernel, out, tile, symmetric)
+        rows, columns = tile
+        on_diagonal = symmetric and rows == columns
+        mirror = symmetric and not on_diagonal
+        mirrored = out[columns, rows] if symmetric else out[:0, :0]
+        self.write_packed(width(kernel), tile, mirror, on_diagonal, out[rows, columns], mirrored)
+        return None
 
     def packed_values(self, nu: float, tile: Tile) -> FloatArray:
         """Return the kernel at one width, from bits and small tables."""
+        rows, columns = (len(np.arange(len(side))[part]) for side, part in zip((self.X, self.Y), tile, strict=True))
+        out = np.empty((rows, columns))
+        self.write_packed(nu, tile, False, False, out, out[:0, :0])
+        return out
+
+    def factors(self, nu: float) -> tuple[FloatArray, FloatArray]:
+        """Return the factor of each row and of each column, kept for the width asked for last."""
+        if self.known_factors[0] != nu:
+            logs, _ = packed_tables(self.n_items, nu)
+            left = np.exp(self.left.sums(logs[None], slice(None))[0])
+            right = left if self.Y is self.X else np.exp(self.right.sums(logs[None], slice(None))[0])
+            self.known_factors = nu, (left, right)
+        return self.known_factors[1]
+
+    def write_packed(
+        self, nu: float, tile: Tile, mirror: bool, triangle: bool, out: NDArray[Any], mirrored: NDArray[Any]
+    ) -> None:
+        """Write the kernel at one width, from bits and small tables."""
         rows, columns = tile
         left, right = self.packed
-        table = log_q_factorials(self.n_items, nu)
-        row = np.exp(self.left.sums(table[None], rows)[0])
-        column = np.exp(self.right.sums(table[None], columns)[0])
-        out = np.empty((len(row), len(column)))
-        powers = np.exp(-nu * np.arange(comb(self.n_items, 2) + 1))
-        _loops.mallows.fill_packed(
-            left.before[rows],
-            left.after[rows],
-            left.ties[rows],
-            right.before[columns],
-            right.after[columns],
-            right.ties[columns],
-            powers,
-            np.exp(-table),
-            row,
-            column,
+        logs, table = packed_tables(self.n_items, nu)
+        row, column = self.factors(nu)
+        _loops.mallows.write_packed(
+            left.part(rows),
+            right.part(columns),
+            table,
+            np.exp(-logs),
+            row[rows],
+            column[columns],
+            mirror,
+            triangle,
             out,
+            mirrored,
         )
-        return out
+
+
+@lru_cache(maxsize=32)
+def packed_tables(n_items: int, nu: float) -> tuple[FloatArray, FloatArray]:
+    """Return the log q-factorials, and ``q^c`` over the factor of m shared items at place ``32 c + m``."""
+    logs = log_q_factorials(n_items, nu)
+    table = np.zeros((comb(n_items, 2) + 1, 32))
+    table[:, : n_items + 1] = np.exp(-nu * np.arange(len(table)))[:, None] * np.exp(-logs)
+    return logs, table.ravel()
+
+
+def writable(out: NDArray[Any]) -> bool:
+    """Say whether compiled code can write into a matrix."""
+    return type(out) is np.ndarray and out.dtype in (np.float64, np.float32)
 
 
 class KendallDiscordance(Discordance):

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from rankernel.completions.streams import stream_key
 from rankernel.errors import ExactnessError, IndefiniteKernelWarning, RankingError
-from rankernel.gram.blocks import fill
+from rankernel.gram.blocks import fill, run
 from rankernel.gram.by_monte_carlo import MonteCarloEvaluator
 from rankernel.gram.choose import Choice, choose
 from rankernel.gram.evaluator import Evaluator, FloatArray, Tile
@@ -264,25 +264,29 @@ def warn_if_indefinite(kernel: Kernel, n_items: int) -> None:
 def computed(problem: Problem, evaluator: Evaluator, out: Any, dtype: DTypeLike, threads: int | None) -> NDArray[Any]:
     """Return the filled matrix, written straight into the output where every ranking is distinct."""
 
-    def compute(tile: Tile) -> list[FloatArray]:
-        return [evaluator.values([problem.kernel], tile)[0]]
+    def write(matrix: NDArray[Any]) -> NDArray[Any]:
+        def one(tile: tuple[slice, slice]) -> None:
+            evaluator.write(problem.kernel, matrix, tile, problem.symmetric)
+
+        run(one, matrix.shape, evaluator.tile_side, problem.symmetric, threads)
+        return matrix
 
     distinct_shape = len(problem.X), len(problem.Y)
     if out is None:
         check_memory(problem.shape, dtype, problem.entries_held)
-        value = np.empty(distinct_shape, dtype=dtype)
-        fill([value], compute, evaluator.tile_side, problem.symmetric, threads)
-        return problem.spread(value)
+        return problem.spread(write(np.empty(distinct_shape, dtype=dtype)))
     if out.shape != problem.shape:
         raise ValueError(f"out has shape {out.shape}; this Gram matrix has shape {problem.shape}")
     if not problem.all_distinct:
         check_memory(distinct_shape, out.dtype)
-        value = np.empty(distinct_shape, dtype=out.dtype)
-        fill([value], compute, evaluator.tile_side, problem.symmetric, threads)
-        spread_into(out, value, problem.rows, problem.columns)
+        spread_into(out, write(np.empty(distinct_shape, dtype=out.dtype)), problem.rows, problem.columns)
     elif isinstance(out, np.ndarray):
-        fill([out], compute, evaluator.tile_side, problem.symmetric, threads)
+        write(out)
     else:
+
+        def compute(tile: Tile) -> list[FloatArray]:
+            return [evaluator.values([problem.kernel], tile)[0]]
+
         fill_store(out, compute, evaluator.tile_side, problem.symmetric, threads)
     return cast(NDArray[Any], out)
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.errors import ExactnessError
+from rankernel.gram.blocks import place
 from rankernel.kernels.base import Constant, Kernel, Scaled, Sum, prefixed
 
 __all__ = ["ConstantEvaluator", "Evaluator", "ScaledEvaluator", "SumEvaluator", "Tile"]
@@ -37,6 +38,10 @@ class Evaluator(ABC):
     @abstractmethod
     def gradients(self, kernel: Kernel, tile: Tile) -> dict[str, FloatArray]:
         """Return the derivative of the tile in each parameter of the kernel."""
+
+    def write(self, kernel: Kernel, out: NDArray[Any], tile: Tile, symmetric: bool) -> None:
+        """Write a tile into the matrix; of a symmetric one also its mirror."""
+        place(out, self.values([kernel], tile)[0], tile, symmetric)
 
     def work(self, budget: float) -> float:
         """Return about how many elementary steps are needed before tiles come cheap, or some number above a budget."""
