@@ -1,0 +1,40 @@
+"""Print one table of all comparisons, and save it as JSON: ``python -m benchmarks [-o FILE]``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+from pathlib import Path
+
+import numba
+import numpy as np
+
+import rankernel
+from benchmarks import grams, tests
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("-o", "--output", type=Path, help="save the numbers here, as JSON")
+    output = parser.parse_args().output
+    rows = []
+    print(f"{'what':46} {'size':38} {'rankernel':>11} {'peer':>11} {'ratio':>10}  wanted   peer")
+    for benchmark in (*grams.ALL, *tests.ALL):
+        for row in benchmark():
+            rows.append(row)
+            ratio = row.seconds / row.peer_seconds if row.wanted.startswith("<=") else row.ratio
+            print(
+                f"{row.claim:46.46} {row.size:38.38} {row.seconds:10.3g}s {row.peer_seconds:10.3g}s {ratio:10.3g}  "
+                f"{row.wanted:8} {row.peer}",
+                flush=True,
+            )
+    if output is not None:
+        versions = {"rankernel": rankernel.__version__, "numpy": np.__version__, "numba": numba.__version__}
+        machine = {"processor": platform.processor() or platform.machine(), "python": platform.python_version()}
+        report = {"versions": versions, "machine": machine, "rows": [row.as_dict() for row in rows]}
+        output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

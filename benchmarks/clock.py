@@ -1,0 +1,48 @@
+"""Timing side by side: the candidates take turns, so that a busy moment hits all of them; the median counts."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison: how long rankernel and a peer took for the same work."""
+
+    claim: str
+    size: str
+    peer: str
+    seconds: float
+    peer_seconds: float
+    wanted: str
+
+    @property
+    def ratio(self) -> float:
+        """How many times longer the peer took."""
+        return self.peer_seconds / self.seconds
+
+    def as_dict(self) -> dict[str, object]:
+        return asdict(self) | {"ratio": self.ratio}
+
+
+def medians(*candidates: Callable[[], object], repeats: int = 5) -> list[float]:
+    """Return the median seconds of each candidate over rounds in which they take turns, after one to warm up."""
+    for candidate in candidates:
+        candidate()
+    times: list[list[float]] = [[] for _ in candidates]
+    for _ in range(repeats):
+        for candidate, own in zip(candidates, times, strict=True):
+            start = time.perf_counter()
+            candidate()
+            own.append(time.perf_counter() - start)
+    return [statistics.median(own) for own in times]
+
+
+def once(candidate: Callable[[], object]) -> float:
+    """Return the seconds of one call, for peers too slow to repeat."""
+    start = time.perf_counter()
+    candidate()
+    return time.perf_counter() - start
