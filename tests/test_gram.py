@@ -58,7 +58,7 @@ def test_equals_brute_force(number, rows):
         (rk.Exponential("footrule", 0.1), naive.exponential(naive.footrule, 0.1)),
         (rk.Polynomial(4), naive.polynomial(4)),
     ],
-    ids=str,
+    ids=["Mallows", "Kendall", "exp. Hamming", "exp. footrule", "polynomial"],
 )
 @settings(max_examples=8)
 @given(rows=st.integers(5, 7).flatmap(lambda n: st.tuples(strategies.any_ranking(n), strategies.permutations(n))))

@@ -172,6 +172,22 @@ def test_the_exact_variance_is_that_of_the_estimator(coupling):
     assert runs.var(ddof=1) == pytest.approx(exact, rel=0.2)
 
 
+@pytest.mark.parametrize("coupling", ["iid", "antithetic"])
+def test_the_exact_variance_of_any_kernel_and_ranking(coupling):
+    """By enumeration, free items included, against the spread of many runs; and against the closed form."""
+    kernel, m = rk.Exponential("footrule", 0.2), 4
+    X, Y = ROWS[:2], ROWS[2:4]
+    exact = rk.monte_carlo_variance(kernel, X, Y, m, coupling)
+    runs = [kernel.gram(X, Y, method=MonteCarlo(m, coupling, 0, seed=seed)) for seed in range(1500)]
+    np.testing.assert_allclose(np.var(runs, axis=0, ddof=1), exact, rtol=0.25)
+    mallows = rk.Mallows(0.4)
+    closed = rk.monte_carlo_variance(mallows, ROWS[3:], ROWS[3:], m, coupling)
+    enumerated = rk.monte_carlo_variance(1 * mallows, ROWS[3:], ROWS[3:], m, coupling)
+    np.testing.assert_allclose(closed, enumerated, rtol=1e-10)
+    with pytest.raises(rk.ExactnessError, match="the limit is 10"):
+        rk.monte_carlo_variance(kernel, X, Y, m, coupling, limit=10)
+
+
 # ---------------------------------------------------------------------- better
 
 

@@ -24,6 +24,7 @@ from rankernel.gram import MonteCarlo as MonteCarlo
 from rankernel.gram import diagonal as diagonal
 from rankernel.gram import gram_path as gram_path
 from rankernel.gram import median_distance as median_distance
+from rankernel.gram import monte_carlo_variance as monte_carlo_variance
 from rankernel.io import fetch_preflib as fetch_preflib
 from rankernel.io import fetch_sushi as fetch_sushi
 from rankernel.io import load_sushi as load_sushi

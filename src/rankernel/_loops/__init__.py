@@ -5,10 +5,11 @@ Modules load on first use, so that importing rankernel neither imports numba nor
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 
 
 def __getattr__(name: str) -> ModuleType:
-    if name.startswith("__"):
-        raise AttributeError(name)
-    return import_module(f"rankernel._loops.{name}")
+    if name.startswith("__") or find_spec(f"{__name__}.{name}") is None:
+        raise AttributeError(f"there is no module of loops called {name!r}")
+    return import_module(f"{__name__}.{name}")

@@ -2,6 +2,7 @@
 
 from rankernel.gram.bandwidth import median_distance
 from rankernel.gram.estimate import Estimate, diagonal, estimate, gram, gram_path, log_gram
+from rankernel.gram.estimator_variance import monte_carlo_variance
 from rankernel.gram.methods import Enumeration, Exact, Mixed
 from rankernel.gram.monte_carlo import MonteCarlo
 
@@ -17,4 +18,5 @@ __all__ = [
     "gram_path",
     "log_gram",
     "median_distance",
+    "monte_carlo_variance",
 ]

@@ -31,6 +31,7 @@ REPLICATES = 8
 PILOT = 32
 MOST_DRAWS = 2**16
 DIAGONAL_TILE = 32
+MOSTLY_DISTINCT = 0.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +120,8 @@ def gram(
     ``out`` may be anything that slices are assigned to: an array, a memory map, a zarr array.
     """
     problem = pose(kernel, X, Y, method)
+    if out is None:  # before anything is drawn
+        check_memory(problem.shape, dtype, problem.entries_held)
     value, (chosen, _) = attempted(problem, method, lambda choice: computed(problem, choice[1], out, dtype, threads))
     return normalized(value, problem, chosen) if normalize else value
 
@@ -160,8 +163,8 @@ def estimate(
 def log_gram(kernel: Kernel, X: Any, Y: Any = None, threads: int | None = None) -> FloatArray:
     """Return the logarithm of the exact Gram matrix: see :meth:`Kernel.log_gram`."""
     problem = pose(kernel, X, Y, "exact")
-    _, evaluator = choose(problem.kernel, problem.X, problem.Y, "exact")
     check_memory(problem.shape, np.float64, problem.entries_held)
+    _, evaluator = choose(problem.kernel, problem.X, problem.Y, "exact")
     value = np.empty((len(problem.X), len(problem.Y)))
     fill([value], lambda tile: [evaluator.logs(problem.kernel, tile)], evaluator.tile_side, problem.symmetric, threads)
     return problem.spread(value)
@@ -186,8 +189,8 @@ def gram_path(
     if not kernels:
         raise ValueError(f"{name} is empty; a path needs at least one value")
     problem = pose(kernels[0], X, Y, method)
-    _, evaluator = choose(problem.kernel, problem.X, problem.Y, method)
     check_memory(problem.shape, np.float64, len(kernels) * problem.entries_held, len(kernels))
+    _, evaluator = choose(problem.kernel, problem.X, problem.Y, method)
     out = np.empty((len(kernels), len(problem.X), len(problem.Y)))
     fill(list(out), lambda tile: list(evaluator.values(kernels, tile)), evaluator.tile_side, problem.symmetric, threads)
     return np.stack([problem.spread(matrix) for matrix in out])
@@ -241,9 +244,12 @@ def settled(X: Data) -> Data:
 
 
 def distinct(X: Data) -> tuple[Data, NDArray[np.intp] | None]:
-    """Return the distinct rankings, and which of them each row is; None if all rows are distinct."""
+    """Return the distinct rankings, and which of them each row is; None if nearly all rows are distinct.
+
+    Spreading a matrix of distinct rankings takes a second matrix: not worth it for a few rows less.
+    """
     first, inverse = X.first_and_inverse() if isinstance(X, PartialOrders) else first_and_inverse(X.ranks)
-    return (X, None) if len(first) == len(X) else (X[first], inverse)
+    return (X, None) if len(first) > MOSTLY_DISTINCT * len(X) else (X[first], inverse)
 
 
 def warn_if_indefinite(kernel: Kernel, n_items: int) -> None:

@@ -56,7 +56,7 @@ def linkage(
     -------
     array of shape (n_rankings - 1, 4)
         One row a merger: the two clusters, the height, and how many leaves (rows of ``X``, not voters) are below it,
-        as all of :mod:`scipy.cluster.hierarchy` expects.
+        as all of ``scipy.cluster.hierarchy`` expects.
 
     Notes
     -----

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClusterMixin
-from sklearn.utils.validation import check_is_fitted
 
 from rankernel import _loops
-from rankernel.completions.streams import Seed, as_seed
-from rankernel.kernels.base import Kernel
+from rankernel.completions.streams import as_seed
 from rankernel.rankings import Rankings
-from rankernel.tasks.ranking_transformer import KernelTransformer
+from rankernel.tasks.partition import KernelPartition
 from rankernel.tasks.seeding import check_partition, spread_seeds
 from rankernel.tasks.trained_kernel import TrainedKernel
-
-if TYPE_CHECKING:
-    from rankernel.gram.methods import MethodLike
 
 __all__ = ["KernelKMeans"]
 
@@ -29,7 +23,7 @@ Labels = NDArray[np.intp]
 WORTHWHILE = 1e-12  # the least gain of a move, relative to the sum of all squared lengths
 
 
-class KernelKMeans(ClusterMixin, KernelTransformer):  # type: ignore[misc]
+class KernelKMeans(KernelPartition):
     r"""k-means clustering of rankings in the space of a kernel.
 
     Minimises :math:`\sum_i c_i \| \phi(R_i) - \mu_{l(i)} \|^2`, where :math:`\phi` is the mean embedding of a ranking,
@@ -76,22 +70,6 @@ class KernelKMeans(ClusterMixin, KernelTransformer):  # type: ignore[misc]
     True
     """
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        n_clusters: int = 8,
-        method: MethodLike = "auto",
-        n_init: int = 10,
-        max_iter: int = 300,
-        seed: Seed = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.n_clusters = n_clusters
-        self.method = method
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.seed = seed
-
     def fit(self, X: Any, y: Any = None) -> Self:
         """Cluster rankings; ``y`` is ignored."""
         rankings = self._learn_items(X)
@@ -109,19 +87,6 @@ class KernelKMeans(ClusterMixin, KernelTransformer):  # type: ignore[misc]
         self._mean_squares = np.einsum("ic,ic->c", self._shares, gram @ self._shares)
         self._n_features_out = self.n_clusters
         return self
-
-    def predict(self, X: Any) -> Labels:
-        """Return the cluster whose mean is nearest to each ranking."""
-        check_is_fitted(self)
-        nearest: Labels = np.argmin(self._squares(self._trained.aligned(X)), axis=1)
-        return nearest
-
-    def transform(self, X: Any) -> FloatArray:
-        """Return the distance of each ranking from the mean of each cluster."""
-        check_is_fitted(self)
-        rankings = self._trained.aligned(X)
-        squares = self._trained.diagonal(rankings)[:, None] + self._squares(rankings)
-        return np.sqrt(np.maximum(squares, 0))
 
     def _squares(self, X: Rankings) -> FloatArray:
         """Return the squared distance from each mean, less the squared length of the ranking itself."""

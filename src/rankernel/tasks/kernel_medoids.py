@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClusterMixin
-from sklearn.utils.validation import check_is_fitted
 
-from rankernel.completions.streams import Seed, as_seed
-from rankernel.kernels.base import Kernel
+from rankernel.completions.streams import as_seed
 from rankernel.rankings import Rankings
 from rankernel.tasks.kernel_distance import gram_distances
-from rankernel.tasks.ranking_transformer import KernelTransformer
+from rankernel.tasks.partition import KernelPartition
 from rankernel.tasks.seeding import check_partition, spread_seeds
 from rankernel.tasks.trained_kernel import TrainedKernel
-
-if TYPE_CHECKING:
-    from rankernel.gram.methods import MethodLike
 
 __all__ = ["KernelKMedoids"]
 
@@ -29,7 +23,7 @@ Indices = NDArray[np.intp]
 WORTHWHILE = 1e-12  # the least gain of a swap, relative to the cost, so that rounding cannot keep swaps going
 
 
-class KernelKMedoids(ClusterMixin, KernelTransformer):  # type: ignore[misc]
+class KernelKMedoids(KernelPartition):
     r"""k-medoids clustering of rankings by kernel distance.
 
     Minimises :math:`\sum_i c_i \min_l D(R_i, R_{m_l})` over the choice of k rows :math:`m_1, ..., m_k`, where
@@ -76,22 +70,6 @@ class KernelKMedoids(ClusterMixin, KernelTransformer):  # type: ignore[misc]
       5 × c > b > a
     """
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        n_clusters: int = 8,
-        method: MethodLike = "auto",
-        n_init: int = 10,
-        max_iter: int = 300,
-        seed: Seed = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.n_clusters = n_clusters
-        self.method = method
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.seed = seed
-
     def fit(self, X: Any, y: Any = None) -> Self:
         """Cluster rankings; ``y`` is ignored."""
         rankings = self._learn_items(X)
@@ -110,19 +88,6 @@ class KernelKMedoids(ClusterMixin, KernelTransformer):  # type: ignore[misc]
         self._medoid_squares = np.diagonal(gram)[self.medoid_indices_]
         self._n_features_out = self.n_clusters
         return self
-
-    def predict(self, X: Any) -> Indices:
-        """Return the cluster whose medoid is nearest to each ranking."""
-        check_is_fitted(self)
-        nearest: Indices = np.argmin(self._squares(self._trained.aligned(X)), axis=1)
-        return nearest
-
-    def transform(self, X: Any) -> FloatArray:
-        """Return the distance of each ranking from the medoid of each cluster."""
-        check_is_fitted(self)
-        rankings = self._trained.aligned(X)
-        squares = self._trained.diagonal(rankings)[:, None] + self._squares(rankings)
-        return np.sqrt(np.maximum(squares, 0))
 
     def _squares(self, X: Rankings) -> FloatArray:
         """Return the squared distance from each medoid, less the squared length of the ranking itself."""

@@ -53,7 +53,7 @@ class NystromFeatures(KernelTransformer):
 
     Attributes
     ----------
-    pivots_ : array of shape (n_components_,)
+    pivots_ : array of shape ``(n_components_,)``
         The rows of the training data that were chosen, in order.
     pivot_rankings_ : Rankings
         The same as rankings.
@@ -61,7 +61,7 @@ class NystromFeatures(KernelTransformer):
         The diagonal of :math:`K - Z Z^T`.
     trace_, trace_error_ : float
         The trace of K and of :math:`K - Z Z^T`, every voter counted.
-    error_path_ : array of shape (n_components_ + 1,)
+    error_path_ : array of shape ``(n_components_ + 1,)``
         The trace that is missing after each number of pivots, from 0 on.
     kernel_, method_
         The kernel and the method with nothing left open.
@@ -111,7 +111,7 @@ class NystromFeatures(KernelTransformer):
         return self._fitted_features(X)
 
     def transform(self, X: Any) -> FloatArray:
-        """Return the features of rankings: shape (n_rankings, n_components_)."""
+        """Return the features of rankings: shape ``(n_rankings, n_components_)``."""
         from scipy.linalg import solve_triangular
 
         rankings = self._same_items(X)
