@@ -1,0 +1,101 @@
+"""What the frontends share, and what they say where their library is not installed."""
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import naive
+import numpy as np
+import pytest
+
+import rankernel as rk
+from rankernel.frontends.blocks import GramBlocks
+
+X = rk.Rankings(np.argsort(np.random.default_rng(0).random((12, 5)), axis=1))
+TOP, FREE = X.top(2), X.top(3, unlisted="free")
+
+
+def as_tuples(rankings):
+    return [tuple(row) for row in rankings.ranks.tolist()]
+
+
+@pytest.mark.parametrize("method", ["auto", "exact", "enumeration", rk.MonteCarlo(8)])
+def test_blocks_are_those_of_the_estimate(method):
+    start, now = rk.Mallows(0.9), rk.Mallows(0.3)
+    blocks = GramBlocks(start, method)
+    for rows, columns in [(TOP[:5], None), (TOP[:5], FREE[:4]), (TOP[:5], None)]:
+        value, slopes = blocks.gram(now, rows, columns, gradient=True)
+        expected = now.estimate(rows, columns, method, gradient=True)
+        np.testing.assert_allclose(value, expected.value, rtol=1e-13)
+        np.testing.assert_allclose(slopes["nu"], expected.gradient["nu"], rtol=1e-13)
+
+
+@pytest.mark.parametrize("rankings", [X[:3], TOP[:3], FREE[:3]])
+def test_diagonal_is_the_marginalised_kernel(rankings):
+    twice = rk.concat([rankings, rankings])
+    value, slopes = GramBlocks(rk.Mallows(0.9)).diagonal(rk.Mallows(0.3), twice, gradient=True)
+    expected = [naive.marginal(naive.mallows(0.3), r, r) for r in as_tuples(twice)]
+    derivative = [naive.marginal_derivative(naive.kendall, 0.3, r, r) for r in as_tuples(twice)]
+    np.testing.assert_allclose(value, expected, rtol=1e-12)
+    np.testing.assert_allclose(slopes["nu"], derivative, rtol=1e-12, atol=1e-15)
+
+
+def test_blocks_fit_together():
+    kernel = rk.Mallows(0.3)
+    blocks = GramBlocks(kernel, rk.MonteCarlo(6))
+    whole = kernel.gram(rk.concat([TOP, FREE]), method=blocks.drawing(5))
+    np.testing.assert_allclose(blocks.gram(kernel, TOP)[0], whole[:12, :12], rtol=1e-13)
+    np.testing.assert_allclose(blocks.gram(kernel, FREE, TOP)[0], whole[12:, :12], rtol=1e-13)
+    np.testing.assert_allclose(blocks.diagonal(kernel, FREE)[0], np.diagonal(whole)[12:], rtol=1e-13)
+
+
+def test_herded_draws_are_those_of_the_kernel_as_given():
+    start, now = rk.Mallows(0.9), rk.Mallows(0.3)
+    blocks = GramBlocks(start, rk.MonteCarlo(4, coupling="herding", moments=0))
+    step = 1e-6
+    up, down = (blocks.gram(rk.Mallows(0.3 + sign * step), TOP)[0] for sign in (1, -1))
+    slope = blocks.gram(now, TOP, gradient=True)[1]["nu"]
+    np.testing.assert_allclose(slope, (up - down) / (2 * step), rtol=1e-6, atol=1e-9)
+
+
+def test_data_settles_what_is_open():
+    blocks = GramBlocks(rk.Mallows(), data=TOP)
+    assert blocks.kernel == rk.Mallows().resolve(TOP)
+    product = GramBlocks(rk.Mallows(0.3) * rk.Hamming(), data=TOP)
+    assert product.drawing(5).n_draws == 64
+    with pytest.raises(ValueError, match="give the training rankings: data=X"):
+        GramBlocks(rk.Mallows())
+
+
+def test_a_method_that_was_asked_for_is_kept():
+    kernel = rk.Mallows(0.3) * rk.Hamming()
+    blocks = GramBlocks(kernel, rk.Exact(limit=10))
+    blocks.gram(kernel, X)
+    with pytest.raises(rk.ExactnessError, match="no closed form"):
+        blocks.gram(kernel, TOP)
+
+
+def test_copies_keep_the_method_that_was_settled():
+    kernel = rk.Mallows(0.3) * rk.Hamming()
+    blocks = GramBlocks(kernel, data=TOP)
+    for other in (copy.deepcopy(blocks), pickle.loads(pickle.dumps(blocks))):
+        assert other.method == blocks.method
+        np.testing.assert_array_equal(other.gram(kernel, TOP)[0], blocks.gram(kernel, TOP)[0])
+
+
+@pytest.mark.parametrize(
+    ("module", "missing", "package", "extra"),
+    [
+        ("gpy", "GPy", "GPy", "gpy"),
+        ("gpytorch", "torch", "GPyTorch", "gpytorch"),
+        ("gpytorch", "gpytorch", "GPyTorch", "gpytorch"),
+        ("bayesian_optimization", "botorch", "BoTorch", "gpytorch"),
+    ],
+)
+def test_says_what_to_install(module, missing, package, extra):
+    if module == "bayesian_optimization":
+        pytest.importorskip("gpytorch", reason="GPyTorch is not installed: pip install 'rankernel[gpytorch]'")
+    code = f"import sys; sys.modules[{missing!r}] = None; import rankernel.frontends.{module}"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert f"this needs {package}, which is not installed; do: pip install 'rankernel[{extra}]'" in run.stderr
