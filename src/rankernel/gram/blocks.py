@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,17 @@ def run(
         for tile in work:
             one(tile)
         return
+    lock = Lock()
+
+    def worker() -> None:
+        # Each takes the next tile when it is ready for one: a matrix of millions of tiles needs no list of them.
+        while True:
+            with lock:
+                tile = next(work, None)
+            if tile is None:
+                return
+            one(tile)
+
     with ThreadPoolExecutor(workers) as pool:
-        for done in [pool.submit(one, tile) for tile in work]:
+        for done in [pool.submit(worker) for _ in range(workers)]:
             done.result()

@@ -36,6 +36,11 @@ class Codes(ABC):
     def of(self, tile: Tile) -> NDArray[np.uint64]:
         """Return the codes of a tile."""
 
+    @property
+    def few(self) -> bool:
+        """Whether there are so few codes that counting them is not worth it."""
+        return False
+
 
 class OverlapCodes(Codes):
     """Codes of the overlaps themselves: a 64-bit sum of random numbers, one for each item's two buckets.
@@ -71,6 +76,11 @@ class TopKCodes(Codes):
         codes = np.empty((len(X), len(Y)), dtype=np.uint64)
         getattr(_loops.overlaps, self.loop)(X, Y, self.listed[0][tile[0]], self.listed[1][tile[1]], codes)
         return codes
+
+    @property
+    def few(self) -> bool:
+        """Whether the numbers seen have few values: at most the cube of the number of items."""
+        return self.X.n_items <= 50
 
 
 def n_listed(X: Rankings) -> NDArray[np.int64]:
@@ -142,6 +152,8 @@ class OverlapEvaluator(Evaluator):
 
     def work(self, budget: float) -> float:
         """Return about how many elementary steps the whole matrix takes, or some number above the budget."""
+        if self.codes.few:
+            return 0.0
         total, seen = 0.0, set()
         for tile in tiles(len(self.X), len(self.Y), self.tile_side, symmetric=self.Y is self.X):
             codes, overlaps, _ = self.distinct(tile)

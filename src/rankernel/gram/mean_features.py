@@ -13,7 +13,7 @@ from math import comb, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel import distances
+from rankernel import _loops, distances
 from rankernel.distances import Distance
 from rankernel.gram.evaluator import Evaluator, FloatArray, Tile
 from rankernel.gram.moments import pair_means, position_marginals, rank_means
@@ -39,7 +39,7 @@ class FeatureEvaluator(Evaluator):
         self.n_features = features(X[:1]).shape[1] if len(X) else 1
         self.kept = max(len(X), len(Y)) * self.n_features <= KEPT
         if not self.kept:
-            self.tile_side = max(TILE // self.n_features, 1)
+            self.tile_side = min(max(TILE // self.n_features, 1), self.tile_side)
 
     @cached_property
     def all_features(self) -> tuple[FloatArray, FloatArray]:
@@ -51,9 +51,12 @@ class FeatureEvaluator(Evaluator):
         """Return the inner products of a tile."""
         rows, columns = tile
         if self.kept:
-            left, right = self.all_features
-            return np.asarray(left[rows] @ right[columns].T)
-        return self.features(self.X[rows]) @ self.features(self.Y[columns]).T
+            left, right = (side[part] for side, part in zip(self.all_features, tile, strict=True))
+        else:
+            left, right = self.features(self.X[rows]), self.features(self.Y[columns])
+        out = np.empty((len(left), len(right)))
+        _loops.products.inner_products(np.ascontiguousarray(left), np.ascontiguousarray(right.T), out)
+        return out
 
     def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
         """Return the kernel, which has no parameters, once for each."""

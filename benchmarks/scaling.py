@@ -1,0 +1,122 @@
+"""How time and memory grow with the number of rankings: a Gram matrix as N², Nyström features as N.
+
+Run with ``python -m benchmarks.scaling`` (a minute), or ``--largest 100000`` on a quiet machine with the memory for it:
+a Gram matrix that does not fit is written to disk block by block (``--folder``), and its time counts the writing.
+"""
+
+import argparse
+import json
+import math
+import os
+import platform
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import rankernel as rk
+from rankernel.gram.memory import GramMemoryError
+from rankernel.gram.store import store_gram
+
+KERNELS = {"Kendall": rk.Kendall(), "Mallows": rk.Mallows(0.1), "exp-Hamming": rk.Exponential("hamming", 0.2)}
+
+
+def ballots(n_rankings, n_items, listed, seed=0):
+    """Distinct top-k lists: equal ones would be computed once."""
+    rng, found = np.random.default_rng(seed), np.empty((0, n_items), dtype=np.int32)
+    while len(found) < n_rankings:
+        fresh = np.argsort(rng.random((2 * n_rankings, n_items)), axis=1).astype(np.int32)
+        found = rk.Rankings(np.concatenate([found, np.minimum(fresh, listed)])).unique().ranks
+    return rk.Rankings(found[:n_rankings])
+
+
+def sizes(largest):
+    """1,000, 2,000, 5,000, 10,000 and so on."""
+    steps = (round(lead * 10**power) for power in range(3, 9) for lead in (1, 2, 5))
+    return [n for n in steps if n <= largest]
+
+
+def seconds(call):
+    start = time.perf_counter()
+    where = call()
+    return time.perf_counter() - start, where
+
+
+def gram(kernel, X, folder):
+    """Compute a Gram matrix, in memory where it fits."""
+    try:
+        kernel.gram(X)
+    except GramMemoryError:
+        with tempfile.TemporaryDirectory(dir=folder) as place:
+            store_gram(Path(place, "K.zarr"), kernel, X)
+        return "disk"
+    return "memory"
+
+
+def features(kernel, X, n_components):
+    rk.NystromFeatures(kernel, n_components).fit_transform(X)
+    return "memory"
+
+
+def growth(rows):
+    """The exponent p of time ~ N^p between the two largest sizes."""
+    if len(rows) < 2:
+        return None
+    (n, t), (m, s) = ((row["n_rankings"], row["seconds"]) for row in rows[-2:])
+    return math.log(s / t) / math.log(m / n)
+
+
+def measured(task, name, call, all_sizes, options):
+    """Return one row a size; the first call of all is thrown away, as it compiles."""
+    call(ballots(100, options.items, options.listed))
+    rows = []
+    for n in all_sizes:
+        X = ballots(n, options.items, options.listed)
+        took, where = min(seconds(lambda X=X: call(X)) for _ in range(options.repeats))
+        rows.append({"task": task, "kernel": name, "n_rankings": n, "seconds": took, "where": where})
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+        each = f"{took:>10.3f} s  {took / n * 1e6:>9.2f} µs/ranking"
+        print(f"{task:<10} {name:<12} {n:>10,} {each}  {where}, {peak:,.0f} MiB")
+    exponent = growth(rows)
+    if exponent is not None:
+        print(f"{task:<10} {name:<12} grows as N^{exponent:.2f}")
+    return rows
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--largest", type=int, default=5_000, help="the most rankings of a Gram matrix")
+    parser.add_argument("--largest-nystrom", type=int, default=20_000, help="the most rankings that get features")
+    parser.add_argument("--components", type=int, default=100)
+    parser.add_argument("--items", type=int, default=12)
+    parser.add_argument("--listed", type=int, default=6, help="how many items each ballot lists")
+    parser.add_argument("--repeats", type=int, default=3, help="the best of so many counts")
+    parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=list(KERNELS))
+    parser.add_argument("--folder", help="where matrices go that do not fit into memory")
+    parser.add_argument("--json", help="a file for the results")
+    return parser.parse_args()
+
+
+def main():
+    options = arguments()
+    rows = []
+    for name in options.kernels:
+        kernel = KERNELS[name]
+        rows += measured("gram", name, lambda X, k=kernel: gram(k, X, options.folder), sizes(options.largest), options)
+        rows += measured(
+            "nystrom",
+            name,
+            lambda X, k=kernel: features(k, X, options.components),
+            sizes(options.largest_nystrom),
+            options,
+        )
+    machine = {"cores": os.cpu_count(), "processor": platform.machine(), "python": platform.python_version()}
+    report = {"machine": machine, "version": rk.__version__, "options": vars(options), "rows": rows}
+    if options.json:
+        Path(options.json).write_text(json.dumps(report, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

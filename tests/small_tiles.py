@@ -1,0 +1,19 @@
+"""Small tiles, so that small matrices have many."""
+
+import rankernel.gram.choose  # noqa: F401  all evaluators
+from rankernel.gram.evaluator import Evaluator
+
+SIDE = 16
+
+
+def shrink(assign=setattr):
+    """Give every kind of evaluator with a fixed side of tiles a small one."""
+    for kind in kinds(Evaluator):
+        if isinstance(vars(kind).get("tile_side"), int):
+            assign(kind, "tile_side", SIDE)
+
+
+def kinds(kind):
+    yield kind
+    for below in kind.__subclasses__():
+        yield from kinds(below)

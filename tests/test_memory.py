@@ -1,0 +1,244 @@
+"""A matrix that does not fit is refused; one that lives elsewhere is filled as if it were in memory."""
+
+import numpy as np
+import pytest
+import small_tiles
+
+import rankernel as rk
+from rankernel.gram import memory
+from rankernel.gram.blocks import tiles
+from rankernel.gram.memory import GramMemoryError, available_memory
+from rankernel.gram.tiled import TiledGram, gram_blocks
+
+GIB = 2**30
+
+
+def rankings(n_rankings, n_items=9, listed=4, seed=0):
+    ranks = np.argsort(np.random.default_rng(seed).random((n_rankings, n_items)), axis=1)
+    return rk.Rankings(np.minimum(ranks, listed))
+
+
+DISTINCT = rankings(300).unique()[:150]
+REPEATED = rk.concat([DISTINCT[:60], DISTINCT[:60][::-1], DISTINCT[20:50]])  # 60 distinct in 150 rows
+KERNELS = [
+    pytest.param(rk.Mallows(0.3), "exact", id="mallows"),
+    pytest.param(rk.Kendall(), "exact", id="kendall"),
+    pytest.param(rk.Hamming(), "exact", id="hamming"),
+    pytest.param(rk.Exponential("hamming", 0.4), "exact", id="exp hamming"),
+    pytest.param(rk.Mallows(0.3), rk.MonteCarlo(12), id="draws"),
+    pytest.param(rk.Exponential("footrule", 0.1), rk.MonteCarlo(6, moments=0), id="draws alone"),
+    pytest.param(rk.Mallows(0.3), rk.MonteCarlo(6, distinct_rows=True), id="draws of each row"),
+]
+
+
+@pytest.fixture(autouse=True)
+def many_tiles(monkeypatch):
+    small_tiles.shrink(monkeypatch.setattr)
+
+
+# ---------------------------------------------------------------------- how much there is
+
+
+def write(root, files):
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+MACHINE = {"proc/meminfo": "MemTotal:       8000 kB\nMemFree:  1000 kB\nMemAvailable:   3000 kB\nHugePages_Total: 0\n"}
+
+
+def test_memory_of_the_machine(tmp_path):
+    write(tmp_path, MACHINE)
+    assert available_memory(tmp_path) == 3000 * 1024
+
+
+def test_nothing_known_elsewhere(tmp_path):
+    assert available_memory(tmp_path) is None
+
+
+def test_memory_of_a_control_group(tmp_path):
+    write(tmp_path, MACHINE | {"proc/self/cgroup": "0::/jobs/mine\n"})
+    group = "sys/fs/cgroup/jobs/mine/memory"
+    write(tmp_path, {f"{group}.max": "max\n", f"{group}.current": "5000\n"})
+    assert available_memory(tmp_path) == 3000 * 1024
+    write(tmp_path, {f"{group}.max": "9000\n", f"{group}.stat": "anon 4000\ninactive_file 700\n"})
+    assert available_memory(tmp_path) == 9000 - 5000 + 700
+    above = "sys/fs/cgroup/jobs/memory"
+    write(tmp_path, {f"{above}.max": "8000\n", f"{above}.current": "7000\n"})
+    assert available_memory(tmp_path) == 1000
+    write(tmp_path, {f"{above}.current": "8100\n"})
+    assert available_memory(tmp_path) == 0
+
+
+def test_memory_of_an_old_control_group(tmp_path):
+    write(tmp_path, MACHINE | {"proc/self/cgroup": "5:cpu:/jobs\n4:cpuacct,memory:/jobs\n0::/\n"})
+    folder = "sys/fs/cgroup/memory/jobs"
+    write(
+        tmp_path,
+        {
+            f"{folder}/memory.limit_in_bytes": "9000\n",
+            f"{folder}/memory.usage_in_bytes": "6000\n",
+            f"{folder}/memory.stat": "total_inactive_file 50\n",
+        },
+    )
+    assert available_memory(tmp_path) == 3050
+
+
+def test_this_machine_has_some():
+    free = available_memory()
+    assert free is None or free > 2**20
+
+
+# ---------------------------------------------------------------------- whether it is enough
+
+
+@pytest.fixture
+def free(monkeypatch):
+    monkeypatch.setattr(memory, "ALWAYS_FITS", -1)
+
+    def set_free(n_bytes):
+        monkeypatch.setattr(memory, "available_memory", lambda: n_bytes)
+
+    return set_free
+
+
+def test_the_error_says_what_to_do(free):
+    free(20 * GIB)
+    with pytest.raises(GramMemoryError) as error:
+        memory.check_memory((200_000, 200_000), np.float64)
+    assert str(error.value) == (
+        "the Gram matrix of 200,000 x 200,000 float64 would take 298 GiB; 20 GiB are free: use dtype=float32, out= a "
+        "memmap or a zarr array, rankernel.gram.store.store_gram or `rankernel gram -o K.zarr`, or NystromFeatures"
+    )
+    assert isinstance(error.value, MemoryError)
+    with pytest.raises(GramMemoryError) as error:
+        memory.check_memory((200_000, 200_000), np.float32)
+    assert "149 GiB" in str(error.value)
+    assert "dtype=float32" not in str(error.value)
+
+
+def test_a_matrix_that_just_fits(free):
+    kernel, n_bytes = rk.Mallows(0.3), 8 * len(DISTINCT) ** 2
+    free(n_bytes)
+    assert kernel.gram(DISTINCT).nbytes == n_bytes
+    free(n_bytes - 1)
+    with pytest.raises(GramMemoryError, match="150 x 150 float64"):
+        kernel.gram(DISTINCT)
+    assert kernel.gram(DISTINCT, dtype=np.float32).dtype == np.float32
+    free(None)
+    assert kernel.gram(DISTINCT).shape == (150, 150)
+
+
+def test_equal_rankings_take_a_second_matrix(free):
+    both = 8 * (len(REPEATED) ** 2 + len(REPEATED.unique()) ** 2)
+    free(both)
+    rk.Kendall().gram(REPEATED)
+    free(both - 1)
+    with pytest.raises(GramMemoryError):
+        rk.Kendall().gram(REPEATED)
+
+
+def test_a_given_matrix_takes_no_memory(free):
+    free(0)
+    out = np.empty((len(DISTINCT), len(DISTINCT)))
+    assert rk.Mallows(0.3).gram(DISTINCT, out=out) is out
+
+
+def test_errors_derivatives_and_paths_count(free):
+    one = 8 * len(DISTINCT) ** 2
+    free(3 * one - 1)
+    rk.Mallows(0.3).estimate(DISTINCT)
+    with pytest.raises(GramMemoryError, match="3 Gram matrices"):
+        rk.Mallows(0.3).estimate(DISTINCT, gradient=True)
+    with pytest.raises(GramMemoryError, match="4 Gram matrices"):
+        rk.gram_path(rk.Mallows(), DISTINCT, nu=[0.1, 0.2, 0.3, 0.4])
+    free(one - 1)
+    with pytest.raises(GramMemoryError):
+        rk.Mallows(0.3).log_gram(DISTINCT)
+
+
+# ---------------------------------------------------------------------- matrices elsewhere
+
+
+@pytest.mark.parametrize(("kernel", "method"), KERNELS)
+@pytest.mark.parametrize("X", [DISTINCT, REPEATED], ids=["distinct", "repeated"])
+def test_a_memory_map_is_filled(tmp_path, kernel, method, X):
+    out = np.lib.format.open_memmap(tmp_path / "K.npy", mode="w+", dtype=np.float64, shape=(len(X), len(X)))
+    kernel.gram(X, method=method, out=out, threads=3)
+    out.flush()
+    np.testing.assert_array_equal(np.load(tmp_path / "K.npy"), kernel.gram(X, method=method))
+
+
+@pytest.mark.parametrize(("kernel", "method"), KERNELS)
+@pytest.mark.parametrize("X", [DISTINCT, REPEATED], ids=["distinct", "repeated"])
+@pytest.mark.parametrize("chunks", [(32, 32), (37, 50)], ids=["whole tiles", "cut tiles"])
+def test_a_zarr_array_is_filled(kernel, method, X, chunks):
+    zarr = pytest.importorskip("zarr", reason="zarr is not installed: pip install 'rankernel[zarr]'")
+    for columns in (None, DISTINCT[:70]):
+        expected = kernel.gram(X, columns, method)
+        out = zarr.create_array(store={}, shape=expected.shape, chunks=chunks, dtype=np.float64)
+        assert kernel.gram(X, columns, method, out=out, threads=3) is out
+        np.testing.assert_array_equal(out[:], expected)
+
+
+def test_normalisation_reaches_the_given_matrix(tmp_path):
+    for X in (DISTINCT, REPEATED):
+        out = np.empty((len(X), len(X)), dtype=np.float32)
+        rk.Mallows(0.3).gram(X, normalize=True, out=out)
+        np.testing.assert_array_equal(out, rk.Mallows(0.3).gram(X, normalize=True, dtype=np.float32))
+        np.testing.assert_allclose(np.diagonal(out), 1, rtol=1e-6)
+
+
+def test_the_wrong_shape_is_refused():
+    with pytest.raises(ValueError, match=r"out has shape \(3, 3\); this Gram matrix has shape \(150, 150\)"):
+        rk.Kendall().gram(DISTINCT, out=np.empty((3, 3)))
+
+
+# ---------------------------------------------------------------------- blocks
+
+
+@pytest.mark.parametrize(("kernel", "method"), KERNELS)
+@pytest.mark.parametrize("columns", [None, DISTINCT[:70]], ids=["symmetric", "rectangular"])
+def test_blocks_make_the_matrix(kernel, method, columns):
+    expected = kernel.gram(DISTINCT, columns, method)
+    found, seen = np.zeros(expected.shape), np.zeros(expected.shape, dtype=int)
+    for rows, part, values in gram_blocks(kernel, DISTINCT, columns, method, side=40):
+        found[rows, part] = values
+        seen[rows, part] += 1
+        if columns is None and rows != part:
+            found[part, rows] = values.T
+            seen[part, rows] += 1
+    np.testing.assert_array_equal(found, expected)
+    assert (seen == 1).all()
+
+
+@pytest.mark.parametrize(("kernel", "method"), KERNELS)
+def test_blocks_of_equal_rankings(kernel, method):
+    expected = kernel.gram(REPEATED, method=method)
+    for rows, columns, values in gram_blocks(kernel, REPEATED, method=method, side=40):
+        np.testing.assert_allclose(values, expected[rows, columns], rtol=1e-13, atol=1e-15)
+
+
+def test_equal_rankings_of_a_block_are_computed_once(monkeypatch):
+    seen = []
+    tiled = TiledGram.of(rk.Mallows(0.3), rk.concat([DISTINCT[:4]] * 8))
+    compute = TiledGram.compute
+    monkeypatch.setattr(TiledGram, "compute", lambda self, tile: seen.append(tile) or compute(self, tile))
+    assert tiled.block(slice(0, 32), slice(0, 32)).shape == (32, 32)
+    assert [[part.tolist() for part in tile] for tile in seen] == [[[0, 1, 2, 3], [0, 1, 2, 3]]]
+
+
+def test_the_method_is_settled_by_all_rankings():
+    kernel = rk.Mallows("median")
+    halves = list(gram_blocks(kernel, DISTINCT, side=80))
+    nu = kernel.resolve(DISTINCT)
+    assert len(halves) == len(list(tiles(150, 150, 80, symmetric=True)))
+    np.testing.assert_array_equal(halves[0][2], nu.gram(DISTINCT)[:80, :80])
+
+
+@pytest.mark.parametrize("side", [0, -3, 2.5])
+def test_a_side_is_a_whole_number(side):
+    with pytest.raises(ValueError, match=f"side={side}"):
+        next(gram_blocks(rk.Kendall(), DISTINCT, side=side))
