@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
+from threading import Event, Lock
 from typing import Any
 
 import numpy as np
@@ -77,11 +77,11 @@ def run(
         for tile in work:
             one(tile)
         return
-    lock = Lock()
+    lock, stopped = Lock(), Event()
 
     def worker() -> None:
         # Each takes the next tile when it is ready for one: a matrix of millions of tiles needs no list of them.
-        while True:
+        while not stopped.is_set():
             with lock:
                 tile = next(work, None)
             if tile is None:
@@ -89,5 +89,8 @@ def run(
             one(tile)
 
     with ThreadPoolExecutor(workers) as pool:
-        for done in [pool.submit(worker) for _ in range(workers)]:
-            done.result()
+        try:
+            for done in [pool.submit(worker) for _ in range(workers)]:
+                done.result()
+        finally:
+            stopped.set()  # after an error or an interruption, no further tile is begun

@@ -85,7 +85,8 @@ class Kernel(ABC):
         X, Y : Rankings or integer array
             The rows and the columns; ``Y`` is ``X`` if left out.
         method : {"auto", "exact", "enumeration", "mixed"} or a method object
-            How to compute it: see :func:`rankernel.gram.choose`.
+            How to compute it. "auto" is the closed form where every pair has one at a bearable cost, enumeration
+            where the completions are few, else Monte Carlo; one way for all entries.
         **options
             ``normalize=True`` divides by the square roots of the diagonal (cosine); ``out=`` an array to fill;
             ``dtype=`` float64 or float32; ``threads=`` how many tiles to compute at once.

@@ -1,0 +1,5 @@
+"""``python -m rankernel.cli`` is ``rankernel``."""
+
+from rankernel.cli import main
+
+main()

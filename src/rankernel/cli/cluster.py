@@ -1,0 +1,192 @@
+"""``rankernel cluster``: clusters of rankings, their sizes, what they want, and how they join."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rankernel.cli.computing import Problem, pose, study
+from rankernel.cli.guard import usage
+from rankernel.cli.options import (
+    By,
+    Clusters,
+    Count,
+    Debug,
+    File,
+    Force,
+    Ignore,
+    Json,
+    KernelText,
+    Layout,
+    Linkage,
+    MethodText,
+    Output,
+    SeedNumber,
+    Separator,
+    UnlistedText,
+)
+from rankernel.cli.output import check_free, console, print_json, show_facts, whole_file
+from rankernel.errors import RankingError
+from rankernel.gate import printable
+
+if TYPE_CHECKING:
+    from rich.tree import Tree
+
+    from rankernel.report.clusters import Clustering
+    from rankernel.report.study import Study
+
+__all__ = ["cluster"]
+
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def cluster(
+    file: File = None,
+    k: Clusters = None,
+    output: Output = None,
+    linkage: Linkage = "ward",
+    kernel: KernelText = "mallows:nu=median",
+    method: MethodText = "auto",
+    seed: SeedNumber = 0,
+    unlisted: UnlistedText = "last",
+    by: By = None,
+    count: Count = None,
+    ignore: Ignore = None,
+    layout: Layout = "auto",
+    separator: Separator = None,
+    force: Force = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Cluster rankings: dendrogram, clusters, their consensus rankings.
+
+    With -o NAME.csv the cluster of each row is written; with -o NAME.png, .svg or .pdf a picture of the dendrogram.
+    """
+    if output:
+        if output.suffix.lower() not in (".csv", *PICTURES):
+            raise usage(f"-o {printable(output.name)} ends in none of .csv, {', '.join(PICTURES)}")
+        check_free(output, force)
+    problem = pose(file, kernel, method, seed, unlisted, by, count, ignore, layout, separator)
+    found = study(problem, seed, n_clusters=k, linkage=linkage, compare=False)
+    clustering = found.clustering
+    if clustering is None:
+        raise RankingError("all rankings are equal; there is nothing to cluster")
+    if k and k > len(found.view.rows):
+        raise usage(f"--k {k} is more than there are different rankings ({len(found.view.rows):,})")
+    if output:
+        with whole_file(output, force) as temporary:
+            write(temporary, found, clustering)
+    facts = problem.assumptions(found.embedding.values)
+    chosen = "found from the tree; choose with --k" if clustering.chosen else "as asked for"
+    facts["clusters"] = f"{len(clustering.clusters)} by {linkage} linkage, {chosen}"
+    if found.view.sampled:
+        facts["tree"] = f"of {found.view.n_voters:,} voters taken at random; the others join the nearest cluster"
+    if output:
+        facts["written"] = printable(output)
+    if json:
+        print_json(facts | as_json(problem, clustering))
+    else:
+        show(facts, problem, clustering)
+
+
+def rows_of(problem: Problem, clustering: Clustering) -> list[int]:
+    """Return the cluster of each row of the data."""
+    from rankernel.rankings import first_and_inverse
+
+    _, inverse = first_and_inverse(problem.source.rankings.ranks)
+    return [int(label) for label in clustering.labels[inverse]]
+
+
+def write(path: Path, found: Study, clustering: Clustering) -> None:
+    """Write the cluster of each row, or a picture of the tree."""
+    if path.suffix.lower() != ".csv":
+        from rankernel import plots
+
+        ax = plots.dendrogram(clustering.tree, clustering.labels[found.view.rows])
+        plots.save(ax, path)
+        return
+    from rankernel.rankings import first_and_inverse, order_text
+
+    rankings = found.source.rankings
+    _, inverse = first_and_inverse(rankings.ranks)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["cluster", "count", "ranking"])
+        for label, count, order in zip(
+            clustering.labels[inverse].tolist(), rankings.counts.tolist(), rankings.to_orders(), strict=True
+        ):
+            writer.writerow([clustering.clusters[label].name, count, order_text(order, rankings.items)])
+
+
+def as_json(problem: Problem, clustering: Clustering) -> dict[str, Any]:
+    """Return the clusters for machines."""
+    items = problem.source.rankings.items
+    clusters = [
+        {
+            "name": each.name,
+            "n_voters": each.n_voters,
+            "share": each.share,
+            "consensus": [
+                sorted(bucket) if isinstance(bucket, set) else bucket for bucket in each.consensus.to_orders()[0]
+            ],
+            "shift": dict(zip(items, each.shift.round(4).tolist(), strict=True)),
+        }
+        for each in clustering.clusters
+    ]
+    return {"found": clusters, "labels": rows_of(problem, clustering)}
+
+
+def show(facts: dict[str, str], problem: Problem, clustering: Clustering) -> None:
+    """Print the clusters for people."""
+    from rich.table import Table
+
+    from rankernel.report.draw_bars import striking
+    from rankernel.report.words import ballot_text, cut, percent
+
+    screen = console()
+    show_facts(screen, facts)
+    items = problem.source.rankings.items
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    for name in ("", "voters", "", "consensus", "higher (+) or lower (−) than usual, in places"):
+        table.add_column(name, justify="right" if name == "voters" else "left")
+    for each in clustering.clusters:
+        apart = [
+            f"{'+' if each.shift[i] < 0 else '−'}{abs(each.shift[i]):.1f} {cut(items[i], 20)}"
+            for i in striking(each.shift, 4)
+        ]
+        consensus = ballot_text(each.consensus, most=5, length=20)
+        table.add_row(each.name, f"{each.n_voters:,}", percent(each.share), consensus, ", ".join(map(printable, apart)))
+    screen.print()
+    screen.print(table)
+    screen.print()
+    screen.print(text_tree(clustering))
+
+
+def text_tree(clustering: Clustering) -> Tree:
+    """Return how the clusters join, the highest merger first, as lines of text."""
+    from rich.text import Text
+    from rich.tree import Tree
+
+    tree, n_leaves = clustering.tree, len(clustering.tree) + 1
+    k = len(clustering.clusters)
+    below: dict[int, int] = {}  # the cluster of each node under the cut
+
+    def first_leaf(node: int) -> int:
+        while node >= n_leaves:
+            node = int(tree[node - n_leaves, 0])
+        return node
+
+    def branch(node: int) -> Tree:
+        if node < 2 * n_leaves - k:
+            return Tree(Text(f"cluster {clustering.clusters[below_label(node)].name}", style="bold"))
+        merger = tree[node - n_leaves]
+        made = Tree(Text(f"join at {merger[2]:.3g}", style="dim"))
+        for child in merger[:2]:
+            made.children.append(branch(int(child)))
+        return made
+
+    def below_label(node: int) -> int:
+        return below.setdefault(node, int(clustering.shown[first_leaf(node)]))
+
+    return branch(2 * n_leaves - 2)

@@ -1,0 +1,121 @@
+"""What stands around every command: exit codes, one line for each error and warning, an orderly end."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from rankernel.gate import printable
+
+__all__ = ["GuardedGroup", "usage"]
+
+DATA_ERROR, USAGE_ERROR, INTERRUPTED, TERMINATED = 1, 2, 130, 143
+
+
+class GuardedGroup(TyperGroup):
+    """A group of commands that turns whatever goes wrong into one line and an exit code."""
+
+    debug = False  # set by --debug, which every command takes
+
+    def main(self, *args: Any, **options: Any) -> NoReturn:
+        """Run a command and leave with its exit code."""
+        self.debug = False
+        with orderly_end(), plain_warnings():
+            sys.exit(self.outcome(*args, **{**options, "standalone_mode": False}))
+
+    def outcome(self, *args: Any, **options: Any) -> int:
+        """Run a command and return its exit code, having said what went wrong."""
+        try:
+            code = super().main(*args, **options)
+            sys.stdout.flush()
+        except BrokenPipeError:  # whoever read our output has seen enough
+            sys.stdout = None
+            return DATA_ERROR
+        except KeyboardInterrupt:
+            return self.say("interrupted", INTERRUPTED)
+        except typer.Abort:
+            return self.say("interrupted", INTERRUPTED)
+        except Exception as error:
+            if self.debug:
+                traceback.print_exc()
+            if hasattr(error, "format_message"):  # of the command line itself
+                return self.say(one_line(error.format_message()), error.exit_code)  # type: ignore[attr-defined]
+            return self.say(explanation(error), DATA_ERROR)
+        if code == INTERRUPTED:
+            self.say("interrupted", INTERRUPTED)
+        return code if isinstance(code, int) else 0
+
+    def say(self, problem: str, code: int) -> int:
+        """Print one line to the standard error and return the exit code."""
+        typer.echo(f"rankernel: {problem}", err=True)
+        return code
+
+
+def one_line(text: str) -> str:
+    """Return a text of any number of lines as one."""
+    return " ".join(printable(line) for line in text.split())
+
+
+def explanation(error: Exception) -> str:
+    """Return what went wrong, in one line."""
+    text = one_line(str(error))
+    match error:
+        case FileNotFoundError() if error.filename:
+            return f"there is no file {printable(error.filename)}"
+        case IsADirectoryError() if error.filename:
+            return f"{printable(error.filename)} is a folder; name a file"
+        case PermissionError() if error.filename:
+            return f"{printable(error.filename)} may not be read or written"
+        case MemoryError():
+            return text or "there is not enough memory for this"
+        case ValueError() | ImportError() | OSError() | TypeError():  # those of the package are among them
+            return text
+    return f"{type(error).__name__}: {text} (this should not happen; add --debug to see where)"
+
+
+class UsageProblem(typer.BadParameter):
+    """A command line that makes no sense."""
+
+    def format_message(self) -> str:
+        """Return what is wrong, without the words that would go before it."""
+        return self.message
+
+
+def usage(problem: str) -> UsageProblem:
+    """Return the error for a command line that makes no sense."""
+    return UsageProblem(problem)
+
+
+@contextmanager
+def orderly_end() -> Iterator[None]:
+    """Let a request to terminate unwind the stack, so that temporary files are removed."""
+
+    def leave(*_: object) -> NoReturn:
+        sys.exit(TERMINATED)
+
+    try:
+        before = signal.signal(signal.SIGTERM, leave)
+    except ValueError:  # not the main thread, which alone may do this
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Show each warning once, as one line on the standard error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("once", UserWarning)
+        warnings.showwarning = lambda message, *_, **__: typer.echo(f"note: {one_line(str(message))}", err=True)
+        yield

@@ -1,0 +1,101 @@
+"""``rankernel info``: what is in a file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from rankernel.cli.options import By, Count, Debug, File, Ignore, Json, Layout, Separator, UnlistedText
+from rankernel.cli.output import console, print_json, show_facts
+from rankernel.cli.read import read
+from rankernel.gate import printable
+from rankernel.rankings import order_text
+from rankernel.report.source import Source
+
+__all__ = ["info"]
+
+MOST_COMMON = 5
+SHOWN_ITEMS = 30
+
+
+def info(
+    file: File = None,
+    unlisted: UnlistedText = "last",
+    by: By = None,
+    count: Count = None,
+    ignore: Ignore = None,
+    layout: Layout = "auto",
+    separator: Separator = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Say what is in a file: rankings, items, kinds, multiplicities."""
+    source = read(file, unlisted, by, count, ignore, layout, separator)  # type: ignore[arg-type]
+    facts = facts_of(source)
+    if json:
+        print_json(facts)
+    else:
+        show(source, facts)
+
+
+def facts_of(source: Source) -> dict[str, Any]:
+    """Return what is to be said of rankings."""
+    rankings = source.rankings
+    distinct = rankings.unique()
+    voters_by_kind: Counter[str] = Counter()
+    for kind, voters in zip(rankings.kinds().tolist(), rankings.counts.tolist(), strict=True):
+        voters_by_kind[kind] += voters
+    common = distinct[(-distinct.counts).argsort(kind="stable")[:MOST_COMMON]]
+    facts: dict[str, Any] = {
+        "title": source.title,
+        "origin": source.origin,
+        "n_rankings": len(rankings),
+        "n_distinct": len(distinct),
+        "n_voters": rankings.n_voters,
+        "n_items": rankings.n_items,
+        "items": list(rankings.items),
+        "kinds": dict(Counter(rankings.kinds().tolist())),
+        "voters_by_kind": dict(voters_by_kind),
+        "largest_count": int(distinct.counts.max()),
+        "most_common": [
+            {"ballot": order_text(order, rankings.items), "voters": voters}
+            for order, voters in zip(common.to_orders(), common.counts.tolist(), strict=True)
+        ],
+        "unlisted": source.reading,
+    }
+    if source.description:
+        facts["description"] = source.description
+    if source.groups is not None:
+        groups: Counter[str] = Counter()
+        for group, voters in zip(source.groups.tolist(), rankings.counts.tolist(), strict=True):
+            groups[group] += voters
+        facts["by"], facts["groups"] = source.by, dict(groups)
+    return facts
+
+
+def show(source: Source, facts: dict[str, Any]) -> None:
+    """Print the facts for people."""
+    screen = console()
+    screen.print(source.title, style="bold")
+    if source.description:
+        screen.print(source.description, style="dim")
+    rows = {
+        "rankings": f"{facts['n_rankings']:,} rows, {facts['n_distinct']:,} different, {facts['n_voters']:,} voters",
+        "kinds": ", ".join(f"{number:,} {kind}" for kind, number in facts["kinds"].items()),
+        "items": f"{facts['n_items']:,}: {listed(source.rankings.items)}",
+        "read as": facts["unlisted"],
+    }
+    if "groups" in facts:
+        groups = facts["groups"].items()
+        rows[f"by {source.by}"] = ", ".join(f"{printable(group)} {voters:,} voters" for group, voters in groups)
+    show_facts(screen, rows)
+    screen.print("most common:", style="dim")
+    width = len(f"{facts['largest_count']:,}")
+    for each in facts["most_common"]:
+        screen.print(f"  {each['voters']:>{width},} × {each['ballot']}", no_wrap=True, overflow="ellipsis")
+
+
+def listed(items: tuple[str, ...]) -> str:
+    """Return the names of items, the first ones if there are many."""
+    more = f" ... and {len(items) - SHOWN_ITEMS:,} more" if len(items) > SHOWN_ITEMS else ""
+    return ", ".join(printable(item) for item in items[:SHOWN_ITEMS]) + more

@@ -1,0 +1,105 @@
+"""``rankernel map``: a picture of who is near whom, by kernel principal components."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rankernel.cli.computing import pose, study
+from rankernel.cli.guard import usage
+from rankernel.cli.options import (
+    By,
+    Clusters,
+    Count,
+    Debug,
+    File,
+    Force,
+    Ignore,
+    Json,
+    KernelText,
+    Layout,
+    MethodText,
+    Output,
+    SeedNumber,
+    Separator,
+    UnlistedText,
+)
+from rankernel.cli.output import check_free, console, print_json, show_facts, whole_file
+from rankernel.gate import printable
+
+if TYPE_CHECKING:
+    from rankernel.report.study import Study
+
+__all__ = ["kernel_map"]
+
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def kernel_map(
+    file: File = None,
+    output: Output = None,
+    k: Clusters = None,
+    kernel: KernelText = "mallows:nu=median",
+    method: MethodText = "auto",
+    seed: SeedNumber = 0,
+    unlisted: UnlistedText = "last",
+    by: By = None,
+    count: Count = None,
+    ignore: Ignore = None,
+    layout: Layout = "auto",
+    separator: Separator = None,
+    force: Force = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Draw a map of the rankings by kernel principal components.
+
+    The ending of the output says what is written: a picture (.png, .svg, .pdf) or coordinates (.csv). Without -o it is
+    map.png. Colours are groups with --by, else clusters.
+    """
+    target = output or Path("map.png")
+    if target.suffix.lower() not in (".csv", *PICTURES):
+        raise usage(f"-o {printable(target.name)} ends in none of .csv, {', '.join(PICTURES)}")
+    check_free(target, force)
+    problem = pose(file, kernel, method, seed, unlisted, by, count, ignore, layout, separator)
+    found = study(problem, seed, n_clusters=k, compare=False)
+    with whole_file(target, force) as temporary:
+        write(temporary, found, by_group=by is not None)
+    facts = problem.assumptions(found.embedding.values)
+    facts["variance"] = " + ".join(f"{share:.0%}" for share in found.embedding.variance)
+    if found.view.sampled:
+        facts["shown"] = (
+            f"{found.view.n_voters:,} voters taken at random; the axes are those of all, by Nyström features"
+        )
+    facts["written"] = printable(target)
+    if json:
+        print_json(facts)
+    else:
+        show_facts(console(), facts)
+
+
+def write(path: Path, found: Study, by_group: bool) -> None:
+    """Write a picture of the map, or its coordinates."""
+    from rankernel.report.draw_map import cluster_name, shown_labels, strongest_group
+
+    view, clustering = found.view, found.clustering
+    labels, names = shown_labels(found), [cluster_name(each) for each in clustering.clusters] if clustering else [""]
+    if by_group:
+        labels, names = strongest_group(found), list(found.ballots.groups)
+    if path.suffix.lower() != ".csv":
+        from rankernel import plots
+
+        ax = plots.kernel_map(found.embedding.points, view.counts, labels, names, found.embedding.variance)
+        ax.set_title(found.source.title, loc="left")
+        plots.save(ax, path)
+        return
+    from rankernel.rankings import order_text
+
+    rankings = found.ballots.rankings[view.rows]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["x", "y", "count", "label", "ranking"])
+        rows = zip(found.embedding.points.tolist(), view.counts.tolist(), labels, rankings.to_orders(), strict=True)
+        for (x, y), count, label, order in rows:
+            writer.writerow([x, y, count, names[label] if label >= 0 else "", order_text(order, rankings.items)])

@@ -1,0 +1,112 @@
+"""What a command leaves behind: text on the screen, JSON, files that are whole or not there."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from rankernel.cli.guard import usage
+from rankernel.errors import RankingError
+from rankernel.gate import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["check_free", "console", "print_json", "show_facts", "steps", "whole_file"]
+
+
+def console() -> Console:
+    """Return the screen: no markup, so that no name can change how it looks."""
+    from rich.console import Console
+
+    wide = None if sys.stdout.isatty() else 120  # nothing is cut where no one looks
+    return Console(markup=False, highlight=False, emoji=False, width=wide)
+
+
+def show_facts(screen: Console, facts: dict[str, str]) -> None:
+    """Print names and what they stand for, in two columns."""
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column()
+    for name, value in facts.items():
+        grid.add_row(name, value)
+    screen.print(grid)
+
+
+def print_json(content: dict[str, Any]) -> None:
+    """Print one JSON object."""
+    typer.echo(json.dumps(content, indent=2, ensure_ascii=True, default=plain))
+
+
+def plain(value: Any) -> Any:
+    """Return an array or a number of NumPy as JSON knows it."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return str(value)
+
+
+# ---------------------------------------------------------------------- files
+
+
+def check_free(path: Path, force: bool, folder: bool = False) -> None:
+    """Refuse a name that is taken or cannot be, before any work is done; some outputs are folders."""
+    if path.is_dir() and not folder:
+        raise usage(f"{printable(path)} is a folder; name a file")
+    if path.exists() and not force:
+        raise RankingError(f"{printable(path)} is there already; give another name with -o, or --force")
+    if not path.resolve().parent.is_dir():
+        raise RankingError(f"there is no folder {printable(path.resolve().parent)}")
+
+
+@contextmanager
+def whole_file(path: Path, force: bool) -> Iterator[Path]:
+    """Give the name of a temporary file beside the path, which takes its place if all goes well, else disappears."""
+    check_free(path, force)
+    target = path.resolve()  # through links, so that a link stays one
+    # With the same ending, by which some writers know the format.
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp{target.suffix}")
+    try:
+        yield temporary
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        check_free(path, force)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+# ---------------------------------------------------------------------- progress
+
+
+@contextmanager
+def steps(total: int, label: str) -> Iterator[Callable[..., None]]:
+    """Give a function that moves a progress bar on and names what comes; silent unless someone watches.
+
+    It is called with a name, which moves it one step on, or with a name, how much is done, and of how much.
+    """
+    if not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(label, total=total)
+
+        def step(label: str, done: int | None = None, of: int | None = None) -> None:
+            progress.update(
+                task, description=label, **({"advance": 1} if done is None else {"completed": done, "total": of})
+            )
+
+        yield step

@@ -1,0 +1,317 @@
+"""Pictures with Matplotlib: each function draws into the axes it is given, or new ones, and returns them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankernel.errors import missing_extra
+from rankernel.rankings import as_rankings
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "COLOURS",
+    "dendrogram",
+    "gram",
+    "kernel_map",
+    "null_distribution",
+    "preferences",
+    "save",
+    "variance_curves",
+]
+
+# Okabe and Ito's colours, a little darker where they are too light for a white page: told apart by all eyes.
+COLOURS = ("#0072b2", "#d55e00", "#008a64", "#b8578d", "#b57d00", "#3f9fd6", "#7d5fb5", "#7a746a")
+GREY = "#b9b3a6"
+SOFT = "#6a665e"
+SMALLEST, LARGEST = 8.0, 500.0  # areas of points, in square points
+MOST_BRANCHES = 30
+
+
+def axes(ax: Axes | None, width: float = 7.0, height: float = 4.5) -> Axes:
+    """Return the axes that were given, or new ones on a figure of that size."""
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise missing_extra("matplotlib", "plots") from None
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)  # without pyplot there is no global state, and no window
+    return figure.add_subplot()
+
+
+def bare(ax: Axes, *sides: str) -> None:
+    """Remove the frame of a picture but for some of its sides."""
+    for side in ("left", "right", "top", "bottom"):
+        ax.spines[side].set_visible(side in sides)
+
+
+def save(ax: Axes, path: str | Path) -> None:
+    """Write the figure of some axes to a file; equal pictures give equal files."""
+    figure: Figure = ax.figure  # type: ignore[assignment]
+    ending = Path(path).suffix.lower()
+    stamps: dict[str, dict[str, Any]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    import matplotlib as mpl
+
+    with mpl.rc_context({"svg.hashsalt": "rankernel", "svg.fonttype": "path"}):
+        figure.savefig(path, dpi=200, metadata=stamps.get(ending))
+
+
+# ---------------------------------------------------------------------- pictures
+
+
+def kernel_map(
+    points: ArrayLike,
+    counts: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    names: Sequence[str] | None = None,
+    variance: ArrayLike | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a map of rankings, such as :class:`rankernel.KernelMap` makes.
+
+    Parameters
+    ----------
+    points : array of shape (n_rankings, 2)
+        Where each ranking stands.
+    counts : array, optional
+        How many voters gave each: the area of its point.
+    labels : array of int, optional
+        The cluster or group of each, from 0; -1 is drawn grey.
+    names : sequence of str, optional
+        What labels stand for; written where the voters of each are.
+    variance : pair of float, optional
+        The shares of the variance, for the axes.
+    ax : Axes, optional
+        Where to draw.
+
+    Examples
+    --------
+    >>> ax = kernel_map([[0, 0], [1, 2]], counts=[3, 1])
+    >>> len(ax.collections[0].get_offsets())
+    2
+    """
+    ax = axes(ax, 7.5, 5.5)
+    from matplotlib.patheffects import withStroke
+
+    xy = np.asarray(points, dtype=np.float64)
+    weights = np.ones(len(xy)) if counts is None else np.asarray(counts, dtype=np.float64)
+    groups = np.zeros(len(xy), dtype=np.intp) if labels is None else np.asarray(labels)
+    order = np.argsort(-weights, kind="stable")  # small points over large ones
+    colours = [COLOURS[group % len(COLOURS)] if group >= 0 else GREY for group in groups[order].tolist()]
+    ax.scatter(
+        xy[order, 0], xy[order, 1], s=areas(weights[order]), c=colours, alpha=0.75, edgecolors="white", linewidths=0.4
+    )
+    halo = withStroke(linewidth=3, foreground="white")
+    for number, name in enumerate(names or []):
+        own = groups == number
+        if own.any():
+            x, y = np.average(xy[own], axis=0, weights=weights[own])
+            ax.text(x, y, plain(name), ha="center", va="center", fontweight="bold", path_effects=[halo])
+    shares = [""] * 2 if variance is None else [f", {share:.0%} of the variance" for share in np.asarray(variance)]
+    ax.set_xlabel(f"first component{shares[0]}", color=SOFT)
+    ax.set_ylabel(f"second component{shares[1]}", color=SOFT)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.set_aspect("equal", adjustable="datalim")
+    bare(ax)
+    return ax
+
+
+def areas(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the areas of points that stand for so many voters, small ones enlarged so that they can be seen."""
+    return np.maximum(weights / weights.max() * LARGEST, SMALLEST) if weights.max() > 1 else np.full(len(weights), 24.0)
+
+
+def plain(name: object) -> str:
+    """Return a name as Matplotlib shows it: a dollar sign begins no formula."""
+    return str(name).replace("$", r"\$")
+
+
+def dendrogram(
+    Z: ArrayLike, labels: ArrayLike | None = None, n_branches: int = MOST_BRANCHES, ax: Axes | None = None
+) -> Axes:
+    """Draw a dendrogram, such as :func:`rankernel.linkage` makes; of a large one the upper branches.
+
+    Parameters
+    ----------
+    Z : array of shape (n_rankings - 1, 4)
+        A linkage matrix.
+    labels : array of int, optional
+        The cluster of each leaf: branches of one cluster have its colour.
+    n_branches : int
+        The most branches to draw.
+    ax : Axes, optional
+        Where to draw.
+
+    Examples
+    --------
+    >>> ax = dendrogram([[0, 1, 0.5, 2], [2, 3, 1.0, 3]])
+    >>> len(ax.collections[0].get_segments())
+    2
+    """
+    from matplotlib.collections import LineCollection
+    from scipy.cluster.hierarchy import dendrogram as scipy_dendrogram
+
+    ax = axes(ax, 7.5, 4.0)
+    tree = np.asarray(Z, dtype=np.float64)
+    clusters = None if labels is None else node_clusters(tree, np.asarray(labels))
+
+    def colour(node: int) -> str:
+        return GREY if clusters is None or clusters[node] < 0 else COLOURS[clusters[node] % len(COLOURS)]
+
+    drawn = scipy_dendrogram(
+        tree, p=n_branches, truncate_mode="lastp", no_plot=True, link_color_func=colour, show_leaf_counts=True
+    )
+    paths = [np.column_stack([x, y]) for x, y in zip(drawn["icoord"], drawn["dcoord"], strict=True)]
+    ax.add_collection(LineCollection(paths, colors=drawn["color_list"], linewidths=1.3))
+    ax.set_xlim(0, 10 * len(drawn["ivl"]))
+    ax.set_ylim(0, 1.04 * tree[-1, 2])
+    ax.set_xticks(5 + 10 * np.arange(len(drawn["ivl"])), drawn["ivl"], rotation=90, fontsize=8)
+    ax.set_ylabel("distance", color=SOFT)
+    ax.set_xlabel("rankings of a branch in brackets", color=SOFT)
+    bare(ax, "left")
+    return ax
+
+
+def node_clusters(tree: NDArray[np.float64], labels: NDArray[Any]) -> list[int]:
+    """Return the cluster of all leaves below each node, -1 if they are of several."""
+    clusters: list[int] = labels.tolist()
+    for left, right in tree[:, :2].astype(np.intp).tolist():
+        clusters.append(clusters[left] if clusters[left] == clusters[right] else -1)
+    return clusters
+
+
+def gram(matrix: ArrayLike, labels: ArrayLike | None = None, ax: Axes | None = None) -> Axes:
+    """Draw a Gram matrix, its rows ordered by cluster if labels are given.
+
+    Examples
+    --------
+    >>> ax = gram([[1.0, 0.2], [0.2, 1.0]])
+    >>> ax.images[0].get_array().shape
+    (2, 2)
+    """
+    ax = axes(ax, 5.5, 4.6)
+    values = np.asarray(matrix, dtype=np.float64)
+    if labels is not None:
+        groups = np.asarray(labels)
+        order = np.argsort(groups, kind="stable")
+        values = values[np.ix_(order, order)]
+        for edge in np.flatnonzero(np.diff(groups[order])) + 0.5:
+            ax.axhline(edge, color="white", linewidth=0.8)
+            ax.axvline(edge, color="white", linewidth=0.8)
+    image = ax.imshow(values, cmap="cividis", interpolation="nearest")
+    ax.figure.colorbar(image, ax=ax, label="kernel value", shrink=0.8)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    bare(ax)
+    return ax
+
+
+def preferences(X: Any, ax: Axes | None = None) -> Axes:
+    """Draw the share of voters who prefer the item of a row to that of a column, the items in Borda's order.
+
+    Examples
+    --------
+    >>> from rankernel import Rankings
+    >>> ax = preferences(Rankings.from_orders([["a", "b"], ["b", "a"]], counts=[3, 1]))
+    >>> [text.get_text() for text in ax.texts]
+    ['75', '25']
+    """
+    from rankernel.tasks.consensus import borda, pairwise_preferences
+
+    rankings = as_rankings(X)
+    order = np.argsort(borda(rankings, ties="items").ranking.ranks[0])
+    shares = pairwise_preferences(rankings)[np.ix_(order, order)]
+    np.fill_diagonal(shares, np.nan)
+    names = [plain(rankings.items[item]) for item in order.tolist()]
+    ax = axes(ax, 1.5 + 0.5 * len(names), 1.2 + 0.5 * len(names))
+    ax.imshow(shares, cmap="PuOr", vmin=0, vmax=1)
+    for row, column in np.argwhere(~np.isnan(shares)).tolist():
+        ax.text(column, row, f"{100 * shares[row, column]:.0f}", ha="center", va="center", fontsize=8)
+    ax.set_xticks(range(len(names)), names, rotation=90)
+    ax.set_yticks(range(len(names)), names)
+    ax.tick_params(length=0)
+    ax.xaxis.tick_top()
+    bare(ax)
+    return ax
+
+
+def null_distribution(result: Any, ax: Axes | None = None) -> Axes:
+    """Draw the null distribution of a test, and where its statistic stands.
+
+    Parameters
+    ----------
+    result : MMDResult or HSICResult
+        What a test found.
+    ax : Axes, optional
+        Where to draw.
+    """
+    ax = axes(ax, 6.0, 3.2)
+    ax.hist(result.null_distribution, bins=40, color=GREY)
+    ax.axvline(result.statistic, color=COLOURS[1], linewidth=2)
+    ax.annotate(
+        f"found: {result.statistic:.3g}\np = {result.pvalue:.2g}",
+        (result.statistic, 0.97),
+        xycoords=("data", "axes fraction"),
+        xytext=(-6, 0),
+        textcoords="offset points",
+        ha="right",
+        va="top",
+        color=COLOURS[1],
+    )
+    ax.set_xlabel("statistic for random divisions of the voters", color=SOFT)
+    ax.set_yticks([])
+    bare(ax, "bottom")
+    return ax
+
+
+def variance_curves(
+    n_draws: ArrayLike,
+    curves: Mapping[str, ArrayLike],
+    spread: Mapping[str, ArrayLike] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how the variance of estimators goes down with the number of draws, each curve named at its end.
+
+    Parameters
+    ----------
+    n_draws : array
+        Numbers of draws.
+    curves : mapping of name to array
+        The variance of each estimator at these numbers.
+    spread : mapping of name to array, optional
+        The standard error of these variances, drawn as a band.
+    ax : Axes, optional
+        Where to draw.
+
+    Examples
+    --------
+    >>> ax = variance_curves([1, 2, 4], {"iid": [1, 0.5, 0.25], "antithetic": [0.2, 0.1, 0.05]})
+    >>> [text.get_text() for text in ax.texts]
+    ['iid', 'antithetic']
+    """
+    ax = axes(ax, 6.5, 4.0)
+    x = np.asarray(n_draws, dtype=np.float64)
+    for number, (name, values) in enumerate(curves.items()):
+        colour, y = COLOURS[number % len(COLOURS)], np.asarray(values, dtype=np.float64)
+        ax.plot(x, y, color=colour, marker="o", markersize=3.5, linewidth=1.6)
+        if spread and name in spread:
+            error = np.asarray(spread[name], dtype=np.float64)
+            ax.fill_between(x, np.maximum(y - error, y * 1e-3), y + error, color=colour, alpha=0.18, linewidth=0)
+        ax.annotate(plain(name), (x[-1], y[-1]), (6, 0), textcoords="offset points", va="center", color=colour)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlabel("draws of each ranking", color=SOFT)
+    ax.set_ylabel("variance", color=SOFT)
+    bare(ax, "left", "bottom")
+    return ax

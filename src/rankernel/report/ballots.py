@@ -1,0 +1,104 @@
+"""The different ballots of some data, the voters behind each by group, and the ones that pictures can show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankernel.gate import printable
+from rankernel.rankings import Rankings, first_and_inverse
+from rankernel.report.source import Source
+
+__all__ = ["Ballots", "View", "distinct_ballots", "view_of"]
+
+MOST_SHOWN = 1500  # ballots in a picture, and leaves of a tree
+
+
+@dataclass(frozen=True, eq=False)
+class Ballots:
+    """Different ballots.
+
+    Attributes
+    ----------
+    rankings : Rankings
+        One row for each different ballot; its count is the number of voters.
+    groups : tuple of str
+        Names of the groups, none if they are not known.
+    by_group : array of shape (n_ballots, n_groups)
+        How many voters of each group gave each ballot.
+    """
+
+    rankings: Rankings
+    groups: tuple[str, ...]
+    by_group: NDArray[np.int64]
+
+    def of_group(self, group: int) -> Rankings:
+        """Return the ballots of one group."""
+        rows = np.flatnonzero(self.by_group[:, group])
+        return Rankings(self.rankings.ranks[rows], self.rankings.items, self.by_group[rows, group])
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """The ballots that pictures show: all of them, or those of some voters taken at random.
+
+    Attributes
+    ----------
+    rows : array
+        Which ballots.
+    counts : array
+        How many of the voters who are shown gave each.
+    """
+
+    rows: NDArray[np.intp]
+    counts: NDArray[np.int64]
+    sampled: bool
+
+    @property
+    def n_voters(self) -> int:
+        """How many voters are shown."""
+        return int(self.counts.sum())
+
+
+def distinct_ballots(source: Source) -> Ballots:
+    """Return the different ballots of a source."""
+    rankings = source.rankings
+    named = Rankings(rankings.ranks, unambiguous(rankings.items), rankings.counts)
+    if source.groups is None:
+        return Ballots(named.unique(), (), np.zeros((len(named.unique()), 0), dtype=np.int64))
+    names, codes = np.unique(source.groups, return_inverse=True)
+    first, inverse = first_and_inverse(rankings.ranks)
+    by_group = np.zeros((len(first), len(names)), dtype=np.int64)
+    np.add.at(by_group, (inverse, codes.ravel()), rankings.counts)
+    return Ballots(named.unique(), tuple(printable(name) or "(none)" for name in names.tolist()), by_group)
+
+
+def unambiguous(items: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names that can be shown anywhere; those that would become equal get a number."""
+    shown: dict[str, None] = {}
+    for item in items:
+        name, number = printable(item), 1
+        while (unique := name if number == 1 else f"{name} ({number})") in shown:
+            number += 1
+        shown[unique] = None
+    return tuple(shown)
+
+
+def view_of(ballots: Ballots, seed: int, most: int = MOST_SHOWN) -> View:
+    """Return all ballots if pictures can hold them, else those of so many voters taken at random."""
+    counts = ballots.rankings.counts
+    if len(counts) <= most:
+        return View(np.arange(len(counts)), counts, sampled=False)
+    return View(*some_voters(counts, most, seed), sampled=True)
+
+
+def some_voters(counts: NDArray[np.int64], n_voters: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """Return the rows of some voters taken at random, each at most once, and how many of them gave each row."""
+    if counts.sum() <= n_voters:
+        return np.arange(len(counts)), counts
+    rng = np.random.default_rng([seed, 1])
+    chosen = rng.choice(np.repeat(np.arange(len(counts)), counts), n_voters, replace=False)
+    rows, taken = np.unique(chosen, return_counts=True)
+    return rows, np.asarray(taken, dtype=np.int64)

@@ -1,0 +1,173 @@
+"""Ballots into clusters: a tree of those in view, cut; what each cluster wants, and what sets it apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from string import ascii_uppercase
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankernel.gate import FREE
+from rankernel.rankings import Rankings
+from rankernel.report.ballots import Ballots, View
+from rankernel.report.embedding import Embedding, FloatArray
+
+__all__ = ["Cluster", "Clustering", "clustered", "mean_places"]
+
+FEWEST, MOST = 3, 8  # clusters, if their number is left open
+
+Labels = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """One cluster.
+
+    Attributes
+    ----------
+    name : str
+        A letter; A is the largest.
+    n_voters : int
+        How many voters are in it.
+    share : float
+        Their share of all voters.
+    consensus : Rankings
+        The items by their mean places, one row.
+    shift : array of shape (n_items,)
+        By how many places each item stands lower than among all voters; negative if it stands higher.
+    firsts : array of shape (n_items,)
+        The share of voters who put each item first; a tie for the first place is divided.
+    ballot : Rankings
+        The most common ballot, one row, its count the voters who gave it.
+    """
+
+    name: str
+    n_voters: int
+    share: float
+    consensus: Rankings
+    shift: FloatArray
+    firsts: FloatArray
+    ballot: Rankings
+
+
+@dataclass(frozen=True, eq=False)
+class Clustering:
+    """A tree of ballots and the clusters it was cut into.
+
+    Attributes
+    ----------
+    tree : array of shape (n_shown - 1, 4)
+        The linkage matrix of the ballots in view.
+    labels : array of shape (n_ballots,)
+        The cluster of each ballot, in view or not.
+    shown : array of shape (n_shown,)
+        The cluster of each ballot in view: the leaves of the tree.
+    clusters : list of Cluster
+        The largest first.
+    chosen : bool
+        Whether the number of clusters was found from the tree.
+    """
+
+    tree: FloatArray
+    labels: Labels
+    shown: Labels
+    clusters: list[Cluster]
+    chosen: bool
+
+
+def clustered(
+    ballots: Ballots, view: View, embedding: Embedding, linkage: str, n_clusters: int | None
+) -> Clustering | None:
+    """Return the clusters, or None where there is only one ballot."""
+    from rankernel.tasks.dendrogram import LinkageMethod, flat_clusters, weighted_linkage
+    from rankernel.tasks.kernel_distance import gram_distances
+
+    if len(view.rows) < 2:
+        return None
+    tree = weighted_linkage(gram_distances(embedding.gram), view.counts, cast(LinkageMethod, linkage))
+    k = jump(tree) if n_clusters is None else min(n_clusters, len(view.rows))
+    labels = everywhere(flat_clusters(tree, k), view, embedding)
+    labels = by_size(labels, ballots.rankings.counts)
+    return Clustering(tree, labels, labels[view.rows], described(ballots.rankings, labels), n_clusters is None)
+
+
+def jump(tree: FloatArray) -> int:
+    """Return the number of clusters after which mergers become much higher than before."""
+    heights = tree[:, 2][::-1]  # the merger at place k - 1 leads from k + 1 clusters to k
+    most = min(MOST, len(heights))
+    least = min(FEWEST, most)
+    if least >= most:
+        return least
+    ratios = [heights[k - 2] / max(heights[k - 1], 1e-12) for k in range(least, most + 1)]
+    return least + int(np.argmax(ratios))
+
+
+def everywhere(shown: Labels, view: View, embedding: Embedding) -> Labels:
+    """Return the cluster of every ballot: those that are not in view go to the nearest mean."""
+    features = embedding.features
+    if features is None:
+        return shown
+    n_clusters = int(shown.max()) + 1
+    weights = np.zeros((len(features), n_clusters))
+    weights[view.rows, shown] = view.counts
+    means = (weights / weights.sum(axis=0)).T @ features
+    squares = (means**2).sum(axis=1) - 2 * features @ means.T
+    labels: Labels = np.argmin(squares, axis=1)
+    labels[view.rows] = shown
+    return labels
+
+
+def by_size(labels: Labels, counts: NDArray[np.int64]) -> Labels:
+    """Return the same clusters numbered by their voters, the largest first."""
+    order = np.argsort(-np.bincount(labels, counts), kind="stable")
+    place: Labels = np.argsort(order)
+    return place[labels]
+
+
+def described(rankings: Rankings, labels: Labels) -> list[Cluster]:
+    """Return what each cluster wants."""
+    from rankernel.tasks.consensus import borda
+
+    overall = mean_places(rankings)
+    clusters = []
+    for number in range(int(labels.max()) + 1):
+        own = rankings[np.flatnonzero(labels == number)]
+        clusters.append(
+            Cluster(
+                letter(number),
+                own.n_voters,
+                own.n_voters / rankings.n_voters,
+                borda(own).ranking,
+                mean_places(own) - overall,
+                first_shares(own),
+                own[int(np.argmax(own.counts))],
+            )
+        )
+    return clusters
+
+
+def letter(number: int) -> str:
+    """Return A, B, ..., Z, A2, B2, ..."""
+    again, place = divmod(number, len(ascii_uppercase))
+    return ascii_uppercase[place] + (str(again + 1) if again else "")
+
+
+def mean_places(rankings: Rankings) -> FloatArray:
+    """Return the mean place of each item, from 1; tied items share their places."""
+    from rankernel.gram.pair_moments import rank_means
+    from rankernel.tasks.consensus import weighted_mean
+
+    return weighted_mean(rank_means, rankings, rankings.n_items) + (rankings.n_items + 1) / 2
+
+
+def first_shares(rankings: Rankings) -> FloatArray:
+    """Return the share of voters who put each item first, among those who put some item before another."""
+    first: NDArray[Any] = rankings.ranks == 0
+    says = (rankings.n_buckets > 1) | ((rankings.ranks == FREE).any(axis=1) & first.any(axis=1))
+    if not says.any():
+        return np.zeros(rankings.n_items)
+    shares = first[says] / first[says].sum(axis=1, keepdims=True)
+    counts = rankings.counts[says]
+    return np.asarray(counts @ shares / counts.sum())

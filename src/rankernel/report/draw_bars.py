@@ -1,0 +1,137 @@
+"""Bars: first choices of all items, what sets a cluster apart, and the null distribution of a test."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankernel.report.comparisons import Comparison
+from rankernel.report.embedding import FloatArray
+from rankernel.report.markup import Markup, tag
+from rankernel.report.study import Study
+from rankernel.report.words import cut, percent, shift_text
+
+__all__ = ["first_choices", "null_picture", "shift_bars", "striking"]
+
+WIDTH, ROW = 780.0, 26.0
+MOST_ITEMS = 25
+
+
+def first_choices(study: Study) -> Markup:
+    """Return how often each item is first, the items by their mean places."""
+    items = study.ballots.rankings.items
+    shown = study.order[:MOST_ITEMS]
+    largest = max(float(study.firsts[shown].max()), 1e-9)
+    left = 12 + 7.8 * max(len(cut(items[item], 30)) for item in shown.tolist())  # as wide as the longest name
+    parts = [
+        tag("text", "first choices", x=left, y=14.0, class_="axis"),
+        tag("text", "mean place", x=WIDTH, y=14.0, class_="axis end"),
+    ]
+    for number, item in enumerate(shown.tolist()):
+        y, share = 22 + number * ROW, float(study.firsts[item])
+        width = (WIDTH - left - 130) * share / largest
+        parts += [
+            tag("text", cut(items[item], 30), x=left - 12, y=y + 17, class_="label end"),
+            tag("rect", x=left, y=y + 4, width=max(width, 1.0), height=ROW - 9, rx=2.0, class_="bar"),
+            tag("text", percent(share), x=left + 6 + width, y=y + 17, class_="number"),
+            tag("text", f"{study.places[item]:.1f}", x=WIDTH, y=y + 17, class_="number end"),
+        ]
+    height = 28 + len(shown) * ROW
+    spoken = "; ".join(
+        f"{items[item]}: first choice of {percent(float(study.firsts[item]))}, mean place {study.places[item]:.1f}"
+        for item in shown.tolist()
+    )
+    return tag(
+        "svg",
+        *parts,
+        class_="bars",
+        viewBox=f"0 0 {WIDTH:g} {height:g}",
+        role="img",
+        aria_label=f"First choices. {spoken}.",
+    )
+
+
+def striking(shift: FloatArray, most: int = 6) -> list[int]:
+    """Return the items whose mean places differ most, from those that stand higher to those that stand lower."""
+    largest = np.argsort(-np.abs(shift), kind="stable")[:most]
+    kept = [int(item) for item in largest if abs(shift[item]) >= 0.05]
+    return sorted(kept, key=lambda item: float(shift[item]))
+
+
+def shift_bars(items: tuple[str, ...], shift: FloatArray, largest: float, shade: str, title: str) -> Markup | None:
+    """Return by how many places items stand higher (to the right) or lower (to the left) than usual.
+
+    ``largest`` is the shift whose bar is as long as there is room for, so that several pictures can be compared.
+    """
+    shown = striking(shift)
+    if not shown:
+        return None
+    middle, reach = 152.0, 108.0
+    parts = [tag("path", d=f"M{middle:g} 2V{2 + len(shown) * 22:g}", class_="zero")]
+    for number, item in enumerate(shown):
+        y, value = 2 + number * 22.0, float(shift[item])
+        length = reach * abs(value) / largest
+        higher = value < 0
+        name, figure = cut(items[item], 20), f"{'+' if higher else '−'}{abs(value):.1f}"
+        parts += [
+            tag(
+                "rect",
+                x=middle if higher else middle - length,
+                y=y + 4,
+                width=length,
+                height=14.0,
+                rx=2.0,
+                class_=f"fill {shade}" if higher else "fill low",
+            ),
+            tag("text", name, x=middle + (-8 if higher else 8), y=y + 16, class_="label end" if higher else "label"),
+            tag(
+                "text",
+                figure,
+                x=middle + length + 6 if higher else middle - length - 6,
+                y=y + 16,
+                class_="number" if higher else "number end",
+            ),
+        ]
+    spoken = "; ".join(f"{items[item]} {shift_text(float(shift[item]))}" for item in shown)
+    return tag(
+        "svg",
+        *parts,
+        class_="shift",
+        viewBox=f"0 0 300 {4 + len(shown) * 22:g}",
+        role="img",
+        aria_label=f"{title}, in places: {spoken}.",
+    )
+
+
+def null_picture(comparison: Comparison) -> Markup:
+    """Return the null distribution of a test, and where the statistic stands."""
+    width, height, base = 260.0, 64.0, 46.0
+    low = min(float(comparison.null.min()), comparison.statistic, 0.0)
+    high = max(float(comparison.null.max()), comparison.statistic)
+    room = max(high - low, 1e-12)
+    counts, _ = np.histogram(comparison.null, bins=40, range=(low, low + room))
+    step = (width - 20) / len(counts)
+    bars = [
+        tag(
+            "rect",
+            x=10 + number * step,
+            y=base - 38 * count / counts.max(),
+            width=max(step - 0.8, 0.5),
+            height=38 * count / counts.max(),
+            class_="fill low",
+        )
+        for number, count in enumerate(counts.tolist())
+        if count
+    ]
+    x = 10 + (width - 20) * (comparison.statistic - low) / room
+    mark = [
+        tag("path", d=f"M{x:.1f} 4V{base:g}", class_="found"),
+        tag("text", "found", x=min(max(x, 22.0), width - 22), y=height - 4, class_="axis middle"),
+        tag("path", d=f"M10 {base:g}H{width - 10:g}", class_="zero"),
+    ]
+    if x > 90:
+        mark.append(tag("text", "chance", x=10 + (width - 20) * (0 - low) / room, y=height - 4, class_="axis"))
+    spoken = (
+        f"By chance the statistic lies between {comparison.null.min():.2g} and {comparison.null.max():.2g}; it is "
+        f"{comparison.statistic:.2g}."
+    )
+    return tag("svg", *bars, *mark, class_="null", viewBox=f"0 0 {width:g} {height:g}", role="img", aria_label=spoken)

@@ -1,0 +1,138 @@
+"""Two matrices: who is preferred to whom, as a table; and every ballot against every other, as an image."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from rankernel.report.clusters import Clustering
+from rankernel.report.draw_map import cluster_name
+from rankernel.report.embedding import FloatArray
+from rankernel.report.markup import Markup, tag
+from rankernel.report.png import data_address, palette, png
+from rankernel.report.study import Study
+from rankernel.report.words import cut, plural
+
+__all__ = ["MOST_ITEMS", "MOST_PIXELS", "gram_picture", "preference_table"]
+
+MOST_ITEMS = 20
+MOST_PIXELS = 360
+SHADES = 6
+
+
+def preference_table(study: Study) -> Markup:
+    """Return the share of voters who prefer the item of a row to that of a column, the items by their mean places."""
+    items, shown = study.ballots.rankings.items, study.order[:MOST_ITEMS].tolist()
+    head = [tag("th", tag("span", cut(items[item], 22)), scope="col") for item in shown]
+    rows = []
+    for row in shown:
+        cells = [preference_cell(float(study.preferences[row, column]), row == column) for column in shown]
+        rows.append(tag("tr", tag("th", cut(items[row], 30), scope="row"), *cells))
+    caption = "Share of voters who prefer the item of the row to that of the column; a tie counts one half for each."
+    return tag(
+        "div",
+        tag(
+            "table",
+            tag("caption", caption, class_="unseen"),
+            tag("thead", tag("tr", tag("td"), *head)),
+            tag("tbody", *rows),
+            class_="heat",
+        ),
+        class_="scroll",
+        tabindex=0,
+        role="region",
+        aria_label="Pairwise preferences",
+    )
+
+
+def preference_cell(share: float, itself: bool) -> Markup:
+    """Return one cell: blue where most prefer the row, orange where most prefer the column."""
+    if itself:
+        return tag("td", "", class_="self")
+    level = round(abs(2 * share - 1) ** 0.6 * SHADES)  # small majorities shall be seen
+    shade = f"{'win' if share > 0.5 else 'lose'}{level}" if level else "even"
+    return tag("td", f"{100 * share:.0f}", class_=shade)
+
+
+def gram_picture(study: Study, clustering: Clustering) -> Markup:
+    """Return the Gram matrix of voters in the order of the tree, with the clusters marked along its sides."""
+    voters = voters_in_order(study, clustering)
+    levels, low, high = shaded(study.embedding.gram[np.ix_(voters, voters)])
+    labels = clustering.labels[study.view.rows[voters]]
+    side, left, top = 560.0, 150.0, 40.0
+    parts = [
+        tag(
+            "image",
+            x=left,
+            y=top,
+            width=side,
+            height=side,
+            preserveAspectRatio="none",
+            href=data_address(png(levels)),
+        )
+    ]
+    for start, end in runs(labels):
+        a, b = (top + side * edge / len(labels) for edge in (start, end))
+        cluster = clustering.clusters[int(labels[start])]
+        shade = f"k{int(labels[start]) % 8}"
+        parts += [
+            tag("rect", x=left - 10, y=a + 1, width=6.0, height=max(b - a - 2, 1.0), class_=f"fill {shade}"),
+            tag(
+                "rect", x=left + a - top + 1, y=top - 10, width=max(b - a - 2, 1.0), height=6.0, class_=f"fill {shade}"
+            ),
+        ]
+        if b - a > 14:
+            name = cut(cluster_name(cluster), 18)
+            parts.append(tag("text", name, x=left - 16, y=(a + b) / 2 + 4, class_=f"label end strong {shade}"))
+    parts += scale(left + side + 28, top, low, high)
+    spoken = (
+        f"Gram matrix of {plural(len(voters), 'voter')} in the order of the dendrogram: kernel values from {low:.2g} "
+        f"to {high:.2g}, larger within clusters than between them."
+    )
+    return tag("svg", *parts, class_="gram", viewBox="0 0 820 612", role="img", aria_label=spoken)
+
+
+def voters_in_order(study: Study, clustering: Clustering) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+    """Return the ballots of evenly spaced voters in the order of the leaves: a common ballot takes more room."""
+    from scipy.cluster.hierarchy import leaves_list
+
+    leaves = leaves_list(clustering.tree)
+    everyone = np.repeat(leaves, study.view.counts[leaves])
+    n_shown = min(len(everyone), MOST_PIXELS)
+    return np.asarray(everyone[((np.arange(n_shown) + 0.5) * len(everyone) / n_shown).astype(np.intp)])
+
+
+def shaded(values: FloatArray) -> tuple[np.ndarray[tuple[int, int], np.dtype[np.uint8]], float, float]:
+    """Return palette entries for values, and the values of the first and the last entry."""
+    low, high = float(values.min()), float(np.quantile(values, 0.995))
+    room = max(high - low, 1e-12)
+    levels = (np.clip((values - low) / room, 0, 1) * 255).round().astype(np.uint8)
+    return levels, low, high
+
+
+def runs(labels: np.ndarray[tuple[int], np.dtype[np.intp]]) -> list[tuple[int, int]]:
+    """Return where each run of equal labels begins and ends."""
+    edges = [0, *(np.flatnonzero(np.diff(labels)) + 1).tolist(), len(labels)]
+    return list(pairwise(edges))
+
+
+def scale(x: float, y: float, low: float, high: float) -> list[Markup]:
+    """Return the key of the colours."""
+    steps, height = 64, 180.0
+    colours = palette(steps)[::-1].tolist()
+    bar = [
+        tag("rect", x=x, y=y + 22 + number * height / steps, width=14.0, height=height / steps + 0.6, fill=rgb(colour))
+        for number, colour in enumerate(colours)
+    ]
+    return [
+        tag("text", "kernel value", x=x, y=y + 8, class_="axis"),
+        *bar,
+        tag("text", f"{high:.2g}", x=x + 20, y=y + 32, class_="number"),
+        tag("text", f"{low:.2g}", x=x + 20, y=y + 22 + height, class_="number"),
+    ]
+
+
+def rgb(colour: list[int]) -> str:
+    """Return a colour as SVG writes it."""
+    return f"#{colour[0]:02x}{colour[1]:02x}{colour[2]:02x}"

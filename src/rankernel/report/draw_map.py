@@ -1,0 +1,160 @@
+"""The map of the ballots: a point for each, its area the voters behind it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankernel.report.clusters import Cluster
+from rankernel.report.markup import Markup, join, tag
+from rankernel.report.study import Study
+from rankernel.report.words import ballot_text, cut, percent, plural
+
+__all__ = ["cluster_name", "map_data", "map_picture", "strongest_group"]
+
+WIDTH, HEIGHT, MARGIN, FOOT = 960.0, 640.0, 30.0, 50.0  # below the points is room for the key
+SMALLEST, LARGEST = 2.6, 20.0  # radii
+LABEL_GAP = 22.0
+CLEAR = 0.6  # of the voters of a ballot: more than this share are of one group
+
+
+def positions(study: Study) -> NDArray[np.float64]:
+    """Return where each ballot in view stands in the picture, one unit as long in both directions."""
+    points = study.embedding.points * [1, -1]
+    low, high = points.min(axis=0), points.max(axis=0)
+    whole = np.array([WIDTH, HEIGHT - FOOT])
+    scale: float = ((whole - 2 * MARGIN) / np.maximum(high - low, 1e-9)).min()
+    places: NDArray[np.float64] = (points - (low + high) / 2) * scale + whole / 2
+    return places
+
+
+def radii(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return radii whose squares are as the counts, small ones enlarged so that they can be seen."""
+    if counts.max() < 2:
+        return np.full(len(counts), 4.0)
+    return np.asarray(np.maximum(np.sqrt(counts / counts.max()) * LARGEST, SMALLEST))
+
+
+def strongest_group(study: Study) -> NDArray[np.intp]:
+    """Return the group that most voters of each ballot in view are of, -1 where none clearly is."""
+    shares = study.ballots.by_group[study.view.rows]
+    if not shares.shape[1]:
+        return np.full(len(shares), -1)
+    best = shares.argmax(axis=1)
+    clear = shares.max(axis=1) > CLEAR * shares.sum(axis=1)
+    return np.where(clear, best, -1)
+
+
+def shown_labels(study: Study) -> NDArray[np.intp]:
+    """Return the cluster of each ballot in view."""
+    if study.clustering is None:
+        return np.zeros(len(study.view.rows), dtype=np.intp)
+    return study.clustering.labels[study.view.rows]
+
+
+def map_data(study: Study) -> dict[str, Any]:
+    """Return what the page must know to show a ballot when it is pointed at."""
+    rankings = study.ballots.rankings[study.view.rows]
+    clusters = [cluster.name for cluster in study.clustering.clusters] if study.clustering else []
+    return {
+        "items": list(rankings.items),
+        "groups": list(study.ballots.groups),
+        "clusters": clusters,
+        "ranks": rankings.ranks.tolist(),
+        "voters": rankings.counts.tolist(),
+        "labels": shown_labels(study).tolist(),
+        "byGroup": study.ballots.by_group[study.view.rows].tolist(),
+    }
+
+
+def map_picture(study: Study) -> Markup:
+    """Return the map."""
+    places, sizes = positions(study), radii(study.view.counts)
+    order = np.argsort(-sizes, kind="stable")  # small points over large ones
+    labels, groups = shown_labels(study).tolist(), strongest_group(study).tolist()
+    points = [point(study, row, places[row], float(sizes[row]), labels[row], groups[row]) for row in order.tolist()]
+    return tag(
+        "svg",
+        tag("g", *points, class_="points"),
+        tag("g", *cluster_labels(study, places), class_="names by-cluster-only", aria_hidden="true"),
+        *axes(study),
+        class_="map by-cluster",
+        viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
+        role="group",
+        aria_label=f"Map of {plural(len(places), 'ballot')}: ballots that the kernel sees as similar are near each "
+        "other. Arrow keys move from ballot to ballot.",
+    )
+
+
+def point(study: Study, row: int, place: NDArray[np.float64], radius: float, cluster: int, group: int) -> Markup:
+    """Return one ballot of the map."""
+    ballot = study.ballots.rankings[study.view.rows[row]]
+    name = f"{plural(int(ballot.counts[0]), 'voter')}: {ballot_text(ballot, most=8)}"
+    if study.clustering:
+        name += f"; cluster {study.clustering.clusters[cluster].name}"
+    return tag(
+        "circle",
+        cx=float(place[0]),
+        cy=float(place[1]),
+        r=radius,
+        class_=f"k{cluster % 8} {f'g{group % 8}' if group >= 0 else 'gx'}",
+        data_row=row,
+        tabindex=-1,
+        role="img",
+        aria_label=name,
+    )
+
+
+def cluster_name(cluster: Cluster) -> str:
+    """Return the letter of a cluster and what it wants first."""
+    return f"{cluster.name} · {cluster.consensus.items[int(np.argmin(cluster.consensus.ranks[0]))]}"
+
+
+def cluster_labels(study: Study, places: NDArray[np.float64]) -> list[Markup]:
+    """Return the names of the clusters, each where its voters are, none over another."""
+    if study.clustering is None:
+        return []
+    labels, counts = shown_labels(study), study.view.counts
+    spots = []
+    for number, cluster in enumerate(study.clustering.clusters):
+        own = labels == number
+        if own.any():
+            middle = np.average(places[own], axis=0, weights=counts[own])
+            spots.append((float(middle[1]), float(middle[0]), number, cluster_name(cluster)))
+    taken: list[tuple[float, float]] = []
+    written = []
+    for y, x, number, name in sorted(spots):
+        while any(abs(y - other_y) < LABEL_GAP and abs(x - other_x) < 190 for other_y, other_x in taken):
+            y += LABEL_GAP / 2
+        taken.append((y, x))
+        written.append(tag("text", cut(name, 28), x=min(max(x, 110.0), WIDTH - 110), y=y, class_=f"k{number % 8}"))
+    return written
+
+
+def axes(study: Study) -> list[Markup]:
+    """Return what the two directions are, and how large points are."""
+    first, second = study.embedding.variance.tolist()
+    texts = [
+        tag("text", f"first component, {percent(first)} of the variance →", x=WIDTH, y=HEIGHT - 6, class_="axis end"),
+        tag("text", f"↑ second, {percent(second)}", x=0.0, y=16.0, class_="axis"),
+    ]
+    return [tag("g", *texts, aria_hidden="true"), size_key(study)]
+
+
+def size_key(study: Study) -> Markup:
+    """Return circles that say how many voters a size stands for."""
+    counts = study.view.counts
+    largest = int(counts.max())
+    if largest < 2:
+        return join([])
+    steps = sorted({1, max(round(largest / 4), 1), largest})
+    sizes = np.maximum(np.sqrt(np.array(steps) / largest) * LARGEST, SMALLEST).tolist()
+    x, parts = 14.0, []
+    for step, size in zip(steps, sizes, strict=True):
+        parts.append(tag("circle", cx=x + size, cy=HEIGHT - 6 - size, r=size, class_="key"))
+        label = plural(step, "voter") if step == largest else f"{step:,}"
+        parts.append(tag("text", label, x=x + 2 * size + 5, y=HEIGHT - 6, class_="axis"))
+        x += 2 * size + 34
+    return tag("g", *parts, aria_hidden="true")

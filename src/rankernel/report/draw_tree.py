@@ -1,0 +1,140 @@
+"""The dendrogram: its upper branches, the ballots below each named by the most common one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankernel.report.clusters import Clustering
+from rankernel.report.markup import Markup, tag
+from rankernel.report.study import Study
+from rankernel.report.words import ballot_text, cut, plural
+
+__all__ = ["tree_picture"]
+
+WIDTH, ROW, TOP, LEFT, RIGHT = 960.0, 21.0, 30.0, 14.0, 520.0
+MOST_BRANCHES = 30
+
+
+@dataclass(frozen=True)
+class Node:
+    """Where a branch begins: its place, and the cluster of all that is below, -1 if it is of several."""
+
+    x: float
+    y: float
+    cluster: int
+
+
+def tree_picture(study: Study, clustering: Clustering) -> Markup:
+    """Return the picture of the tree."""
+    drawing = Drawing(study, clustering)
+    return tag(
+        "svg",
+        *drawing.parts,
+        class_="tree",
+        viewBox=f"0 0 {WIDTH:g} {drawing.height:g}",
+        role="img",
+        aria_label=f"Dendrogram of {plural(drawing.n_leaves, 'ballot')} cut into "
+        f"{plural(len(clustering.clusters), 'cluster')}. The sizes and consensus rankings of the clusters are in the "
+        "section before.",
+    )
+
+
+class Drawing:
+    """The parts of the picture of a tree."""
+
+    def __init__(self, study: Study, clustering: Clustering) -> None:
+        from rankernel.tasks.dendrogram import flat_clusters
+
+        self.study, self.clustering, self.tree = study, clustering, clustering.tree
+        self.n_leaves = len(self.tree) + 1
+        self.n_branches = min(MOST_BRANCHES, self.n_leaves)
+        self.branch_of = flat_clusters(self.tree, self.n_branches)
+        self.highest = max(float(self.tree[-1, 2]), 1e-12)
+        self.height = TOP + self.n_branches * ROW + 34
+        self.parts: list[Markup] = []
+        self.n_placed = 0
+        self.axis()
+        self.draw(2 * self.n_leaves - 2)
+        self.cut_line()
+
+    def x_of(self, height: float) -> float:
+        """Return where a height stands: the root at the left."""
+        return RIGHT - (RIGHT - LEFT) * height / self.highest
+
+    def leaves_below(self, node: int) -> list[int]:
+        """Return the leaves below a node."""
+        found, stack = [], [node]
+        while stack:
+            each = stack.pop()
+            if each < self.n_leaves:
+                found.append(each)
+            else:
+                stack.extend(self.tree[each - self.n_leaves, :2].astype(int).tolist())
+        return found
+
+    def draw(self, node: int) -> Node:
+        """Draw a node and all below it."""
+        if node < 2 * self.n_leaves - self.n_branches:
+            return self.branch(node)
+        merger = self.tree[node - self.n_leaves]
+        children = [self.draw(int(child)) for child in merger[:2]]
+        x, ys = self.x_of(float(merger[2])), [child.y for child in children]
+        cluster = children[0].cluster if children[0].cluster == children[1].cluster else -1
+        for child in children:
+            shade = child.cluster if cluster < 0 else cluster
+            path = f"M{x:.1f} {child.y:.1f}H{child.x:.1f}"
+            self.parts.append(tag("path", d=path, class_=stroke(shade)))
+        self.parts.append(tag("path", d=f"M{x:.1f} {min(ys):.1f}V{max(ys):.1f}", class_=stroke(cluster)))
+        return Node(x, sum(ys) / 2, cluster)
+
+    def branch(self, node: int) -> Node:
+        """Draw what stands at the end: how many voters, and their most common ballot."""
+        y = TOP + (self.n_placed + 0.5) * ROW
+        self.n_placed += 1
+        leaves = np.array(self.leaves_below(node))
+        rows = self.study.view.rows[leaves]
+        voters = int(self.study.view.counts[leaves].sum())
+        common = rows[int(np.argmax(self.study.view.counts[leaves]))]
+        cluster = int(self.clustering.labels[rows[0]])
+        words = cut(ballot_text(self.study.ballots.rankings[common], most=4, length=18), 60)
+        self.parts += [
+            tag("text", f"{voters:,}", x=RIGHT + 50, y=y + 4.5, class_="number end"),
+            tag("text", words, x=RIGHT + 60, y=y + 4.5, class_="leaf"),
+        ]
+        x = self.x_of(float(self.tree[node - self.n_leaves, 2]) if node >= self.n_leaves else 0.0)
+        # A wedge stands for the branches that are not drawn.
+        half = 5.0 if len(leaves) > 1 else 0.0
+        wedge = f"M{x:.1f} {y:.1f}L{RIGHT:g} {y - half:.1f}V{y + half:.1f}Z"
+        self.parts.append(tag("path", d=wedge, class_=f"wedge k{cluster % 8}"))
+        return Node(x, y, cluster)
+
+    def axis(self) -> None:
+        """Draw the heads of the columns and what the horizontal direction is."""
+        bottom = self.height - 8
+        self.parts += [
+            tag("text", "← further apart", x=LEFT, y=bottom, class_="axis"),
+            tag("text", "alike", x=RIGHT, y=bottom, class_="axis end"),
+            tag("text", "voters", x=RIGHT + 50, y=16.0, class_="axis end"),
+            tag("text", "most common ballot of the branch", x=RIGHT + 60, y=16.0, class_="axis"),
+        ]
+
+    def cut_line(self) -> None:
+        """Draw where the tree is cut into clusters."""
+        k = len(self.clustering.clusters)
+        if k < 2:
+            return
+        above = float(self.tree[-(k - 1), 2])
+        below = float(self.tree[-k, 2]) if k < self.n_leaves else 0.0
+        x = self.x_of((above + below) / 2)
+        bottom = self.height - 30
+        self.parts += [
+            tag("path", d=f"M{x:.1f} {TOP - 6:g}V{bottom:.1f}", class_="cut"),
+            tag("text", f"cut: {k} clusters", x=x, y=16.0, class_="axis middle"),
+        ]
+
+
+def stroke(cluster: int) -> str:
+    """Return the class of a branch."""
+    return f"branch k{cluster % 8}" if cluster >= 0 else "branch"

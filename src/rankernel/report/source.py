@@ -1,0 +1,62 @@
+"""What a report is about: rankings, what they are called, and the group of each row if that is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankernel.errors import RankingError
+from rankernel.gate import printable
+from rankernel.rankings import Rankings
+
+__all__ = ["Source"]
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Rankings and what is known of them.
+
+    Parameters
+    ----------
+    rankings : Rankings
+        The data, at least one ranking.
+    title : str
+        What it is called.
+    origin : str
+        Where it comes from, such as the name of a file.
+    description : str
+        A few sentences about it, if there are any.
+    by : str
+        What the groups are, such as "district"; empty if there are none.
+    groups : array of str, optional
+        The group of each row.
+    unlisted : {"last", "free"}
+        How items that a row does not list were read.
+    """
+
+    rankings: Rankings
+    title: str = "Rankings"
+    origin: str = ""
+    description: str = ""
+    by: str = ""
+    groups: NDArray[np.str_] | None = None
+    unlisted: str = "last"
+
+    def __post_init__(self) -> None:
+        if not len(self.rankings):
+            raise RankingError(f"{printable(self.origin or self.title)} holds no rankings")
+        if self.groups is not None and len(self.groups) != len(self.rankings):
+            raise RankingError(
+                f"there are {len(self.groups)} groups for {len(self.rankings)} rankings; give one for each"
+            )
+
+    @property
+    def reading(self) -> str:
+        """How unlisted items were read, in words."""
+        if self.rankings.is_full():
+            return "every ranking is full"
+        if self.unlisted == "free":
+            return "items that a row does not list may stand anywhere (--unlisted free)"
+        return "items that a row does not list share the last place (--unlisted last)"

@@ -1,0 +1,101 @@
+"""Numbers and rankings in words, for pages and screens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from rankernel.gate import FREE
+from rankernel.rankings import Rankings
+
+__all__ = ["ballot_text", "cut", "percent", "plural", "pvalue_text", "shift_text", "short_numbers"]
+
+
+def percent(share: float) -> str:
+    """Return a share as a whole number of percent.
+
+    Examples
+    --------
+    >>> percent(0.256), percent(0.004), percent(0.9996), percent(0.0)
+    ('26%', '<1%', '>99%', '0%')
+    """
+    if 0 < share < 0.01:
+        return "<1%"
+    return ">99%" if 0.99 < share < 1 else f"{share:.0%}"
+
+
+def plural(number: int, one: str, many: str | None = None) -> str:
+    """Return a number with its noun.
+
+    Examples
+    --------
+    >>> plural(1, "voter"), plural(1234, "voter")
+    ('1 voter', '1,234 voters')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def pvalue_text(p: float, n_permutations: int) -> str:
+    """Return a p-value with the digits it has; the smallest that there can be is a bound.
+
+    Examples
+    --------
+    >>> pvalue_text(0.001, 999), pvalue_text(0.0432, 9999)
+    ('p ≤ 0.001', 'p = 0.043')
+    """
+    least = 1 / (1 + n_permutations)
+    return f"p ≤ {least:.2g}" if p <= least * (1 + 1e-9) else f"p = {p:.2g}"
+
+
+def shift_text(shift: float) -> str:
+    """Return by how many places an item stands higher or lower.
+
+    Examples
+    --------
+    >>> shift_text(-1.0), shift_text(2.34)
+    ('1.0 higher', '2.3 lower')
+    """
+    return f"{abs(shift):.1f} {'higher' if shift < 0 else 'lower'}"
+
+
+def cut(name: str, length: int) -> str:
+    """Return a name, shortened if it is long."""
+    return name if len(name) <= length else name[: length - 1].rstrip() + "…"
+
+
+def ballot_text(ballot: Rankings, most: int = 4, length: int = 24) -> str:
+    """Return the first places of a ballot, best first; a last place that several share is left out.
+
+    Examples
+    --------
+    >>> ballot_text(Rankings.from_orders([["a", {"b", "c"}, "d"]], items=list("abcdef")))
+    'a > b = c > d'
+    """
+    ranks = ballot.ranks[0].tolist()
+    buckets: list[list[str]] = [[] for _ in range(max(ranks) + 1)]
+    for item, rank in zip(ballot.items, ranks, strict=True):
+        if rank != FREE:
+            buckets[rank].append(item)
+    if len(buckets) > 1 and len(buckets[-1]) > 1 and FREE not in ranks:
+        buckets.pop()
+    if not buckets or (len(buckets) == 1 and len(buckets[0]) == len(ranks) > 1):
+        return "no preference"
+    shown = [level(bucket, length) for bucket in buckets[:most]] + ["…"] * (len(buckets) > most)
+    return " > ".join(shown)
+
+
+def level(bucket: Iterable[str], length: int) -> str:
+    """Return the names of tied items."""
+    names = [cut(name, length) for name in bucket]
+    return " = ".join(names[:4]) + (f" = {len(names) - 4} more" if len(names) > 4 else "")
+
+
+def short_numbers(words: str) -> str:
+    """Return a text whose decimal numbers have four digits.
+
+    Examples
+    --------
+    >>> short_numbers("Mallows(nu=0.06666666666666667)")
+    'Mallows(nu=0.06667)'
+    """
+    return re.sub(r"\d+\.\d{5,}(?:e-?\d+)?", lambda found: f"{float(found[0]):.4g}", words)

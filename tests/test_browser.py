@@ -1,0 +1,225 @@
+"""The page in a real browser: it runs without an error or a request, answers mouse and keyboard, and runs no name."""
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rankernel import Rankings
+from rankernel.datasets import load_example
+from rankernel.report import Source, report
+from rankernel.report.study import Settings
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+ATTACKS = [
+    "<script>window.broken = 1</script>",
+    '"><img src=x onerror="window.broken = 2">',
+    "</script><script>window.broken = 3</script>",
+    "<svg onload=window.broken=4>",
+    "javascript:window.broken=5",
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = os.environ.get("RANKERNEL_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    with playwright.sync_playwright() as program:
+        try:
+            opened = program.chromium.launch(executable_path=path, args=FLAGS)
+        except playwright.Error as error:
+            pytest.skip(f"there is no browser to be had: {str(error).splitlines()[0]}")
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def election(tmp_path_factory):
+    example = load_example()
+    source = Source(example.rankings, "Nowhere Bay", by="district", groups=example.districts)
+    path = tmp_path_factory.mktemp("page") / "election.html"
+    path.write_text(report(source, Settings(n_permutations=99)), encoding="utf-8")
+    return path
+
+
+class Watched:
+    """A page, with everything that it says, asks for and does wrong."""
+
+    def __init__(self, browser, path: Path, **options):
+        self.context = browser.new_context(viewport={"width": 1100, "height": 900}, **options)
+        self.page = self.context.new_page()
+        self.said, self.errors, self.requests = [], [], []
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(path.as_uri())
+        self.address = path.as_uri()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.context.close()
+
+    def assert_quiet(self):
+        assert self.said == []
+        assert self.errors == []
+        assert [url for url in self.requests if not url.startswith("data:")] == [self.address]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_page_runs_without_error_or_request(browser, election, scheme):
+    with Watched(browser, election, color_scheme=scheme) as watched:
+        page = watched.page
+        assert page.title() == "Nowhere Bay"
+        assert page.locator(".points circle").count() == len(load_example().rankings.unique())
+        lightness = page.evaluate(
+            "getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/g).map(Number)"
+        )
+        assert (sum(lightness) > 600) == (scheme == "light")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1100
+        watched.assert_quiet()
+
+
+def test_pointing_shows_a_ballot(browser, election):
+    with Watched(browser, election) as watched:
+        page = watched.page
+        tip = page.locator(".tip")
+        assert not tip.is_visible()
+        most = load_example().rankings.unique().counts.max()
+        page.locator(f'.points circle[aria-label^="{most} voters: Eldermist"]').scroll_into_view_if_needed()
+        box = page.locator(f'.points circle[aria-label^="{most} voters: Eldermist"]').bounding_box()
+        # At its rim, where no small point is in front of it.
+        page.mouse.move(box["x"] + 2, box["y"] + box["height"] / 2)
+        assert tip.is_visible()
+        assert tip.locator("b").inner_text() == f"{most} voters"
+        assert tip.locator("li").first.inner_text().split() == ["1", "Eldermist"]
+        assert tip.locator("li").nth(1).inner_text().startswith("2=")
+        assert "Cluster C" in tip.inner_text()
+        page.mouse.move(2, 2)
+        assert not tip.is_visible()
+        watched.assert_quiet()
+
+
+def test_keyboard_moves_from_ballot_to_ballot(browser, election):
+    with Watched(browser, election) as watched:
+        page = watched.page
+        page.locator("input[value=cluster]").focus()
+        page.keyboard.press("Tab")
+        label = "document.activeElement.getAttribute('aria-label')"
+        x = "document.activeElement.cx.baseVal.value"
+        first, start = page.evaluate(label), page.evaluate(x)
+        assert "voters: " in first
+        assert page.locator(".tip").is_visible()
+        page.keyboard.press("ArrowRight")
+        assert page.evaluate(label) != first
+        assert page.evaluate(x) > start
+        page.keyboard.press("Home")
+        assert page.evaluate(label) == first
+        page.keyboard.press("Escape")
+        assert not page.locator(".tip").is_visible()
+        assert page.locator('.points circle[tabindex="0"]').count() == 1
+        page.keyboard.press("Tab")  # one step leads out of the map
+        assert page.evaluate("document.activeElement.tagName") == "SUMMARY"
+        watched.assert_quiet()
+
+
+def test_switch_changes_colours(browser, election):
+    with Watched(browser, election) as watched:
+        page = watched.page
+        colours = "[...document.querySelectorAll('.points circle')].map(c => getComputedStyle(c).fill)"
+        by_cluster = page.evaluate(colours)
+        assert len(set(by_cluster)) == 3
+        assert not page.locator("ul.key").is_visible()
+        page.check("input[value=group]")
+        by_group = page.evaluate(colours)
+        assert by_group != by_cluster
+        assert len(set(by_group)) == 3  # two districts, and neither
+        assert page.locator("ul.key").is_visible()
+        assert not page.locator(".names").is_visible()
+        page.check("input[value=cluster]")
+        assert page.evaluate(colours) == by_cluster
+        watched.assert_quiet()
+
+
+def test_table_opens(browser, election):
+    with Watched(browser, election) as watched:
+        table = watched.page.locator("details table")
+        assert not table.is_visible()
+        watched.page.locator("summary").click()
+        assert table.is_visible()
+        assert table.locator("tbody tr").count() == 100
+
+
+def test_everything_is_named_for_those_who_do_not_see_it(browser, election):
+    with Watched(browser, election) as watched:
+        unnamed = watched.page.evaluate(
+            "[...document.querySelectorAll('svg, [role=img], [role=region], input')]"
+            ".filter(e => !e.getAttribute('aria-label') && !e.closest('label')).length"
+        )
+        assert unnamed == 0
+        levels = watched.page.evaluate("[...document.querySelectorAll('h1,h2,h3')].map(h => Number(h.tagName[1]))")
+        assert levels[0] == 1
+        assert levels.count(1) == 1
+        assert max(np.diff(levels)) == 1
+        assert watched.page.evaluate("document.documentElement.lang") == "en"
+
+
+def test_page_prints(browser, election, tmp_path):
+    with Watched(browser, election, color_scheme="dark") as watched:
+        watched.page.emulate_media(media="print")
+        assert not watched.page.locator(".switch").is_visible()
+        ink = watched.page.evaluate("getComputedStyle(document.documentElement).color.match(/\\d+/g).map(Number)")
+        assert sum(ink) < 150  # dark on white, whatever the screen is like
+        watched.page.pdf(path=tmp_path / "page.pdf", format="A4")
+        assert (tmp_path / "page.pdf").read_bytes().count(b"/Type /Page\n") in range(2, 12)
+
+
+def test_page_fits_a_phone(browser, election):
+    with Watched(browser, election) as watched:
+        watched.page.set_viewport_size({"width": 360, "height": 740})
+        assert watched.page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_names_never_run(browser, tmp_path):
+    ranks = np.argsort(np.random.default_rng(1).random((20, len(ATTACKS))), axis=1)
+    groups = np.array([ATTACKS[row % 4] for row in range(20)])
+    source = Source(Rankings(ranks, ATTACKS), ATTACKS[1], ATTACKS[0], ATTACKS[2], ATTACKS[3], groups)
+    path = tmp_path / "attack.html"
+    path.write_text(report(source, Settings(n_permutations=9)), encoding="utf-8")
+    with Watched(browser, path) as watched:
+        page = watched.page
+        page.check("input[value=group]")
+        for circle in page.locator(".points circle").all():
+            circle.dispatch_event("focusin")
+            assert page.locator(".tip").is_visible()
+        page.locator("summary").click()
+        assert page.evaluate("window.broken") is None
+        assert page.locator("img").count() == 0
+        assert page.locator("h1").inner_text() == ATTACKS[1]
+        assert ATTACKS[0] in page.locator(".tip").inner_text()
+        watched.assert_quiet()
+
+
+def test_policy_stops_what_would_slip_through(browser, election, tmp_path):
+    """The second line of defence: even code that is in the page does not run."""
+    written = election.read_text(encoding="utf-8")
+    attack = '<script>window.broken = 1</script><img src="x" onerror="window.broken = 2"><p style="color: red">'
+    path = tmp_path / "slipped.html"
+    path.write_text(written.replace("<main", attack + "<main", 1), encoding="utf-8")
+    with Watched(browser, path) as watched:
+        assert watched.page.evaluate("window.broken") is None
+        assert len([line for line in watched.said if "Content Security Policy" in line]) >= 3

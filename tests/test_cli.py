@@ -1,0 +1,589 @@
+"""The command line: what it prints, writes and refuses, and how it ends."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from real_data import needs_data, preflib
+from typer.testing import CliRunner
+
+from rankernel import Exponential, Kendall, Mallows, MonteCarlo, Polynomial, Rankings, read_preflib, write_preflib
+from rankernel.cli.app import app
+from rankernel.cli.kernel_text import CLASSES, parse_kernel, parse_method
+from rankernel.cli.output import whole_file
+from rankernel.datasets import load_example
+from rankernel.kernels import Diffusion, Hamming, Kernel, Spearman
+
+BALLOTS = Rankings.from_orders(
+    [["tea", "milk"], ["milk", "tea"], ["tea"], ["coffee", "tea"]], ["tea", "milk", "coffee"], counts=[5, 3, 2, 1]
+)
+
+
+def run(*arguments):
+    """Run a command in this process."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def shell(*arguments, **options):
+    """Run a command as people do."""
+    command = [sys.executable, "-m", "rankernel.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
+
+
+@pytest.fixture
+def votes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_preflib(BALLOTS, tmp_path / "votes.soi")
+    return tmp_path / "votes.soi"
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = ["district,n,choice 1,choice 2,choice 3"]
+    lines += ["north,8,tea,milk,coffee", "north,1,milk,tea,", "south,7,coffee,milk,tea", "south,2,coffee,,"]
+    (tmp_path / "votes.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path / "votes.csv"
+
+
+def one_line(result, code):
+    """Check that a command failed with one line and nothing else."""
+    assert result.exit_code == code, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("rankernel: ")
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.stderr
+    return result.stderr
+
+
+def files_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+# ---------------------------------------------------------------------- kernels and methods
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("kendall", Kendall()),
+        ("mallows", Mallows("median")),
+        ("mallows:nu=median", Mallows("median")),
+        ("mallows:nu=0.1", Mallows(0.1)),
+        ("mallows:nu=1e+1", Mallows(10.0)),
+        ("hamming", Hamming()),
+        ("spearman", Spearman()),
+        ("polynomial:degree=3", Polynomial(3)),
+        ("exponential:distance=hamming,nu=median", Exponential("hamming", "median")),
+        (" exponential : nu = 2 , distance = footrule ", Exponential("footrule", 2)),
+        ("diffusion:beta=0.2", Diffusion(0.2)),
+        ("diffusion:beta=0.2,graph=adjacent", Diffusion(0.2, "adjacent")),
+        ("kendall+hamming", Kendall() + Hamming()),
+        ("0.5*kendall + 1e+1*mallows:nu=1e+1", 0.5 * Kendall() + 10.0 * Mallows(10.0)),
+    ],
+)
+def test_kernels(text, expected):
+    assert parse_kernel(text) == expected
+
+
+def test_every_kernel_name_gives_a_kernel():
+    for name in CLASSES:
+        arguments = ":distance=kendall,nu=1" if name == "exponential" else ""
+        assert isinstance(parse_kernel(name + arguments), Kernel)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("", "is not known"),
+        ("gauss", "there are kendall, mallows"),
+        ("mallows:mu=1", "takes nu=..."),
+        ("mallows:nu", "takes nu=..."),
+        ("mallows:nu=", "takes nu=..."),
+        ("mallows:nu=big", "nu"),
+        ("kendall:nu=1", "takes no arguments"),
+        ("polynomial:degree=1.5", "degree"),
+        ("exponential", "exponential"),
+        ("exponential:distance=euclid,nu=1", "euclid"),
+        ("x*kendall", "x*kendall"),
+        ("-1*kendall", "-1*kendall"),
+        ("kendall++hamming", "is not known"),
+    ],
+)
+def test_kernels_that_are_none(text, part):
+    assert part in one_line(run("gram", "--kernel", text), 2)
+
+
+def test_methods():
+    assert parse_method("exact", 3) == "exact"
+    assert parse_method("montecarlo", 3) == MonteCarlo(seed=3)
+    assert parse_method("montecarlo:draws=20,coupling=iid,moments=0", 3) == MonteCarlo(20, "iid", 0, seed=3)
+
+
+@pytest.mark.parametrize(
+    "text", ["exakt", "exact:draws=3", "montecarlo:draws=0", "montecarlo:n=3", "montecarlo:draws="]
+)
+def test_methods_that_are_none(text):
+    one_line(run("gram", "--method", text), 2)
+
+
+# ---------------------------------------------------------------------- info
+
+
+def test_info_of_the_example():
+    facts = json.loads(run("info", "--json").stdout)
+    rankings = load_example().rankings
+    assert (facts["n_rankings"], facts["n_voters"], facts["n_items"]) == (855, 2400, 8)
+    assert facts["n_distinct"] == len(rankings.unique())
+    assert facts["groups"] == {"north": 1100, "south": 1300}
+    assert sum(facts["kinds"].values()) == 855
+    assert facts["most_common"][0]["voters"] == rankings.unique().counts.max()
+    assert json.loads(run("info", "--by", "group", "--json").stdout)["groups"]["harbour"] == 886
+
+
+def test_info_says_what_was_assumed(votes):
+    for reading, words in (("last", "share the last place"), ("free", "may stand anywhere")):
+        result = run("info", votes, "--unlisted", reading)
+        assert result.exit_code == 0
+        assert words in result.stdout
+    assert "11 voters" in result.stdout
+    assert "5 × tea > milk" in result.stdout
+
+
+def test_info_of_a_table(table):
+    facts = json.loads(run("info", table, "--by", "district", "--count", "n", "--json").stdout)
+    assert facts["n_voters"] == 18
+    assert facts["groups"] == {"north": 9, "south": 9}
+
+
+def test_info_shows_no_control_characters(tmp_path):
+    (tmp_path / "x.csv").write_text("choice 1,choice 2\n\x1b[31mred,[bold]b[/bold]\n")
+    result = run("info", tmp_path / "x.csv")
+    assert result.exit_code == 0
+    assert "\x1b" not in result.stdout
+    assert "[bold]b[/bold]" in result.stdout  # no markup is read in names
+
+
+@needs_data
+def test_info_of_every_real_file():
+    files = sorted((preflib(".")).glob("*.*"))
+    assert len(files) > 5
+    for file in files:
+        result = run("info", file, "--json")
+        assert result.exit_code == 0, (file, result.output)
+        facts = json.loads(result.stdout)
+        assert facts["n_voters"] == read_preflib(file).n_voters
+        assert run("info", file).exit_code == 0
+
+
+# ---------------------------------------------------------------------- gram
+
+
+def test_gram_into_every_format(votes):
+    expected = Mallows(0.3).gram(BALLOTS)
+    for name in ("K.npy", "K.npz", "K.csv"):
+        result = run("gram", votes, "-o", name, "--kernel", "mallows:nu=0.3")
+        assert result.exit_code == 0, result.output
+        assert "Mallows(nu=0.3)" in result.stdout
+        assert "closed form" in result.stdout
+    assert np.array_equal(np.load("K.npy"), expected)
+    assert np.array_equal(np.loadtxt("K.csv", delimiter=","), expected)
+    with np.load("K.npz") as stored:
+        assert np.array_equal(stored["gram"], expected)
+        assert stored["counts"].tolist() == [5, 3, 2, 1]
+        assert stored["items"].tolist() == list(BALLOTS.items)
+        assert np.array_equal(stored["ranks"], BALLOTS.ranks)
+
+
+def test_gram_into_zarr(votes):
+    zarr = pytest.importorskip("zarr")
+    assert run("gram", votes, "-o", "K.zarr", "--kernel", "kendall").exit_code == 0
+    assert np.array_equal(zarr.open_array("K.zarr", mode="r")[:], Kendall().gram(BALLOTS))
+    assert run("gram", votes, "-o", "K.zarr", "--kernel", "kendall", "--resume").exit_code == 0
+    one_line(run("gram", votes, "-o", "K.zarr", "--kernel", "kendall"), 1)
+    one_line(run("gram", votes, "-o", "K.zarr", "--kernel", "hamming", "--resume"), 1)
+    assert run("gram", votes, "-o", "K.zarr", "--kernel", "hamming", "--force").exit_code == 0
+
+
+def test_gram_of_equal_rows_is_that_of_all_rows(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b,c\n1,2,3\n3,2,1\n1,2,3\n1,,\n")
+    rankings = Rankings.from_ranks([[1, 2, 3], [3, 2, 1], [1, 2, 3], [1, -1, -1]])
+    facts = json.loads(run("gram", tmp_path / "x.csv", "--kernel", "kendall", "--json").stdout)
+    assert np.allclose(facts["corner"], Kendall().gram(rankings), rtol=1e-15)
+    short = json.loads(run("gram", tmp_path / "x.csv", "--kernel", "kendall", "--distinct", "--json").stdout)
+    assert short["shape"] == [3, 3]
+
+
+def test_gram_in_single_precision(votes):
+    assert run("gram", votes, "-o", "K.npz", "--dtype", "float32").exit_code == 0
+    with np.load("K.npz") as stored:
+        assert stored["gram"].dtype == np.float32
+
+
+def test_gram_says_that_it_is_estimated_and_by_which_seed(votes):
+    words = "Monte Carlo, 16 draws of each ranking"
+    results = [
+        run("gram", votes, "--method", "montecarlo:draws=16,moments=0", "--unlisted", "free", "--seed", seed, "--json")
+        for seed in (1, 1, 2)
+    ]
+    facts = [json.loads(result.stdout) for result in results]
+    assert words in facts[0]["values"]
+    assert "seed 1" in facts[0]["values"]
+    assert facts[0]["corner"] == facts[1]["corner"] != facts[2]["corner"]
+
+
+def test_seed_is_that_of_the_draws_where_auto_has_to_draw(tmp_path):
+    rng = np.random.default_rng(0)
+    ranks = np.argsort(rng.random((4, 30)), axis=1)
+    write_preflib(Rankings(ranks).top(4), tmp_path / "x.soi")
+    options = ("--unlisted", "free", "--kernel", "exponential:distance=footrule,nu=0.001", "--json")
+    facts = [json.loads(run("gram", tmp_path / "x.soi", *options, "--seed", seed).stdout) for seed in (5, 6)]
+    assert "seed 5" in facts[0]["values"]
+    assert facts[0]["corner"] != facts[1]["corner"]
+
+
+def test_gram_that_does_not_fit_is_refused_in_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr("rankernel.gram.memory.available_memory", lambda: 10**9)
+    (tmp_path / "many.csv").write_text("a,b\n" + "1,2\n2,1\n" * 20_000)
+    line = one_line(run("gram", tmp_path / "many.csv", "-o", tmp_path / "K.csv"), 1)
+    assert "12 GiB" in line
+    assert "K.zarr" in line
+    assert files_in(tmp_path) == ["many.csv"]
+
+
+@needs_data
+def test_gram_of_every_small_real_file():
+    for file in sorted(preflib(".").glob("*.*")):
+        if file.stat().st_size < 7000:
+            rankings = read_preflib(file)
+            facts = json.loads(run("gram", file, "--kernel", "kendall", "--json").stdout)
+            assert facts["shape"] == [len(rankings)] * 2
+            assert np.allclose(facts["corner"], Kendall().gram(rankings)[:6, :6], rtol=1e-12)
+
+
+# ---------------------------------------------------------------------- test, cluster, map, report
+
+
+def test_two_groups_of_a_table(table):
+    options = ("--by", "district", "--count", "n", "--permutations", 199)
+    found = json.loads(run("test", table, *options, "--kernel", "mallows:nu=0.5", "--json").stdout)
+    (comparison,) = found["comparisons"]
+    from rankernel.tasks.mmd import mmd_test
+
+    orders = [["tea", "milk", "coffee"], ["milk", "tea"], ["coffee", "milk", "tea"], ["coffee"]]
+    rankings = Rankings.from_orders(orders, counts=[8, 1, 7, 2])
+    expected = mmd_test(rankings[:2], rankings[2:], Mallows(0.5), n_permutations=199)
+    assert comparison["statistic"] == pytest.approx(expected.statistic, rel=1e-12)
+    assert comparison["pvalue"] == comparison["corrected"] == expected.pvalue
+    words = run("test", table, *options).stdout
+    assert "north (9 voters) and south (9) differ" in words
+    assert "5 kernels aggregated" in words
+
+
+def test_two_files(votes):
+    write_preflib(BALLOTS, "again.soi")
+    words = run("test", votes, "again.soi", "--permutations", 99, "--kernel", "mallows:nu=1")
+    assert words.exit_code == 0
+    assert "may well be alike" in words.stdout
+    assert run("test", votes, votes, "--permutations", 9).exit_code == 0
+
+
+def test_many_groups_are_corrected_for(tmp_path):
+    rows = ["g,a,b"] + [f"{group},{1 + (group == 'x')},{2 - (group == 'x')}" for group in "xyz" for _ in range(6)]
+    (tmp_path / "x.csv").write_text("\n".join(rows))
+    options = ("--by", "g", "--kernel", "mallows:nu=1", "--permutations", 199)
+    comparisons = json.loads(run("test", tmp_path / "x.csv", *options, "--json").stdout)["comparisons"]
+    assert [(each["first"], each["second"]) for each in comparisons] == [("x", "y"), ("x", "z"), ("y", "z")]
+    assert comparisons[0]["corrected"] == pytest.approx(3 * min(each["pvalue"] for each in comparisons))
+    assert "corrected for 3 tests" in run("test", tmp_path / "x.csv", *options).stdout
+
+
+def test_sample_takes_so_many_voters(votes):
+    options = ("--sample", 4, "--permutations", 9, "--kernel", "kendall", "--json")
+    result = run("test", votes, votes, *options)
+    assert json.loads(result.stdout)["comparisons"][0]["n_first"] == 4
+    assert "not characteristic" in result.stderr
+
+
+def test_clusters_into_a_table(votes):
+    result = run("cluster", votes, "--k", 2, "-o", "labels.csv", "--json")
+    assert result.exit_code == 0, result.output
+    facts = json.loads(result.stdout)
+    assert sum(each["n_voters"] for each in facts["found"]) == 11
+    with open("labels.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["count"]) for row in rows] == [5, 3, 2, 1]
+    assert [facts["found"][label]["name"] for label in facts["labels"]] == [row["cluster"] for row in rows]
+    assert rows[1]["ranking"] == "milk > tea > coffee"
+    words = run("cluster", votes, "--k", 2).stdout
+    assert "join at" in words
+    assert "cluster B" in words
+    assert "ward linkage" in words
+
+
+def test_clusters_as_a_picture(votes):
+    pytest.importorskip("matplotlib")
+    assert run("cluster", votes, "-o", "tree.svg", "--linkage", "average").exit_code == 0
+    assert "<svg" in (votes.parent / "tree.svg").read_text()
+
+
+def test_map_as_picture_and_as_table(votes):
+    pytest.importorskip("matplotlib")
+    assert run("map", votes).exit_code == 0
+    assert (votes.parent / "map.png").read_bytes().startswith(b"\x89PNG")
+    assert run("map", votes, "-o", "map.csv").exit_code == 0
+    with open("map.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    from rankernel.tasks.maps import KernelMap
+
+    expected = KernelMap(Mallows("median")).fit_transform(BALLOTS)
+    assert np.allclose([[float(row["x"]), float(row["y"])] for row in rows], expected)
+
+
+def test_map_by_group(table):
+    options = ("--by", "district", "--count", "n", "-o", "map.csv")
+    assert run("map", table, *options).exit_code == 0
+    with open("map.csv", newline="") as file:
+        assert {row["label"] for row in csv.DictReader(file)} == {"north", "south"}
+
+
+def test_report_of_the_example(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run("report", "--permutations", 99)
+    assert result.exit_code == 0, result.output
+    assert "report.html" in result.stdout
+    assert "<title>The council election of Nowhere Bay</title>" in (tmp_path / "report.html").read_text()
+    assert files_in(tmp_path) == ["report.html"]
+
+
+def test_report_of_a_table(table):
+    options = ("--by", "district", "--count", "n", "--permutations", 99, "--k", 2, "-o", "x.html")
+    result = run("report", table, *options, "--title", "Drinks & more", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["written"] == "x.html"
+    written = (table.parent / "x.html").read_text()
+    assert "<h1>Drinks &amp; more</h1>" in written
+    assert "Do the groups differ by district?" in written
+
+
+@needs_data
+@pytest.mark.parametrize(
+    "name", ["00002-00000001.soi", "00006-00000001.toc", "00026-00000001.cat", "00011-00000001.soc"]
+)
+def test_report_of_real_files(name, tmp_path):
+    result = run("report", preflib(name), "-o", tmp_path / "x.html")
+    assert result.exit_code == 0, result.output
+    assert "How this was made" in (tmp_path / "x.html").read_text()
+
+
+# ---------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "part"),
+    [
+        (["info", "missing.soi"], 1, "there is no file missing.soi"),
+        (["info", "."], 2, "no kind of file"),
+        (["info", "votes.pdf"], 2, "no kind of file"),
+        (["info", "votes.soi", "--by", "x"], 2, "--by is for CSV files"),
+        (["info", "--count", "n"], 2, "--count is for a file"),
+        (["info", "--unlisted", "free"], 2, "bundled example"),
+        (["info", "--by", "planet"], 2, "planet"),
+        (["info", "--unlisted", "first"], 2, "last, free"),
+        (["gram", "-o", "K.xls"], 2, ".npy"),
+        (["gram", "-o", "K.csv", "--resume"], 2, "--resume"),
+        (["gram", "-o", "folder.npy"], 2, "is a folder"),
+        (["gram", "-o", "nowhere/K.npy"], 1, "there is no folder"),
+        (["gram", "--seed", "-1"], 2, "--seed"),
+        (["gram", "--threads", "0"], 2, "--threads"),
+        (["gram", "--frob"], 2, "--frob"),
+        (["frob"], 2, "frob"),
+        (["report", "-o", "x.pdf"], 2, ".html"),
+        (["map", "-o", "x.html"], 2, ".png"),
+        (["cluster", "-o", "x.html"], 2, ".csv"),
+        (["cluster", "votes.soi", "--k", "0"], 2, "--k"),
+        (["cluster", "votes.soi", "--k", "5"], 2, "different rankings (4)"),
+        (["test", "votes.soi"], 2, "second file"),
+        (["test", "a", "b", "c"], 2, "two files"),
+        (["test", "votes.soi", "other.soi"], 1, "same items"),
+    ],
+)
+def test_refusals_in_one_line(votes, arguments, code, part):
+    (votes.parent / "folder.npy").mkdir()
+    write_preflib(Rankings.from_orders([["x", "y"]], counts=[2]), votes.parent / "other.soi")
+    before = files_in(votes.parent)
+    assert part in one_line(run(*arguments), code)
+    assert files_in(votes.parent) == before
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\xfe\x00",
+        b"# NUMBER ALTERNATIVES: x\n",
+        b"1,2,3\n",
+        b"\x1f\x8bbroken",
+        "# ALTERNATIVE NAME 1: ä".encode("latin-1"),
+    ],
+)
+@pytest.mark.parametrize("ending", ["soi", "csv", "cat", "soi.gz"])
+def test_broken_files_give_one_line(tmp_path, content, ending):
+    file = tmp_path / f"broken.{ending}"
+    file.write_bytes(content)
+    assert "broken" in one_line(run("info", file), 1)
+
+
+@needs_data
+def test_cut_real_files_give_one_line(tmp_path):
+    whole = preflib("00006-00000001.toc").read_bytes()
+    for length in range(0, len(whole) - 30, 97):
+        (tmp_path / "cut.toc").write_bytes(whole[:length])
+        one_line(run("info", tmp_path / "cut.toc"), 1)
+
+
+def test_nothing_is_overwritten_without_force(votes):
+    (votes.parent / "report.html").write_text("mine")
+    assert "--force" in one_line(run("report", votes), 1)
+    assert (votes.parent / "report.html").read_text() == "mine"
+    assert run("report", votes, "--force").exit_code == 0
+    assert (votes.parent / "report.html").read_text() != "mine"
+
+
+def test_debug_shows_where(votes):
+    result = run("info", "missing.soi", "--debug")
+    assert result.exit_code == 1
+    assert "Traceback" in result.stderr
+    assert "Traceback" not in run("info", "missing.soi").stderr  # it does not stick
+
+
+def test_what_should_not_happen_is_said_in_one_line(votes, monkeypatch):
+    def broken(*_, **__):
+        raise KeyError("x")
+
+    monkeypatch.setattr("rankernel.cli.info.read", broken)
+    assert "--debug" in one_line(run("info", votes), 1)
+
+
+def test_interruption_leaves_nothing(votes, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rankernel.report.page.page", interrupted)
+    assert one_line(run("report", votes), 130) == "rankernel: interrupted\n"
+    assert files_in(votes.parent) == ["votes.soi"]
+
+
+def test_whole_file_is_there_or_not(tmp_path):
+    target = tmp_path / "x.txt"
+
+    def stop_midway():
+        with whole_file(target, force=False) as temporary:
+            temporary.write_text("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        stop_midway()
+    assert files_in(tmp_path) == []
+    with whole_file(target, force=False) as temporary:
+        temporary.write_text("all")
+        assert temporary.parent == tmp_path
+        assert not target.exists()
+    assert target.read_text() == "all"
+    assert files_in(tmp_path) == ["x.txt"]
+
+
+def test_warnings_are_notes_on_the_standard_error(votes):
+    result = run("gram", votes, "--kernel", "exponential:distance=cayley,nu=0.1", "--json")
+    json.loads(result.stdout)
+    assert result.stderr.startswith("note: ")
+    assert "positive semi-definite" in result.stderr
+
+
+# ---------------------------------------------------------------------- as a process
+
+
+def test_help_and_version():
+    result = shell("--help")
+    assert result.returncode == 0
+    for command in ("info", "gram", "test", "cluster", "map", "report"):
+        assert command in result.stdout
+        page = run(command, "--help")
+        assert page.exit_code == 0
+        assert f"rankernel {command}" in page.stdout  # an example
+    assert run("--version").stdout.startswith("rankernel ")
+
+
+def test_info_and_help_compute_nothing():
+    program = """
+import sys
+from rankernel.cli.app import app
+for arguments in (["--help"], ["info"], ["info", "--json"], ["gram", "--help"], ["report", "--help"]):
+    try:
+        app(arguments)
+    except SystemExit as end:
+        assert end.code == 0
+heavy = {"numba", "sklearn", "scipy", "scipy.stats", "matplotlib", "pandas", "polars", "zarr"} & set(sys.modules)
+assert not heavy, heavy
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+
+
+def test_piped_output_is_quiet(tmp_path):
+    result = shell("report", "-o", tmp_path / "x.html", "--permutations", "9")
+    assert result.returncode == 0
+    assert result.stderr == ""
+    assert "\x1b" not in result.stdout
+    json.loads(shell("info", "--json").stdout)
+
+
+def test_exit_codes_of_the_process(tmp_path):
+    assert shell("info", tmp_path / "missing.soi").returncode == 1
+    assert shell("frob").returncode == 2
+
+
+def test_reader_that_goes_away_is_no_accident():
+    command = f"{sys.executable} -m rankernel.cli info --json | head -c 1"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert result.stderr == ""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_leave_no_file(tmp_path, sign, code):
+    # Between the temporary file and its last byte, where an accident would show.
+    program = """
+import time
+from rankernel.cli.app import app
+import rankernel.report.page
+def slow(found):
+    print("ready", flush=True)
+    time.sleep(120)
+rankernel.report.page.page = slow
+app(["report", "--permutations", "9"])
+"""
+    command = [sys.executable, "-c", program]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(sign)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == code, said
+    assert "Traceback" not in said
+    assert files_in(tmp_path) == []
+
+
+def test_completion_offers_commands_and_kernels():
+    environment = os.environ | {
+        "_RANKERNEL_COMPLETE": "complete_bash",
+        "COMP_WORDS": "rankernel gram --kernel ma",
+        "COMP_CWORD": "3",
+    }
+    program = "from rankernel.cli import main; import sys; sys.argv = ['rankernel']; main()"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    assert "mallows" in result.stdout.split()

@@ -1,0 +1,87 @@
+"""Pictures draw what they are given: positions, areas, colours, orders; and the same file every time."""
+
+import numpy as np
+import pytest
+
+from rankernel import Kendall, Mallows, Rankings, plots
+from rankernel.tasks.dendrogram import linkage
+from rankernel.tasks.mmd import mmd_test
+
+matplotlib = pytest.importorskip("matplotlib")
+
+BALLOTS = Rankings.from_orders([["a", "b", "c"], ["a", "c", "b"], ["c", "b", "a"], ["c", "a"]], counts=[4, 1, 3, 2])
+
+
+def test_each_function_takes_and_returns_axes():
+    from matplotlib.figure import Figure
+
+    result = mmd_test(BALLOTS, BALLOTS, Mallows(0.5), n_permutations=19)
+    draw = [
+        lambda ax: plots.kernel_map(np.eye(4)[:, :2], ax=ax),
+        lambda ax: plots.dendrogram(linkage(BALLOTS, Kendall()), ax=ax),
+        lambda ax: plots.gram(Kendall().gram(BALLOTS), ax=ax),
+        lambda ax: plots.preferences(BALLOTS, ax=ax),
+        lambda ax: plots.null_distribution(result, ax=ax),
+        lambda ax: plots.variance_curves([1, 2], {"iid": [1, 0.5]}, ax=ax),
+    ]
+    for function in draw:
+        ax = Figure().add_subplot()
+        assert function(ax) is ax
+        assert function(None).figure is not ax.figure
+
+
+def test_map_has_points_where_they_are_with_areas_as_their_counts():
+    points = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
+    ax = plots.kernel_map(points, counts=[100, 25, 50], labels=[0, 1, -1], names=["A", "$B$"], variance=[0.5, 0.25])
+    (drawn,) = ax.collections
+    order = [0, 2, 1]  # the largest first, so that small points are seen
+    assert np.allclose(drawn.get_offsets(), points[order])
+    assert np.allclose(drawn.get_sizes() / drawn.get_sizes()[0], [1, 0.5, 0.25])
+    assert [matplotlib.colors.to_hex(colour) for colour in drawn.get_facecolors()] == [
+        plots.COLOURS[0],
+        plots.GREY,
+        plots.COLOURS[1],
+    ]
+    assert [(text.get_text(), text.get_position()) for text in ax.texts] == [("A", (0, 1)), (r"\$B\$", (2, 3))]
+    assert "50%" in ax.get_xlabel()
+    assert "25%" in ax.get_ylabel()
+
+
+def test_dendrogram_has_the_heights_of_the_mergers_and_the_colours_of_the_clusters():
+    Z = np.array([[0, 1, 1.0, 2], [2, 3, 2.0, 2], [4, 5, 5.0, 4]])
+    ax = plots.dendrogram(Z, labels=[0, 0, 1, 1])
+    (lines,) = ax.collections
+    heights = [float(path[:, 1].max()) for path in lines.get_segments()]
+    colours = [matplotlib.colors.to_hex(colour) for colour in lines.get_colors()]
+    found = dict(zip(heights, colours, strict=True))
+    assert found == {1.0: plots.COLOURS[0], 2.0: plots.COLOURS[1], 5.0: plots.GREY}
+
+
+def test_large_dendrogram_is_cut_to_its_upper_branches():
+    rng = np.random.default_rng(0)
+    Z = linkage(np.argsort(rng.random((60, 6)), axis=1), Kendall())
+    assert len(plots.dendrogram(Z, n_branches=10).collections[0].get_segments()) == 9
+
+
+def test_gram_is_ordered_by_labels():
+    G = np.arange(9.0).reshape(3, 3)
+    ax = plots.gram(G, labels=[1, 0, 1])
+    assert np.array_equal(ax.images[0].get_array(), G[np.ix_([1, 0, 2], [1, 0, 2])])
+    assert [line.get_ydata()[0] for line in ax.lines[:1]] == [0.5]
+
+
+def test_null_distribution_marks_the_statistic():
+    result = mmd_test(BALLOTS[:2], BALLOTS[2:], Mallows(0.5), n_permutations=99)
+    ax = plots.null_distribution(result)
+    assert ax.lines[0].get_xdata()[0] == result.statistic
+    assert sum(bar.get_height() for bar in ax.patches) == 99
+    assert f"p = {result.pvalue:.2g}" in ax.texts[0].get_text()
+
+
+@pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
+def test_equal_pictures_give_equal_files(tmp_path, ending):
+    files = [tmp_path / f"{number}.{ending}" for number in range(2)]
+    for file in files:
+        plots.save(plots.kernel_map([[0, 0], [1, 1]], names=["A"]), file)
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert len(files[0].read_bytes()) > 1000

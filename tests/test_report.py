@@ -1,0 +1,433 @@
+"""Reports: the numbers are right, the page needs nothing else, and nothing in the data can become code."""
+
+import base64
+import hashlib
+import html
+import itertools
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from rankernel import Kendall, Mallows, Rankings
+from rankernel.datasets import load_example
+from rankernel.errors import RankingError
+from rankernel.report import Source, report
+from rankernel.report.ballots import MOST_SHOWN, distinct_ballots, some_voters, view_of
+from rankernel.report.clusters import first_shares, jump, letter, mean_places
+from rankernel.report.comparisons import holm
+from rankernel.report.markup import embedded_json, tag, text
+from rankernel.report.page import page, policy
+from rankernel.report.png import palette, png
+from rankernel.report.study import Settings, n_steps, studied
+from rankernel.report.words import ballot_text, percent, pvalue_text
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(2)>',
+    "</script><script>alert(3)</script>",
+    "' onmouseover='alert(4)",
+    "{{script}}",
+    "&lt;b&gt;",
+    "<!--",
+    "\u202eevil\u2028",
+    "$&\\1",
+]
+
+
+def example():
+    election = load_example()
+    return Source(election.rankings, "Nowhere Bay", by="district", groups=election.districts)
+
+
+@pytest.fixture(scope="module")
+def study():
+    return studied(example(), Settings(n_permutations=99))
+
+
+class Elements(HTMLParser):
+    """All elements of a page with their attributes, and the text in each kind."""
+
+    def __init__(self, written):
+        super().__init__(convert_charrefs=True)
+        self.found, self.texts, self.stack = [], {}, []
+        self.feed(written)
+
+    def handle_starttag(self, name, attributes):
+        self.found.append((name, dict(attributes)))
+        self.stack.append(name)
+
+    def handle_startendtag(self, name, attributes):
+        self.found.append((name, dict(attributes)))
+
+    def handle_endtag(self, name):
+        if name in self.stack:
+            while self.stack.pop() != name:
+                pass
+
+    def handle_data(self, data):
+        if self.stack:
+            self.texts.setdefault(self.stack[-1], []).append(data)
+
+    def named(self, name):
+        return [attributes for kind, attributes in self.found if kind == name]
+
+
+# ---------------------------------------------------------------------- what is counted
+
+
+def test_ballots_are_counted_by_group():
+    rankings = Rankings.from_orders([["a", "b"], ["b", "a"], ["a", "b"]], counts=[2, 3, 5])
+    ballots = distinct_ballots(Source(rankings, groups=np.array(["x", "x", "y"])))
+    assert ballots.groups == ("x", "y")
+    assert ballots.by_group.tolist() == [[2, 5], [3, 0]]
+    assert ballots.rankings.counts.tolist() == [7, 3]
+    assert ballots.of_group(1).counts.tolist() == [5]
+
+
+def test_names_that_would_look_the_same_are_told_apart():
+    rankings = Rankings([[0, 1]], items=["a\n", "a\\n"])
+    assert distinct_ballots(Source(rankings)).rankings.items == ("a\\n", "a\\n (2)")
+
+
+def test_voters_taken_at_random_are_taken_once_each_and_evenly():
+    counts = np.array([5, 1, 94])
+    rows, taken = some_voters(counts, 60, seed=0)
+    assert taken.sum() == 60
+    assert (taken <= counts[rows]).all()
+    many = np.zeros(3)
+    for seed in range(300):
+        rows, taken = some_voters(counts, 20, seed)
+        many[rows] += taken
+    # Hypergeometric: 20 of 100, so each voter is taken with probability 1/5.
+    spread = np.sqrt(300 * 20 * (counts / 100) * (1 - counts / 100) * 80 / 99)
+    assert (np.abs(many - 300 * counts / 5) < 5 * spread).all()
+
+
+def test_few_voters_are_all_shown():
+    source = example()
+    view = view_of(distinct_ballots(source), seed=0)
+    assert not view.sampled
+    assert view.n_voters == 2400
+
+
+def test_places_and_first_choices():
+    rankings = Rankings.from_orders([["a", "b", "c"], [{"b", "c"}, "a"]], counts=[3, 1])
+    assert mean_places(rankings) == pytest.approx([(3 * 1 + 3) / 4, (3 * 2 + 1.5) / 4, (3 * 3 + 1.5) / 4])
+    assert first_shares(rankings) == pytest.approx([0.75, 0.125, 0.125])
+
+
+def test_those_who_say_nothing_have_no_first_choice():
+    rankings = Rankings([[0, 0], [0, 1], [-1, -1], [-1, 0]], counts=[7, 1, 5, 3])
+    assert first_shares(rankings) == pytest.approx([0.25, 0.75])
+    assert first_shares(rankings[:1]).tolist() == [0, 0]
+
+
+def test_number_of_clusters_is_where_heights_jump():
+    heights = np.array([1, 1.1, 1.2, 1.3, 5.0, 6.0, 7.0])  # 8 leaves: three high mergers leave 4 clusters
+    tree = np.column_stack([np.zeros((7, 2)), heights, np.zeros(7)])
+    assert jump(tree) == 4
+    assert jump(tree[-1:]) == 1
+    assert jump(tree[-2:]) == 2
+
+
+def test_letters():
+    assert [letter(number) for number in (0, 25, 26, 53)] == ["A", "Z", "A2", "B3"]
+
+
+def test_holm_against_its_definition():
+    p = np.array([0.01, 0.04, 0.03, 0.2, 0.01])
+    m = len(p)
+    slow = []
+    for each in p:
+        order = sorted(range(m), key=lambda i: (p[i], i))
+        reached = [min((m - place) * p[i], 1) for place, i in enumerate(order) if p[i] <= each]
+        slow.append(max(reached))
+    assert holm(p) == pytest.approx(slow)
+    assert holm(np.array([])).tolist() == []
+
+
+def test_clusters_of_the_example_are_its_blocs(study):
+    election = load_example()
+    names = [cluster.name for cluster in study.clustering.clusters]
+    assert names == ["A", "B", "C"]
+    index = {
+        row.tobytes(): label for row, label in zip(study.ballots.rankings.ranks, study.clustering.labels, strict=True)
+    }
+    labels = [index[row.tobytes()] for row in election.rankings.ranks]
+    blocs = {"harbour": "Amberlow", "foundry": "Glimmerby", "orchard": "Eldermist"}
+    agree = 0
+    for bloc, label, count in zip(election.groups, labels, election.rankings.counts, strict=True):
+        cluster = study.clustering.clusters[label]
+        agree += count * (cluster.consensus.items[int(np.argmin(cluster.consensus.ranks[0]))] == blocs[bloc])
+    assert agree / 2400 > 0.9
+
+
+def test_cluster_numbers_add_up(study):
+    clusters, rankings = study.clustering.clusters, study.ballots.rankings
+    assert sum(cluster.n_voters for cluster in clusters) == rankings.n_voters
+    sizes = [cluster.n_voters for cluster in clusters]
+    assert sizes == sorted(sizes, reverse=True)
+    mean_shift = sum(cluster.n_voters * cluster.shift for cluster in clusters) / rankings.n_voters
+    assert mean_shift == pytest.approx(np.zeros(rankings.n_items), abs=1e-12)
+    assert study.clustering.shown.tolist() == study.clustering.labels.tolist()
+
+
+def test_condorcet_winner(study):
+    assert study.ballots.rankings.items[study.winner] == "Cindervale"
+    cycle = Rankings.from_orders([["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]])
+    assert studied(Source(cycle)).winner is None
+
+
+def test_districts_are_found_to_differ(study):
+    (comparison,) = study.comparisons
+    assert comparison.pvalue == comparison.corrected == 0.01
+    assert (comparison.n_first, comparison.n_second) == (1100, 1300)
+    north, south = (study.ballots.of_group(group) for group in (0, 1))
+    assert comparison.shift == pytest.approx(mean_places(north) - mean_places(south))
+
+
+# ---------------------------------------------------------------------- many rankings
+
+
+@pytest.fixture(scope="module")
+def many():
+    """More different ballots than pictures can show: all orders of seven items, those with item 0 first given twice."""
+    ranks = np.argsort(np.array(list(itertools.permutations(range(7)))), axis=1)
+    counts = np.where(ranks[:, 0] == 0, 2, 1)
+    return studied(Source(Rankings(ranks, counts=counts), "All orders"), Settings(kernel=Kendall(), n_clusters=4))
+
+
+def test_many_rankings_are_sampled_and_the_page_says_so(many):
+    assert many.view.sampled
+    assert many.view.n_voters == MOST_SHOWN
+    written = page(many)
+    assert "taken at random" in written
+    assert "Nyström" in written
+    assert len(Elements(written).named("circle")) < MOST_SHOWN + 10
+
+
+def test_features_reproduce_the_kernel_where_they_can(many):
+    # The Kendall kernel of 7 items has 21 coordinates, so that 200 features are exact.
+    Z = many.embedding.features[many.view.rows]
+    assert np.allclose(Z @ Z.T, many.embedding.gram, rtol=0, atol=1e-9)
+    assert many.embedding.missing == pytest.approx(0, abs=1e-9)
+
+
+def test_every_ballot_out_of_view_is_in_the_cluster_with_the_nearest_mean(many):
+    features, view, clustering = many.embedding.features, many.view, many.clustering
+    means = np.stack(
+        [
+            np.average(features[view.rows][clustering.shown == c], axis=0, weights=view.counts[clustering.shown == c])
+            for c in range(4)
+        ]
+    )
+    hidden = np.setdiff1d(np.arange(len(features)), view.rows)
+    distances = ((features[hidden, None, :] - means) ** 2).sum(axis=2)
+    own = distances[np.arange(len(hidden)), clustering.labels[hidden]]
+    assert (own <= distances.min(axis=1) + 1e-9).all()
+
+
+# ---------------------------------------------------------------------- small and odd data
+
+
+ODD = {
+    "one ballot": Rankings.from_orders([["a", "b"]]),
+    "two ballots": Rankings.from_orders([["a", "b"], ["b", "a"]]),
+    "one item": Rankings([[0], [0]], items=["a"]),
+    "nothing said": Rankings([[0, 0, 0], [-1, -1, -1]]),
+    "free items": Rankings([[0, -1, 1, -1], [1, 0, -1, 2]]),
+    "many items": Rankings(np.argsort(np.random.default_rng(0).random((6, 40)), axis=1)),
+    "equal distances": Rankings.from_orders([["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]]),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_data_makes_a_page(name):
+    rankings = ODD[name]
+    written = report(Source(rankings, name))
+    elements = Elements(written)
+    assert elements.stack == []
+    assert name in elements.texts["h1"]
+    assert "nan" not in re.sub("<script.*?</script>", "", written.lower(), flags=re.DOTALL).split()
+    assert len([each for each in elements.named("circle") if "data-row" in each]) == len(rankings.unique())
+
+
+def test_no_rankings_are_refused():
+    with pytest.raises(RankingError, match="holds no rankings"):
+        Source(Rankings(np.empty((0, 2))), origin="empty.soi")
+    with pytest.raises(RankingError, match="2 groups for 1 rankings"):
+        Source(Rankings([[0, 1]]), groups=np.array(["a", "b"]))
+
+
+def test_groups_of_one_voter_are_not_tested():
+    rankings = Rankings.from_orders([["a", "b"], ["b", "a"], ["a", "b"]], counts=[5, 1, 5])
+    study = studied(Source(rankings, by="g", groups=np.array(["x", "alone", "y"])), Settings(n_permutations=9))
+    assert [(each.first, each.second) for each in study.comparisons] == [(1, 2)]
+
+
+def test_more_clusters_than_ballots_are_as_many_as_ballots():
+    study = studied(Source(ODD["two ballots"]), Settings(n_clusters=9))
+    assert len(study.clustering.clusters) == 2
+
+
+def test_estimated_values_are_said_to_be(study):
+    rankings = Rankings(np.where(np.arange(12) < 2, np.arange(12), -1)[None, :].repeat(2, axis=0))
+    from rankernel import Exponential, MonteCarlo
+
+    written = report(Source(rankings), Settings(kernel=Exponential("footrule", 0.1), method=MonteCarlo(8)))
+    assert "Monte Carlo, 8 draws" in written
+
+
+def test_warnings_are_on_the_page():
+    from rankernel import Exponential
+
+    rankings = Rankings.from_orders([["a", "b", "c", "d"], ["b", "a", "d", "c"], ["d", "c", "b", "a"]])
+    study = studied(Source(rankings), Settings(kernel=Exponential("cayley", 0.1)))
+    assert any("not positive semi-definite" in note for note in study.notes)
+    assert "not positive semi-definite" in page(study)
+
+
+def test_steps_are_as_many_as_foretold():
+    source, seen = example(), []
+    settings = Settings(n_permutations=9)
+    studied(source, settings, seen.append)
+    assert len(seen) == n_steps(source, settings)
+
+
+# ---------------------------------------------------------------------- the page
+
+
+def test_page_is_whole_and_needs_no_network(study):
+    written = page(study)
+    elements = Elements(written)
+    assert elements.stack == []
+    for name, attributes in elements.found:
+        for attribute in ("src", "href", "xlink:href", "action", "data", "poster"):
+            if attribute in attributes:
+                assert attributes[attribute].startswith(("data:image/png;base64,", "#")), (name, attributes)
+        assert "style" not in attributes
+        assert not any(attribute.startswith("on") for attribute in attributes)
+    assert not elements.named("link")
+    assert not elements.named("iframe")
+    assert "url(" not in written
+    assert "@import" not in written
+
+
+def test_page_is_the_same_every_time():
+    first, second = (report(example(), Settings(n_permutations=9)) for _ in range(2))
+    assert first == second
+
+
+def test_policy_allows_this_script_and_this_style_only(study):
+    elements = Elements(page(study))
+    content = next(each["content"] for each in elements.named("meta") if each.get("http-equiv"))
+    assert content.startswith("default-src 'none';")
+    assert "unsafe" not in content
+    (style,) = elements.texts["style"]
+    scripts = elements.texts["script"]
+    assert len(scripts) == 2
+    json.loads(scripts[0])
+    for kind, written in (("style-src", style), ("script-src", scripts[1])):
+        digest = base64.b64encode(hashlib.sha256(written.encode()).digest()).decode()
+        assert f"{kind} 'sha256-{digest}'" in content
+    assert policy(style, scripts[1]) == content
+
+
+def test_page_tells_the_numbers(study):
+    written = page(study)
+    words = html.unescape(re.sub(r"<[^>]+>", " ", written))
+    for expected in (
+        "2,400 voters ranked 8 items",
+        "Cindervale",
+        "north – south",
+        "p ≤ 0.01",
+        "10.1007/s11222-019-09859-z",
+    ):
+        assert expected in words
+    for attributes in Elements(written).named("svg"):
+        assert attributes["role"] in ("img", "group")
+        assert len(attributes["aria-label"]) > 10
+
+
+def test_every_point_says_its_ballot(study):
+    points = [each for each in Elements(page(study)).named("circle") if "data-row" in each]
+    by_row = {int(each["data-row"]): each for each in points}
+    assert len(by_row) == len(study.view.rows)
+    row = int(np.argmax(study.view.counts))
+    assert by_row[row]["aria-label"] == "121 voters: Eldermist; cluster C"
+    assert all(each["tabindex"] == "-1" for each in points)
+
+
+def test_hostile_names_are_only_text():
+    n = len(HOSTILE)
+    ranks = np.argsort(np.random.default_rng(0).random((12, n)), axis=1)
+    groups = np.array([HOSTILE[row % 3] for row in range(12)])
+    source = Source(Rankings(ranks, HOSTILE), HOSTILE[0], HOSTILE[1], HOSTILE[2], HOSTILE[3], groups)
+    written = report(source, Settings(n_permutations=9))
+    elements = Elements(written)
+    assert elements.stack == []
+    assert len(elements.named("script")) == 2
+    assert not elements.named("img")
+    for _, attributes in elements.found:
+        assert not any(name.startswith("on") for name in attributes)
+    assert elements.texts["h1"] == [HOSTILE[0]]
+    assert json.loads(elements.texts["script"][0])["items"][:7] == HOSTILE[:7]
+    for raw in HOSTILE[:3]:
+        assert raw not in written
+    assert "\u202e" not in written
+    assert "{{script}}" in written  # as a name, never replaced
+
+
+def test_markup_escapes_whatever_is_no_markup():
+    assert tag("a", "<b>", title='"x"') == '<a title="&quot;x&quot;">&lt;b&gt;</a>'
+    assert tag("a", tag("b")) == "<a><b></b></a>"
+    assert text(tag("b")) == tag("b")
+    assert tag("path", d=None, x=-0.001, y=12.5) == '<path x="-0" y="12.5"/>'
+
+
+@pytest.mark.parametrize("content", [HOSTILE, {"</script>": "<!--"}, ["\u2028\u2029"]])
+def test_embedded_json_is_the_same_json_without_signs_of_markup(content):
+    written = embedded_json(content)
+    assert not set(written) & set("<>&\u2028\u2029")
+    assert json.loads(written) == content
+
+
+def test_png_is_read_back_by_matplotlib():
+    pytest.importorskip("matplotlib")
+    import io
+
+    from matplotlib.image import imread
+
+    levels = np.arange(12, dtype=np.uint8).reshape(3, 4) * 20
+    pixels = imread(io.BytesIO(png(levels)), format="png")
+    assert np.array_equal((pixels[:, :, :3] * 255).round().astype(np.uint8), palette()[levels])
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        (["a", "b", "c", "d"], "a > b > c > d"),
+        (["a"], "a"),
+        ([{"a", "b"}, "c"], "a = b > c > d"),
+        ([{"a", "b", "c", "d"}], "no preference"),
+        (["a", {"b", "c", "d"}], "a"),
+    ],
+)
+def test_ballots_in_words(order, expected):
+    assert ballot_text(Rankings.from_orders([order], items=list("abcd"))) == expected
+
+
+def test_numbers_in_words():
+    assert [percent(share) for share in (0, 0.004, 0.5, 0.996, 1)] == ["0%", "<1%", "50%", ">99%", "100%"]
+    assert pvalue_text(1 / 100, 99) == "p ≤ 0.01"
+    assert pvalue_text(2 / 100, 99) == "p = 0.02"
+
+
+def test_settings_reach_the_page():
+    source = Source(ODD["equal distances"])
+    written = report(source, Settings(kernel=Mallows(0.125), n_clusters=2, linkage="average", seed=7))
+    for expected in ("Mallows(nu=0.125)", "average linkage", "<dd>7</dd>", "as asked for"):
+        assert expected in written
