@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from rankernel.errors import ExactnessError, SamplingWarning
 from rankernel.gram.choose import BUDGET, choose
-from rankernel.gram.estimate import DIAGONAL_TILE, Problem, computed, gradients, pose, warn_if_indefinite
+from rankernel.gram.compute import computed, gradients
+from rankernel.gram.estimate import DIAGONAL_TILE
 from rankernel.gram.evaluator import Evaluator
 from rankernel.gram.methods import Exact, MethodLike
 from rankernel.gram.monte_carlo import MonteCarlo
+from rankernel.gram.problem import Problem, pose, warn_if_indefinite
 from rankernel.kernels.base import MEDIAN, Kernel
 from rankernel.rankings import Rankings, as_rankings
 

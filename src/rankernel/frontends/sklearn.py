@@ -12,11 +12,13 @@ from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.gram.choose import choose
-from rankernel.gram.estimate import computed, diagonal, gradients, pose
+from rankernel.gram.compute import computed, gradients
+from rankernel.gram.estimate import diagonal
 from rankernel.gram.exact import linear_evaluator
 from rankernel.gram.mean_features import FeatureEvaluator
 from rankernel.gram.methods import Exact, MethodLike
 from rankernel.gram.monte_carlo import MonteCarlo
+from rankernel.gram.problem import pose
 from rankernel.kernels.base import MEDIAN, Constant, Kernel, Scaled, Sum
 from rankernel.rankings import Rankings, as_rankings
 from rankernel.tasks.ranking_transformer import KernelTransformer

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.distances import Distance
-from rankernel.gram.estimate import Problem
 from rankernel.gram.partial_orders import PartialOrders
+from rankernel.gram.problem import Problem
 
 __all__ = ["data_digest", "exact_text"]
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from rankernel.gram.blocks import tiles
 from rankernel.gram.choose import choose
-from rankernel.gram.estimate import Problem, pose
 from rankernel.gram.evaluator import Evaluator, FloatArray, Tile
 from rankernel.gram.memory import block_side, computed_block
 from rankernel.gram.methods import Method, MethodLike
+from rankernel.gram.problem import Problem, pose
 from rankernel.kernels.base import check_whole
 
 __all__ = ["TiledGram", "gram_blocks"]
