@@ -1,0 +1,22 @@
+"""Writes the report about the bundled example beside the pages, so that readers can look at one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Connect to Sphinx."""
+    app.connect("build-finished", write_report)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def write_report(app: Any, error: Exception | None) -> None:
+    """Run the command that a reader would."""
+    path = Path(app.outdir, "report.html")
+    if error is None and app.builder.name == "html" and not path.exists():
+        command = [sys.executable, "-m", "rankernel.cli", "report", "-o", str(path)]
+        subprocess.run(command, check=True, capture_output=True)

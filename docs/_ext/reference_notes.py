@@ -1,0 +1,52 @@
+"""Adds to each public name what it costs and where its theory stands, and finds what docstrings call by short names.
+
+``reference/notes.toml`` holds one entry a name; a test holds that there is one for every name.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from sphinx.util.nodes import make_refnode
+
+NOTES = Path(__file__).parents[1] / "reference" / "notes.toml"
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Connect to Sphinx."""
+    notes = tomllib.loads(NOTES.read_text(encoding="utf-8"))
+    app.connect("autodoc-process-docstring", lambda *event: append_note(notes, event[2], event[5]), priority=900)
+    app.connect("missing-reference", by_short_name)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def append_note(notes: dict[str, dict[str, str]], name: str, lines: list[str]) -> None:
+    """Put cost and theory at the end of the docstring of a public name."""
+    package, _, public = name.partition(".")
+    note = notes.get(public)
+    if package != "rankernel" or note is None:
+        return
+    if "cost" in note:
+        lines += ["", f"**Cost.** {note['cost']}"]
+    if "theory" in note:
+        links = " · ".join(f":ref:`{label}`" for label in note["theory"].split())
+        lines += ["", f"**Theory.** {links}"]
+    lines.append("")
+
+
+def by_short_name(app: Any, env: Any, node: Any, content: Any) -> Any:
+    """Resolve what a docstring calls by its short name, as its module does, wherever it is documented."""
+    if node.get("refdomain") != "py":
+        return None
+    domain = env.domains["py"]
+    target = node["reftarget"].lstrip(".")
+    for name in (f"rankernel.{target}", f"rankernel.{target.rpartition('.')[2]}", target):
+        found = domain.find_obj(env, None, None, name, None, 1)
+        if len(found) == 1:
+            break
+    else:
+        return None
+    name, entry = found[0]
+    return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, content, name)

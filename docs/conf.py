@@ -1,0 +1,92 @@
+"""How the documentation is built: ``sphinx-build -W -n docs docs/_build/html``."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from matplotlib import font_manager
+
+import rankernel
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+
+# Pages run in kernels of their own, with the programs of this environment and nobody's personal settings.
+profile = Path(tempfile.mkdtemp(prefix="rankernel-docs-"), "profile_default")
+profile.mkdir()
+(profile / "ipython_kernel_config.json").write_text('{"IPKernelApp": {"log_level": 40}}')
+os.environ["IPYTHONDIR"] = str(profile.parent)
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+font_manager.findfont("sans")  # the first use of matplotlib makes a list of fonts, and says so
+
+project = "rankernel"
+author = "The rankernel developers"
+copyright = "the rankernel developers"  # noqa: A001 - the name that Sphinx reads
+version = release = rankernel.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_nb",
+    "sphinx_design",
+    "sphinx_copybutton",
+    "reference_notes",
+    "committed_results",
+    "example_report",
+    "mathml_renderer",
+]
+source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}  # generated pages take the first
+exclude_patterns = ["_build"]
+templates_path = ["_templates"]
+nitpicky = True
+
+# ---------------------------------------------------------------------- pages that run
+
+myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+nb_execution_mode = "cache"
+nb_execution_in_temp = True
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+nb_merge_streams = True
+nb_output_stderr = "error"  # a page that warns is a page to repair
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+# ---------------------------------------------------------------------- reference
+
+autosummary_generate = True
+autosummary_imported_members = True
+autodoc_typehints = "none"  # the text of each docstring says what it takes, in words
+autodoc_mock_imports = ["GPy", "botorch", "dask", "gpytorch", "paramz", "torch"]  # documented, not installed
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+
+# ---------------------------------------------------------------------- looks
+
+html_theme = "pydata_sphinx_theme"
+html_title = "rankernel"
+html_math_renderer = "mathml"
+html_static_path = ["_static"]
+html_css_files = ["rankernel.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "logo": {"text": "rankernel"},
+    "navbar_align": "left",
+    "navbar_persistent": ["search-button"],
+    "header_links_before_dropdown": 7,
+    "show_toc_level": 2,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": ["sphinx-version"],
+    "pygments_light_style": "tango",
+    "pygments_dark_style": "monokai",
+}
+html_sidebars = {"start": [], "choosing": [], "bibliography": [], "glossary": [], "changelog": []}

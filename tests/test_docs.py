@@ -1,0 +1,72 @@
+"""What the documentation promises without building it: every name is there, every link has an end."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import rankernel
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = sorted(path for path in DOCS.rglob("*.md") if not {"_build", "generated", "reproduction"} & set(path.parts))
+NOTES = tomllib.loads((DOCS / "reference" / "notes.toml").read_text(encoding="utf-8"))
+NAMES = sorted(set(rankernel.__all__) - {"__version__"})
+MODULES = {"datasets", "distances"}  # pages of their own
+
+
+def text_of(path: Path) -> str:
+    """The page without its code."""
+    return re.sub(r"```\{code-cell\}.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def labels() -> set[str]:
+    return {label for path in PAGES for label in re.findall(r"^\(([\w-]+)\)=$", text_of(path), flags=re.MULTILINE)}
+
+
+def titled_labels() -> set[str]:
+    return {label for path in PAGES for label in re.findall(r"^\(([\w-]+)\)=\n#", text_of(path), flags=re.MULTILINE)}
+
+
+def test_every_public_name_has_a_note_and_there_are_no_others():
+    assert sorted(NOTES) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_note_names_theory_that_exists(name):
+    assert NOTES[name]
+    assert set(NOTES[name].get("theory", "").split()) <= titled_labels()
+
+
+def test_every_public_name_is_on_a_page_of_the_reference():
+    blocks = [
+        block
+        for path in (DOCS / "reference").glob("*.md")
+        for block in path.read_text(encoding="utf-8").split(".. currentmodule:: ")
+        if block.startswith("rankernel\n")
+    ]
+    listed = [line.strip() for block in blocks for line in block.splitlines()]
+    assert [name for name in NAMES if name not in MODULES and listed.count(name) != 1] == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
+def test_links_inside_the_documentation_have_an_end(path):
+    text = text_of(path)
+    assert set(re.findall(r"\]\(#([\w-]+)\)", text)) <= labels()
+    for target in re.findall(r"\]\((?!#|<|https?:)([^)]+)\)", text):
+        assert (path.parent / target).is_file()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
+def test_code_on_pages_compiles(path):
+    for code in re.findall(r"```\{code-cell\}[^\n]*\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.DOTALL):
+        lines = [line for line in code.splitlines() if not line.startswith((":tags:", "!"))]
+        compile("\n".join(lines), str(path), "exec")
+
+
+def test_committed_results_can_be_shown():
+    for path in (DOCS / "benchmarks").glob("*.json"):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        rows = content["rows"] if isinstance(content, dict) else content
+        assert all(isinstance(row, dict) for row in rows)
