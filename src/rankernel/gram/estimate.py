@@ -45,6 +45,13 @@ class Estimate:
         The kernel, its width a number.
     gradient : dict of arrays, or None
         The derivative in each parameter, if it was asked for.
+
+    Examples
+    --------
+    >>> from rankernel import Mallows, Rankings
+    >>> estimate = Mallows(nu=1.0).estimate(Rankings([[0, 1], [1, 0]]), gradient=True)
+    >>> estimate.value[0, 1].round(4), estimate.gradient["nu"][0, 1].round(4), estimate.stderr[0, 1]
+    (np.float64(0.3679), np.float64(-0.3679), np.float64(0.0))
     """
 
     value: NDArray[Any]

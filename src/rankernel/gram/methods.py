@@ -19,6 +19,13 @@ class Exact:
     ----------
     limit : int
         The most kernel evaluations that enumeration may take for the whole matrix.
+
+    Examples
+    --------
+    >>> from rankernel import Exact, Kendall, Rankings
+    >>> Kendall().gram(Rankings([[0, 1, 1], [1, 0, 1]]), method=Exact()).round(3)
+    array([[ 0.667, -0.333],
+           [-0.333,  0.667]])
     """
 
     limit: int = 2**24
@@ -36,6 +43,13 @@ class Enumeration:
     limit : int
         The most kernel evaluations it may take for the whole matrix: the completions of all rows times those of all
         columns.
+
+    Examples
+    --------
+    >>> from rankernel import Enumeration, Kendall, Rankings
+    >>> Kendall().gram(Rankings([[0, 1, 1], [1, 0, 1]]), method=Enumeration()).round(3)
+    array([[ 0.667, -0.333],
+           [-0.333,  0.667]])
     """
 
     limit: int = 2**24
@@ -50,6 +64,13 @@ class Mixed:
 
     More precise than one estimator for all, but no longer the Gram matrix of anything: it may have negative
     eigenvalues.
+
+    Examples
+    --------
+    >>> from rankernel import Mallows, Mixed, Rankings
+    >>> Mallows(nu=0.0).gram(Rankings([[0, 1, 1], [0, 1, -1]]), method=Mixed())  # here all entries are exact
+    array([[1., 1.],
+           [1., 1.]])
     """
 
     def __str__(self) -> str:

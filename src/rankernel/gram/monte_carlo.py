@@ -48,6 +48,16 @@ class MonteCarlo:
     diagonal : {"embedding", "unbiased"}
         The entry of a ranking with itself: the squared length of its embedding, which keeps the matrix positive
         semi-definite, or from pairs of independent draws only, which makes it unbiased.
+
+    Examples
+    --------
+    The mean of two antithetic draws of two tied items is exact: one draw has them one way round, the other the other.
+
+    >>> from rankernel import Mallows, MonteCarlo, Rankings
+    >>> method = MonteCarlo(n_draws=2, coupling="antithetic", moments=0)
+    >>> Mallows(nu=1.0).gram(Rankings([[0, 0], [0, 1]]), method=method).round(4)
+    array([[0.6839, 0.6839],
+           [0.6839, 1.    ]])
     """
 
     n_draws: int = 64

@@ -33,7 +33,16 @@ TUNABLE = {"tunable": True}  # metadata of a dataclass field that is a parameter
 
 
 class Kernel(ABC):
-    """A symmetric function of two full rankings. Kernels are immutable values: equal parts make equal kernels."""
+    """A symmetric function of two full rankings. Kernels are immutable values: equal parts make equal kernels.
+
+    Examples
+    --------
+    >>> from rankernel import Hamming, Kendall, Mallows
+    >>> 0.5 * Kendall() + Mallows(nu=0.1) * (Hamming() + 1) ** 2
+    0.5 * Kendall() + Mallows(nu=0.1) * (Hamming() + 1) ** 2
+    >>> Kendall() + Mallows(nu=0.1) == Kendall() + Mallows(nu=0.1)
+    True
+    """
 
     @abstractmethod
     def matrix(self, X: RankArray, Y: RankArray) -> FloatArray:
