@@ -7,52 +7,47 @@ from rankernel._loops.compiled import compiled
 
 @compiled
 def kendall(X, Y, out):
-    """Pairs of items that two rankings order differently: merge sort counts the inversions in O(n log n)."""
+    """Pairs that two rankings order differently: the inversions of one, walked through in the order of the other."""
     n = X.shape[1]
     order = np.empty(n, np.int64)
     walk = np.empty(n, np.int64)
-    spare = np.empty(n, np.int64)
+    seen, blocks = np.zeros(n, np.int32), np.zeros(n // BLOCK + 1, np.int32)
     for i in range(X.shape[0]):
         for a in range(n):
             order[X[i, a]] = a
         for j in range(Y.shape[0]):
             for p in range(n):
                 walk[p] = Y[j, order[p]]
-            out[i, j] = inversions(walk, spare)
+            out[i, j] = inversions(walk, seen, blocks)
+
+
+BLOCK = 64
+FEW = 48
 
 
 @compiled
-def inversions(walk, spare):
-    """Inversions of a sequence, which is sorted on the way: insertion sort on short runs, then merging."""
-    n = walk.shape[0]
-    run = 12
+def inversions(walk, seen, blocks):
+    """Count the pairs of a sequence of numbers below its length that fall; equal ones do not.
+
+    ``seen`` and ``blocks`` are room to work in, all zero: how often each number has come, and each block of numbers.
+    """
     count = 0
-    for low in range(0, n, run):
-        high = min(low + run, n)
-        for p in range(low + 1, high):
-            value = walk[p]
-            q = p
-            while q > low and walk[q - 1] > value:
-                walk[q] = walk[q - 1]
-                q -= 1
-            walk[q] = value
-            count += p - q
-    while run < n:
-        for low in range(0, n, 2 * run):
-            middle = min(low + run, n)
-            high = min(low + 2 * run, n)
-            p, q = low, middle
-            for t in range(low, high):
-                if q >= high or (p < middle and walk[p] <= walk[q]):
-                    spare[t] = walk[p]
-                    p += 1
-                else:
-                    spare[t] = walk[q]
-                    q += 1
-                    count += middle - p
-        for t in range(n):
-            walk[t] = spare[t]
-        run *= 2
+    if len(walk) <= FEW:
+        for p in range(len(walk)):
+            for q in range(p):
+                count += walk[q] > walk[p]
+        return count
+    for p in range(len(walk)):
+        value = walk[p]
+        block = value // BLOCK
+        for later in range(block + 1, len(blocks)):
+            count += blocks[later]
+        for larger in range(value + 1, min((block + 1) * BLOCK, len(seen))):
+            count += seen[larger]
+        seen[value] += 1
+        blocks[block] += 1
+    seen[:] = 0
+    blocks[:] = 0
     return count
 
 

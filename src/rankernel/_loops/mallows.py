@@ -4,7 +4,7 @@ import numpy as np
 
 from rankernel._loops.bits import popcount
 from rankernel._loops.compiled import compiled
-from rankernel._loops.distances import inversions
+from rankernel._loops.distances import BLOCK, inversions
 from rankernel._loops.stores import stream
 
 SIDE = 64  # of the blocks that stay in the nearest cache
@@ -77,7 +77,7 @@ def pair_sums(X, order, n_buckets, Y, n_buckets_Y, tables, discordant, sums):
     """
     n = X.shape[1]
     walk = np.empty(n, np.int64)
-    spare = np.empty(n, np.int64)
+    seen, blocks = np.zeros(n, np.int32), np.zeros(n // BLOCK + 1, np.int32)
     widest = np.int64(4) * n + 64
     cells = np.zeros(widest, np.int64)
     column = np.zeros(n + 1, np.int64)
@@ -90,7 +90,7 @@ def pair_sums(X, order, n_buckets, Y, n_buckets_Y, tables, discordant, sums):
                     X[i], n_buckets[i], Y[j], n_buckets_Y[j], tables, cells, column, sums[:, i, j]
                 )
             else:
-                discordant[i, j] = from_walk(X[i], order[i], Y[j], tables, walk, spare, sums[:, i, j])
+                discordant[i, j] = from_walk(X[i], order[i], Y[j], tables, walk, seen, blocks, sums[:, i, j])
 
 
 @compiled
@@ -118,7 +118,7 @@ def from_cells(x, rows, y, columns, tables, cells, column, sums):
 
 
 @compiled
-def from_walk(x, order, y, tables, walk, spare, sums):
+def from_walk(x, order, y, tables, walk, seen, blocks, sums):
     """Many buckets: walk through one ranking and count the inversions of the other, ties sorted so as not to count."""
     n = x.shape[0]
     start = 0
@@ -139,7 +139,7 @@ def from_walk(x, order, y, tables, walk, spare, sums):
                             sums[g] += tables[g, run]
                     run = 1
         start = end
-    return inversions(walk, spare)
+    return inversions(walk, seen, blocks)
 
 
 @compiled

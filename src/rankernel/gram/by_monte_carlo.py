@@ -25,7 +25,7 @@ from rankernel.rankings import Rankings, first_and_inverse
 
 __all__ = ["MonteCarloEvaluator"]
 
-COUNTED_TILE = 128
+COUNTED_TILE = 64
 MOST_GROUPS = 64  # enough to tell the spread between them
 
 

@@ -25,6 +25,7 @@ from rankernel.rankings import Rankings
 
 __all__ = ["KendallDiscordance", "MallowsEvaluator"]
 
+TILE_ITEMS = 2**15
 SHORT = 4  # lists are short if there are so many times more items
 PACKED_ITEMS = 24  # up to here the signs of all pairs fit into five machine words, and n! into a float
 
@@ -104,6 +105,9 @@ class Discordance(Evaluator):
     def __init__(self, X: Rankings, Y: Rankings) -> None:
         self.X, self.Y = X, Y
         self.n_items = X.n_items
+        if self.n_items > PACKED_ITEMS:
+            # Entries cost more with more items: smaller tiles keep all threads busy, and waste less on the diagonal.
+            self.tile_side = min(max(TILE_ITEMS // self.n_items, 16), 256)
 
     @cached_property
     def left(self) -> Ordered:
