@@ -25,7 +25,9 @@ class Row:
         return self.peer_seconds / self.seconds
 
     def as_dict(self) -> dict[str, object]:
-        return asdict(self) | {"ratio": self.ratio}
+        """The numbers, with None where there is no peer."""
+        found = asdict(self) | {"ratio": self.ratio}
+        return {name: None if value != value else value for name, value in found.items()}
 
 
 def medians(*candidates: Callable[[], object], repeats: int = 5) -> list[float]:
