@@ -325,6 +325,8 @@ def test_short_lists_count_listed_items_only(n, monkeypatch):
     short = kernel.estimate(rows, gradient=True)
     monkeypatch.setattr(discordance, "SHORT", 10**6)
     whole = kernel.estimate(rows, gradient=True)
+    assert "listed items" in short.details
+    assert "inversions" in whole.details
     np.testing.assert_allclose(short.value, whole.value, rtol=1e-13)
     np.testing.assert_allclose(short.gradient["nu"], whole.gradient["nu"], rtol=1e-12)
 

@@ -91,10 +91,13 @@ def plackett_luce_probability(strengths):
     ids=["Plackett-Luce", "Mallows", "log-density"],
 )
 def test_completions_other_than_uniform(model, weight):
-    kernel = rk.Mallows(0.3)
+    """Every kernel; couplings, too, where draws are uniform and weighted."""
     rows = [tuple(row) for row in ROWS.ranks.tolist()]
-    runs = repeated(kernel, ROWS, 60, n_draws=16, completions=model)
-    assert_unbiased(runs, exact_with_weights(kernel, rows, weight), OFF)
+    for kernel in KERNELS:
+        exact = exact_with_weights(kernel, rows, weight)
+        for coupling in COUPLINGS if isinstance(model, rk.LogDensity) else ["iid"]:
+            runs = repeated(kernel, ROWS, 40, n_draws=8, coupling=coupling, completions=model)
+            assert_unbiased(runs, exact, OFF)
 
 
 def test_self_normalised_weights_are_consistent():

@@ -164,8 +164,12 @@ class Discordance(Evaluator):
 class MallowsEvaluator(Discordance):
     """The closed form of the marginalised Mallows kernel."""
 
-    description = "closed form (q-factorials of shared buckets)"
     known_factors: tuple[float, tuple[FloatArray, FloatArray]] = (-1.0, (np.empty(0), np.empty(0)))
+
+    def __init__(self, X: Rankings, Y: Rankings) -> None:
+        super().__init__(X, Y)
+        path = "pairs as bits" if self.n_items <= PACKED_ITEMS else "listed items" if self.short else "inversions"
+        self.description = f"closed form (q-factorials of shared buckets; {path})"
 
     def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
         """Return the kernel at each width."""
