@@ -1,6 +1,7 @@
 import itertools
 import math
 import os
+import warnings
 from collections import Counter
 
 import naive
@@ -244,3 +245,22 @@ def test_taste_in_sushi_depends_on_age():
     assert hsic_test(X, age, rk.Mallows("median"), 199).pvalue == 1 / 200
     shuffled = np.random.default_rng(0).permutation(age)
     assert hsic_test(X, shuffled, rk.Mallows("median"), 199).pvalue > 0.01
+
+
+def test_agrees_with_hyppo():
+    """hyppo's biased Hsic is the square root of ours, normalised: HSIC(K, L) / sqrt(HSIC(K, K) HSIC(L, L))."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        independence = pytest.importorskip("hyppo.independence", reason="hyppo is not installed")
+    X = rk.concat([rk.datasets.uniform(25, 6, seed=0), rk.datasets.mallows(15, 6, 0.3, seed=1)])
+    labels = np.repeat([0, 1], [25, 15])
+    kernel = rk.Mallows(0.1)
+    theirs = independence.Hsic(compute_kernel=None, bias=True).statistic(
+        kernel.gram(X), np.equal.outer(labels, labels).astype(float)
+    )
+    crossed, own = (
+        rk.hsic_test(X, covariate, kernel, biased=True, n_permutations=1, covariate_kernel=other).statistic
+        for covariate, other in ((labels, "auto"), (X, kernel))
+    )
+    share = 25 * 15 / 40**2  # HSIC of the labels with themselves: the delta kernel of two groups, centred
+    assert theirs**2 == pytest.approx(crossed / np.sqrt(own * (2 * share) ** 2), rel=1e-10)
