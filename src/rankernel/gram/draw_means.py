@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from rankernel import _loops
 from rankernel.distances import Distance
-from rankernel.gram.discordance import PACKED_ITEMS, to_words
+from rankernel.gram.discordance import to_words
 from rankernel.gram.evaluator import FloatArray, Tile
 
 __all__ = ["DrawMeans"]
 
-MOST_VALUES = 4096  # of a distance: beyond, counting them is slower than summing
+MOST_VALUES = 8192  # of a distance: beyond, counting them is slower than summing
+MOST_BITS_ITEMS = 128  # whose pairs fit into some hundred words, still far quicker than sorting
 CHUNK = 2**22  # signs of pairs at once
 
 
@@ -33,7 +34,7 @@ class DrawMeans:
     def __init__(self, distance: Distance, left: NDArray[np.int16], right: NDArray[np.int16]) -> None:
         self.n_values = int(distance.maximum(left.shape[2])) + 1
         self.kind = getattr(_loops.draw_sums, distance.name.upper())
-        self.by_bits = distance.name == "kendall" and left.shape[2] <= PACKED_ITEMS
+        self.by_bits = distance.name == "kendall" and left.shape[2] <= MOST_BITS_ITEMS
         self.left = packed_signs(left) if self.by_bits else left
         self.right = self.left if right is left else packed_signs(right) if self.by_bits else right
 
