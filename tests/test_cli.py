@@ -17,6 +17,7 @@ from rankernel.cli.app import app
 from rankernel.cli.kernel_text import CLASSES, parse_kernel, parse_method
 from rankernel.cli.output import whole_file
 from rankernel.datasets import load_example
+from rankernel.gram import blocks
 from rankernel.kernels import Diffusion, Hamming, Kernel, Spearman
 
 BALLOTS = Rankings.from_orders(
@@ -401,6 +402,9 @@ def test_report_of_real_files(name, tmp_path):
         (["gram", "-o", "nowhere/K.npy"], 1, "there is no folder"),
         (["gram", "--seed", "-1"], 2, "--seed"),
         (["gram", "--threads", "0"], 2, "--threads"),
+        (["report", "--threads", "0"], 2, "--threads"),
+        (["cluster", "--threads", "0"], 2, "--threads"),
+        (["map", "--threads", "0"], 2, "--threads"),
         (["gram", "--frob"], 2, "--frob"),
         (["frob"], 2, "frob"),
         (["report", "-o", "x.pdf"], 2, ".html"),
@@ -587,3 +591,12 @@ def test_completion_offers_commands_and_kernels():
     program = "from rankernel.cli import main; import sys; sys.argv = ['rankernel']; main()"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
     assert "mallows" in result.stdout.split()
+
+
+def test_threads_hold_for_one_command_only(monkeypatch):
+    monkeypatch.delenv("RANKERNEL_NUM_THREADS", raising=False)
+    asked = []
+    monkeypatch.setattr(blocks, "n_threads", lambda _: asked.append(os.environ.get("RANKERNEL_NUM_THREADS")) or 1)
+    assert run("cluster", "--threads", "3").exit_code == 0
+    assert set(asked) == {"3"}
+    assert "RANKERNEL_NUM_THREADS" not in os.environ

@@ -24,9 +24,10 @@ from rankernel.cli.options import (
     Output,
     SeedNumber,
     Separator,
+    Threads,
     UnlistedText,
 )
-from rankernel.cli.output import check_free, console, print_json, show_facts, whole_file
+from rankernel.cli.output import PICTURES, check_free, console, print_json, show_facts, whole_file
 from rankernel.errors import RankingError
 from rankernel.gate import printable
 
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = ["cluster"]
 
-PICTURES = (".png", ".svg", ".pdf")
-
 
 def cluster(
     file: File = None,
@@ -49,6 +48,7 @@ def cluster(
     kernel: KernelText = "mallows:nu=median",
     method: MethodText = "auto",
     seed: SeedNumber = 0,
+    threads: Threads = None,
     unlisted: UnlistedText = "last",
     by: By = None,
     count: Count = None,

@@ -101,9 +101,9 @@ def gram(
     problem = pose(file, kernel, method, seed, unlisted, by, count, ignore, layout, separator)
     X = problem.source.rankings.unique() if distinct else problem.source.rankings
     if output and ending in IN_PIECES:
-        values, corner = stored(output, problem, X, dtype, resume, force, threads), None
+        values, corner = stored(output, problem, X, dtype, resume, force), None
     else:
-        values, corner = in_memory(output, problem, X, dtype, force, threads)
+        values, corner = in_memory(output, problem, X, dtype, force)
     facts: dict[str, Any] = problem.assumptions(values) | {"shape": [len(X), len(X)]}
     if corner is not None:
         facts["corner"] = corner
@@ -112,14 +112,13 @@ def gram(
     finish(facts, json)
 
 
-def stored(
-    output: Path, problem: Problem, X: Rankings, dtype: str, resume: bool, force: bool, threads: int | None
-) -> str:
+def stored(output: Path, problem: Problem, X: Rankings, dtype: str, resume: bool, force: bool) -> str:
     """Write the matrix in pieces and return how it was computed."""
-    from rankernel.gram.choose import choose
     from rankernel.gram.store import store_gram
+    from rankernel.gram.tiled import TiledGram
 
-    values = choose(problem.kernel, X[:2], X[:2], problem.method)[1].description
+    # Of all rankings: a few of them may have exact values where all together have none.
+    values = TiledGram.of(problem.kernel, X, method=problem.method).evaluator.description
     with steps(1, "Gram matrix") as step:
         store_gram(
             output,
@@ -130,13 +129,12 @@ def stored(
             resume=resume,
             overwrite=force,
             progress=lambda done, total: step("Gram matrix", done, total),
-            threads=threads,
         )
     return values
 
 
 def in_memory(
-    output: Path | None, problem: Problem, X: Rankings, dtype: str, force: bool, threads: int | None
+    output: Path | None, problem: Problem, X: Rankings, dtype: str, force: bool
 ) -> tuple[str, NDArray[Any] | None]:
     """Compute the matrix, write it if there is a file for it, and return how it was computed and a corner of it."""
     from rankernel.gram.memory import check_memory
@@ -146,12 +144,12 @@ def in_memory(
     check_memory((len(X), len(X)), dtype)
     tiled = TiledGram.of(problem.kernel, X, method=problem.method)
     try:
-        matrix = filled(tiled, dtype, threads)
+        matrix = filled(tiled, dtype)
     except ExactnessError:
         if problem.method != "auto":
             raise
         tiled = TiledGram.of(problem.kernel, X, method=MonteCarlo())
-        matrix = filled(tiled, dtype, threads)
+        matrix = filled(tiled, dtype)
     if output is None:
         return tiled.evaluator.description, matrix[:CORNER, :CORNER]
     with whole_file(output, force) as temporary:
@@ -159,7 +157,7 @@ def in_memory(
     return tiled.evaluator.description, None
 
 
-def filled(tiled: TiledGram, dtype: str, threads: int | None) -> NDArray[Any]:
+def filled(tiled: TiledGram, dtype: str) -> NDArray[Any]:
     """Return the matrix, computed part by part so that the progress bar can move and Ctrl-C is heard."""
     import numpy as np
 
@@ -170,7 +168,7 @@ def filled(tiled: TiledGram, dtype: str, threads: int | None) -> NDArray[Any]:
     parts = list(tiles(*distinct.shape, distinct.side(SIDE), symmetric=True))
     with steps(len(parts), "Gram matrix") as step:
         for rows, columns in parts:
-            value[rows, columns] = distinct.block(rows, columns, threads)
+            value[rows, columns] = distinct.block(rows, columns)
             value[columns, rows] = value[rows, columns].T
             step("Gram matrix")
     return tiled.problem.spread(value)

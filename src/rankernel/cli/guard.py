@@ -17,7 +17,7 @@ from rankernel.gate import printable
 
 __all__ = ["GuardedGroup", "usage"]
 
-DATA_ERROR, USAGE_ERROR, INTERRUPTED, TERMINATED = 1, 2, 130, 143
+DATA_ERROR, INTERRUPTED, TERMINATED = 1, 130, 143  # 2, for the command line itself, is typer's
 
 
 class GuardedGroup(TyperGroup):

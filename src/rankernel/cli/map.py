@@ -23,17 +23,16 @@ from rankernel.cli.options import (
     Output,
     SeedNumber,
     Separator,
+    Threads,
     UnlistedText,
 )
-from rankernel.cli.output import check_free, console, print_json, show_facts, whole_file
+from rankernel.cli.output import PICTURES, check_free, console, print_json, show_facts, whole_file
 from rankernel.gate import printable
 
 if TYPE_CHECKING:
     from rankernel.report.study import Study
 
 __all__ = ["kernel_map"]
-
-PICTURES = (".png", ".svg", ".pdf")
 
 
 def kernel_map(
@@ -43,6 +42,7 @@ def kernel_map(
     kernel: KernelText = "mallows:nu=median",
     method: MethodText = "auto",
     seed: SeedNumber = 0,
+    threads: Threads = None,
     unlisted: UnlistedText = "last",
     by: By = None,
     count: Count = None,

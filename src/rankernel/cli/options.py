@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -32,12 +33,28 @@ __all__ = [
 ]
 
 READING, COMPUTING, WRITING = "Reading the file", "Computing", "Output"
+THREADS_VARIABLE = "RANKERNEL_NUM_THREADS"  # what the library asks first
 
 
 def set_debug(context: typer.Context, wanted: bool) -> None:
     """Tell the guard to print where errors come from."""
     if wanted:
         context.find_root().command.debug = True  # type: ignore[attr-defined]
+
+
+def use_threads(context: typer.Context, threads: int | None) -> int | None:
+    """Let all that a command computes use so many threads, until it ends."""
+    if threads is not None:
+        before = os.environ.get(THREADS_VARIABLE)
+        os.environ[THREADS_VARIABLE] = str(threads)
+
+        def restore() -> None:
+            del os.environ[THREADS_VARIABLE]
+            if before is not None:
+                os.environ[THREADS_VARIABLE] = before
+
+        context.call_on_close(restore)
+    return threads
 
 
 def complete_from(known: tuple[str, ...]) -> Callable[[str], list[str]]:
@@ -134,7 +151,13 @@ SeedNumber: TypeAlias = Annotated[
 ]
 Threads: TypeAlias = Annotated[
     int | None,
-    typer.Option("--threads", min=1, help="Threads; one a core if left out.", rich_help_panel=COMPUTING),
+    typer.Option(
+        "--threads",
+        min=1,
+        help="Threads; one a core if left out.",
+        callback=use_threads,
+        rich_help_panel=COMPUTING,
+    ),
 ]
 Permutations: TypeAlias = Annotated[
     int,

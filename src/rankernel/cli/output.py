@@ -20,7 +20,9 @@ from rankernel.gate import printable
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["check_free", "console", "print_json", "show_facts", "steps", "whole_file"]
+__all__ = ["PICTURES", "check_free", "console", "print_json", "show_facts", "steps", "whole_file"]
+
+PICTURES = (".png", ".svg", ".pdf")
 
 
 def console() -> Console:

@@ -26,6 +26,7 @@ from rankernel.cli.options import (
     Permutations,
     SeedNumber,
     Separator,
+    Threads,
     UnlistedText,
 )
 from rankernel.cli.output import check_free, console, print_json, show_facts, whole_file
@@ -46,6 +47,7 @@ def report(
     method: MethodText = "auto",
     permutations: Permutations = 999,
     seed: SeedNumber = 0,
+    threads: Threads = None,
     unlisted: UnlistedText = "last",
     by: By = None,
     count: Count = None,

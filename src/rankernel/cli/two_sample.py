@@ -81,7 +81,7 @@ def two_sample_test(
     if sample:
         named = {name: some(rankings, sample, seed) for name, rankings in named.items()}
     check_size(named)
-    found = results(named, wanted, how, permutations, seed, threads)
+    found = results(named, wanted, how, permutations, seed)
     facts = {
         "data": " and ".join(dict.fromkeys(f"{source.title}" for source in sources)),
         "read as": "; ".join(dict.fromkeys(source.reading for source in sources)),
@@ -138,9 +138,7 @@ def check_size(named: dict[str, Rankings]) -> None:
         )
 
 
-def results(
-    named: dict[str, Rankings], kernel: Any, method: Any, permutations: int, seed: int, threads: int | None
-) -> list[dict[str, Any]]:
+def results(named: dict[str, Rankings], kernel: Any, method: Any, permutations: int, seed: int) -> list[dict[str, Any]]:
     """Return what each test found."""
     import numpy as np
 
@@ -154,7 +152,7 @@ def results(
     with steps(len(pairs), "Testing") as step:
         for first, second in pairs:
             X, Y = named[first], named[second]
-            result = mmd_test(X, Y, kernel, permutations, seed, method=method, threads=threads)
+            result = mmd_test(X, Y, kernel, permutations, seed, method=method)
             several = isinstance(result, AggregatedMMDResult)
             kernels = result.kernels if isinstance(result, AggregatedMMDResult) else (result.kernel,)
             found.append(

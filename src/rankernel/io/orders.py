@@ -19,7 +19,6 @@ from rankernel.io.files import AnyPath, fail
 __all__ = ["Orders", "read_orders"]
 
 IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 DIGIT, COLON, COMMA, OPEN, CLOSE, END = range(6)
 SIGNS = b"0123456789:,{}\n"
