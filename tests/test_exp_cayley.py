@@ -1,16 +1,15 @@
 """The exponential Cayley kernel and the law of the Cayley distance, against enumeration and many-digit sums."""
 
 import math
-from collections import Counter
 from decimal import MAX_EMAX, Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
 
 import naive
 import numpy as np
 import pytest
 import strategies
-from hypothesis import assume, given, settings
+from counted import distance_counts, from_counts
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankernel.gram.formulas.cayley_law import CayleyLaw
@@ -22,26 +21,6 @@ LAW = CayleyLaw()
 
 
 # ---------------------------------------------------------------------- oracles
-
-
-@lru_cache(maxsize=4096)
-def completions(ranks):
-    return naive.completions(ranks)
-
-
-def distance_counts(left, right):
-    """How many pairs of completions are at each distance, by looking at all of them."""
-    assume(len(completions(left)) * len(completions(right)) <= 20_000)
-    return Counter(naive.cayley(x, y) for x in completions(left) for y in completions(right))
-
-
-def from_counts(counts, nu):
-    """Log of the mean of exp(-nu d) and its derivative, in 60 digits."""
-    with localcontext() as context:
-        context.prec = 60
-        terms = [(d, Decimal(c) * (-Decimal(nu) * d).exp()) for d, c in counts.items()]
-        total = sum(term for _, term in terms)
-        return float((total / sum(counts.values())).ln()), float(-sum(d * term for d, term in terms) / total)
 
 
 def many_digits(n, certain, tied, size, returns, nu):
@@ -118,7 +97,7 @@ def test_every_formula_is_the_mean_over_all_completions(formula, left, right):
     def run(pair):
         assert covers(formula, *pair)
         assert covers(formula, *pair[::-1])
-        counts = distance_counts(*pair)
+        counts = distance_counts(naive.cayley, *pair)
         for nu in NUS:
             check(formula, *pair, nu, from_counts(counts, nu))
 
@@ -129,7 +108,7 @@ def test_every_formula_is_the_mean_over_all_completions(formula, left, right):
 @given(st.one_of(kinds(one_tie, one_tie), kinds(saying_nothing, strategies.any_ranking)))
 def test_the_law_is_the_share_of_pairs_at_each_distance(pair):
     assert covers(LAW, *pair)
-    counts = distance_counts(*pair)
+    counts = distance_counts(naive.cayley, *pair)
     total = sum(counts.values())
     expected = [counts[d] / total for d in range(len(pair[0]))]
     np.testing.assert_allclose(LAW.pmf(overlap(*pair)), expected, rtol=1e-14, atol=0)

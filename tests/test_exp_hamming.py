@@ -1,15 +1,15 @@
 """The exponential Hamming kernel and the law of the Hamming distance, against enumeration and many-digit sums."""
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from decimal import MAX_EMAX, Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
 
 import naive
 import numpy as np
 import pytest
 import strategies
+from counted import distance_counts, from_counts
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -29,26 +29,6 @@ LAW = HammingLaw()
 
 
 # ---------------------------------------------------------------------- oracles
-
-
-@lru_cache(maxsize=4096)
-def completions(ranks):
-    return naive.completions(ranks)
-
-
-def distance_counts(left, right):
-    """How many pairs of completions are at each distance, by looking at all of them."""
-    assume(len(completions(left)) * len(completions(right)) <= 20_000)
-    return Counter(naive.hamming(x, y) for x in completions(left) for y in completions(right))
-
-
-def from_counts(counts, nu):
-    """Log of the mean of exp(-nu d) and its derivative, in 60 digits."""
-    with localcontext() as context:
-        context.prec = 60
-        terms = [(d, Decimal(c) * (-Decimal(nu) * d).exp()) for d, c in counts.items()]
-        total = sum(term for _, term in terms)
-        return float((total / sum(counts.values())).ln()), float(-sum(d * term for d, term in terms) / total)
 
 
 def from_moments(moments, n, nu):
@@ -173,7 +153,7 @@ def test_every_formula_is_the_mean_over_all_completions(formula, left, right):
         r, s = map(tuple, pair)
         assert covers(formula, r, s)
         assert covers(formula, s, r)
-        counts = distance_counts(r, s)
+        counts = distance_counts(naive.hamming, r, s)
         for nu in NUS:
             check(formula, r, s, nu, from_counts(counts, nu), slack=ROUNDING[type(formula)])
 
@@ -184,7 +164,7 @@ def test_every_formula_is_the_mean_over_all_completions(formula, left, right):
 @given(PAIRS)
 def test_all_formulas_that_cover_a_pair_agree(pair):
     assume(any(covers(formula, *pair) for formula in EXP_HAMMING))
-    counts = distance_counts(*pair)
+    counts = distance_counts(naive.hamming, *pair)
     for formula in EXP_HAMMING:
         if covers(formula, *pair):
             check(formula, *pair, 0.7, from_counts(counts, 0.7), slack=1e-14)
@@ -194,7 +174,7 @@ def test_all_formulas_that_cover_a_pair_agree(pair):
 @given(PAIRS)
 def test_the_law_is_the_share_of_pairs_at_each_distance(pair):
     assume(covers(LAW, *pair))
-    counts = distance_counts(*pair)
+    counts = distance_counts(naive.hamming, *pair)
     total = sum(counts.values())
     expected = [counts[d] / total for d in range(len(pair[0]) + 1)]
     np.testing.assert_allclose(LAW.pmf(overlap(*pair)), expected, rtol=1e-14, atol=0)
