@@ -1,7 +1,7 @@
 """Means of functions of a distance over all pairs of draws of two rankings.
 
-Distances are counted, not summed: a histogram of whole numbers is the same whatever the order of the draws, so an entry
-is the same to the bit wherever and in whatever block it is computed, and one pass serves any number of functions.
+An entry is the same to the bit wherever and in whatever block it is computed, and whichever ranking is on the left:
+sums are taken in an order that depends on the draws alone, and counts of distances have no order.
 """
 
 import numpy as np
@@ -10,44 +10,95 @@ from rankernel._loops.bits import popcount
 from rankernel._loops.compiled import compiled, compiled_strictly
 
 HAMMING, CAYLEY, FOOTRULE, SPEARMAN, LINF, KENDALL = range(6)
+COUNT = 2.5  # to count a distance takes about as long as so many additions
 
 
-@compiled
-def by_bits(left, right, tables, out):
-    """Kendall distances of few items: ``left[i, a]`` are the bits of the pairs of items that a draw orders one way.
+@compiled_strictly
+def by_bits(draws, rows, columns, symmetric, tables, out):
+    """Kendall distances of few items: ``draws[i, a]`` are the bits of the pairs of items that a draw orders one way.
 
-    Two draws at a time, each with counts of its own: adding to one count twice in a row would have to wait.
+    A tile has the rankings ``rows`` against ``columns``. With ``symmetric`` both are the same, and one half of the tile
+    is the mirror of the other.
     """
-    counts, others = np.zeros(tables.shape[1], np.int64), np.zeros(tables.shape[1], np.int64)
-    n_left, n_right, words = left.shape[1], right.shape[1], left.shape[2]
-    for i in range(left.shape[0]):
-        for j in range(right.shape[0]):
-            for a in range(0, n_left - 1, 2):
-                if words == 1:
-                    first, second = left[i, a, 0], left[i, a + 1, 0]
-                    for b in range(n_right):
-                        word = right[j, b, 0]
-                        counts[popcount(first ^ word)] += 1
-                        others[popcount(second ^ word)] += 1
-                else:
-                    for b in range(n_right):
-                        counts[apart(left[i, a], right[j, b])] += 1
-                        others[apart(left[i, a + 1], right[j, b])] += 1
-            if n_left % 2:
-                for b in range(n_right):
-                    counts[apart(left[i, n_left - 1], right[j, b])] += 1
-            for d in range(len(counts)):
-                counts[d] += others[d]
-                others[d] = 0
-            finish(counts, n_left * n_right, tables, out[:, i, j])
+    total = draws.shape[1] ** 2
+    counts = np.zeros((2, tables.shape[1]), np.int64)
+    # Counts serve any number of functions, but few of them are sooner summed; so are few pairs of draws.
+    counted = len(tables) * (total - tables.shape[1]) > COUNT * total
+    for r in range(len(rows)):
+        for c in range(r if symmetric else 0, len(columns)):
+            if counted:
+                count(draws, rows[r], columns[c], counts)
+                finish(counts[0], total, tables, out[:, r, c])
+            else:
+                i, j = in_order(draws, rows[r], columns[c])
+                for g in range(len(tables)):
+                    out[g, r, c] = summed(draws, i, j, tables, g) / total
+            if symmetric:
+                for g in range(len(tables)):
+                    out[g, c, r] = out[g, r, c]
 
 
-@compiled
-def apart(x, y):
-    """Count the bits in which two rows of words differ."""
+# These take whole arrays and the numbers of their rows: making a view of a row would take as long as ten distances.
+
+
+@compiled_strictly
+def in_order(draws, i, j):
+    """Return the two rankings in an order that depends on the bits of their draws alone."""
+    for a in range(draws.shape[1]):
+        for w in range(draws.shape[2]):
+            if draws[i, a, w] != draws[j, a, w]:
+                after = draws[i, a, w] > draws[j, a, w]
+                return (j if after else i), (i if after else j)
+    return i, j
+
+
+@compiled_strictly
+def summed(draws, i, j, tables, g):
+    """Return the sum of a table over the distances of all pairs of draws.
+
+    Four draws at a time, each with a sum of its own: adding to one sum twice in a row would have to wait.
+    """
+    n_draws = draws.shape[1]
+    whole = n_draws // 4 * 4 if draws.shape[2] == 1 else 0
+    s, t, u, v = 0.0, 0.0, 0.0, 0.0
+    for a in range(0, whole, 4):
+        first, second, third, fourth = draws[i, a, 0], draws[i, a + 1, 0], draws[i, a + 2, 0], draws[i, a + 3, 0]
+        for b in range(n_draws):
+            word = draws[j, b, 0]
+            s += tables[g, popcount(first ^ word)]
+            t += tables[g, popcount(second ^ word)]
+            u += tables[g, popcount(third ^ word)]
+            v += tables[g, popcount(fourth ^ word)]
+    for a in range(whole, n_draws):
+        for b in range(n_draws):
+            s += tables[g, apart(draws, i, a, j, b)]
+    return (s + t) + (u + v)
+
+
+@compiled_strictly
+def count(draws, i, j, counts):
+    """Count the distances of all pairs of draws in the first row of counts; the second, for every other draw, is 0."""
+    n_draws = draws.shape[1]
+    whole = n_draws // 2 * 2 if draws.shape[2] == 1 else 0
+    for a in range(0, whole, 2):
+        first, second = draws[i, a, 0], draws[i, a + 1, 0]
+        for b in range(n_draws):
+            counts[0, popcount(first ^ draws[j, b, 0])] += 1
+            counts[1, popcount(second ^ draws[j, b, 0])] += 1
+    for a in range(whole, n_draws):
+        for b in range(n_draws):
+            counts[a % 2, apart(draws, i, a, j, b)] += 1
+    for d in range(counts.shape[1]):
+        counts[0, d] += counts[1, d]
+        counts[1, d] = 0
+
+
+@compiled_strictly
+def apart(draws, i, a, j, b):
+    """Count the bits in which two draws differ."""
     d = np.uint64(0)
-    for w in range(len(x)):
-        d += popcount(x[w] ^ y[w])
+    for w in range(draws.shape[2]):
+        d += popcount(draws[i, a, w] ^ draws[j, b, w])
     return d
 
 
@@ -68,18 +119,18 @@ def finish(counts, total, tables, out):
     counts[:] = 0
 
 
-@compiled
-def by_ranks(left, right, kind, tables, out):
-    """Distances of any kind between rank vectors: ``left[i, a]`` is draw a of ranking i."""
-    n = left.shape[2]
+@compiled_strictly
+def by_ranks(draws, rows, columns, symmetric, kind, tables, out):
+    """Distances of any kind between rank vectors: ``draws[i, a]`` is draw a of ranking i."""
+    n_draws, n = draws.shape[1], draws.shape[2]
     counts = np.zeros(tables.shape[1], np.int64)
     step = np.empty(n, np.int64)
     seen = np.empty(n, np.bool_)
-    for i in range(left.shape[0]):
-        for j in range(right.shape[0]):
-            for a in range(left.shape[1]):
-                for b in range(right.shape[1]):
-                    x, y = left[i, a], right[j, b]
+    for r in range(len(rows)):
+        for c in range(r if symmetric else 0, len(columns)):
+            for a in range(n_draws):
+                for b in range(n_draws):
+                    x, y = draws[rows[r], a], draws[columns[c], b]
                     if kind == CAYLEY:
                         d = cayley(x, y, step, seen)
                     elif kind == KENDALL:
@@ -87,7 +138,10 @@ def by_ranks(left, right, kind, tables, out):
                     else:
                         d = rankwise(x, y, kind)
                     counts[d] += 1
-            finish(counts, left.shape[1] * right.shape[1], tables, out[:, i, j])
+            finish(counts, n_draws**2, tables, out[:, r, c])
+            if symmetric:
+                for g in range(len(tables)):
+                    out[g, c, r] = out[g, r, c]
 
 
 @compiled

@@ -25,7 +25,7 @@ from rankernel.rankings import Rankings, first_and_inverse
 
 __all__ = ["MonteCarloEvaluator"]
 
-COUNTED_TILE = 64
+COUNTED_TILE = 96
 MOST_GROUPS = 64  # enough to tell the spread between them
 
 
@@ -112,7 +112,7 @@ class MonteCarloEvaluator(Evaluator):
         if self.method.diagonal == "unbiased":
             groups = self.draw_means(kernel).group_means(tables, tile, self.group_size())
             values = np.stack([self.without_self(v, g, tile) for v, g in zip(values, groups, strict=True)])
-        return values + np.stack([self.exact(c, tile) for c in coefficients])
+        return values + np.stack([self.exact(c, tile) for c in coefficients]) if self.controls else values
 
     def less_controls(self, kernel: Kernel, tables: FloatArray, coefficients: Sequence[Sequence[float]]) -> FloatArray:
         """Return functions of a distance without the part that has a known mean."""

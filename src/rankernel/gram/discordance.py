@@ -71,32 +71,8 @@ class Packed:
     @classmethod
     def of(cls, side: Ordered) -> Packed:
         """Pack rankings of few items."""
-        rankings = side.rankings
-        a, b = np.triu_indices(rankings.n_items, 1)
-        first, second = rankings.ranks[:, a], rankings.ranks[:, b]
-        return cls(to_words(first < second), to_words(first > second), tied_sets(side))
-
-
-def tied_sets(side: Ordered) -> NDArray[np.uint64]:
-    """Return the buckets of more than one item as sets of bits: one column a bucket, empty ones last, at least one."""
-    sizes = side.sizes
-    items = np.uint64(1) << np.arange(side.ranks.shape[1], dtype=np.uint64)
-    most = max(int((sizes > 1).sum(axis=1).max(initial=0)), 1)
-    sets = np.zeros((len(sizes), most), dtype=np.uint64)
-    buckets = np.argsort(sizes < 2, axis=1, kind="stable")[:, :most]
-    for slot in range(buckets.shape[1]):
-        bucket = buckets[:, slot, None]
-        tied = np.take_along_axis(sizes, bucket, axis=1) > 1
-        sets[:, slot] = ((side.ranks == bucket) & tied) @ items
-    return sets
-
-
-def to_words(bits: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """Return rows of bits as rows of 64-bit words."""
-    width = max(-(-bits.shape[1] // 64), 1) * 64
-    padded = np.zeros((len(bits), width), dtype=np.bool_)
-    padded[:, : bits.shape[1]] = bits
-    return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
+        bits, ranks = _loops.bits, side.ranks
+        return cls(bits.pairs_in_order(ranks), bits.pairs_in_order(-ranks), bits.tied_sets(ranks, side.sizes))
 
 
 class Discordance(Evaluator):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import comb
 from typing import Any
 
 import numpy as np
@@ -10,14 +9,12 @@ from numpy.typing import NDArray
 
 from rankernel import _loops
 from rankernel.distances import Distance
-from rankernel.gram.discordance import to_words
 from rankernel.gram.evaluator import FloatArray, Tile
 
 __all__ = ["DrawMeans"]
 
 MOST_VALUES = 8192  # of a distance: beyond, counting them is slower than summing
 MOST_BITS_ITEMS = 128  # whose pairs fit into some hundred words, still far quicker than sorting
-CHUNK = 2**22  # signs of pairs at once
 
 
 class DrawMeans:
@@ -32,11 +29,12 @@ class DrawMeans:
     """
 
     def __init__(self, distance: Distance, left: NDArray[np.int16], right: NDArray[np.int16]) -> None:
-        self.n_values = int(distance.maximum(left.shape[2])) + 1
         self.kind = getattr(_loops.draw_sums, distance.name.upper())
         self.by_bits = distance.name == "kendall" and left.shape[2] <= MOST_BITS_ITEMS
-        self.left = packed_signs(left) if self.by_bits else left
-        self.right = self.left if right is left else packed_signs(right) if self.by_bits else right
+        draws = left if right is left else np.concatenate([left, right])
+        self.draws: NDArray[Any] = packed_signs(draws) if self.by_bits else draws
+        self.left = np.arange(len(left))
+        self.right = self.left if right is left else len(left) + np.arange(len(right))
 
     @staticmethod
     def serves(distance: Distance | None, n_items: int) -> bool:
@@ -48,37 +46,35 @@ class DrawMeans:
 
         ``tables[g, d]`` is function g at distance d.
         """
-        return self.between(self.left[tile[0]], self.right[tile[1]], tables)
+        return self.between(self.draws, self.left[tile[0]], self.right[tile[1]], tables)
 
     def group_means(self, tables: FloatArray, tile: Tile, size: int) -> FloatArray:
         """Return the means over pairs of groups of consecutive draws: (tables, rows, groups, columns, groups)."""
-        left, right = self.left[tile[0]], self.right[tile[1]]
-        n_groups = left.shape[1] // size
-        out = self.between(grouped(left, size), grouped(right, size), tables)
-        return out.reshape(len(tables), len(left), n_groups, len(right), n_groups)
+        rows, columns = self.left[tile[0]], self.right[tile[1]]
+        n_groups = self.draws.shape[1] // size
+        # Each group as a ranking of its own; draws beyond the last whole group are left out.
+        used, inverse = np.unique(np.concatenate([rows, columns]), return_inverse=True)
+        groups = self.draws[used, : size * n_groups].reshape(len(used) * n_groups, size, -1)
+        numbers = (n_groups * inverse[:, None] + np.arange(n_groups)).ravel()
+        left, right = numbers[: len(rows) * n_groups], numbers[len(rows) * n_groups :]
+        out = self.between(groups, left, right, tables)
+        return out.reshape(len(tables), len(rows), n_groups, len(columns), n_groups)
 
-    def between(self, left: NDArray[Any], right: NDArray[Any], tables: FloatArray) -> FloatArray:
+    def between(
+        self, draws: NDArray[Any], rows: NDArray[np.intp], columns: NDArray[np.intp], tables: FloatArray
+    ) -> FloatArray:
         """Return the mean of each table over all pairs of draws."""
-        left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)
-        out = np.empty((len(tables), len(left), len(right)))
+        draws, symmetric = np.ascontiguousarray(draws), np.array_equal(rows, columns)
+        out = np.empty((len(tables), len(rows), len(columns)))
         if self.by_bits:
-            _loops.draw_sums.by_bits(left, right, tables, out)
+            _loops.draw_sums.by_bits(draws, rows, columns, symmetric, tables, out)
         else:
-            _loops.draw_sums.by_ranks(left, right, self.kind, tables, out)
+            _loops.draw_sums.by_ranks(draws, rows, columns, symmetric, self.kind, tables, out)
         return out
-
-
-def grouped(draws: NDArray[Any], size: int) -> NDArray[Any]:
-    """Return each group of draws as a ranking of its own; draws beyond the last whole group are left out."""
-    n_groups = draws.shape[1] // size
-    return draws[:, : size * n_groups].reshape(len(draws) * n_groups, size, draws.shape[2])
 
 
 def packed_signs(draws: NDArray[np.int16]) -> NDArray[np.uint64]:
     """Return for each draw the bits of the pairs of items that it orders one way."""
     n_rankings, n_draws, n_items = draws.shape
-    a, b = np.triu_indices(n_items, 1)
-    flat = draws.reshape(-1, n_items)
-    step = max(CHUNK // max(comb(n_items, 2), 1), 1)
-    words = [to_words(flat[s : s + step, a] < flat[s : s + step, b]) for s in range(0, len(flat), step)]
-    return np.concatenate(words or [to_words(flat[:, a] < flat[:, b])]).reshape(n_rankings, n_draws, -1)
+    words: NDArray[np.uint64] = _loops.bits.pairs_in_order(np.ascontiguousarray(draws).reshape(-1, n_items))
+    return words.reshape(n_rankings, n_draws, words.shape[1])
