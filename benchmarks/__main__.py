@@ -11,7 +11,7 @@ import numba
 import numpy as np
 
 import rankernel
-from benchmarks import grams, tests
+from benchmarks import grams, kernrank, reading, start, tests
 
 
 def main() -> None:
@@ -20,7 +20,7 @@ def main() -> None:
     output = parser.parse_args().output
     rows = []
     print(f"{'what':46} {'size':38} {'rankernel':>11} {'peer':>11} {'ratio':>10}  wanted   peer")
-    for benchmark in (*grams.ALL, *tests.ALL):
+    for benchmark in (*grams.ALL, *kernrank.ALL, *tests.ALL, *reading.ALL, *start.ALL):
         for row in benchmark():
             rows.append(row)
             ratio = row.seconds / row.peer_seconds if row.wanted.startswith("<=") else row.ratio

@@ -30,6 +30,9 @@ class Row:
         return {name: None if value != value else value for name, value in found.items()}
 
 
+PAUSE = 0.1  # seconds: threads of linear algebra libraries go on spinning for a while when their work is done
+
+
 def medians(*candidates: Callable[[], object], repeats: int = 5) -> list[float]:
     """Return the median seconds of each candidate over rounds in which they take turns, after one to warm up."""
     for candidate in candidates:
@@ -37,6 +40,7 @@ def medians(*candidates: Callable[[], object], repeats: int = 5) -> list[float]:
     times: list[list[float]] = [[] for _ in candidates]
     for _ in range(repeats):
         for candidate, own in zip(candidates, times, strict=True):
+            time.sleep(PAUSE)
             start = time.perf_counter()
             candidate()
             own.append(time.perf_counter() - start)

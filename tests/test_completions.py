@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import any_ranking, sized
 
+from rankernel import _loops
 from rankernel.completions import Draws, LogDensity, Uniform, draw, enumerate_completions
 from rankernel.completions.enumerate import count_completions
 from rankernel.completions.keys import complete
@@ -345,3 +346,14 @@ def test_log_densities_are_checked():
         draw([[0, 0, 0]], 3, completions=LogDensity(lambda ranks: np.full(len(ranks), np.nan)))
     with pytest.raises(RankingError, match="density 0"):
         draw([[0, 0, 0]], 3, completions=LogDensity(lambda ranks: np.full(len(ranks), -np.inf)))
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 40, 511, 512, 513, 1500])
+def test_sorting_by_keys_with_ties(size):
+    """Few are ranked by counting, many by a heap."""
+    rng = np.random.default_rng(size)
+    keys = rng.integers(0, max(size // 3, 1), size).astype(float)
+    items = np.sort(rng.choice(5 * size, size, replace=False))
+    expected = items[np.argsort(keys, kind="stable")]
+    _loops.keys.sort_by_keys(items, keys, np.empty(size, np.int64), np.empty(size, np.int64))
+    assert (items == expected).all()

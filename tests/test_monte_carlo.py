@@ -10,6 +10,7 @@ import real_data
 
 import rankernel as rk
 from rankernel import MonteCarlo, Rankings
+from rankernel.completions import draw
 from rankernel.gram.overlap import Overlap
 from rankernel.gram.variance import mallows_variance
 
@@ -252,14 +253,33 @@ def test_positive_semi_definite_also_from_blocks(kernel):
     np.testing.assert_allclose(blocks, whole, rtol=1e-12, atol=1e-14)
 
 
-def test_the_same_bits_whatever_the_order_threads_and_blocks():
-    rows = rk.datasets.truncate(rk.datasets.uniform(300, 8, seed=3), {2: 0.5, 4: 0.5}, seed=4, unlisted="free")
+@pytest.mark.parametrize("n_items", [8, 14])  # whose pairs fill one word, and two
+@pytest.mark.parametrize("n_draws", [16, 7])
+def test_all_pairs_of_draws_are_averaged(n_items, n_draws):
+    rows = rk.datasets.truncate(rk.datasets.uniform(9, n_items, seed=3), {2: 0.5, 4: 0.5}, seed=4, unlisted="free")
+    method = MonteCarlo(n_draws, "antithetic", 0, seed=5)
+    draws = [one.tolist() for one in draw(rows, n_draws, "antithetic", seed=5).ranks]
+    nus = [0.01, 0.05, 0.1, 0.3, 1.0]
+    # One width is summed, several are counted.
+    together = rk.gram_path(rk.Mallows(), rows, method=method, nu=nus)
+    for nu, matrix in zip(nus, together, strict=True):
+        expected = [
+            [np.mean([[math.exp(-nu * naive.kendall(x, y)) for y in b] for x in a]) for b in draws] for a in draws
+        ]
+        np.testing.assert_allclose(matrix, expected, rtol=1e-13)
+        np.testing.assert_allclose(rk.Mallows(nu).gram(rows, method=method), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("n_items", [8, 14])
+def test_the_same_bits_whatever_the_order_threads_and_blocks(n_items):
+    rows = rk.datasets.truncate(rk.datasets.uniform(300, n_items, seed=3), {2: 0.5, 4: 0.5}, seed=4, unlisted="free")
     kernel, method = rk.Mallows(0.1), MonteCarlo(16, "antithetic", 0, seed=5)
     one = kernel.gram(rows, method=method, threads=1)
     assert (kernel.gram(rows, method=method, threads=2) == one).all()
     order = np.random.default_rng(0).permutation(len(rows))
     assert (kernel.gram(rows[order], method=method) == one[np.ix_(order, order)]).all()
     assert (kernel.gram(rows[:50], rows[200:], method=method) == one[:50, 200:]).all()
+    assert (kernel.gram(rows[200:], rows[:50], method=method) == one[200:, :50]).all()
     assert (kernel.gram(rows, method=MonteCarlo(16, "antithetic", 0, seed=6)) != one).any()
 
 

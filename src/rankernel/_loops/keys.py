@@ -10,7 +10,7 @@ from rankernel._loops.compiled import compiled_strictly
 from rankernel._loops.streams import absorb, normal, seed_state, uniform
 
 IID, ANTITHETIC, ORTHOGONAL, LATIN = 0, 1, 2, 3
-SHORT = 24
+SHORT = 512
 
 
 @compiled_strictly
@@ -34,23 +34,38 @@ def sift_down(items, keys, root, end):
 
 
 @compiled_strictly
-def sort_by_keys(items, keys):
-    """Sort items together with their keys; equal keys by item. Insertion for a few, a heap for many."""
+def sort_by_keys(items, keys, places, spare):
+    """Sort items, given in ascending order, by key, equal keys by item; keys, places and spare are used up.
+
+    Up to some hundred are ranked by counting, with nothing for the processor to guess, more by a heap.
+    """
     size = len(items)
     if size > SHORT:
-        for root in range(size // 2 - 1, -1, -1):
-            sift_down(items, keys, root, size)
-        for end in range(size - 1, 0, -1):
-            items[0], items[end] = items[end], items[0]
-            keys[0], keys[end] = keys[end], keys[0]
-            sift_down(items, keys, 0, end)
+        heap_sort(items, keys)
         return
-    for j in range(1, size):
-        i = j
-        while i > 0 and comes_first(items, keys, i, i - 1):
-            items[i], items[i - 1] = items[i - 1], items[i]
-            keys[i], keys[i - 1] = keys[i - 1], keys[i]
-            i -= 1
+    for j in range(size):
+        before = np.int64(0)
+        for i in range(j):
+            earlier = np.int64(keys[i] <= keys[j])
+            before += earlier
+            places[i] += 1 - earlier
+        places[j] = before
+    for j in range(size):
+        spare[j] = items[j]
+    for j in range(size):
+        items[places[j]] = spare[j]
+
+
+@compiled_strictly
+def heap_sort(items, keys):
+    """Sort items together with their keys; equal keys by item."""
+    size = len(items)
+    for root in range(size // 2 - 1, -1, -1):
+        sift_down(items, keys, root, size)
+    for end in range(size - 1, 0, -1):
+        items[0], items[end] = items[end], items[0]
+        keys[0], keys[end] = keys[end], keys[0]
+        sift_down(items, keys, 0, end)
 
 
 @compiled_strictly
@@ -77,7 +92,7 @@ def group_by_bucket(ranks, members, ends):
 
 
 @compiled_strictly
-def place(members, ends, n_buckets, within, spread, items, row):
+def place(members, ends, n_buckets, within, spread, items, places, spare, row):
     """Write the completion that keys give.
 
     ``within`` (in the order of ``members``) orders each bucket; ``spread`` (in the order of the items) orders the free
@@ -89,7 +104,7 @@ def place(members, ends, n_buckets, within, spread, items, row):
     start = 0
     for b in range(n_buckets):
         if ends[b] - start > 1:
-            sort_by_keys(items[start : ends[b]], within[start : ends[b]])
+            sort_by_keys(items[start : ends[b]], within[start : ends[b]], places, spare)
         start = ends[b]
     if start == n_items:
         for position in range(n_items):
@@ -99,7 +114,7 @@ def place(members, ends, n_buckets, within, spread, items, row):
     for j in range(start, n_items):
         is_free[members[j]] = True
     order = np.arange(n_items)
-    sort_by_keys(order, spread)
+    sort_by_keys(order, spread, places, spare)
     listed = 0
     for position in range(n_items):
         if is_free[order[position]]:
@@ -115,7 +130,8 @@ def complete(ranks, keys):
     n_rankings, n_draws, n_items = keys.shape
     out = np.empty((n_rankings, n_draws, n_items), dtype=np.int16)
     members, items = np.empty(n_items, dtype=np.int64), np.empty(n_items, dtype=np.int64)
-    ends = np.empty(n_items + 1, dtype=np.int64)
+    ends, places = np.empty(n_items + 1, dtype=np.int64), np.empty(n_items, dtype=np.int64)
+    spare = np.empty(n_items, dtype=np.int64)
     within, spread = np.empty(n_items), np.empty(n_items)
     for i in range(n_rankings):
         n_buckets = group_by_bucket(ranks[i], members, ends)
@@ -123,7 +139,7 @@ def complete(ranks, keys):
             for j in range(n_items):
                 spread[j] = keys[i, d, j]
                 within[j] = keys[i, d, members[j]]
-            place(members, ends, n_buckets, within, spread, items, out[i, d])
+            place(members, ends, n_buckets, within, spread, items, places, spare, out[i, d])
     return out
 
 
@@ -196,11 +212,12 @@ def fill_latin(keys, state):
     n_draws, size = keys.shape
     step = golden_step(size)
     base, numbers = np.empty(size, dtype=np.int64), np.empty(size)
+    places, spare = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
     for d in range(n_draws):
         if d % size == 0:
             for j in range(size):
                 base[j], numbers[j] = j, uniform(state)
-            sort_by_keys(base, numbers)
+            sort_by_keys(base, numbers, places, spare)
         shift = (d % size) * step % size
         for j in range(size):
             keys[d, j] = (base[j] + shift) % size
@@ -221,9 +238,8 @@ def fill_part(rule, keys, state):
 
 
 @compiled_strictly
-def fill_block(rule, stream, ends, n_buckets, within, spread):
+def fill_block(rule, stream, state, ends, n_buckets, within, spread):
     """Fill the keys of one block of draws, every part from a stream of its own."""
-    state = np.empty(4, dtype=np.uint64)
     start = 0
     for b in range(n_buckets):
         if ends[b] - start > 1:
@@ -241,15 +257,16 @@ def draw(ranks, n_draws, streams, rule, block):
     n_rankings, n_items = ranks.shape
     out = np.empty((n_rankings, n_draws, n_items), dtype=np.int16)
     members, items = np.empty(n_items, dtype=np.int64), np.empty(n_items, dtype=np.int64)
-    ends = np.empty(n_items + 1, dtype=np.int64)
-    rows = min(block, n_draws)
+    ends, places = np.empty(n_items + 1, dtype=np.int64), np.empty(n_items, dtype=np.int64)
+    spare = np.empty(n_items, dtype=np.int64)
+    rows, state = min(block, n_draws), np.empty(4, dtype=np.uint64)
     within, spread = np.zeros((rows, n_items)), np.zeros((rows, n_items))
     for i in range(n_rankings):
         n_buckets = group_by_bucket(ranks[i], members, ends)
         for start in range(0, n_draws, block):
             stop = min(start + block, n_draws)
             stream = absorb(streams[i], np.uint64(start // block))
-            fill_block(rule, stream, ends, n_buckets, within[: stop - start], spread[: stop - start])
+            fill_block(rule, stream, state, ends, n_buckets, within[: stop - start], spread[: stop - start])
             for d in range(start, stop):
-                place(members, ends, n_buckets, within[d - start], spread[d - start], items, out[i, d])
+                place(members, ends, n_buckets, within[d - start], spread[d - start], items, places, spare, out[i, d])
     return out

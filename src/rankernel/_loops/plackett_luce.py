@@ -202,6 +202,7 @@ def draw(ranks, weights, n_draws, streams):
     out = np.empty((n_rankings, n_draws, n_items), dtype=np.int16)
     members, order = np.empty(n_items, dtype=np.int64), np.empty(n_items, dtype=np.int64)
     ends, state = np.empty(n_items + 1, dtype=np.int64), np.empty(4, dtype=np.uint64)
+    places, spare = np.empty(n_items, dtype=np.int64), np.empty(n_items, dtype=np.int64)
     rates, times, later = np.empty(n_items), np.empty(n_items), np.zeros(n_items)
     peaks, heights = np.ones(n_items), np.ones(n_items)
     for i in range(n_rankings):
@@ -214,7 +215,7 @@ def draw(ranks, weights, n_draws, streams):
             race(rates, ends, n_buckets, later, peaks, heights, state, times)
             for j in range(n_items):
                 order[j] = members[j]
-            sort_by_keys(order, times)
+            sort_by_keys(order, times, places, spare)
             for position in range(n_items):
                 out[i, d, order[position]] = position
     return out
