@@ -31,6 +31,7 @@ class Row:
 
 
 PAUSE = 0.1  # seconds: threads of linear algebra libraries go on spinning for a while when their work is done
+TURN = 0.2  # seconds: what is over sooner is done several times in its turn, so that waking up counts little
 
 
 def medians(*candidates: Callable[[], object], repeats: int = 5) -> list[float]:
@@ -41,10 +42,18 @@ def medians(*candidates: Callable[[], object], repeats: int = 5) -> list[float]:
     for _ in range(repeats):
         for candidate, own in zip(candidates, times, strict=True):
             time.sleep(PAUSE)
-            start = time.perf_counter()
-            candidate()
-            own.append(time.perf_counter() - start)
+            own.append(turn(candidate))
     return [statistics.median(own) for own in times]
+
+
+def turn(candidate: Callable[[], object]) -> float:
+    """Return the mean seconds of a candidate in one turn."""
+    start = time.perf_counter()
+    calls = 0
+    while calls == 0 or time.perf_counter() - start < TURN:
+        candidate()
+        calls += 1
+    return (time.perf_counter() - start) / calls
 
 
 def once(candidate: Callable[[], object]) -> float:

@@ -21,6 +21,7 @@ def by_bits(draws, rows, columns, symmetric, tables, out):
     is the mirror of the other.
     """
     total = draws.shape[1] ** 2
+    fours = draws.shape[1] // 4 * 4 if draws.shape[2] == 1 else 0
     counts = np.zeros((2, tables.shape[1]), np.int64)
     # Counts serve any number of functions, but few of them are sooner summed; so are few pairs of draws.
     counted = len(tables) * (total - tables.shape[1]) > COUNT * total
@@ -32,7 +33,10 @@ def by_bits(draws, rows, columns, symmetric, tables, out):
             else:
                 i, j = in_order(draws, rows[r], columns[c])
                 for g in range(len(tables)):
-                    out[g, r, c] = summed(draws, i, j, tables, g) / total
+                    out[g, r, c] = sum_of_fours(draws, i, j, tables, g, fours) / total
+                if fours < draws.shape[1]:
+                    for g in range(len(tables)):
+                        out[g, r, c] += sum_of_rest(draws, i, j, tables, g, fours) / total
             if symmetric:
                 for g in range(len(tables)):
                     out[g, c, r] = out[g, r, c]
@@ -53,26 +57,31 @@ def in_order(draws, i, j):
 
 
 @compiled_strictly
-def summed(draws, i, j, tables, g):
-    """Return the sum of a table over the distances of all pairs of draws.
+def sum_of_fours(draws, i, j, tables, g, end):
+    """Return the sum of a table over the distances of the first draws to all draws, whose bits fit one word.
 
     Four draws at a time, each with a sum of its own: adding to one sum twice in a row would have to wait.
     """
-    n_draws = draws.shape[1]
-    whole = n_draws // 4 * 4 if draws.shape[2] == 1 else 0
     s, t, u, v = 0.0, 0.0, 0.0, 0.0
-    for a in range(0, whole, 4):
+    for a in range(0, end, 4):
         first, second, third, fourth = draws[i, a, 0], draws[i, a + 1, 0], draws[i, a + 2, 0], draws[i, a + 3, 0]
-        for b in range(n_draws):
+        for b in range(draws.shape[1]):
             word = draws[j, b, 0]
             s += tables[g, popcount(first ^ word)]
             t += tables[g, popcount(second ^ word)]
             u += tables[g, popcount(third ^ word)]
             v += tables[g, popcount(fourth ^ word)]
-    for a in range(whole, n_draws):
-        for b in range(n_draws):
-            s += tables[g, apart(draws, i, a, j, b)]
     return (s + t) + (u + v)
+
+
+@compiled_strictly
+def sum_of_rest(draws, i, j, tables, g, start):
+    """Return the sum of a table over the distances of the last draws to all draws."""
+    s = 0.0
+    for a in range(start, draws.shape[1]):
+        for b in range(draws.shape[1]):
+            s += tables[g, apart(draws, i, a, j, b)]
+    return s
 
 
 @compiled_strictly
