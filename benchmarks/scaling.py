@@ -1,7 +1,8 @@
-"""How time and memory grow with the number of rankings: a Gram matrix as N², Nyström features as N.
+"""How time and memory grow with the number of rankings: a Gram matrix as N², its sums too, Nyström features as N.
 
 Run with ``python -m benchmarks.scaling`` (a minute), or ``--largest 100000`` on a quiet machine with the memory for it:
-a Gram matrix that does not fit is written to disk block by block (``--folder``), and its time counts the writing.
+a Gram matrix that does not fit is written to disk block by block (``--folder``), and its time counts the writing. The
+sums are those that a two-sample test needs, with no matrix held.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import platform
 import resource
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,11 @@ import rankernel as rk
 from rankernel.gram.memory import GramMemoryError
 from rankernel.gram.store import store_gram
 
+LINES = {  # what is drawn: label, power of N, colour
+    "gram": ("Gram matrix", 2, "C0"),
+    "sums": ("sums of the Gram matrix, not held", 2, "C2"),
+    "nystrom": ("Nyström features", 1, "C1"),
+}
 KERNELS = {"Kendall": rk.Kendall(), "Mallows": rk.Mallows(0.1), "exp-Hamming": rk.Exponential("hamming", 0.2)}
 
 
@@ -44,19 +51,24 @@ def seconds(call):
     return time.perf_counter() - start, where
 
 
-def gram(kernel, X, folder):
+def gram_or_store(kernel, options, X):
     """Compute a Gram matrix, in memory where it fits."""
     try:
         kernel.gram(X)
     except GramMemoryError:
-        with tempfile.TemporaryDirectory(dir=folder) as place:
+        with tempfile.TemporaryDirectory(dir=options.folder) as place:
             store_gram(Path(place, "K.zarr"), kernel, X)
         return "disk"
     return "memory"
 
 
-def features(kernel, X, n_components):
-    rk.NystromFeatures(kernel, n_components).fit_transform(X)
+def sums(kernel, _, X):
+    rk.gram_sums(kernel, X)
+    return "memory"
+
+
+def features(kernel, options, X):
+    rk.NystromFeatures(kernel, options.components).fit_transform(X)
     return "memory"
 
 
@@ -88,6 +100,7 @@ def measured(task, name, call, all_sizes, options):
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--largest", type=int, default=5_000, help="the most rankings of a Gram matrix")
+    parser.add_argument("--largest-sums", type=int, default=10_000, help="the most rankings whose matrix is summed")
     parser.add_argument("--largest-nystrom", type=int, default=20_000, help="the most rankings that get features")
     parser.add_argument("--components", type=int, default=100)
     parser.add_argument("--items", type=int, default=12)
@@ -96,26 +109,47 @@ def arguments():
     parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=list(KERNELS))
     parser.add_argument("--folder", help="where matrices go that do not fit into memory")
     parser.add_argument("--json", help="a file for the results")
+    parser.add_argument("--figure", help="a file for the picture")
     return parser.parse_args()
+
+
+def draw(rows, path):
+    """Draw seconds against the number of rankings, both logarithmic, with the slopes that theory gives."""
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update({"svg.hashsalt": "rankernel", "svg.fonttype": "none"})
+    figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+    for task, (label, power, color) in LINES.items():
+        points = np.array([(row["n_rankings"], row["seconds"]) for row in rows if row["task"] == task])
+        if not len(points):
+            continue
+        axes.loglog(*points.T, "o-", color=color, label=label)
+        n, last = points[-1]
+        axes.loglog(points[:, 0], last * (points[:, 0] / n) ** power, ":", color=color, linewidth=1)
+    axes.set(xlabel="rankings", ylabel="seconds", title="Dotted: growth as N² and as N")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    figure.savefig(path, metadata={"Date": None} if path.endswith(".svg") else None)
 
 
 def main():
     options = arguments()
+    tasks = (
+        ("gram", gram_or_store, options.largest),
+        ("sums", sums, options.largest_sums),
+        ("nystrom", features, options.largest_nystrom),
+    )
     rows = []
     for name in options.kernels:
-        kernel = KERNELS[name]
-        rows += measured("gram", name, lambda X, k=kernel: gram(k, X, options.folder), sizes(options.largest), options)
-        rows += measured(
-            "nystrom",
-            name,
-            lambda X, k=kernel: features(k, X, options.components),
-            sizes(options.largest_nystrom),
-            options,
-        )
+        for task, call, largest in tasks:
+            rows += measured(task, name, partial(call, KERNELS[name], options), sizes(largest), options)
     machine = {"cores": os.cpu_count(), "processor": platform.machine(), "python": platform.python_version()}
-    report = {"machine": machine, "version": rk.__version__, "options": vars(options), "rows": rows}
+    setting = {key: getattr(options, key) for key in ("items", "listed", "components", "repeats")}
     if options.json:
+        report = {"machine": machine, "version": rk.__version__, "setting": setting, "rows": rows}
         Path(options.json).write_text(json.dumps(report, indent=1) + "\n")
+    if options.figure:
+        draw(rows, options.figure)
 
 
 if __name__ == "__main__":

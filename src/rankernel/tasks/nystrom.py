@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -24,7 +24,7 @@ FloatArray = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 PROPOSALS = 48  # pivots proposed at once
-ROWS = 4096  # rankings whose columns are computed at once
+ROWS = 2**14  # rankings whose columns are computed at once
 NOISE = 1e-12  # a residual below this part of the diagonal is rounding
 
 
@@ -112,13 +112,14 @@ class NystromFeatures(KernelTransformer):
 
     def transform(self, X: Any) -> FloatArray:
         """Return the features of rankings: shape ``(n_rankings, n_components_)``."""
-        from scipy.linalg import solve_triangular
-
         rankings = self._same_items(X)
         first, inverse = first_and_inverse(rankings.ranks)
-        columns = some_columns(self.kernel_, rankings[first], self.pivot_rankings_, self.method_)
-        features = solve_triangular(self.factor_, columns.T, lower=True, check_finite=False).T
-        return np.ascontiguousarray(features[inverse])
+        distinct = rankings[first]
+        features = np.empty((len(distinct), self.n_components_))
+        for rows in pieces(len(distinct)):
+            columns = gram(self.kernel_, distinct[rows], self.pivot_rankings_, self.method_)
+            features[rows] = solved(self.factor_, columns)
+        return spread(features, inverse)
 
     def _fitted_features(self, X: Any) -> FloatArray:
         rankings = self._learn_items(X)
@@ -138,12 +139,12 @@ class NystromFeatures(KernelTransformer):
         self.error_path_ = found.error_path
         self.trace_, self.trace_error_ = float(found.error_path[0]), float(found.error_path[-1])
         self.n_components_ = self._n_features_out = len(found.pivots)
-        return np.ascontiguousarray(found.factor[inverse])
+        return spread(found.factor, inverse)
 
     def _pivoted(self, X: Rankings, method: MethodLike) -> PivotedCholesky:
         self.method_ = method
         return randomly_pivoted_cholesky(
-            lambda rows, columns: some_columns(self.kernel_, X[rows], X[columns], method),
+            lambda rows, columns: gram(self.kernel_, X[rows], X[columns], method),
             long_diagonal(self.kernel_, X, method),
             X.counts.astype(np.float64),
             self.n_components,
@@ -152,13 +153,21 @@ class NystromFeatures(KernelTransformer):
         )
 
 
-def some_columns(kernel: Kernel, X: Rankings, pivots: Rankings, method: MethodLike) -> FloatArray:
-    """Return the Gram matrix between many rankings and a few, in pieces of bounded memory."""
-    out = np.empty((len(X), len(pivots)))
-    for start in range(0, len(X), ROWS):
-        rows = slice(start, start + ROWS)
-        out[rows] = gram(kernel, X[rows], pivots, method)
-    return out
+def pieces(n_rows: int) -> Iterator[slice]:
+    """Return the rows of a tall matrix in pieces: what is made on the way stays small."""
+    return (slice(start, min(start + ROWS, n_rows)) for start in range(0, n_rows, ROWS))
+
+
+def solved(lower: FloatArray, columns: FloatArray) -> FloatArray:
+    """Return Z with ``Z @ lower.T == columns``."""
+    from scipy.linalg import solve_triangular
+
+    return np.asarray(solve_triangular(lower, columns.T, lower=True, check_finite=False).T)
+
+
+def spread(features: FloatArray, inverse: Rows) -> FloatArray:
+    """Return the features of all rankings from those of the distinct ones; no second copy if they are the same."""
+    return features if np.array_equal(inverse, np.arange(len(features))) else features[inverse]
 
 
 # ---------------------------------------------------------------------- the factorisation
@@ -223,8 +232,6 @@ def randomly_pivoted_cholesky(
     >>> len(found.pivots), found.factor @ found.factor.T
     (1, array([[4., 2.], [2., 1.]]))
     """
-    from scipy.linalg import solve_triangular
-
     n_pivots = min(n_pivots, len(diagonal))
     residual, floor = np.maximum(diagonal, 0.0), NOISE * np.abs(diagonal)
     factor, pivots = np.zeros((len(diagonal), n_pivots)), np.empty(0, dtype=np.intp)
@@ -239,12 +246,12 @@ def randomly_pivoted_cholesky(
             residual[proposed[0]] = 0.0
             continue
         new = proposed[chosen]
-        columns = entries(slice(None), new) - known @ known[new].T
-        added = solve_triangular(lower, columns.T, lower=True, check_finite=False).T
+        added = factor[:, len(pivots) : len(pivots) + len(new)]
+        for rows in pieces(len(diagonal)):
+            added[rows] = solved(lower, entries(rows, new) - known[rows] @ known[new].T)
+            residual[rows] -= (added[rows] ** 2).sum(axis=1)
         added[np.concatenate([pivots, new])] = np.concatenate([np.zeros((len(pivots), len(new))), lower])
-        factor[:, len(pivots) : len(pivots) + len(new)] = added
         pivots = np.concatenate([pivots, new])
-        residual = np.maximum(residual - (added**2).sum(axis=1), 0.0)
         residual[residual <= floor] = 0.0
         residual[pivots] = 0.0
     return finished(pivots, factor[:, : len(pivots)], diagonal, weights, goal)
@@ -273,10 +280,14 @@ def finished(
     pivots: Rows, factor: FloatArray, diagonal: FloatArray, weights: FloatArray, goal: float
 ) -> PivotedCholesky:
     """Return the factorisation with its error, without pivots that were chosen after the goal was reached."""
-    explained = np.cumsum(weights @ factor**2)
-    path = np.maximum(weights @ diagonal - np.concatenate([[0.0], explained]), 0.0)
+    explained = np.zeros(len(pivots))
+    for rows in pieces(len(factor)):
+        explained += weights[rows] @ factor[rows] ** 2
+    path = np.maximum(weights @ diagonal - np.concatenate([[0.0], np.cumsum(explained)]), 0.0)
     size = int(np.argmax(path <= goal)) if goal > 0 and path[-1] <= goal else len(pivots)
     pivots, factor = pivots[:size], np.ascontiguousarray(factor[:, :size])
-    residual = np.maximum(diagonal - (factor**2).sum(axis=1), 0.0)
+    residual = np.empty(len(diagonal))
+    for rows in pieces(len(factor)):
+        residual[rows] = np.maximum(diagonal[rows] - (factor[rows] ** 2).sum(axis=1), 0.0)
     residual[pivots] = 0.0
     return PivotedCholesky(pivots, factor, residual, path[: size + 1])
