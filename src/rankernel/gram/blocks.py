@@ -88,9 +88,11 @@ def run(
                 return
             one(tile)
 
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(workers - 1) as pool:
         try:
-            for done in [pool.submit(worker) for _ in range(workers)]:
+            others = [pool.submit(worker) for _ in range(workers - 1)]
+            worker()
+            for done in others:
                 done.result()
         finally:
             stopped.set()  # after an error or an interruption, no further tile is begun
