@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 from pathlib import Path
 
-import numba
-import numpy as np
-
-import rankernel
 from benchmarks import grams, kernrank, reading, start, tests
+from benchmarks.clock import save
 
 
 def main() -> None:
@@ -30,10 +25,7 @@ def main() -> None:
                 flush=True,
             )
     if output is not None:
-        versions = {"rankernel": rankernel.__version__, "numpy": np.__version__, "numba": numba.__version__}
-        machine = {"processor": platform.processor() or platform.machine(), "python": platform.python_version()}
-        report = {"versions": versions, "machine": machine, "rows": [row.as_dict() for row in rows]}
-        output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        save(output, [row.as_dict() for row in rows])
 
 
 if __name__ == "__main__":

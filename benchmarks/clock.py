@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
+import platform
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+
+import rankernel
 
 
 @dataclass(frozen=True)
@@ -61,3 +71,11 @@ def once(candidate: Callable[[], object]) -> float:
     start = time.perf_counter()
     candidate()
     return time.perf_counter() - start
+
+
+def save(path: str | Path, rows: list[dict[str, Any]], **setting: Any) -> None:
+    """Write results as JSON, with what they were measured on."""
+    versions = {"rankernel": rankernel.__version__, "numpy": np.__version__, "numba": numba.__version__}
+    machine = {"cores": os.cpu_count(), "processor": platform.machine(), "python": platform.python_version()}
+    content = {"versions": versions, "machine": machine, **setting, "rows": rows}
+    Path(path).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

@@ -4,16 +4,12 @@ Run with ``python -m benchmarks.cluster --workers 1 2 4``, with as many workers 
 """
 
 import argparse
-import json
-import os
-import platform
-from pathlib import Path
 
 import distributed
 import numpy as np
 
 import rankernel as rk
-from benchmarks.clock import medians
+from benchmarks.clock import medians, save
 from benchmarks.scaling import ballots
 from rankernel.frontends import dask as many
 
@@ -65,9 +61,7 @@ def main():
             for work, _, remote in all_tasks:
                 report(work, "cluster, one core each", workers, medians(remote, repeats=options.repeats)[0])
     if options.json:
-        machine = {"cores": os.cpu_count(), "processor": platform.machine(), "python": platform.python_version()}
-        content = {"machine": machine, "version": rk.__version__, "chunks": options.chunks, "rows": rows}
-        Path(options.json).write_text(json.dumps(content, indent=1) + "\n")
+        save(options.json, rows, chunks=options.chunks)
 
 
 if __name__ == "__main__":

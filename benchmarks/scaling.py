@@ -6,10 +6,7 @@ sums are those that a two-sample test needs, with no matrix held.
 """
 
 import argparse
-import json
 import math
-import os
-import platform
 import resource
 import tempfile
 import time
@@ -19,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import rankernel as rk
+from benchmarks.clock import save
 from rankernel.gram.memory import GramMemoryError
 from rankernel.gram.store import store_gram
 
@@ -143,11 +141,9 @@ def main():
     for name in options.kernels:
         for task, call, largest in tasks:
             rows += measured(task, name, partial(call, KERNELS[name], options), sizes(largest), options)
-    machine = {"cores": os.cpu_count(), "processor": platform.machine(), "python": platform.python_version()}
     setting = {key: getattr(options, key) for key in ("items", "listed", "components", "repeats")}
     if options.json:
-        report = {"machine": machine, "version": rk.__version__, "setting": setting, "rows": rows}
-        Path(options.json).write_text(json.dumps(report, indent=1) + "\n")
+        save(options.json, rows, setting=setting)
     if options.figure:
         draw(rows, options.figure)
 

@@ -27,13 +27,14 @@ from rankernel.cli.options import (
     Threads,
     UnlistedText,
 )
-from rankernel.cli.output import PICTURES, check_free, console, print_json, show_facts, whole_file
+from rankernel.cli.output import PICTURES, check_ending, check_free, console, print_json, show_facts, whole_file
 from rankernel.errors import RankingError
 from rankernel.gate import printable
 
 if TYPE_CHECKING:
     from rich.tree import Tree
 
+    from rankernel.rankings import Rankings
     from rankernel.report.clusters import Clustering
     from rankernel.report.study import Study
 
@@ -64,8 +65,7 @@ def cluster(
     With -o NAME.csv the cluster of each row is written; with -o NAME.png, .svg or .pdf a picture of the dendrogram.
     """
     if output:
-        if output.suffix.lower() not in (".csv", *PICTURES):
-            raise usage(f"-o {printable(output.name)} ends in none of .csv, {', '.join(PICTURES)}")
+        check_ending(output, (".csv", *PICTURES))
         check_free(output, force)
     problem = pose(file, kernel, method, seed, unlisted, by, count, ignore, layout, separator)
     found = study(problem, seed, n_clusters=k, linkage=linkage, compare=False)
@@ -90,11 +90,11 @@ def cluster(
         show(facts, problem, clustering)
 
 
-def rows_of(problem: Problem, clustering: Clustering) -> list[int]:
+def rows_of(rankings: Rankings, clustering: Clustering) -> list[int]:
     """Return the cluster of each row of the data."""
     from rankernel.rankings import first_and_inverse
 
-    _, inverse = first_and_inverse(problem.source.rankings.ranks)
+    _, inverse = first_and_inverse(rankings.ranks)
     return [int(label) for label in clustering.labels[inverse]]
 
 
@@ -106,16 +106,14 @@ def write(path: Path, found: Study, clustering: Clustering) -> None:
         ax = plots.dendrogram(clustering.tree, clustering.labels[found.view.rows])
         plots.save(ax, path)
         return
-    from rankernel.rankings import first_and_inverse, order_text
+    from rankernel.rankings import order_text
 
     rankings = found.source.rankings
-    _, inverse = first_and_inverse(rankings.ranks)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["cluster", "count", "ranking"])
-        for label, count, order in zip(
-            clustering.labels[inverse].tolist(), rankings.counts.tolist(), rankings.to_orders(), strict=True
-        ):
+        rows = zip(rows_of(rankings, clustering), rankings.counts.tolist(), rankings.to_orders(), strict=True)
+        for label, count, order in rows:
             writer.writerow([clustering.clusters[label].name, count, order_text(order, rankings.items)])
 
 
@@ -134,7 +132,7 @@ def as_json(problem: Problem, clustering: Clustering) -> dict[str, Any]:
         }
         for each in clustering.clusters
     ]
-    return {"found": clusters, "labels": rows_of(problem, clustering)}
+    return {"found": clusters, "labels": rows_of(problem.source.rankings, clustering)}
 
 
 def show(facts: dict[str, str], problem: Problem, clustering: Clustering) -> None:

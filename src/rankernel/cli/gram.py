@@ -29,7 +29,7 @@ from rankernel.cli.options import (
     UnlistedText,
     one_of,
 )
-from rankernel.cli.output import check_free, console, print_json, show_facts, steps, whole_file
+from rankernel.cli.output import check_ending, check_free, console, print_json, show_facts, steps, whole_file
 from rankernel.errors import ExactnessError
 from rankernel.gate import printable
 
@@ -92,8 +92,8 @@ def gram(
     -o, a corner of the matrix is shown. What .npy and .zarr hold need not fit into memory.
     """
     ending = output.suffix.lower() if output else ""
-    if output and ending not in FORMATS:
-        raise usage(f"-o {printable(output.name)} ends in none of {', '.join(FORMATS)}")
+    if output:
+        check_ending(output, FORMATS)
     if resume and ending not in IN_PIECES:
         raise usage("--resume is for -o NAME.npy and -o NAME.zarr, which are written in pieces")
     if output and not resume:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankernel.cli.computing import pose, study
-from rankernel.cli.guard import usage
 from rankernel.cli.options import (
     By,
     Clusters,
@@ -26,7 +25,7 @@ from rankernel.cli.options import (
     Threads,
     UnlistedText,
 )
-from rankernel.cli.output import PICTURES, check_free, console, print_json, show_facts, whole_file
+from rankernel.cli.output import PICTURES, check_ending, check_free, console, print_json, show_facts, whole_file
 from rankernel.gate import printable
 
 if TYPE_CHECKING:
@@ -59,8 +58,7 @@ def kernel_map(
     map.png. Colours are groups with --by, else clusters.
     """
     target = output or Path("map.png")
-    if target.suffix.lower() not in (".csv", *PICTURES):
-        raise usage(f"-o {printable(target.name)} ends in none of .csv, {', '.join(PICTURES)}")
+    check_ending(target, (".csv", *PICTURES))
     check_free(target, force)
     problem = pose(file, kernel, method, seed, unlisted, by, count, ignore, layout, separator)
     found = study(problem, seed, n_clusters=k, compare=False)

@@ -60,6 +60,12 @@ def plain(value: Any) -> Any:
 # ---------------------------------------------------------------------- files
 
 
+def check_ending(path: Path, endings: tuple[str, ...]) -> None:
+    """Refuse a name whose ending does not say how to write it."""
+    if path.suffix.lower() not in endings:
+        raise usage(f"-o {printable(path.name)} ends in none of {', '.join(endings)}")
+
+
 def check_free(path: Path, force: bool, folder: bool = False) -> None:
     """Refuse a name that is taken or cannot be, before any work is done; some outputs are folders."""
     if path.is_dir() and not folder:

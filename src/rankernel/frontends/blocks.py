@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rankernel.errors import ExactnessError, SamplingWarning
 from rankernel.gram.choose import BUDGET, choose
 from rankernel.gram.compute import computed, gradients
-from rankernel.gram.estimate import DIAGONAL_TILE
+from rankernel.gram.estimate import diagonal_tiles
 from rankernel.gram.evaluator import Evaluator
 from rankernel.gram.methods import Exact, MethodLike
 from rankernel.gram.monte_carlo import MonteCarlo
@@ -83,7 +83,9 @@ class GramBlocks:
         """Return the kernel of each ranking with itself, and the derivatives if asked for."""
 
         def run(problem: Problem, evaluator: Evaluator) -> Block:
-            parts = [diagonal_tile(kernel, evaluator, tile, gradient) for tile in diagonal_tiles(problem, evaluator)]
+            parts = [
+                diagonal_tile(kernel, evaluator, tile, gradient) for tile in diagonal_tiles(len(problem.X), evaluator)
+            ]
             names = list(kernel.params) if gradient else []
             rows = slice(None) if problem.rows is None else problem.rows
             value = np.concatenate([np.empty(0), *(part[0] for part in parts)])[rows]
@@ -149,12 +151,6 @@ def numeric(kernel: Kernel) -> Kernel:
             "give the training rankings: data=X"
         )
     return kernel
-
-
-def diagonal_tiles(problem: Problem, evaluator: Evaluator) -> list[slice]:
-    """Return small tiles along the diagonal."""
-    n_rankings, side = len(problem.X), min(evaluator.tile_side, DIAGONAL_TILE)
-    return [slice(start, min(start + side, n_rankings)) for start in range(0, n_rankings, side)]
 
 
 def diagonal_tile(kernel: Kernel, evaluator: Evaluator, rows: slice, gradient: bool) -> Block:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rankernel.completions.streams import Seed, as_seed, stream_key
 from rankernel.errors import RankingError, missing_extra
-from rankernel.gram.blocks import tiles
+from rankernel.gram.blocks import stretches, tiles
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.tiled import TiledGram
 from rankernel.kernels.base import Kernel, check_whole
@@ -274,7 +274,7 @@ def as_dask(graph: Graph, name: str, chunks: tuple[tuple[int, ...], ...]) -> Any
 
 def parts(length: int, side: int) -> list[slice]:
     """Return the parts of a side of a matrix; an empty side has one empty part."""
-    return [slice(start, min(start + side, length)) for start in range(0, max(length, 1), side)]
+    return list(stretches(length, side)) or [slice(0, 0)]
 
 
 def length_of(part: slice) -> int:

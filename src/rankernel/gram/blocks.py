@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["fill", "n_threads", "place", "run", "tiles"]
+__all__ = ["fill", "n_threads", "place", "run", "stretches", "tiles"]
 
 FloatArray = NDArray[np.float64]
 
@@ -27,6 +27,11 @@ def n_threads(threads: int | None) -> int:
     if threads < 1:
         raise ValueError(f"threads={threads} is not possible; use at least one")
     return threads
+
+
+def stretches(length: int, step: int) -> Iterator[slice]:
+    """Return a length in stretches of a step, the last one as it comes."""
+    return (slice(start, min(start + step, length)) for start in range(0, length, step))
 
 
 def tiles(n_rows: int, n_columns: int, side: int, symmetric: bool) -> Iterator[tuple[slice, slice]]:

@@ -32,7 +32,7 @@ class DrawMeans:
         self.kind = getattr(_loops.draw_sums, distance.name.upper())
         self.by_bits = distance.name == "kendall" and left.shape[2] <= MOST_BITS_ITEMS
         draws = left if right is left else np.concatenate([left, right])
-        self.draws: NDArray[Any] = packed_signs(draws) if self.by_bits else draws
+        self.draws: NDArray[Any] = packed_signs(draws) if self.by_bits else np.ascontiguousarray(draws)
         self.left = np.arange(len(left))
         self.right = self.left if right is left else len(left) + np.arange(len(right))
 
@@ -64,7 +64,7 @@ class DrawMeans:
         self, draws: NDArray[Any], rows: NDArray[np.intp], columns: NDArray[np.intp], tables: FloatArray
     ) -> FloatArray:
         """Return the mean of each table over all pairs of draws."""
-        draws, symmetric = np.ascontiguousarray(draws), np.array_equal(rows, columns)
+        symmetric = np.array_equal(rows, columns)
         out = np.empty((len(tables), len(rows), len(columns)))
         if self.by_bits:
             _loops.draw_sums.by_bits(draws, rows, columns, symmetric, tables, out)
@@ -76,5 +76,5 @@ class DrawMeans:
 def packed_signs(draws: NDArray[np.int16]) -> NDArray[np.uint64]:
     """Return for each draw the bits of the pairs of items that it orders one way."""
     n_rankings, n_draws, n_items = draws.shape
-    words: NDArray[np.uint64] = _loops.bits.pairs_in_order(np.ascontiguousarray(draws).reshape(-1, n_items))
+    words: NDArray[np.uint64] = _loops.bits.pairs_in_order(draws.reshape(-1, n_items))
     return words.reshape(n_rankings, n_draws, words.shape[1])

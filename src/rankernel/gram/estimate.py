@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from rankernel.errors import ExactnessError
-from rankernel.gram.blocks import fill
+from rankernel.gram.blocks import fill, stretches
 from rankernel.gram.choose import Choice, choose
 from rankernel.gram.compute import computed, gradients
-from rankernel.gram.evaluator import FloatArray
+from rankernel.gram.evaluator import Evaluator, FloatArray
 from rankernel.gram.memory import check_memory, strips
 from rankernel.gram.methods import Method, MethodLike
 from rankernel.gram.monte_carlo import MonteCarlo
@@ -22,7 +22,7 @@ from rankernel.gram.problem import Problem, pose
 from rankernel.gram.uncertainty import enough_draws, errors
 from rankernel.kernels.base import Kernel
 
-__all__ = ["Estimate", "diagonal", "estimate", "gram", "gram_path", "log_gram"]
+__all__ = ["Estimate", "diagonal", "diagonal_tiles", "estimate", "gram", "gram_path", "log_gram"]
 
 DIAGONAL_TILE = 32
 
@@ -199,9 +199,12 @@ def diagonal(kernel: Kernel, X: Any, method: MethodLike = "auto") -> FloatArray:
 def diagonal_of(kernel: Kernel, X: Data, method: Method) -> FloatArray:
     """Return the diagonal for distinct rankings, from small tiles along it."""
     _, evaluator = choose(kernel, X, X, method)
-    side = min(evaluator.tile_side, DIAGONAL_TILE)
     out = np.empty(len(X))
-    for start in range(0, len(X), side):
-        rows = slice(start, min(start + side, len(X)))
+    for rows in diagonal_tiles(len(X), evaluator):
         out[rows] = np.diagonal(evaluator.values([kernel], (rows, rows))[0])
     return out
+
+
+def diagonal_tiles(n_rankings: int, evaluator: Evaluator) -> Iterator[slice]:
+    """Return small tiles along the diagonal."""
+    return stretches(n_rankings, min(evaluator.tile_side, DIAGONAL_TILE))

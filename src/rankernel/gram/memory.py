@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel.gram.blocks import fill, tiles
+from rankernel.gram.blocks import fill, stretches, tiles
 
 __all__ = [
     "GramMemoryError",
@@ -209,6 +209,4 @@ def spread_into(out: Any, matrix: NDArray[Any], rows: Any, columns: Any) -> None
 def strips(matrix: Any) -> Iterator[slice]:
     """Return a matrix as strips of rows, of whole chunks where it has any."""
     chunks = getattr(matrix, "chunks", None)
-    height = int(chunks[0]) if chunks else STRIP
-    for start in range(0, matrix.shape[0], height):
-        yield slice(start, min(start + height, matrix.shape[0]))
+    return stretches(matrix.shape[0], int(chunks[0]) if chunks else STRIP)

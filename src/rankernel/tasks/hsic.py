@@ -11,6 +11,7 @@ from rankernel import _loops
 from rankernel.completions.streams import Seed, as_seed
 from rankernel.datasets.arguments import whole
 from rankernel.errors import RankingError
+from rankernel.gram.blocks import stretches
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels import Kernel, Mallows
 from rankernel.rankings import Rankings, as_rankings
@@ -201,8 +202,7 @@ class Dependence:
         rows, values = codes // len(other), codes % len(other)
         means = self.gram @ np.bincount(self.rows, minlength=len(self.gram)) / len(self.rows)
         out = np.empty(len(rows))
-        for start in range(0, len(rows), WITNESS_ROWS):
-            part = slice(start, start + WITNESS_ROWS)
+        for part in stretches(len(rows), WITNESS_ROWS):
             left = self.gram[np.ix_(rows[part], rows)] - means[rows]
             out[part] = (left * other[np.ix_(values[part], values)]) @ sizes / len(self.rows)
         return np.asarray(out[cell.ravel()])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.completions.streams import Seed, as_seed, stream_key
+from rankernel.gram.blocks import stretches
 from rankernel.gram.estimate import gram
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.monte_carlo import MonteCarlo
@@ -24,7 +25,7 @@ FloatArray = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 PROPOSALS = 48  # pivots proposed at once
-ROWS = 2**14  # rankings whose columns are computed at once
+ROWS = 2**14  # of a tall matrix at once: what is made on the way stays small
 NOISE = 1e-12  # a residual below this part of the diagonal is rounding
 
 
@@ -116,7 +117,7 @@ class NystromFeatures(KernelTransformer):
         first, inverse = first_and_inverse(rankings.ranks)
         distinct = rankings[first]
         features = np.empty((len(distinct), self.n_components_))
-        for rows in pieces(len(distinct)):
+        for rows in stretches(len(distinct), ROWS):
             columns = gram(self.kernel_, distinct[rows], self.pivot_rankings_, self.method_)
             features[rows] = solved(self.factor_, columns)
         return spread(features, inverse)
@@ -151,11 +152,6 @@ class NystromFeatures(KernelTransformer):
             self.tol or 0.0,
             np.random.default_rng(int(stream_key(as_seed(self.seed), "pivots"))),
         )
-
-
-def pieces(n_rows: int) -> Iterator[slice]:
-    """Return the rows of a tall matrix in pieces: what is made on the way stays small."""
-    return (slice(start, min(start + ROWS, n_rows)) for start in range(0, n_rows, ROWS))
 
 
 def solved(lower: FloatArray, columns: FloatArray) -> FloatArray:
@@ -247,7 +243,7 @@ def randomly_pivoted_cholesky(
             continue
         new = proposed[chosen]
         added = factor[:, len(pivots) : len(pivots) + len(new)]
-        for rows in pieces(len(diagonal)):
+        for rows in stretches(len(diagonal), ROWS):
             added[rows] = solved(lower, entries(rows, new) - known[rows] @ known[new].T)
             residual[rows] -= (added[rows] ** 2).sum(axis=1)
         added[np.concatenate([pivots, new])] = np.concatenate([np.zeros((len(pivots), len(new))), lower])
@@ -281,13 +277,13 @@ def finished(
 ) -> PivotedCholesky:
     """Return the factorisation with its error, without pivots that were chosen after the goal was reached."""
     explained = np.zeros(len(pivots))
-    for rows in pieces(len(factor)):
+    for rows in stretches(len(factor), ROWS):
         explained += weights[rows] @ factor[rows] ** 2
     path = np.maximum(weights @ diagonal - np.concatenate([[0.0], np.cumsum(explained)]), 0.0)
     size = int(np.argmax(path <= goal)) if goal > 0 and path[-1] <= goal else len(pivots)
     pivots, factor = pivots[:size], np.ascontiguousarray(factor[:, :size])
     residual = np.empty(len(diagonal))
-    for rows in pieces(len(factor)):
+    for rows in stretches(len(factor), ROWS):
         residual[rows] = np.maximum(diagonal[rows] - (factor[rows] ** 2).sum(axis=1), 0.0)
     residual[pivots] = 0.0
     return PivotedCholesky(pivots, factor, residual, path[: size + 1])

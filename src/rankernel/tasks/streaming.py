@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.errors import ExactnessError, RankingError
-from rankernel.gram.blocks import tiles
+from rankernel.gram.blocks import stretches, tiles
 from rankernel.gram.choose import total_completions
 from rankernel.gram.estimate import diagonal, gram
 from rankernel.gram.exact import Obstacle, exact_evaluator
@@ -245,5 +245,5 @@ def long_diagonal(kernel: Kernel, X: Rankings, method: MethodLike) -> FloatArray
     """Return the kernel of each ranking with itself, block by block."""
     if by_row(method):
         return diagonal(kernel, X, method)
-    parts = [diagonal(kernel, X[i : i + DIAGONAL_BLOCK], method) for i in range(0, len(X), DIAGONAL_BLOCK)]
+    parts = [diagonal(kernel, X[rows], method) for rows in stretches(len(X), DIAGONAL_BLOCK)]
     return np.concatenate([np.empty(0), *parts])
