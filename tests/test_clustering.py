@@ -329,7 +329,7 @@ def test_moves_keep_the_sums_of_their_clusters_right():
         return np.bincount(labels), gram @ members, np.diagonal(members.T @ gram @ members).copy(), members.sum(axis=0)
 
     state = sums_of(labels)
-    assert _loops.partition.move_points(gram, weights, labels, *state, 1e-12) > 5
+    assert _loops.cluster_moves.move_points(gram, weights, labels, *state, 1e-12) > 5
     for kept, fresh in zip(state, sums_of(labels), strict=True):
         assert kept == pytest.approx(fresh, rel=1e-11, abs=1e-11)
 

@@ -117,7 +117,7 @@ def chi_square_excess(counts):
 def first_numbers(streams, n_numbers):
     from rankernel import _loops
 
-    return _loops.streams.uniforms(streams, n_numbers)
+    return _loops.row_hashes.uniforms(streams, n_numbers)
 
 
 @pytest.fixture(scope="module")
@@ -355,5 +355,5 @@ def test_sorting_by_keys_with_ties(size):
     keys = rng.integers(0, max(size // 3, 1), size).astype(float)
     items = np.sort(rng.choice(5 * size, size, replace=False))
     expected = items[np.argsort(keys, kind="stable")]
-    _loops.keys.sort_by_keys(items, keys, np.empty(size, np.int64), np.empty(size, np.int64))
+    _loops.key_draws.sort_by_keys(items, keys, np.empty(size, np.int64), np.empty(size, np.int64))
     assert (items == expected).all()

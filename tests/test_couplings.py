@@ -75,7 +75,7 @@ def test_the_coupling_rules_are_exactly_uniform_on_finite_randomness():
 def test_latin_keys_are_all_shifts_of_one_order(size):
     keys = np.empty((size, size))
     state = np.arange(1, 5, dtype=np.uint64)
-    _loops.keys.fill_latin(keys, state)
+    _loops.key_draws.fill_latin(keys, state)
     shifts = (keys - keys[0]) % size
     assert (shifts == shifts[:, :1]).all()
     assert sorted(shifts[:, 0]) == list(range(size))
@@ -83,7 +83,7 @@ def test_latin_keys_are_all_shifts_of_one_order(size):
 
 @pytest.mark.parametrize("size", range(2, 200))
 def test_golden_steps_reach_every_shift(size):
-    step = _loops.keys.golden_step(size)
+    step = _loops.key_draws.golden_step(size)
     assert math.gcd(step, size) == 1
     assert abs(step - 0.618 * size) < max(2, 0.1 * size)
 
@@ -144,7 +144,7 @@ def test_antithetic_pairs_of_bucket_orders_are_as_far_apart_as_any(rankings):
 
 def test_orthogonal_keys_are_orthogonal_and_sum_to_zero():
     keys = np.empty((38, 20))
-    _loops.keys.fill_orthogonal(keys, np.arange(1, 5, dtype=np.uint64))
+    _loops.key_draws.fill_orthogonal(keys, np.arange(1, 5, dtype=np.uint64))
     assert np.array_equal(keys[1::2], -keys[::2])
     assert keys.sum(axis=1) == pytest.approx(np.zeros(38), abs=1e-14)
     assert keys[::2] @ keys[::2].T == pytest.approx(np.eye(19), abs=1e-14)

@@ -34,7 +34,7 @@ from rankernel.errors import RankingError
 from rankernel.rankings import Rankings
 
 # The functions have the names of their modules, so that the modules are reached by their full path.
-mallows_module = import_module("rankernel.datasets.mallows")
+mallows_module = import_module("rankernel.datasets.around_center")
 
 S4 = list(itertools.permutations(range(4)))
 DISTANCES = {"kendall": naive.kendall, "hamming": naive.hamming, "cayley": naive.cayley}

@@ -12,25 +12,25 @@ from typer.testing import CliRunner  # noqa: E402
 import rankernel as rk  # noqa: E402
 from rankernel.experiments import (  # noqa: E402
     cayley_graphs,
-    classification,
-    clustering,
-    embedding,
-    herding,
-    paper,
+    classification_table,
+    clustering_table,
+    embedding_figure,
+    herding_figure,
+    mmd_table,
+    paper_numbers,
     register,
-    two_sample,
-    variance,
+    variance_figure,
 )
 from rankernel.experiments.command import EXPERIMENTS, run_experiments  # noqa: E402
 from rankernel.experiments.estimators import ROWS, gram_by  # noqa: E402
+from rankernel.experiments.experiment import Study  # noqa: E402
 from rankernel.experiments.gaussian_process import Grams, fit_sklearn, global_randomness  # noqa: E402
 from rankernel.experiments.intervals import bootstrap, ratio_of_deviations, ratio_of_variances, spread  # noqa: E402
 from rankernel.experiments.outcome import Interval, Outcome, Spread, Table, shown  # noqa: E402
-from rankernel.experiments.page import html_table, markdown_table, marked  # noqa: E402
-from rankernel.experiments.people import people_of  # noqa: E402
 from rankernel.experiments.purities import purities, tree  # noqa: E402
-from rankernel.experiments.study import Study  # noqa: E402
+from rankernel.experiments.results_page import html_table, markdown_table, marked  # noqa: E402
 from rankernel.experiments.subset_sizes import completions  # noqa: E402
+from rankernel.experiments.sushi_users import people_of  # noqa: E402
 from rankernel.gram.overlap import Overlap  # noqa: E402
 from rankernel.gram.variance import mallows_variance  # noqa: E402
 
@@ -99,9 +99,9 @@ def test_purities_are_those_of_all_pairs_of_leaves(seed):
 
 
 def test_every_reading_differs_from_the_main_one_and_is_measured():
-    readings = list(clustering.READINGS.values())
+    readings = list(clustering_table.READINGS.values())
     assert len(set(readings)) == len(readings)
-    assert readings[0] == clustering.MAIN
+    assert readings[0] == clustering_table.MAIN
 
 
 def test_gram_matrices_of_the_four_rows():
@@ -202,43 +202,43 @@ def test_cells_do_not_depend_on_the_order_of_computation(tmp_path):
 
 
 def test_the_appendix_table_is_the_papers():
-    for n_items, row in paper.SIZES.items():
+    for n_items, row in paper_numbers.SIZES.items():
         assert tuple(completions(n_items, pairs) for pairs in range(1, 5)) == row
         assert row[0] == math.factorial(n_items) // 2
 
 
 def test_antithetic_draws_win_at_the_median_and_lose_for_equal_lists_and_large_nu():
     left, right = np.array([0, 1, 2, 2, 2, 2]), np.array([1, 2, 0, 2, 2, 2])
-    assert variance.exact_ratio(left, right, 0.1) > 10
-    assert variance.exact_ratio(left, left, 0.1) > 10
+    assert variance_figure.exact_ratio(left, right, 0.1) > 10
+    assert variance_figure.exact_ratio(left, left, 0.1) > 10
     # In the limit the kernel says whether two of 24 completions, or two of 12 antithetic pairs, are the same.
     single, paired = Fraction(1, 24) * Fraction(23, 24) / 16**2, Fraction(1, 12) * Fraction(11, 12) / 4 / 8**2
-    assert variance.exact_ratio(left, left, 30.0) == pytest.approx(float(single / paired), rel=1e-9)
-    assert variance.exact_ratio(left, left, 30.0) < 0.53
+    assert variance_figure.exact_ratio(left, left, 30.0) == pytest.approx(float(single / paired), rel=1e-9)
+    assert variance_figure.exact_ratio(left, left, 30.0) < 0.53
 
 
 def test_measured_variances_agree_with_the_closed_form(tmp_path):
     study = Study(tmp_path)
-    exact, measured = variance.both(study, 4, "random", 1.0)
+    exact, measured = variance_figure.both(study, 4, "random", 1.0)
     assert measured.low / 1.2 < exact < 1.2 * measured.high
     assert measured.high / measured.low < 1.5  # 1000 repetitions
 
 
 def test_pvalues_are_paired_and_only_draws_vary_on_fixed_data(tmp_path):
     study = Study(tmp_path, quick=True)
-    runs = [two_sample.tested(study, 6, 10, 1, repeat, 4, two_sample.METHODS) for repeat in range(6)]
+    runs = [mmd_table.tested(study, 6, 10, 1, repeat, 4, mmd_table.METHODS) for repeat in range(6)]
     exact, monte_carlo, _ = zip(*runs, strict=True)
     assert len(set(exact)) == 1
     assert len(set(monte_carlo)) > 1
-    other = two_sample.tested(study, 6, 10, 0, 0, 4, two_sample.METHODS)
+    other = mmd_table.tested(study, 6, 10, 0, 0, 4, mmd_table.METHODS)
     assert other[0] != exact[0]
 
 
 def test_pooled_deviations_are_within_data_sets():
     values = np.zeros((2, 3, 1))
     values[:, :, 0] = [[1, 2, 3], [11, 13, 15]]
-    assert two_sample.pooled(values)[0] == pytest.approx(math.sqrt((1 + 4) / 2))
-    assert two_sample.pooled(np.full((2, 8, 1), 2 / 101))[0] == 0
+    assert mmd_table.pooled(values)[0] == pytest.approx(math.sqrt((1 + 4) / 2))
+    assert mmd_table.pooled(np.full((2, 8, 1), 2 / 101))[0] == 0
 
 
 def test_known_gram_matrices_classify_as_the_kernel_does():
@@ -269,12 +269,12 @@ def test_global_randomness_is_fixed_and_put_back():
 
 
 def test_luck_with_few_test_users():
-    assert classification.lucky(0.5, 0.5) == pytest.approx((1 + math.comb(20, 10) / 2**20) / 2)
-    assert classification.lucky(1.0) == 1
+    assert classification_table.lucky(0.5, 0.5) == pytest.approx((1 + math.comb(20, 10) / 2**20) / 2)
+    assert classification_table.lucky(1.0) == 1
 
 
 def test_the_embedding_of_a_partial_ranking_is_the_barycentre(tmp_path):
-    points = embedding.embedded(Study(tmp_path))
+    points = embedding_figure.embedded(Study(tmp_path))
     assert points["completions"].mean(axis=0) == pytest.approx(points["barycentre"][0], abs=1e-12)
     far = {
         row: np.linalg.norm(points[row] - points["barycentre"], axis=1).mean() for row in ("Monte Carlo", "antithetic")
@@ -290,13 +290,13 @@ def test_discrepancies_are_those_of_the_definition():
         return sum(math.exp(-0.5 * kendall_distance(x, y)) for x in X for y in Y) / (len(X) * len(Y))
 
     square = average(chosen, chosen) - 2 * average(chosen, everything) + average(everything, everything)
-    assert herding.discrepancy(np.array(chosen, dtype=np.int32), (0, 0, 0)) == pytest.approx(
+    assert herding_figure.discrepancy(np.array(chosen, dtype=np.int32), (0, 0, 0)) == pytest.approx(
         math.sqrt(square), rel=1e-12
     )
 
 
 def test_greedy_herding_agrees_with_joint_herding_for_two_and_not_for_three(tmp_path):
-    found = herding.curves(Study(tmp_path, quick=True))
+    found = herding_figure.curves(Study(tmp_path, quick=True))
     assert found["greedy"][1] == pytest.approx(found["joint"][1], rel=1e-12)
     assert found["joint"][2] < 0.95 * found["greedy"][2]
     assert all(

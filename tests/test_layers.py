@@ -13,7 +13,7 @@ PACKAGE = Path(rankernel.__file__).parent
 ORDER = [
     "_lazy",
     "errors",
-    "gate",
+    "encoding",
     "rankings",
     "_loops",
     "preferences",

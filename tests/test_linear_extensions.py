@@ -198,7 +198,7 @@ def along(poset):
 
 def followed(before, seed, n_steps, ranks):
     order = np.argsort(ranks)
-    _loops.linear_extensions.run_block(before, np.uint64(seed), n_steps, order, True)
+    _loops.extension_walks.run_block(before, np.uint64(seed), n_steps, order, True)
     return order.tolist()
 
 
@@ -212,7 +212,7 @@ def test_the_bound_holds_for_every_linear_extension(poset):
     for seed in range(6):
         for n_steps in (0, 1, 2, 5, 10, 20, 40, 80, 160):
             bound = np.empty(n, dtype=np.int64)
-            done = _loops.linear_extensions.run_block(before, np.uint64(seed), n_steps, bound, False)
+            done = _loops.extension_walks.run_block(before, np.uint64(seed), n_steps, bound, False)
             met += done
             assert done == (bound >= 0).all()
             for start in starts:
@@ -255,7 +255,7 @@ def test_coupling_with_tiny_first_blocks_is_uniform():
     """Many blocks of the past, led through one after another: the bias of stopping early would show here."""
     before = along(CROWN)
     seeds = np.random.default_rng(5).integers(0, 2**64, size=40_000, dtype=np.uint64)
-    draws = _loops.linear_extensions.coupled_draws(before, seeds, 4)
+    draws = _loops.extension_walks.coupled_draws(before, seeds, 4)
     expected = [tuple(row) for row in le.enumerate_extensions(before).tolist()]
     assert pvalue_uniform(draws, expected) > 1e-3
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
+from rankernel.encoding import RankArray
 from rankernel.errors import RankingError
-from rankernel.gate import RankArray
 from rankernel.rankings import as_rankings
 
 __all__ = [
@@ -117,7 +117,7 @@ def full_ranks(data: Any) -> RankArray:
 
 def loop(name: str) -> Callable[[RankArray, RankArray, NDArray[Any]], None]:
     """Return a call of a compiled loop that loads it on first use."""
-    return lambda X, Y, out: getattr(_loops.distances, name)(X, Y, out)
+    return lambda X, Y, out: getattr(_loops.rank_distances, name)(X, Y, out)
 
 
 kendall = Distance(
@@ -202,7 +202,7 @@ def lp(p: float) -> Distance:
 
     def fill(X: RankArray, Y: RankArray, out: NDArray[np.float64]) -> None:
         powers = np.arange(X.shape[1] + 1, dtype=np.float64) ** p
-        _loops.distances.power_sum(X, Y, powers, out)
+        _loops.rank_distances.power_sum(X, Y, powers, out)
         np.power(out, 1 / p, out=out)
 
     return Distance(

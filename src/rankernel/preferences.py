@@ -9,8 +9,8 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from rankernel.encoding import FREE, check_counts, check_items, is_missing, printable
 from rankernel.errors import RankingError
-from rankernel.gate import FREE, check_counts, check_items, is_missing, printable
 from rankernel.rankings import Rankings, as_rankings
 
 __all__ = ["Preferences"]

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel.errors import RankingError, missing_extra
-from rankernel.gate import (
+from rankernel.encoding import (
     FREE,
     RankArray,
     Unlisted,
@@ -26,6 +25,7 @@ from rankernel.gate import (
     score_table,
     table,
 )
+from rankernel.errors import RankingError, missing_extra
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,7 +1,7 @@
 """Compiled loops: arrays in, arrays out. Nothing else in the package touches numba.
 
 Modules load on first use, so that importing rankernel neither imports numba nor compiles anything:
-``_loops.distances.kendall(...)``.
+``_loops.rank_distances.kendall(...)``.
 """
 
 from importlib import import_module

@@ -28,8 +28,8 @@ from rankernel.cli.options import (
     UnlistedText,
 )
 from rankernel.cli.output import PICTURES, check_ending, check_free, console, print_json, show_facts, whole_file
+from rankernel.encoding import printable
 from rankernel.errors import RankingError
-from rankernel.gate import printable
 
 if TYPE_CHECKING:
     from rich.tree import Tree

@@ -30,8 +30,8 @@ from rankernel.cli.options import (
     one_of,
 )
 from rankernel.cli.output import check_ending, check_free, console, print_json, show_facts, steps, whole_file
+from rankernel.encoding import printable
 from rankernel.errors import ExactnessError
-from rankernel.gate import printable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

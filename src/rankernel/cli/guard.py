@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from rankernel.gate import printable
+from rankernel.encoding import printable
 
 __all__ = ["GuardedGroup", "usage"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from rankernel.cli.options import By, Count, Debug, File, Ignore, Json, Layout, Separator, UnlistedText
 from rankernel.cli.output import console, print_json, show_facts
 from rankernel.cli.read import read
-from rankernel.gate import printable
+from rankernel.encoding import printable
 from rankernel.rankings import order_text
 from rankernel.report.source import Source
 

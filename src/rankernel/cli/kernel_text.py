@@ -9,7 +9,7 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 from rankernel.cli.guard import usage
-from rankernel.gate import printable
+from rankernel.encoding import printable
 
 if TYPE_CHECKING:
     from rankernel.gram.methods import MethodLike

@@ -26,7 +26,7 @@ from rankernel.cli.options import (
     UnlistedText,
 )
 from rankernel.cli.output import PICTURES, check_ending, check_free, console, print_json, show_facts, whole_file
-from rankernel.gate import printable
+from rankernel.encoding import printable
 
 if TYPE_CHECKING:
     from rankernel.report.study import Study

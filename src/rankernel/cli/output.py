@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from rankernel.cli.guard import usage
+from rankernel.encoding import printable
 from rankernel.errors import RankingError
-from rankernel.gate import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankernel.cli.guard import usage
-from rankernel.gate import Unlisted, printable
+from rankernel.encoding import Unlisted, printable
 from rankernel.report.source import Source
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from rankernel.cli.options import (
     UnlistedText,
 )
 from rankernel.cli.output import check_free, console, print_json, show_facts, whole_file
-from rankernel.gate import printable
+from rankernel.encoding import printable
 
 __all__ = ["report"]
 

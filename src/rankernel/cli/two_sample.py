@@ -28,8 +28,8 @@ from rankernel.cli.options import (
 )
 from rankernel.cli.output import console, print_json, show_facts, steps
 from rankernel.cli.read import read
+from rankernel.encoding import printable
 from rankernel.errors import RankingError
-from rankernel.gate import printable
 from rankernel.report.source import Source
 
 if TYPE_CHECKING:

@@ -19,5 +19,5 @@ def draw_by_coupling(before: Relation, n_draws: int, rng: np.random.Generator) -
     along = np.argsort(before.sum(axis=0), kind="stable")
     seeds = rng.integers(0, 2**64, size=n_draws, dtype=np.uint64)
     ranks = np.empty((n_draws, n_items), dtype=np.int16)
-    ranks[:, along] = _loops.linear_extensions.coupled_draws(before[np.ix_(along, along)], seeds, n_items**3)
+    ranks[:, along] = _loops.extension_walks.coupled_draws(before[np.ix_(along, along)], seeds, n_items**3)
     return ranks

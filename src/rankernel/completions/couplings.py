@@ -17,8 +17,8 @@ from rankernel import _loops
 from rankernel.completions.herding import FullKernel, herd_rows
 from rankernel.completions.keys import FullRanks, check_width
 from rankernel.completions.streams import Streams
+from rankernel.encoding import FREE, RankArray
 from rankernel.errors import RankingError
-from rankernel.gate import FREE, RankArray
 from rankernel.rankings import first_and_inverse
 
 __all__ = ["COUPLINGS", "Antithetic", "Coupling", "Herding", "Iid", "Latin", "Orthogonal", "coupling_named"]
@@ -45,9 +45,9 @@ class KeyCoupling(Coupling):
         """Return coupled draws."""
         ranks = np.ascontiguousarray(ranks, dtype=np.int32)
         check_width(ranks.shape[1])
-        rule = getattr(_loops.keys, self.name.upper())
+        rule = getattr(_loops.key_draws, self.name.upper())
         block = self.block_size(ranks.shape[1], n_draws)
-        draws: FullRanks = _loops.keys.draw(ranks, n_draws, streams, rule, block)
+        draws: FullRanks = _loops.key_draws.draw(ranks, n_draws, streams, rule, block)
         return draws
 
 

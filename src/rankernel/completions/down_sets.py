@@ -59,7 +59,7 @@ class DownSets:
         target = np.empty(most_steps, dtype=np.int32)
         item = np.empty(most_steps, dtype=np.int16)
         table = np.full(1 << (2 * room).bit_length(), -1, dtype=np.int32)
-        n_sets, n_steps = _loops.down_sets.lattice(predecessors, sets, start, target, item, table)
+        n_sets, n_steps = _loops.lattices.lattice(predecessors, sets, start, target, item, table)
         if n_sets < 0:
             return None
         return cls(sets[:n_sets].copy(), start[: n_sets + 1].copy(), target[:n_steps].copy(), item[:n_steps].copy())
@@ -73,7 +73,7 @@ class DownSets:
         """Return the exact number of paths, put together from its remainders (Chinese remainder theorem)."""
         number, known = 0, 1
         for modulus in coprime_moduli(factorial(self.n_items)):
-            remainder = int(_loops.down_sets.n_paths(self.start, self.target, np.uint64(modulus)))
+            remainder = int(_loops.lattices.n_paths(self.start, self.target, np.uint64(modulus)))
             number += known * ((remainder - number) * pow(known, -1, modulus) % modulus)
             known *= modulus
         return number
@@ -81,30 +81,30 @@ class DownSets:
     def costs(self, center: NDArray[np.integer[Any]]) -> NDArray[np.int16]:
         """Return how many discordances with the center each step adds."""
         later = bit_rows(center[None, :] > center[:, None])
-        costs: NDArray[np.int16] = _loops.down_sets.step_costs(self.sets, self.start, self.item, later)
+        costs: NDArray[np.int16] = _loops.lattices.step_costs(self.sets, self.start, self.item, later)
         return costs
 
     def log_weights(self, costs: NDArray[np.int16], theta: float) -> Floats:
         """Return for each down-set the logarithm of the weight of all paths from it to the top."""
-        above: Floats = _loops.down_sets.log_weights_above(self.start, self.target, costs, float(theta))
+        above: Floats = _loops.lattices.log_weights_above(self.start, self.target, costs, float(theta))
         return above
 
     def step_probabilities(self, costs: NDArray[np.int16] | None = None, theta: float = 0.0) -> Floats:
         """Return the probability of each step, given where it starts; without costs all paths are equally likely."""
         costs = np.zeros(len(self.target), dtype=np.int16) if costs is None else costs
         above = self.log_weights(costs, theta)
-        given: Floats = _loops.down_sets.step_probabilities(self.start, self.target, costs, float(theta), above)
+        given: Floats = _loops.lattices.step_probabilities(self.start, self.target, costs, float(theta), above)
         return given
 
     def draw(self, given: Floats, n_draws: int, rng: np.random.Generator) -> FullRanks:
         """Return paths, drawn step by step, as rank vectors."""
         uniforms = rng.random((n_draws, self.n_items))
-        draws: FullRanks = _loops.down_sets.draws(self.start, self.target, self.item, given, uniforms)
+        draws: FullRanks = _loops.lattices.draws(self.start, self.target, self.item, given, uniforms)
         return draws
 
     def marginals(self, given: Floats) -> tuple[Floats, Floats]:
         """Return P(item x at position p) and P(item x before item y)."""
-        position, pair = _loops.down_sets.marginals(self.sets, self.start, self.target, self.item, given)
+        position, pair = _loops.lattices.marginals(self.sets, self.start, self.target, self.item, given)
         return position, pair
 
 

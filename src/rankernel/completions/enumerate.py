@@ -8,8 +8,8 @@ import numpy as np
 
 from rankernel import _loops
 from rankernel.completions.keys import FullRanks, check_width
+from rankernel.encoding import FREE, RankArray
 from rankernel.errors import ExactnessError
-from rankernel.gate import FREE, RankArray
 
 __all__ = ["count_completions", "enumerate_completions"]
 

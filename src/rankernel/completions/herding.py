@@ -14,8 +14,8 @@ from rankernel import _loops
 from rankernel.completions.enumerate import count_completions, enumerate_completions
 from rankernel.completions.keys import FullRanks, check_draws
 from rankernel.completions.streams import Seed, as_seed, row_streams
+from rankernel.encoding import RankArray
 from rankernel.errors import ExactnessError, RankingError
-from rankernel.gate import RankArray
 from rankernel.rankings import Rankings, as_rankings
 
 __all__ = ["FullKernel", "herd", "herd_rows", "joint_herd"]
@@ -182,7 +182,7 @@ def uniform_pool(ranks: RankArray, size: int, seed: int) -> FullRanks:
         raise RankingError(f"candidates={size} is not the size of a pool; give at least 1")
     row = np.ascontiguousarray(ranks[None, :], dtype=np.int32)
     streams = row_streams(row, seed, "herding")
-    pool: FullRanks = _loops.keys.draw(row, size, streams, _loops.keys.ANTITHETIC, 2)[0]
+    pool: FullRanks = _loops.key_draws.draw(row, size, streams, _loops.key_draws.ANTITHETIC, 2)[0]
     return pool
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
+from rankernel.encoding import RankArray
 from rankernel.errors import RankingError
-from rankernel.gate import RankArray
 
 __all__ = ["FullRanks", "check_draws", "check_width", "complete"]
 
@@ -58,5 +58,5 @@ def complete(ranks: RankArray, keys: NDArray[np.float64]) -> FullRanks:
             "keys have shape (n_rankings, n_draws, n_items)"
         )
     check_width(ranks.shape[1])
-    full: FullRanks = _loops.keys.complete(ranks, keys)
+    full: FullRanks = _loops.key_draws.complete(ranks, keys)
     return full

@@ -22,8 +22,8 @@ from rankernel.completions.keys import FullRanks
 from rankernel.completions.part_draws import draw_part
 from rankernel.completions.part_marginals import part_marginals
 from rankernel.completions.relations import Floats, check_relation
+from rankernel.encoding import printable
 from rankernel.errors import ExactnessError
-from rankernel.gate import printable
 from rankernel.preferences import Preferences
 
 __all__ = [
@@ -112,7 +112,7 @@ def enumerate_extensions(before: ArrayLike, limit: int = MAX_EXTENSIONS) -> Full
     n_extensions = count_part(decompose(relation))
     if n_extensions > limit:
         raise ExactnessError(f"there are {n_extensions:,} linear extensions, more than the limit of {limit:,}")
-    extensions: FullRanks = _loops.linear_extensions.all_extensions(relation, n_extensions)
+    extensions: FullRanks = _loops.extension_walks.all_extensions(relation, n_extensions)
     return extensions
 
 

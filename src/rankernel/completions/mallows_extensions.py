@@ -84,7 +84,7 @@ class MallowsExtensions:
                 total += mean_inversions(len(block.items), theta)
             else:
                 lattice, given = block.lattice, block.lattice.step_probabilities(block.costs, theta)
-                total += float(_loops.down_sets.mean_cost(lattice.start, lattice.target, block.costs, given))
+                total += float(_loops.lattices.mean_cost(lattice.start, lattice.target, block.costs, given))
         return total
 
     def draw(self, theta: float, n_draws: int, rng: np.random.Generator) -> FullRanks:
@@ -96,7 +96,7 @@ class MallowsExtensions:
             if block.lattice is None:
                 nothing = np.zeros((size, size), dtype=bool)
                 uniforms = rng.random((n_draws, size))
-                inside, _ = _loops.linear_extensions.insertions(nothing, block.order, float(theta), uniforms)
+                inside, _ = _loops.extension_walks.insertions(nothing, block.order, float(theta), uniforms)
             else:
                 inside = block.lattice.draw(block.lattice.step_probabilities(block.costs, theta), n_draws, rng)
             ranks[:, block.items] = n_before + inside

@@ -16,8 +16,8 @@ from rankernel.completions.mallows_extensions import MallowsExtensions, log_q_fa
 from rankernel.completions.models import CompletionModel, Weights, log_mean_exp
 from rankernel.completions.relations import Relation, check_relation
 from rankernel.completions.streams import Streams
+from rankernel.encoding import FREE, RankArray
 from rankernel.errors import ExactnessError, RankingError, SamplingWarning
-from rankernel.gate import FREE, RankArray
 from rankernel.rankings import Rankings, as_rankings
 
 __all__ = ["MallowsModel", "consensus"]
@@ -171,7 +171,7 @@ class MallowsModel(CompletionModel):
     def insert(self, before: Relation, n_draws: int, rng: np.random.Generator) -> tuple[FullRanks, Weights]:
         """Return draws by restricted insertion in the order of the center, and their log-weights."""
         uniforms = rng.random((n_draws, len(before)))
-        draws, logs = _loops.linear_extensions.insertions(before, np.argsort(self.center), self.theta, uniforms)
+        draws, logs = _loops.extension_walks.insertions(before, np.argsort(self.center), self.theta, uniforms)
         return draws, logs
 
 
@@ -212,10 +212,10 @@ def consensus(rankings: Any) -> NDArray[np.int32]:
     data = as_rankings(rankings)
     cost = preferences_against(data)
     if data.n_items <= MAX_EXACT_ITEMS:
-        order = _loops.linear_extensions.cheapest_order(cost)
+        order = _loops.extension_walks.cheapest_order(cost)
     else:
         borda = np.argsort(cost.sum(axis=1) - cost.sum(axis=0), kind="stable")
-        order = _loops.linear_extensions.improve_order(cost, borda)
+        order = _loops.extension_walks.improve_order(cost, borda)
     ranks = np.empty(data.n_items, dtype=np.int32)
     ranks[order] = np.arange(data.n_items)
     return ranks

@@ -18,8 +18,8 @@ from rankernel.completions.couplings import Coupling
 from rankernel.completions.enumerate import count_completions, enumerate_completions
 from rankernel.completions.keys import FullRanks
 from rankernel.completions.streams import Streams
+from rankernel.encoding import RankArray
 from rankernel.errors import ExactnessError, RankingError
-from rankernel.gate import RankArray
 
 __all__ = ["CompletionModel", "LogDensity", "Uniform", "Weights"]
 

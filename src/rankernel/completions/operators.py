@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from rankernel.encoding import RankArray
 from rankernel.errors import RankingError
-from rankernel.gate import RankArray
 from rankernel.rankings import Rankings, as_rankings
 
 __all__ = ["antithetic", "project"]

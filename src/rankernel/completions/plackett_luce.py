@@ -14,8 +14,8 @@ from rankernel.completions.couplings import Coupling
 from rankernel.completions.keys import FullRanks, check_width
 from rankernel.completions.models import CompletionModel, Weights
 from rankernel.completions.streams import Streams
+from rankernel.encoding import RankArray
 from rankernel.errors import RankingError
-from rankernel.gate import RankArray
 from rankernel.rankings import Rankings, as_rankings
 
 __all__ = ["PlackettLuce"]
@@ -75,7 +75,7 @@ class PlackettLuce(CompletionModel):
         self.independent_only(coupling)
         check_width(ranks.shape[1])
         rows = self.checked(ranks)
-        draws: FullRanks = _loops.plackett_luce.draw(rows, self.weights / self.weights.max(), n_draws, streams)
+        draws: FullRanks = _loops.races.draw(rows, self.weights / self.weights.max(), n_draws, streams)
         return draws, None
 
     def log_probability(self, rankings: Any) -> Weights:
@@ -85,9 +85,7 @@ class PlackettLuce(CompletionModel):
         """
         rows = self.checked(as_rankings(rankings).ranks)
         weights = self.weights / self.weights.max()
-        logs: Weights = _loops.plackett_luce.log_probabilities(
-            rows, weights, np.ones(len(rows)), np.zeros(len(weights))
-        )
+        logs: Weights = _loops.races.log_probabilities(rows, weights, np.ones(len(rows)), np.zeros(len(weights)))
         return logs
 
     def checked(self, ranks: RankArray) -> RankArray:
@@ -141,6 +139,6 @@ def loss(logs: NDArray[np.float64], data: Rankings, penalty: float) -> tuple[flo
     """Return the penalised negative log-likelihood and its gradient in the log-strengths."""
     gradient = np.zeros(len(logs))
     counts = data.counts.astype(np.float64)
-    values = _loops.plackett_luce.log_probabilities(data.ranks, np.exp(logs - logs.max()), counts, gradient)
+    values = _loops.races.log_probabilities(data.ranks, np.exp(logs - logs.max()), counts, gradient)
     value = penalty / 2 * float(logs @ logs) - float(counts @ values)
     return value, penalty * logs - gradient

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
+from rankernel.encoding import RankArray
 from rankernel.errors import RankingError
-from rankernel.gate import RankArray
 
 __all__ = ["Seed", "Streams", "as_seed", "row_streams", "stream_key"]
 
@@ -45,5 +45,5 @@ def stream_key(seed: int, purpose: str) -> np.uint64:
 def row_streams(ranks: RankArray, seed: int, purpose: str, rows: NDArray[np.integer] | None = None) -> Streams:
     """Return one stream a ranking; with ``rows``, equal rankings in different rows have independent ones."""
     numbers = np.full(len(ranks), NO_ROW, dtype=np.uint64) if rows is None else np.asarray(rows, dtype=np.uint64)
-    streams: Streams = _loops.streams.hash_rows(ranks, stream_key(seed, purpose), numbers)
+    streams: Streams = _loops.row_hashes.hash_rows(ranks, stream_key(seed, purpose), numbers)
     return streams

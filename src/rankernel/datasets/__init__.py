@@ -3,12 +3,12 @@
 Real data is not bundled: ``fetch_sushi`` and ``fetch_preflib`` get it from where it is published.
 """
 
+from rankernel.datasets.around_center import mallows
 from rankernel.datasets.bundled import load_example
+from rankernel.datasets.by_strength import plackett_luce
 from rankernel.datasets.example import Example, make_example
-from rankernel.datasets.mallows import mallows
 from rankernel.datasets.mixtures import Mixture, mixture
-from rankernel.datasets.paper import TwoSample, paper_two_sample
-from rankernel.datasets.plackett_luce import plackett_luce
+from rankernel.datasets.paper_samples import TwoSample, paper_two_sample
 from rankernel.datasets.truncation import truncate
 from rankernel.datasets.uniform import uniform
 from rankernel.io.fetch import fetch_preflib, fetch_sushi

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankernel.encoding import RankArray, check_items
 from rankernel.errors import RankingError
-from rankernel.gate import RankArray, check_items
 from rankernel.rankings import Rankings
 
 __all__ = ["Seed", "center_and_names", "draw_by_weight", "draw_permutations", "named", "shares", "whole"]

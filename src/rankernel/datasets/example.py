@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.datasets.arguments import Seed
-from rankernel.datasets.mallows import mallows
+from rankernel.datasets.around_center import mallows
+from rankernel.datasets.by_strength import plackett_luce
 from rankernel.datasets.mixtures import mixture
-from rankernel.datasets.plackett_luce import plackett_luce
 from rankernel.datasets.truncation import truncate
 from rankernel.rankings import Rankings, concat, first_and_inverse
 

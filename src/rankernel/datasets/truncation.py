@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankernel.datasets.arguments import Seed, draw_by_weight, shares, whole
+from rankernel.encoding import Unlisted, whole_numbers
 from rankernel.errors import RankingError
-from rankernel.gate import Unlisted, whole_numbers
 from rankernel.rankings import Rankings, as_rankings
 
 __all__ = ["truncate"]

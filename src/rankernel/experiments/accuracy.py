@@ -13,8 +13,8 @@ import numpy as np
 from rankernel.datasets import uniform
 from rankernel.experiments.drawing import COLOURS, drawn_as, has_matplotlib
 from rankernel.experiments.estimators import ANTITHETIC, EXACT, IID
+from rankernel.experiments.experiment import Study
 from rankernel.experiments.outcome import Entry, Outcome, Table
-from rankernel.experiments.study import Study
 from rankernel.gram.bandwidth import median_width
 from rankernel.gram.monte_carlo import MonteCarlo
 from rankernel.kernels import Exponential, Kernel, Mallows

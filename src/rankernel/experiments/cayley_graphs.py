@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rankernel.distances import cayley, kendall
 from rankernel.experiments.drawing import drawn_as
-from rankernel.experiments.study import Study
+from rankernel.experiments.experiment import Study
 
 __all__ = ["draw"]
 

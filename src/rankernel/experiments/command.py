@@ -11,17 +11,17 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from rankernel.experiments.experiment import Study
     from rankernel.experiments.outcome import Outcome
-    from rankernel.experiments.study import Study
 
 __all__ = ["EXPERIMENTS", "reproduce", "run_experiments"]
 
 # Where each experiment lives, in the order of the page.
 EXPERIMENTS = {
-    "table1": "clustering",
-    "table2": "two_sample",
-    "table3": "classification",
-    "variance": "variance",
+    "table1": "clustering_table",
+    "table2": "mmd_table",
+    "table3": "classification_table",
+    "variance": "variance_figure",
     "accuracy": "accuracy",
     "sizes": "subset_sizes",
     "figures": "figures",
@@ -69,7 +69,7 @@ def reproduce(
     """
     from rich.console import Console
 
-    from rankernel.experiments.study import Study
+    from rankernel.experiments.experiment import Study
 
     names = known(experiments)
     console, progress = Console(), Console(stderr=True)
@@ -83,8 +83,8 @@ def reproduce(
 def run_experiments(study: Study, names: list[str]) -> list[Outcome]:
     """Run experiments one after the other and write everything; what lacks its data is left out, and says so."""
     from rankernel.experiments.outcome import Outcome
-    from rankernel.experiments.page import write_all
-    from rankernel.experiments.people import MissingSushiError
+    from rankernel.experiments.results_page import write_all
+    from rankernel.experiments.sushi_users import MissingSushiError
 
     outcomes = []
     for name in names:

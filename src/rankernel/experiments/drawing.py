@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rankernel.experiments.study import Study
+from rankernel.experiments.experiment import Study
 
 __all__ = ["COLOURS", "drawn_as", "has_matplotlib"]
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankernel.experiments import cayley_graphs, embedding, herding
+from rankernel.experiments import cayley_graphs, embedding_figure, herding_figure
 from rankernel.experiments.drawing import has_matplotlib
+from rankernel.experiments.experiment import Study
 from rankernel.experiments.outcome import Outcome, Table
-from rankernel.experiments.study import Study
 
 __all__ = ["run"]
 
 
 def run(study: Study) -> Outcome:
     """Return the Cayley graphs, the embedding picture and the comparison of greedy with joint herding."""
-    found = herding.curves(study)
+    found = herding_figure.curves(study)
     numbers = tuple(map(str, range(1, len(found["joint"]) + 1)))
     rows = tuple((name, *found[name]) for name in ("Monte Carlo", "antithetic", "greedy", "joint"))
     outcome = Outcome("figures", "The paper's figures", protocol=PROTOCOL)
     outcome.tables = [Table("herding", "Distance to the mean embedding by completions", ("", *numbers), rows)]
     if has_matplotlib():
-        outcome.figures = [cayley_graphs.draw(study), embedding.draw(study), herding.draw(study)]
+        outcome.figures = [cayley_graphs.draw(study), embedding_figure.draw(study), herding_figure.draw(study)]
     outcome.findings = findings(study, found)
     return outcome
 
@@ -28,14 +28,14 @@ def run(study: Study) -> Outcome:
 PROTOCOL = [
     (
         "The embedding picture is a real kernel principal component analysis, not a sketch. Herding: Mallows kernel "
-        f"with nu = {herding.KERNEL.nu}, nothing known of three (hexagon) or four items."
+        f"with nu = {herding_figure.KERNEL.nu}, nothing known of three (hexagon) or four items."
     ),
 ]
 
 
 def findings(study: Study, found: dict[str, list[float]]) -> list[str]:
     """Return what the figures show, in numbers."""
-    points = embedding.embedded(study)
+    points = embedding_figure.embedded(study)
     off = float(np.abs(points["completions"].mean(axis=0) - points["barycentre"][0]).max())
     spreads = {
         row: float(np.linalg.norm(points[row] - points["barycentre"], axis=1).mean())

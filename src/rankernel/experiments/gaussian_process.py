@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 
-from rankernel.experiments.people import IntArray
+from rankernel.experiments.sushi_users import IntArray
 
 __all__ = ["Grams", "Scores", "fit_gpy", "fit_sklearn", "global_randomness", "has_gpy"]
 

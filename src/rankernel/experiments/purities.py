@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.errors import IndefiniteKernelWarning
-from rankernel.experiments.people import IntArray
+from rankernel.experiments.sushi_users import IntArray
 from rankernel.tasks.dendrogram import flat_clusters, weighted_linkage
 from rankernel.tasks.kernel_distance import gram_distances
 from rankernel.tasks.purity import dendrogram_purity

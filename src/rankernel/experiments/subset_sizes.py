@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankernel.experiments import paper
+from rankernel.experiments import paper_numbers
+from rankernel.experiments.experiment import Study
 from rankernel.experiments.outcome import Entry, Outcome, Table
-from rankernel.experiments.study import Study
 from rankernel.rankings import Rankings
 
 __all__ = ["run"]
@@ -21,7 +21,7 @@ def run(_: Study) -> Outcome:
     """Return the appendix table, counted here, and whether it agrees."""
     rows: list[tuple[Entry, ...]] = []
     agree = True
-    for n_items, printed in paper.SIZES.items():
+    for n_items, printed in paper_numbers.SIZES.items():
         counted = [completions(n_items, pairs) for pairs in range(1, 5)]
         agree = agree and tuple(counted) == printed
         rows.append((n_items, *counted))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel.gate import RankArray
+from rankernel.encoding import RankArray
 from rankernel.gram.evaluator import Evaluator, FloatArray, Part, Tile
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import ExponentialKernel

@@ -112,7 +112,7 @@ class Discordance(Evaluator):
         X, Y = self.left.ranks[rows], self.right.ranks[columns]
         discordant = np.empty((len(X), len(Y)), dtype=np.int64)
         sums = np.empty((len(tables), len(X), len(Y)))
-        _loops.mallows.pair_sums(
+        _loops.discordant_pairs.pair_sums(
             X,
             self.left.order[rows],
             self.left.n_buckets[rows],
@@ -131,7 +131,7 @@ class Discordance(Evaluator):
         items, Y = np.ascontiguousarray(self.left.order[rows, :longest]), self.right.ranks[columns]
         discordant = np.empty((len(items), len(Y)), dtype=np.int64)
         shared = np.empty((len(items), len(Y)), dtype=np.int64)
-        _loops.mallows.short_lists(
+        _loops.discordant_pairs.short_lists(
             items, self.left.n_buckets[rows] - 1, Y, self.right.n_buckets[columns] - 1, discordant, shared
         )
         return discordant, np.asarray(tables[:, shared])
@@ -220,7 +220,7 @@ class MallowsEvaluator(Discordance):
         left, right = self.packed
         logs, table = packed_tables(self.n_items, nu)
         row, column = self.factors(nu)
-        _loops.mallows.write_packed(
+        _loops.discordant_pairs.write_packed(
             left.part(rows),
             right.part(columns),
             table,

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from rankernel import distances
 from rankernel.completions.enumerate import enumerate_completions
 from rankernel.completions.keys import complete
+from rankernel.encoding import RankArray
 from rankernel.errors import ExactnessError
-from rankernel.gate import RankArray
 from rankernel.gram.choose import about
 from rankernel.gram.overlap import Overlap
 from rankernel.gram.variance import Coupling, mallows_variance, variance_from_values

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel.gate import FREE, RankArray
+from rankernel.encoding import FREE, RankArray
 
 __all__ = ["Formula", "Overlap", "Shape"]
 

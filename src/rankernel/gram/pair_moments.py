@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel.gate import FREE, RankArray
+from rankernel.encoding import FREE, RankArray
 from rankernel.rankings import as_rankings
 
 __all__ = [
@@ -156,7 +156,7 @@ def rank_products(X: Any) -> FloatArray:
     """
     ranks = as_rankings(X).ranks
     out = np.zeros((*ranks.shape, ranks.shape[1]))
-    _loops.pair_moments.rank_products(ranks, out)
+    _loops.moment_sums.rank_products(ranks, out)
     return out
 
 
@@ -181,7 +181,7 @@ def position_marginals(X: Any) -> FloatArray:
     """
     ranks = as_rankings(X).ranks
     out = np.empty((*ranks.shape, ranks.shape[1]))
-    _loops.pair_moments.position_marginals(ranks, out)
+    _loops.moment_sums.position_marginals(ranks, out)
     return out
 
 
@@ -200,7 +200,7 @@ def upper_rows(ranks: RankArray, weight: float) -> FloatArray:
     """Return the upper triangles of the pair products, entries off the diagonal times a weight."""
     n_pairs = n_pairs_of(ranks.shape[1])
     out = np.empty((len(ranks), n_pairs * (n_pairs + 1) // 2))
-    _loops.pair_moments.pair_product_rows(ranks, weight, out)
+    _loops.moment_sums.pair_product_rows(ranks, weight, out)
     return out
 
 

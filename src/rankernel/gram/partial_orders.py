@@ -23,8 +23,8 @@ from rankernel.completions.models import CompletionModel
 from rankernel.completions.partial_orders import draw_relations, relation_streams
 from rankernel.completions.relations import Floats, Relation
 from rankernel.completions.streams import row_streams
+from rankernel.encoding import FREE, RankArray
 from rankernel.errors import RankingError
-from rankernel.gate import FREE, RankArray
 from rankernel.gram import pair_moments
 from rankernel.gram.by_draws import Embeddings
 from rankernel.preferences import Preferences, bucket_ranks, disagreements

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from rankernel.encoding import printable
 from rankernel.errors import RankingError
-from rankernel.gate import printable
 from rankernel.io.files import AnyPath, fail
 from rankernel.io.records import Records
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from rankernel.encoding import printable
 from rankernel.errors import RankingError, missing_extra
-from rankernel.gate import printable
 from rankernel.io.files import write_bytes
 from rankernel.io.preflib import read_preflib
 from rankernel.io.sushi import SUSHI_FILES, SUSHI_FOLDER

@@ -11,8 +11,8 @@ import zlib
 from pathlib import Path
 from typing import TypeAlias
 
+from rankernel.encoding import printable
 from rankernel.errors import RankingError
-from rankernel.gate import printable
 
 __all__ = ["AnyPath", "check_writable_name", "fail", "read_text", "write_bytes", "write_text"]
 

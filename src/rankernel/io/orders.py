@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel.gate import printable
+from rankernel.encoding import printable
 from rankernel.io.files import AnyPath, fail
 
 __all__ = ["Orders", "read_orders"]

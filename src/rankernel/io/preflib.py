@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from rankernel.encoding import FREE, RankArray, Unlisted, check_items, check_unlisted, dense, printable
 from rankernel.errors import RankingError
-from rankernel.gate import FREE, RankArray, Unlisted, check_items, check_unlisted, dense, printable
 from rankernel.io.files import AnyPath, check_writable_name, fail, read_text, write_text
 from rankernel.io.orders import Orders, read_orders
 from rankernel.rankings import Rankings, as_rankings

@@ -7,8 +7,8 @@ import io
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from rankernel.encoding import printable
 from rankernel.errors import RankingError
-from rankernel.gate import printable
 from rankernel.io.files import AnyPath, fail, read_text
 
 __all__ = ["Records", "read_records"]

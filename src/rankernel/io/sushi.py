@@ -9,8 +9,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from rankernel.encoding import FREE, RankArray, Unlisted, check_items, check_unlisted, dense, printable
 from rankernel.errors import RankingError
-from rankernel.gate import FREE, RankArray, Unlisted, check_items, check_unlisted, dense, printable
 from rankernel.io.files import AnyPath, fail, read_text
 from rankernel.rankings import Rankings
 

@@ -12,8 +12,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from rankernel.encoding import FREE, RankArray, Unlisted, check_items, check_unlisted, dense, orders_to_ranks, printable
 from rankernel.errors import RankingError
-from rankernel.gate import FREE, RankArray, Unlisted, check_items, check_unlisted, dense, orders_to_ranks, printable
 from rankernel.io.ballots import (
     SKIPPED_WORDS,
     BallotRules,

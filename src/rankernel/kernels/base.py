@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.distances import Distance
-from rankernel.gate import RankArray
+from rankernel.encoding import RankArray
 
 if TYPE_CHECKING:
     from rankernel.gram.estimate import Estimate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rankernel.gate import RankArray
+from rankernel.encoding import RankArray
 from rankernel.kernels.base import TUNABLE, FloatArray, Kernel, check_width, number
 from rankernel.kernels.heat import Graph, heat_matrix, heat_matrix_derivative
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rankernel import distances
 from rankernel.distances import Distance, by_name
-from rankernel.gate import RankArray
+from rankernel.encoding import RankArray
 from rankernel.kernels.base import TUNABLE, DistanceKernel, FloatArray, check_width, number
 from rankernel.kernels.kendall import n_pairs, pair_signs
 

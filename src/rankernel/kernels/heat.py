@@ -106,7 +106,7 @@ def classes_of(X: NDArray[Any], Y: NDArray[Any], beta: float, graph: Graph) -> t
             raise RankingError(f"a heat kernel compares full rankings: each row a permutation of 0, ..., {n_items - 1}")
     check_n_items(n_items, graph)
     if graph == "adjacent":
-        return adjacent_heat(n_items, beta), _loops.words.pair_words(X, Y)
+        return adjacent_heat(n_items, beta), _loops.word_walks.pair_words(X, Y)
     return transposition_heat(n_items, beta), _loops.cycle_types.pair_types(X, Y)
 
 
@@ -207,7 +207,7 @@ def word_walk(sizes: tuple[int, ...], graph: Graph) -> csr_matrix:
     from scipy.sparse import csr_matrix
 
     letters = np.array(sizes, dtype=np.int64)
-    targets = _loops.words.swaps(words_of(sizes), letters, graph == "adjacent")
+    targets = _loops.word_walks.swaps(words_of(sizes), letters, graph == "adjacent")
     n_rows, degree = targets.shape
     ends = np.arange(n_rows + 1) * degree
     return csr_matrix((np.ones(targets.size), targets.ravel(), ends), shape=(n_rows, n_rows))
@@ -216,7 +216,7 @@ def word_walk(sizes: tuple[int, ...], graph: Graph) -> csr_matrix:
 @lru_cache(maxsize=8)
 def words_of(sizes: tuple[int, ...]) -> NDArray[np.int16]:
     """Return all arrangements of ``sizes[c]`` letters c, in lexicographic order."""
-    words: NDArray[np.int16] = _loops.words.all_words(np.array(sizes, dtype=np.int64), n_words(sizes))
+    words: NDArray[np.int16] = _loops.word_walks.all_words(np.array(sizes, dtype=np.int64), n_words(sizes))
     return words
 
 

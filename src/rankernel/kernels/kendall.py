@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rankernel import distances
 from rankernel.distances import Distance
-from rankernel.gate import RankArray
+from rankernel.encoding import RankArray
 from rankernel.kernels.base import DistanceKernel, FloatArray, Kernel, check_whole
 
 __all__ = ["Kendall", "Polynomial", "WeightedKendall", "pair_signs"]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rankernel import distances
 from rankernel.distances import Distance, by_name, full_ranks
-from rankernel.gate import RankArray
+from rankernel.encoding import RankArray
 from rankernel.kernels.base import DistanceKernel, FloatArray, Kernel
 
 __all__ = ["DistanceInduced", "Hamming", "Spearman"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel.gate import printable
+from rankernel.encoding import printable
 from rankernel.rankings import Rankings, first_and_inverse
 from rankernel.report.source import Source
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel.gate import FREE
+from rankernel.encoding import FREE
 from rankernel.rankings import Rankings
 from rankernel.report.ballots import Ballots, View
 from rankernel.report.embedding import Embedding, FloatArray

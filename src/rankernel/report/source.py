@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rankernel.encoding import printable
 from rankernel.errors import RankingError
-from rankernel.gate import printable
 from rankernel.rankings import Rankings
 
 __all__ = ["Source"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from rankernel.gate import FREE
+from rankernel.encoding import FREE
 from rankernel.rankings import Rankings
 
 __all__ = ["ballot_text", "cut", "percent", "plural", "pvalue_text", "shift_text", "short_numbers"]

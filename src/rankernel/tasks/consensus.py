@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.completions.streams import Seed, as_seed
+from rankernel.encoding import RankArray
 from rankernel.errors import RankingError
-from rankernel.gate import RankArray
 from rankernel.gram.pair_moments import pair_means, rank_means
 from rankernel.rankings import Rankings, as_rankings
 from rankernel.tasks.kemeny_search import ROUNDING, kemeny_order, least_possible_regret

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from rankernel.encoding import is_missing
 from rankernel.errors import RankingError
-from rankernel.gate import is_missing
 from rankernel.gram.bandwidth import MOST_RANKINGS, weighted_median
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels import Kernel, Mallows

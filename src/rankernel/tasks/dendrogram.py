@@ -105,7 +105,7 @@ def counted_linkage(distances: FloatArray, weights: FloatArray, method: LinkageM
         # c equal points and c' others are as far apart as Ward linkage of the single points has them.
         left *= np.sqrt(2 * np.multiply.outer(weights, weights) / np.add.outer(weights, weights))
     merged, Z = np.empty((len(left) - 1, 3)), np.empty((len(left) - 1, 4))
-    loops = _loops.dendrogram
+    loops = _loops.agglomeration
     loops.mergers(loops.WARD if method == "ward" else loops.AVERAGE, left, weights.copy(), merged)
     loops.name_clusters(merged[np.argsort(merged[:, 2], kind="stable")], Z)
     return Z

@@ -12,8 +12,8 @@ import numpy as np
 from rankernel.completions.draws import draw
 from rankernel.completions.models import CompletionModel, Uniform
 from rankernel.datasets.arguments import draw_permutations, whole
+from rankernel.encoding import RankArray
 from rankernel.errors import RankingError
-from rankernel.gate import RankArray
 from rankernel.gram import Exact, MonteCarlo, gram
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel

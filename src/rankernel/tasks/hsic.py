@@ -176,7 +176,7 @@ class Dependence:
 
     def by_pairs(self, values: IntArray) -> FloatArray:
         """Return the sums over pairs of voters, one by one."""
-        total: FloatArray = _loops.permutations.paired_sums(self.gram, self.rows, self.centred, values)
+        total: FloatArray = _loops.permuted_sums.paired_sums(self.gram, self.rows, self.centred, values)
         if self.biased:
             total += (np.diagonal(self.gram)[self.rows] * np.diagonal(self.centred)[values]).sum(axis=1)
         return total

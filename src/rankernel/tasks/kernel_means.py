@@ -125,7 +125,9 @@ def settled(gram: FloatArray, weights: FloatArray, labels: Labels, n_clusters: i
         sums = gram @ shares * cluster_weights
         squares = np.einsum("ic,ic->c", shares, sums) * cluster_weights
         least_gain = WORTHWHILE * float(weights @ np.abs(np.diagonal(gram)))
-        moved = _loops.partition.move_points(gram, weights, labels, sizes, sums, squares, cluster_weights, least_gain)
+        moved = _loops.cluster_moves.move_points(
+            gram, weights, labels, sizes, sums, squares, cluster_weights, least_gain
+        )
     distances = squares_to_means(gram, membership(labels, weights, n_clusters))
     return Partition(labels, float(weights @ distances[np.arange(len(labels)), labels]), n_iter)
 

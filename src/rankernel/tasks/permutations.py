@@ -60,7 +60,7 @@ class DivisionStream:
             drawn = self.rng.multivariate_hypergeometric(self.present, self.size, size=len(counts), method="marginals")
             counts[:, self.rows] += drawn.astype(np.float64)
         else:
-            _loops.permutations.choose_voters(self.row_of_voter, self.size, self.state, counts)
+            _loops.permuted_sums.choose_voters(self.row_of_voter, self.size, self.state, counts)
 
 
 def permuted(values: IntArray, strata: IntArray, n_permutations: int, n_at_once: int, seed: int) -> Iterator[IntArray]:

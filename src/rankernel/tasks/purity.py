@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel.gate import check_counts
+from rankernel.encoding import check_counts
 from rankernel.tasks.dendrogram import n_leaves
 
 __all__ = ["dendrogram_purity"]

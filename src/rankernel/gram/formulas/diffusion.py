@@ -129,7 +129,7 @@ def logarithmic(value: float, slope: float, beta: float) -> tuple[float, float]:
 def mean_over_words(overlap: Overlap, letters: tuple[int, ...], heat: Heat) -> tuple[float, float]:
     """Return the mean heat, and its derivative, over the words that the completions of the left ranking spell."""
     ends = np.cumsum(overlap.left_shape.sizes)
-    value, slope, n_matching = _loops.words.sums_over_matching(
+    value, slope, n_matching = _loops.word_walks.sums_over_matching(
         words_of(letters), overlap.counts[:-1, :-1], ends, heat.values, heat.slopes
     )
     return value / n_matching, slope / n_matching

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel.gate import FREE
+from rankernel.encoding import FREE
 from rankernel.gram.formulas.mallows import tables
 from rankernel.gram.overlap import Formula, Overlap, Shape
 
@@ -151,7 +151,7 @@ class ByClass(Programme):
 
     def log_value(self, overlap: Overlap, nu: float) -> tuple[float, float]:
         """Return log K and the derivative of log K in nu."""
-        found = _loops.mallows_free.class_programme(overlap.counts[:-1], q_numbers(overlap.n_items, nu))
+        found = _loops.free_programmes.class_programme(overlap.counts[:-1], q_numbers(overlap.n_items, nu))
         return within_buckets(overlap, nu, *finished(found, nu))
 
 
@@ -173,7 +173,7 @@ class ByGap(Programme):
         shown = overlap.right != FREE
         listed[overlap.right[shown]] = overlap.left[shown]
         free = np.sort(overlap.left[~shown]).astype(np.int64)
-        found = _loops.mallows_free.gap_programme(listed, free, q_numbers(overlap.n_items, nu))
+        found = _loops.free_programmes.gap_programme(listed, free, q_numbers(overlap.n_items, nu))
         logs, slopes = tables(overlap.n_items, nu)
         # The programme orders the free items of one left bucket, too; their inversions are independent of the rest.
         ties = overlap.counts[:-1, -1]
@@ -202,7 +202,7 @@ class ByInsertion(Programme):
 
     def log_value(self, overlap: Overlap, nu: float) -> tuple[float, float]:
         """Return log K and the derivative of log K in nu."""
-        loops = _loops.mallows_free
+        loops = _loops.free_programmes
         plan = loops.insertion_plan(overlap.counts, overlap.left_shape.n_listed < overlap.counts[-1, -1])
         found = loops.insertion_programme(plan, q_numbers(overlap.n_items, nu))
         return finished(found, nu)

@@ -9,8 +9,8 @@ from html import escape
 from importlib.metadata import PackageNotFoundError, version
 
 from rankernel import __version__
+from rankernel.experiments.experiment import Study, write_text
 from rankernel.experiments.outcome import Outcome, Table
-from rankernel.experiments.study import Study, write_text
 
 __all__ = ["write_all"]
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel.experiments import paper
+from rankernel.experiments import paper_numbers
 from rankernel.experiments.drawing import COLOURS, drawn_as, has_matplotlib
 from rankernel.experiments.estimators import ANTITHETIC, DRAWN, EXACT, FULL, IID, ROWS, gram_by
+from rankernel.experiments.experiment import Study
 from rankernel.experiments.intervals import bootstrap, spread
 from rankernel.experiments.outcome import Entry, Interval, Outcome, Spread, Table, shown
-from rankernel.experiments.people import People, people_of
 from rankernel.experiments.purities import PURITIES, purities, tree
-from rankernel.experiments.study import Study
+from rankernel.experiments.sushi_users import People, people_of
 from rankernel.gram.bandwidth import median_distance
 from rankernel.kernels import Exponential, Kendall, Kernel, Mallows
 
@@ -211,9 +211,9 @@ BRACKETS = "In brackets the standard deviation of single repetitions. The paper 
 def beside(row: str, measured: Any) -> list[tuple[Entry, ...]]:
     """Return the line of the paper and the measured one."""
     ours = (row, "here", *(measured(row, kernel) for kernel in KERNELS))
-    if row not in paper.TABLE_1:
+    if row not in paper_numbers.TABLE_1:
         return [ours]
-    return [(row, "paper", *(paper.TABLE_1[row].get(kernel) for kernel in KERNELS)), ours]
+    return [(row, "paper", *(paper_numbers.TABLE_1[row].get(kernel) for kernel in KERNELS)), ours]
 
 
 def many_samples(study: Study, people: People) -> Table:
@@ -231,7 +231,7 @@ def readings(study: Study, people: People) -> Table:
         (text, *(mean_by(study, people, reading, kernel, FULL) for kernel in KERNELS), *partial(study, people, reading))
         for text, reading in READINGS.items()
     ]
-    rows.append(("the paper", *paper.TABLE_1[FULL].values(), 0.79, 0.77, None))
+    rows.append(("the paper", *paper_numbers.TABLE_1[FULL].values(), 0.79, 0.77, None))
     columns = ("reading", *(f"{kernel}, full" for kernel in KERNELS), *(f"Mallows, {r}" for r in (*DRAWN, EXACT)))
     note = f"Each line differs from the first only in what it says. Means over {samples(study)} samples of users."
     return Table("table1_readings", "Tree purity by every reading of the protocol", columns, tuple(rows), note)
@@ -366,7 +366,7 @@ def figure(study: Study, people: People) -> tuple[str, str]:
             entries = [spread(MAIN.of(results(study, people, name, row))) for name in KERNELS]
             draw_points(ax, entries, shift, row)
         for row, marker in ((FULL, "D"), (IID, "s"), (ANTITHETIC, "^")):
-            printed = [paper.TABLE_1[row].get(name) for name in KERNELS]
+            printed = [paper_numbers.TABLE_1[row].get(name) for name in KERNELS]
             known = [(x, e.mean if isinstance(e, Spread) else e) for x, e in enumerate(printed) if e is not None]
             ax.plot(*zip(*known, strict=True), marker, color=COLOURS["paper"], label=f"paper, {row}", mfc="none")
         ax.set_xticks(range(len(KERNELS)), list(KERNELS))

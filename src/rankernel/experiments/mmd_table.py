@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.datasets import paper_two_sample
-from rankernel.experiments import paper
+from rankernel.experiments import paper_numbers
 from rankernel.experiments.drawing import COLOURS, drawn_as, has_matplotlib
 from rankernel.experiments.estimators import ANTITHETIC, DRAWN, EXACT, IID, method_of
+from rankernel.experiments.experiment import Study
 from rankernel.experiments.intervals import bootstrap, ratio_of_deviations
 from rankernel.experiments.outcome import Entry, Interval, Outcome, Table, shown
-from rankernel.experiments.study import Study
 from rankernel.kernels import Mallows
 from rankernel.tasks.mmd import mmd_test
 
@@ -149,9 +149,13 @@ def new_data(study: Study, n_items: int) -> Table:
     sizes = observations(study)
     by_size = {m: new_pvalues(study, n_items, m) for m in sizes}
     seed = study.stream("bootstrap", NAME, n_items)
-    rows: list[tuple[Entry, ...]] = [(f"{row}, paper", *(paper.TABLE_2[row][m] for m in sizes)) for row in DRAWN]
+    rows: list[tuple[Entry, ...]] = [
+        (f"{row}, paper", *(paper_numbers.TABLE_2[row][m] for m in sizes)) for row in DRAWN
+    ]
     rows += [(row, *(float(by_size[m][:, METHODS.index(row)].std(ddof=1)) for m in sizes)) for row in (*DRAWN, EXACT)]
-    rows.append(("ratio, paper", *(paper.TABLE_2[IID][m] / paper.TABLE_2[ANTITHETIC][m] for m in sizes)))
+    rows.append(
+        ("ratio, paper", *(paper_numbers.TABLE_2[IID][m] / paper_numbers.TABLE_2[ANTITHETIC][m] for m in sizes))
+    )
     rows.append(("ratio", *(ratio_of_deviations(by_size[m][:, 1:], seed) for m in sizes)))
     rows.append(("mean p-value, exact", *(float(by_size[m][:, 0].mean()) for m in sizes)))
     title = f"Standard deviation of p-values, n = {n_items}, new data ({datasets(study)} data sets)"
@@ -162,7 +166,7 @@ def new_data(study: Study, n_items: int) -> Table:
 def fixed_data(study: Study, n_items: int) -> Table:
     """Return standard deviations of p-values within data sets."""
     sizes = observations(study)
-    rows: list[tuple[Entry, ...]] = [("paper", row, *(paper.TABLE_2[row][m] for m in sizes)) for row in DRAWN]
+    rows: list[tuple[Entry, ...]] = [("paper", row, *(paper_numbers.TABLE_2[row][m] for m in sizes)) for row in DRAWN]
     rows += [line for n_draws in DRAWS_ON_FIXED_DATA for line in fixed_lines(study, n_items, n_draws)]
     title = f"Standard deviation of p-values, n = {n_items}, fixed data"
     note = (

@@ -7,7 +7,7 @@ A *part* of a ranking is one of its buckets, or all items together where some ar
 import numpy as np
 
 from rankernel._loops.compiled import compiled_strictly
-from rankernel._loops.streams import absorb, normal, seed_state, uniform
+from rankernel._loops.row_hashes import absorb, normal, seed_state, uniform
 
 IID, ANTITHETIC, ORTHOGONAL, LATIN = 0, 1, 2, 3
 SHORT = 512

@@ -4,7 +4,7 @@ import numpy as np
 
 from rankernel._loops.bits import popcount
 from rankernel._loops.compiled import compiled
-from rankernel._loops.distances import BLOCK, inversions
+from rankernel._loops.rank_distances import BLOCK, inversions
 from rankernel._loops.stores import stream
 
 SIDE = 64  # of the blocks that stay in the nearest cache

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from rankernel.completions.draws import draw
 from rankernel.datasets import uniform
 from rankernel.experiments.drawing import COLOURS, drawn_as, has_matplotlib
+from rankernel.experiments.experiment import Study
 from rankernel.experiments.intervals import ratio_of_variances
 from rankernel.experiments.outcome import Entry, Interval, Outcome, Table
-from rankernel.experiments.study import Study
 from rankernel.gram.overlap import Overlap
 from rankernel.gram.variance import mallows_variance
 from rankernel.kernels import Mallows

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rankernel.datasets.arguments import Seed, whole
-from rankernel.datasets.mallows import mallows
+from rankernel.datasets.around_center import mallows
 from rankernel.datasets.mixtures import mixture
 from rankernel.datasets.uniform import uniform
 from rankernel.rankings import Rankings

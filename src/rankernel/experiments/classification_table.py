@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel.experiments import paper
+from rankernel.experiments import paper_numbers
 from rankernel.experiments.estimators import ANTITHETIC, DRAWN, EXACT, FULL, IID, ROWS, method_of
+from rankernel.experiments.experiment import Study
 from rankernel.experiments.gaussian_process import Grams, Scores, fit_gpy, fit_sklearn, has_gpy
 from rankernel.experiments.intervals import spread
 from rankernel.experiments.outcome import Entry, Outcome, Spread, Table
-from rankernel.experiments.people import IntArray, People, people_of
-from rankernel.experiments.study import Study
+from rankernel.experiments.sushi_users import IntArray, People, people_of
 from rankernel.gram.estimate import diagonal
 from rankernel.kernels import Exponential, Kendall, Kernel, Mallows
 from rankernel.rankings import Rankings
@@ -192,7 +192,7 @@ def other_splits(study: Study, people: People) -> Table:
         for row in ROWS:
             found = [path(study, people, kernel, row, i, N_TEST, 0) for i in range(1, splits(study) + 1)]
             best = np.array([max(one["accuracy"] for one in scores) for scores in found])
-            printed = paper.TABLE_3[kernel].get(row, (None,))[0]
+            printed = paper_numbers.TABLE_3[kernel].get(row, (None,))[0]
             rows.append((kernel, row, printed, spread(best), float(best.min()), float(best.max())))
     columns = ("kernel", "", "accuracy, paper", "accuracy, best scale", "least", "most")
     note = "Mean and standard deviation over splits of the accuracy with the scale that does best on the test set."
@@ -245,7 +245,7 @@ def compared(name: str, title: str, study: Study, people: People, extra: tuple[s
     for kernel in KERNELS:
         share = majority(split_of(study, people, kernel, 0, N_TEST))
         for row in ROWS:
-            printed = paper.TABLE_3[kernel].get(row, (None, None, None))
+            printed = paper_numbers.TABLE_3[kernel].get(row, (None, None, None))
             rows.append((kernel, row, *printed, *entries(kernel, row), share))
     columns = tuple(f"{m}, paper" for m in MEASURES_IN_WORDS)
     columns = ("kernel", "", *columns, *extra, *MEASURES_IN_WORDS, "majority class")
@@ -318,7 +318,7 @@ def findings(study: Study, people: People) -> list[str]:
             ", ".join(f"{value:.3f}" for value in values)
             for values in (
                 [gpy_scores(study, people, "Mallows", row, PAPER_SCALE, 0).train for row in (FULL, *DRAWN)],
-                [number(paper.TABLE_3["Mallows"][row][1]) for row in (FULL, *DRAWN)],
+                [number(paper_numbers.TABLE_3["Mallows"][row][1]) for row in (FULL, *DRAWN)],
             )
         )
         lines.append(

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.datasets.arguments import Seed, center_and_names, draw_by_weight, draw_permutations, whole
+from rankernel.encoding import RankArray
 from rankernel.errors import RankingError
-from rankernel.gate import RankArray
 from rankernel.rankings import Rankings
 
 __all__ = ["mallows"]
