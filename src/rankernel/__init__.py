@@ -26,7 +26,8 @@ def __getattr__(name: str) -> object:
     if name not in _homes:
         raise AttributeError(f"module 'rankernel' has no attribute {name!r}")
     home = import_module(_homes[name])
-    return getattr(home, name, home)  # a name that is a module is its own home
+    globals()[name] = getattr(home, name, home)  # a name that is a module is its own home
+    return globals()[name]
 
 
 def __dir__() -> list[str]:

@@ -14,11 +14,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from rankernel.arrays import IntArray, Mask, RankArray
 from rankernel.errors import RankingError
 
-__all__ = ["RankArray", "Unlisted", "check_counts", "check_items", "dense", "orders_to_ranks", "printable", "table"]
-
-RankArray = NDArray[np.int32]
 Unlisted = Literal["last", "free"]
 
 FREE = -1
@@ -56,7 +54,7 @@ def check_items(items: Iterable[object]) -> tuple[str, ...]:
     return names
 
 
-def check_counts(counts: Any, n_rankings: int) -> NDArray[np.int64]:
+def check_counts(counts: Any, n_rankings: int) -> IntArray:
     """Return multiplicities as a read-only integer array, one positive whole number for each ranking."""
     if counts is None:
         array = np.ones(n_rankings, dtype=np.int64)
@@ -74,7 +72,7 @@ def check_counts(counts: Any, n_rankings: int) -> NDArray[np.int64]:
     return array
 
 
-def whole_numbers(values: NDArray[Any], what: str) -> NDArray[np.int64]:
+def whole_numbers(values: NDArray[Any], what: str) -> IntArray:
     """Return a one-dimensional numeric array as integers, naming the row where it is not whole."""
     if values.dtype.kind in "iu":
         return values.astype(np.int64)
@@ -138,7 +136,7 @@ def numeric(values: NDArray[Any], items: Sequence[str], what: str) -> NDArray[An
     return out
 
 
-def rank_table(values: NDArray[Any], items: Sequence[str]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def rank_table(values: NDArray[Any], items: Sequence[str]) -> tuple[NDArray[Any], Mask]:
     """Return numbers that order each row, and which cells are listed, from a table of ranks (-1 or NaN: unlisted)."""
     values = numeric(values, items, "rank")
     listed = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(values.shape, dtype=bool)
@@ -156,7 +154,7 @@ def rank_table(values: NDArray[Any], items: Sequence[str]) -> tuple[NDArray[Any]
     return values, listed
 
 
-def score_table(values: NDArray[Any], items: Sequence[str]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def score_table(values: NDArray[Any], items: Sequence[str]) -> tuple[NDArray[Any], Mask]:
     """Return numbers that order each row, and which cells are listed, from a table of scores (NaN: unlisted)."""
     scores = numeric(values, items, "score")
     if scores.dtype.kind == "f":
@@ -166,14 +164,14 @@ def score_table(values: NDArray[Any], items: Sequence[str]) -> tuple[NDArray[Any
     return -order, np.ones(scores.shape, dtype=bool)
 
 
-def complain(wrong: NDArray[np.bool_], values: NDArray[Any], items: Sequence[str], wanted: str) -> None:
+def complain(wrong: Mask, values: NDArray[Any], items: Sequence[str], wanted: str) -> None:
     """Raise for the first wrong cell of a table, if there is one."""
     if wrong.any():
         row, column = (int(i) for i in np.argwhere(wrong)[0])
         raise RankingError(f"row {row}, item {printable(items[column])!r} holds {values[row, column]}; {wanted}")
 
 
-def dense(values: NDArray[Any], listed: NDArray[np.bool_], unlisted: Unlisted) -> RankArray:
+def dense(values: NDArray[Any], listed: Mask, unlisted: Unlisted) -> RankArray:
     """Return bucket indices without gaps, row by row: smaller values are better, equal ones share a bucket."""
     check_unlisted(unlisted)
     n_rankings, n_items = values.shape

@@ -1,14 +1,9 @@
 """The errors and warnings of the package: each says what came, what was wanted, and what to do."""
 
-__all__ = [
-    "ExactnessError",
-    "IndefiniteKernelWarning",
-    "MissingExtraError",
-    "NotCharacteristicWarning",
-    "RankingError",
-    "SamplingWarning",
-    "missing_extra",
-]
+from __future__ import annotations
+
+import sys
+import warnings
 
 
 class RankingError(ValueError):
@@ -38,3 +33,11 @@ class SamplingWarning(UserWarning):
 def missing_extra(package: str, extra: str) -> MissingExtraError:
     """Return the error for a package that belongs to an extra of rankernel and is not installed."""
     return MissingExtraError(f"this needs {package}, which is not installed; do: pip install 'rankernel[{extra}]'")
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line outside of this package that led here."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "rankernel":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

@@ -9,13 +9,11 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from rankernel.arrays import Indices, IntArray, Mask, RankArray
 from rankernel.encoding import FREE, check_counts, check_items, is_missing, printable
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings, as_rankings
 
-__all__ = ["Preferences"]
-
-Relations = NDArray[np.bool_]
 Packed = NDArray[np.uint8]
 Pair = tuple[str, str]
 Groups = tuple[tuple[str, ...], ...]
@@ -23,7 +21,7 @@ Groups = tuple[tuple[str, ...], ...]
 COLUMNS = ("user", "better", "worse")
 SHOWN = 8
 SHOWN_PAIRS = 6
-# Relations are unpacked and closed this many bits at a time.
+# Mask are unpacked and closed this many bits at a time.
 CHUNK_BITS = 2**26
 
 
@@ -56,7 +54,7 @@ class Preferences:
     #: Names of the items.
     items: tuple[str, ...]
     #: How many voters have each partial order.
-    counts: NDArray[np.int64]
+    counts: IntArray
     #: Names of the users.
     users: tuple[str, ...]
     #: For each user the groups of items that were contracted into ties, as they were in a circle.
@@ -67,7 +65,7 @@ class Preferences:
         cls,
         packed: Packed,
         items: tuple[str, ...],
-        counts: NDArray[np.int64],
+        counts: IntArray,
         users: tuple[str, ...],
         contracted: tuple[Groups, ...],
     ) -> Preferences:
@@ -143,13 +141,13 @@ class Preferences:
     # ------------------------------------------------------------------ shape
 
     @property
-    def before(self) -> Relations:
+    def before(self) -> Mask:
         """The closed relations, shape (n_users, n_items, n_items): ``before[u, x, y]`` if user u has x before y."""
         relations = unpacked(self.packed, self.n_items)
         relations.flags.writeable = False
         return relations
 
-    def _each_before(self) -> Iterator[NDArray[np.bool_]]:
+    def _each_before(self) -> Iterator[Mask]:
         return (unpacked(self.packed[row : row + 1], self.n_items)[0] for row in range(len(self)))
 
     @property
@@ -239,7 +237,7 @@ class Preferences:
 
         return n_extensions(self)
 
-    def is_ranking(self) -> NDArray[np.bool_]:
+    def is_ranking(self) -> Mask:
         """Say of each user whether the preferences are a ranking: ordered buckets, and free items.
 
         Examples
@@ -249,6 +247,31 @@ class Preferences:
         """
         agree = [not len(disagreements(before, bucket_ranks(before))) for before in self._each_before()]
         return np.array(agree, dtype=bool)
+
+    def first_and_inverse(self) -> tuple[Indices, Indices]:
+        """Return where each distinct partial order first occurs, and for each user which distinct one it is."""
+        rows = np.ascontiguousarray(self.packed.reshape(len(self), -1))
+        keys = rows.view(np.dtype((np.void, max(rows.shape[1], 1)))).ravel()
+        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        return first[order], np.argsort(order)[inverse.ravel()]
+
+    def unique(self) -> Preferences:
+        """Return the distinct partial orders in order of first appearance, their counts added up.
+
+        Examples
+        --------
+        >>> Preferences.from_pairs([[("a", "b")], [("b", "a")], [("a", "b")]]).unique().counts
+        array([2, 1])
+        """
+        first, inverse = self.first_and_inverse()
+        some = self[first]
+        counts = np.bincount(inverse, self.counts).astype(np.int64)
+        return self._trusted(some.packed, self.items, counts, some.users, some.contracted)
+
+    def with_items(self, items: Iterable[object]) -> Preferences:
+        """Return the same preferences over other items: reordered, or more of them, of which nothing is known."""
+        return Preferences.from_pairs(self.to_pairs(), items, self.counts, self.users)
 
     def to_rankings(self) -> Rankings:
         """Return the same partial orders as rankings; raise for the first user whose partial order is none.
@@ -288,7 +311,7 @@ class Preferences:
 # ---------------------------------------------------------------------- relations
 
 
-def unpacked(packed: Packed, n_items: int) -> Relations:
+def unpacked(packed: Packed, n_items: int) -> Mask:
     """Return relations as boolean matrices."""
     return np.unpackbits(packed, axis=2, count=n_items).astype(bool)
 
@@ -307,7 +330,7 @@ def bit(item: int) -> int:
     return 128 >> (item & 7)
 
 
-def groups_of(mutual: NDArray[np.bool_], items: tuple[str, ...]) -> Groups:
+def groups_of(mutual: Mask, items: tuple[str, ...]) -> Groups:
     """Return the groups of items that reach each other, in the order of the items."""
     groups = []
     for x in np.flatnonzero(mutual.any(axis=1)).tolist():
@@ -317,13 +340,13 @@ def groups_of(mutual: NDArray[np.bool_], items: tuple[str, ...]) -> Groups:
     return tuple(groups)
 
 
-def covering(before: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def covering(before: Mask) -> Mask:
     """Return the pairs of a closed relation that do not follow from others."""
     number = before.astype(np.float32)
     return np.asarray(before & (number @ number == 0))
 
 
-def bucket_ranks(before: NDArray[np.bool_]) -> NDArray[np.int32]:
+def bucket_ranks(before: Mask) -> RankArray:
     """Return the ranks that a partial order has if it is a ranking: items with equally many better ones tie."""
     n_better = before.sum(axis=0)
     related = before.any(axis=0) | before.any(axis=1)
@@ -333,12 +356,12 @@ def bucket_ranks(before: NDArray[np.bool_]) -> NDArray[np.int32]:
     return np.where(related, np.searchsorted(levels, n_better), FREE).astype(np.int32)
 
 
-def relations_of_ranks(ranks: NDArray[np.int32]) -> Relations:
+def relations_of_ranks(ranks: RankArray) -> Mask:
     """Return which items stand before which in rankings."""
     return np.asarray((ranks[:, :, None] < ranks[:, None, :]) & (ranks != FREE)[:, :, None])
 
 
-def disagreements(before: NDArray[np.bool_], ranks: NDArray[np.int32]) -> NDArray[np.intp]:
+def disagreements(before: Mask, ranks: RankArray) -> Indices:
     """Return the pairs of items that a partial order and a ranking do not relate alike."""
     return np.argwhere(before != relations_of_ranks(ranks[None])[0])
 

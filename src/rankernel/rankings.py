@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from rankernel.arrays import Indices, IntArray, RankArray
 from rankernel.encoding import (
     FREE,
-    RankArray,
     Unlisted,
     check_counts,
     check_items,
@@ -29,8 +29,6 @@ from rankernel.errors import RankingError, missing_extra
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Rankings", "as_rankings", "concat", "first_and_inverse"]
 
 FULL, TOP_K, EXHAUSTIVE, INCOMPLETE = "full", "top-k", "exhaustive", "incomplete"
 SHOWN = 8
@@ -67,13 +65,13 @@ class Rankings:
 
     ranks: RankArray
     items: tuple[str, ...]
-    counts: NDArray[np.int64]
+    counts: IntArray
 
     def __init__(self, ranks: Any, items: Iterable[object] | None = None, counts: Any = None) -> None:
         encoded, names = coded(ranks, items, scores=False, unlisted="free")
         self._set(encoded, names, check_counts(counts, len(encoded)))
 
-    def _set(self, ranks: RankArray, items: tuple[str, ...], counts: NDArray[np.int64]) -> None:
+    def _set(self, ranks: RankArray, items: tuple[str, ...], counts: IntArray) -> None:
         ranks.flags.writeable = False
         counts.flags.writeable = False
         object.__setattr__(self, "ranks", ranks)
@@ -81,7 +79,7 @@ class Rankings:
         object.__setattr__(self, "counts", counts)
 
     @classmethod
-    def _trusted(cls, ranks: RankArray, items: tuple[str, ...], counts: NDArray[np.int64] | None = None) -> Rankings:
+    def _trusted(cls, ranks: RankArray, items: tuple[str, ...], counts: IntArray | None = None) -> Rankings:
         """Build from arrays that already satisfy every promise of the class."""
         new = object.__new__(Rankings)
         new._set(ranks, items, np.ones(len(ranks), dtype=np.int64) if counts is None else counts)
@@ -231,16 +229,16 @@ class Rankings:
     # ------------------------------------------------------------------ what is inside
 
     @property
-    def n_buckets(self) -> NDArray[np.int64]:
+    def n_buckets(self) -> IntArray:
         """Number of buckets of each ranking, free items not counted."""
         return np.asarray(self.ranks.max(axis=1, initial=FREE), dtype=np.int64) + 1
 
     @property
-    def n_free(self) -> NDArray[np.int64]:
+    def n_free(self) -> IntArray:
         """Number of free items of each ranking."""
         return np.asarray(np.count_nonzero(self.ranks == FREE, axis=1), dtype=np.int64)
 
-    def bucket_sizes(self) -> NDArray[np.int64]:
+    def bucket_sizes(self) -> IntArray:
         """Return how many items each bucket holds: shape (n_rankings, largest number of buckets), zeros behind."""
         width = int(self.n_buckets.max(initial=0)) + 1
         # Free items, of rank -1, land in a column of their own in front.
@@ -284,11 +282,7 @@ class Rankings:
         >>> Rankings.from_orders([["a", "b"]], items=list("abcd"), unlisted="free").n_completions()
         [12]
         """
-        n = self.n_items
-        numbers = []
-        for sizes, free in zip(self.bucket_sizes().tolist(), self.n_free.tolist(), strict=True):
-            numbers.append(factorial(n) // factorial(n - free) * prod(map(factorial, sizes)))
-        return numbers
+        return [count_completions(sizes, self.n_items) for sizes in self.bucket_sizes().tolist()]
 
     # ------------------------------------------------------------------ new rankings from old
 
@@ -328,6 +322,20 @@ class Rankings:
         counts = np.zeros(len(first), dtype=np.int64)
         np.add.at(counts, inverse, self.counts)
         return self._trusted(self.ranks[first], self.items, counts)
+
+    def canonical(self) -> Rankings:
+        """Return the same rankings, those that say nothing (at most one bucket) written in one way: all items tied.
+
+        Examples
+        --------
+        >>> Rankings([[0, -1, 0], [1, 0, -1]]).canonical().ranks
+        array([[ 0,  0,  0],
+               [ 1,  0, -1]], dtype=int32)
+        """
+        nothing = (self.ranks == FREE).any(axis=1) & (self.ranks.max(axis=1, initial=FREE) <= 0)
+        if not nothing.any():
+            return self
+        return self._trusted(np.where(nothing[:, None], 0, self.ranks).astype(np.int32), self.items, self.counts)
 
     def with_items(self, items: Iterable[object], unlisted: Unlisted = "last") -> Rankings:
         """Return the same rankings over other items: reordered, or more of them (read as unlisted in every row).
@@ -387,6 +395,12 @@ class Rankings:
         return frame
 
 
+def count_completions(sizes: Iterable[int], n_items: int) -> int:
+    r"""Return how many full rankings agree with buckets of these sizes: :math:`(n! / m!) \prod_i n_i!`."""
+    given = list(sizes)
+    return factorial(n_items) // factorial(sum(given)) * prod(map(factorial, given))
+
+
 def order_text(order: list[str | set[str]], items: tuple[str, ...]) -> str:
     """Return one order as text: ``a > {b, c}, free: {d}``, ties in the order of the items, long ones cut."""
     place = {name: position for position, name in enumerate(items)}
@@ -438,7 +452,7 @@ def coded(
     return dense(numbers, listed, unlisted), names
 
 
-def first_and_inverse(ranks: RankArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def first_and_inverse(ranks: RankArray) -> tuple[Indices, Indices]:
     """Return where each distinct row first occurs, and for each row which distinct one it is."""
     # Rows are told apart by a 64-bit sum of random multiples, and by their bytes in the rare case that this fails.
     salt = np.random.default_rng(0).integers(2**64, size=ranks.shape[1], dtype=np.uint64) | np.uint64(1)
@@ -457,32 +471,3 @@ def first_and_inverse(ranks: RankArray) -> tuple[NDArray[np.intp], NDArray[np.in
 def as_rankings(data: Any) -> Rankings:
     """Return rankings as they are, and read anything else as the array of their ranks (-1: free)."""
     return data if isinstance(data, Rankings) else Rankings(data)
-
-
-def concat(parts: Iterable[Rankings]) -> Rankings:
-    """Return the rankings of several sets as one, over the items of the first; all must have the same items.
-
-    Examples
-    --------
-    >>> a, b = Rankings.from_orders([["x", "y"]]), Rankings.from_orders([["y", "x"]])
-    >>> concat([a, b])
-    Rankings: 2 rankings of 2 items (2 full)
-      x > y
-      y > x
-    """
-    sets = [as_rankings(part) for part in parts]
-    if not sets:
-        raise RankingError("there is nothing to concatenate; give at least one set of rankings")
-    items = sets[0].items
-    for number, part in enumerate(sets):
-        different = set(items) ^ set(part.items)
-        if different:
-            name = printable(min(different))
-            raise RankingError(
-                f"sets 0 and {number} are not over the same items ({name!r} is in one only); bring them to a common "
-                "item set first, with .with_items(...)"
-            )
-    aligned = [part if part.items == items else part.with_items(items) for part in sets]
-    return Rankings._trusted(
-        np.concatenate([part.ranks for part in aligned]), items, np.concatenate([part.counts for part in aligned])
-    )

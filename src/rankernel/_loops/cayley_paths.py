@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from rankernel.arrays import IntArray, Mask
 
 
 @compiled
-def cycles_and_returns(target: Ints, starts_loose: Bools, ends_loose: Bools) -> tuple[int, int]:
+def cycles_and_returns(target: IntArray, starts_loose: Mask, ends_loose: Mask) -> tuple[int, int]:
     """Return how many cycles are certain, and from how many loose ends the path comes to a loose end again.
 
     Position p goes to ``target[p]``; which loose start is taken, and where a loose end leads, is random. A path
@@ -34,7 +31,7 @@ def cycles_and_returns(target: Ints, starts_loose: Bools, ends_loose: Bools) -> 
 
 
 @compiled
-def comes_back(first: int, target: Ints, starts_loose: Bools, ends_loose: Bools) -> bool:
+def comes_back(first: int, target: IntArray, starts_loose: Mask, ends_loose: Mask) -> bool:
     """Say whether the path from a loose end meets a loose end before it meets a loose start."""
     p = first
     while not starts_loose[p]:

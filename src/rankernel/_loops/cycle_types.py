@@ -1,17 +1,14 @@
 """Cycle types of permutations of positions, as indices into the list of all partitions of the number of items."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled
 from rankernel._loops.partitions import bounded_counts, index_of
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from rankernel.arrays import FloatArray, IntArray, RankArray
 
 
 @compiled
-def pair_types(X: NDArray[np.int32], Y: NDArray[np.int32]) -> IntArray:
+def pair_types(X: RankArray, Y: RankArray) -> IntArray:
     """Return the index of the cycle type of the map from left to right positions, for each pair of full rankings."""
     n = X.shape[1]
     counts = bounded_counts(n)

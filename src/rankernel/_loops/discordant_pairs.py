@@ -1,4 +1,4 @@
-"""What the Mallows kernel needs of two rankings without free items: discordant pairs and shared buckets."""
+"""What functions of the Kendall distance need of two rankings without free items: discordant pairs, shared buckets."""
 
 import numpy as np
 
@@ -12,33 +12,37 @@ SIZES = np.uint64(5)  # bits for the size of a shared bucket: PACKED_ITEMS is be
 
 
 @compiled
-def write_packed(left, right, table, inverse, row, column, mirror, triangle, out, mirrored):
-    """Mallows kernel of few items, from bits, straight into the matrix.
+def write_packed(left, right, table, offsets, inverse, row, column, mirror, triangle, out, mirrored):
+    """A function of the Kendall distance of few items, from bits, straight into the matrix.
 
-    A side is ``(before, after, ties)``: the bits of the pairs (a, b) of items that each ranking orders a before b, and
-    b before a, word by word, and the bit sets of its buckets with more than one item. ``table[c * 32 + m]`` is q^c over
-    the factor of m items that share a bucket on both sides, ``inverse[m]`` one over that factor; ``row`` and ``column``
-    are the factors of each ranking. With ``mirror`` the transposed tile is written, too; with ``triangle`` the tile
-    lies on the diagonal, and its lower half is the mirror of the upper one.
+    A side is ``(before, after, ties, kind)``: the bits of the pairs (a, b) of items that each ranking orders a before
+    b, and b before a, word by word; the bit sets of its buckets with more than one item; and the number of the sizes
+    of its buckets. For c discordant pairs and m items in the first such bucket of both,
+    ``table[offsets[kind, kind'] + 32 c + m] * row * column`` is the value, times ``inverse`` of the items in all other
+    shared buckets. With ``mirror`` the transposed tile is written, too; with ``triangle`` the tile lies on the
+    diagonal, and its lower half is the mirror of the upper one.
     """
-    before, after, ties = left
-    Before, After, Ties = right
+    before, after, ties, kind = left
+    Before, After, Ties, Kind = right
     words, several = before.shape[1], ties.shape[1] > 1 or Ties.shape[1] > 1
     block = np.empty((SIDE, SIDE + 8))  # the margin keeps its columns out of one another's way in the cache
     place = np.empty(SIDE, np.uint64)
     earlier, later = np.zeros((words, SIDE), np.uint64), np.zeros((words, SIDE), np.uint64)
     tied = np.zeros(SIDE, np.uint64)
+    start_of = np.zeros((offsets.shape[0], SIDE), np.uint64)
     for start in range(0, len(column), SIDE):
         width = min(SIDE, len(column) - start)
         for j in range(width):
             tied[j] = Ties[start + j, 0]
             for w in range(words):
                 earlier[w, j], later[w, j] = Before[start + j, w], After[start + j, w]
+            for k in range(offsets.shape[0]):
+                start_of[k, j] = offsets[k, Kind[start + j]]
         for top in range(0, start + 1 if triangle else len(row), SIDE):
             bottom = min(top + SIDE, len(row))
             for i in range(top, bottom):
                 for j in range(SIDE):
-                    place[j] = popcount(ties[i, 0] & tied[j])
+                    place[j] = start_of[kind[i], j] + popcount(ties[i, 0] & tied[j])
                 for w in range(words):
                     b, a = before[i, w], after[i, w]
                     for j in range(SIDE):
@@ -50,6 +54,41 @@ def write_packed(left, right, table, inverse, row, column, mirror, triangle, out
                     for j in range(width):
                         block[i - top, j] *= other_ties(ties[i], Ties[start + j], inverse)
                 for j in range(width):
+                    stream(out, i, start + j, block[i - top, j])
+            if mirror or triangle:
+                for j in range(width):
+                    for i in range(top, min(bottom, start + j) if triangle else bottom):
+                        stream(mirrored, start + j, i, block[i - top, j])
+
+
+@compiled
+def write_balance(left, right, constant, unit, mirror, triangle, out, mirrored):
+    """``constant + unit`` times the pairs that two rankings order alike less those that they order differently.
+
+    The arguments are as in :func:`write_packed`.
+    """
+    before, after = left[0], left[1]
+    Before, After = right[0], right[1]
+    words, n_rows, n_columns = before.shape[1], len(before), len(Before)
+    block = np.empty((SIDE, SIDE + 8))
+    balance = np.empty(SIDE, np.int64)
+    earlier, later = np.zeros((words, SIDE), np.uint64), np.zeros((words, SIDE), np.uint64)
+    for start in range(0, n_columns, SIDE):
+        width = min(SIDE, n_columns - start)
+        for j in range(width):
+            for w in range(words):
+                earlier[w, j], later[w, j] = Before[start + j, w], After[start + j, w]
+        for top in range(0, start + 1 if triangle else n_rows, SIDE):
+            bottom = min(top + SIDE, n_rows)
+            for i in range(top, bottom):
+                balance[:] = 0
+                for w in range(words):
+                    b, a = before[i, w], after[i, w]
+                    for j in range(SIDE):
+                        balance[j] += np.int64(popcount((b & earlier[w, j]) | (a & later[w, j])))
+                        balance[j] -= np.int64(popcount((b & later[w, j]) | (a & earlier[w, j])))
+                for j in range(width):
+                    block[i - top, j] = constant + unit * balance[j]
                     stream(out, i, start + j, block[i - top, j])
             if mirror or triangle:
                 for j in range(width):

@@ -10,9 +10,9 @@ underflows however large the cost, every term is positive, and the derivative co
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled
+from rankernel.arrays import IntArray
 
 # Columns of a table of states.
 LOW, MEAN, EXCESS = 0, 1, 2
@@ -266,18 +266,18 @@ def fill_gaps(table, here, following, numbers, inner, local, against, prefix, ch
 class Plan(NamedTuple):
     """Two rankings as the insertion programme needs them."""
 
-    classes: NDArray[np.int64]  # items in left bucket i and right bucket j; last row and column: free
-    before: NDArray[np.int64]  # the same, added up over the left buckets before i
-    started: NDArray[np.int64]  # items in the left buckets before i
-    right_sizes: NDArray[np.int64]
-    bucket_of: NDArray[np.int64]  # right bucket of each slot
-    mixed: NDArray[np.int64]  # mixed radix for the items of a right bucket that are free on the left
+    classes: IntArray  # items in left bucket i and right bucket j; last row and column: free
+    before: IntArray  # the same, added up over the left buckets before i
+    started: IntArray  # items in the left buckets before i
+    right_sizes: IntArray
+    bucket_of: IntArray  # right bucket of each slot
+    mixed: IntArray  # mixed radix for the items of a right bucket that are free on the left
     by_listed: bool
     n_progress: int
     n_items: int
 
 
-def insertion_plan(classes: NDArray[np.int64], by_listed: bool) -> Plan:
+def insertion_plan(classes: IntArray, by_listed: bool) -> Plan:
     """Return the plan of two rankings, from the items of each pair of buckets."""
     right_sizes = classes[:, :-1].sum(axis=0)
     free = classes[-1, :-1]

@@ -5,20 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Ranks = NDArray[np.int32]
-Bools = NDArray[np.bool_]
+from rankernel.arrays import FloatArray, IntArray, Mask, RankArray
 
 NOTHING, ROW, COLUMN = 0, 1, 2
 
 
 @compiled
-def no_match_chances(n_others: int, n_targets: int) -> Floats:
+def no_match_chances(n_others: int, n_targets: int) -> FloatArray:
     """Return for w = 0..n_targets the chance that a random permutation of w + n_others leaves none of w items fixed.
 
     The recurrence ``D(N, w) = (N-1) D(N-1, w-1) + (w-1) D(N-2, w-2)`` of the counts has only positive terms.
@@ -33,7 +28,7 @@ def no_match_chances(n_others: int, n_targets: int) -> Floats:
 
 
 @compiled
-def match_laws(size: int) -> Floats:
+def match_laws(size: int) -> FloatArray:
     """Return for w = 0..size the law of the number of fixed points among w given items of a random permutation."""
     laws = np.zeros((size + 1, size + 1))
     for w in range(size + 1):
@@ -50,7 +45,7 @@ def match_laws(size: int) -> Floats:
 
 
 @compiled
-def staircase_cells(left: Ranks, right: Ranks, left_sizes: Ints, right_sizes: Ints) -> Ints:
+def staircase_cells(left: RankArray, right: RankArray, left_sizes: IntArray, right_sizes: IntArray) -> IntArray:
     """Return the cells (i, j, positions, items): bucket i and bucket j share positions, and that many items.
 
     Items come sorted by (left, right), and so do the cells: one walk finds both numbers.
@@ -80,7 +75,7 @@ def staircase_cells(left: Ranks, right: Ranks, left_sizes: Ints, right_sizes: In
 
 
 @compiled
-def log_falling(top: int, length: int, is_open: bool) -> Floats:
+def log_falling(top: int, length: int, is_open: bool) -> FloatArray:
     """Return ``log top! / (top-r)!`` for r < length, or zeros while the bucket is still open."""
     out = np.zeros(length)
     if not is_open:
@@ -90,7 +85,7 @@ def log_falling(top: int, length: int, is_open: bool) -> Floats:
 
 
 @compiled
-def cell_weights(n_positions: int, n_shared: int, nu: float) -> tuple[Floats, Floats]:
+def cell_weights(n_positions: int, n_shared: int, nu: float) -> tuple[FloatArray, FloatArray]:
     """Return log of ``C(C,u) C(P,u) u! (1-q)^u q^(P-u)`` for each u, and its derivative in nu (q = exp(-nu))."""
     most = min(n_positions, n_shared)
     logs, slopes = np.empty(most + 1), np.empty(most + 1)
@@ -116,14 +111,14 @@ def merge(log_a: float, slope_a: float, log_b: float, slope_b: float) -> tuple[f
 
 @compiled
 def absorb_cell(
-    logs: Floats,
-    slopes: Floats,
+    logs: FloatArray,
+    slopes: FloatArray,
     carried: int,
     carries: int,
-    weights: tuple[Floats, Floats],
-    row_close: Floats,
-    column_close: Floats,
-) -> tuple[Floats, Floats]:
+    weights: tuple[FloatArray, FloatArray],
+    row_close: FloatArray,
+    column_close: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
     """Return the state behind one cell: by number of pinned items carried on, the log of the sum and its slope."""
     cell_logs, cell_slopes = weights
     n_states = 1 if carries == NOTHING else len(cell_logs) + (len(logs) - 1 if carries == carried else 0)
@@ -143,7 +138,7 @@ def absorb_cell(
 
 
 @compiled
-def staircase(cells: Ints, left_sizes: Ints, right_sizes: Ints, nu: float) -> tuple[float, float]:
+def staircase(cells: IntArray, left_sizes: IntArray, right_sizes: IntArray, nu: float) -> tuple[float, float]:
     """Return the log of the mean of ``exp(-nu d)`` along a staircase of cells, and its derivative; nu > 0.
 
     Neighbouring cells share at most one bucket, so what is carried from cell to cell is one number: how many items
@@ -174,7 +169,7 @@ def staircase(cells: Ints, left_sizes: Ints, right_sizes: Ints, nu: float) -> tu
 
 
 @compiled
-def sweep_full(seen: Ranks, bucket: Ints, sizes: Ints, n_free: int) -> Floats:
+def sweep_full(seen: RankArray, bucket: IntArray, sizes: IntArray, n_free: int) -> FloatArray:
     """Return the law of the number of agreements of a full ranking with a ranking that has ties and free items.
 
     ``seen[p]`` is the bucket, in the other ranking, of the item at position p, and ``bucket[s]`` that of its s-th
@@ -202,7 +197,7 @@ def sweep_full(seen: Ranks, bucket: Ints, sizes: Ints, n_free: int) -> Floats:
 
 
 @compiled
-def put_free(ways: Floats, new: Floats, s: int, n_placed: int, hit: int) -> None:
+def put_free(ways: FloatArray, new: FloatArray, s: int, n_placed: int, hit: int) -> None:
     """Put a free item at the next position."""
     for e in range(n_placed + 1):
         for u in range(ways.shape[2]):
@@ -211,7 +206,7 @@ def put_free(ways: Floats, new: Floats, s: int, n_placed: int, hit: int) -> None
 
 
 @compiled
-def put_listed(ways: Floats, new: Floats, s: int, n_placed: int, hit: int, size: int, is_last: bool) -> None:
+def put_listed(ways: FloatArray, new: FloatArray, s: int, n_placed: int, hit: int, size: int, is_last: bool) -> None:
     """Put a listed item at the next position; the last of a bucket decides how many of the bucket agree."""
     laws = match_laws(size if is_last else 0)
     for e in range(n_placed + 1):
@@ -228,7 +223,7 @@ def put_listed(ways: Floats, new: Floats, s: int, n_placed: int, hit: int, size:
 
 
 @compiled
-def law_of_sweep(ways: Floats, n_listed: int, n_free: int) -> Floats:
+def law_of_sweep(ways: FloatArray, n_listed: int, n_free: int) -> FloatArray:
     """Return the law of all agreements once every position is filled: now the free items count, too."""
     law = np.zeros(n_listed + n_free + 1)
     laws = match_laws(n_free)
@@ -248,7 +243,7 @@ def law_of_sweep(ways: Floats, n_listed: int, n_free: int) -> Floats:
 
 
 @compiled
-def chain_paths(left: Ints, right: Ints, left_lone: Bools, right_lone: Bools, n_items: int) -> Floats:
+def chain_paths(left: IntArray, right: IntArray, left_lone: Mask, right_lone: Mask, n_items: int) -> FloatArray:
     """Count the interleavings of two chains by what they let agree.
 
     ``left`` and ``right`` name the listed items, best first; a lone one is free in the other ranking. An interleaving
@@ -271,13 +266,13 @@ def chain_paths(left: Ints, right: Ints, left_lone: Bools, right_lone: Bools, n_
             # More steps against free items than there are free items lead nowhere.
             for b in range(max(0, s + r - n_items, t + m - n_items), min(s, t) + 1):
                 add_paths(above, paths, s, t, b, agree, left_pins, right_pins)
-    counts: Floats = paths[r]
+    counts: FloatArray = paths[r]
     return counts
 
 
 @compiled
 def add_paths(
-    above: Floats, paths: Floats, s: int, t: int, b: int, agree: int, left_pins: bool, right_pins: bool
+    above: FloatArray, paths: FloatArray, s: int, t: int, b: int, agree: int, left_pins: bool, right_pins: bool
 ) -> None:
     """Count the paths to (s, t) with b diagonal steps from those one step shorter."""
     if s == 0 and t == 0:
@@ -300,7 +295,7 @@ def add_paths(
 
 
 @compiled
-def chain_coefficients(paths: Floats, n_items: int, n_left: int, n_right: int) -> Floats:
+def chain_coefficients(paths: FloatArray, n_items: int, n_left: int, n_right: int) -> FloatArray:
     """Return B with mean ``x^agreements = sum_aJ B[a, J] x^a (x-1)^J`` from the counts of :func:`chain_paths`."""
     n_both, n_pins_right, n_pins_left, n_agree = paths.shape
     n_both_free = n_items - n_left - n_right + n_agree - 1

@@ -1,11 +1,9 @@
 """Partitions of whole numbers, stored as rows of multiplicities, and their place among all of the same total."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled
-
-IntArray = NDArray[np.int64]
+from rankernel.arrays import IntArray
 
 
 @compiled

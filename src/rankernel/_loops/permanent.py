@@ -3,12 +3,9 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from rankernel.arrays import FloatArray
 
 
 @compiled

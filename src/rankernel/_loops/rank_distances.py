@@ -51,71 +51,28 @@ def inversions(walk, seen, blocks):
     return count
 
 
-@compiled
-def footrule(X, Y, out):
-    """Sum of absolute differences of ranks."""
-    for i in range(X.shape[0]):
-        for j in range(Y.shape[0]):
-            total = 0
-            for a in range(X.shape[1]):
-                total += abs(X[i, a] - Y[j, a])
-            out[i, j] = total
+FOOTRULE, SPEARMAN, HAMMING, LINF = range(4)
 
 
 @compiled
-def spearman(X, Y, out):
-    """Sum of squared differences of ranks."""
+def rankwise(X, Y, kind, out):
+    """Sums of absolute or squared differences of ranks, items whose ranks differ, or the largest difference."""
     for i in range(X.shape[0]):
         for j in range(Y.shape[0]):
             total = np.int64(0)
-            for a in range(X.shape[1]):
-                step = np.int64(X[i, a]) - np.int64(Y[j, a])
-                total += step * step
+            if kind == FOOTRULE:
+                for a in range(X.shape[1]):
+                    total += abs(X[i, a] - Y[j, a])
+            elif kind == SPEARMAN:
+                for a in range(X.shape[1]):
+                    total += (np.int64(X[i, a]) - Y[j, a]) ** 2
+            elif kind == HAMMING:
+                for a in range(X.shape[1]):
+                    total += X[i, a] != Y[j, a]
+            else:
+                for a in range(X.shape[1]):
+                    total = max(total, abs(np.int64(X[i, a]) - Y[j, a]))
             out[i, j] = total
-
-
-@compiled
-def hamming(X, Y, out):
-    """Items whose ranks differ."""
-    for i in range(X.shape[0]):
-        for j in range(Y.shape[0]):
-            total = 0
-            for a in range(X.shape[1]):
-                total += X[i, a] != Y[j, a]
-            out[i, j] = total
-
-
-@compiled
-def cayley(X, Y, out):
-    """Items less cycles of the map from ranks in X to ranks in Y."""
-    n = X.shape[1]
-    step = np.empty(n, np.int64)
-    seen = np.empty(n, np.bool_)
-    for i in range(X.shape[0]):
-        for j in range(Y.shape[0]):
-            for a in range(n):
-                step[X[i, a]] = Y[j, a]
-                seen[a] = False
-            cycles = 0
-            for start in range(n):
-                if not seen[start]:
-                    cycles += 1
-                    p = start
-                    while not seen[p]:
-                        seen[p] = True
-                        p = step[p]
-            out[i, j] = n - cycles
-
-
-@compiled
-def linf(X, Y, out):
-    """Largest absolute difference of ranks."""
-    for i in range(X.shape[0]):
-        for j in range(Y.shape[0]):
-            largest = 0
-            for a in range(X.shape[1]):
-                largest = max(largest, abs(X[i, a] - Y[j, a]))
-            out[i, j] = largest
 
 
 @compiled

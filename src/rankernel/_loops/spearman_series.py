@@ -1,13 +1,10 @@
 """Monomial symmetric functions, and the moments of a sum of products over random matchings that they give."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled
 from rankernel._loops.partitions import bounded_counts, index_of
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from rankernel.arrays import FloatArray, IntArray
 
 
 @compiled

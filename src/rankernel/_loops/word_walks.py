@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled
+from rankernel.arrays import FloatArray, IntArray, RankArray
 
-IntArray = NDArray[np.int64]
 WordArray = NDArray[np.int16]
 
 
@@ -83,7 +83,7 @@ def swaps(words: WordArray, sizes: IntArray, adjacent: bool) -> IntArray:
 
 
 @compiled
-def pair_words(X: NDArray[np.int32], Y: NDArray[np.int32]) -> IntArray:
+def pair_words(X: RankArray, Y: RankArray) -> IntArray:
     """Return, for each pair of full rankings, the index of the word of the right positions, read in left order."""
     n = X.shape[1]
     n_words = 1
@@ -104,7 +104,7 @@ def pair_words(X: NDArray[np.int32], Y: NDArray[np.int32]) -> IntArray:
 
 @compiled
 def sums_over_matching(
-    words: WordArray, shares: IntArray, ends: IntArray, values: NDArray[np.float64], slopes: NDArray[np.float64]
+    words: WordArray, shares: IntArray, ends: IntArray, values: FloatArray, slopes: FloatArray
 ) -> tuple[float, float, int]:
     """Return sums over the words with ``shares[i, c]`` letters c in stretch i, up to ``ends[i]``, and how many."""
     value, slope, n_matching = 0.0, 0.0, 0

@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from rankernel import _loops
+from rankernel.arrays import Mask
 from rankernel.completions.keys import FullRanks
-from rankernel.completions.relations import Relation
-
-__all__ = ["draw_by_coupling"]
 
 
-def draw_by_coupling(before: Relation, n_draws: int, rng: np.random.Generator) -> FullRanks:
+def draw_by_coupling(before: Mask, n_draws: int, rng: np.random.Generator) -> FullRanks:
     """Return uniform linear extensions by coupling from the past, about n^3 log n steps for each."""
     n_items = len(before)
     if n_items == 1:

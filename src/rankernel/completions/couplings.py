@@ -14,14 +14,13 @@ from typing import ClassVar
 import numpy as np
 
 from rankernel import _loops
+from rankernel.arrays import RankArray
 from rankernel.completions.herding import FullKernel, herd_rows
-from rankernel.completions.keys import FullRanks, check_width
+from rankernel.completions.keys import MAX_ITEMS, FullRanks, check_width
 from rankernel.completions.streams import Streams
-from rankernel.encoding import FREE, RankArray
+from rankernel.encoding import FREE
 from rankernel.errors import RankingError
 from rankernel.rankings import first_and_inverse
-
-__all__ = ["COUPLINGS", "Antithetic", "Coupling", "Herding", "Iid", "Latin", "Orthogonal", "coupling_named"]
 
 
 class Coupling(ABC):
@@ -44,7 +43,8 @@ class KeyCoupling(Coupling):
     def draw(self, ranks: RankArray, n_draws: int, streams: Streams) -> FullRanks:
         """Return coupled draws."""
         ranks = np.ascontiguousarray(ranks, dtype=np.int32)
-        check_width(ranks.shape[1])
+        if ranks.shape[1] > MAX_ITEMS:
+            check_width(ranks.shape[1])
         rule = getattr(_loops.key_draws, self.name.upper())
         block = self.block_size(ranks.shape[1], n_draws)
         draws: FullRanks = _loops.key_draws.draw(ranks, n_draws, streams, rule, block)

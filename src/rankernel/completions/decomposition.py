@@ -10,9 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankernel.completions.relations import Indices, Relation
-
-__all__ = ["Antichain", "Parallel", "Part", "Prime", "Series", "decompose", "in_series", "places"]
+from rankernel.arrays import Indices, Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +25,7 @@ class Prime:
     """Items whose partial order comes apart neither in series nor in parallel."""
 
     items: Indices
-    before: Relation
+    before: Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +47,7 @@ class Parallel:
 Part = Antichain | Prime | Series | Parallel
 
 
-def connected(graph: Relation) -> list[Indices]:
+def connected(graph: Mask) -> list[Indices]:
     """Return the connected components of a symmetric relation, each as sorted indices."""
     left = np.ones(len(graph), dtype=bool)
     components = []
@@ -65,13 +63,13 @@ def connected(graph: Relation) -> list[Indices]:
     return components
 
 
-def in_series(before: Relation) -> list[Indices]:
+def in_series(before: Mask) -> list[Indices]:
     """Return the finest split into parts that stand one after the other, first part first."""
     components = connected(~(before | before.T))
     return sorted(components, key=lambda items: int(before[:, items[0]].sum()))
 
 
-def decompose(before: Relation, items: Indices | None = None) -> Part:
+def decompose(before: Mask, items: Indices | None = None) -> Part:
     """Return a partial order as nested series and parallel parts."""
     items = np.arange(len(before)) if items is None else items
     if not before.any():

@@ -10,18 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
+from rankernel.arrays import FloatArray, IntArray, Mask, RankArray
 from rankernel.completions.keys import FullRanks
-from rankernel.completions.relations import Floats, Relation
 from rankernel.errors import ExactnessError
-
-__all__ = ["FEW_DOWN_SETS", "MAX_DOWN_SETS", "DownSets", "whole_lattice"]
 
 MAX_DOWN_SETS = 2_000_000
 # Beyond this many down-sets, the lattice costs more time than a dozen draws by coupling from the past, and memory.
 FEW_DOWN_SETS = 100_000
 
 
-def bit_rows(relation: Relation) -> NDArray[np.uint64]:
+def bit_rows(relation: Mask) -> NDArray[np.uint64]:
     """Return each row of a boolean matrix as 64-bit words."""
     n_words = (relation.shape[1] + 63) // 64
     padded = np.zeros((len(relation), 64 * n_words), dtype=bool)
@@ -34,12 +32,12 @@ class DownSets:
     """The lattice of the down-sets of a partial order; its paths from bottom to top are the linear extensions."""
 
     sets: NDArray[np.uint64]
-    start: NDArray[np.int64]
-    target: NDArray[np.int32]
+    start: IntArray
+    target: RankArray
     item: NDArray[np.int16]
 
     @classmethod
-    def of(cls, before: Relation, limit: int = MAX_DOWN_SETS) -> DownSets | None:
+    def of(cls, before: Mask, limit: int = MAX_DOWN_SETS) -> DownSets | None:
         """Build the lattice, or return None where it has more than ``limit`` down-sets."""
         predecessors = bit_rows(before.T)
         room = 256
@@ -84,25 +82,25 @@ class DownSets:
         costs: NDArray[np.int16] = _loops.lattices.step_costs(self.sets, self.start, self.item, later)
         return costs
 
-    def log_weights(self, costs: NDArray[np.int16], theta: float) -> Floats:
+    def log_weights(self, costs: NDArray[np.int16], theta: float) -> FloatArray:
         """Return for each down-set the logarithm of the weight of all paths from it to the top."""
-        above: Floats = _loops.lattices.log_weights_above(self.start, self.target, costs, float(theta))
+        above: FloatArray = _loops.lattices.log_weights_above(self.start, self.target, costs, float(theta))
         return above
 
-    def step_probabilities(self, costs: NDArray[np.int16] | None = None, theta: float = 0.0) -> Floats:
+    def step_probabilities(self, costs: NDArray[np.int16] | None = None, theta: float = 0.0) -> FloatArray:
         """Return the probability of each step, given where it starts; without costs all paths are equally likely."""
         costs = np.zeros(len(self.target), dtype=np.int16) if costs is None else costs
         above = self.log_weights(costs, theta)
-        given: Floats = _loops.lattices.step_probabilities(self.start, self.target, costs, float(theta), above)
+        given: FloatArray = _loops.lattices.step_probabilities(self.start, self.target, costs, float(theta), above)
         return given
 
-    def draw(self, given: Floats, n_draws: int, rng: np.random.Generator) -> FullRanks:
+    def draw(self, given: FloatArray, n_draws: int, rng: np.random.Generator) -> FullRanks:
         """Return paths, drawn step by step, as rank vectors."""
         uniforms = rng.random((n_draws, self.n_items))
         draws: FullRanks = _loops.lattices.draws(self.start, self.target, self.item, given, uniforms)
         return draws
 
-    def marginals(self, given: Floats) -> tuple[Floats, Floats]:
+    def marginals(self, given: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return P(item x at position p) and P(item x before item y)."""
         position, pair = _loops.lattices.marginals(self.sets, self.start, self.target, self.item, given)
         return position, pair
@@ -119,7 +117,7 @@ def coprime_moduli(bound: int) -> list[int]:
     return moduli
 
 
-def whole_lattice(before: Relation, limit: int | None = None) -> DownSets:
+def whole_lattice(before: Mask, limit: int | None = None) -> DownSets:
     """Build the lattice for an exact answer, or say that it does not fit."""
     most = MAX_DOWN_SETS if limit is None else limit
     lattice = DownSets.of(before, most)

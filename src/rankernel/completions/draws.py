@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankernel.arrays import FloatArray
 from rankernel.completions.couplings import coupling_named
 from rankernel.completions.herding import FullKernel
 from rankernel.completions.keys import FullRanks, check_draws
-from rankernel.completions.models import CompletionModel, Uniform, Weights
+from rankernel.completions.models import CompletionModel, Uniform
 from rankernel.completions.streams import Seed, as_seed, row_streams
-from rankernel.errors import RankingError, SamplingWarning
+from rankernel.errors import RankingError, SamplingWarning, warn
 from rankernel.rankings import as_rankings
-
-__all__ = ["Draws", "draw"]
 
 PURPOSE = "completions"
 LOW = 0.1
@@ -35,20 +32,40 @@ class Draws:
         Importance weights: the mean of ``weights * f(draws)`` estimates the expectation of f. None: all are 1.
     block : int
         Draws are coupled in consecutive blocks of this size, the last of which may be cut; blocks are independent.
-    effective_size : array of shape (n_rankings,)
-        How many unweighted draws the weighted ones are worth: the square of the sum of the weights by the sum of
-        their squares.
     """
 
     ranks: FullRanks
-    weights: Weights | None
+    weights: FloatArray | None
     block: int
-    effective_size: NDArray[np.float64]
 
     @property
     def n_draws(self) -> int:
         """Number of draws of each ranking."""
         return int(self.ranks.shape[1])
+
+    @property
+    def effective_size(self) -> FloatArray:
+        """How many unweighted draws the weighted ones of each ranking are worth.
+
+        The square of the sum of the weights by the sum of their squares.
+        """
+        if self.weights is None:
+            return np.full(len(self.ranks), float(self.n_draws))
+        squares = (self.weights**2).sum(axis=1)
+        # All weights 0 tell nothing.
+        return np.asarray(self.weights.sum(axis=1) ** 2 / np.where(squares == 0, 1.0, squares))
+
+    def warn_if_low(self) -> None:
+        """Warn where a few draws carry nearly all the weight."""
+        effective = self.effective_size
+        low = effective < LOW * self.n_draws
+        if low.any():
+            warn(
+                f"the draws of {int(low.sum())} of {len(low)} rankings are worth less than a tenth of their number "
+                f"(the worst: {effective.min():.1f} of {self.n_draws}), as few of them carry nearly all the weight; "
+                "take more draws, or a model that can be drawn from directly",
+                SamplingWarning,
+            )
 
 
 def draw(
@@ -57,9 +74,8 @@ def draw(
     coupling: str = "iid",
     completions: CompletionModel | None = None,
     seed: Seed = 0,
-    distinct_rows: bool = False,
+    rows: Any = None,
     kernel: FullKernel | None = None,
-    first_row: int = 0,
 ) -> Draws:
     """Draw completions of rankings.
 
@@ -78,12 +94,10 @@ def draw(
         The distribution of the completions; uniform if left out.
     seed : int, Generator or None
         A generator is drawn from once.
-    distinct_rows : bool
-        Let draws depend on the number of the row, too, so that equal rankings have independent draws.
+    rows : array of shape (n_rankings,), optional
+        Numbers of the rankings: then draws depend on them, too, so that equal rankings have independent draws.
     kernel : kernel on full rankings, optional
         The kernel to herd for.
-    first_row : int
-        The number of the first row, where ``X`` is a part of something larger; only for ``distinct_rows``.
 
     Examples
     --------
@@ -100,32 +114,8 @@ def draw(
     if not isinstance(model, CompletionModel):
         raise RankingError(f"completions={model!r} is not a completion model; give one such as Uniform()")
     rule = coupling_named(coupling, kernel)
-    rows = np.arange(first_row, first_row + len(ranks)) if distinct_rows else None
-    streams = row_streams(ranks, as_seed(seed), PURPOSE, rows)
+    streams = row_streams(ranks, as_seed(seed), PURPOSE, None if rows is None else np.asarray(rows))
     full, weights = model.draw(ranks, n_draws, streams, rule)
-    effective = effective_sizes(weights, full.shape)
-    warn_if_low(effective, n_draws)
-    return Draws(full, weights, rule.block_size(ranks.shape[1], n_draws), effective)
-
-
-def effective_sizes(weights: Weights | None, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return how many unweighted draws the draws of each ranking are worth."""
-    if weights is None:
-        return np.full(shape[0], float(shape[1]))
-    squares = (weights**2).sum(axis=1)
-    # All weights 0 tell nothing.
-    sizes: NDArray[np.float64] = weights.sum(axis=1) ** 2 / np.where(squares == 0, 1.0, squares)
-    return sizes
-
-
-def warn_if_low(effective: NDArray[np.float64], n_draws: int) -> None:
-    """Warn where a few draws carry nearly all the weight."""
-    low = effective < LOW * n_draws
-    if low.any():
-        warnings.warn(
-            f"the draws of {int(low.sum())} of {len(low)} rankings are worth less than a tenth of their number "
-            f"(the worst: {effective.min():.1f} of {n_draws}), as few of them carry nearly all the weight; "
-            "take more draws, or a model that can be drawn from directly",
-            SamplingWarning,
-            stacklevel=3,
-        )
+    draws = Draws(full, weights, rule.block_size(ranks.shape[1], n_draws))
+    draws.warn_if_low()
+    return draws

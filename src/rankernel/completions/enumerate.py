@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from math import factorial, prod
-
 import numpy as np
 
 from rankernel import _loops
+from rankernel.arrays import RankArray
 from rankernel.completions.keys import FullRanks, check_width
-from rankernel.encoding import FREE, RankArray
+from rankernel.encoding import FREE
 from rankernel.errors import ExactnessError
-
-__all__ = ["count_completions", "enumerate_completions"]
+from rankernel.rankings import count_completions
 
 LIMIT = 5_000_000
 
 
-def count_completions(ranks: RankArray) -> int:
-    r"""Return how many full rankings agree with one ranking: :math:`|R| = (n! / m!) \prod_i n_i!`."""
-    sizes = np.bincount(ranks[ranks != FREE]).tolist()
-    return factorial(len(ranks)) // factorial(sum(sizes)) * prod(map(factorial, sizes))
+def n_completions(ranks: RankArray) -> int:
+    """Return how many full rankings agree with one ranking."""
+    return count_completions(np.bincount(ranks[ranks != FREE]).tolist(), len(ranks))
 
 
 def enumerate_completions(ranks: RankArray, limit: int = LIMIT) -> FullRanks:
@@ -37,8 +34,8 @@ def enumerate_completions(ranks: RankArray, limit: int = LIMIT) -> FullRanks:
     """
     ranks = np.ascontiguousarray(ranks, dtype=np.int32)
     check_width(len(ranks))
-    n_completions = count_completions(ranks)
-    if n_completions > limit:
-        raise ExactnessError(f"the ranking has {n_completions:,} completions; at most {limit:,} are listed")
-    full: FullRanks = _loops.completions.enumerate_all(ranks, n_completions)
+    number = n_completions(ranks)
+    if number > limit:
+        raise ExactnessError(f"the ranking has {number:,} completions; at most {limit:,} are listed")
+    full: FullRanks = _loops.completions.enumerate_all(ranks, number)
     return full

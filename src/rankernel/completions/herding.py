@@ -8,17 +8,14 @@ from math import comb
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel.completions.enumerate import count_completions, enumerate_completions
+from rankernel.arrays import FloatArray, Indices, RankArray
+from rankernel.completions.enumerate import enumerate_completions, n_completions
 from rankernel.completions.keys import FullRanks, check_draws
 from rankernel.completions.streams import Seed, as_seed, row_streams
-from rankernel.encoding import RankArray
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.rankings import Rankings, as_rankings
-
-__all__ = ["FullKernel", "herd", "herd_rows", "joint_herd"]
 
 FEW = 5040
 POOL = 1000
@@ -71,9 +68,7 @@ def herd(ranking: Any, kernel: FullKernel, n_draws: int, candidates: Any = None,
     return Rankings(herd_rows(one.ranks[0], kernel, n_draws, candidates, seed), one.items)
 
 
-def herd_rows(
-    ranks: RankArray, kernel: FullKernel, n_draws: int, candidates: Any = None, seed: Seed = 0
-) -> NDArray[np.int32]:
+def herd_rows(ranks: RankArray, kernel: FullKernel, n_draws: int, candidates: Any = None, seed: Seed = 0) -> RankArray:
     """Do the work of :func:`herd` on one row of ranks."""
     check_draws(n_draws)
     number = as_seed(seed)
@@ -112,11 +107,11 @@ def joint_herd(ranking: Any, kernel: FullKernel, n_draws: int) -> Rankings:
     """
     check_draws(n_draws)
     one = single(ranking)
-    n_completions = count_completions(one.ranks[0])
-    n_choices = comb(n_completions + n_draws - 1, n_draws)
+    number = n_completions(one.ranks[0])
+    n_choices = comb(number + n_draws - 1, n_draws)
     if n_choices > MAX_SEARCH:
         raise ExactnessError(
-            f"there are {n_choices:,} choices of {n_draws} among {n_completions:,} completions, and at most "
+            f"there are {n_choices:,} choices of {n_draws} among {number:,} completions, and at most "
             f"{MAX_SEARCH:,} are tried; use herd, which chooses one by one"
         )
     full = enumerate_completions(one.ranks[0]).astype(np.int32)
@@ -132,7 +127,7 @@ def joint_herd(ranking: Any, kernel: FullKernel, n_draws: int) -> Rankings:
     return Rankings(full[best], one.items)
 
 
-def choices_in_chunks(n_completions: int, n_draws: int) -> Iterator[NDArray[np.intp]]:
+def choices_in_chunks(n_completions: int, n_draws: int) -> Iterator[Indices]:
     """Yield all multisets of completions, many at a time."""
     choices = combinations_with_replacement(range(n_completions), n_draws)
     while chunk := list(islice(choices, 20_000)):
@@ -150,9 +145,9 @@ def single(ranking: Any) -> Rankings:
     return one
 
 
-def candidate_rows(ranks: RankArray, candidates: Any, seed: int) -> NDArray[np.int32]:
+def candidate_rows(ranks: RankArray, candidates: Any, seed: int) -> RankArray:
     """Return the completions to choose from: those given, all of them, or a pool."""
-    if candidates is None and count_completions(ranks) <= FEW:
+    if candidates is None and n_completions(ranks) <= FEW:
         return enumerate_completions(ranks).astype(np.int32)
     if candidates is None or isinstance(candidates, int | np.integer):
         return uniform_pool(ranks, POOL if candidates is None else int(candidates), seed).astype(np.int32)
@@ -186,7 +181,7 @@ def uniform_pool(ranks: RankArray, size: int, seed: int) -> FullRanks:
     return pool
 
 
-def mean_and_diagonal(kernel: FullKernel, pool: NDArray[np.int32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def mean_and_diagonal(kernel: FullKernel, pool: RankArray) -> tuple[FloatArray, FloatArray]:
     """Return the mean kernel of each candidate with all of them, and its kernel with itself."""
     mean, diagonal = np.empty(len(pool)), np.empty(len(pool))
     for start in range(0, len(pool), CHUNK):
@@ -197,6 +192,6 @@ def mean_and_diagonal(kernel: FullKernel, pool: NDArray[np.int32]) -> tuple[NDAr
     return mean, diagonal
 
 
-def first_smallest(scores: NDArray[np.float64]) -> int:
+def first_smallest(scores: FloatArray) -> int:
     """Return where the first of the smallest scores is, rounding apart."""
     return int(np.argmax(scores <= scores.min() + TIED * max(1.0, float(np.abs(scores).max()))))

@@ -11,10 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel.encoding import RankArray
+from rankernel.arrays import FloatArray, RankArray
 from rankernel.errors import RankingError
-
-__all__ = ["FullRanks", "check_draws", "check_width", "complete"]
 
 FullRanks = NDArray[np.int16]
 
@@ -33,15 +31,8 @@ def check_draws(n_draws: int) -> None:
         raise RankingError(f"n_draws={n_draws}; give at least one draw for each ranking")
 
 
-def complete(ranks: RankArray, keys: NDArray[np.float64]) -> FullRanks:
+def complete(ranks: RankArray, keys: FloatArray) -> FullRanks:
     """Return the completions that keys give: rank vectors of shape (n_rankings, n_draws, n_items).
-
-    Parameters
-    ----------
-    ranks : array of shape (n_rankings, n_items)
-        The rankings.
-    keys : array of shape (n_rankings, n_draws, n_items)
-        One vector of keys for each draw; equal keys are in the order of the items.
 
     Examples
     --------

@@ -16,25 +16,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankernel import _loops
+from rankernel.arrays import FloatArray
 from rankernel.completions.decomposition import Antichain, Parallel, Part, Prime, Series, decompose
 from rankernel.completions.down_sets import whole_lattice
 from rankernel.completions.keys import FullRanks
 from rankernel.completions.part_draws import draw_part
 from rankernel.completions.part_marginals import part_marginals
-from rankernel.completions.relations import Floats, check_relation
+from rankernel.completions.relations import check_relation
 from rankernel.encoding import printable
 from rankernel.errors import ExactnessError
 from rankernel.preferences import Preferences
-
-__all__ = [
-    "count",
-    "draw_extensions",
-    "enumerate_extensions",
-    "marginals",
-    "n_extensions",
-    "pair_probabilities",
-    "position_probabilities",
-]
 
 MAX_EXTENSIONS = 1_000_000
 
@@ -44,13 +35,6 @@ MAX_EXTENSIONS = 1_000_000
 
 def count(before: ArrayLike, limit: int | None = None) -> int:
     """Return the exact number of linear extensions.
-
-    Parameters
-    ----------
-    before : boolean array of shape (n_items, n_items)
-        The closed relation: ``before[x, y]`` if x is known to stand before y.
-    limit : int, optional
-        Raise an :class:`ExactnessError` where a part has more down-sets than this (two million if left out).
 
     Examples
     --------
@@ -93,13 +77,6 @@ def n_extensions(preferences: Preferences) -> list[int]:
 def enumerate_extensions(before: ArrayLike, limit: int = MAX_EXTENSIONS) -> FullRanks:
     """Return all linear extensions as rank vectors, shape (n_extensions, n_items), orders in lexicographic order.
 
-    Parameters
-    ----------
-    before : boolean array of shape (n_items, n_items)
-        The closed relation.
-    limit : int
-        Raise an :class:`ExactnessError` where there are more.
-
     Examples
     --------
     >>> before = np.zeros((3, 3), dtype=bool)
@@ -127,18 +104,6 @@ def draw_extensions(
 ) -> FullRanks:
     """Return independent, exactly uniform linear extensions as rank vectors, shape (n_draws, n_items).
 
-    Parameters
-    ----------
-    before : boolean array of shape (n_items, n_items)
-        The closed relation.
-    n_draws : int
-        Number of draws.
-    seed : int or Generator, optional
-        Source of randomness.
-    method : {"auto", "down-sets", "coupling"}
-        How to draw the parts that come apart neither in series nor in parallel: walking the lattice of down-sets,
-        coupling from the past, or (default) the first where the lattice is small, else the second.
-
     Examples
     --------
     >>> before = np.zeros((3, 3), dtype=bool)
@@ -155,15 +120,10 @@ def draw_extensions(
 # ---------------------------------------------------------------------- marginal probabilities
 
 
-def pair_probabilities(before: ArrayLike) -> Floats:
+def pair_probabilities(before: ArrayLike) -> FloatArray:
     """Return P(item x before item y) under a uniform linear extension, exactly; zeros on the diagonal.
 
     The Kendall kernel needs nothing else: it is the mean of ``(2 P - 1)(2 P' - 1)`` over all pairs of items.
-
-    Parameters
-    ----------
-    before : boolean array of shape (n_items, n_items)
-        The closed relation.
 
     Examples
     --------
@@ -177,13 +137,8 @@ def pair_probabilities(before: ArrayLike) -> Floats:
     return marginals(before)[1]
 
 
-def position_probabilities(before: ArrayLike) -> Floats:
+def position_probabilities(before: ArrayLike) -> FloatArray:
     """Return P(item x at position p) under a uniform linear extension, exactly.
-
-    Parameters
-    ----------
-    before : boolean array of shape (n_items, n_items)
-        The closed relation.
 
     Examples
     --------
@@ -195,6 +150,6 @@ def position_probabilities(before: ArrayLike) -> Floats:
     return marginals(before)[0]
 
 
-def marginals(before: ArrayLike, limit: int | None = None) -> tuple[Floats, Floats]:
+def marginals(before: ArrayLike, limit: int | None = None) -> tuple[FloatArray, FloatArray]:
     """Return the position and pair probabilities of a partial order; ``limit`` is that of :func:`count`."""
     return part_marginals(decompose(check_relation(before)), limit)

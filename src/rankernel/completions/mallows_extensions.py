@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankernel import _loops
+from rankernel.arrays import Indices, Mask
 from rankernel.completions.decomposition import in_series
 from rankernel.completions.down_sets import MAX_DOWN_SETS, DownSets
 from rankernel.completions.keys import FullRanks
-from rankernel.completions.relations import Floats, Indices, Relation, check_relation
+from rankernel.completions.relations import check_relation
 from rankernel.errors import ExactnessError, RankingError
-
-__all__ = ["MallowsExtensions", "log_q_factorial", "mean_inversions"]
+from rankernel.q_factorials import log_q_factorial, mean_inversions
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,15 +33,6 @@ class MallowsExtensions:
 
     Here d is the number of pairs that a linear extension orders unlike the center. Parts that stand in series are
     independent; an antichain has closed forms, any other part a sum over its lattice of down-sets.
-
-    Parameters
-    ----------
-    before : boolean array of shape (n_items, n_items)
-        The closed relation.
-    center : array of shape (n_items,)
-        A full ranking: the position of each item.
-    limit : int
-        Raise an :class:`ExactnessError` where a part has more down-sets than this.
 
     Examples
     --------
@@ -104,7 +95,7 @@ class MallowsExtensions:
         return ranks
 
 
-def mallows_block(before: Relation, center: NDArray[Any], items: Indices, limit: int) -> Block:
+def mallows_block(before: Mask, center: NDArray[Any], items: Indices, limit: int) -> Block:
     """Return one part in series, with its lattice unless it is an antichain."""
     inside = before[np.ix_(items, items)]
     order = np.argsort(center[items])
@@ -117,28 +108,3 @@ def mallows_block(before: Relation, center: NDArray[Any], items: Indices, limit:
             "use weighted draws (MallowsModel does so by itself)"
         )
     return Block(items, order, lattice, lattice.costs(center[items]))
-
-
-def log_q_factorial(n: int, theta: float) -> float:
-    """Return the logarithm of the sum of ``exp(-theta inversions)`` over all permutations of n items."""
-    sizes = np.arange(1, n + 1)
-    if theta == 0:
-        return float(np.log(sizes).sum())
-    return float(np.log(np.expm1(-theta * sizes) / np.expm1(-theta)).sum())
-
-
-def mean_inversions(n: int, theta: float) -> float:
-    """Return the mean number of inversions of n items under the Mallows model."""
-    sizes = np.arange(1, n + 1)
-    if theta >= 0.05:
-        return float(np.sum(1 / np.expm1(theta) - sizes / np.expm1(np.minimum(theta * sizes, 700.0))))
-    # For small theta both terms grow like 1 / theta; without their poles they do not cancel.
-    return float(np.sum(bose_less_pole(np.array(theta)) - sizes * bose_less_pole(theta * sizes)))
-
-
-def bose_less_pole(z: NDArray[Any]) -> Floats:
-    """Return 1/(e^z - 1) - 1/z, by its series where the two terms cancel."""
-    small = z < 0.05
-    safe = np.where(small, 1.0, z)
-    series = -0.5 + z / 12 - z**3 / 720 + z**5 / 30240
-    return np.asarray(np.where(small, series, 1 / np.expm1(np.minimum(safe, 700.0)) - 1 / safe))

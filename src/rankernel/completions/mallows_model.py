@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,17 +10,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankernel import _loops
+from rankernel.arrays import FloatArray, Mask, RankArray
 from rankernel.completions.couplings import Coupling
 from rankernel.completions.keys import FullRanks, check_width
-from rankernel.completions.mallows_extensions import MallowsExtensions, log_q_factorial, mean_inversions
-from rankernel.completions.models import CompletionModel, Weights, log_mean_exp
-from rankernel.completions.relations import Relation, check_relation
-from rankernel.completions.streams import Streams
-from rankernel.encoding import FREE, RankArray
-from rankernel.errors import ExactnessError, RankingError, SamplingWarning
+from rankernel.completions.mallows_extensions import MallowsExtensions
+from rankernel.completions.models import CompletionModel, self_normalized_weights
+from rankernel.completions.relations import check_relation
+from rankernel.completions.streams import Seed, Streams, as_seed
+from rankernel.datasets.around_center import mallows
+from rankernel.encoding import FREE
+from rankernel.errors import ExactnessError, RankingError, SamplingWarning, warn
+from rankernel.kemeny_search import kemeny_order
+from rankernel.q_factorials import log_q_factorial, mean_inversions
 from rankernel.rankings import Rankings, as_rankings
-
-__all__ = ["MallowsModel", "consensus"]
 
 # At this theta a draw differs from the center with probability 1e-13 for each item: nothing larger is worth telling.
 MAX_THETA = 30.0
@@ -103,9 +105,19 @@ class MallowsModel(CompletionModel):
         center = consensus(data)
         return cls(tuple(center.tolist()), fit_theta(Likelihood(data, center)))
 
+    def sample(self, n_rankings: int, seed: Seed = 0, items: Iterable[object] | None = None) -> Rankings:
+        """Draw full rankings from the model itself: see :func:`rankernel.datasets.mallows`.
+
+        Examples
+        --------
+        >>> MallowsModel(center=[1, 0, 2], theta=20.0).sample(2, items=["a", "b", "c"]).to_orders()
+        [['b', 'a', 'c'], ['b', 'a', 'c']]
+        """
+        return mallows(n_rankings, self.center, self.theta, seed=np.random.default_rng(as_seed(seed)), items=items)
+
     def draw(
         self, ranks: RankArray, n_draws: int, streams: Streams, coupling: Coupling
-    ) -> tuple[FullRanks, Weights | None]:
+    ) -> tuple[FullRanks, FloatArray | None]:
         """Return independent draws, and importance weights if one of the rankings needs them."""
         self.independent_only(coupling)
         check_width(ranks.shape[1])
@@ -116,7 +128,7 @@ class MallowsModel(CompletionModel):
         for row, (ranking, stream) in enumerate(zip(ranks, streams, strict=True)):
             full[row], logs = self.draw_row(ranking, n_draws, np.random.Generator(np.random.PCG64(int(stream))))
             if logs is not None:
-                weights[row] = np.exp(logs - log_mean_exp(logs[None, :])[0])
+                weights[row] = self_normalized_weights(logs[None, :])[0]
                 weighted = True
         return full, weights if weighted else None
 
@@ -125,7 +137,7 @@ class MallowsModel(CompletionModel):
         if ranks.shape[1] != len(self.center):
             raise RankingError(f"the center ranks {len(self.center)} items, the rankings have {ranks.shape[1]}")
 
-    def log_probability(self, rankings: Any) -> Weights:
+    def log_probability(self, rankings: Any) -> FloatArray:
         """Return the log-probability of each ranking: that of a full ranking, or of all completions of a partial one.
 
         Raises an :class:`ExactnessError` where a ranking has too many free items for that.
@@ -137,7 +149,7 @@ class MallowsModel(CompletionModel):
 
     def draw_row(
         self, ranks: NDArray[np.integer[Any]], n_draws: int, rng: np.random.Generator
-    ) -> tuple[FullRanks, Weights | None]:
+    ) -> tuple[FullRanks, FloatArray | None]:
         """Return draws of one ranking and their log-weights, None where the draws are exact.
 
         A log-weight is the logarithm of ``exp(-theta d)`` over the probability with which the draw was made.
@@ -151,31 +163,21 @@ class MallowsModel(CompletionModel):
 
     def draw_relation(
         self, before: ArrayLike, n_draws: int, rng: np.random.Generator
-    ) -> tuple[FullRanks, Weights | None]:
-        """Return draws of the linear extensions of a partial order and their log-weights, as :meth:`draw_row` does.
-
-        Parameters
-        ----------
-        before : boolean array of shape (n_items, n_items)
-            The closed relation: ``before[x, y]`` if x is known to stand before y.
-        n_draws : int
-            Number of draws.
-        rng : numpy Generator
-            Source of randomness.
-        """
+    ) -> tuple[FullRanks, FloatArray | None]:
+        """Return draws of the linear extensions of a partial order and their log-weights, as :meth:`draw_row` does."""
         try:
             return MallowsExtensions(before, self.center, self.max_down_sets).draw(self.theta, n_draws, rng), None
         except ExactnessError:
             return self.insert(check_relation(before), n_draws, rng)
 
-    def insert(self, before: Relation, n_draws: int, rng: np.random.Generator) -> tuple[FullRanks, Weights]:
+    def insert(self, before: Mask, n_draws: int, rng: np.random.Generator) -> tuple[FullRanks, FloatArray]:
         """Return draws by restricted insertion in the order of the center, and their log-weights."""
         uniforms = rng.random((n_draws, len(before)))
         draws, logs = _loops.extension_walks.insertions(before, np.argsort(self.center), self.theta, uniforms)
         return draws, logs
 
 
-def relation_of(ranks: NDArray[np.integer[Any]]) -> Relation:
+def relation_of(ranks: NDArray[np.integer[Any]]) -> Mask:
     """Return which items stand before which in one ranking."""
     return np.asarray((ranks[:, None] < ranks) & (ranks != FREE)[:, None])
 
@@ -190,17 +192,12 @@ def n_down_sets(ranks: NDArray[np.integer[Any]]) -> int:
 # ---------------------------------------------------------------------- fitting
 
 
-def consensus(rankings: Any) -> NDArray[np.int32]:
+def consensus(rankings: Any) -> RankArray:
     """Return a full ranking with the fewest disagreements with the given ones (Kemeny), as ranks.
 
     A disagreement is a pair of items that a voter orders strictly and the consensus orders the other way; ties and
-    free items disagree with nothing. Exact for up to 16 items; beyond, the Borda order, improved by moving single items
-    until no move helps.
-
-    Parameters
-    ----------
-    rankings : Rankings
-        Any rankings; counts are respected.
+    free items disagree with nothing. Exact where no cycle of majorities has more than 16 items; beyond, items of a
+    cycle are moved one by one until no move helps.
 
     Examples
     --------
@@ -210,29 +207,23 @@ def consensus(rankings: Any) -> NDArray[np.int32]:
     array([0, 2, 1], dtype=int32)
     """
     data = as_rankings(rankings)
-    cost = preferences_against(data)
-    if data.n_items <= MAX_EXACT_ITEMS:
-        order = _loops.extension_walks.cheapest_order(cost)
-    else:
-        borda = np.argsort(cost.sum(axis=1) - cost.sum(axis=0), kind="stable")
-        order = _loops.extension_walks.improve_order(cost, borda)
+    found = kemeny_order(strict_shares(data), MAX_EXACT_ITEMS, 1, np.random.default_rng(0))
     ranks = np.empty(data.n_items, dtype=np.int32)
-    ranks[order] = np.arange(data.n_items)
+    ranks[found.order] = np.arange(data.n_items)
     return ranks
 
 
-def preferences_against(rankings: Rankings) -> NDArray[np.float64]:
-    """Return how many voters are against placing x before y, shape (n_items, n_items)."""
-    ranks = rankings.ranks
-    weights = rankings.counts.astype(np.float64)
-    listed = ranks != FREE
-    return np.array([weights @ (listed & (ranks < ranks[:, [x]])) for x in range(rankings.n_items)])
+def strict_shares(rankings: Rankings) -> FloatArray:
+    """Return the share of voters who put x strictly before y, shape (n_items, n_items)."""
+    ranks, listed = rankings.ranks, rankings.ranks != FREE
+    shares = rankings.counts / rankings.n_voters
+    return np.array([shares @ (listed[:, [x]] & (ranks[:, [x]] < ranks)) for x in range(rankings.n_items)])
 
 
 class Likelihood:
     """The log-likelihood of rankings as a function of theta, the center given."""
 
-    def __init__(self, rankings: Rankings, center: NDArray[np.int32]) -> None:
+    def __init__(self, rankings: Rankings, center: RankArray) -> None:
         self.n_items = rankings.n_items
         self.n_voters = 0
         #: Discordances between buckets, and how many buckets of each size: all there is to say without free items.
@@ -261,11 +252,10 @@ class Likelihood:
                 "choose theta yourself: MallowsModel(center, theta)"
             )
         if n_ignored:
-            warnings.warn(
+            warn(
                 f"{n_ignored:,} rankings with many free items do not count for theta: they have more than "
                 f"{FEW_DOWN_SETS:,} down-sets",
                 SamplingWarning,
-                stacklevel=4,
             )
 
     def value(self, theta: float) -> float:

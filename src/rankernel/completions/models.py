@@ -12,18 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankernel.arrays import FloatArray, RankArray
 from rankernel.completions.couplings import Coupling
-from rankernel.completions.enumerate import count_completions, enumerate_completions
+from rankernel.completions.enumerate import enumerate_completions, n_completions
 from rankernel.completions.keys import FullRanks
 from rankernel.completions.streams import Streams
-from rankernel.encoding import RankArray
 from rankernel.errors import ExactnessError, RankingError
 
-__all__ = ["CompletionModel", "LogDensity", "Uniform", "Weights"]
-
-Weights = NDArray[np.float64]
 FEW = 50_000
 
 
@@ -35,10 +31,10 @@ class CompletionModel(ABC):
     @abstractmethod
     def draw(
         self, ranks: RankArray, n_draws: int, streams: Streams, coupling: Coupling
-    ) -> tuple[FullRanks, Weights | None]:
+    ) -> tuple[FullRanks, FloatArray | None]:
         """Return draws of each ranking, shape (n_rankings, n_draws, n_items), and their importance weights.
 
-        The mean of ``weights * f(draws)`` estimates the expectation of f. Weights are None where all are 1. Draw i
+        The mean of ``weights * f(draws)`` estimates the expectation of f. FloatArray are None where all are 1. Draw i
         may depend on nothing but ``ranks[i]`` and the 64 random bits ``streams[i]``.
         """
 
@@ -65,7 +61,7 @@ class Uniform(CompletionModel):
 
     def draw(
         self, ranks: RankArray, n_draws: int, streams: Streams, coupling: Coupling
-    ) -> tuple[FullRanks, Weights | None]:
+    ) -> tuple[FullRanks, FloatArray | None]:
         """Return coupled uniform completions, all of weight 1."""
         return coupling.draw(ranks, n_draws, streams), None
 
@@ -97,30 +93,30 @@ class LogDensity(CompletionModel):
     (array([1.5]), array([0.5]))
     """
 
-    function: Callable[[NDArray[np.int32]], Any]
+    function: Callable[[RankArray], Any]
     self_normalized: bool = True
 
     def draw(
         self, ranks: RankArray, n_draws: int, streams: Streams, coupling: Coupling
-    ) -> tuple[FullRanks, Weights | None]:
+    ) -> tuple[FullRanks, FloatArray | None]:
         """Return coupled uniform completions and their importance weights."""
         draws = coupling.draw(ranks, n_draws, streams)
         logs = self.evaluate(draws.reshape(-1, draws.shape[2])).reshape(draws.shape[:2])
         if self.self_normalized:
-            return draws, np.exp(logs - log_mean_exp(logs)[:, None])
+            return draws, self_normalized_weights(logs)
         return draws, np.exp(logs - np.array([self.log_normalizer(row) for row in ranks])[:, None])
 
     def log_normalizer(self, ranks: RankArray) -> float:
         """Return the logarithm of the mean density over the completions of one ranking."""
-        n_completions = count_completions(ranks)
-        if n_completions > FEW:
+        number = n_completions(ranks)
+        if number > FEW:
             raise ExactnessError(
-                f"plain importance weights sum the density over all completions, and a ranking has {n_completions:,} "
+                f"plain importance weights sum the density over all completions, and a ranking has {number:,} "
                 f"(at most {FEW:,} are summed); use LogDensity(function, self_normalized=True)"
             )
         return float(log_mean_exp(self.evaluate(enumerate_completions(ranks))[None, :])[0])
 
-    def evaluate(self, full: FullRanks) -> Weights:
+    def evaluate(self, full: FullRanks) -> FloatArray:
         """Return the log-densities of full rankings, refusing what cannot be one."""
         logs = np.asarray(self.function(full.astype(np.int32)), dtype=np.float64)
         if logs.shape != (len(full),):
@@ -132,11 +128,17 @@ class LogDensity(CompletionModel):
         return logs
 
 
-def log_mean_exp(logs: Weights) -> Weights:
+def log_mean_exp(logs: FloatArray) -> FloatArray:
     """Return the logarithm of the mean of exp(logs) of each row."""
-    top = logs.max(axis=1)
-    if (top == -np.inf).any():
-        row = int(np.argmax(top == -np.inf))
+    from scipy.special import logsumexp
+
+    none = np.isneginf(logs).all(axis=1)
+    if none.any():
+        row = int(np.argmax(none))
         raise RankingError(f"every completion tried of ranking {row} has density 0; the density must be positive on R")
-    means: Weights = top + np.log(np.exp(logs - top[:, None]).mean(axis=1))
-    return means
+    return np.asarray(logsumexp(logs, axis=1) - np.log(logs.shape[1]))
+
+
+def self_normalized_weights(logs: FloatArray) -> FloatArray:
+    """Return weights proportional to exp(logs) whose mean is 1 in each row."""
+    return np.exp(logs - log_mean_exp(logs)[:, None])

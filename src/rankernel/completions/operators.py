@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from rankernel.encoding import RankArray
+from rankernel.arrays import RankArray
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings, as_rankings
-
-__all__ = ["antithetic", "project"]
 
 
 def antithetic(rankings: Any, within: Any) -> Rankings:

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from rankernel.arrays import Mask
 from rankernel.completions.coupling_from_the_past import draw_by_coupling
 from rankernel.completions.decomposition import Antichain, Parallel, Part, Prime, Series, places
 from rankernel.completions.down_sets import FEW_DOWN_SETS, DownSets, whole_lattice
 from rankernel.completions.keys import FullRanks
-from rankernel.completions.relations import Relation
-
-__all__ = ["draw_part"]
 
 
 def draw_part(part: Part, n_draws: int, rng: np.random.Generator, method: str) -> FullRanks:
@@ -29,7 +27,7 @@ def draw_part(part: Part, n_draws: int, rng: np.random.Generator, method: str) -
             return draw_prime(before, n_draws, rng, method)
 
 
-def draw_prime(before: Relation, n_draws: int, rng: np.random.Generator, method: str) -> FullRanks:
+def draw_prime(before: Mask, n_draws: int, rng: np.random.Generator, method: str) -> FullRanks:
     """Return draws of a part that has to be walked: on its lattice, or by coupling from the past."""
     lattice = None
     if method == "down-sets":

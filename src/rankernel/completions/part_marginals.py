@@ -6,14 +6,12 @@ from math import comb
 
 import numpy as np
 
+from rankernel.arrays import FloatArray
 from rankernel.completions.decomposition import Antichain, Parallel, Part, Prime, Series
 from rankernel.completions.down_sets import whole_lattice
-from rankernel.completions.relations import Floats
-
-__all__ = ["part_marginals"]
 
 
-def part_marginals(part: Part, limit: int | None = None) -> tuple[Floats, Floats]:
+def part_marginals(part: Part, limit: int | None = None) -> tuple[FloatArray, FloatArray]:
     """Return the position and pair probabilities of a part, among its own items."""
     size = len(part.items)
     match part:
@@ -36,7 +34,9 @@ def part_marginals(part: Part, limit: int | None = None) -> tuple[Floats, Floats
             return position[into], pair[np.ix_(into, into)]
 
 
-def concatenated(position: Floats, pair: Floats, position_2: Floats, pair_2: Floats) -> tuple[Floats, Floats]:
+def concatenated(
+    position: FloatArray, pair: FloatArray, position_2: FloatArray, pair_2: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Return the marginals of one part followed by another."""
     n, m = len(position), len(position_2)
     return (
@@ -45,7 +45,9 @@ def concatenated(position: Floats, pair: Floats, position_2: Floats, pair_2: Flo
     )
 
 
-def shuffled(position: Floats, pair: Floats, position_2: Floats, pair_2: Floats) -> tuple[Floats, Floats]:
+def shuffled(
+    position: FloatArray, pair: FloatArray, position_2: FloatArray, pair_2: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Return the marginals of two parts shuffled into each other."""
     n, m = len(position), len(position_2)
     between = position @ first_precedes(n, m) @ position_2.T
@@ -55,7 +57,7 @@ def shuffled(position: Floats, pair: Floats, position_2: Floats, pair_2: Floats)
     )
 
 
-def shuffled_places(n: int, m: int) -> Floats:
+def shuffled_places(n: int, m: int) -> FloatArray:
     """Return P(the i-th of n cards is at place p) after shuffling them into m others, shape (n, n + m)."""
     total = comb(n + m, n)
     return np.array(
@@ -66,7 +68,7 @@ def shuffled_places(n: int, m: int) -> Floats:
     )
 
 
-def first_precedes(n: int, m: int) -> Floats:
+def first_precedes(n: int, m: int) -> FloatArray:
     """Return P(the i-th of n cards lies before the j-th of m others) after shuffling, shape (n, m)."""
     total = comb(n + m, n)
     # k of the n cards lie before the j-th other one; the i-th is among them exactly if k > i.

@@ -7,29 +7,19 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
+from rankernel.arrays import FloatArray, Mask
 from rankernel.completions.keys import FullRanks, check_draws, check_width
 from rankernel.completions.linear_extensions import draw_extensions
 from rankernel.completions.mallows_model import MallowsModel
-from rankernel.completions.models import CompletionModel, LogDensity, Uniform, Weights, log_mean_exp
-from rankernel.completions.relations import Relation
+from rankernel.completions.models import CompletionModel, LogDensity, Uniform, self_normalized_weights
 from rankernel.completions.streams import NO_ROW, Streams, stream_key
 from rankernel.errors import RankingError
-
-__all__ = ["draw_relations", "relation_streams"]
 
 
 def relation_streams(
     packed: NDArray[np.uint8], seed: int, purpose: str, rows: NDArray[np.integer] | None = None
 ) -> Streams:
-    """Return one stream a partial order; with ``rows``, equal orders in different rows have independent ones.
-
-    Parameters
-    ----------
-    packed : array of shape (n_orders, n_items, n_bytes)
-        The closed relations, one bit a pair.
-    seed, purpose, rows
-        As for :func:`rankernel.completions.streams.row_streams`.
-    """
+    """Return one stream a partial order; with ``rows``, equal orders in different rows have independent ones."""
     numbers = np.full(len(packed), NO_ROW, dtype=np.uint64) if rows is None else np.asarray(rows, dtype=np.uint64)
     key = int(stream_key(seed, purpose)).to_bytes(8, "little")
     digests = [
@@ -40,27 +30,9 @@ def relation_streams(
 
 
 def draw_relations(
-    relations: NDArray[np.bool_], n_draws: int, streams: Streams, model: CompletionModel
-) -> tuple[FullRanks, Weights | None]:
+    relations: Mask, n_draws: int, streams: Streams, model: CompletionModel
+) -> tuple[FullRanks, FloatArray | None]:
     """Return independent draws of each partial order, and importance weights if one of them needs some.
-
-    Parameters
-    ----------
-    relations : boolean array of shape (n_orders, n_items, n_items)
-        The closed relations.
-    n_draws : int
-        Number of draws of each.
-    streams : array of shape (n_orders,)
-        The random bits of each.
-    model : Uniform, MallowsModel or LogDensity
-        The distribution of the linear extensions of an order.
-
-    Returns
-    -------
-    draws : array of shape (n_orders, n_draws, n_items)
-        Rank vectors.
-    weights : array of shape (n_orders, n_draws), or None
-        The mean of ``weights * f(draws)`` estimates the expectation of f.
 
     Examples
     --------
@@ -79,14 +51,14 @@ def draw_relations(
     for row, (before, stream) in enumerate(zip(relations, streams, strict=True)):
         full[row], logs = draw_one(model, before, n_draws, np.random.Generator(np.random.PCG64(int(stream))))
         if logs is not None:
-            weights[row] = np.exp(logs - log_mean_exp(logs[None, :])[0])
+            weights[row] = self_normalized_weights(logs[None, :])[0]
             weighted = True
     return full, weights if weighted else None
 
 
 def draw_one(
-    model: CompletionModel, before: Relation, n_draws: int, rng: np.random.Generator
-) -> tuple[FullRanks, Weights | None]:
+    model: CompletionModel, before: Mask, n_draws: int, rng: np.random.Generator
+) -> tuple[FullRanks, FloatArray | None]:
     """Return draws of one partial order and their log-weights, None where the draws follow the model exactly."""
     match model:
         case Uniform():

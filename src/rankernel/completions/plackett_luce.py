@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rankernel import _loops
+from rankernel.arrays import FloatArray, RankArray
 from rankernel.completions.couplings import Coupling
 from rankernel.completions.keys import FullRanks, check_width
-from rankernel.completions.models import CompletionModel, Weights
-from rankernel.completions.streams import Streams
-from rankernel.encoding import RankArray
+from rankernel.completions.models import CompletionModel
+from rankernel.completions.streams import Seed, Streams, as_seed
+from rankernel.datasets.by_strength import plackett_luce
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings, as_rankings
-
-__all__ = ["PlackettLuce"]
 
 MAX_STEPS = 10_000
 # The gradient of the loss, by the number of voters, where the fit is done.
@@ -51,7 +51,7 @@ class PlackettLuce(CompletionModel):
     0.1
     """
 
-    weights: NDArray[np.float64]
+    weights: FloatArray
 
     def __init__(self, weights: ArrayLike) -> None:
         array = np.array(weights, dtype=np.float64)
@@ -68,9 +68,19 @@ class PlackettLuce(CompletionModel):
     def __hash__(self) -> int:
         return hash(self.weights.tobytes())
 
+    def sample(self, n_rankings: int, seed: Seed = 0, items: Iterable[object] | None = None) -> Rankings:
+        """Draw full rankings from the model itself: see :func:`rankernel.datasets.plackett_luce`.
+
+        Examples
+        --------
+        >>> PlackettLuce([1, 1e9]).sample(2, items=["a", "b"]).to_orders()
+        [['b', 'a'], ['b', 'a']]
+        """
+        return plackett_luce(n_rankings, self.weights, seed=np.random.default_rng(as_seed(seed)), items=items)
+
     def draw(
         self, ranks: RankArray, n_draws: int, streams: Streams, coupling: Coupling
-    ) -> tuple[FullRanks, Weights | None]:
+    ) -> tuple[FullRanks, FloatArray | None]:
         """Return independent draws from p(.|R), all of weight 1."""
         self.independent_only(coupling)
         check_width(ranks.shape[1])
@@ -78,14 +88,14 @@ class PlackettLuce(CompletionModel):
         draws: FullRanks = _loops.races.draw(rows, self.weights / self.weights.max(), n_draws, streams)
         return draws, None
 
-    def log_probability(self, rankings: Any) -> Weights:
+    def log_probability(self, rankings: Any) -> FloatArray:
         """Return the log-probability of each ranking: that of a full ranking, or of all completions of a partial one.
 
         A free item changes nothing. A bucket of ties in front of other items takes an integral, to rounding error.
         """
         rows = self.checked(as_rankings(rankings).ranks)
         weights = self.weights / self.weights.max()
-        logs: Weights = _loops.races.log_probabilities(rows, weights, np.ones(len(rows)), np.zeros(len(weights)))
+        logs: FloatArray = _loops.races.log_probabilities(rows, weights, np.ones(len(rows)), np.zeros(len(weights)))
         return logs
 
     def checked(self, ranks: RankArray) -> RankArray:
@@ -135,7 +145,7 @@ class PlackettLuce(CompletionModel):
         return cls(np.exp(found.x - found.x.mean()))
 
 
-def loss(logs: NDArray[np.float64], data: Rankings, penalty: float) -> tuple[float, NDArray[np.float64]]:
+def loss(logs: FloatArray, data: Rankings, penalty: float) -> tuple[float, FloatArray]:
     """Return the penalised negative log-likelihood and its gradient in the log-strengths."""
     gradient = np.zeros(len(logs))
     counts = data.counts.astype(np.float64)

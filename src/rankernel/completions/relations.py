@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rankernel.arrays import Mask
 from rankernel.errors import RankingError
 
-__all__ = ["Floats", "Indices", "Relation", "check_relation"]
 
-Relation = NDArray[np.bool_]
-Indices = NDArray[np.intp]
-Floats = NDArray[np.float64]
-
-
-def check_relation(before: ArrayLike) -> Relation:
+def check_relation(before: ArrayLike) -> Mask:
     """Return a relation as a boolean matrix, refusing what is not a closed partial order."""
     relation = np.asarray(before, dtype=bool)
     if relation.ndim != 2 or relation.shape[0] != relation.shape[1] or not len(relation):

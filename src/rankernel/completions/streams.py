@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel.encoding import RankArray
+from rankernel.arrays import RankArray
 from rankernel.errors import RankingError
-
-__all__ = ["Seed", "Streams", "as_seed", "row_streams", "stream_key"]
 
 Seed = int | np.integer | np.random.Generator | None
 Streams = NDArray[np.uint64]

@@ -6,29 +6,26 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankernel.arrays import FloatArray
 from rankernel.completions.down_sets import FEW_DOWN_SETS
 from rankernel.completions.draws import Draws, draw
 from rankernel.completions.models import Uniform
 from rankernel.distances import Distance
 from rankernel.errors import ExactnessError, RankingError
-from rankernel.gram.exact import LINEAR_DISTANCES
-from rankernel.gram.mean_features import expected_distances
-from rankernel.gram.partial_orders import Data, PartialOrders, as_data
+from rankernel.gram.exact.features import expected_distances
+from rankernel.gram.posets.poset_rows import PartialOrders, Rows, as_rows
 from rankernel.kernels.base import Kernel
-
-__all__ = ["median_distance", "median_width"]
 
 MOST_RANKINGS = 1000
 DRAWS = 16
 
 
 def median_width(kernel: Kernel, X: Any) -> float:
-    """Return one over the median distance within the data, for the distance that a kernel is a function of."""
+    """Return one over the median, within the data, of what a kernel measures its width in: a function of a distance."""
     if kernel.argument is None:
         raise ValueError(f"{kernel} has no distance to take the median of; give its width as a number")
-    return 1 / median_distance(kernel.argument, X)
+    return 1 / kernel.width_unit(median_distance(kernel.argument, X))
 
 
 def median_distance(distance: Distance, X: Any) -> float:
@@ -44,23 +41,25 @@ def median_distance(distance: Distance, X: Any) -> float:
     >>> median_distance(distances.kendall, [[0, 1, 2], [0, 2, 1], [2, 1, 0]])
     2.0
     """
-    rankings = as_data(X).unique()
+    rankings = as_rows(X).unique()
     if not len(rankings):
         raise RankingError("there are no rankings to take the median distance of; give nu as a number")
     if len(rankings) > MOST_RANKINGS:
         chosen = np.random.default_rng(0).choice(len(rankings), MOST_RANKINGS, replace=False)
         rankings = rankings[np.sort(chosen)]
-    d = mean_distances(distance, rankings)
-    counts = rankings.counts.astype(np.float64)
+    return median_of_pairs(mean_distances(distance, rankings), rankings.counts.astype(np.float64))
+
+
+def median_of_pairs(d: FloatArray, counts: FloatArray) -> float:
+    """Return the median distance of two different voters; the mean if that is 0, and 1 if all agree."""
     pairs = np.multiply.outer(counts, counts)
     np.fill_diagonal(pairs, counts * (counts - 1))
     if pairs.sum() == 0:
         return 1.0
-    median = weighted_median(d.ravel(), pairs.ravel())
-    return median or float(np.average(d, weights=pairs)) or 1.0
+    return weighted_median(d.ravel(), pairs.ravel()) or float(np.average(d, weights=pairs)) or 1.0
 
 
-def mean_distances(distance: Distance, X: Data) -> NDArray[np.float64]:
+def mean_distances(distance: Distance, X: Rows) -> FloatArray:
     """Return the mean distance between the completions of each pair of rankings, estimated where it has no formula."""
     if isinstance(X, PartialOrders):
         return mean_distances_of_orders(distance, X)
@@ -72,9 +71,9 @@ def mean_distances(distance: Distance, X: Data) -> NDArray[np.float64]:
     return matched_distances(distance, draw(X, DRAWS))
 
 
-def mean_distances_of_orders(distance: Distance, X: PartialOrders) -> NDArray[np.float64]:
+def mean_distances_of_orders(distance: Distance, X: PartialOrders) -> FloatArray:
     """Return the same for partial orders."""
-    if distance in LINEAR_DISTANCES:
+    if distance.square is not None:
         with suppress(ExactnessError):
             X.prepare(FEW_DOWN_SETS)
             expected = expected_distances(distance, X, X)
@@ -83,7 +82,7 @@ def mean_distances_of_orders(distance: Distance, X: PartialOrders) -> NDArray[np
     return matched_distances(distance, X.draw(DRAWS, Uniform()))
 
 
-def matched_distances(distance: Distance, draws: Draws) -> NDArray[np.float64]:
+def matched_distances(distance: Distance, draws: Draws) -> FloatArray:
     """Return the mean distance between the draws of each pair of rankings."""
     ranks = draws.ranks.astype(np.int32)
     # Each draw of the one against the next of the other, so that no draw of a ranking meets itself.
@@ -93,7 +92,7 @@ def matched_distances(distance: Distance, draws: Draws) -> NDArray[np.float64]:
     return (total + total.T) / (2 * DRAWS)
 
 
-def weighted_median(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+def weighted_median(values: FloatArray, weights: FloatArray) -> float:
     """Return the middle of weighted values; between two, their mean."""
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[order])

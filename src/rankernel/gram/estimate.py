@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel.errors import ExactnessError
-from rankernel.gram.blocks import fill, stretches
-from rankernel.gram.choose import Choice, choose
-from rankernel.gram.compute import computed, gradients
-from rankernel.gram.evaluator import Evaluator, FloatArray
-from rankernel.gram.memory import check_memory, strips
-from rankernel.gram.methods import Method, MethodLike
-from rankernel.gram.monte_carlo import MonteCarlo
-from rankernel.gram.partial_orders import Data
-from rankernel.gram.problem import Problem, pose
-from rankernel.gram.uncertainty import enough_draws, errors
+from rankernel.arrays import FloatArray, Mask
+from rankernel.checks import number
+from rankernel.errors import ExactnessError, SamplingWarning, warn
+from rankernel.gram.methods import Method, Mixed, MonteCarlo
+from rankernel.gram.montecarlo.sampled import SampledEvaluator
+from rankernel.gram.tiles import fill_gram, stretches, tiles
 from rankernel.kernels.base import Kernel
+from rankernel.memory import check_memory
 
-__all__ = ["Estimate", "diagonal", "diagonal_tiles", "estimate", "gram", "gram_path", "log_gram"]
+if TYPE_CHECKING:
+    from rankernel.gram.plan import Plan
 
-DIAGONAL_TILE = 32
+MOST_DRAWS = 4096  # of one replicate: their cost grows with the square of their number
+MOST_REPLICATES = 4096
+STRIP = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +34,8 @@ class Estimate:
     value : array
         The Gram matrix.
     stderr : array
-        The standard error of each entry; 0 where it is exact.
+        The standard error of each entry: its distance from the truth to be expected, with the bias of entries that
+        have one (a ranking with itself); 0 where it is exact.
     method : Exact, Enumeration, Mixed or MonteCarlo
         What was done, nothing left open.
     details : str
@@ -45,6 +44,8 @@ class Estimate:
         The kernel, its width a number.
     gradient : dict of arrays, or None
         The derivative in each parameter, if it was asked for.
+    gradient_stderr : dict of arrays, or None
+        The standard errors of the derivatives.
 
     Examples
     --------
@@ -60,151 +61,191 @@ class Estimate:
     details: str
     kernel: Kernel
     gradient: dict[str, FloatArray] | None = None
+    gradient_stderr: dict[str, FloatArray] | None = None
 
 
-def gram(
-    kernel: Kernel,
-    X: Any,
-    Y: Any = None,
-    method: MethodLike = "auto",
-    normalize: bool = False,
-    out: Any = None,
-    dtype: DTypeLike = np.float64,
-    threads: int | None = None,
-) -> NDArray[Any]:
-    """Return the Gram matrix of partial rankings: see :meth:`Kernel.gram`.
+# ---------------------------------------------------------------------- the matrix alone
 
-    ``out`` may be anything that slices are assigned to: an array, a memory map, a zarr array.
+
+def gram_into(plan: Plan, out: Any, dtype: DTypeLike, normalize: bool, threads: int | None) -> NDArray[Any]:
+    """Return the Gram matrix of a plan: see :meth:`Kernel.gram`."""
+    if out is None:
+        check_float("dtype", np.dtype(dtype))
+        check_memory(plan.shape, dtype)
+        out = np.empty(plan.shape, dtype=dtype)
+    check_output(out, plan.shape)
+    if isinstance(out, np.ndarray):
+        matrix = out.view(np.ndarray)  # of a memory map, too
+        fill_gram(matrix, plan.evaluator, plan.kernel, plan.rows, plan.columns, plan.symmetric, threads)
+    else:
+        fill_store(out, plan, threads)
+    if normalize:
+        known = np.array(np.diagonal(out), dtype=np.float64) if isinstance(out, np.ndarray) and plan.symmetric else None
+        rows, columns = (1 / np.sqrt(np.where(side > 0, side, np.inf)) for side, _ in lengths(plan, known))
+        for strip in stretches(out.shape[0], chunk_rows(out)):
+            out[strip] = out[strip] * rows[strip, None] * columns
+    return cast(NDArray[Any], out)
+
+
+def check_float(name: str, kind: np.dtype[Any]) -> None:
+    """Refuse numbers that cannot hold kernel values."""
+    if kind not in (np.float64, np.float32):
+        raise TypeError(f"{name}={kind} cannot hold kernel values; use float64 or float32")
+
+
+def check_output(out: Any, shape: tuple[int, int]) -> None:
+    """Refuse an output of another shape or kind, or one that may not be written."""
+    if tuple(out.shape) != shape:
+        raise ValueError(f"out has shape {out.shape}; this Gram matrix has shape {shape}")
+    check_float("the dtype of out", np.dtype(out.dtype))
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
+        raise ValueError("out is read-only; give an array, or a memory map opened with mode 'r+' or 'w+'")
+
+
+def fill_store(out: Any, plan: Plan, threads: int | None) -> None:
+    """Fill a matrix that is no array in memory (zarr, h5py), from one thread, as few of its chunks apart as possible.
+
+    Two threads that write into one chunk of such a matrix would overwrite each other's work.
     """
-    problem = pose(kernel, X, Y, method)
-    if out is None:  # before anything is drawn
-        check_memory(problem.shape, dtype, problem.entries_held)
-    value, (chosen, _) = attempted(problem, method, lambda choice: computed(problem, choice[1], out, dtype, threads))
-    return normalized(value, problem, chosen) if normalize else value
+    chunks = getattr(out, "chunks", None)
+    for rows, columns in tiles(*plan.shape, plan.side(int(max(chunks)) if chunks else None), plan.symmetric):
+        value = plan.block(rows, columns, threads)
+        out[rows, columns] = value.astype(out.dtype)
+        if plan.symmetric and rows != columns:
+            out[columns, rows] = np.ascontiguousarray(value.T).astype(out.dtype)
 
 
-def estimate(
-    kernel: Kernel,
-    X: Any,
-    Y: Any = None,
-    method: MethodLike = "auto",
-    normalize: bool = False,
-    gradient: bool = False,
-    tol: float | None = None,
-    threads: int | None = None,
-) -> Estimate:
-    """Return the Gram matrix with its standard error: see :meth:`Kernel.estimate`.
+def chunk_rows(out: Any) -> int:
+    """Return how many rows of a matrix are best read and written at once."""
+    chunks = getattr(out, "chunks", None)
+    return int(chunks[0]) if chunks else STRIP
 
-    ``gradient=True`` adds the derivative in each parameter; ``tol`` chooses the number of draws so that no standard
-    error is above it (``method.n_draws`` says how many it took).
+
+def lengths(plan: Plan, diagonal: FloatArray | None = None) -> list[tuple[FloatArray, FloatArray]]:
+    """Return the squared lengths of the embeddings of rows and of columns, and their errors; exact ones if known.
+
+    As near to the truth as possible: what a matrix is divided by need not be its own diagonal to keep it positive
+    semi-definite.
     """
-    problem = pose(kernel, X, Y, method)
+    if isinstance(plan.evaluator, SampledEvaluator):
+        left = plan.evaluator.lengths(plan.kernel, 0)
+        right = left if plan.symmetric else plan.evaluator.lengths(plan.kernel, 1)
+    elif plan.symmetric:
+        given = diagonal if diagonal is not None else plan.distinct.diagonal()
+        return [(given, np.zeros(len(given)))] * 2 if diagonal is not None else [spread_pair(plan.rows, given)] * 2
+    else:
+        sides = [replace(plan, X=side, Y=side, rows=None, columns=None).alone() for side in (plan.X, plan.Y)]
+        left, right = ((own.diagonal(), np.zeros(len(own.X))) for own in sides)
+    return [spread_pair(plan.rows, *left), spread_pair(plan.columns, *right)]
+
+
+def spread_pair(place: Any, value: FloatArray, error: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+    """Return values and errors of all rows from those of the distinct ones."""
+    error = np.zeros(len(value)) if error is None else error
+    return (value, error) if place is None else (value[place], error[place])
+
+
+# ---------------------------------------------------------------------- with errors
+
+
+def estimated(plan: Plan, tol: float | None, gradient: bool, normalize: bool, threads: int | None) -> Estimate:
+    """Return the matrix of a plan with its standard error: see :meth:`Kernel.estimate`."""
     if normalize and gradient:
         raise ValueError("the derivative of the normalised kernel is not available; use normalize=False")
-    n_matrices = 2 + (len(problem.kernel.params) if gradient else 0)
-    check_memory(problem.shape, np.float64, n_matrices * problem.entries_held, n_matrices)
-    value, (chosen, evaluator) = attempted(
-        problem, method, lambda choice: computed(problem, choice[1], None, np.float64, threads)
+    several = plan.rows is not None or plan.columns is not None
+    n_matrices = (3 + 2 * len(plan.kernel.params) * gradient) * (1 + several)
+    check_memory(plan.shape, np.float64, n_matrices=n_matrices)
+    if tol is not None:
+        number("tol", tol, 0)
+        if tol == 0:
+            raise ValueError("tol=0 is not possible; it is the largest standard error, above 0")
+    value, error, doubtful, plan = barred(plan, tol, normalize, threads)
+    if doubtful.any():
+        warn(
+            f"{int(doubtful.sum()):,} of {doubtful.size:,} estimates rest on a few draws, so that their errors are "
+            "uncertain, too (they are widened): take more draws, a smaller width, or method='exact'",
+            SamplingWarning,
+        )
+    slopes, slope_errors = gradients(plan, threads) if gradient else (None, None)
+    return Estimate(value, error, method_used(plan), plan.details, plan.kernel, slopes, slope_errors)
+
+
+def method_used(plan: Plan) -> Method:
+    """Return the method of a plan; a mixed one where new rows had no exact value."""
+    estimator = plan.estimator
+    return plan.method if estimator is None or isinstance(plan.method, MonteCarlo) else Mixed(estimator)
+
+
+def gradients(plan: Plan, threads: int | None) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    """Return the derivative of the matrix in each parameter, and its errors."""
+    names = list(plan.kernel.params)
+    if not names:
+        return {}, {}
+
+    def compute(tile: Any) -> list[FloatArray]:
+        found = plan.evaluator.gradient_bars(plan.kernel, tile)
+        return [part for name in names for part in found[name]]
+
+    found = plan.filled(compute, 2 * len(names), threads)
+    return (
+        {name: plan.spread(matrix) for name, matrix in zip(names, found[::2], strict=True)},
+        {name: plan.spread(matrix) for name, matrix in zip(names, found[1::2], strict=True)},
     )
-    if tol is not None and isinstance(chosen, MonteCarlo):
-        chosen, evaluator = enough_draws(problem, chosen, tol, threads)
-        value = computed(problem, evaluator, None, np.float64, threads)
-    error = problem.spread(errors(problem, (chosen, evaluator), threads))
-    slopes = gradients(problem, evaluator, threads) if gradient else None
-    if normalize:
-        scale = normalized(np.ones(value.shape), problem, chosen)
-        value, error = value * scale, error * scale
-    return Estimate(value, error, chosen, evaluator.description, problem.kernel, slopes)
 
 
-def log_gram(kernel: Kernel, X: Any, Y: Any = None, threads: int | None = None) -> FloatArray:
-    """Return the logarithm of the exact Gram matrix: see :meth:`Kernel.log_gram`."""
-    problem = pose(kernel, X, Y, "exact")
-    check_memory(problem.shape, np.float64, problem.entries_held)
-    _, evaluator = choose(problem.kernel, problem.X, problem.Y, "exact")
-    value = np.empty((len(problem.X), len(problem.Y)))
-    fill([value], lambda tile: [evaluator.logs(problem.kernel, tile)], evaluator.tile_side, problem.symmetric, threads)
-    return problem.spread(value)
+def barred(
+    plan: Plan, tol: float | None, normalize: bool, threads: int | None
+) -> tuple[FloatArray, FloatArray, Mask, Plan]:
+    """Return values, errors, which of them are doubtful, and the plan: with more draws where ``tol`` asks for it."""
+    while True:
+        found = plan.filled(lambda tile, p=plan: bar_matrices(p, tile), 3, threads)
+        value, error, doubtful = (plan.spread(matrix) for matrix in found)
+        if normalize:
+            value, error = normalized(plan, value, error)
+        if tol is None or plan.estimator is None or error.max(initial=0.0) <= tol:
+            return value, error, doubtful > 0, plan
+        plan = plan.with_estimator(more_draws(plan, plan.estimator, error, tol))
 
 
-def gram_path(
-    kernel: Kernel, X: Any, Y: Any = None, method: MethodLike = "auto", threads: int | None = None, **grid: Any
-) -> FloatArray:
-    """Return the Gram matrices of a kernel along a grid of one parameter, the rankings looked at only once.
+def bar_matrices(plan: Plan, tile: Any) -> list[FloatArray]:
+    """Return values, errors and doubts of a tile as matrices."""
+    bars = plan.evaluator.bars(plan.kernel, tile)
+    return [bars.value, bars.error, bars.doubtful.astype(np.float64)]
 
-    Examples
-    --------
-    >>> from rankernel import Mallows, Rankings
-    >>> ballots = Rankings.from_orders([["a", "b"], ["b", "a"]])
-    >>> gram_path(Mallows(), ballots, nu=[0.0, 1.0])[:, 0, 1]
-    array([1.        , 0.36787944])
+
+def normalized(plan: Plan, value: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return values divided by the lengths of both embeddings, and what the errors of all three add up to."""
+    (left, left_error), (right, right_error) = lengths(plan, np.diagonal(value).copy() if plan.symmetric else None)
+    scale = np.sqrt(np.outer(np.where(left > 0, left, np.inf), np.where(right > 0, right, np.inf)))
+    relative = (left_error / np.where(left > 0, left, np.inf))[:, None] ** 2
+    relative = relative + (right_error / np.where(right > 0, right, np.inf))[None, :] ** 2
+    return value / scale, np.sqrt(error**2 + value**2 * relative / 4) / scale
+
+
+def more_draws(plan: Plan, method: MonteCarlo, error: FloatArray, tol: float) -> MonteCarlo:
+    """Return the method with so many draws more that no error should be above ``tol``.
+
+    The bias of a ranking with itself falls with the number of draws, the standard error also with that of replicates,
+    which cost less.
     """
-    if len(grid) != 1:
-        raise ValueError(f"a path goes along one parameter; give one, such as nu=[0.1, 0.2], not {len(grid)}")
-    ((name, values),) = grid.items()
-    kernels = [kernel.replace(**{name: float(value)}) for value in values]
-    if not kernels:
-        raise ValueError(f"{name} is empty; a path needs at least one value")
-    problem = pose(kernels[0], X, Y, method)
-    check_memory(problem.shape, np.float64, len(kernels) * problem.entries_held, len(kernels))
-    _, evaluator = choose(problem.kernel, problem.X, problem.Y, method)
-    out = np.empty((len(kernels), len(problem.X), len(problem.Y)))
-    fill(list(out), lambda tile: list(evaluator.values(kernels, tile)), evaluator.tile_side, problem.symmetric, threads)
-    return np.stack([problem.spread(matrix) for matrix in out])
+    worst = float(error.max())
+    own = same_rankings(plan)
+    biased = float(error[own].max(initial=0.0)) if own is not None else 0.0
+    if biased > tol and method.diagonal == "embedding" and method.n_draws < MOST_DRAWS:
+        wanted = 1.2 * method.n_draws * min(biased / tol, 8.0)
+        return replace(method, n_draws=int(min(2 * -(-wanted // 2), MOST_DRAWS)))
+    if method.replicates >= MOST_REPLICATES or biased > tol:
+        raise ExactnessError(
+            f"{method} leaves a standard error of {worst:.2g}, above tol={tol:g}; accept a larger tol, or give n_draws"
+        )
+    # The variance goes down as one over the number of replicates; the factor covers the error of the error.
+    wanted = 1.2 * method.replicates * (worst / tol) ** 2
+    return replace(method, replicates=int(min(max(np.ceil(wanted), method.replicates + 1), MOST_REPLICATES)))
 
 
-# ---------------------------------------------------------------------- steps
-
-
-def attempted(
-    problem: Problem, method: MethodLike, compute: Callable[[Choice], NDArray[Any]]
-) -> tuple[NDArray[Any], Choice]:
-    """Return what is computed and how; some formulas find out only at a given width that they are not accurate."""
-    choice = choose(problem.kernel, problem.X, problem.Y, method)
-    try:
-        return compute(choice), choice
-    except ExactnessError:
-        if method != "auto" or isinstance(choice[0], MonteCarlo):
-            raise
-    choice = choose(problem.kernel, problem.X, problem.Y, MonteCarlo())
-    return compute(choice), choice
-
-
-def normalized(value: NDArray[Any], problem: Problem, method: Method) -> NDArray[Any]:
-    """Return the same matrix, now divided by the lengths of the embeddings of its rows and columns."""
-    rows = np.sqrt(diagonal_of(problem.kernel, problem.X, method))
-    columns = rows if problem.symmetric else np.sqrt(diagonal_of(problem.kernel, problem.Y, method))
-    rows = rows if problem.rows is None else rows[problem.rows]
-    columns = columns if problem.columns is None else columns[problem.columns]
-    for strip in strips(value):
-        value[strip] = value[strip] / rows[strip, None] / columns
-    return value
-
-
-def diagonal(kernel: Kernel, X: Any, method: MethodLike = "auto") -> FloatArray:
-    """Return the kernel of each ranking with itself, without the rest of the matrix.
-
-    Examples
-    --------
-    >>> from rankernel import Kendall, Rankings
-    >>> diagonal(Kendall(), Rankings.from_orders([["a", "b", "c"], ["a"]]))
-    array([1.        , 0.66666667])
-    """
-    problem = pose(kernel, X, None, method)
-    chosen, _ = choose(problem.kernel, problem.X, problem.X, method)
-    values = diagonal_of(problem.kernel, problem.X, chosen)
-    return values if problem.rows is None else values[problem.rows]
-
-
-def diagonal_of(kernel: Kernel, X: Data, method: Method) -> FloatArray:
-    """Return the diagonal for distinct rankings, from small tiles along it."""
-    _, evaluator = choose(kernel, X, X, method)
-    out = np.empty(len(X))
-    for rows in diagonal_tiles(len(X), evaluator):
-        out[rows] = np.diagonal(evaluator.values([kernel], (rows, rows))[0])
-    return out
-
-
-def diagonal_tiles(n_rankings: int, evaluator: Evaluator) -> Iterator[slice]:
-    """Return small tiles along the diagonal."""
-    return stretches(n_rankings, min(evaluator.tile_side, DIAGONAL_TILE))
+def same_rankings(plan: Plan) -> Any:
+    """Return which entries are of a ranking with itself or an equal one; None if there are none."""
+    if plan.symmetric:
+        rows = np.arange(len(plan.X)) if plan.rows is None else plan.rows
+        return np.equal.outer(rows, rows)
+    return None

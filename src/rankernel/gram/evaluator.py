@@ -1,7 +1,7 @@
 """An evaluator holds what two sets of rankings mean to a kernel, and fills any tile of their Gram matrix.
 
-It is built once from the rankings; the parameters of the kernel come later. So a grid of widths, a derivative, a
-matrix too large for memory, or a matrix on many threads are all loops over the same tiles.
+It is built once from the distinct rankings; the parameters of the kernel come later. So a grid of widths, a derivative,
+a matrix too large for memory, or a matrix on many threads are all loops over the same tiles.
 """
 
 from __future__ import annotations
@@ -9,27 +9,34 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankernel.arrays import FloatArray, Indices, Mask
 from rankernel.errors import ExactnessError
-from rankernel.gram.blocks import place
-from rankernel.kernels.base import Constant, Kernel, Scaled, Sum, prefixed
+from rankernel.kernels.base import Kernel, Term
 
-__all__ = ["ConstantEvaluator", "Evaluator", "ScaledEvaluator", "SumEvaluator", "Tile"]
+Part = slice | Indices
+Tile = tuple[Part, Part]  # which of the distinct rankings are the rows, and which the columns
 
-FloatArray = NDArray[np.float64]
-Part = slice | NDArray[np.intp]
-Tile = tuple[Part, Part]  # which rows, which columns
+
+@dataclass(frozen=True, eq=False)
+class Bars:
+    """Values, their distance from the truth to be expected, and which of them rest on a few draws."""
+
+    value: FloatArray
+    error: FloatArray
+    doubtful: Mask
 
 
 class Evaluator(ABC):
     """Fills tiles of one Gram matrix, for any parameters of one kernel tree."""
 
-    description: str
+    details: str
     tile_side: int = 512
+    direct: bool = False  # whether to compute an entry takes no longer than to copy it
 
     @abstractmethod
     def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
@@ -39,34 +46,67 @@ class Evaluator(ABC):
     def gradients(self, kernel: Kernel, tile: Tile) -> dict[str, FloatArray]:
         """Return the derivative of the tile in each parameter of the kernel."""
 
-    def write(self, kernel: Kernel, out: NDArray[Any], tile: Tile, symmetric: bool) -> None:
-        """Write a tile into the matrix; of a symmetric one also its mirror."""
-        place(out, self.values([kernel], tile)[0], tile, symmetric)
+    @abstractmethod
+    def seconds(self, n_rows: int, n_columns: int) -> float:
+        """Return about how long so many rows and columns take on one core, all that is made once included."""
 
-    def work(self, budget: float) -> float:
-        """Return about how many elementary steps are needed before tiles come cheap, or some number above a budget."""
-        return 0.0
+    def write(
+        self, kernel: Kernel, tile: Tile, out: NDArray[Any], mirror: NDArray[Any] | None, on_diagonal: bool
+    ) -> None:
+        """Write a tile straight into its place and into that of its mirror image; only where entries are direct."""
+        raise NotImplementedError(f"the values of {type(self).__name__} are written by the loop over tiles")
+
+    def bars(self, kernel: Kernel, tile: Tile) -> Bars:
+        """Return the tile with how sure it is: here it is exact."""
+        value = self.values([kernel], tile)[0]
+        return Bars(value, np.zeros_like(value), np.zeros(value.shape, dtype=bool))
+
+    def gradient_bars(self, kernel: Kernel, tile: Tile) -> dict[str, tuple[FloatArray, FloatArray]]:
+        """Return the derivatives and their errors: here there are none."""
+        return {name: (slope, np.zeros_like(slope)) for name, slope in self.gradients(kernel, tile).items()}
+
+    def unbiased(self, kernel: Kernel, tile: Tile) -> FloatArray:
+        """Return the tile without the bias of estimates of a ranking with itself: here there is none."""
+        return np.asarray(self.values([kernel], tile)[0])
+
+    def is_certain(self, kernel: Kernel) -> bool:
+        """Say whether values with these parameters are accurate for all pairs."""
+        return True
 
     def logs(self, kernel: Kernel, tile: Tile) -> FloatArray:
         """Return the logarithm of the tile, right where the values themselves underflow."""
         raise ExactnessError(f"{kernel} can be negative, so it has no logarithm; use gram")
 
 
-@dataclass
+def lengths(shape: tuple[int, int], tile: Tile) -> tuple[int, int]:
+    """Return how many rows and columns a tile has."""
+    rows, columns = (
+        len(range(*part.indices(length))) if isinstance(part, slice) else len(part)
+        for length, part in zip(shape, tile, strict=True)
+    )
+    return rows, columns
+
+
 class ConstantEvaluator(Evaluator):
     """Every entry is the same."""
 
-    shape: tuple[int, int]
-    description = "constant"
+    details = "constant"
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self.shape = shape
 
     def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
         """Return the constants."""
-        shape = tuple(len(np.arange(length)[part]) for length, part in zip(self.shape, tile, strict=True))
-        return np.stack([np.full(shape, cast(Constant, kernel).value) for kernel in kernels])
+        shape = lengths(self.shape, tile)
+        return np.stack([np.full(shape, kernel.at_distance(np.zeros(1), 1)[0]) for kernel in kernels])
 
     def gradients(self, kernel: Kernel, tile: Tile) -> dict[str, FloatArray]:
         """Return nothing: a constant is not tuned."""
         return {}
+
+    def seconds(self, n_rows: int, n_columns: int) -> float:
+        """Return next to nothing."""
+        return 0.0
 
     def logs(self, kernel: Kernel, tile: Tile) -> FloatArray:
         """Return the logarithm of the constant."""
@@ -74,66 +114,47 @@ class ConstantEvaluator(Evaluator):
             return np.asarray(np.log(self.values([kernel], tile)[0]))
 
 
-@dataclass
-class SumEvaluator(Evaluator):
-    """The mean of a sum is the sum of the means."""
+class Combination(Evaluator):
+    """The mean of a weighted sum of kernels is the weighted sum of their means."""
 
-    left: Evaluator
-    right: Evaluator
+    def __init__(self, parts: Sequence[Evaluator]) -> None:
+        self.parts = parts
+        self.details = " + ".join(dict.fromkeys(part.details for part in parts))
+        self.tile_side = min(part.tile_side for part in parts)
 
-    def __post_init__(self) -> None:
-        self.description = " + ".join(dict.fromkeys((self.left.description, self.right.description)))
-        self.tile_side = min(self.left.tile_side, self.right.tile_side)
-
-    def work(self, budget: float) -> float:
-        """Return the work of both parts."""
-        return self.left.work(budget) + self.right.work(budget)
+    def pairs(self, kernel: Kernel) -> list[tuple[Term, Evaluator]]:
+        """Return each term with its evaluator."""
+        return list(zip(kernel.terms(), self.parts, strict=True))
 
     def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
-        """Return the sums of the two tiles."""
-        pairs = [cast(Sum, kernel) for kernel in kernels]
-        left = self.left.values([kernel.left for kernel in pairs], tile)
-        return left + self.right.values([kernel.right for kernel in pairs], tile)
+        """Return the weighted sums of the tiles."""
+        total: Any = 0.0
+        for terms, part in zip(zip(*(kernel.terms() for kernel in kernels), strict=True), self.parts, strict=True):
+            weights = np.array([term.weight for term in terms])
+            total = total + weights[:, None, None] * part.values([term.kernel for term in terms], tile)
+        return np.asarray(total)
 
     def gradients(self, kernel: Kernel, tile: Tile) -> dict[str, FloatArray]:
-        """Return the derivatives of both parts."""
-        pair = cast(Sum, kernel)
-        left = prefixed("left", self.left.gradients(pair.left, tile))
-        return left | prefixed("right", self.right.gradients(pair.right, tile))
+        """Return the derivatives in the weights and in the parameters of all terms."""
+        found: dict[str, FloatArray] = {}
+        for term, part in self.pairs(kernel):
+            for name, slope in part.gradients(term.kernel, tile).items():
+                found[term.prefix + name] = term.weight * slope
+            if term.scales:
+                value = part.values([term.kernel], tile)[0]
+                for name, scale in term.scales:
+                    found[name] = np.asarray(found.get(name, 0.0) + term.weight / scale * value)
+        return {name: found[name] for name in kernel.params}
+
+    def seconds(self, n_rows: int, n_columns: int) -> float:
+        """Return the time of all parts."""
+        return sum(part.seconds(n_rows, n_columns) for part in self.parts)
+
+    def is_certain(self, kernel: Kernel) -> bool:
+        """Say whether all terms are."""
+        return all(part.is_certain(term.kernel) for term, part in self.pairs(kernel))
 
     def logs(self, kernel: Kernel, tile: Tile) -> FloatArray:
         """Return the logarithm of the sum."""
-        pair = cast(Sum, kernel)
-        return np.asarray(np.logaddexp(self.left.logs(pair.left, tile), self.right.logs(pair.right, tile)))
-
-
-@dataclass
-class ScaledEvaluator(Evaluator):
-    """The mean of a scaled kernel is the scaled mean."""
-
-    inner: Evaluator
-
-    def __post_init__(self) -> None:
-        self.description = self.inner.description
-        self.tile_side = self.inner.tile_side
-
-    def work(self, budget: float) -> float:
-        """Return the work of the kernel inside."""
-        return self.inner.work(budget)
-
-    def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
-        """Return the scaled tiles."""
-        scaled = [cast(Scaled, kernel) for kernel in kernels]
-        scales = np.array([kernel.scale for kernel in scaled])
-        return scales[:, None, None] * self.inner.values([kernel.kernel for kernel in scaled], tile)
-
-    def gradients(self, kernel: Kernel, tile: Tile) -> dict[str, FloatArray]:
-        """Return the derivatives in the scale and in the parameters inside."""
-        scaled = cast(Scaled, kernel)
-        inside = {name: scaled.scale * d for name, d in self.inner.gradients(scaled.kernel, tile).items()}
-        return {"scale": self.inner.values([scaled.kernel], tile)[0]} | prefixed("kernel", inside)
-
-    def logs(self, kernel: Kernel, tile: Tile) -> FloatArray:
-        """Return the logarithm of the scaled tile."""
-        scaled = cast(Scaled, kernel)
-        return np.asarray(self.inner.logs(scaled.kernel, tile) + np.log(scaled.scale))
+        parts = [np.log(term.weight) + part.logs(term.kernel, tile) for term, part in self.pairs(kernel)]
+        return np.asarray(np.logaddexp.reduce(parts))

@@ -1,8 +1,8 @@
-"""A kernel is a value with one abstract method; operators build trees.
+"""A kernel is a value with one abstract method, and says what is known of it; one that says nothing promises nothing.
 
 Everything in this folder is mathematics on FULL rankings, given as integer arrays of ranks (item -> position). How a
-kernel is averaged over the completions of partial rankings is the business of :mod:`rankernel.gram`, to which
-:meth:`Kernel.gram` and :meth:`Kernel.estimate` hand over.
+kernel is averaged over the completions of partial rankings is planned in :mod:`rankernel.gram`, to which
+:meth:`Kernel.plan` hands over.
 """
 
 from __future__ import annotations
@@ -12,24 +12,58 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
+from rankernel.arrays import FloatArray, RankArray
 from rankernel.distances import Distance
-from rankernel.encoding import RankArray
+from rankernel.errors import ExactnessError
 
 if TYPE_CHECKING:
     from rankernel.gram.estimate import Estimate
     from rankernel.gram.methods import MethodLike
-
-__all__ = ["Constant", "DistanceKernel", "Exp", "Kernel", "Power", "Product", "Scaled", "Sum"]
-
-FloatArray = NDArray[np.float64]
+    from rankernel.gram.plan import Plan
+    from rankernel.linear_forms import LinearForm
 
 MEDIAN = "median"
 TUNABLE = {"tunable": True}  # metadata of a dataclass field that is a parameter to tune
+
+
+@dataclass(frozen=True)
+class Decay:
+    """The rate nu of a kernel that is exp(-nu d), and its derivative in each parameter."""
+
+    rate: float
+    slopes: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Series:
+    """The first coefficients of a kernel as a power series in z, and their derivatives in each parameter.
+
+    z is the inner product of the centred features of the kernel's distance (see ``SquareForm``): coefficient j belongs
+    to the power j + 1. With them taken out the kernel must still be positive semi-definite. Where they are all there
+    is but a constant, that is given, too.
+    """
+
+    coefficients: tuple[float, ...]
+    slopes: dict[str, tuple[float, ...]] = dataclasses.field(default_factory=dict)
+    constant: float | None = None
+
+
+@dataclass(frozen=True)
+class Term:
+    """One summand of a kernel: a weight times a kernel that is no sum or multiple of others.
+
+    ``prefix`` stands before the names of its parameters, and ``scales`` are the parameters in the weight.
+    """
+
+    weight: float
+    kernel: Kernel
+    prefix: str = ""
+    scales: tuple[tuple[str, float], ...] = ()
 
 
 class Kernel(ABC):
@@ -50,12 +84,28 @@ class Kernel(ABC):
 
     def gradient(self, X: RankArray, Y: RankArray) -> dict[str, FloatArray]:
         """Return the derivative of :meth:`matrix` in each parameter of :attr:`params`."""
-        assert not self.params, "a kernel with parameters knows its derivatives"
+        return self._no_slopes("gradient")
+
+    def _no_slopes(self, where: str) -> dict[str, FloatArray]:
+        if self.params:
+            raise NotImplementedError(f"{type(self).__name__} has parameters but no derivatives; define {where}")
         return {}
 
-    def is_positive(self, n_items: int) -> bool:
-        """Say whether the kernel is positive semi-definite on the rankings of n items."""
-        return True
+    # ------------------------------------------------------------------ what is known of it
+
+    #: Whether the kernel is positive semi-definite for every number of items; None if that is not known.
+    positive: ClassVar[bool | None] = None
+
+    def is_positive(self, n_items: int) -> bool | None:
+        """Say whether the kernel is positive semi-definite on the rankings of n items; None if that is not known."""
+        return self.positive
+
+    def most_dimensions(self, n_items: int) -> float:
+        """Return a bound on how many dimensions the features and the constants span together; infinite if unknown.
+
+        A kernel is characteristic on n items only if that number is n!, the dimension of all functions of a ranking.
+        """
+        return math.inf
 
     @property
     def argument(self) -> Distance | None:
@@ -68,21 +118,98 @@ class Kernel(ABC):
 
     def slopes_at_distance(self, d: NDArray[Any], n_items: int) -> dict[str, FloatArray]:
         """Return the derivative of :meth:`at_distance` in each parameter."""
-        assert not self.params, "a kernel with parameters knows its derivatives"
-        return {}
+        return self._no_slopes("slopes_at_distance")
+
+    def log_at_distance(self, d: NDArray[Any], n_items: int) -> FloatArray:
+        """Return the logarithm of :meth:`at_distance`, or an error where the kernel has none."""
+        values = self.at_distance(d, n_items)
+        if (values < 0).any():
+            raise ExactnessError(f"{self} can be negative, so it has no logarithm; use gram")
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(values))
+
+    def width_unit(self, d: float) -> float:
+        """Return what a width is measured in at a distance, an increasing function: here the distance itself."""
+        return d
+
+    @property
+    def decay(self) -> Decay | None:
+        """The rate of a kernel that is exp(-nu d) for its :attr:`argument`, else None."""
+        return None
+
+    @property
+    def formula(self) -> str | None:
+        """The name of its family of exact formulas, if it has one."""
+        return f"exp-{self.argument.name}" if self.decay and self.argument else None
+
+    def linear(self, n_items: int) -> LinearForm | None:
+        """Return the features of which the kernel is the inner product, if their mean over completions is known."""
+        return None
+
+    def series(self, n_items: int) -> Series | None:
+        """Return its first coefficients as a power series of which the rest is positive semi-definite, if known."""
+        return None
+
+    @property
+    def n_moments(self) -> int | None:
+        """How many moments of its :attr:`argument` its mean depends on, if it is a polynomial of few powers."""
+        return None
+
+    def mean_from_moments(self, mean: FloatArray, central: FloatArray, n_items: int) -> FloatArray:
+        """Return the mean of the kernel, given the mean of its argument and its central moments 0, 1, ..."""
+        raise TypeError(f"{self} is not a polynomial of its distance")
+
+    def features(self, X: RankArray) -> FloatArray:
+        """Return vectors of full rankings whose inner products are the kernel, where it has any that can be written."""
+        form = self.linear(X.shape[1])
+        if form is None:
+            raise TypeError(f"{self} has no features that can be written down; use NystromFeatures")
+        return form.of(X)
 
     @property
     def best_coupling(self) -> str:
-        """The coupling of draws that serves this kernel best: reversal where reversed rankings are far apart.
+        """The coupling of draws that serves this kernel best: independent draws where nothing is known."""
+        return self.argument.best_coupling if self.argument else "iid"
 
-        Measured in ``benchmarks/``: reversal duplicates evaluations of kernels that only ask which items keep their
-        places (Hamming) or how the places are permuted (Cayley).
-        """
-        return {"hamming": "latin", "cayley": "iid"}.get(self.argument.name if self.argument else "", "antithetic")
+    def terms(self) -> list[Term]:
+        """Return the kernel as a sum of weighted kernels that are no sums or multiples themselves."""
+        return [Term(1.0, self)]
 
     # ------------------------------------------------------------------ partial rankings
 
-    def gram(self, X: Any, Y: Any = None, method: MethodLike = "auto", **options: Any) -> NDArray[Any]:
+    def plan(self, X: Any, Y: Any = None, method: MethodLike = "auto") -> Plan:
+        """Decide how the Gram matrix of partial rankings is computed, and return that decision: see :class:`Plan`.
+
+        Parameters
+        ----------
+        X, Y : Rankings, Preferences or integer array
+            The rows and the columns; ``Y`` is ``X`` if left out. A width "median" is taken from ``X`` where it is the
+            only data, and refused where there are two sets.
+        method : {"auto", "exact", "enumeration", "mixed"} or a method object
+            How to compute it: see :meth:`gram`.
+
+        Examples
+        --------
+        >>> from rankernel import Mallows, Rankings
+        >>> print(Mallows(nu=0.5).plan(Rankings.from_orders([["a", "b", "c"], ["c"]], counts=[7, 5])))
+        Mallows(nu=0.5) of 2 different rankings (12 voters, 3 items)
+          exact: closed form (q-factorials of shared buckets; pairs as bits)
+          4 entries, 32 bytes, less than 0.01 s
+        """
+        from rankernel.gram.plan import make_plan
+
+        return make_plan(self, X, Y, method)
+
+    def gram(
+        self,
+        X: Any,
+        Y: Any = None,
+        method: MethodLike = "auto",
+        normalize: bool = False,
+        out: Any = None,
+        dtype: DTypeLike = np.float64,
+        threads: int | None = None,
+    ) -> NDArray[Any]:
         r"""Return the Gram matrix of partial rankings: the kernel averaged over the completions of both.
 
         The marginalised (convolution) kernel of the paper,
@@ -91,14 +218,19 @@ class Kernel(ABC):
 
         Parameters
         ----------
-        X, Y : Rankings or integer array
+        X, Y : Rankings, Preferences or integer array
             The rows and the columns; ``Y`` is ``X`` if left out.
         method : {"auto", "exact", "enumeration", "mixed"} or a method object
-            How to compute it. "auto" is the closed form where every pair has one at a bearable cost, enumeration
-            where the completions are few, else Monte Carlo; one way for all entries.
-        **options
-            ``normalize=True`` divides by the square roots of the diagonal (cosine); ``out=`` an array to fill;
-            ``dtype=`` float64 or float32; ``threads=`` how many tiles to compute at once.
+            How to compute it. "auto" is the exact value, in closed form or by enumeration, unless there is none or it
+            would take both some seconds and many times as long as the estimate; then it is Monte Carlo.
+        normalize : bool
+            Whether to divide by the lengths of the embeddings (cosine); entries of a ranking of length 0 are 0.
+        out : array, memory map or zarr array, optional
+            What to fill.
+        dtype : dtype
+            float64 or float32.
+        threads : int, optional
+            How many tiles to compute at once; one a core if left out.
 
         Examples
         --------
@@ -108,25 +240,45 @@ class Kernel(ABC):
         array([[1.    , 0.1875],
                [0.1875, 0.75  ]])
         """
-        from rankernel.gram import gram
-
-        return gram(self, X, Y, method, **options)
+        return self.plan(X, Y, method).gram(out, dtype, normalize, threads)
 
     def __call__(self, X: Any, Y: Any = None) -> NDArray[Any]:
-        """Return :meth:`gram`, so that a kernel serves wherever a callable is wanted."""
-        return self.gram(X, Y)
+        """Return :meth:`gram`, so that a kernel serves wherever a callable is wanted; its width must be a number."""
+        if MEDIAN in self.params.values():
+            raise ValueError(
+                f"the width of {self} depends on the data, and a callable is shown training and test data apart; use "
+                "kernel.resolve(X_train), or SklearnKernel.from_data(kernel, X_train)"
+            )
+        if Y is None or Y is X:
+            return self.gram(X)
+        return self.plan(Y).against(X).gram()  # the columns are training data: they decide, whatever the rows are
 
-    def estimate(self, X: Any, Y: Any = None, method: MethodLike = "auto", **options: Any) -> Estimate:
-        """Return the Gram matrix with its standard error and with what was done: ``value``, ``stderr``, ``method``."""
-        from rankernel.gram import estimate
+    def estimate(
+        self,
+        X: Any,
+        Y: Any = None,
+        method: MethodLike = "auto",
+        normalize: bool = False,
+        gradient: bool = False,
+        tol: float | None = None,
+        threads: int | None = None,
+    ) -> Estimate:
+        """Return the Gram matrix with its standard error and with what was done: ``value``, ``stderr``, ``method``.
 
-        return estimate(self, X, Y, method, **options)
+        Parameters
+        ----------
+        X, Y, method, normalize, threads
+            As in :meth:`gram`.
+        gradient : bool
+            Whether to add the derivative in each parameter.
+        tol : float, optional
+            The largest standard error that will do: draws are added until no entry has a larger one.
+        """
+        return self.plan(X, Y, method).estimate(tol, gradient, normalize, threads)
 
-    def log_gram(self, X: Any, Y: Any = None, **options: Any) -> FloatArray:
+    def log_gram(self, X: Any, Y: Any = None, threads: int | None = None) -> FloatArray:
         """Return the logarithm of the exact Gram matrix, where its values may be too small for a float."""
-        from rankernel.gram import log_gram
-
-        return log_gram(self, X, Y, **options)
+        return self.plan(X, Y, "exact").log_gram(threads)
 
     def resolve(self, X: Any) -> Kernel:
         """Return the kernel with every ``"median"`` replaced by one over the median distance within ``X``."""
@@ -135,7 +287,7 @@ class Kernel(ABC):
             value = getattr(self, field.name)
             if isinstance(value, Kernel):
                 changes[field.name] = value.resolve(X)
-            elif value == MEDIAN:
+            elif isinstance(value, str) and value == MEDIAN:
                 from rankernel.gram.bandwidth import median_width
 
                 changes[field.name] = median_width(self, X)
@@ -173,8 +325,8 @@ class Kernel(ABC):
         """
         unknown = sorted(changes.keys() - self.params.keys())
         if unknown:
-            known = ", ".join(self.params) or "none"
-            raise ValueError(f"{self} has no parameter {unknown[0]!r}; it has: {known}")
+            there = ", ".join(self.params) or "none"
+            raise ValueError(f"{self} has no parameter {unknown[0]!r}; it has: {there}")
         here: dict[str, Any] = {}
         inside: dict[str, dict[str, Any]] = {}
         for name, value in changes.items():
@@ -187,35 +339,34 @@ class Kernel(ABC):
             here[part] = getattr(self, part).replace(**its_changes)
         return dataclasses.replace(self, **here)  # type: ignore[type-var]
 
-    # ------------------------------------------------------------------ algebra
+    # ------------------------------------------------------------------ algebra, built in rankernel.kernels.algebra
 
     def __add__(self, other: Any) -> Kernel:
-        if isinstance(other, Kernel):
-            return Sum(self, other)
-        return Sum(self, Constant(float(other))) if is_number(other) else NotImplemented
+        return built("added", self, other)
 
     def __radd__(self, other: Any) -> Kernel:
-        return Sum(Constant(float(other)), self) if is_number(other) else NotImplemented
+        return built("added", other, self)
 
     def __mul__(self, other: Any) -> Kernel:
-        if isinstance(other, Kernel):
-            return Product(self, other)
-        return Scaled(float(other), self) if is_number(other) else NotImplemented
+        return built("multiplied", self, other)
 
     def __rmul__(self, other: Any) -> Kernel:
-        return Scaled(float(other), self) if is_number(other) else NotImplemented
+        return built("multiplied", other, self)
 
     def __pow__(self, exponent: Any) -> Kernel:
-        return Power(self, exponent)
+        return built("Power", self, exponent)
 
     def exp(self) -> Kernel:
         """Return the exponential of the kernel, a kernel again."""
-        return Exp(self)
+        return built("Exp", self)
 
 
-def is_number(value: object) -> bool:
-    """Say whether a value is a plain real number."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+def built(how: str, *parts: Any) -> Kernel:
+    """Return a kernel made of others; the module that does it itself needs kernels to be defined."""
+    from rankernel.kernels import algebra
+
+    kernel: Kernel = getattr(algebra, how)(*parts)
+    return kernel
 
 
 def prefixed(part: str, values: dict[str, Any]) -> dict[str, Any]:
@@ -225,18 +376,12 @@ def prefixed(part: str, values: dict[str, Any]) -> dict[str, Any]:
 
 def check_width(name: str, value: Any) -> None:
     """Refuse a kernel width that is neither a finite number >= 0 nor "median"."""
-    if value == MEDIAN:
+    if isinstance(value, str) and value == MEDIAN:
         return
-    if not is_number(value):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name}={value!r} is not a number; give a number >= 0 or 'median'")
-    if not (math.isfinite(value) and value >= 0):
+    if not 0 <= float(value) < math.inf:
         raise ValueError(f"{name}={value} is not possible; it must be a finite number >= 0")
-
-
-def check_whole(name: str, value: Any) -> None:
-    """Refuse a parameter that is not a whole number >= 1."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name}={value!r} is not possible; it must be a whole number >= 1")
 
 
 def number(name: str, value: Any) -> float:
@@ -261,206 +406,3 @@ class DistanceKernel(Kernel):
         """Return the distances that the kernel is a function of."""
         assert self.argument is not None
         return self.argument.between(X, Y)
-
-
-# ---------------------------------------------------------------------- trees
-
-
-@dataclass(frozen=True, repr=False)
-class Constant(Kernel):
-    """The kernel that is the same for all rankings."""
-
-    value: float
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.value) and self.value >= 0):
-            raise ValueError(f"a constant kernel is a finite number >= 0; got {self.value}")
-
-    def matrix(self, X: RankArray, Y: RankArray) -> FloatArray:
-        """Return the constant for every pair."""
-        return np.full((len(X), len(Y)), self.value)
-
-    def at_distance(self, d: NDArray[Any], n_items: int) -> FloatArray:
-        """Return the constant for every distance."""
-        return np.full(np.shape(d), self.value)
-
-    def __repr__(self) -> str:
-        return f"{self.value:g}"
-
-
-class Tree(Kernel):
-    """A kernel made of other kernels, entry by entry."""
-
-    @abstractmethod
-    def combine(self, *values: FloatArray) -> FloatArray:
-        """Return the value of the whole from those of the parts."""
-
-    @abstractmethod
-    def partials(self, *values: FloatArray) -> tuple[FloatArray | float, ...]:
-        """Return the derivative of the whole in the value of each part."""
-
-    def own_slopes(self, *values: FloatArray) -> dict[str, FloatArray]:
-        """Return the derivative of the whole in parameters of its own."""
-        return {}
-
-    @property
-    def parts(self) -> dict[str, Kernel]:
-        """The kernels inside, by name."""
-        inside = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
-        return {name: part for name, part in inside.items() if isinstance(part, Kernel)}
-
-    def matrix(self, X: RankArray, Y: RankArray) -> FloatArray:
-        """Return the kernel between the rows of two arrays of full rankings."""
-        return self.combine(*(part.matrix(X, Y) for part in self.parts.values()))
-
-    def gradient(self, X: RankArray, Y: RankArray) -> dict[str, FloatArray]:
-        """Return the derivatives by the chain rule."""
-        values = [part.matrix(X, Y) for part in self.parts.values()]
-        return self.chain(values, [part.gradient(X, Y) for part in self.parts.values()])
-
-    def at_distance(self, d: NDArray[Any], n_items: int) -> FloatArray:
-        """Return the kernel as a function of the distance that its parts share."""
-        return self.combine(*(part.at_distance(d, n_items) for part in self.parts.values()))
-
-    def slopes_at_distance(self, d: NDArray[Any], n_items: int) -> dict[str, FloatArray]:
-        """Return the derivatives by the chain rule."""
-        values = [part.at_distance(d, n_items) for part in self.parts.values()]
-        return self.chain(values, [part.slopes_at_distance(d, n_items) for part in self.parts.values()])
-
-    def chain(self, values: list[FloatArray], slopes: list[dict[str, FloatArray]]) -> dict[str, FloatArray]:
-        """Return the derivatives of the whole from values and derivatives of the parts."""
-        found = self.own_slopes(*values)
-        for name, outer, inner in zip(self.parts, self.partials(*values), slopes, strict=True):
-            found |= prefixed(name, {parameter: outer * slope for parameter, slope in inner.items()})
-        return found
-
-    def is_positive(self, n_items: int) -> bool:
-        """Say whether all parts are: sums, products (Schur) and exponentials of kernels are kernels."""
-        return all(part.is_positive(n_items) for part in self.parts.values())
-
-    @property
-    def best_coupling(self) -> str:
-        """The coupling that serves all parts best, if they agree."""
-        found = {part.best_coupling for part in self.parts.values() if not isinstance(part, Constant)}
-        return found.pop() if len(found) == 1 else "iid"
-
-    @property
-    def argument(self) -> Distance | None:
-        """The one distance that all parts but the constant ones are functions of, if there is one."""
-        found = [part.argument for part in self.parts.values() if not isinstance(part, Constant)]
-        return found[0] if found and all(distance == found[0] for distance in found) else None
-
-
-@dataclass(frozen=True, repr=False)
-class Sum(Tree):
-    """The sum of two kernels."""
-
-    left: Kernel
-    right: Kernel
-
-    def combine(self, *values: FloatArray) -> FloatArray:
-        """Return left + right."""
-        return values[0] + values[1]
-
-    def partials(self, *values: FloatArray) -> tuple[FloatArray | float, ...]:
-        """Return 1 and 1."""
-        return 1.0, 1.0
-
-    def __repr__(self) -> str:
-        return f"{self.left} + {self.right}"
-
-
-@dataclass(frozen=True, repr=False)
-class Product(Tree):
-    """The product of two kernels."""
-
-    left: Kernel
-    right: Kernel
-
-    def combine(self, *values: FloatArray) -> FloatArray:
-        """Return left times right."""
-        return values[0] * values[1]
-
-    def partials(self, *values: FloatArray) -> tuple[FloatArray | float, ...]:
-        """Return right and left."""
-        return values[1], values[0]
-
-    def __repr__(self) -> str:
-        return f"{factor_text(self.left)} * {factor_text(self.right)}"
-
-
-@dataclass(frozen=True, repr=False)
-class Scaled(Tree):
-    """A kernel times a positive number."""
-
-    scale: float = dataclasses.field(metadata=TUNABLE)
-    kernel: Kernel
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.scale) and self.scale > 0):
-            raise ValueError(f"a kernel can be scaled by a finite positive number only; got {self.scale}")
-
-    def combine(self, *values: FloatArray) -> FloatArray:
-        """Return scale times kernel."""
-        return self.scale * values[0]
-
-    def partials(self, *values: FloatArray) -> tuple[FloatArray | float, ...]:
-        """Return the scale."""
-        return (self.scale,)
-
-    def own_slopes(self, *values: FloatArray) -> dict[str, FloatArray]:
-        """Return the kernel, as the derivative in the scale."""
-        return {"scale": values[0]}
-
-    def __repr__(self) -> str:
-        return f"{self.scale:g} * {factor_text(self.kernel)}"
-
-
-@dataclass(frozen=True, repr=False)
-class Power(Tree):
-    """A kernel to a positive whole power."""
-
-    kernel: Kernel
-    exponent: int
-
-    def __post_init__(self) -> None:
-        check_whole("exponent", self.exponent)
-
-    def combine(self, *values: FloatArray) -> FloatArray:
-        """Return the kernel to that power."""
-        return values[0] ** self.exponent
-
-    def partials(self, *values: FloatArray) -> tuple[FloatArray | float, ...]:
-        """Return the derivative of the power."""
-        return (self.exponent * values[0] ** (self.exponent - 1),)
-
-    def __repr__(self) -> str:
-        return f"{atom_text(self.kernel)} ** {self.exponent}"
-
-
-@dataclass(frozen=True, repr=False)
-class Exp(Tree):
-    """The exponential of a kernel."""
-
-    kernel: Kernel
-
-    def combine(self, *values: FloatArray) -> FloatArray:
-        """Return the exponential."""
-        return np.asarray(np.exp(values[0]))
-
-    def partials(self, *values: FloatArray) -> tuple[FloatArray | float, ...]:
-        """Return the exponential."""
-        return (np.asarray(np.exp(values[0])),)
-
-    def __repr__(self) -> str:
-        return f"{atom_text(self.kernel)}.exp()"
-
-
-def factor_text(kernel: Kernel) -> str:
-    """Return a kernel as it is written inside a product."""
-    return f"({kernel})" if isinstance(kernel, Sum) else str(kernel)
-
-
-def atom_text(kernel: Kernel) -> str:
-    """Return a kernel as it is written before a power or a dot."""
-    return f"({kernel})" if isinstance(kernel, Sum | Product | Scaled | Power | Constant) else str(kernel)

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
-from rankernel.encoding import RankArray
-from rankernel.kernels.base import TUNABLE, FloatArray, Kernel, check_width, number
-from rankernel.kernels.heat import Graph, heat_matrix, heat_matrix_derivative
+from numpy.typing import NDArray
 
-__all__ = ["Diffusion"]
+from rankernel.arrays import FloatArray, RankArray
+from rankernel.checks import known
+from rankernel.distances import Distance
+from rankernel.kernels.base import TUNABLE, Kernel, check_width, number
+from rankernel.kernels.heat import (
+    CYCLE_TYPES,
+    Graph,
+    heat_matrix,
+    heat_matrix_derivative,
+    transposition_heat,
+    types_at,
+)
 
 
 @dataclass(frozen=True)
@@ -40,13 +50,32 @@ class Diffusion(Kernel):
     def __post_init__(self) -> None:
         check_width("beta", self.beta)
         number("beta", self.beta)  # there is no distance to take the median of
-        if self.graph not in ("transpositions", "adjacent"):
-            raise ValueError(f"graph={self.graph!r} is not known; use 'transpositions' or 'adjacent'")
+        known("graph", self.graph, ("transpositions", "adjacent"))
 
     @property
     def width(self) -> float:
         """Beta as a number."""
         return number("beta", self.beta)
+
+    @property
+    def argument(self) -> Distance | None:
+        """The lengths of cycles, in the graph of all transpositions."""
+        return CYCLE_TYPES if self.graph == "transpositions" else None
+
+    def at_distance(self, d: NDArray[Any], n_items: int) -> FloatArray:
+        """Return the value for each cycle type."""
+        return transposition_heat(n_items, self.width).values[types_at(d, n_items)]
+
+    def slopes_at_distance(self, d: NDArray[Any], n_items: int) -> dict[str, FloatArray]:
+        """Return the derivative for each cycle type."""
+        return {"beta": transposition_heat(n_items, self.width).slopes[types_at(d, n_items)]}
+
+    @property
+    def formula(self) -> str:
+        """The walk on its graph."""
+        return f"diffusion-{self.graph}"
+
+    positive = True
 
     @property
     def best_coupling(self) -> str:

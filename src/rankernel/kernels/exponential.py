@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import distances
+from rankernel.arrays import FloatArray, RankArray
 from rankernel.distances import Distance, by_name
-from rankernel.encoding import RankArray
-from rankernel.kernels.base import TUNABLE, DistanceKernel, FloatArray, check_width, number
-from rankernel.kernels.kendall import n_pairs, pair_signs
-
-__all__ = ["Exponential", "ExponentialKernel", "Mallows"]
+from rankernel.kernels.base import TUNABLE, Decay, DistanceKernel, Series, check_width, number
+from rankernel.linear_forms import pair_signs
 
 FEATURE_LIMIT = 2**20
 
@@ -37,6 +35,51 @@ class ExponentialKernel(DistanceKernel):
     def slopes_at_distance(self, d: NDArray[Any], n_items: int) -> dict[str, FloatArray]:
         """Return ``-d exp(-nu d)``."""
         return {"nu": -np.asarray(d) * self.at_distance(d, n_items)}
+
+    def log_at_distance(self, d: NDArray[Any], n_items: int) -> FloatArray:
+        """Return ``-nu d``."""
+        return np.asarray(-self.width * np.asarray(d))
+
+    @property
+    def decay(self) -> Decay:
+        """Nu itself."""
+        return Decay(self.width, {"nu": 1.0})
+
+    def is_positive(self, n_items: int) -> bool | None:
+        """Say yes where the distance is of negative type (Schoenberg)."""
+        assert self.argument is not None
+        certain = self.argument.negative_type or n_items <= self.argument.negative_up_to or self.width == 0
+        return True if certain else None
+
+    def most_dimensions(self, n_items: int) -> float:
+        """Return 1 where the kernel is constant."""
+        return 1 if self.width == 0 else math.inf
+
+    def series(self, n_items: int) -> Series | None:
+        r"""Return the first coefficients in z, where :math:`d = 2 (L - z)`.
+
+        :math:`e^{-\nu d} = e^{-2 \nu L} \sum_j (2 \nu z)^j / j!`. For the Kendall distance products of different
+        pairs make a sharper series (Mania et al. 2018): :math:`q^d = \sum_S a^{P - |S|} b^{|S|} s_S s'_S` over sets S
+        of the P pairs, a = (1+q)/2, b = (1-q)/2, q = exp(-nu); sets of one make 4z, those of two 8z² less a constant.
+        """
+        form, nu = self.argument.square if self.argument else None, self.width
+        if form is None or n_items < 3:
+            return None
+        if self.argument == distances.kendall:
+            (one, one_slope), (two, two_slope) = (set_coefficient(nu, math.comb(n_items, 2), size) for size in (1, 2))
+            return Series((4 * one, 8 * two), {"nu": (4 * one_slope, 8 * two_slope)})
+        half = form.half_range(n_items)
+        outer = math.exp(-2 * nu * half)
+        first, second = 2 * nu * outer, 2 * nu**2 * outer
+        return Series((first, second), {"nu": (2 * outer - 2 * half * first, 4 * nu * outer - 2 * half * second)})
+
+
+def set_coefficient(nu: float, n_pairs: int, size: int) -> tuple[float, float]:
+    """Return the coefficient of the sets of so many pairs in the Mallows kernel, and its derivative in nu."""
+    q = math.exp(-nu)
+    a, b, rest = (1 + q) / 2, (1 - q) / 2, n_pairs - size
+    value = a**rest * b**size
+    return value, q / 2 * (size * b ** (size - 1) * a**rest - rest * a ** (rest - 1) * b**size)
 
 
 @dataclass(frozen=True)
@@ -61,10 +104,7 @@ class Mallows(ExponentialKernel):
     def __post_init__(self) -> None:
         check_width("nu", self.nu)
 
-    @property
-    def argument(self) -> Distance:
-        """The Kendall distance."""
-        return distances.kendall
+    argument = distances.kendall
 
     def features(self, X: RankArray) -> FloatArray:
         r"""Return the feature map of Mania et al.: one coordinate for each set S of pairs of items, small n only.
@@ -72,7 +112,7 @@ class Mallows(ExponentialKernel):
         :math:`\left(\tfrac{1+q}{2}\right)^{(P-|S|)/2} \left(\tfrac{1-q}{2}\right)^{|S|/2} \prod_{e \in S} s_e(\sigma)`,
         with s_e the sign of pair e, P the number of pairs and q = exp(-nu): 2^P coordinates.
         """
-        pairs = n_pairs(X.shape[1])
+        pairs = math.comb(X.shape[1], 2)
         if 2**pairs * max(len(X), 1) > FEATURE_LIMIT * 64 or 2**pairs > FEATURE_LIMIT:
             raise ValueError(
                 f"the feature map has 2^{pairs} coordinates for {X.shape[1]} items, too many to write down; "
@@ -119,15 +159,13 @@ class Exponential(ExponentialKernel):
         """The distance inside."""
         return by_name(self.distance)
 
-    def is_positive(self, n_items: int) -> bool:
+    def is_positive(self, n_items: int) -> bool | None:
         """Say whether this kernel is positive semi-definite on n items, as far as is known."""
-        if self.argument.negative_type or n_items <= 2 or self.width == 0:
-            return True
-        if self.argument == distances.cayley:
-            x = math.exp(min(self.width, 700.0))
-            # A whole number to the rounding of exp(log(k)).
-            return x >= (n_items - 1) * (1 - 1e-12) or math.isclose(x, round(x), rel_tol=1e-12)
-        return False
+        if super().is_positive(n_items) or self.argument != distances.cayley:
+            return super().is_positive(n_items)
+        x = math.exp(min(self.width, 700.0))
+        # A whole number to the rounding of exp(log(k)).
+        return x >= (n_items - 1) * (1 - 1e-12) or math.isclose(x, round(x), rel_tol=1e-12)
 
     def nearest_valid_nu(self, n_items: int) -> float:
         """Return the nu nearest to this one for which the Cayley kernel on n items is positive semi-definite.

@@ -21,25 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
+from rankernel.arrays import FloatArray, IntArray, RankArray
+from rankernel.distances import Distance
 from rankernel.errors import ExactnessError, RankingError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-__all__ = [
-    "Graph",
-    "Heat",
-    "adjacent_heat",
-    "heat_matrix",
-    "heat_matrix_derivative",
-    "transposition_heat",
-    "word_heat",
-]
-
 Graph = Literal["transpositions", "adjacent"]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
 LARGEST_N: dict[str, int] = {"transpositions": 36, "adjacent": 9}
 
 # The power series is summed in pieces of at most this many expected swaps, far from the overflow of exp.
@@ -56,19 +45,6 @@ class Heat:
 
 def heat_matrix(X: NDArray[Any], Y: NDArray[Any], beta: float, graph: Graph = "transpositions") -> FloatArray:
     r"""Return the heat kernel :math:`e^{-\beta L}` between full rankings.
-
-    Parameters
-    ----------
-    X, Y
-        Full rank vectors (item -> position, from 0), of shapes (N, n) and (M, n).
-    beta
-        For how long the heat spreads; 0 gives the identity, large values 1/n!.
-    graph
-        Swaps of ``"transpositions"``, any two positions (n up to 36), or ``"adjacent"`` ones (n up to 9).
-
-    Returns
-    -------
-    ndarray of shape (N, M)
 
     Examples
     --------
@@ -119,6 +95,62 @@ def check_n_items(n_items: int, graph: str) -> None:
             f"the heat kernel of {graph} swaps is tabulated for at most {LARGEST_N[graph]} items, here are {n_items}; "
             "use another kernel, such as rk.Mallows, for more"
         )
+
+
+# ---------------------------------------------------------------------- cycle types as numbers
+
+MOST_CODED_ITEMS = 20
+CODES = 2**18
+
+
+@lru_cache(maxsize=8)
+def cycle_numbers(n_items: int) -> IntArray:
+    """Return numbers for cycles of each length whose sums tell all cycle types apart, in front 0, behind a mask."""
+    types = _loops.partitions.all_partitions(n_items, n_items + 1)
+    rng = np.random.default_rng(0)
+    while True:
+        numbers = rng.integers(CODES, size=n_items + 1)
+        numbers[0] = 0
+        if len(np.unique(types @ numbers & (CODES - 1))) == len(types):
+            return np.append(numbers, CODES - 1)
+
+
+@lru_cache(maxsize=8)
+def types_of_codes(n_items: int) -> IntArray:
+    """Return the index of the cycle type that has each sum of numbers."""
+    types = _loops.partitions.all_partitions(n_items, n_items + 1)
+    found = np.zeros(CODES, dtype=np.int64)
+    found[types @ cycle_numbers(n_items)[:-1] & (CODES - 1)] = np.arange(len(types))
+    return found
+
+
+def fill_types(X: RankArray, Y: RankArray, out: IntArray) -> None:
+    """Write the code of the cycle type of each pair of full rankings; of many items, its index."""
+    check_n_items(X.shape[1], "transpositions")
+    if X.shape[1] <= MOST_CODED_ITEMS:
+        _loops.cycles.pair_codes(X, Y, cycle_numbers(X.shape[1]), out)
+    else:
+        out[:] = _loops.cycle_types.pair_types(np.ascontiguousarray(X), np.ascontiguousarray(Y))
+
+
+# What the heat kernel of all transpositions is a function of: no distance, but computed and looked up as one.
+CYCLE_TYPES = Distance(
+    "cycle types",
+    "lengths of the cycles that take r to s",
+    integer=True,
+    metric=False,
+    negative_type=False,
+    marked_in_paper=False,
+    left_invariant=True,
+    cycles=cycle_numbers,
+    fill=fill_types,
+    largest=lambda n: CODES - 1 if n <= MOST_CODED_ITEMS else 2**62,
+)
+
+
+def types_at(codes: NDArray[Any], n_items: int) -> IntArray:
+    """Return the indices of cycle types, given as :data:`CYCLE_TYPES` has them."""
+    return np.asarray(types_of_codes(n_items)[codes] if n_items <= MOST_CODED_ITEMS else codes)
 
 
 # ---------------------------------------------------------------------- tables of values

@@ -10,23 +10,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel import distances
-from rankernel.distances import Distance
-from rankernel.encoding import RankArray
-from rankernel.kernels.base import DistanceKernel, FloatArray, Kernel, check_whole
-
-__all__ = ["Kendall", "Polynomial", "WeightedKendall", "pair_signs"]
-
-
-def pair_signs(X: RankArray) -> NDArray[np.int8]:
-    """Return +1 for each pair of items a < b (in the order of triu_indices) with a before b, else -1."""
-    a, b = np.triu_indices(X.shape[1], 1)
-    return np.asarray(np.sign(X[:, b] - X[:, a]), dtype=np.int8)
-
-
-def n_pairs(n_items: int) -> int:
-    """Return the number of pairs of items."""
-    return math.comb(n_items, 2)
+from rankernel import _loops, distances
+from rankernel.arrays import FloatArray, RankArray
+from rankernel.checks import whole
+from rankernel.kernels.base import DistanceKernel, Kernel, Series
+from rankernel.linear_forms import ALIKE, LinearForm
 
 
 @dataclass(frozen=True)
@@ -42,20 +30,25 @@ class Kendall(DistanceKernel):
     array([[0.33333333]])
     """
 
-    @property
-    def argument(self) -> Distance:
-        """The Kendall distance."""
-        return distances.kendall
+    argument = distances.kendall
 
     def at_distance(self, d: NDArray[Any], n_items: int) -> FloatArray:
         """Return ``1 - 2 d / (n choose 2)``."""
-        return 1 - 2 * np.asarray(d, dtype=np.float64) / max(n_pairs(n_items), 1)
+        return 1 - 2 * np.asarray(d, dtype=np.float64) / max(math.comb(n_items, 2), 1)
 
-    def features(self, X: RankArray) -> FloatArray:
+    positive = True
+
+    def most_dimensions(self, n_items: int) -> float:
+        """Return one for each pair of items, and one for the constants."""
+        return 1 + math.comb(n_items, 2)
+
+    def linear(self, n_items: int) -> LinearForm:
         """Return the signs of all pairs, scaled so that inner products give the kernel."""
-        if X.shape[1] == 1:
-            return np.ones((len(X), 1))
-        return pair_signs(X) / math.sqrt(n_pairs(X.shape[1]))
+        return LinearForm("pairs", lambda signs: signs / math.sqrt(signs.shape[1])) if n_items > 1 else ALIKE
+
+    def series(self, n_items: int) -> Series | None:
+        """Return the kernel itself: ``4z`` over the number of pairs."""
+        return Series((4 / math.comb(n_items, 2),), constant=0.0) if n_items > 2 else None
 
 
 @dataclass(frozen=True)
@@ -71,18 +64,43 @@ class Polynomial(DistanceKernel):
     degree: int = 2
 
     def __post_init__(self) -> None:
-        check_whole("degree", self.degree)
+        whole("degree", self.degree)
 
-    @property
-    def argument(self) -> Distance:
-        """The Kendall distance."""
-        return distances.kendall
+    argument = distances.kendall
 
     def at_distance(self, d: NDArray[Any], n_items: int) -> FloatArray:
         """Return ``(2 - 2 d / (n choose 2)) ** degree``."""
         return np.asarray((1 + Kendall().at_distance(d, n_items)) ** self.degree)
 
+    positive = True
 
+    def most_dimensions(self, n_items: int) -> float:
+        """Return one for each set of at most so many pairs."""
+        pairs = math.comb(n_items, 2)
+        return sum(math.comb(pairs, size) for size in range(min(self.degree, pairs) + 1))
+
+    def series(self, n_items: int) -> Series | None:
+        """Return the binomial coefficients, with k = 4z over the number of pairs."""
+        if n_items < 3:
+            return None
+        unit = 4 / math.comb(n_items, 2)
+        coefficients = self.degree * unit, math.comb(self.degree, 2) * unit**2
+        return Series(coefficients[: self.degree], constant=1.0 if self.degree <= 2 else None)
+
+    @property
+    def n_moments(self) -> int | None:
+        """The degree, unless it is very large."""
+        return self.degree if self.degree <= MOST_MOMENTS else None
+
+    def mean_from_moments(self, mean: FloatArray, central: FloatArray, n_items: int) -> FloatArray:
+        """Return the binomial sum around the mean; odd moments are 0, so that all terms are positive."""
+        unit, middle = 2 / max(math.comb(n_items, 2), 1), 1 + Kendall().at_distance(mean, n_items)
+        powers = range(0, self.degree + 1, 2)
+        terms = (math.comb(self.degree, j) * middle ** (self.degree - j) * unit**j * central[j] for j in powers)
+        return np.asarray(sum(terms))
+
+
+MOST_MOMENTS = 64
 Discount = Literal["hyperbolic", "logarithmic"]
 
 
@@ -119,7 +137,7 @@ class WeightedKendall(Kernel):
         if self.combine not in ("top-k", "additive", "multiplicative"):
             raise ValueError(f"combine={self.combine!r} is not known; use 'top-k', 'additive' or 'multiplicative'")
         if self.combine == "top-k":
-            check_whole("weights", self.weights)
+            whole("weights", self.weights)
         elif self.weights not in ("hyperbolic", "logarithmic"):
             if isinstance(self.weights, str | int):
                 raise ValueError(
@@ -169,5 +187,15 @@ class WeightedKendall(Kernel):
         return weights[X[:, a], X[:, b]]
 
     def matrix(self, X: RankArray, Y: RankArray) -> FloatArray:
-        """Return the inner products of the features."""
-        return self.features(X) @ self.features(Y).T
+        """Return the inner products of the features, each summed in one order whatever the other rows are."""
+        out = np.empty((len(X), len(Y)))
+        _loops.products.inner_products(self.features(X), np.ascontiguousarray(self.features(Y).T), out)
+        return out
+
+    positive = True
+
+    def most_dimensions(self, n_items: int) -> float:
+        """Return one for each ordered pair of items, and one for the constants."""
+        return 1 + 2 * math.comb(n_items, 2)
+
+    best_coupling = "antithetic"  # reversal turns every pair round

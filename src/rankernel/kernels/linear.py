@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import distances
+from rankernel.arrays import FloatArray, RankArray
 from rankernel.distances import Distance, by_name, full_ranks
-from rankernel.encoding import RankArray
-from rankernel.kernels.base import DistanceKernel, FloatArray, Kernel
-
-__all__ = ["DistanceInduced", "Hamming", "Spearman"]
+from rankernel.kernels.base import DistanceKernel, Kernel, Series
+from rankernel.linear_forms import ALIKE, LinearForm
 
 
 @dataclass(frozen=True)
@@ -29,19 +29,25 @@ class Hamming(DistanceKernel):
     array([[3., 1.]])
     """
 
-    @property
-    def argument(self) -> Distance:
-        """The Hamming distance."""
-        return distances.hamming
+    argument = distances.hamming
 
     def at_distance(self, d: NDArray[Any], n_items: int) -> FloatArray:
         """Return ``n - d``."""
         return n_items - np.asarray(d, dtype=np.float64)
 
-    def features(self, X: RankArray) -> FloatArray:
+    positive = True
+
+    def most_dimensions(self, n_items: int) -> float:
+        """Return the dimension of all permutation matrices."""
+        return 1 + (n_items - 1) ** 2
+
+    def linear(self, n_items: int) -> LinearForm:
         """Return the permutation matrices, one row each."""
-        n = X.shape[1]
-        return np.asarray((X[:, :, None] == np.arange(n)).reshape(len(X), n * n), dtype=np.float64)
+        return LinearForm("positions", lambda at: at.reshape(len(at), -1))
+
+    def series(self, n_items: int) -> Series | None:
+        """Return the kernel itself: ``1 + 2z``."""
+        return Series((2.0,), constant=1.0) if n_items > 2 else None
 
 
 @dataclass(frozen=True)
@@ -56,21 +62,26 @@ class Spearman(DistanceKernel):
     array([[ 1. ,  0.5, -1. ]])
     """
 
-    @property
-    def argument(self) -> Distance:
-        """Spearman's sum of squares."""
-        return distances.spearman
+    argument = distances.spearman
 
     def at_distance(self, d: NDArray[Any], n_items: int) -> FloatArray:
         """Return ``1 - 6 d / (n (n^2 - 1))``."""
         return 1 - 6 * np.asarray(d, dtype=np.float64) / max(n_items * (n_items**2 - 1), 1)
 
-    def features(self, X: RankArray) -> FloatArray:
+    positive = True
+
+    def most_dimensions(self, n_items: int) -> float:
+        """Return one for each item: centred ranks sum to 0, and the constants come on top."""
+        return n_items
+
+    def linear(self, n_items: int) -> LinearForm:
         """Return the centred ranks, scaled to length one."""
-        n = X.shape[1]
-        if n == 1:
-            return np.ones((len(X), 1))
-        return np.asarray((X - (n - 1) / 2) / np.sqrt(n * (n**2 - 1) / 12))
+        length = math.sqrt(n_items * (n_items**2 - 1) / 12)
+        return LinearForm("ranks", lambda ranks: ranks / length) if n_items > 1 else ALIKE
+
+    def series(self, n_items: int) -> Series | None:
+        """Return the kernel itself: z by the squared length of centred ranks."""
+        return Series((12 / (n_items * (n_items**2 - 1)),), constant=0.0) if n_items > 2 else None
 
 
 @dataclass(frozen=True)
@@ -116,9 +127,30 @@ class DistanceInduced(Kernel):
             raise ValueError(f"the center ranks {len(self.center)} items but the data has {n_items}")
         return np.array([self.center], dtype=np.int32)
 
-    def is_positive(self, n_items: int) -> bool:
-        """Say whether the distance is of negative type."""
-        return by_name(self.distance).negative_type or n_items <= 2
+    def is_positive(self, n_items: int) -> bool | None:
+        """Say yes where the distance is of negative type."""
+        distance = by_name(self.distance)
+        return True if distance.negative_type or n_items <= distance.negative_up_to else None
+
+    def most_dimensions(self, n_items: int) -> float:
+        """Return how many features stand behind a distance that adds up over pairs of items, or over items."""
+        form = by_name(self.distance).square
+        if form is None:
+            return math.inf
+        return 1 + (math.comb(n_items, 2) if form.sees == "pairs" else (n_items - 1) ** 2)
+
+    def linear(self, n_items: int) -> LinearForm | None:
+        """Return the features of the distance less those of the center, where it has any."""
+        form = by_name(self.distance).square
+        if form is None:
+            return None
+        at_center = form.of(self.center_ranks(n_items))
+        return LinearForm(form.sees, lambda seen: form.features(seen) - at_center)
+
+    @property
+    def best_coupling(self) -> str:
+        """That of the distance."""
+        return by_name(self.distance).best_coupling
 
     def __repr__(self) -> str:
         return f"DistanceInduced({by_name(self.distance).name!r}, center={list(self.center)})"

@@ -1,0 +1,103 @@
+"""Rankings or preferences: what every function of the package takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from rankernel.arrays import Indices
+from rankernel.encoding import printable
+from rankernel.errors import RankingError
+from rankernel.preferences import Preferences
+from rankernel.rankings import Rankings, as_rankings
+from rankernel.rankings import first_and_inverse as first_and_inverse_of_ranks
+
+Data = Rankings | Preferences
+
+
+def as_data(data: Any) -> Data:
+    """Return preferences as rankings where every user has one, and anything else that is no Rankings as its ranks.
+
+    Examples
+    --------
+    >>> type(as_data(Preferences.from_pairs([[("a", "b"), ("a", "c")]]))).__name__
+    'Rankings'
+    >>> type(as_data(Preferences.from_pairs([[("a", "b"), ("c", "d")]]))).__name__
+    'Preferences'
+    """
+    if not isinstance(data, Preferences):
+        return as_rankings(data)
+    return data.to_rankings() if data.is_ranking().all() else data
+
+
+def first_and_inverse(data: Data) -> tuple[Indices, Indices]:
+    """Return where each distinct row first occurs, and for each row which distinct one it is."""
+    return data.first_and_inverse() if isinstance(data, Preferences) else first_and_inverse_of_ranks(data.ranks)
+
+
+def with_counts(data: Data, counts: Any) -> Data:
+    """Return the same rows with other numbers of voters."""
+    numbers = np.asarray(counts).astype(np.int64)
+    if isinstance(data, Rankings):
+        return Rankings._trusted(data.ranks, data.items, numbers)
+    return Preferences._trusted(data.packed, data.items, numbers, data.users, data.contracted)
+
+
+def voters(data: Any) -> Data:
+    """Return rankings or preferences, refusing none at all."""
+    given = as_data(data)
+    if not len(given):
+        raise RankingError("there are no rankings; give at least one")
+    return given
+
+
+def concat(parts: Iterable[Any]) -> Any:
+    """Return the rankings of several sets as one, over the items of the first; all must have the same items.
+
+    Where one of them is preferences that are no rankings, all become preferences.
+
+    Examples
+    --------
+    >>> a, b = Rankings.from_orders([["x", "y"]]), Rankings.from_orders([["y", "x"]])
+    >>> concat([a, b])
+    Rankings: 2 rankings of 2 items (2 full)
+      x > y
+      y > x
+    """
+    sets = [as_data(part) for part in parts]
+    if not sets:
+        raise RankingError("there is nothing to concatenate; give at least one set of rankings")
+    items = sets[0].items
+    for number, part in enumerate(sets):
+        different = set(items) ^ set(part.items)
+        if different:
+            name = printable(min(different))
+            raise RankingError(
+                f"sets 0 and {number} are not over the same items ({name!r} is in one only); bring them to a common "
+                "item set first, with .with_items(...)"
+            )
+    aligned = [part if part.items == items else part.with_items(items) for part in sets]
+    counts = np.concatenate([part.counts for part in aligned])
+    rankings = [part for part in aligned if isinstance(part, Rankings)]
+    if len(rankings) == len(aligned):
+        return Rankings._trusted(np.concatenate([part.ranks for part in rankings]), items, counts)
+    orders = [Preferences.from_rankings(part) if isinstance(part, Rankings) else part for part in aligned]
+    users = tuple(str(number) for number in range(len(counts)))  # names may occur in several sets
+    contracted = tuple(groups for part in orders for groups in part.contracted)
+    return Preferences._trusted(np.concatenate([part.packed for part in orders]), items, counts, users, contracted)
+
+
+def check_same_items(X: Any, Y: Any) -> None:
+    """Refuse two sets that name their items differently; sets without names are taken as they are."""
+    if not (isinstance(X, Data) and isinstance(Y, Data)) or X.items == Y.items:
+        return
+    advice = (
+        "Y.with_items(X.items)"
+        if isinstance(Y, Rankings)
+        else "X.with_items(Y.items)"
+        if isinstance(X, Rankings)
+        else "Preferences.from_pairs(Y.to_pairs(), X.items, Y.counts, Y.users)"
+    )
+    raise RankingError(f"X and Y name their items differently; align them first: {advice}")

@@ -1,1 +1,0 @@
-"""Exact marginalised kernels, one family a file."""

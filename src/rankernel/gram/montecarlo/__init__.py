@@ -1,0 +1,1 @@
+"""Estimates of marginalised kernels from draws of completions, with their errors."""

@@ -1,0 +1,219 @@
+"""The exact variance of a Monte Carlo estimate of one entry of a Gram matrix.
+
+The estimate is the mean of the kernel over all pairs of draws of the two rankings, so that each draw of one ranking
+meets every draw of the other. Sharing draws correlates the pairs, and
+
+    Var = (A - K^2) / M + (B - K^2) / N + (Q - A - B + K^2) / (M N)
+
+for M and N independent draws, where K is the kernel's mean, Q the mean of its square, and A and B the mean squares of
+its means over the right and over the left draws. For antithetic pairs the same holds with pairs in place of draws and
+the mean of the kernel over the pairs in place of the kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, expm1
+from statistics import fmean
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankernel import distances
+from rankernel.arrays import FloatArray, Indices, RankArray
+from rankernel.checks import known, whole
+from rankernel.completions.enumerate import enumerate_completions
+from rankernel.completions.keys import complete
+from rankernel.errors import ExactnessError
+from rankernel.gram.exact.choice import about
+from rankernel.gram.exact.mallows import ExhaustiveMallows
+from rankernel.gram.exact.overlap import Overlap
+from rankernel.kernels.base import Kernel
+from rankernel.q_factorials import tables
+from rankernel.rankings import Rankings, as_rankings
+
+Coupling = Literal["iid", "antithetic"]
+
+LIMIT = 2**24
+
+
+@dataclass(frozen=True)
+class Variance:
+    """The three parts of the variance of the mean of a kernel over all pairs of draws.
+
+    ``left`` and ``right`` are the variances of the kernel's mean given one left draw, given one right draw, and
+    ``both`` is what remains of the kernel's variance.
+    """
+
+    left: float
+    right: float
+    both: float
+
+    def of(self, n_left: int, n_right: int) -> float:
+        """Return the variance of the mean over all pairs of ``n_left`` and ``n_right`` independent draws."""
+        return self.left / n_left + self.right / n_right + self.both / (n_left * n_right)
+
+
+def variance_from_values(
+    values: ArrayLike,
+    n_left: int,
+    n_right: int,
+    left_partner: ArrayLike | None = None,
+    right_partner: ArrayLike | None = None,
+) -> float:
+    """Return the variance of the mean of a kernel over all pairs of draws, from its values on all completions.
+
+    Examples
+    --------
+    One draw on each side has the variance of the kernel itself:
+
+    >>> variance_from_values([[1.0, 0.0], [0.0, 1.0]], n_left=1, n_right=1)
+    0.25
+    """
+    kernel = np.asarray(values, dtype=np.float64)
+    units_left, units_right = n_left, n_right
+    if left_partner is not None:
+        units_left = pairs_of(n_left)
+        kernel = (kernel + kernel[np.asarray(left_partner)]) / 2
+    if right_partner is not None:
+        units_right = pairs_of(n_right)
+        kernel = (kernel + kernel[:, np.asarray(right_partner)]) / 2
+    return parts_of(kernel).of(units_left, units_right)
+
+
+def parts_of(kernel: FloatArray) -> Variance:
+    """Return the parts of the variance, from centred values, so that no large means cancel."""
+    centred = kernel - kernel.mean()
+    left, right = centred.mean(axis=1), centred.mean(axis=0)
+    rest = centred - left[:, None] - right
+    return Variance(float((left**2).mean()), float((right**2).mean()), float((rest**2).mean()))
+
+
+def pairs_of(n_draws: int) -> int:
+    """Return half the number of draws, refusing an odd one."""
+    if n_draws < 2 or n_draws % 2:
+        raise ValueError(f"n_draws={n_draws} does not make antithetic pairs; give an even number, at least 2")
+    return n_draws // 2
+
+
+def mallows_variance(overlap: Overlap, nu: float, n_left: int, n_right: int, coupling: Coupling = "iid") -> float:
+    """Return the variance of a Monte Carlo estimate of the Mallows kernel of two rankings without free items.
+
+    Examples
+    --------
+    Two items, unordered on the left: the kernel is 1 or q, each half of the time.
+
+    >>> overlap = Overlap.of(np.array([0, 0]), np.array([0, 1]))
+    >>> q = np.exp(-0.5)
+    >>> bool(np.isclose(mallows_variance(overlap, 0.5, n_left=3, n_right=5), (1 - q) ** 2 / 4 / 3))
+    True
+    """
+    if not (overlap.left_shape.is_exhaustive and overlap.right_shape.is_exhaustive):
+        raise ExactnessError(
+            "the variance of the Mallows kernel has a closed form for rankings without free items only; enumerate the "
+            "completions and use variance_from_values"
+        )
+    known("coupling", coupling, get_args(Coupling))
+    if coupling == "iid":
+        return mallows_parts(overlap, nu, antithetic=False).of(n_left, n_right)
+    return mallows_parts(overlap, nu, antithetic=True).of(pairs_of(n_left), pairs_of(n_right))
+
+
+def mallows_parts(overlap: Overlap, nu: float, antithetic: bool) -> Variance:
+    """Return the parts of the variance of the Mallows kernel, or of its mean over antithetic pairs.
+
+    The mean of a product of two kernel values that share a draw, or have draws that are each other's reversal, is
+    again a product of q-factorials. Its logarithm less that of ``K^2`` is written so that K cancels by itself.
+    """
+    single, double = (tables(overlap.n_items, factor * nu)[0] for factor in (1, 2))
+    sizes = np.arange(overlap.n_items + 1)
+    same = double - 2 * single  # the same draw twice
+    reversed_ = -2 * single - nu * sizes * (sizes - 1) / 2  # a draw and its reversal
+    kinds = (same, reversed_) if antithetic else (same,)
+    cells = overlap.cell_sizes
+    left = [table[list(overlap.left_shape.sizes)].sum() - table[cells].sum() for table in kinds]
+    right = [table[list(overlap.right_shape.sizes)].sum() - table[cells].sum() for table in kinds]
+    both = [
+        expm1(u) * expm1(v) + exp(u + v) * expm1(kinds[i != j][cells].sum())
+        for i, u in enumerate(left)
+        for j, v in enumerate(right)
+    ]
+    square = exp(2 * ExhaustiveMallows().log_value(overlap, nu)[0])
+    return Variance(square * fmean(map(expm1, left)), square * fmean(map(expm1, right)), square * fmean(both))
+
+
+# ---------------------------------------------------------------------- of whole sets of rankings
+
+
+def monte_carlo_variance(
+    X: Any, Y: Any, kernel: Kernel, n_draws: int, coupling: Coupling = "iid", limit: int = LIMIT
+) -> FloatArray:
+    r"""Return the exact variance of each entry of a Monte Carlo Gram matrix (without exact moments).
+
+    All draws of one ranking meet all draws of the other, so that for m draws each
+    :math:`\mathrm{Var} = (A - K^2)/m + (B - K^2)/m + (Q - A - B + K^2)/m^2`, with Q the mean of the squared kernel
+    and A, B the mean squares of its means over one side. (Theorem 4 of the paper leaves out the terms in B, which is
+    right only if every draw of the one meets fresh draws of the other.) In closed form for the Mallows kernel of
+    rankings without free items, else by enumeration.
+
+    Parameters
+    ----------
+    X, Y : Rankings
+        Rows and columns; a ranking in both is treated as drawn twice, independently.
+    kernel : Kernel
+        The kernel, its width a number.
+    n_draws : int
+        Full rankings drawn for each partial one; an antithetic pair counts two.
+    coupling : {"iid", "antithetic"}
+        Independent draws, or pairs of a draw and its mirror image.
+    limit : int
+        The most kernel evaluations that enumeration may take for one entry.
+
+    Examples
+    --------
+    >>> from rankernel import Mallows, Rankings
+    >>> tied, full = Rankings([[0, 0]]), Rankings([[0, 1]])  # the kernel is 1 or q, each half of the time
+    >>> print(monte_carlo_variance(tied, full, Mallows(nu=np.log(2)), n_draws=1).round(12))
+    [[0.0625]]
+    >>> print(monte_carlo_variance(tied, full, Mallows(nu=np.log(2)), 2, coupling="antithetic").round(12) + 0.0)
+    [[0.]]
+    """
+    whole("n_draws", n_draws)
+    known("coupling", coupling, get_args(Coupling))
+    rows, columns = as_rankings(X), as_rankings(Y)
+    closed = kernel.decay is not None and kernel.argument == distances.kendall
+    out = np.empty((len(rows), len(columns)))
+    for i, left in enumerate(rows.ranks):
+        for j, right in enumerate(columns.ranks):
+            if closed and left.min() >= 0 and right.min() >= 0:
+                assert kernel.decay is not None
+                out[i, j] = mallows_variance(Overlap.of(left, right), kernel.decay.rate, n_draws, n_draws, coupling)
+            else:
+                out[i, j] = by_enumeration(kernel, left, right, n_draws, coupling, limit)
+    return out
+
+
+def by_enumeration(
+    kernel: Kernel, left: RankArray, right: RankArray, n_draws: int, coupling: Coupling, limit: int
+) -> float:
+    """Return the variance of one entry from the kernel between all completions of two rankings."""
+    (n_left,), (n_right,) = Rankings(left[None]).n_completions(), Rankings(right[None]).n_completions()
+    if n_left * n_right > limit:
+        raise ExactnessError(
+            f"two rankings have {about(n_left * n_right)} pairs of completions (the limit is {limit:,}); the variance "
+            "has a closed form for the Mallows kernel of rankings without free items only"
+        )
+    X, Y = (enumerate_completions(row).astype(np.int32) for row in (left, right))
+    values = kernel.matrix(X, Y)
+    if coupling == "iid":
+        return variance_from_values(values, n_draws, n_draws)
+    return variance_from_values(values, n_draws, n_draws, mirror_images(left, X), mirror_images(right, Y))
+
+
+def mirror_images(ranks: RankArray, full: RankArray) -> Indices:
+    """Return for each completion the number of its antithetic partner: all keys turned round."""
+    keys = (full + 0.5) / full.shape[1]
+    partners = complete(ranks[None], 1 - keys[None])[0]
+    number = {row.tobytes(): place for place, row in enumerate(full.astype(np.int16))}
+    return np.array([number[row.tobytes()] for row in np.ascontiguousarray(partners, dtype=np.int16)], dtype=np.intp)

@@ -1,0 +1,1 @@
+"""Partial orders and preferences as rows and columns of a Gram matrix."""

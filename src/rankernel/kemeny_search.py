@@ -1,0 +1,102 @@
+"""The order that contradicts a matrix of pairwise preferences least, proven where the puzzle is small enough.
+
+Items that form a group of which every member is preferred to every other item by at least half of the voters can be
+put first without loss. So the strongly connected components of the strict majority graph are ordered one by one: most
+real elections fall into many small ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankernel import _loops
+from rankernel.arrays import FloatArray, Indices
+
+ROUNDING = 1e-12  # of shares of voters
+
+
+@dataclass(frozen=True, eq=False)
+class KemenyOrder:
+    """Items, best first, and whether no order is better for sure."""
+
+    order: Indices
+    exact: bool
+    details: str
+
+
+def kemeny_order(preferences: FloatArray, limit: int, n_starts: int, rng: np.random.Generator) -> KemenyOrder:
+    """Return an order of least total regret, or of little where a component is too large."""
+    components = majority_components(preferences)
+    order = np.concatenate([ordered(preferences, items, limit, n_starts, rng) for items in components])
+    largest = max(map(len, components))
+    if largest == 1:
+        return KemenyOrder(order, True, "proven optimal: the majorities make no cycle")
+    if largest <= limit:
+        return KemenyOrder(order, True, f"proven optimal: the longest majority cycle has {largest} items")
+    details = f"NOT proven optimal: local search on a majority cycle of {largest} items (exact up to {limit})"
+    return KemenyOrder(order, False, details)
+
+
+def total_regret(preferences: FloatArray, order: Indices) -> float:
+    """Return how many pairs a voter has the other way round, on average."""
+    return float(np.tril(preferences[np.ix_(order, order)], -1).sum())
+
+
+def least_possible_regret(preferences: FloatArray) -> float:
+    """Return what no order can be below: the smaller side of every pair."""
+    return float(np.triu(np.minimum(preferences, preferences.T), 1).sum())
+
+
+def majority_components(preferences: FloatArray) -> list[Indices]:
+    """Return the strongly connected components of the strict majority graph, winners first."""
+    reach = preferences - preferences.T > ROUNDING
+    np.fill_diagonal(reach, True)
+    for through in range(len(reach)):
+        reach |= reach[:, through, None] & reach[None, through, :]
+    # Whoever reaches a component reaches all that it reaches, and more: sorting by reach puts winners first.
+    by_reach = np.argsort(-reach.sum(axis=1), kind="stable")
+    mutual, components, placed = reach & reach.T, [], np.zeros(len(reach), dtype=bool)
+    for item in by_reach:
+        if not placed[item]:
+            components.append(np.flatnonzero(mutual[item]))
+            placed |= mutual[item]
+    return components
+
+
+def ordered(preferences: FloatArray, items: Indices, limit: int, n_starts: int, rng: np.random.Generator) -> Indices:
+    """Return some of the items in their best order."""
+    if len(items) == 1:
+        return items
+    inside = preferences[np.ix_(items, items)]
+    if len(items) <= limit:
+        regret = np.ascontiguousarray(inside.T)
+        np.fill_diagonal(regret, 0)
+        best: Indices = _loops.best_orders.best_order(regret, ROUNDING).astype(np.intp)
+    else:
+        best = searched(inside, n_starts, rng)
+    return items[best]
+
+
+def searched(preferences: FloatArray, n_starts: int, rng: np.random.Generator) -> Indices:
+    """Return the best of several local searches, the first from the Borda order, the others from random ones."""
+    starts = [np.argsort(-preferences.sum(axis=1), kind="stable")]
+    starts += [rng.permutation(len(preferences)) for _ in range(n_starts - 1)]
+    return min((improved(preferences, start) for start in starts), key=lambda order: total_regret(preferences, order))
+
+
+def improved(preferences: FloatArray, order: Indices) -> Indices:
+    """Return an order in which no single item can be moved to a better place."""
+    moved = True
+    while moved:
+        moved = False
+        for item in order.copy():
+            place = int(np.flatnonzero(order == item)[0])
+            others = np.delete(order, place)
+            steps = preferences[item, others] - preferences[others, item]  # the cost of letting one more pass
+            costs = np.concatenate([[0.0], np.cumsum(steps)])
+            best = int(np.argmin(costs))
+            if costs[best] < costs[place] - ROUNDING:
+                order, moved = np.insert(others, best, item), True
+    return order

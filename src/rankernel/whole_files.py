@@ -1,0 +1,40 @@
+"""Files that are there as a whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give the name of a temporary file beside the path, which takes its place if all goes well, else disappears.
+
+    When the block has ended without an error, the file and its name are on disk.
+    """
+    target = Path(path).resolve()  # through links, so that a link stays one
+    # With the same ending, by which some writers know the format.
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp{target.suffix}")
+    try:
+        yield temporary
+        sync(temporary)
+        if target.exists():
+            shutil.copymode(target, temporary)
+        temporary.replace(target)
+        sync(target.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on disk."""
+    with suppress(PermissionError):  # not every system lets a folder be opened
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
