@@ -7,13 +7,12 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from rankernel.encoding import RankArray, check_items
+from rankernel.arrays import FloatArray, Indices, RankArray
+from rankernel.encoding import check_items
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings
-
-__all__ = ["Seed", "center_and_names", "draw_by_weight", "draw_permutations", "named", "shares", "whole"]
 
 Seed = int | np.random.Generator
 
@@ -25,7 +24,7 @@ def whole(value: Any, name: str, least: int) -> int:
     return int(value)
 
 
-def shares(weights: ArrayLike, name: str) -> NDArray[np.float64]:
+def shares(weights: ArrayLike, name: str) -> FloatArray:
     """Return weights that are not negative and not all zero as probabilities."""
     given = np.asarray(weights, dtype=np.float64)
     if given.ndim != 1 or not np.isfinite(given).all() or (given < 0).any() or not given.any():
@@ -52,7 +51,7 @@ def named(items: Iterable[object] | None, n_items: int) -> tuple[str, ...]:
     return names
 
 
-def draw_by_weight(weights: NDArray[np.float64], n_draws: int, rng: np.random.Generator) -> NDArray[np.intp]:
+def draw_by_weight(weights: FloatArray, n_draws: int, rng: np.random.Generator) -> Indices:
     """Return indices into ``weights``, each drawn with a probability proportional to its weight."""
     cumulative = np.cumsum(weights)
     # Nothing to compare with behind the last step: rounding cannot lead past the end.

@@ -10,14 +10,11 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankernel.arrays import FloatArray, Indices, RankArray
 from rankernel.datasets.arguments import Seed, center_and_names, draw_by_weight, draw_permutations, whole
-from rankernel.encoding import RankArray
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings
-
-__all__ = ["mallows"]
 
 
 def mallows(
@@ -102,7 +99,7 @@ def hamming_around_identity(n_rankings: int, n_items: int, theta: float, rng: np
     return ranks
 
 
-def n_moved_weights(n_items: int, theta: float) -> NDArray[np.float64]:
+def n_moved_weights(n_items: int, theta: float) -> FloatArray:
     r"""Return numbers proportional to :math:`\binom{n}{m} D_m e^{-\theta m}` for m = 0..n, D_m the derangements of m.
 
     The first two factors are n! times :math:`\frac{1}{(n-m)!} \sum_{i \le m} \frac{(-1)^i}{i!}`; factorials and
@@ -115,7 +112,7 @@ def n_moved_weights(n_items: int, theta: float) -> NDArray[np.float64]:
     return np.asarray(deranged_share * np.exp(log_weights - log_weights.max()))
 
 
-def draw_derangements(sizes: NDArray[np.intp], n_items: int, rng: np.random.Generator) -> NDArray[np.intp]:
+def draw_derangements(sizes: Indices, n_items: int, rng: np.random.Generator) -> Indices:
     """Return uniform derangements of the first ``sizes[i]`` places of row i; the places behind them stay.
 
     Rows are drawn again until no place is kept, which takes e = 2.718... rounds in the mean.

@@ -9,8 +9,6 @@ from importlib.resources import as_file, files
 from rankernel.datasets.example import CANDIDATES, DESCRIPTION, Example
 from rankernel.io.table import read_csv
 
-__all__ = ["bundled_text", "load_example"]
-
 FILE = "data/nowhere_bay.csv"
 TIE = "|"
 POSITIONS = tuple(f"rank {place}" for place in range(1, len(CANDIDATES) + 1))

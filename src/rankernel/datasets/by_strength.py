@@ -11,8 +11,6 @@ from rankernel.datasets.arguments import Seed, named, whole
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings
 
-__all__ = ["plackett_luce"]
-
 
 def plackett_luce(
     n_rankings: int, weights: ArrayLike, seed: Seed = 0, items: Iterable[object] | None = None

@@ -10,14 +10,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankernel.arrays import Indices, RankArray
+from rankernel.data import concat
 from rankernel.datasets.arguments import Seed
 from rankernel.datasets.around_center import mallows
 from rankernel.datasets.by_strength import plackett_luce
 from rankernel.datasets.mixtures import mixture
 from rankernel.datasets.truncation import truncate
-from rankernel.rankings import Rankings, concat, first_and_inverse
-
-__all__ = ["DESCRIPTION", "SEED", "Example", "make_example"]
+from rankernel.rankings import Rankings, first_and_inverse
 
 SEED = 2024
 
@@ -134,7 +134,7 @@ def tie_some(ballots: Rankings, share: float, rng: np.random.Generator) -> Ranki
     return Rankings(ballots.ranks - (ballots.ranks > last), ballots.items, ballots.counts)
 
 
-def counted(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+def counted(rows: RankArray) -> tuple[RankArray, Indices]:
     """Return the different rows and how often each occurs: by the first two columns, then the frequent ones first."""
     first, inverse = first_and_inverse(rows)
     rows, counts = rows[first], np.bincount(inverse)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rankernel.arrays import Indices
+from rankernel.data import concat
 from rankernel.datasets.arguments import Seed, draw_by_weight, shares, whole
 from rankernel.errors import RankingError
-from rankernel.rankings import Rankings, concat
-
-__all__ = ["Component", "Mixture", "mixture"]
+from rankernel.rankings import Rankings
 
 
 class Component(Protocol):
@@ -27,7 +27,7 @@ class Mixture(NamedTuple):
     """Rankings, and for each the number of the component that it came from."""
 
     rankings: Rankings
-    labels: NDArray[np.intp]
+    labels: Indices
 
 
 def mixture(

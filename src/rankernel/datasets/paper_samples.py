@@ -13,8 +13,6 @@ from rankernel.datasets.mixtures import mixture
 from rankernel.datasets.uniform import uniform
 from rankernel.rankings import Rankings
 
-__all__ = ["TwoSample", "paper_two_sample"]
-
 
 class TwoSample(NamedTuple):
     """Two sets of rankings of the same items."""

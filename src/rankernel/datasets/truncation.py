@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rankernel.arrays import IntArray
 from rankernel.datasets.arguments import Seed, draw_by_weight, shares, whole
 from rankernel.encoding import Unlisted, whole_numbers
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings, as_rankings
-
-__all__ = ["truncate"]
 
 
 def truncate(
@@ -55,7 +54,7 @@ def truncate(
     return Rankings._trusted(ranks, given.items, given.counts)
 
 
-def lengths_of(lengths: Any, n_rankings: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def lengths_of(lengths: Any, n_rankings: int, rng: np.random.Generator) -> IntArray:
     """Return one length for each ranking."""
     if isinstance(lengths, Mapping):
         choices = np.array([whole(k, "length", 0) for k in lengths], dtype=np.int64)

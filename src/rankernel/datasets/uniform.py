@@ -9,8 +9,6 @@ import numpy as np
 from rankernel.datasets.arguments import Seed, draw_permutations, named, whole
 from rankernel.rankings import Rankings
 
-__all__ = ["uniform"]
-
 
 def uniform(n_rankings: int, n_items: int, seed: Seed = 0, items: Iterable[object] | None = None) -> Rankings:
     r"""Draw full rankings from the uniform distribution, :math:`P(r) = 1 / n!`.

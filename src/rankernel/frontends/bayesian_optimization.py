@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankernel.arrays import FloatArray, IntArray
 from rankernel.errors import missing_extra
 from rankernel.frontends.gpytorch import RankingKernel
 from rankernel.kernels.base import Kernel
@@ -30,11 +30,7 @@ except ModuleNotFoundError as error:
         raise
     raise missing_extra("BoTorch", "gpytorch") from None
 
-__all__ = ["PermutationSearch", "optimize_permutations"]
-
-FullRanks = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
-Score = Callable[[FullRanks], FloatArray]
+Score = Callable[[IntArray], FloatArray]
 
 # Few values fit any width, and a very large one makes all permutations alike: it should stay within a factor of about
 # ten of where it starts.
@@ -60,15 +56,15 @@ class PermutationSearch:
         The kernel as it was last fitted.
     """
 
-    best: FullRanks
+    best: IntArray
     value: float
-    ranks: FullRanks
+    ranks: IntArray
     values: FloatArray
     kernel: Kernel
 
 
 def optimize_permutations(
-    objective: Callable[[FullRanks], float],
+    objective: Callable[[IntArray], float],
     n_items: int,
     n_evaluations: int,
     kernel: Kernel | None = None,
@@ -135,9 +131,9 @@ def check_sizes(n_items: int, n_evaluations: int) -> None:
         )
 
 
-def initial_permutations(n_items: int, number: int, rng: np.random.Generator) -> FullRanks:
+def initial_permutations(n_items: int, number: int, rng: np.random.Generator) -> IntArray:
     """Return distinct random permutations."""
-    found: dict[bytes, FullRanks] = {}
+    found: dict[bytes, IntArray] = {}
     while len(found) < number:
         row = rng.permutation(n_items)
         found.setdefault(row.tobytes(), row)
@@ -147,7 +143,7 @@ def initial_permutations(n_items: int, number: int, rng: np.random.Generator) ->
 # ---------------------------------------------------------------------- model
 
 
-def fitted_improvement(ranks: FullRanks, values: FloatArray, kernel: Kernel) -> tuple[Score, Kernel]:
+def fitted_improvement(ranks: IntArray, values: FloatArray, kernel: Kernel) -> tuple[Score, Kernel]:
     """Return the logarithm of the expected improvement of permutations, and the fitted kernel."""
     X = torch.as_tensor(ranks, dtype=torch.float64)
     y = torch.as_tensor(-values)[:, None]  # BoTorch maximises
@@ -160,7 +156,7 @@ def fitted_improvement(ranks: FullRanks, values: FloatArray, kernel: Kernel) -> 
     fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
     acquisition = LogExpectedImprovement(model, best_f=y.max())
 
-    def score(candidates: FullRanks) -> FloatArray:
+    def score(candidates: IntArray) -> FloatArray:
         with torch.no_grad():
             found = acquisition(torch.as_tensor(candidates, dtype=torch.float64)[:, None, :])
         return np.asarray(found.numpy())
@@ -172,8 +168,8 @@ def fitted_improvement(ranks: FullRanks, values: FloatArray, kernel: Kernel) -> 
 
 
 def most_promising(
-    score: Score, ranks: FullRanks, values: FloatArray, n_starts: int, rng: np.random.Generator
-) -> FullRanks:
+    score: Score, ranks: IntArray, values: FloatArray, n_starts: int, rng: np.random.Generator
+) -> IntArray:
     """Return the best permutation that local searches find and that has not been evaluated."""
     known = {row.tobytes() for row in ranks}
     best = ranks[np.argsort(values, kind="stable")[: (n_starts + 1) // 2]]
@@ -194,14 +190,14 @@ def most_promising(
     return found if found.tobytes() not in known else unknown_permutation(ranks.shape[1], known, rng)
 
 
-def masked(score: Score, candidates: FullRanks, known: set[bytes]) -> FloatArray:
+def masked(score: Score, candidates: IntArray, known: set[bytes]) -> FloatArray:
     """Return the scores of candidates, minus infinity for those that have been evaluated."""
     distinct, inverse = np.unique(candidates, axis=0, return_inverse=True)
     scores = np.where([row.tobytes() in known for row in distinct], -np.inf, score(distinct))
     return np.asarray(scores[inverse.ravel()])
 
 
-def swapped(place: FullRanks) -> FullRanks:
+def swapped(place: IntArray) -> IntArray:
     """Return all permutations that differ by a swap of two positions."""
     pairs = list(combinations(range(len(place)), 2))
     around = np.repeat(place[None], len(pairs), axis=0)
@@ -210,7 +206,7 @@ def swapped(place: FullRanks) -> FullRanks:
     return around
 
 
-def unknown_permutation(n_items: int, known: set[bytes], rng: np.random.Generator) -> FullRanks:
+def unknown_permutation(n_items: int, known: set[bytes], rng: np.random.Generator) -> IntArray:
     """Return a random permutation that has not been evaluated."""
     while True:
         row = rng.permutation(n_items)

@@ -13,15 +13,18 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankernel.arrays import FloatArray
+from rankernel.checks import whole
 from rankernel.completions.streams import Seed, as_seed, stream_key
-from rankernel.errors import RankingError, missing_extra
-from rankernel.gram.blocks import stretches, tiles
+from rankernel.data import Data, as_data
+from rankernel.errors import missing_extra
 from rankernel.gram.methods import MethodLike
-from rankernel.gram.tiled import TiledGram
-from rankernel.kernels.base import Kernel, check_whole
-from rankernel.rankings import Rankings, as_rankings, concat
+from rankernel.gram.plan import Plan
+from rankernel.gram.sums import gathered
+from rankernel.gram.tiles import stretches, tiles
+from rankernel.kernels.base import Kernel
+from rankernel.tasks.features.mmd_streamed import pooled_plan, unbiased_mmd2
 
 try:
     import cloudpickle
@@ -30,74 +33,66 @@ except ImportError:
     raise missing_extra("dask", "dask") from None
 
 if TYPE_CHECKING:
-    from rankernel.tasks.nystrom import NystromFeatures
+    from rankernel.tasks.features.nystrom import NystromFeatures
 
-__all__ = ["gram", "mmd2", "nystrom", "transform"]
-
-FloatArray = NDArray[np.float64]
 Graph = dict[Any, Any]
 
 
 # ---------------------------------------------------------------------- Gram matrices
 
 
-def gram(kernel: Kernel, X: Any, Y: Any = None, method: MethodLike = "auto", chunks: int | None = None) -> da.Array:
-    """Return the Gram matrix as a dask array, nothing of it computed yet.
+def gram(plan: Plan, chunks: int | None = None) -> Any:
+    """Return the Gram matrix of a plan as a dask array, nothing of it computed yet.
 
     Parameters
     ----------
-    kernel : Kernel
-        The kernel.
-    X, Y : Rankings or integer array
-        Rows and columns; ``Y`` is ``X`` if left out, and then each pair is computed once.
-    method : as in :meth:`Kernel.gram`
-        How to compute it. What "auto" means is settled at once; a formula that gives up later raises an
-        :class:`ExactnessError`, and ``MonteCarlo()`` is the way out.
+    plan : Plan
+        The matrix: see :meth:`Kernel.plan`. Where rows and columns are the same, each pair is computed once.
     chunks : int, optional
         Rows and columns of a chunk, rounded up to whole tiles.
 
     Returns
     -------
     dask.array.Array
-        What :meth:`Kernel.gram` gives, to the bit.
+        What :meth:`Plan.gram` gives, to the bit.
 
     Examples
     --------
     >>> from rankernel import Kendall
-    >>> gram(Kendall(), [[0, 1, 2], [2, 1, 0], [0, 2, 1]]).sum(axis=1).compute()
+    >>> gram(Kendall().plan([[0, 1, 2], [2, 1, 0], [0, 2, 1]])).sum(axis=1).compute()
     array([ 0.33333333, -0.33333333,  1.        ])
     """
-    tiled = TiledGram.of(kernel, X, Y, method)
-    side = tiled.side(chunks)
-    array = blockwise_gram(tiled.distinct, side)
-    rows, columns = tiled.problem.rows, tiled.problem.columns
-    array = array if rows is None else array[rows]
-    array = array if columns is None else array[:, columns]
-    return cast("da.Array", array if tiled.problem.all_distinct else array.rechunk(side))
+    side = plan.side(chunks)
+    if plan.evaluator.direct:
+        return blockwise_gram(plan, side)
+    array = blockwise_gram(plan.distinct, side)
+    array = array if plan.rows is None else array[plan.rows]
+    array = array if plan.columns is None else array[:, plan.columns]
+    return array if plan.rows is None and plan.columns is None else array.rechunk(side)
 
 
-def blockwise_gram(tiled: TiledGram, side: int) -> Any:
-    """Return the matrix of distinct rankings: of a symmetric one the blocks below the diagonal are transposes."""
-    recipe, name, graph = shipped(tiled, f"rankernel-gram-{side}")
-    rows, columns = (parts(length, side) for length in tiled.shape)
+def blockwise_gram(plan: Plan, side: int) -> Any:
+    """Return a matrix in blocks: of a symmetric one those below the diagonal are transposes."""
+    recipe, name, graph = shipped(plan, f"rankernel-gram-{side}")
+    rows, columns = (parts(length, side) for length in plan.shape)
     for i, row in enumerate(rows):
         for j, column in enumerate(columns):
-            mirrored = tiled.symmetric and i > j
+            mirrored = plan.symmetric and i > j
             graph[name, i, j] = (np.transpose, (name, j, i)) if mirrored else (block_of, recipe, row, column)
     return as_dask(graph, name, tuple(tuple(map(length_of, side_parts)) for side_parts in (rows, columns)))
 
 
-def block_of(tiled: TiledGram, rows: slice, columns: slice) -> FloatArray:
+def block_of(plan: Plan, rows: slice, columns: slice) -> FloatArray:
     """Return a block; a worker has as many of these tasks at once as it has threads, so one thread does for each."""
-    return tiled.block(rows, columns, threads=1)
+    return plan.block(rows, columns, threads=1)
 
 
 # ---------------------------------------------------------------------- features
 
 
 def nystrom(
-    kernel: Kernel,
     X: Any,
+    kernel: Kernel,
     n_components: int = 200,
     method: MethodLike = "auto",
     seed: Seed = 0,
@@ -109,10 +104,12 @@ def nystrom(
 
     Parameters
     ----------
-    kernel, n_components, method, seed, tol
-        As in :class:`rankernel.NystromFeatures`.
-    X : Rankings or integer array
+    X : Rankings, Preferences or integer array
         The rankings.
+    kernel, n_components, method, tol
+        As in :class:`rankernel.NystromFeatures`.
+    seed : int or Generator
+        The choice of the pivots.
     n_fit : int, optional
         Choose the pivots among so many rows, taken at random; among all if left out.
     chunks : int
@@ -128,18 +125,18 @@ def nystrom(
     One coordinate is all there is to two items:
 
     >>> from rankernel import Kendall
-    >>> Z = nystrom(Kendall(), [[0, 1], [1, 0], [0, 1]]).compute()
+    >>> Z = nystrom([[0, 1], [1, 0], [0, 1]], Kendall()).compute()
     >>> Z @ Z.T
     array([[ 1., -1.,  1.],
            [-1.,  1., -1.],
            [ 1., -1.,  1.]])
     """
-    from rankernel.tasks.nystrom import NystromFeatures
+    from rankernel.tasks.features.nystrom import NystromFeatures
 
-    rankings, number = as_rankings(X), as_seed(seed)
+    rankings, number = as_data(X), as_seed(seed)
     train = rankings
     if n_fit is not None and n_fit < len(rankings):
-        check_whole("n_fit", n_fit)
+        whole("n_fit", n_fit)
         rng = np.random.default_rng(int(stream_key(number, "rows to choose pivots from")))
         train = rankings[np.sort(rng.choice(len(rankings), n_fit, replace=False))]
     resolved = kernel.resolve(rankings)
@@ -165,8 +162,8 @@ def transform(features: NystromFeatures, X: Any, chunks: int = 4096) -> da.Array
     >>> transform(features, [[0, 1]]).compute() ** 2
     array([[1.]])
     """
-    check_whole("chunks", chunks)
-    rankings = as_rankings(X)
+    whole("chunks", chunks)
+    rankings = as_data(X)
     recipe, name, graph = shipped((features, rankings), f"rankernel-features-{chunks}")
     rows = parts(len(rankings), chunks)
     for i, row in enumerate(rows):
@@ -174,7 +171,7 @@ def transform(features: NystromFeatures, X: Any, chunks: int = 4096) -> da.Array
     return cast("da.Array", as_dask(graph, name, (tuple(map(length_of, rows)), (features.n_components_,))))
 
 
-def features_of(fitted: tuple[NystromFeatures, Rankings], rows: slice) -> FloatArray:
+def features_of(fitted: tuple[NystromFeatures, Data], rows: slice) -> FloatArray:
     """Return the features of some rows."""
     features, rankings = fitted
     return features.transform(rankings[rows])
@@ -186,7 +183,7 @@ def features_of(fitted: tuple[NystromFeatures, Rankings], rows: slice) -> FloatA
 def mmd2(X: Any, Y: Any, kernel: Kernel, method: MethodLike = "auto", chunks: int | None = None) -> float:
     r"""Return the unbiased estimate of the squared maximum mean discrepancy, from sums over blocks.
 
-    See :func:`rankernel.tasks.streaming.mmd2_streamed`, which is the same on one machine.
+    See :func:`rankernel.mmd2_streamed`, which is the same on one machine.
 
     Parameters
     ----------
@@ -205,43 +202,29 @@ def mmd2(X: Any, Y: Any, kernel: Kernel, method: MethodLike = "auto", chunks: in
     >>> mmd2([[0, 1], [0, 1]], [[1, 0], [1, 0]], Kendall())
     4.0
     """
-    left, right = as_rankings(X), as_rankings(Y)
-    if not (isinstance(X, Rankings) and isinstance(Y, Rankings)) and left.n_items == right.n_items:
-        right = Rankings._trusted(right.ranks, left.items, right.counts)
-    for name, side in (("X", left), ("Y", right)):
-        if side.n_voters < 2:
-            raise RankingError(f"{name} holds {side.n_voters} voter(s); the unbiased statistic needs at least two")
-    pooled = concat([left, right])
-    weights = np.zeros((len(pooled), 2))
-    weights[: len(left), 0], weights[len(left) :, 1] = left.counts, right.counts
-    sums = voter_sums(TiledGram.of(kernel, pooled, None, method), weights, chunks)
-    m, n = left.n_voters, right.n_voters
-    within = (sums[0] - sums[1]) / (m * (m - 1)) + (sums[2] - sums[3]) / (n * (n - 1))
-    return float(within - 2 * sums[4] / (m * n))
+    plan, weights = pooled_plan(X, Y, kernel, method)
+    sums, traces = voter_sums(plan, weights, chunks)
+    return unbiased_mmd2(sums, traces, weights.sum(axis=0))
 
 
-def voter_sums(tiled: TiledGram, weights: FloatArray, chunks: int | None) -> FloatArray:
-    """Return the sum over all pairs of voters of X and its trace, the same of Y, and the sum over pairs of X and Y.
+def voter_sums(plan: Plan, weights: FloatArray, chunks: int | None) -> tuple[FloatArray, FloatArray]:
+    """Return the sums over all pairs of voters of two sets, and those of each voter with itself.
 
     The sums of the blocks are added up here, in one order whoever made them.
     """
-    side, place, distinct = tiled.side(chunks), tiled.problem.rows, tiled.distinct
-    voters = weights
-    if place is not None:
-        voters = np.zeros((distinct.shape[0], 2))
-        np.add.at(voters, place, weights)
-    recipe, name, graph = shipped((distinct, voters), f"rankernel-sums-{side}")
+    side, distinct = plan.side(chunks), plan.distinct
+    recipe, name, graph = shipped((distinct, gathered(weights, plan.rows, len(plan.X))), f"rankernel-sums-{side}")
     pairs = list(tiles(*distinct.shape, side, symmetric=True))
     for number, (rows, columns) in enumerate(pairs):
         graph[name, number, 0] = (sums_of, recipe, rows, columns)
-    table = as_dask(graph, name, ((1,) * len(pairs), (5,)))
-    return np.asarray(table.compute().sum(axis=0))
+    total = np.asarray(as_dask(graph, name, ((1,) * len(pairs), (6,))).compute().sum(axis=0))
+    return total[:4].reshape(2, 2), total[4:]
 
 
-def sums_of(given: tuple[TiledGram, FloatArray], rows: slice, columns: slice) -> FloatArray:
+def sums_of(given: tuple[Plan, FloatArray], rows: slice, columns: slice) -> FloatArray:
     """Return what a block, and its mirror image where there is one, adds to the sums."""
-    tiled, voters = given
-    block = tiled.block(rows, columns, threads=1)
+    plan, voters = given
+    block = plan.block(rows, columns, threads=1)
     by_row = np.stack([(block * weights).sum(axis=1) for weights in voters[columns].T], axis=1)
     sums = np.array([[(weights * column).sum() for column in by_row.T] for weights in voters[rows].T])
     traces = np.zeros(2)
@@ -249,7 +232,7 @@ def sums_of(given: tuple[TiledGram, FloatArray], rows: slice, columns: slice) ->
         traces = (voters[rows] * np.diagonal(block)[:, None]).sum(axis=0)
     else:
         sums = sums + sums.T
-    return np.array([[sums[0, 0], traces[0], sums[1, 1], traces[1], sums[0, 1]]])
+    return np.array([[*sums.ravel(), *traces]])
 
 
 # ---------------------------------------------------------------------- graphs

@@ -8,13 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankernel.arrays import FloatArray, RankArray
 from rankernel.completions.draws import draw
 from rankernel.errors import RankingError, missing_extra
-from rankernel.frontends.blocks import Block, GramBlocks
-from rankernel.gram.methods import MethodLike
-from rankernel.gram.monte_carlo import MonteCarlo
+from rankernel.frontends._training_plans import Block, GramBlocks
+from rankernel.gram.methods import MethodLike, MonteCarlo
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Exponential
 from rankernel.kernels.exponential import Mallows as MallowsKernel
@@ -29,9 +28,6 @@ except ModuleNotFoundError as error:
         raise
     raise missing_extra("GPy", "gpy") from None
 
-__all__ = ["Gaussian", "Kendall", "Mallows", "RankingKern"]
-
-FloatArray = NDArray[np.float64]
 
 FULL = "full"
 COUPLINGS = {"monte_carlo": "iid", "antithetic": "antithetic"}
@@ -104,7 +100,7 @@ class RankingKern(GPy.kern.Kern):  # type: ignore[misc]
         """Return the diagonal of the Gram matrix; it is below the variance for partial rankings."""
         return np.asarray(self.variance.item() * self._diagonal(X)[0])
 
-    def draws(self, X: Any) -> NDArray[np.int32]:
+    def draws(self, X: Any) -> RankArray:
         """Return the completions that are drawn of each ranking, as one tensor: shape (n_rankings, n_draws, n_items).
 
         The Gram matrix is the mean of the kernel over all pairs of them (with ``moments=0``, as in the paper).
@@ -115,7 +111,7 @@ class RankingKern(GPy.kern.Kern):  # type: ignore[misc]
             The rankings.
         """
         rankings = self._rankings(X)
-        method = self.blocks.drawing(rankings.n_items)
+        method = self.blocks.new_rows(self._current(), rankings).estimator
         if method is None:
             raise ValueError("nothing is drawn: values are exact; use method='monte_carlo' or 'antithetic'")
         drawn = draw(
@@ -179,18 +175,7 @@ def named_method(method: str | MethodLike, n_draws: int, seed: int) -> MethodLik
 class Mallows(RankingKern):
     r"""Mallows kernel :math:`\sigma^2 \exp(-\nu n_d)`, n_d the number of discordant pairs: see :class:`RankingKern`.
 
-    Parameters
-    ----------
-    input_dim : int
-        Number of items.
-    nu : float or "median"
-        Width; "median" is one over the median distance within ``data``.
-    variance : float
-        The scale of the kernel.
-    name : str
-        The name of this part of a model.
-    **options
-        As in :class:`RankingKern`.
+    ``nu="median"`` is one over the median distance within ``data``.
 
     Examples
     --------
@@ -207,19 +192,6 @@ class Mallows(RankingKern):
 class Gaussian(RankingKern):
     r"""Gaussian kernel on ranks :math:`\sigma^2 \exp(-\nu \sum_a (\sigma_a - \sigma'_a)^2)`: see :class:`RankingKern`.
 
-    Parameters
-    ----------
-    input_dim : int
-        Number of items.
-    nu : float or "median"
-        Width; "median" is one over the median squared distance within ``data``.
-    variance : float
-        The scale of the kernel.
-    name : str
-        The name of this part of a model.
-    **options
-        As in :class:`RankingKern`.
-
     Examples
     --------
     >>> Gaussian(3, nu=0.5).K(np.array([[0.0, 1.0, 2.0]]), np.array([[1.0, 0.0, 2.0]]))
@@ -234,17 +206,6 @@ class Gaussian(RankingKern):
 
 class Kendall(RankingKern):
     r"""Kendall kernel :math:`\sigma^2 (n_c - n_d) / \binom{n}{2}`, concordant less discordant pairs.
-
-    Parameters
-    ----------
-    input_dim : int
-        Number of items.
-    variance : float
-        The scale of the kernel.
-    name : str
-        The name of this part of a model.
-    **options
-        As in :class:`RankingKern`.
 
     Examples
     --------

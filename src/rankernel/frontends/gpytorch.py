@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankernel.arrays import Indices
 from rankernel.errors import missing_extra
-from rankernel.frontends.blocks import Block, GramBlocks
+from rankernel.frontends._training_plans import Block, GramBlocks
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings, as_rankings, first_and_inverse
@@ -25,8 +26,6 @@ except ModuleNotFoundError as error:
     if error.name not in ("torch", "gpytorch", "linear_operator"):
         raise
     raise missing_extra("GPyTorch", "gpytorch") from None
-
-__all__ = ["RankingKernel"]
 
 Values = list[float]
 
@@ -105,13 +104,7 @@ class RankingKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
         return tuple(base.params) if base is not None else ()
 
     def constraint_of(self, name: str) -> Any:
-        """Return the constraint of a parameter of the kernel.
-
-        Parameters
-        ----------
-        name : str
-            Its name in ``kernel.params``.
-        """
+        """Return the constraint of a parameter of the kernel."""
         return getattr(self, f"raw_{name}_constraint")
 
     def current(self) -> Kernel:
@@ -123,19 +116,7 @@ class RankingKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
     def forward(
         self, x1: Any, x2: Any, diag: bool = False, last_dim_is_batch: bool = False, **params: Any
     ) -> torch.Tensor:
-        """Return the Gram matrix, or its diagonal: shape (..., n_rows, n_columns), or (..., n_rows).
-
-        Parameters
-        ----------
-        x1, x2 : tensors of shape (..., n_rankings, n_items)
-            The rankings.
-        diag : bool
-            Whether to return the diagonal only.
-        last_dim_is_batch : bool
-            Not possible: the ranks of one item are no ranking.
-        **params
-            Ignored.
-        """
+        """Return the Gram matrix, or its diagonal: shape (..., n_rows, n_columns), or (..., n_rows)."""
         if last_dim_is_batch:
             raise ValueError("last_dim_is_batch takes every item by itself, but only all items make up a ranking")
         batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2], self.batch_shape)
@@ -235,7 +216,7 @@ def on_batch(x: torch.Tensor, batch: torch.Size) -> NDArray[Any]:
     return ranks.reshape(-1, *x.shape[-2:])
 
 
-def distinct(ranks: NDArray[Any]) -> tuple[Rankings, NDArray[np.intp]]:
+def distinct(ranks: NDArray[Any]) -> tuple[Rankings, Indices]:
     """Return the distinct rankings of a batch, and which of them each one is."""
     rankings = as_rankings(ranks.reshape(-1, ranks.shape[2]))
     first, inverse = first_and_inverse(rankings.ranks)

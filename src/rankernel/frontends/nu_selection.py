@@ -8,15 +8,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from rankernel.arrays import FloatArray
+from rankernel.checks import known
+from rankernel.data import as_data
 from rankernel.frontends.sklearn import SklearnKernel
-from rankernel.gram.estimate import gram_path
 from rankernel.gram.methods import MethodLike
+from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings, as_rankings
-
-__all__ = ["NuSelection", "select_nu"]
-
-FloatArray = NDArray[np.float64]
 
 STEPS = 2.0 ** np.arange(-4, 5)
 SCALES = (1e-3, 1e3)
@@ -37,8 +36,8 @@ class NuSelection:
         of the marginal likelihood with everything else as chosen.
     parameter : str
         The name of the width in ``kernel.params``.
-    method : {"cv", "marginal_likelihood"}
-        How it was chosen.
+    criterion : {"cv", "marginal_likelihood"}
+        What it was chosen by.
     """
 
     kernel: Kernel
@@ -46,20 +45,20 @@ class NuSelection:
     values: FloatArray
     scores: FloatArray
     parameter: str
-    method: str
+    criterion: str
 
 
 def select_nu(
-    kernel: Kernel,
     X: Any,
     y: Any,
-    method: Literal["cv", "marginal_likelihood"] = "cv",
+    kernel: Kernel,
+    criterion: Literal["cv", "marginal_likelihood"] = "cv",
     values: Any = None,
     parameter: str | None = None,
     cv: Any = 5,
     estimator: Any = None,
     scoring: Any = None,
-    gram_method: MethodLike = "auto",
+    method: MethodLike = "auto",
     seed: int = 0,
 ) -> NuSelection:
     """Choose the width of a kernel by cross-validation or by the marginal likelihood of a Gaussian process.
@@ -68,13 +67,13 @@ def select_nu(
 
     Parameters
     ----------
-    kernel : Kernel
-        The kernel; a width "median" is where the search starts.
-    X : Rankings or array of ranks
+    X : Rankings, Preferences or array of ranks
         The training data, one label for each row.
     y : array
         Labels of classes, or real numbers.
-    method : {"cv", "marginal_likelihood"}
+    kernel : Kernel
+        The kernel; a width "median" is where the search starts.
+    criterion : {"cv", "marginal_likelihood"}
         Cross-validation tries each of ``values``. The marginal likelihood is climbed by its exact gradient.
     values : array, optional
         Widths to try: 1/16 to 16 times that of the kernel if left out.
@@ -86,7 +85,7 @@ def select_nu(
         What is cross-validated: SVC for classes, KernelRidge for numbers if left out.
     scoring : str or callable, optional
         The score of a fold, as in scikit-learn.
-    gram_method : as in :meth:`Kernel.gram`
+    method : as in :meth:`Kernel.gram`
         How Gram matrices are computed.
     seed : int
         The shuffling of the folds.
@@ -96,25 +95,23 @@ def select_nu(
     >>> from itertools import permutations
     >>> from rankernel import Mallows
     >>> X = np.array(list(permutations(range(4))))
-    >>> chosen = select_nu(Mallows(), X, X[:, 0] < X[:, 1])
+    >>> chosen = select_nu(X, X[:, 0] < X[:, 1], Mallows())
     >>> chosen.value == chosen.values[np.argmax(chosen.scores)], chosen.kernel.nu == chosen.value
     (np.True_, True)
     """
-    rankings = as_rankings(X)
-    labels = np.asarray(y)
-    if len(labels) != len(rankings):
-        raise ValueError(f"there are {len(labels)} labels for {len(rankings)} rankings; give one for each")
-    resolved = kernel.resolve(rankings)
-    name = width_name(resolved, parameter)
-    grid = resolved.params[name] * STEPS if values is None else np.asarray(values, dtype=np.float64)
-    if method == "cv":
-        scores = cross_validated(resolved, rankings, labels, name, grid, cv, estimator, scoring, gram_method, seed)
+    known("criterion", criterion, ("cv", "marginal_likelihood"))
+    data, labels = as_data(X), np.asarray(y)
+    if len(labels) != len(data):
+        raise ValueError(f"there are {len(labels)} labels for {len(data)} rankings; give one for each")
+    plan = kernel.plan(data, method=method)
+    name = width_name(plan.kernel, parameter)
+    grid = plan.kernel.params[name] * STEPS if values is None else np.asarray(values, dtype=np.float64)
+    if criterion == "cv":
+        scores = cross_validated(plan, labels, name, grid, cv, estimator, scoring, seed)
         best = float(grid[np.argmax(scores)])
-        return NuSelection(resolved.replace(**{name: best}), best, grid, scores, name, method)
-    if method == "marginal_likelihood":
-        chosen, scores = most_likely(resolved, rankings, labels, name, grid, gram_method)
-        return NuSelection(chosen, float(chosen.params[name]), grid, scores, name, method)
-    raise ValueError(f"method={method!r} is not known; it is 'cv' or 'marginal_likelihood'")
+        return NuSelection(plan.kernel.replace(**{name: best}), best, grid, scores, name, criterion)
+    chosen, scores = most_likely(plan, as_rankings(data), labels, name, grid)
+    return NuSelection(chosen, float(chosen.params[name]), grid, scores, name, criterion)
 
 
 def width_name(kernel: Kernel, parameter: str | None) -> str:
@@ -136,15 +133,13 @@ def is_classes(labels: NDArray[Any]) -> bool:
 
 
 def cross_validated(
-    kernel: Kernel,
-    X: Rankings,
+    plan: Plan,
     y: NDArray[Any],
     name: str,
     grid: FloatArray,
     cv: Any,
     estimator: Any,
     scoring: Any,
-    method: MethodLike,
     seed: int,
 ) -> FloatArray:
     """Return the mean score of each width, on the same folds."""
@@ -157,18 +152,16 @@ def cross_validated(
         cv = (StratifiedKFold if classes else KFold)(cv, shuffle=True, random_state=seed)
     if estimator is None:
         estimator = SVC(kernel="precomputed") if classes else KernelRidge(alpha=0.1, kernel="precomputed")
-    path: dict[str, Any] = {name: grid}
-    matrices = gram_path(kernel, X, method=method, **path)
+    along: dict[str, Any] = {name: grid}
+    matrices = plan.path(**along)
     return np.array([cross_val_score(estimator, matrix, y, cv=cv, scoring=scoring).mean() for matrix in matrices])
 
 
-def most_likely(
-    kernel: Kernel, X: Rankings, y: NDArray[Any], name: str, grid: FloatArray, method: MethodLike
-) -> tuple[Kernel, FloatArray]:
+def most_likely(plan: Plan, X: Rankings, y: NDArray[Any], name: str, grid: FloatArray) -> tuple[Kernel, FloatArray]:
     """Return the kernel of the largest marginal likelihood, and its logarithm along the grid."""
     from scipy.optimize import minimize
 
-    processes, prior, part = gaussian_processes(SklearnKernel.from_data(kernel, X, method), X, y)
+    processes, prior, part = gaussian_processes(SklearnKernel(plan.kernel, plan.asked), X, y)
 
     def loss(theta: FloatArray) -> tuple[float, FloatArray]:
         parts = [process.log_marginal_likelihood(theta, eval_gradient=True) for process in processes]

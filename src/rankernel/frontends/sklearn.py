@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Hyperparameter
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 
-from rankernel.errors import ExactnessError, RankingError
-from rankernel.gram.choose import choose
-from rankernel.gram.compute import computed, gradients
-from rankernel.gram.estimate import diagonal
-from rankernel.gram.exact import linear_evaluator
-from rankernel.gram.mean_features import FeatureEvaluator
-from rankernel.gram.methods import Exact, MethodLike
-from rankernel.gram.monte_carlo import MonteCarlo
-from rankernel.gram.problem import pose
-from rankernel.kernels.base import MEDIAN, Constant, Kernel, Scaled, Sum
-from rankernel.rankings import Rankings, as_rankings
-from rankernel.tasks.ranking_transformer import KernelTransformer
-from rankernel.tasks.streaming import settled_method
+from rankernel.arrays import FloatArray
+from rankernel.data import as_data
+from rankernel.errors import RankingError
+from rankernel.frontends._training_plans import RecentPlans, training_plan
+from rankernel.gram.estimate import gradients
+from rankernel.gram.exact.features import mean_features
+from rankernel.gram.methods import MethodLike, MonteCarlo
+from rankernel.gram.plan import Plan
+from rankernel.gram.posets.poset_rows import Rows, as_rows
+from rankernel.kernels.base import MEDIAN, Kernel
+from rankernel.rankings import Rankings
+from rankernel.tasks.features.transformers import KernelTransformer
 
-__all__ = ["MeanFeatures", "SklearnKernel"]
-
-FloatArray = NDArray[np.float64]
 Bounds = tuple[float, float] | str
 
 WIDEST: tuple[float, float] = (1e-5, 1e5)
-CLOSED_FORM = Exact(limit=0)  # nothing is enumerated
+KEPT_FORMS = 4
 
 
 class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
@@ -46,11 +41,8 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
         The kernel. Its width must be a number, because training and test data are seen apart: take
         :meth:`from_data` for the median heuristic.
     method : as in :meth:`Kernel.gram`
-        How to average over completions. "auto" is the closed form where all pairs of a block have one, else Monte
-        Carlo; which moments it corrects depends on the number of items alone, and the draws of a ranking on the seed
-        and the ranking, so that blocks of training and test data fit together. Where some blocks have a closed form
-        and others do not (training data without, test data with free items), give a MonteCarlo, or use
-        :meth:`from_data`, which settles it by the training data.
+        How to average over completions. What "auto" means is decided by the training rankings, which are the columns
+        of every block that an estimator asks for, so that all blocks fit together, whatever their size.
     limits : pair, "fixed", or a dictionary of them by parameter
         Between which values a Gaussian process looks for a parameter; "fixed" leaves it as it is.
 
@@ -77,10 +69,9 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
     def from_data(
         cls, kernel: Kernel, X: Any, method: MethodLike = "auto", limits: Bounds | Mapping[str, Bounds] = WIDEST
     ) -> SklearnKernel:
-        """Return the kernel with what is left open settled by the training data: width "median", method "auto"."""
-        rankings = as_rankings(X)
-        resolved = kernel.resolve(rankings)
-        return cls(resolved, settled_method(resolved, rankings, rankings, method), limits)
+        """Return the kernel with all that is open taken from the training data: its width, and whether to estimate."""
+        plan = kernel.plan(as_data(X), method=method)
+        return cls(plan.kernel, plan.method if isinstance(plan.method, MonteCarlo) else method, limits)
 
     # ------------------------------------------------------------------ values
 
@@ -96,48 +87,35 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
         """
         if eval_gradient and Y is not None:
             raise ValueError("the gradient can be evaluated only where Y is None")
-        return self._by_method(X, lambda method: self._evaluated(X, Y, method, eval_gradient))
-
-    def _evaluated(self, X: Any, Y: Any, method: MethodLike, eval_gradient: bool) -> Any:
-        problem = pose(self._numeric(), X, Y, method)
-        _, evaluator = choose(problem.kernel, problem.X, problem.Y, method)
-        value = computed(problem, evaluator, None, np.float64, None)
+        plan = self._plan(X, Y)
+        value = plan.gram()
         if not eval_gradient:
             return value
-        slopes = gradients(problem, evaluator, None)
+        slopes, _ = gradients(plan, None)
         params = self.kernel.params
         free = [slopes[one.name] * params[one.name] for one in self.hyperparameters if not one.fixed]
         return value, np.stack(free, axis=2) if free else np.empty((*value.shape, 0))
 
     def diag(self, X: Any) -> FloatArray:
-        """Return the diagonal of the Gram matrix; it is below the kernel's own for partial rankings."""
-        values: FloatArray = self._by_method(X, lambda method: diagonal(self._numeric(), X, method))
-        return values
+        """Return the diagonal of the Gram matrix; it is below the kernel's own for partial rankings.
+
+        Exact for every row that has an exact value, however many rows there are, unless ``method`` says otherwise.
+        """
+        data = as_data(X)
+        return self._plan(data[:0], None).against(data).diagonal()
 
     def is_stationary(self) -> bool:
         """Return False: the diagonal is not constant on partial rankings."""
         return False
 
-    def _by_method(self, X: Any, run: Callable[[MethodLike], Any]) -> Any:
-        """Return what comes out with a method that does not depend on how many rankings there are."""
-        n_items = as_rankings(X).n_items
-        if isinstance(self.method, MonteCarlo):
-            return run(self._drawn(self.method, n_items))
-        if self.method != "auto":
-            return run(self.method)
-        try:
-            return run(CLOSED_FORM)
-        except ExactnessError:
-            return run(self._drawn(MonteCarlo(), n_items))
-
-    def _drawn(self, method: MonteCarlo, n_items: int) -> MonteCarlo:
-        one = Rankings(np.zeros((1, n_items), dtype=np.int32))
-        if method.distinct_rows:
+    def _plan(self, X: Any, Y: Any) -> Plan:
+        if isinstance(self.method, MonteCarlo) and self.method.distinct_rows:
             raise ValueError(
                 "training and test data are seen apart, so draws cannot depend on the row; "
                 "use MonteCarlo(distinct_rows=False)"
             )
-        return method.settled(self._numeric(), one, one)
+        others = None if Y is None or Y is X else as_data(Y)
+        return training_plan(self._numeric(), as_data(X), others, self.method, recent_plans(self))
 
     def _numeric(self) -> Kernel:
         if MEDIAN in self.kernel.params.values():
@@ -179,6 +157,19 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
         return f"SklearnKernel({self.kernel}{method})"
 
 
+RECENT: dict[Any, RecentPlans] = {}
+
+
+def recent_plans(kernel: SklearnKernel) -> RecentPlans:
+    """Return the plans that kernels of one form share: scikit-learn copies a kernel for each value of a parameter."""
+    form = kernel.kernel.replace(**dict.fromkeys(kernel.kernel.params, 1.0)), kernel.method
+    if form not in RECENT:
+        if len(RECENT) >= KEPT_FORMS:
+            RECENT.clear()
+        RECENT[form] = RecentPlans()
+    return RECENT[form]
+
+
 def plain(value: Any) -> Any:
     """Return a NumPy number as a Python one, so that kernels print well."""
     return value.item() if isinstance(value, np.generic) else value
@@ -214,37 +205,33 @@ class MeanFeatures(KernelTransformer):
         self.kernel = kernel
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the number of items.
-
-        Parameters
-        ----------
-        X : Rankings or array of ranks
-            The training data.
-        y : ignored
-            For pipelines.
-        """
+        """Learn the number of items."""
         rankings = self._learn_items(X)
         if rankings.n_items < 2:
             raise RankingError("the data has 1 feature(s): rankings of one item are all alike; give at least two items")
-        self._n_features_out = mean_features(self.kernel, rankings[:1]).shape[1]
+        self._n_features_out = features_of(self.kernel, as_rows(rankings[:1])).shape[1]
         return self
 
     def transform(self, X: Any) -> FloatArray:
         """Return the mean features of rankings: shape (n_rankings, n_features)."""
-        return mean_features(self.kernel, self._same_items(X))
+        return features_of(self.kernel, as_rows(self._same_items(X)))
 
 
-def mean_features(kernel: Kernel, X: Rankings) -> FloatArray:
+def features_of(kernel: Kernel, X: Rows) -> FloatArray:
     """Return vectors whose inner products are the marginalised kernel, for kernels that have them."""
-    match kernel:
-        case Constant(value):
-            return np.full((len(X), 1), np.sqrt(value))
-        case Sum(left, right):
-            return np.hstack([mean_features(left, X), mean_features(right, X)])
-        case Scaled(scale, inner):
-            return np.asarray(np.sqrt(scale) * mean_features(inner, X))
-    one = Rankings(np.zeros((1, X.n_items), dtype=np.int32))
-    found = linear_evaluator(kernel, one, one, exhaustive=False)
-    if not isinstance(found, FeatureEvaluator):
-        raise ValueError(f"{kernel} is not an inner product of features that have a known mean; use NystromFeatures")
-    return found.features(X)
+    columns = []
+    for term in kernel.terms():
+        if term.kernel.most_dimensions(X.n_items) == 1:  # a constant
+            value = term.weight * float(term.kernel.at_distance(np.zeros(1), X.n_items)[0])
+            columns.append(np.full((len(X), 1), np.sqrt(value)))
+            continue
+        found = mean_features(term.kernel, X.n_items, isinstance(X, Rankings))
+        if found is None:
+            raise ValueError(
+                f"{kernel} is not an inner product of features that have a known mean; use NystromFeatures"
+            )
+        features, constant = found
+        columns.append(np.sqrt(term.weight) * features(X))
+        if constant:
+            columns.append(np.full((len(X), 1), np.sqrt(term.weight * constant)))
+    return np.hstack(columns)

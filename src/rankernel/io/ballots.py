@@ -12,8 +12,6 @@ from rankernel.errors import RankingError
 from rankernel.io.files import AnyPath, fail
 from rankernel.io.records import Records
 
-__all__ = ["BallotRules", "Overvotes", "Repairs", "Repeated", "Skipped", "position_of", "read_ballots"]
-
 Skipped = Literal["close", "stop"]
 Repeated = Literal["first", "stop", "error"]
 Overvotes = Literal["stop", "skip", "tie", "error"]

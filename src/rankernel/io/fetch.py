@@ -16,8 +16,6 @@ from rankernel.io.files import write_bytes
 from rankernel.io.preflib import read_preflib
 from rankernel.io.sushi import SUSHI_FILES, SUSHI_FOLDER
 
-__all__ = ["fetch_preflib", "fetch_sushi"]
-
 DATA_VARIABLE = "RANKERNEL_DATA"
 
 SUSHI_URL = "https://www.kamishima.net/asset/sushi3-2016.zip"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import secrets
-import shutil
 import unicodedata
 import zlib
 from pathlib import Path
@@ -13,8 +11,7 @@ from typing import TypeAlias
 
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
-
-__all__ = ["AnyPath", "check_writable_name", "fail", "read_text", "write_bytes", "write_text"]
+from rankernel.whole_files import whole_file
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 
@@ -72,20 +69,10 @@ def write_bytes(path: AnyPath, raw: bytes, overwrite: bool) -> None:
 
     A file that is there already is left alone and the call refused, unless ``overwrite=True``.
     """
-    target = Path(path).resolve()  # through links, so that a link stays one
-    if target.exists() and not overwrite:
+    if Path(path).exists() and not overwrite:
         raise FileExistsError(f"{printable(path)} is there already; give another name, or overwrite=True")
-    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
-    try:
-        with temporary.open("xb") as file:
-            file.write(raw)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            shutil.copymode(target, temporary)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole_file(path) as temporary:
+        temporary.write_bytes(raw)
 
 
 def check_writable_name(name: str, what: str = "item") -> None:

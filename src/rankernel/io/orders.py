@@ -13,12 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rankernel.arrays import IntArray
 from rankernel.encoding import printable
 from rankernel.io.files import AnyPath, fail
-
-__all__ = ["Orders", "read_orders"]
-
-IntArray = NDArray[np.int64]
 
 DIGIT, COLON, COMMA, OPEN, CLOSE, END = range(6)
 SIGNS = b"0123456789:,{}\n"

@@ -7,15 +7,13 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankernel.encoding import FREE, RankArray, Unlisted, check_items, check_unlisted, dense, printable
+from rankernel.arrays import IntArray, Mask, RankArray
+from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, dense, printable
 from rankernel.errors import RankingError
 from rankernel.io.files import AnyPath, check_writable_name, fail, read_text, write_text
 from rankernel.io.orders import Orders, read_orders
 from rankernel.rankings import Rankings, as_rankings
-
-__all__ = ["Kind", "read_preflib", "write_preflib"]
 
 Kind = Literal["soc", "soi", "toc", "toi", "cat"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -190,7 +188,7 @@ def raw_ranks(orders: Orders, n_items: int, path: AnyPath) -> RankArray:
     return ranks
 
 
-def first_repeated(cells: NDArray[np.int64]) -> int:
+def first_repeated(cells: IntArray) -> int:
     """Return the smallest value that occurs more than once."""
     ordered = np.sort(cells)
     return int(ordered[1:][ordered[1:] == ordered[:-1]][0])
@@ -214,7 +212,7 @@ def check_kind(ranks: RankArray, orders: Orders, kind: Kind, header: Header, pat
     check_distinct(ranks, orders, path)
 
 
-def starts_place(orders: Orders) -> NDArray[np.bool_]:
+def starts_place(orders: Orders) -> Mask:
     """Say of each entry whether it is the first of its place in its row."""
     step = np.diff(orders.rows, prepend=-1), np.diff(orders.places, prepend=-1)
     return np.logical_or(*step)
@@ -232,7 +230,7 @@ def check_distinct(ranks: RankArray, orders: Orders, path: AnyPath) -> None:
             raise fail(path, line, f"the order stands in line {seen[key]} already; PrefLib gives each once, counted")
 
 
-def refuse(wrong: NDArray[np.bool_], orders: Orders, problem: str, path: AnyPath) -> None:
+def refuse(wrong: Mask, orders: Orders, problem: str, path: AnyPath) -> None:
     """Raise for the first wrong row, if there is one."""
     if wrong.any():
         raise fail(path, int(orders.lines[int(np.argmax(wrong))]), f"the order {problem}")

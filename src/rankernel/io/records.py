@@ -11,8 +11,6 @@ from rankernel.encoding import printable
 from rankernel.errors import RankingError
 from rankernel.io.files import AnyPath, fail, read_text
 
-__all__ = ["Records", "read_records"]
-
 DELIMITERS = (",", ";", "\t", "|")
 
 

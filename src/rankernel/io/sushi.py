@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankernel.encoding import FREE, RankArray, Unlisted, check_items, check_unlisted, dense, printable
+from rankernel.arrays import IntArray, RankArray
+from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, dense, printable
 from rankernel.errors import RankingError
 from rankernel.io.files import AnyPath, fail, read_text
 from rankernel.rankings import Rankings
-
-__all__ = ["SUSHI_FILES", "SUSHI_FOLDER", "SushiData", "load_sushi"]
 
 Which = Literal["a", "b"]
 
@@ -57,7 +55,7 @@ class SushiData:
     """
 
     rankings: Rankings
-    users: dict[str, NDArray[np.int64]]
+    users: dict[str, IntArray]
 
     @property
     def items(self) -> tuple[str, ...]:
@@ -136,7 +134,7 @@ def read_orders(path: Path, n_items: int) -> RankArray:
     return ranks
 
 
-def read_users(path: Path) -> dict[str, NDArray[np.int64]]:
+def read_users(path: Path) -> dict[str, IntArray]:
     """Return what is known of the users, column by column."""
     rows = read_numbers(path)
     for line, numbers in rows:

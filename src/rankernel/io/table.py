@@ -12,7 +12,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel.encoding import FREE, RankArray, Unlisted, check_items, check_unlisted, dense, orders_to_ranks, printable
+from rankernel.arrays import IntArray, RankArray
+from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, dense, orders_to_ranks, printable
 from rankernel.errors import RankingError
 from rankernel.io.ballots import (
     SKIPPED_WORDS,
@@ -27,8 +28,6 @@ from rankernel.io.ballots import (
 from rankernel.io.files import AnyPath, check_writable_name, fail, write_text
 from rankernel.io.records import Records, read_records
 from rankernel.rankings import Rankings, as_rankings
-
-__all__ = ["CsvRankings", "Layout", "Repairs", "read_csv", "write_csv"]
 
 Layout = Literal["auto", "ranks", "positions"]
 Labels = dict[str, NDArray[np.str_]]
@@ -88,7 +87,7 @@ class CsvRankings(Rankings):
 
 
 def csv_rankings(
-    ranks: RankArray, items: tuple[str, ...], counts: NDArray[np.int64], labels: Labels, repairs: Repairs
+    ranks: RankArray, items: tuple[str, ...], counts: IntArray, labels: Labels, repairs: Repairs
 ) -> CsvRankings:
     """Build from arrays that already satisfy every promise of the class."""
     new = object.__new__(CsvRankings)
@@ -225,7 +224,7 @@ def listed_names(names: Sequence[str]) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
 
-def read_counts(table: Records, count: str | None) -> NDArray[np.int64]:
+def read_counts(table: Records, count: str | None) -> IntArray:
     """Return how many voters each row stands for."""
     if count is None:
         return np.ones(len(table.rows), dtype=np.int64)

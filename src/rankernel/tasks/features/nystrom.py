@@ -7,22 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankernel.arrays import FloatArray, Indices
+from rankernel.checks import number, whole
 from rankernel.completions.streams import Seed, as_seed, stream_key
-from rankernel.gram.blocks import stretches
-from rankernel.gram.estimate import gram
-from rankernel.gram.methods import MethodLike
-from rankernel.gram.monte_carlo import MonteCarlo
-from rankernel.kernels.base import Kernel, check_whole
-from rankernel.rankings import Rankings, first_and_inverse
-from rankernel.tasks.ranking_transformer import KernelTransformer
-from rankernel.tasks.streaming import long_diagonal, settle
-
-__all__ = ["NystromFeatures", "PivotedCholesky", "randomly_pivoted_cholesky"]
-
-FloatArray = NDArray[np.float64]
-Rows = NDArray[np.intp]
+from rankernel.gram.methods import MethodLike, MonteCarlo
+from rankernel.gram.plan import Plan
+from rankernel.gram.tiles import stretches
+from rankernel.kernels.base import Kernel
+from rankernel.tasks.features.transformers import KernelTransformer
 
 PROPOSALS = 48  # pivots proposed at once
 ROWS = 2**14  # of a tall matrix at once: what is made on the way stays small
@@ -47,7 +40,7 @@ class NystromFeatures(KernelTransformer):
     method : as in :meth:`Kernel.gram`
         How entries of the Gram matrix are computed. What "auto" means is settled by the training data, and draws
         depend on the seed of the method and the ranking alone, so new rankings fit to the old ones.
-    seed : int or Generator
+    random_state : int or Generator
         The choice of the pivots.
     tol : float, optional
         Stop as soon as the missing part of the trace is at most ``tol`` times the trace.
@@ -56,7 +49,7 @@ class NystromFeatures(KernelTransformer):
     ----------
     pivots_ : array of shape ``(n_components_,)``
         The rows of the training data that were chosen, in order.
-    pivot_rankings_ : Rankings
+    pivot_rankings_ : Rankings or Preferences
         The same as rankings.
     residual_ : array of shape (n_rankings,)
         The diagonal of :math:`K - Z Z^T`.
@@ -64,8 +57,8 @@ class NystromFeatures(KernelTransformer):
         The trace of K and of :math:`K - Z Z^T`, every voter counted.
     error_path_ : array of shape ``(n_components_ + 1,)``
         The trace that is missing after each number of pivots, from 0 on.
-    kernel_, method_
-        The kernel and the method with nothing left open.
+    plan_ : Plan
+        How kernel values are computed, here and for new rankings; nothing is left open in ``kernel_``, its kernel.
 
     Examples
     --------
@@ -85,25 +78,17 @@ class NystromFeatures(KernelTransformer):
         kernel: Kernel,
         n_components: int = 200,
         method: MethodLike = "auto",
-        seed: Seed = 0,
+        random_state: Seed = 0,
         tol: float | None = None,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
         self.method = method
-        self.seed = seed
+        self.random_state = random_state
         self.tol = tol
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose the pivots.
-
-        Parameters
-        ----------
-        X : Rankings or array of ranks
-            The training data; counts are multiplicities.
-        y : ignored
-            For pipelines.
-        """
+        """Choose the pivots."""
         self._fitted_features(X)
         return self
 
@@ -113,44 +98,41 @@ class NystromFeatures(KernelTransformer):
 
     def transform(self, X: Any) -> FloatArray:
         """Return the features of rankings: shape ``(n_rankings, n_components_)``."""
-        rankings = self._same_items(X)
-        first, inverse = first_and_inverse(rankings.ranks)
-        distinct = rankings[first]
-        features = np.empty((len(distinct), self.n_components_))
-        for rows in stretches(len(distinct), ROWS):
-            columns = gram(self.kernel_, distinct[rows], self.pivot_rankings_, self.method_)
-            features[rows] = solved(self.factor_, columns)
-        return spread(features, inverse)
+        new = self._pivot_plan.against(self._same_items(X))
+        features = np.empty((len(new.X), self.n_components_))
+        for rows in stretches(len(new.X), ROWS):
+            features[rows] = solved(self.factor_, new.distinct.block(rows, slice(None), threads=None))
+        return features if new.rows is None else features[new.rows]
 
     def _fitted_features(self, X: Any) -> FloatArray:
         rankings = self._learn_items(X)
-        check_whole("n_components", self.n_components)
-        if self.tol is not None and not 0 <= self.tol < 1:
+        whole("n_components", self.n_components)
+        if self.tol is not None and number("tol", self.tol, 0) >= 1:
             raise ValueError(f"tol={self.tol} is not possible; it is a part of the trace, from 0 to below 1")
         if isinstance(self.method, MonteCarlo) and self.method.distinct_rows:
             raise ValueError("features belong to a ranking, not to a row; use MonteCarlo(distinct_rows=False)")
-        first, inverse = first_and_inverse(rankings.ranks)
-        distinct = rankings.unique()
-        self.kernel_ = self.kernel.resolve(rankings)
-        found = settle(self.kernel_, distinct, distinct, self.method, lambda fixed: self._pivoted(distinct, fixed))
-        self.pivots_ = first[found.pivots]
-        self.pivot_rankings_ = distinct[found.pivots]
+        self.plan_ = self.kernel.plan(rankings, method=self.method)
+        self.kernel_ = self.plan_.kernel
+        found = self._pivoted(self.plan_.distinct)
+        inverse = np.arange(len(rankings)) if self.plan_.rows is None else self.plan_.rows
+        self.pivots_ = np.unique(inverse, return_index=True)[1][found.pivots]
+        self.pivot_rankings_ = rankings[self.pivots_]
+        self._pivot_plan = self.plan_.part(self.pivots_)
         self.factor_ = found.factor[found.pivots]
         self.residual_ = found.residual[inverse]
         self.error_path_ = found.error_path
         self.trace_, self.trace_error_ = float(found.error_path[0]), float(found.error_path[-1])
         self.n_components_ = self._n_features_out = len(found.pivots)
-        return spread(found.factor, inverse)
+        return found.factor if self.plan_.rows is None else found.factor[inverse]
 
-    def _pivoted(self, X: Rankings, method: MethodLike) -> PivotedCholesky:
-        self.method_ = method
+    def _pivoted(self, plan: Plan) -> PivotedCholesky:
         return randomly_pivoted_cholesky(
-            lambda rows, columns: gram(self.kernel_, X[rows], X[columns], method),
-            long_diagonal(self.kernel_, X, method),
-            X.counts.astype(np.float64),
+            lambda rows, columns: plan.block(rows, columns, threads=None),
+            plan.diagonal(),
+            plan.X.counts.astype(np.float64),
             self.n_components,
             self.tol or 0.0,
-            np.random.default_rng(int(stream_key(as_seed(self.seed), "pivots"))),
+            np.random.default_rng(int(stream_key(as_seed(self.random_state), "pivots"))),
         )
 
 
@@ -159,11 +141,6 @@ def solved(lower: FloatArray, columns: FloatArray) -> FloatArray:
     from scipy.linalg import solve_triangular
 
     return np.asarray(solve_triangular(lower, columns.T, lower=True, check_finite=False).T)
-
-
-def spread(features: FloatArray, inverse: Rows) -> FloatArray:
-    """Return the features of all rankings from those of the distinct ones; no second copy if they are the same."""
-    return features if np.array_equal(inverse, np.arange(len(features))) else features[inverse]
 
 
 # ---------------------------------------------------------------------- the factorisation
@@ -185,7 +162,7 @@ class PivotedCholesky:
         The weighted trace of what is left after each number of pivots.
     """
 
-    pivots: Rows
+    pivots: Indices
     factor: FloatArray
     residual: FloatArray
     error_path: FloatArray
@@ -203,21 +180,6 @@ def randomly_pivoted_cholesky(
 
     Several pivots are proposed at once and thinned out by rejection (Epperly, Tropp and Webber 2024): those that are
     accepted have the same distribution as if they were drawn one by one.
-
-    Parameters
-    ----------
-    entries : function of (rows, columns)
-        The block of the matrix at these rows and columns.
-    diagonal : array
-        The diagonal of the matrix.
-    weights : array
-        How often each row counts.
-    n_pivots : int
-        The most pivots to choose.
-    tol : float
-        Stop where the weighted trace of what is left is at most this part of the weighted trace.
-    rng : Generator
-        The source of randomness.
 
     Examples
     --------
@@ -253,7 +215,7 @@ def randomly_pivoted_cholesky(
     return finished(pivots, factor[:, : len(pivots)], diagonal, weights, goal)
 
 
-def thinned(left: FloatArray, heights: FloatArray, room: int) -> tuple[Rows, FloatArray]:
+def thinned(left: FloatArray, heights: FloatArray, room: int) -> tuple[Indices, FloatArray]:
     """Return which proposals are accepted, and the Cholesky factor of what is left of the matrix between them.
 
     A proposal is accepted if what those before it leave of its diagonal entry still is above its height.
@@ -273,7 +235,7 @@ def thinned(left: FloatArray, heights: FloatArray, room: int) -> tuple[Rows, Flo
 
 
 def finished(
-    pivots: Rows, factor: FloatArray, diagonal: FloatArray, weights: FloatArray, goal: float
+    pivots: Indices, factor: FloatArray, diagonal: FloatArray, weights: FloatArray, goal: float
 ) -> PivotedCholesky:
     """Return the factorisation with its error, without pivots that were chosen after the goal was reached."""
     explained = np.zeros(len(pivots))

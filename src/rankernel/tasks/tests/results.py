@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
+from rankernel.arrays import FloatArray, Mask
+from rankernel.data import Data
 from rankernel.kernels.base import Kernel
-from rankernel.rankings import Rankings
-from rankernel.tasks.voters import FloatArray
-
-__all__ = ["AggregatedMMDResult", "HSICResult", "MMDResult"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +25,7 @@ class MMDResult:
         What was done.
     kernel : Kernel or None
         The kernel, its width a number; None if only a Gram matrix was given.
-    rankings : Rankings
+    rankings : Rankings or Preferences
         The distinct ballots of both samples, with their numbers of voters.
     witness : array of shape (n_ballots,)
         The witness function at each of them: the mean kernel with the first sample less that with the second.
@@ -42,13 +37,13 @@ class MMDResult:
     null_distribution: FloatArray = field(repr=False)
     method: str
     kernel: Kernel | None
-    rankings: Rankings = field(repr=False)
+    rankings: Data = field(repr=False)
     witness: FloatArray = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
 class AggregatedMMDResult(MMDResult):
-    """What :func:`mmd_test` found with several kernels at once.
+    """What :func:`mmd_aggregated_test` found with several kernels at once.
 
     ``statistic`` is minus the decimal logarithm of the smallest p-value that a kernel has by itself, and
     ``null_distribution`` the same for random divisions of the voters; ``pvalue`` compares the two. It is the smallest
@@ -72,7 +67,7 @@ class AggregatedMMDResult(MMDResult):
     kernels: tuple[Kernel, ...]
     statistics: FloatArray
     pvalues: FloatArray
-    rejected: NDArray[np.bool_]
+    rejected: Mask
     level: float
 
 
@@ -92,7 +87,7 @@ class HSICResult:
         What was done.
     kernel : Kernel
         The kernel of the rankings, its width a number.
-    rankings : Rankings
+    rankings : Rankings or Preferences
         The rankings as given, one row for each entry of the witness.
     witness : array of shape (n_rankings,)
         The witness function at each ranking with its own covariate. Positive where they occur together more often
@@ -104,5 +99,5 @@ class HSICResult:
     null_distribution: FloatArray = field(repr=False)
     method: str
     kernel: Kernel
-    rankings: Rankings = field(repr=False)
+    rankings: Data = field(repr=False)
     witness: FloatArray = field(repr=False)

@@ -4,52 +4,69 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rankernel.data import Data, as_data
 from rankernel.errors import RankingError
-from rankernel.rankings import Rankings, as_rankings
-
-__all__ = ["KernelTransformer", "RankingTransformer"]
+from rankernel.preferences import Preferences
+from rankernel.rankings import Rankings
 
 
 class RankingTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """A scikit-learn transformer whose rows are rankings: a Rankings object, a frame, or an array of ranks."""
+    """A scikit-learn transformer whose rows are rankings: Rankings, Preferences, a frame, or an array of ranks."""
 
     items_: tuple[str, ...]
 
-    def _learn_items(self, X: Any) -> Rankings:
+    def _learn_items(self, X: Any) -> Data:
         """Return the rankings of the training data, and remember over which items they are."""
-        rankings = self._read(X, reset=True)
-        if not len(rankings):
+        data = self._read(X, reset=True)
+        if not len(data):
             raise RankingError("there are no rankings to fit; give at least one")
-        self.items_ = rankings.items
-        self._named = isinstance(X, Rankings)
-        return rankings
+        self.items_ = data.items
+        self._named = has_names(X)
+        return data
 
-    def _same_items(self, X: Any) -> Rankings:
-        """Return new rankings, which must be over the items of the training data."""
+    def _same_items(self, X: Any) -> Data:
+        """Return new rankings over the items of the training data, in their order."""
         check_is_fitted(self)
-        rankings = self._read(X, reset=False)
-        if self._named and isinstance(X, Rankings) and rankings.items != self.items_:
-            raise RankingError("X names its items differently from the training data; align them: X.with_items(items)")
-        return Rankings._trusted(rankings.ranks, self.items_, rankings.counts)
+        data = self._read(X, reset=False)
+        if self._named and has_names(X) and data.items != self.items_:
+            if set(data.items) != set(self.items_):
+                raise RankingError(
+                    "X is not about the items of fit: some names differ; bring them to the same names first"
+                )
+            return data.with_items(self.items_)
+        if isinstance(data, Preferences):
+            return data
+        return Rankings._trusted(data.ranks, self.items_, data.counts)
 
-    def _read(self, X: Any, reset: bool) -> Rankings:
+    def _read(self, X: Any, reset: bool) -> Data:
         """Return the rankings, having refused in scikit-learn's own words what is no table of numbers."""
-        is_frame = hasattr(X, "columns")
-        if not isinstance(X, Rankings) and not is_frame:
+        if not isinstance(X, Data) and not hasattr(X, "columns"):
             X = check_array(X, ensure_all_finite="allow-nan", estimator=self)
-        rankings = as_rankings(X)
-        validate_data(self, X if is_frame else rankings.ranks, reset=reset, skip_check_array=True)
-        return rankings
+        data = as_data(X)
+        if not reset and data.n_items != self.n_features_in_:
+            raise RankingError(
+                f"X has {data.n_items} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
+                "as input: new rankings must rank the same items as those of fit"
+            )
+        seen = X if hasattr(X, "columns") else np.empty((len(data), data.n_items))
+        validate_data(self, seen, reset=reset, skip_check_array=True)
+        return data
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True  # whole numbers
         tags.input_tags.allow_nan = True  # an item that is not ranked
         return tags
+
+
+def has_names(X: Any) -> bool:
+    """Say whether rankings come with names of their items."""
+    return isinstance(X, Data) or hasattr(X, "columns")
 
 
 class KernelTransformer(RankingTransformer):

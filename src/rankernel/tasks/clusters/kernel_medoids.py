@@ -6,19 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankernel.arrays import FloatArray, Indices
 from rankernel.completions.streams import as_seed
-from rankernel.rankings import Rankings
-from rankernel.tasks.kernel_distance import gram_distances
-from rankernel.tasks.partition import KernelPartition
-from rankernel.tasks.seeding import check_partition, spread_seeds
-from rankernel.tasks.trained_kernel import TrainedKernel
-
-__all__ = ["KernelKMedoids"]
-
-FloatArray = NDArray[np.float64]
-Indices = NDArray[np.intp]
+from rankernel.gram.plan import Plan
+from rankernel.tasks.clusters._partition import KernelPartition
+from rankernel.tasks.clusters._seeding import check_partition, spread_seeds
+from rankernel.tasks.clusters.kernel_distance import gram_distances
 
 WORTHWHILE = 1e-12  # the least gain of a swap, relative to the cost, so that rounding cannot keep swaps going
 
@@ -41,7 +35,7 @@ class KernelKMedoids(KernelPartition):
         How many starts, each from rows drawn far from each other; the best result is kept.
     max_iter : int
         The most passes over all rows of one start.
-    seed : int, Generator or None
+    random_state : int, Generator or None
         Decides the starts.
 
     Attributes
@@ -50,12 +44,14 @@ class KernelKMedoids(KernelPartition):
         The cluster of each ranking.
     medoid_indices_ : array of shape (n_clusters,)
         The row that each cluster is around.
-    medoids_ : Rankings
+    medoids_ : Rankings or Preferences
         These rows.
     inertia_ : float
         The minimised sum.
     n_iter_ : int
         Passes of the best start.
+    plan_ : Plan
+        How kernel values are computed: of new rankings with the medoids.
     kernel_ : Kernel
         The kernel, its width a number.
 
@@ -74,24 +70,23 @@ class KernelKMedoids(KernelPartition):
         """Cluster rankings; ``y`` is ignored."""
         rankings = self._learn_items(X)
         check_partition(self.n_clusters, self.n_init, self.max_iter, len(rankings))
-        self._trained = TrainedKernel(self.kernel, X, self.method)
-        self.kernel_ = self._trained.kernel
-        gram = self._trained.training_gram()
+        plan = self.kernel.plan(rankings, method=self.method)
+        self.kernel_, gram = plan.kernel, plan.gram()
         distances = gram_distances(gram)
         weights = rankings.counts.astype(np.float64)
-        rng = np.random.default_rng(as_seed(self.seed))
+        rng = np.random.default_rng(as_seed(self.random_state))
         starts = (spread_seeds(distances.__getitem__, weights, self.n_clusters, rng) for _ in range(self.n_init))
         best = min((swapped(distances, weights, medoids, self.max_iter) for medoids in starts), key=lambda s: s.cost)
         self.medoid_indices_, self.inertia_, self.n_iter_ = np.sort(best.medoids), best.cost, best.n_iter
         self.labels_ = nearest_medoids(distances, self.medoid_indices_)
-        self.medoids_: Rankings = rankings[self.medoid_indices_]
+        self.medoids_, self.plan_ = rankings[self.medoid_indices_], plan.part(self.medoid_indices_)
         self._medoid_squares = np.diagonal(gram)[self.medoid_indices_]
         self._n_features_out = self.n_clusters
         return self
 
-    def _squares(self, X: Rankings) -> FloatArray:
-        """Return the squared distance from each medoid, less the squared length of the ranking itself."""
-        squares: FloatArray = self._medoid_squares - 2 * self._trained.gram(X, self.medoids_)
+    def _squares(self, new: Plan) -> FloatArray:
+        """Return the squared distance of new rankings from each medoid, less their own squared length."""
+        squares: FloatArray = self._medoid_squares - 2 * new.gram()
         return squares
 
 

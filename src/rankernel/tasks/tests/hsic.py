@@ -8,20 +8,19 @@ from typing import Any
 import numpy as np
 
 from rankernel import _loops
+from rankernel.arrays import FloatArray, IntArray
+from rankernel.checks import whole
 from rankernel.completions.streams import Seed, as_seed
-from rankernel.datasets.arguments import whole
+from rankernel.data import Data, as_data
 from rankernel.errors import RankingError
-from rankernel.gram.blocks import stretches
 from rankernel.gram.methods import MethodLike
-from rankernel.kernels import Kernel, Mallows
-from rankernel.rankings import Rankings, as_rankings
-from rankernel.tasks.characteristic import warn_if_not_characteristic
-from rankernel.tasks.covariates import Covariate, CovariateKernel, covariate_of
-from rankernel.tasks.permutations import ENTRIES, TIED, permuted, pvalue
-from rankernel.tasks.records import HSICResult
-from rankernel.tasks.voters import FloatArray, IntArray, exact_or_estimated, group_codes, rows_for
-
-__all__ = ["hsic_test"]
+from rankernel.gram.tiles import stretches
+from rankernel.kernels.base import Kernel
+from rankernel.tasks.tests._covariates import Covariate, CovariateKernel, covariate_of
+from rankernel.tasks.tests._permutations import ENTRIES, TIED, permuted, pvalue
+from rankernel.tasks.tests._voters import Ballots, group_codes, plan_for_test, voter_gram
+from rankernel.tasks.tests.mmd import check_kernel
+from rankernel.tasks.tests.results import HSICResult
 
 WITNESS_ROWS = 256
 # A term of the sum over pairs of voters takes about as long as this many multiplications in a matrix product.
@@ -50,9 +49,9 @@ def hsic_test(
 
     Parameters
     ----------
-    X : Rankings or integer array
+    X : Rankings, Preferences or integer array
         The rankings.
-    covariate : array of shape (n_rankings,) or (n_rankings, n_features), or Rankings
+    covariate : array of shape (n_rankings,) or (n_rankings, n_features), Rankings or Preferences
         One value for each row of X. Integers, strings and booleans are labels (delta kernel), floats are numbers
         (Gaussian kernel, its width the median distance between two voters).
     kernel : Kernel, optional
@@ -63,8 +62,8 @@ def hsic_test(
         Where the permutations come from.
     biased : bool
         Which statistic.
-    method : {"auto", "exact", "enumeration"} or a method object
-        How to compute kernel values; with ``MonteCarlo(...)`` every voter has draws of its own (at most 10,000).
+    method : as in :meth:`Kernel.gram`
+        How to compute kernel values; two voters with the same ballot are compared by different draws.
     covariate_kernel : {"auto", "delta", "gaussian"} or Kernel
         The kernel of the covariate, if not the one above; a Kernel for a covariate that is rankings.
     strata : array of shape (n_rankings,), optional
@@ -88,33 +87,27 @@ def hsic_test(
     >>> result.statistic, result.witness
     (0.25, array([0.25, 0.25]))
     """
-    data = as_rankings(X)
-    n_permutations, number = whole(n_permutations, "n_permutations", 1), as_seed(seed)
+    data = as_data(X)
+    n_permutations, start = whole("n_permutations", n_permutations), as_seed(seed)
     least = 2 if biased else 4
     if data.n_voters < least:
         raise RankingError(f"there are {data.n_voters} voter(s); this statistic needs at least {least}")
-    chosen = (Mallows(nu="median") if kernel is None else kernel).resolve(data)
-    warn_if_not_characteristic(chosen, data.n_items)
+    plan = plan_for_test(check_kernel(kernel), data, method)
     stratum = np.zeros(data.n_voters, dtype=np.int64) if strata is None else group_codes(strata, data, "strata")
     other = covariate_of(covariate, data, covariate_kernel, method)
+    form = Dependence.of(voter_gram(plan, threads), Ballots.of(data, plan).of_voter, other, biased)
+    null = form.null(stratum, n_permutations, start)
+    statistic = float(form.sums(form.values[None])[0])
     within = " within strata" if strata is not None else ""
-
-    def run(method: MethodLike) -> HSICResult:
-        rows = rows_for(data, method)
-        form = Dependence.of(rows.gram(chosen, threads), rows.of_voter, other, biased)
-        null = form.null(stratum, n_permutations, number)
-        statistic = float(form.sums(form.values[None])[0])
-        text = (
-            f"{'biased' if biased else 'unbiased'} HSIC of rankings and {other.text}, {n_permutations:,} permutations "
-            f"of the voters{within}, kernel values: {rows.method}"
-        )
-        p = pvalue(null, statistic, TIED * form.scale)
-        return HSICResult(statistic, p, null, text, chosen, data, by_row(form.witness(other), data))
-
-    return exact_or_estimated(run, method)
+    text = (
+        f"{'biased' if biased else 'unbiased'} HSIC of rankings and {other.text}, {n_permutations:,} permutations "
+        f"of the voters{within}, kernel values: {plan.method}"
+    )
+    p = pvalue(null, statistic, TIED * form.scale)
+    return HSICResult(statistic, p, null, text, plan.kernel, data, by_row(form.witness(other), data))
 
 
-def by_row(values: FloatArray, X: Rankings) -> FloatArray:
+def by_row(values: FloatArray, X: Data) -> FloatArray:
     """Return the mean over the voters of each row."""
     row_of_voter = np.repeat(np.arange(len(X)), X.counts)
     return np.asarray(np.bincount(row_of_voter, weights=values) / X.counts)

@@ -6,19 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankernel import _loops
+from rankernel.arrays import FloatArray, Indices
 from rankernel.completions.streams import as_seed
-from rankernel.rankings import Rankings
-from rankernel.tasks.partition import KernelPartition
-from rankernel.tasks.seeding import check_partition, spread_seeds
-from rankernel.tasks.trained_kernel import TrainedKernel
-
-__all__ = ["KernelKMeans"]
-
-FloatArray = NDArray[np.float64]
-Labels = NDArray[np.intp]
+from rankernel.gram.plan import Plan
+from rankernel.tasks.clusters._partition import KernelPartition
+from rankernel.tasks.clusters._seeding import check_partition, spread_seeds
 
 WORTHWHILE = 1e-12  # the least gain of a move, relative to the sum of all squared lengths
 
@@ -42,7 +36,7 @@ class KernelKMeans(KernelPartition):
         How many starts, each from rows drawn far from each other (k-means++); the best result is kept.
     max_iter : int
         The most passes over all rows of one start.
-    seed : int, Generator or None
+    random_state : int, Generator or None
         Decides the starts.
 
     Attributes
@@ -53,9 +47,11 @@ class KernelKMeans(KernelPartition):
         The minimised sum.
     n_iter_ : int
         Passes of the best start.
+    plan_ : Plan
+        How kernel values are computed, here and for new rankings.
     kernel_ : Kernel
         The kernel, its width a number.
-    rankings_ : Rankings
+    rankings_ : Rankings or Preferences
         The rankings that were clustered.
 
     Examples
@@ -74,13 +70,12 @@ class KernelKMeans(KernelPartition):
         """Cluster rankings; ``y`` is ignored."""
         rankings = self._learn_items(X)
         check_partition(self.n_clusters, self.n_init, self.max_iter, len(rankings))
-        self._trained = TrainedKernel(self.kernel, X, self.method)
-        self.kernel_, self.rankings_ = self._trained.kernel, self._trained.rankings
-        gram = self._trained.training_gram()
+        self.rankings_, self.plan_ = rankings, self.kernel.plan(rankings, method=self.method)
+        self.kernel_, gram = self.plan_.kernel, self.plan_.gram()
         weights = rankings.counts.astype(np.float64)
-        rng = np.random.default_rng(as_seed(self.seed))
+        rng = np.random.default_rng(as_seed(self.random_state))
         starts = (start(gram, weights, self.n_clusters, rng) for _ in range(self.n_init))
-        runs = (settled(gram, weights, labels, self.n_clusters, self.max_iter) for labels in starts)
+        runs = (moved_points(gram, weights, labels, self.n_clusters, self.max_iter) for labels in starts)
         best = min(runs, key=lambda run: run.inertia)
         self.labels_, self.inertia_, self.n_iter_ = best.labels, best.inertia, best.n_iter
         self._shares = membership(self.labels_, weights, self.n_clusters)
@@ -88,9 +83,9 @@ class KernelKMeans(KernelPartition):
         self._n_features_out = self.n_clusters
         return self
 
-    def _squares(self, X: Rankings) -> FloatArray:
-        """Return the squared distance from each mean, less the squared length of the ranking itself."""
-        squares: FloatArray = self._mean_squares - 2 * self._trained.gram(X, self.rankings_) @ self._shares
+    def _squares(self, new: Plan) -> FloatArray:
+        """Return the squared distance of new rankings from each mean, less their own squared length."""
+        squares: FloatArray = self._mean_squares - 2 * new.gram() @ self._shares
         return squares
 
 
@@ -98,12 +93,12 @@ class KernelKMeans(KernelPartition):
 class Partition:
     """What one start led to."""
 
-    labels: Labels
+    labels: Indices
     inertia: float
     n_iter: int
 
 
-def start(gram: FloatArray, weights: FloatArray, n_clusters: int, rng: np.random.Generator) -> Labels:
+def start(gram: FloatArray, weights: FloatArray, n_clusters: int, rng: np.random.Generator) -> Indices:
     """Return clusters around rows drawn far from each other."""
     lengths = np.diagonal(gram)
 
@@ -114,7 +109,7 @@ def start(gram: FloatArray, weights: FloatArray, n_clusters: int, rng: np.random
     return assigned(np.stack([squares_to(row) for row in seeds], axis=1), weights)
 
 
-def settled(gram: FloatArray, weights: FloatArray, labels: Labels, n_clusters: int, max_iter: int) -> Partition:
+def moved_points(gram: FloatArray, weights: FloatArray, labels: Indices, n_clusters: int, max_iter: int) -> Partition:
     """Return where labels come to rest when rows move one by one, each as soon as that lowers the sum of squares."""
     labels, n_iter, moved = labels.copy(), 0, 1
     while moved and n_iter < max_iter:
@@ -132,7 +127,7 @@ def settled(gram: FloatArray, weights: FloatArray, labels: Labels, n_clusters: i
     return Partition(labels, float(weights @ distances[np.arange(len(labels)), labels]), n_iter)
 
 
-def membership(labels: Labels, weights: FloatArray, n_clusters: int) -> FloatArray:
+def membership(labels: Indices, weights: FloatArray, n_clusters: int) -> FloatArray:
     """Return which share each row has in the mean of each cluster."""
     shares = np.zeros((len(labels), n_clusters))
     shares[np.arange(len(labels)), labels] = weights
@@ -147,9 +142,9 @@ def squares_to_means(gram: FloatArray, shares: FloatArray) -> FloatArray:
     return squares
 
 
-def assigned(squares: FloatArray, weights: FloatArray) -> Labels:
+def assigned(squares: FloatArray, weights: FloatArray) -> Indices:
     """Return the nearest cluster of each row; a cluster left empty takes the row that suffers most from its own."""
-    labels: Labels = np.argmin(squares, axis=1)
+    labels: Indices = np.argmin(squares, axis=1)
     rows = np.arange(len(labels))
     sizes = np.bincount(labels, minlength=squares.shape[1])
     for empty in np.flatnonzero(sizes == 0):

@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankernel.arrays import FloatArray, Indices
 from rankernel.encoding import check_counts
-from rankernel.tasks.dendrogram import n_leaves
-
-__all__ = ["dendrogram_purity"]
-
-FloatArray = NDArray[np.float64]
+from rankernel.tasks.clusters.dendrogram import n_leaves
 
 
-@overload
-def dendrogram_purity(
-    Z: NDArray[Any], labels: Any, per_class: Literal[False] = False, weights: Any = None
-) -> float: ...
-
-
-@overload
-def dendrogram_purity(
-    Z: NDArray[Any], labels: Any, per_class: Literal[True], weights: Any = None
-) -> dict[Any, float]: ...
-
-
-def dendrogram_purity(
-    Z: NDArray[Any], labels: Any, per_class: bool = False, weights: Any = None
-) -> float | dict[Any, float]:
+def dendrogram_purity(Z: NDArray[Any], labels: Any, counts: Any = None) -> float:
     r"""Return the expected purity of the smallest subtree that holds two leaves of one class.
 
     Two different leaves with the same label c are picked uniformly at random among all such pairs; the purity is the
@@ -46,17 +29,15 @@ def dendrogram_purity(
         A linkage matrix.
     labels : array of shape (n_rankings,)
         The class of each leaf.
-    per_class : bool
-        Whether to return the expectation for each class, given that the pair is of this class.
-    weights : array of shape (n_rankings,), optional
+    counts : array of shape (n_rankings,), optional
         How many voters a leaf stands for (``ballots.counts``); they all have its label. The result is that of a tree
         in which each leaf is a pure subtree of so many leaves.
 
     Returns
     -------
-    float, or dict from label to float
-        A class with a single leaf has no pair: it counts as any other leaf in the subtrees of other classes, has
-        purity NaN itself, and no part in the overall expectation.
+    float
+        A class with a single leaf has no pair: it counts as any other leaf in the subtrees of other classes, and has no
+        part in the expectation.
 
     Examples
     --------
@@ -65,24 +46,48 @@ def dendrogram_purity(
     >>> Z = np.array([[0, 1, 1.0, 2], [2, 4, 2.0, 3], [3, 5, 3.0, 4]])
     >>> dendrogram_purity(Z, ["a", "a", "b", "b"])
     0.75
-    >>> dendrogram_purity(Z, ["a", "a", "b", "b"], per_class=True)
-    {'a': 1.0, 'b': 0.5}
     """
-    n = n_leaves(Z)
-    given = np.asarray(labels)
-    if given.shape != (n,):
-        raise ValueError(f"labels has shape {given.shape} but the tree has {n} leaves; give one label for each")
-    names, classes = np.unique(given, return_inverse=True)
-    pure, pairs = pure_pairs(np.asarray(Z), classes, check_counts(weights, n).astype(np.float64))
-    if per_class:
-        shares = np.divide(pure, pairs, out=np.full(len(names), np.nan), where=pairs > 0)
-        return dict(zip(names.tolist(), shares.tolist(), strict=True))
+    _, pure, pairs = counted_pairs(Z, labels, counts)
     if not pairs.any():
         raise ValueError("no two leaves have the same label, so there is no pair to pick; check the labels")
     return float(pure.sum() / pairs.sum())
 
 
-def pure_pairs(Z: NDArray[Any], classes: NDArray[np.intp], weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+def class_purities(Z: NDArray[Any], labels: Any, counts: Any = None) -> dict[Any, float]:
+    """Return the same expectation for each class, given that the pair is of this class.
+
+    Parameters
+    ----------
+    Z, labels, counts
+        As in :func:`dendrogram_purity`.
+
+    Returns
+    -------
+    dict from label to float
+        NaN for a class with a single leaf, which has no pair.
+
+    Examples
+    --------
+    >>> Z = np.array([[0, 1, 1.0, 2], [2, 4, 2.0, 3], [3, 5, 3.0, 4]])
+    >>> class_purities(Z, ["a", "a", "b", "b"])
+    {'a': 1.0, 'b': 0.5}
+    """
+    names, pure, pairs = counted_pairs(Z, labels, counts)
+    shares = np.divide(pure, pairs, out=np.full(len(names), np.nan), where=pairs > 0)
+    return dict(zip(names.tolist(), shares.tolist(), strict=True))
+
+
+def counted_pairs(Z: NDArray[Any], labels: Any, counts: Any) -> tuple[NDArray[Any], FloatArray, FloatArray]:
+    """Return the classes, and for each the number of pairs, weighted by how pure their subtree is, and plainly."""
+    n = n_leaves(Z)
+    given = np.asarray(labels)
+    if given.shape != (n,):
+        raise ValueError(f"labels has shape {given.shape} but the tree has {n} leaves; give one label for each")
+    names, classes = np.unique(given, return_inverse=True)
+    return names, *pure_pairs(np.asarray(Z), classes, check_counts(counts, n).astype(np.float64))
+
+
+def pure_pairs(Z: NDArray[Any], classes: Indices, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return for each class the number of pairs, each counted as much as its subtree is pure, and without that."""
     n = len(classes)
     members = np.zeros((2 * n - 1, int(classes.max()) + 1))  # of each class below each node

@@ -6,23 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankernel.arrays import FloatArray, IntArray, Mask
+from rankernel.checks import whole
 from rankernel.completions.models import CompletionModel
 from rankernel.completions.streams import Seed, as_seed
-from rankernel.datasets.arguments import whole
+from rankernel.data import Data, as_data, concat
 from rankernel.errors import RankingError
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
-from rankernel.rankings import Rankings, as_rankings, concat
-from rankernel.tasks.aggregated import Evidence, concluded, kernels_of
-from rankernel.tasks.characteristic import warn_if_not_characteristic
-from rankernel.tasks.goodness_of_fit import goodness_of_fit
-from rankernel.tasks.permutations import TIED, check_divisible, divisions, off_diagonal_forms
-from rankernel.tasks.records import AggregatedMMDResult, MMDResult
-from rankernel.tasks.voters import FloatArray, IntArray, Rows, exact_or_estimated, given_gram, group_codes, rows_for
-
-__all__ = ["mmd_test"]
+from rankernel.kernels.exponential import Mallows
+from rankernel.tasks.tests._permutations import TIED, check_divisible, divisions, off_diagonal_forms, pvalue
+from rankernel.tasks.tests._voters import Ballots, group_codes, plan_for_test, voter_gram
+from rankernel.tasks.tests.results import MMDResult
 
 FEW_ROWS = 64  # of a Gram matrix, so that they stay in the cache
 
@@ -30,17 +26,15 @@ FEW_ROWS = 64  # of a Gram matrix, so that they stay in the cache
 def mmd_test(
     X: Any,
     Y: Any,
-    kernel: Any = "auto",
+    kernel: Kernel | None = None,
     n_permutations: int = 1000,
     seed: Seed = 0,
     biased: bool = False,
     method: MethodLike = "auto",
     strata: tuple[Any, Any] | None = None,
     precomputed: Any = None,
-    level: float = 0.05,
-    n_reference: int = 1000,
     threads: int | None = None,
-) -> MMDResult | AggregatedMMDResult:
+) -> MMDResult:
     r"""Test whether two sets of rankings come from one distribution, by their maximum mean discrepancy.
 
     The statistic is the unbiased estimate of the squared discrepancy (Gretton et al. 2012),
@@ -51,39 +45,30 @@ def mmd_test(
 
     Parameters
     ----------
-    X, Y : Rankings or integer arrays
-        The two samples, over the same items. Instead of ``Y``, a model of full rankings: ``Uniform()``,
-        ``MallowsModel(center, theta)``, ``PlackettLuce(weights)``, or a function ``f(n_rankings, seed)`` that draws
-        them. Then the null distribution is simulated from the model, each draw cut to the buckets of a voter of X.
-    kernel : Kernel, "auto", or a list of kernels or of widths nu
-        A width "median" is resolved on both samples together. A list gives an aggregated test, which has its level
-        whatever the number of kernels; widths are those of Mallows kernels, and "auto" is five of them around the
-        median heuristic.
+    X, Y : Rankings, Preferences or integer arrays
+        The two samples, over the same items.
+    kernel : Kernel, optional
+        The kernel; ``Mallows("median")`` if left out, its width taken from both samples together.
     n_permutations : int
-        How many divisions (or simulations) make the null distribution; an aggregated test takes as many again.
+        How many divisions make the null distribution.
     seed : int or Generator
         Where the divisions come from. The draws of a Monte Carlo method have a seed of their own.
     biased : bool
         Whether to add the pairs of each voter with itself, and divide by m² and n².
-    method : {"auto", "exact", "enumeration"} or a method object
-        How to compute kernel values. With ``MonteCarlo(...)`` every voter has draws of its own, also where ballots
-        are equal, and a row of the Gram matrix: at most 10,000 voters.
+    method : as in :meth:`Kernel.gram`
+        How to compute kernel values. Estimated ones belong to the ballots, so that the level of the test is exact
+        with them, too; two voters with the same ballot are compared by different draws.
     strata : pair of arrays, optional
         A label for each row of X and for each row of Y: voters change sides only within their stratum.
     precomputed : array, optional
         The Gram matrix of the rows of X and then those of Y, if it is known already.
-    level : float
-        The level at which kernels of an aggregated test are said to reject.
-    n_reference : int
-        How many draws stand for a model whose mean embedding is not known.
     threads : int, optional
         How many tiles of the Gram matrix to compute at once.
 
     Returns
     -------
     MMDResult
-        ``statistic``, ``pvalue``, ``null_distribution``, ``method``, ``kernel``, ``rankings``, ``witness``; for several
-        kernels an :class:`AggregatedMMDResult`, which also says what each of them found.
+        ``statistic``, ``pvalue``, ``null_distribution``, ``method``, ``kernel``, ``rankings``, ``witness``.
 
     Notes
     -----
@@ -104,43 +89,70 @@ def mmd_test(
     >>> result.pvalue < 0.05
     True
     """
-    n_permutations, seed = whole(n_permutations, "n_permutations", 1), as_seed(seed)
-    if isinstance(Y, CompletionModel) or callable(Y):
-        if strata is not None or precomputed is not None:
-            raise ValueError("strata and precomputed are for two samples; a model has neither")
-        return goodness_of_fit(X, Y, kernel, n_permutations, seed, biased, method, level, n_reference, threads)
+    number_of = whole("n_permutations", n_permutations), as_seed(seed)
     samples = Samples.checked(X, Y, strata, biased)
     if precomputed is not None:
-        rows, matrix = given_gram(samples.rankings, precomputed)
-        label = kernel if isinstance(kernel, Kernel) else None
-        found = samples.divided(rows).evidence(label, matrix, n_permutations, seed, biased)
-        return concluded([found], False, level, description(n_permutations, biased, strata, "given"), rows)
-    several = not isinstance(kernel, Kernel)
-    kernels = kernels_of(kernel, samples.rankings)
-    for each in kernels:
-        warn_if_not_characteristic(each, samples.rankings.n_items)
+        ballots, values, label = Ballots.of(samples.data), "given", kernel
+        matrix = given_gram(samples.data, precomputed)
+    else:
+        plan = plan_for_test(check_kernel(kernel), samples.data, method)
+        ballots, matrix = Ballots.of(samples.data, plan), voter_gram(plan, threads)
+        label, values = plan.kernel, str(plan.method)
+    found = samples.divided(ballots).evidence(label, matrix, *number_of, biased)
+    p = pvalue(found.null, found.statistic, found.tolerance)
+    text = description(n_permutations, biased, strata, values)
+    return MMDResult(found.statistic, p, found.null, text, found.kernel, ballots.data, found.witness)
 
-    def run(method: MethodLike) -> MMDResult | AggregatedMMDResult:
-        rows = rows_for(samples.rankings, method)
-        divided, n_divisions = samples.divided(rows), n_permutations * (2 if several else 1)
-        evidence = [divided.evidence(k, rows.gram(k, threads), n_divisions, seed, biased) for k in kernels]
-        return concluded(evidence, several, level, description(n_permutations, biased, strata, rows.method), rows)
 
-    return exact_or_estimated(run, method)
+def check_kernel(kernel: Kernel | None) -> Kernel:
+    """Return a kernel, the Mallows kernel if there is none, refusing anything else."""
+    if kernel is None:
+        return Mallows(nu="median")
+    if not isinstance(kernel, Kernel):
+        raise TypeError(
+            f"kernel={kernel!r} is no kernel; give one such as Mallows(0.1), or several to mmd_aggregated_test"
+        )
+    return kernel
+
+
+def given_gram(X: Data, matrix: Any) -> FloatArray:
+    """Return a Gram matrix that the caller has, one row for each row of the data."""
+    values = np.asarray(matrix, dtype=np.float64)
+    if values.shape != (len(X), len(X)):
+        raise ValueError(
+            f"precomputed has shape {values.shape}, but there are {len(X)} rows of data in all; it holds one row for "
+            "each row of X, then for each row of Y"
+        )
+    if not np.isfinite(values).all():
+        raise ValueError("precomputed holds numbers that are not finite; a Gram matrix has none")
+    return values
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What one kernel says: its statistic, a null distribution, and how close a tie may be by rounding."""
+
+    kernel: Kernel | None
+    statistic: float
+    null: FloatArray
+    tolerance: float
+    witness: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class Samples:
     """Two samples: the rows of both, and for each voter whether it is of the first one, and its stratum."""
 
-    rankings: Rankings
-    in_first: NDArray[np.bool_]
+    data: Data
+    in_first: Mask
     stratum: IntArray
 
     @classmethod
     def checked(cls, X: Any, Y: Any, strata: tuple[Any, Any] | None, biased: bool) -> Samples:
         """Return the two samples, having refused those that are too small for the statistic."""
-        first, second = as_rankings(X), as_rankings(Y)
+        if isinstance(Y, CompletionModel) or callable(Y):
+            raise TypeError("Y is a model, not a sample of rankings; use goodness_of_fit_test(X, model)")
+        first, second = as_data(X), as_data(Y)
         least = 1 if biased else 2
         for name, sample in (("X", first), ("Y", second)):
             if sample.n_voters < least:
@@ -148,17 +160,17 @@ class Samples:
         both = concat([first, second])
         return cls(both, np.arange(both.n_voters) < first.n_voters, strata_of(strata, both, len(first)))
 
-    def divided(self, rows: Rows) -> Divided:
-        """Count the voters by stratum and row."""
-        shape = (int(self.stratum.max()) + 1, len(rows.rankings))
-        place = self.stratum * shape[1] + rows.of_voter
+    def divided(self, ballots: Ballots) -> Divided:
+        """Count the voters by stratum and ballot."""
+        shape = (int(self.stratum.max()) + 1, len(ballots.data))
+        place = self.stratum * shape[1] + ballots.of_voter
         both = np.bincount(place, minlength=shape[0] * shape[1]).reshape(shape)
         first = np.bincount(place[self.in_first], minlength=shape[0] * shape[1]).reshape(shape)
         check_divisible(first, both)
         return Divided(first, both)
 
 
-def strata_of(strata: tuple[Any, Any] | None, both: Rankings, n_first: int) -> IntArray:
+def strata_of(strata: tuple[Any, Any] | None, both: Data, n_first: int) -> IntArray:
     """Return the number of the stratum of each voter."""
     if strata is None:
         return np.zeros(both.n_voters, dtype=np.int64)

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from rankernel.arrays import FloatArray
+from rankernel.checks import whole
+from rankernel.gram.methods import MethodLike
+from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
-from rankernel.tasks.ranking_transformer import KernelTransformer
-from rankernel.tasks.trained_kernel import TrainedKernel
-
-if TYPE_CHECKING:
-    from rankernel.gram.methods import MethodLike
-
-__all__ = ["KernelMap"]
-
-FloatArray = NDArray[np.float64]
+from rankernel.tasks.features.transformers import KernelTransformer
 
 DENSE = 200  # from here on, a few leading eigenvectors are found without all others
 ROUNDING = 1e-13  # of the squared lengths of all embeddings together: smaller eigenvalues are zero
@@ -53,9 +48,11 @@ class KernelMap(KernelTransformer):
         The variance of all voters along each component: eigenvalues over the number of voters less one.
     explained_variance_ratio_ : array of shape (n_components,)
         Their shares in the whole variance.
+    plan_ : Plan
+        How kernel values are computed, here and for new rankings (without features).
     kernel_ : Kernel
         The kernel, its width a number (without features).
-    rankings_ : Rankings
+    rankings_ : Rankings or Preferences
         The rankings that the map was made of (without features).
     features_ : transformer
         The fitted features, if there are any.
@@ -105,7 +102,9 @@ class KernelMap(KernelTransformer):
             return self._fit_features(X, weights)
         if self.kernel is None:
             raise ValueError("there is neither a kernel nor features; give one of them: KernelMap(kernel)")
-        return self._fit_gram(TrainedKernel(self.kernel, X, self.method), weights)
+        self.rankings_, self.plan_ = rankings, self.kernel.plan(rankings, method=self.method)
+        self.kernel_ = self.plan_.kernel
+        return self._fit_gram(self.plan_, weights)
 
     def transform(self, X: Any) -> FloatArray:
         """Return the coordinates of rankings, those that the map was made of or others."""
@@ -113,15 +112,14 @@ class KernelMap(KernelTransformer):
         if self.features is not None:
             seen = np.asarray(self.features_.transform(X), dtype=np.float64)
         else:
-            seen = self._trained.gram(self._trained.aligned(X), self.rankings_)
+            seen = self.plan_.against(self._same_items(X)).gram()
         coordinates: FloatArray = seen @ self._directions - self._origin
         return coordinates
 
-    def _fit_gram(self, trained: TrainedKernel, weights: FloatArray) -> FloatArray:
+    def _fit_gram(self, plan: Plan, weights: FloatArray) -> FloatArray:
         """Solve for weights of the rankings, from their Gram matrix."""
         check_components(self.n_components, len(weights), "rankings")
-        self._trained, self.kernel_, self.rankings_ = trained, trained.kernel, trained.rankings
-        gram = trained.training_gram()
+        gram = plan.gram()
         means = gram @ weights / weights.sum()
         roots = np.sqrt(weights)
         # Its eigenvectors are those of the expanded matrix, equal entries added up in squares.
@@ -165,8 +163,7 @@ class KernelMap(KernelTransformer):
 
 def check_components(n_components: int, most: int, what: str) -> None:
     """Refuse a number of components that there cannot be."""
-    if isinstance(n_components, bool) or not isinstance(n_components, int | np.integer) or n_components < 1:
-        raise ValueError(f"n_components={n_components!r} is not possible; it must be a whole number >= 1")
+    whole("n_components", n_components)
     if n_components > most:
         raise ValueError(f"n_components={n_components} but there are only {most} {what}; ask for fewer components")
 

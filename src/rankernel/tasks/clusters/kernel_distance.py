@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel.errors import IndefiniteKernelWarning
+from rankernel.arrays import FloatArray
+from rankernel.checks import known
+from rankernel.errors import IndefiniteKernelWarning, warn
+from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
 
-if TYPE_CHECKING:
-    from rankernel.gram.methods import MethodLike
-
-__all__ = ["Negative", "gram_distances", "kernel_distances"]
-
-FloatArray = NDArray[np.float64]
 Negative = Literal["clip", "error"]
 
 ROUNDING = 1e-12  # relative to the largest diagonal entry
@@ -32,7 +28,7 @@ def kernel_distances(
 
     Parameters
     ----------
-    X : Rankings or array of ranks
+    X : Rankings, Preferences or array of ranks
         Rankings of any kind. One row and column for each row; multiplicities change nothing.
     kernel : Kernel
         The kernel.
@@ -68,8 +64,7 @@ def kernel_distances(
 
 def gram_distances(gram: NDArray[Any], squared: bool = False, negative: Negative = "clip") -> FloatArray:
     """Return the distances that a Gram matrix says: see :func:`kernel_distances`."""
-    if negative not in get_args(Negative):
-        raise ValueError(f"negative={negative!r} is not known; it is 'clip' or 'error'")
+    known("negative", negative, get_args(Negative))
     lengths = np.diagonal(gram).astype(np.float64)
     # Both lengths in one sum, so that the matrix is symmetric to the bit and equal rankings have distance 0.
     squares: FloatArray = np.add.outer(lengths, lengths)
@@ -89,4 +84,4 @@ def report_negative(squares: FloatArray, rounding: float, negative: Negative) ->
     found += f"{squares.min():.3g}, because the Gram matrix is not positive semi-definite"
     if negative == "error":
         raise ValueError(f"{found}; use a positive semi-definite kernel and one method for all entries, or 'clip'")
-    warnings.warn(f"{found}; these were set to 0", IndefiniteKernelWarning, stacklevel=4)
+    warn(f"{found}; these were set to 0", IndefiniteKernelWarning)

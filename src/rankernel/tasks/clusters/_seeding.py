@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["check_partition", "spread_seeds"]
-
-FloatArray = NDArray[np.float64]
+from rankernel.arrays import FloatArray, Indices
+from rankernel.checks import whole
 
 
 def spread_seeds(
     costs_to: Callable[[int], FloatArray], weights: FloatArray, n_clusters: int, rng: np.random.Generator
-) -> NDArray[np.intp]:
+) -> Indices:
     """Return different rows, each drawn with the probability that its weighted cost has in the sum of all.
 
     ``costs_to(row)`` says what it costs each row to have ``row`` as its seed. The first seed is drawn by weight alone.
@@ -35,7 +33,6 @@ def spread_seeds(
 def check_partition(n_clusters: int, n_init: int, max_iter: int, n_rankings: int) -> None:
     """Refuse numbers that no partition can have."""
     for name, value in (("n_clusters", n_clusters), ("n_init", n_init), ("max_iter", max_iter)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ValueError(f"{name}={value!r} is not possible; it must be a whole number >= 1")
+        whole(name, value)
     if n_clusters > n_rankings:
         raise ValueError(f"n_clusters={n_clusters} but there are {n_rankings} rankings; ask for fewer clusters")

@@ -7,11 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from rankernel import _loops
+from rankernel.arrays import FloatArray, IntArray
 from rankernel.completions.streams import Seed, as_seed, stream_key
 from rankernel.errors import RankingError
-from rankernel.tasks.voters import FloatArray, IntArray
-
-__all__ = ["TIED", "count_at_least", "divisions", "generator", "off_diagonal_forms", "permuted", "pvalue"]
 
 SIDE = 256  # of a tile of the Gram matrix
 ENTRIES = 2**22  # of an array that holds one row for each permutation

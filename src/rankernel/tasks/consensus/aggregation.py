@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankernel.arrays import FloatArray, RankArray
+from rankernel.checks import known, whole
 from rankernel.completions.streams import Seed, as_seed
-from rankernel.encoding import RankArray
+from rankernel.data import Data, as_data, voters
 from rankernel.errors import RankingError
-from rankernel.gram.pair_moments import pair_means, rank_means
-from rankernel.rankings import Rankings, as_rankings
-from rankernel.tasks.kemeny_search import ROUNDING, kemeny_order, least_possible_regret
+from rankernel.gram.exact.features import means_of_seen
+from rankernel.gram.posets.poset_rows import as_rows
+from rankernel.kemeny_search import ROUNDING, kemeny_order, least_possible_regret
+from rankernel.rankings import Rankings
 
-__all__ = ["Consensus", "borda", "cluster_consensus", "kemeny", "pairwise_preferences"]
-
-FloatArray = NDArray[np.float64]
 Ties = Literal["keep", "items"]
 
 BLOCK = 2**24  # numbers in memory at once
@@ -56,7 +55,7 @@ def pairwise_preferences(X: Any) -> FloatArray:
 
     Parameters
     ----------
-    X : Rankings or array of ranks
+    X : Rankings, Preferences or array of ranks
         Rankings of any kind, each counted as often as it was given.
 
     Returns
@@ -69,9 +68,9 @@ def pairwise_preferences(X: Any) -> FloatArray:
     array([[0.5 , 0.75],
            [0.25, 0.5 ]])
     """
-    rankings = voters(X)
-    n_items = rankings.n_items
-    leads = weighted_mean(pair_means, rankings, n_items * (n_items - 1) // 2)
+    data = voters(X)
+    n_items = data.n_items
+    leads = mean_of_seen(data, "pairs")
     shares = np.full((n_items, n_items), 0.5)
     a, b = np.triu_indices(n_items, 1)
     shares[a, b] = (1 + leads) / 2
@@ -87,7 +86,7 @@ def borda(X: Any, ties: Ties = "keep") -> Consensus:
 
     Parameters
     ----------
-    X : Rankings or array of ranks
+    X : Rankings, Preferences or array of ranks
         Rankings of any kind, each counted as often as it was given.
     ties : {"keep", "items"}
         Items with the same mean position are tied, or stand in the order of the items.
@@ -102,10 +101,9 @@ def borda(X: Any, ties: Ties = "keep") -> Consensus:
     >>> result.cost, result.exact
     (1.5, True)
     """
-    if ties not in get_args(Ties):
-        raise ValueError(f"ties={ties!r} is not known; it is 'keep' or 'items'")
+    known("ties", ties, get_args(Ties))
     rankings = voters(X)
-    scores = weighted_mean(rank_means, rankings, rankings.n_items)
+    scores = mean_of_seen(rankings, "ranks")
     order = np.argsort(scores, kind="stable")
     buckets = np.cumsum(np.diff(scores[order], prepend=scores[order[:1]]) > ROUNDING * rankings.n_items)
     ranks = np.empty(rankings.n_items, dtype=np.int32)
@@ -126,7 +124,7 @@ def kemeny(X: Any, limit: int = 20, n_starts: int = 10, seed: Seed = 0) -> Conse
 
     Parameters
     ----------
-    X : Rankings or array of ranks
+    X : Rankings, Preferences or array of ranks
         Rankings of any kind, each counted as often as it was given.
     limit : int
         The most items of a cycle to be solved exactly, up to 26: it takes ``2**limit`` numbers of memory.
@@ -143,10 +141,8 @@ def kemeny(X: Any, limit: int = 20, n_starts: int = 10, seed: Seed = 0) -> Conse
     >>> kemeny(ballots).cost
     4.0
     """
-    for name, value, most in (("limit", limit, MOST_ITEMS), ("n_starts", n_starts, None)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1 or (most and value > most):
-            wanted = f"from 1 to {most}" if most else ">= 1"
-            raise ValueError(f"{name}={value!r} is not possible; it is a whole number {wanted}")
+    whole("limit", limit, 1, MOST_ITEMS)
+    whole("n_starts", n_starts)
     rankings = voters(X)
     preferences = pairwise_preferences(rankings)
     found = kemeny_order(preferences, limit, n_starts, np.random.default_rng(as_seed(seed)))
@@ -155,12 +151,12 @@ def kemeny(X: Any, limit: int = 20, n_starts: int = 10, seed: Seed = 0) -> Conse
     return judged(rankings, preferences, ranks, f"Kemeny: {found.details}", found.exact)
 
 
-def cluster_consensus(X: Any, labels: Any, rule: Callable[[Rankings], Consensus] = borda) -> dict[Any, Consensus]:
+def cluster_consensus(X: Any, labels: Any, rule: Callable[[Any], Consensus] = borda) -> dict[Any, Consensus]:
     """Return the consensus of each cluster.
 
     Parameters
     ----------
-    X : Rankings or array of ranks
+    X : Rankings, Preferences or array of ranks
         Rankings of any kind.
     labels : array of shape (n_rankings,)
         The cluster of each.
@@ -173,7 +169,7 @@ def cluster_consensus(X: Any, labels: Any, rule: Callable[[Rankings], Consensus]
     >>> cluster_consensus(ballots, [0, 1, 1])[1].ranking.to_orders()
     [['b', 'a']]
     """
-    rankings, given = as_rankings(X), np.asarray(labels)
+    rankings, given = as_data(X), np.asarray(labels)
     if given.shape != (len(rankings),):
         raise RankingError(f"labels has shape {given.shape} but there are {len(rankings)} rankings; give one for each")
     return {label: rule(rankings[np.flatnonzero(given == label)]) for label in np.unique(given).tolist()}
@@ -182,31 +178,24 @@ def cluster_consensus(X: Any, labels: Any, rule: Callable[[Rankings], Consensus]
 # ---------------------------------------------------------------------- steps
 
 
-def voters(X: Any) -> Rankings:
-    """Return rankings, refusing none at all."""
-    rankings = as_rankings(X)
-    if not len(rankings):
-        raise RankingError("there are no rankings to find a consensus of; give at least one")
-    return rankings
-
-
-def weighted_mean(features: Callable[[Rankings], FloatArray], X: Rankings, n_features: int) -> FloatArray:
-    """Return the mean features of a voter, a block of rankings at a time."""
+def mean_of_seen(X: Data, sees: str) -> FloatArray:
+    """Return the mean over all voters and completions of what a linear kernel sees, a block of rankings at a time."""
     distinct = X.unique()
-    total = np.zeros(n_features)
-    step = max(BLOCK // max(n_features, 1), 1)
+    n_seen = {"pairs": X.n_items * (X.n_items - 1) // 2, "ranks": X.n_items}[sees]
+    total = np.zeros(n_seen)
+    step = max(BLOCK // max(n_seen, 1), 1)
     for start in range(0, len(distinct), step):
         block = distinct[start : start + step]
-        total += block.counts @ features(block)
-    total /= int(distinct.counts.sum())
+        total += block.counts @ means_of_seen(as_rows(block), sees)
+    total /= distinct.n_voters
     return total
 
 
-def judged(X: Rankings, preferences: FloatArray, ranks: RankArray, details: str, exact: bool = False) -> Consensus:
+def judged(X: Data, preferences: FloatArray, ranks: RankArray, details: str, exact: bool = False) -> Consensus:
     """Return a ranking with its cost, and whether it is proven to be the least."""
     against = np.where(ranks[:, None] < ranks[None, :], preferences.T, 0.0)
     tied = np.count_nonzero(ranks[:, None] == ranks[None, :]) - X.n_items  # each pair of items twice
     regret = float(against.sum()) + int(tied) / 4
     exact = exact or regret <= least_possible_regret(preferences) + ROUNDING
     ranking = Rankings._trusted(ranks[None, :], X.items)
-    return Consensus(ranking, regret * int(X.counts.sum()), exact, details)
+    return Consensus(ranking, regret * X.n_voters, exact, details)

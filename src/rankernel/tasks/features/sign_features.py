@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
+from rankernel.arrays import FloatArray, IntArray, Mask
+from rankernel.checks import whole
 from rankernel.completions.draws import draw
 from rankernel.completions.enumerate import enumerate_completions
 from rankernel.completions.keys import FullRanks
+from rankernel.completions.models import Uniform
 from rankernel.completions.streams import Seed, as_seed, stream_key
-from rankernel.gram.blocks import n_threads
-from rankernel.kernels.base import check_whole
+from rankernel.data import first_and_inverse
+from rankernel.gram.bandwidth import median_width
+from rankernel.gram.posets.poset_rows import PartialOrders, Rows, as_rows
+from rankernel.gram.tiles import run, stretches
 from rankernel.kernels.exponential import Mallows
-from rankernel.rankings import Rankings, first_and_inverse
-from rankernel.tasks.ranking_transformer import RankingTransformer
+from rankernel.tasks.features.transformers import RankingTransformer
 
-__all__ = ["MallowsSignFeatures", "packed_signs", "random_pair_sets"]
-
-FloatArray = NDArray[np.float64]
 Words = NDArray[np.uint64]
 
 CHUNK = 2**24  # bits made at once
@@ -34,11 +34,12 @@ class MallowsSignFeatures(RankingTransformer):
     :math:`s_e(\sigma) = \pm 1` the order of pair e, :math:`q^{n_d(\sigma, \sigma')} = E_S \prod_{e \in S} s_e(\sigma)
     s_e(\sigma')`: the feature map of Mania et al. (2018), drawn instead of written down. So
     :math:`z_j(\sigma) = D^{-1/2} \prod_{e \in S_j} s_e(\sigma)` for D random sets gives an unbiased estimate
-    :math:`\langle z, z' \rangle` of the kernel, with a standard error of at most :math:`D^{-1/2}`.
+    :math:`\langle z, z' \rangle` of the kernel, with a standard error of at most :math:`D^{-1/2}` between full
+    rankings.
 
     For a partial ranking each feature is its mean over the completions: all of them where there are at most
-    ``n_draws``, else over antithetic draws. Estimates between two different rankings stay unbiased; with draws, that of
-    a ranking with itself is too large by the variance of its mean.
+    ``n_draws``, else over antithetic draws, which add an error of their own. Estimates between two different rankings
+    stay unbiased; with draws, that of a ranking with itself is too large by the variance of its mean.
 
     Parameters
     ----------
@@ -48,8 +49,8 @@ class MallowsSignFeatures(RankingTransformer):
         The number D of random sets.
     n_draws : int
         Full rankings for each partial one.
-    seed : int or Generator
-        The sets, and the draws: those of a ranking depend on the seed and the ranking alone.
+    random_state : int or Generator
+        The sets, and the draws: those of a ranking depend on this and on the ranking alone.
 
     Attributes
     ----------
@@ -66,28 +67,23 @@ class MallowsSignFeatures(RankingTransformer):
     (array([1. , 0.9, 0.5]), array([1. , 0.9, 0.5]))
     """
 
-    def __init__(self, nu: float | str = "median", n_features: int = 1000, n_draws: int = 64, seed: Seed = 0) -> None:
+    def __init__(
+        self, nu: float | str = "median", n_features: int = 1000, n_draws: int = 64, random_state: Seed = 0
+    ) -> None:
         self.nu = nu
         self.n_features = n_features
         self.n_draws = n_draws
-        self.seed = seed
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the sets of pairs.
-
-        Parameters
-        ----------
-        X : Rankings or array of ranks
-            Tells the number of items, and the width where it is "median".
-        y : ignored
-            For pipelines.
-        """
-        check_whole("n_features", self.n_features)
-        check_whole("n_draws", self.n_draws)
+        """Draw the sets of pairs."""
+        whole("n_features", self.n_features)
+        whole("n_draws", self.n_draws)
         rankings = self._learn_items(X)
-        self.kernel_ = Mallows(self.nu).resolve(rankings)
-        self.seed_ = as_seed(self.seed)
-        q = np.exp(-self.kernel_.width)  # type: ignore[attr-defined]
+        nu = median_width(Mallows(), rankings) if self.nu == "median" else self.nu
+        self.kernel_ = Mallows(nu)
+        self.seed_ = as_seed(self.random_state)
+        q = np.exp(-self.kernel_.width)
         rng = np.random.default_rng(int(stream_key(self.seed_, "sets of pairs")))
         self.pair_sets_ = random_pair_sets(self.n_features, rankings.n_items, float(1 - q) / 2, rng)
         self._n_features_out = self.n_features
@@ -95,24 +91,20 @@ class MallowsSignFeatures(RankingTransformer):
 
     def transform(self, X: Any) -> FloatArray:
         """Return the features of rankings: shape (n_rankings, n_features)."""
-        rankings = self._same_items(X)
-        first, inverse = first_and_inverse(rankings.ranks)
-        means = self._mean_signs(rankings[first])
+        data = self._same_items(X)
+        first, inverse = first_and_inverse(data)
+        means = self._mean_signs(as_rows(data[first]))
         return np.asarray(means[inverse] / np.sqrt(len(self.pair_sets_)))
 
-    def _mean_signs(self, X: Rankings) -> FloatArray:
+    def _mean_signs(self, X: Rows) -> FloatArray:
         out = np.empty((len(X), len(self.pair_sets_)))
         side = max(CHUNK // (64 * self.pair_sets_.shape[1] * self.n_draws), 1)
 
-        def one(start: int) -> None:
-            rows = slice(start, min(start + side, len(X)))
+        def one(rows: slice) -> None:
             full, offsets = some_completions(X[rows], self.n_draws, self.seed_)
-            _loops.sign_features.mean_parities(packed_signs(full), offsets, self.pair_sets_, out[rows])
+            _loops.parities.mean_parities(packed_signs(full), offsets, self.pair_sets_, out[rows])
 
-        starts = range(0, len(X), side)
-        with ThreadPoolExecutor(n_threads(None)) as pool:
-            for _ in pool.map(one, starts):
-                pass
+        run(stretches(len(X), side), one, None)
         return out
 
 
@@ -126,11 +118,11 @@ def random_pair_sets(n_sets: int, n_items: int, probability: float, rng: np.rand
 
 def packed_signs(full: FullRanks) -> Words:
     """Return for each full ranking one bit for each pair a < b of items: 1 if b is before a."""
-    a, b = np.triu_indices(full.shape[1], 1)
-    return words(full[:, a] > full[:, b])
+    packed: Words = _loops.bits.pairs_in_order(-full)
+    return packed
 
 
-def words(bits: NDArray[np.bool_]) -> Words:
+def words(bits: Mask) -> Words:
     """Return rows of bits as rows of 64-bit words."""
     n_words = max(-(-bits.shape[1] // 64), 1)
     padded = np.zeros((len(bits), 64 * n_words), dtype=np.bool_)
@@ -138,15 +130,16 @@ def words(bits: NDArray[np.bool_]) -> Words:
     return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
 
 
-def some_completions(X: Rankings, n_draws: int, seed: int) -> tuple[FullRanks, NDArray[np.int64]]:
+def some_completions(X: Rows, n_draws: int, seed: int) -> tuple[FullRanks, IntArray]:
     """Return completions of each ranking, all if they are few, and where those of each begin."""
-    few = np.array([number <= n_draws for number in X.n_completions()])
-    sets: list[FullRanks] = [np.empty(0)] * len(X)  # type: ignore[list-item]
-    for row in np.flatnonzero(few):
-        sets[row] = enumerate_completions(X.ranks[row])
-    if not few.all():
-        drawn = draw(X[~few], n_draws, coupling="antithetic", seed=seed).ranks
-        for row, draws in zip(np.flatnonzero(~few), drawn, strict=True):
-            sets[row] = draws
+    if isinstance(X, PartialOrders):
+        sets = list(X.draw(n_draws, Uniform(), seed).ranks)
+    else:
+        few = np.array([number <= n_draws for number in X.n_completions()])
+        sets = [enumerate_completions(row) if is_few else row for row, is_few in zip(X.ranks, few, strict=True)]
+        if not few.all():
+            drawn = draw(X[~few], n_draws, coupling="antithetic", seed=seed).ranks
+            for row, draws in zip(np.flatnonzero(~few), drawn, strict=True):
+                sets[row] = draws
     sizes = [len(full) for full in sets]
     return np.concatenate(sets), np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

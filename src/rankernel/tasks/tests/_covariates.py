@@ -8,15 +8,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from rankernel.arrays import FloatArray, Indices
+from rankernel.data import Data, as_data, with_counts
 from rankernel.encoding import is_missing
 from rankernel.errors import RankingError
-from rankernel.gram.bandwidth import MOST_RANKINGS, weighted_median
+from rankernel.gram.bandwidth import MOST_RANKINGS, median_of_pairs
 from rankernel.gram.methods import MethodLike
-from rankernel.kernels import Kernel, Mallows
-from rankernel.rankings import Rankings
-from rankernel.tasks.voters import FloatArray, IntArray, exact_or_estimated, rows_for
-
-__all__ = ["Covariate", "CovariateKernel", "covariate_of"]
+from rankernel.kernels.base import Kernel
+from rankernel.kernels.exponential import Mallows
+from rankernel.tasks.tests._voters import Ballots, voter_gram
 
 CovariateKernel = Literal["auto", "delta", "gaussian"] | Kernel
 
@@ -35,14 +35,14 @@ class Covariate:
         What the kernel is.
     """
 
-    of_voter: IntArray
+    of_voter: Indices
     gram: FloatArray
     text: str
 
 
-def covariate_of(values: Any, X: Rankings, kernel: CovariateKernel, method: MethodLike) -> Covariate:
+def covariate_of(values: Any, X: Data, kernel: CovariateKernel, method: MethodLike) -> Covariate:
     """Return the covariate of the voters of X, one value for each row of X."""
-    if isinstance(values, Rankings):
+    if isinstance(values, Data):
         return of_rankings(values, X, kernel, method)
     given = np.asarray(values)
     if given.ndim not in (1, 2) or len(given) != len(X):
@@ -57,7 +57,7 @@ def covariate_of(values: Any, X: Rankings, kernel: CovariateKernel, method: Meth
     return of_labels(given, X)
 
 
-def of_labels(labels: NDArray[Any], X: Rankings) -> Covariate:
+def of_labels(labels: NDArray[Any], X: Data) -> Covariate:
     """Return labels with the delta kernel: 1 for equal ones, else 0."""
     if labels.ndim != 1:
         raise RankingError(f"labels have shape {labels.shape}; the delta kernel takes one label for each row")
@@ -69,7 +69,7 @@ def of_labels(labels: NDArray[Any], X: Rankings) -> Covariate:
     return Covariate(np.repeat(codes.ravel(), X.counts), np.eye(len(names)), text)
 
 
-def of_numbers(values: NDArray[Any], X: Rankings) -> Covariate:
+def of_numbers(values: NDArray[Any], X: Data) -> Covariate:
     r"""Return numbers with the Gaussian kernel :math:`\exp(-|x - y|^2 / 2 s^2)`, s the median of ``|x - y|``."""
     table = values.astype(np.float64).reshape(len(X), -1)
     if not np.isfinite(table).all():
@@ -78,22 +78,15 @@ def of_numbers(values: NDArray[Any], X: Rankings) -> Covariate:
     points, codes = np.unique(table, axis=0, return_inverse=True)
     counts = np.bincount(codes.ravel(), weights=X.counts).astype(np.float64)
     squares = np.square(points[:, None, :] - points[None, :, :]).sum(axis=2)
-    width = median_of_pairs(np.sqrt(squares), counts)
+    some: Any = slice(None)
+    if len(points) > MOST_RANKINGS:
+        some = np.sort(np.random.default_rng(0).choice(len(points), MOST_RANKINGS, replace=False))
+    width = median_of_pairs(np.sqrt(squares[some][:, some]), counts[some])
     text = f"numbers (Gaussian kernel, width {width:.6g})"
     return Covariate(np.repeat(codes.ravel(), X.counts), np.exp(-squares / (2 * width**2)), text)
 
 
-def median_of_pairs(d: FloatArray, counts: FloatArray) -> float:
-    """Return the median distance of two different voters; the mean if that is 0, and 1 if all agree."""
-    if len(d) > MOST_RANKINGS:
-        some = np.sort(np.random.default_rng(0).choice(len(d), MOST_RANKINGS, replace=False))
-        d, counts = d[np.ix_(some, some)], counts[some]
-    pairs = np.outer(counts, counts)
-    np.fill_diagonal(pairs, counts * (counts - 1))
-    return weighted_median(d.ravel(), pairs.ravel()) or float(np.average(d, weights=pairs)) or 1.0
-
-
-def of_rankings(values: Rankings, X: Rankings, kernel: CovariateKernel, method: MethodLike) -> Covariate:
+def of_rankings(values: Data, X: Data, kernel: CovariateKernel, method: MethodLike) -> Covariate:
     """Return other rankings of the same voters."""
     if len(values) != len(X):
         raise RankingError(f"the covariate has {len(values)} rankings and X has {len(X)}; give one for each row of X")
@@ -101,11 +94,6 @@ def of_rankings(values: Rankings, X: Rankings, kernel: CovariateKernel, method: 
         raise RankingError("the covariate has other counts than X; a row of X and its covariate are the same voters")
     if isinstance(kernel, str) and kernel != "auto":
         raise ValueError(f"covariate_kernel={kernel!r} is not for rankings; give a kernel such as Mallows(0.1)")
-    voters = Rankings(values.ranks, values.items, X.counts)
-    chosen = (kernel if isinstance(kernel, Kernel) else Mallows(nu="median")).resolve(voters)
-
-    def run(method: MethodLike) -> Covariate:
-        rows = rows_for(voters, method)
-        return Covariate(rows.of_voter, rows.gram(chosen, None), f"rankings ({chosen})")
-
-    return exact_or_estimated(run, method)
+    voters = with_counts(as_data(values), X.counts)
+    plan = (kernel if isinstance(kernel, Kernel) else Mallows(nu="median")).plan(voters, method=method)
+    return Covariate(Ballots.of(voters, plan).of_voter, voter_gram(plan), f"rankings ({plan.kernel})")

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
+from rankernel.arrays import FloatArray, RankArray
+from rankernel.checks import whole
 from rankernel.completions.draws import draw
 from rankernel.completions.models import CompletionModel, Uniform
-from rankernel.datasets.arguments import draw_permutations, whole
-from rankernel.encoding import RankArray
+from rankernel.completions.streams import Seed, as_seed
+from rankernel.data import concat
+from rankernel.datasets.arguments import draw_permutations
 from rankernel.errors import RankingError
-from rankernel.gram import Exact, MonteCarlo, gram
-from rankernel.gram.methods import MethodLike
+from rankernel.gram.methods import Method, MethodLike
+from rankernel.gram.plan import unbiased_method
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings, as_rankings, first_and_inverse
-from rankernel.tasks.aggregated import Evidence, concluded, kernels_of
-from rankernel.tasks.characteristic import warn_if_not_characteristic
-from rankernel.tasks.permutations import TIED, generator, off_diagonal_forms
-from rankernel.tasks.records import AggregatedMMDResult, MMDResult
-from rankernel.tasks.voters import FloatArray, rows_for
-
-__all__ = ["goodness_of_fit"]
+from rankernel.tasks.tests._permutations import TIED, generator, off_diagonal_forms, pvalue
+from rankernel.tasks.tests._voters import plan_for_test, voter_gram
+from rankernel.tasks.tests.mmd import check_kernel
+from rankernel.tasks.tests.results import MMDResult
 
 AT_ONCE = 64  # simulations
 FEW = 1024  # distinct rankings: fewer than these in many simulations are compared only once
@@ -32,18 +31,16 @@ FEW = 1024  # distinct rankings: fewer than these in many simulations are compar
 Sampler = Callable[[int, np.random.Generator], RankArray]
 
 
-def goodness_of_fit(
+def goodness_of_fit_test(
     X: Any,
     model: Any,
-    kernel: Any,
-    n_simulations: int,
-    seed: int,
-    biased: bool,
-    method: MethodLike,
-    level: float,
-    n_reference: int,
-    threads: int | None,
-) -> MMDResult | AggregatedMMDResult:
+    kernel: Kernel | None = None,
+    n_simulations: int = 1000,
+    seed: Seed = 0,
+    biased: bool = False,
+    method: MethodLike = "auto",
+    n_reference: int = 1000,
+) -> MMDResult:
     r"""Test whether rankings come from a model of full rankings, each cut to the buckets of the one observed.
 
     The statistic is :math:`\frac{1}{N(N-1)} \sum_{i \ne j} K(X_i, X_j) - \frac{2}{N} \sum_i \mu(X_i) + \|\mu\|^2`,
@@ -51,32 +48,53 @@ def goodness_of_fit(
     says nothing, else from draws. Data simulated from the model have the same statistic, so that the test is exact
     whatever the draws. Nothing is taken from the data but the sizes of the buckets of each voter: these must not
     depend on the ranking behind them.
+
+    Parameters
+    ----------
+    X : Rankings or integer array
+        The rankings, none of them with free items.
+    model : CompletionModel or function
+        ``Uniform()``, ``MallowsModel(center, theta)``, ``PlackettLuce(weights)``, or a function
+        ``f(n_rankings, seed)`` that draws full rankings.
+    kernel : Kernel, optional
+        The kernel; ``Mallows("median")`` if left out, its width taken from draws of the model.
+    n_simulations : int
+        How many sets of data simulated from the model make the null distribution.
+    seed : int or Generator
+        Where they come from.
+    biased : bool
+        Whether to add the pairs of each voter with itself, and divide by N².
+    method : as in :meth:`Kernel.gram`
+        How to compute kernel values.
+    n_reference : int
+        How many draws stand for a model whose mean embedding is not known.
+
+    Examples
+    --------
+    >>> from rankernel import Rankings, Uniform
+    >>> ballots = Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]], counts=[20, 2])
+    >>> goodness_of_fit_test(ballots, Uniform(), n_simulations=99).pvalue
+    0.01
     """
+    n_needed, start = whole("n_simulations", n_simulations), as_seed(seed)
     data = as_rankings(X)
-    check_data(data, biased, method)
+    check_data(data, biased)
     sampler = sampler_of(model, data)
     places = buckets_of_places(data)
-    n_repeats = -(-whole(n_reference, "n_reference", 2) // data.n_voters)
-    reference = cut(sampler, np.tile(places, (max(n_repeats, 1), 1)), data.items, generator(seed, "reference"))
-    several = not isinstance(kernel, Kernel)
+    n_repeats = -(-whole("n_reference", n_reference, 2) // data.n_voters)
+    reference = cut(sampler, np.tile(places, (max(n_repeats, 1), 1)), data.items, generator(start, "reference"))
     # Widths come from the model, not from the data: a kernel that depends on the data would be another for simulations.
-    kernels = kernels_of(kernel, reference)
-    embeddings = []
-    for each in kernels:
-        warn_if_not_characteristic(each, data.n_items)
-        embeddings.append(embedding(each, model, reference, partial(gram, method=method_of(method), threads=threads)))
-    rng = generator(seed, "simulations")
+    fit = Embedding.of(check_kernel(kernel).resolve(reference), model, reference, data, method)
+    rng = generator(start, "simulations")
     null = []
-    for start in range(0, n_needed := n_simulations * (1 + several), AT_ONCE):
-        samples = [cut(sampler, places, data.items, rng) for _ in range(min(AT_ONCE, n_needed - start))]
-        null.append([fit.statistics(samples, biased) for fit in embeddings])
-    evidence = [fit.evidence(data, values, biased) for fit, values in zip(embeddings, np.hstack(null), strict=True)]
-    text = f"{'biased' if biased else 'unbiased'} squared MMD, {n_simulations:,} simulations from {model}"
-    return concluded(evidence, several, level, text, rows_for(data, Exact()))
+    for first in range(0, n_needed, AT_ONCE):
+        samples = [cut(sampler, places, data.items, rng) for _ in range(min(AT_ONCE, n_needed - first))]
+        null.append(fit.statistics(samples, biased))
+    return fit.result(data, np.concatenate(null), biased, model)
 
 
-def check_data(data: Rankings, biased: bool, method: MethodLike) -> None:
-    """Refuse data whose shape cannot be imposed on draws, and values that are not exact."""
+def check_data(data: Rankings, biased: bool) -> None:
+    """Refuse data whose shape cannot be imposed on draws."""
     if data.n_voters < (1 if biased else 2):
         raise RankingError(f"X has {data.n_voters} voter(s); this statistic needs at least {1 if biased else 2}")
     if not data.is_exhaustive():
@@ -85,16 +103,6 @@ def check_data(data: Rankings, biased: bool, method: MethodLike) -> None:
             f"row {row} has free items, and why these are not ranked is not known, so that no draw of the model can be "
             "cut likewise; read unlisted items as 'last', or compare with a sample: mmd_test(X, Y)"
         )
-    if isinstance(method, MonteCarlo):
-        raise ValueError(
-            "a test against a model needs exact kernel values; use method='auto' with a kernel that has them, or "
-            "compare with a sample: mmd_test(X, Y)"
-        )
-
-
-def method_of(method: MethodLike) -> MethodLike:
-    """Return the method for all values: "auto" is exact here."""
-    return Exact() if method == "auto" else method
 
 
 # ---------------------------------------------------------------------- draws
@@ -149,10 +157,27 @@ class Embedding:
     """A kernel, and the mean embedding of a model as the mean of weighted rankings."""
 
     kernel: Kernel
+    method: Method
     rankings: Rankings
     shares: FloatArray
     squared_norm: float
-    gram: Callable[..., Any]
+
+    @classmethod
+    def of(cls, kernel: Kernel, model: Any, reference: Rankings, data: Rankings, method: MethodLike) -> Embedding:
+        """Embed a model: exactly if it is uniform, else by draws from it.
+
+        How values are computed is decided for all rankings that the test compares, so that they have one method.
+        """
+        nothing = Rankings(np.zeros((1, reference.n_items), dtype=np.int32), reference.items)
+        rankings = nothing if isinstance(model, Uniform) else reference
+        decision = plan_for_test(kernel, concat([reference, data, rankings]), method)
+        unbiased = unbiased_method(decision.method)  # also between a ballot and an equal one among the draws
+        plan = kernel.plan(rankings, method=unbiased)
+        if isinstance(model, Uniform):
+            return cls(kernel, unbiased, nothing, np.ones(1), float(plan.gram()[0, 0]))
+        counts, n_draws = reference.counts.astype(np.float64), reference.n_voters
+        pairs = float(pair_sums(voter_gram(plan), counts[None], biased=False)[0])
+        return cls(kernel, unbiased, reference, counts / n_draws, pairs / (n_draws * (n_draws - 1)))
 
     def statistics(self, samples: list[Rankings], biased: bool) -> FloatArray:
         """Return the squared discrepancy between each sample and the model."""
@@ -168,28 +193,23 @@ class Embedding:
 
     def parts(self, X: Rankings, counts: Any, biased: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the statistic for each row of counts of rankings, the Gram matrix, and the embedding at each."""
-        K, counts, n_voters = self.gram(self.kernel, X), np.asarray(counts, dtype=np.float64), int(counts[0].sum())
-        toward = self.gram(self.kernel, X, self.rankings) @ self.shares
+        K = voter_gram(self.kernel.plan(X, method=self.method))
+        counts, n_voters = np.asarray(counts, dtype=np.float64), int(counts[0].sum())
+        toward = self.kernel.gram(X, self.rankings, method=self.method) @ self.shares
         within = pair_sums(K, counts, biased) / (n_voters * (n_voters - (not biased)))
         return within - 2 * (counts @ toward) / n_voters + self.squared_norm, K, toward
 
-    def evidence(self, data: Rankings, null: FloatArray, biased: bool) -> Evidence:
+    def result(self, data: Rankings, null: FloatArray, biased: bool, model: Any) -> MMDResult:
         """Return what the kernel says of the data."""
         ballots = data.unique()
         statistic, K, toward = self.parts(ballots, ballots.counts[None], biased)
         size = float(np.abs(K).mean() + 2 * np.abs(toward).mean() + abs(self.squared_norm))
         witness = K @ ballots.counts / ballots.n_voters - toward
-        return Evidence(self.kernel, float(statistic[0]), null, TIED * size, witness)
-
-
-def embedding(kernel: Kernel, model: Any, reference: Rankings, exact_gram: Callable[..., Any]) -> Embedding:
-    """Return the mean embedding of a model: exact for the uniform one, else of draws from it."""
-    if isinstance(model, Uniform):
-        nothing = Rankings(np.zeros((1, reference.n_items), dtype=np.int32), reference.items)
-        return Embedding(kernel, nothing, np.ones(1), float(exact_gram(kernel, nothing)[0, 0]), exact_gram)
-    counts, n_draws = reference.counts.astype(np.float64), reference.n_voters
-    pairs = float(pair_sums(exact_gram(kernel, reference), counts[None], biased=False)[0])
-    return Embedding(kernel, reference, counts / n_draws, pairs / (n_draws * (n_draws - 1)), exact_gram)
+        text = f"{'biased' if biased else 'unbiased'} squared MMD, {len(null):,} simulations from {model}"
+        p = pvalue(null, float(statistic[0]), TIED * size)
+        return MMDResult(
+            float(statistic[0]), p, null, f"{text}, kernel values: {self.method}", self.kernel, ballots, witness
+        )
 
 
 def pair_sums(gram: FloatArray, counts: FloatArray, biased: bool) -> FloatArray:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
+from rankernel.arrays import FloatArray, Indices, IntArray
+from rankernel.checks import known, whole
+from rankernel.data import as_data
 from rankernel.errors import RankingError
+from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
-from rankernel.rankings import as_rankings
-from rankernel.tasks.kernel_distance import kernel_distances
+from rankernel.tasks.clusters.kernel_distance import kernel_distances
 
-if TYPE_CHECKING:
-    from rankernel.gram.methods import MethodLike
-
-__all__ = ["LinkageMethod", "flat_clusters", "linkage", "n_leaves", "weighted_linkage"]
-
-FloatArray = NDArray[np.float64]
-LinkageMethod = Literal["average", "complete", "single", "weighted", "ward", "centroid", "median"]
+Linkage = Literal["average", "complete", "single", "weighted", "ward", "centroid", "median"]
 
 EUCLIDEAN = ("ward", "centroid", "median")
 COUNTING = ("average", "ward", "centroid")  # where a point given twice pulls twice
@@ -28,8 +25,8 @@ COUNTING = ("average", "ward", "centroid")  # where a point given twice pulls tw
 def linkage(
     X: Any,
     kernel: Kernel,
-    method: LinkageMethod = "average",
-    gram_method: MethodLike = "auto",
+    linkage: Linkage = "average",
+    method: MethodLike = "auto",
     squared: bool = False,
 ) -> FloatArray:
     r"""Return the dendrogram of rankings as a SciPy linkage matrix, by agglomerative clustering of kernel distances.
@@ -44,9 +41,9 @@ def linkage(
         Rankings of any kind, at least two rows: the leaves.
     kernel : Kernel
         The kernel.
-    method : {"average", "complete", "single", "weighted", "ward", "centroid", "median"}
-        The linkage, as in SciPy.
-    gram_method : "auto" or a method object
+    linkage : {"average", "complete", "single", "weighted", "ward", "centroid", "median"}
+        Which clusters are joined, as in SciPy.
+    method : as in :meth:`Kernel.gram`
         How to compute the Gram matrix.
     squared : bool
         Whether clusters are compared by squared distances; not for "ward", "centroid" and "median", which square
@@ -76,47 +73,45 @@ def linkage(
 
     The height of the last merger counts the first ballot twice: (2 · 4 + 8/3) / 3.
     """
-    rankings = as_rankings(X)
-    check(method, squared, len(rankings))
-    distances = kernel_distances(X, kernel, squared, gram_method)
-    return weighted_linkage(distances, rankings.counts, method)
+    data = as_data(X)
+    check(linkage, squared, len(data))
+    return weighted_linkage(kernel_distances(data, kernel, squared, method), data.counts, linkage)
 
 
-def weighted_linkage(distances: FloatArray, counts: NDArray[np.int64], method: LinkageMethod = "average") -> FloatArray:
+def weighted_linkage(distances: FloatArray, counts: IntArray, linkage: Linkage = "average") -> FloatArray:
     """Return the linkage matrix of points given several times each, from the square matrix of their distances."""
-    if method in COUNTING and (counts != 1).any():
-        return counted_linkage(distances, counts.astype(np.float64), method)
+    if linkage in COUNTING and (counts != 1).any():
+        return counted_linkage(distances, counts.astype(np.float64), linkage)
     from scipy.cluster.hierarchy import linkage as scipy_linkage
     from scipy.spatial.distance import squareform
 
-    Z: FloatArray = scipy_linkage(squareform(distances, checks=False), method)
+    Z: FloatArray = scipy_linkage(squareform(distances, checks=False), linkage)
     return Z
 
 
-def counted_linkage(distances: FloatArray, weights: FloatArray, method: LinkageMethod) -> FloatArray:
-    """Return the linkage matrix for a method in which weights count."""
-    if method == "centroid":
+def counted_linkage(distances: FloatArray, weights: FloatArray, linkage: Linkage) -> FloatArray:
+    """Return the linkage matrix where weights count."""
+    if linkage == "centroid":
         raise ValueError(
             "centroid linkage of rankings with multiplicities is not available; use 'average' or 'ward', or repeat "
             "each row as often as it counts"
         )
     left = np.array(distances, dtype=np.float64)
-    if method == "ward":
+    if linkage == "ward":
         # c equal points and c' others are as far apart as Ward linkage of the single points has them.
         left *= np.sqrt(2 * np.multiply.outer(weights, weights) / np.add.outer(weights, weights))
     merged, Z = np.empty((len(left) - 1, 3)), np.empty((len(left) - 1, 4))
     loops = _loops.agglomeration
-    loops.mergers(loops.WARD if method == "ward" else loops.AVERAGE, left, weights.copy(), merged)
+    loops.mergers(loops.WARD if linkage == "ward" else loops.AVERAGE, left, weights.copy(), merged)
     loops.name_clusters(merged[np.argsort(merged[:, 2], kind="stable")], Z)
     return Z
 
 
-def check(method: str, squared: bool, n_rankings: int) -> None:
+def check(linkage: str, squared: bool, n_rankings: int) -> None:
     """Refuse what cannot be clustered."""
-    if method not in get_args(LinkageMethod):
-        raise ValueError(f"method={method!r} is no linkage; there are {', '.join(get_args(LinkageMethod))}")
-    if squared and method in EUCLIDEAN:
-        raise ValueError(f"{method} linkage squares the distances by itself; use squared=False")
+    known("linkage", linkage, get_args(Linkage))
+    if squared and linkage in EUCLIDEAN:
+        raise ValueError(f"{linkage} linkage squares the distances by itself; use squared=False")
     if n_rankings < 2:
         raise RankingError(f"a dendrogram needs at least 2 rankings; got {n_rankings}")
 
@@ -132,16 +127,17 @@ def n_leaves(Z: NDArray[Any]) -> int:
     return len(Z) + 1
 
 
-def flat_clusters(Z: NDArray[Any], k: int) -> NDArray[np.intp]:
-    """Return the k clusters that are left when the last k - 1 mergers of a dendrogram are undone.
+def flat_clusters(Z: NDArray[Any], n_clusters: int) -> Indices:
+    """Return the clusters that are left when the last mergers of a dendrogram are undone.
 
-    There are always exactly k of them, whereas a cut at a height may find none where mergers are equally high.
+    There are always exactly ``n_clusters`` of them, whereas a cut at a height may find none where mergers are equally
+    high.
 
     Parameters
     ----------
     Z : array of shape (n_rankings - 1, 4)
         A linkage matrix.
-    k : int
+    n_clusters : int
         How many clusters.
 
     Returns
@@ -156,10 +152,9 @@ def flat_clusters(Z: NDArray[Any], k: int) -> NDArray[np.intp]:
     array([0, 1, 1])
     """
     n = n_leaves(Z)
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= n:
-        raise ValueError(f"k={k!r} is not possible; {n} leaves make between 1 and {n} clusters")
+    whole("n_clusters", n_clusters, 1, n)
     top = np.arange(2 * n - 1)
-    for step in range(n - k - 1, -1, -1):  # from the highest merger that stays down to the leaves
+    for step in range(n - n_clusters - 1, -1, -1):  # from the highest merger that stays down to the leaves
         top[np.asarray(Z[step, :2], dtype=np.intp)] = top[n + step]
     _, first, inverse = np.unique(top[:n], return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]

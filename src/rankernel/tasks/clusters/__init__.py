@@ -1,0 +1,1 @@
+"""From Gram matrices to answers: clusters of rankings."""

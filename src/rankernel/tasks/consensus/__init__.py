@@ -1,0 +1,1 @@
+"""From rankings to one that speaks for them."""

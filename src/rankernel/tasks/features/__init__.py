@@ -1,0 +1,1 @@
+"""From Gram matrices to answers: features and maps of rankings."""

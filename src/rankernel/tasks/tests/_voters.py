@@ -1,0 +1,82 @@
+"""From rows with counts to voters: which row of a Gram matrix each voter stands behind.
+
+A row of count c is c voters. Equal ballots share one row of the matrix, which is never expanded: draws belong to the
+ballot, so that an estimated kernel, too, is one fixed symmetric function of two ballots, and a permutation test with it
+has its level exactly. For two voters with the same ballot the mean over pairs of different draws is taken, which is
+unbiased.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankernel.arrays import FloatArray, Indices, IntArray
+from rankernel.data import Data, with_counts
+from rankernel.errors import NotCharacteristicWarning, RankingError, warn
+from rankernel.gram.methods import MethodLike, Mixed, MonteCarlo, as_method
+from rankernel.gram.plan import Plan
+from rankernel.kernels.base import Kernel
+
+
+@dataclass(frozen=True, eq=False)
+class Ballots:
+    """The distinct ballots of some data, and the voters behind them.
+
+    Attributes
+    ----------
+    data : Rankings or Preferences
+        One row for each row of the matrix; its counts are the numbers of voters.
+    of_voter : array of shape (n_voters,)
+        The row of each voter, voters in the order of the data.
+    """
+
+    data: Data
+    of_voter: Indices
+
+    @classmethod
+    def of(cls, data: Data, plan: Plan | None = None) -> Ballots:
+        """Return the ballots that a plan tells apart; without one, each row by itself."""
+        row_of = np.arange(len(data)) if plan is None or plan.rows is None else plan.rows
+        _, first = np.unique(row_of, return_index=True)
+        return cls(with_counts(data[first], np.bincount(row_of, data.counts)), np.repeat(row_of, data.counts))
+
+
+def plan_for_test(kernel: Kernel, data: Data, method: MethodLike) -> Plan:
+    """Return the plan of the values of a test, having refused what no test can use."""
+    if isinstance(as_method(method), Mixed):
+        raise ValueError("a test needs one estimator for all pairs; use method='auto' instead of 'mixed'")
+    plan = kernel.plan(data, method=method)
+    warn_if_not_characteristic(plan.kernel, data.n_items)
+    return plan
+
+
+def voter_gram(plan: Plan, threads: int | None = None) -> FloatArray:
+    """Return the Gram matrix of the distinct ballots, on its diagonal the kernel of two voters with the same ballot."""
+    distinct = plan.distinct
+    matrix = np.asarray(distinct.gram(threads=threads), dtype=np.float64)
+    if isinstance(plan.method, MonteCarlo):
+        np.fill_diagonal(matrix, distinct.diagonal(unbiased=True))
+    return matrix
+
+
+def warn_if_not_characteristic(kernel: Kernel, n_items: int) -> None:
+    """Warn where different distributions of full rankings certainly have the same mean embedding."""
+    if kernel.most_dimensions(n_items) < math.factorial(n_items):
+        warn(
+            f"{kernel} is not characteristic on {n_items} items: distributions that differ may look the same to it, "
+            "however many rankings there are; Mallows(nu) sees every difference",
+            NotCharacteristicWarning,
+        )
+
+
+def group_codes(labels: Any, X: Data, name: str) -> IntArray:
+    """Return for each voter a number from 0 that stands for the label of its row."""
+    given = np.asarray(labels)
+    if given.shape != (len(X),):
+        raise RankingError(f"{name} has shape {given.shape}, but there are {len(X)} rows; give one label for each row")
+    codes = np.unique(given, return_inverse=True)[1].ravel()
+    return np.asarray(np.repeat(codes, X.counts), dtype=np.int64)

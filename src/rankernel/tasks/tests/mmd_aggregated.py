@@ -1,0 +1,139 @@
+"""One test from several kernels, with the right level (MMDAgg: Schrab, Kim, Albert, Laurent, Guedj and Gretton 2023).
+
+Each kernel ranks a statistic among B1 permutations; the aggregated test looks at the best of these ranks, and B2 other
+permutations say how good the best rank is by chance. The paper fixes a level and finds by bisection how far each
+kernel's own level must be lowered. All of its rules for all levels at once are told by the corrected p-values here: a
+kernel rejects at a level exactly if its corrected p-value is not above it. Under the null hypothesis the data and the
+B2 permutations are exchangeable, also given the B1 others, so the level holds for any number of permutations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rankernel.arrays import FloatArray, IntArray
+from rankernel.checks import is_number, number, whole
+from rankernel.completions.streams import Seed, as_seed
+from rankernel.data import Data
+from rankernel.gram.bandwidth import median_width
+from rankernel.gram.methods import MethodLike
+from rankernel.kernels.base import Kernel
+from rankernel.kernels.exponential import Mallows
+from rankernel.tasks.tests._permutations import count_at_least
+from rankernel.tasks.tests._voters import Ballots, plan_for_test, voter_gram
+from rankernel.tasks.tests.mmd import Evidence, Samples, description
+from rankernel.tasks.tests.results import AggregatedMMDResult
+
+AUTO_SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
+
+
+def mmd_aggregated_test(
+    X: Any,
+    Y: Any,
+    kernels: Any = "auto",
+    n_permutations: int = 1000,
+    seed: Seed = 0,
+    biased: bool = False,
+    method: MethodLike = "auto",
+    strata: tuple[Any, Any] | None = None,
+    level: float = 0.05,
+    threads: int | None = None,
+) -> AggregatedMMDResult:
+    """Test whether two sets of rankings come from one distribution, with several kernels at one level.
+
+    Parameters
+    ----------
+    X, Y, n_permutations, seed, biased, method, strata, threads
+        As in :func:`mmd_test`; there are as many permutations again to say how good the best kernel is by chance.
+    kernels : "auto", or a list of kernels or of widths nu
+        Widths are those of Mallows kernels, and "auto" is five of them around the median heuristic, which is taken
+        from both samples together.
+    level : float
+        The level at which kernels are said to reject.
+
+    Returns
+    -------
+    AggregatedMMDResult
+
+    Examples
+    --------
+    >>> from rankernel import Rankings
+    >>> X = Rankings.from_orders([["a", "b", "c"], ["a", "c", "b"]], counts=[9, 7])
+    >>> Y = Rankings.from_orders([["a", "b", "c"], ["c", "b", "a"]], items=X.items, counts=[4, 12])
+    >>> result = mmd_aggregated_test(X, Y)
+    >>> len(result.kernels), bool(result.rejected.any())
+    (5, True)
+    """
+    n_divisions, start = 2 * whole("n_permutations", n_permutations), as_seed(seed)
+    number("level", level, 0, 1)
+    samples = Samples.checked(X, Y, strata, biased)
+    plans = [plan_for_test(kernel, samples.data, method) for kernel in kernels_of(kernels, samples.data)]
+    ballots = Ballots.of(samples.data, plans[0])
+    divided = samples.divided(ballots)
+    evidence = [divided.evidence(plan.kernel, voter_gram(plan, threads), n_divisions, start, biased) for plan in plans]
+    values = "; ".join(dict.fromkeys(str(plan.method) for plan in plans))
+    return aggregated(evidence, level, description(n_permutations, biased, strata, values), ballots.data)
+
+
+def kernels_of(kernels: Any, data: Data) -> list[Kernel]:
+    """Return the kernels that are asked for, their widths resolved on the data."""
+    if isinstance(kernels, str) and kernels == "auto":
+        width = median_width(Mallows(nu="median"), data)
+        return [Mallows(nu=scale * width) for scale in AUTO_SCALES]
+    if isinstance(kernels, str) or not isinstance(kernels, Sequence | np.ndarray) or not len(kernels):
+        raise TypeError(f"kernels={kernels!r} is no list of kernels; give such as [Mallows(0.1), Kendall()], or 'auto'")
+    given = [Mallows(nu=float(each)) if is_number(each) else each for each in kernels]
+    for each in given:
+        if not isinstance(each, Kernel):
+            raise TypeError(f"the list of kernels holds {each!r}; it holds kernels, or widths nu of Mallows kernels")
+    return [each.resolve(data) for each in given]
+
+
+def aggregated(evidence: list[Evidence], level: float, method: str, rankings: Data) -> AggregatedMMDResult:
+    """Return the record of the aggregated test; the first half of each null distribution is B1, the rest B2."""
+    half = len(evidence[0].null) // 2
+    own, best = ranks_among(evidence, half)
+    corrected = corrected_pvalues(own, best)
+    winner = int(np.argmin(own))
+    return AggregatedMMDResult(
+        float(-np.log10(own[winner] / (1 + half))),
+        float(corrected.min()),
+        -np.log10(best / (1 + half)),
+        f"{method}; {len(evidence)} kernels aggregated",
+        evidence[winner].kernel,
+        rankings,
+        evidence[winner].witness,
+        kernels=tuple(each.kernel for each in evidence if each.kernel is not None),
+        statistics=np.array([each.statistic for each in evidence]),
+        pvalues=corrected,
+        rejected=corrected <= level,
+        level=level,
+    )
+
+
+def ranks_among(evidence: list[Evidence], half: int) -> tuple[IntArray, IntArray]:
+    """Return the rank of the data for each kernel, and of each permutation of the second half for its best kernel.
+
+    A rank is one more than the number of permutations of the first half with a statistic at least as large.
+    """
+    ranks = np.array(
+        [
+            1 + count_at_least(each.null[:half], np.append(each.statistic, each.null[half:]), each.tolerance)
+            for each in evidence
+        ]
+    )
+    return ranks[:, 0], ranks[:, 1:].min(axis=0)
+
+
+def corrected_pvalues(own: IntArray, best: IntArray) -> FloatArray:
+    """Return for each rank of the data how probable it is that the best of all kernels has such a rank by chance.
+
+    Examples
+    --------
+    >>> corrected_pvalues(np.array([1, 4]), best=np.array([1, 2, 3, 4, 5, 6, 7, 8, 9]))
+    array([0.2, 0.5])
+    """
+    return np.asarray((1 + np.searchsorted(np.sort(best), own, side="right")) / (1 + len(best)))
