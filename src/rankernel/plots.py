@@ -9,23 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankernel.arrays import FloatArray
 from rankernel.errors import missing_extra
 from rankernel.rankings import as_rankings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-__all__ = [
-    "COLOURS",
-    "dendrogram",
-    "gram",
-    "kernel_map",
-    "null_distribution",
-    "preferences",
-    "save",
-    "variance_curves",
-]
 
 # Okabe and Ito's colours, a little darker where they are too light for a white page: told apart by all eyes.
 COLOURS = ("#0072b2", "#d55e00", "#008a64", "#b8578d", "#b57d00", "#3f9fd6", "#7d5fb5", "#7a746a")
@@ -127,7 +117,7 @@ def kernel_map(
     return ax
 
 
-def areas(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def areas(weights: FloatArray) -> FloatArray:
     """Return the areas of points that stand for so many voters, small ones enlarged so that they can be seen."""
     return np.maximum(weights / weights.max() * LARGEST, SMALLEST) if weights.max() > 1 else np.full(len(weights), 24.0)
 
@@ -183,7 +173,7 @@ def dendrogram(
     return ax
 
 
-def node_clusters(tree: NDArray[np.float64], labels: NDArray[Any]) -> list[int]:
+def node_clusters(tree: FloatArray, labels: NDArray[Any]) -> list[int]:
     """Return the cluster of all leaves below each node, -1 if they are of several."""
     clusters: list[int] = labels.tolist()
     for left, right in tree[:, :2].astype(np.intp).tolist():
@@ -227,7 +217,7 @@ def preferences(X: Any, ax: Axes | None = None) -> Axes:
     >>> [text.get_text() for text in ax.texts]
     ['75', '25']
     """
-    from rankernel.tasks.consensus import borda, pairwise_preferences
+    from rankernel.tasks.consensus.aggregation import borda, pairwise_preferences
 
     rankings = as_rankings(X)
     order = np.argsort(borda(rankings, ties="items").ranking.ranks[0])

@@ -9,15 +9,14 @@ from typing import Annotated
 import typer
 
 from rankernel import __version__
-from rankernel.cli.cluster import cluster
-from rankernel.cli.gram import gram
-from rankernel.cli.guard import GuardedGroup
-from rankernel.cli.info import info
-from rankernel.cli.map import kernel_map
-from rankernel.cli.report import report
-from rankernel.cli.two_sample import two_sample_test
-
-__all__ = ["app"]
+from rankernel.cli.cluster_command import cluster
+from rankernel.cli.failures import GuardedGroup
+from rankernel.cli.gram_command import gram
+from rankernel.cli.info_command import info
+from rankernel.cli.map_command import kernel_map
+from rankernel.cli.options import spelled_out
+from rankernel.cli.report_command import report
+from rankernel.cli.test_command import two_sample_test
 
 app = typer.Typer(
     cls=GuardedGroup,
@@ -53,20 +52,22 @@ def example(*lines: str) -> str:
     return "**Examples**" + "".join(f"\n\n- `rankernel {line}`" for line in lines)
 
 
-app.command("info", epilog=example("info votes.soi", "info votes.csv --count n --json"))(info)
+app.command("info", epilog=example("info votes.soi", "info votes.csv --count n --json"))(spelled_out(info))
 app.command(
     "gram",
     epilog=example("gram votes.soi -o K.npy", "gram votes.soi --kernel kendall -o K.csv", "gram votes.soi -o K.zarr"),
-)(gram)
+)(spelled_out(gram))
 app.command("test", epilog=example("test north.soi south.soi", "test votes.csv --by district --permutations 9999"))(
-    two_sample_test
+    spelled_out(two_sample_test)
 )
-app.command("cluster", epilog=example("cluster votes.soi --k 10", "cluster votes.soi --k 4 -o labels.csv"))(cluster)
+app.command("cluster", epilog=example("cluster votes.soi --k 10", "cluster votes.soi --k 4 -o labels.csv"))(
+    spelled_out(cluster)
+)
 app.command(
     "map", epilog=example("map votes.soi", "map votes.csv --by district -o map.png", "map votes.soi -o map.csv")
-)(kernel_map)
+)(spelled_out(kernel_map))
 app.command("report", epilog=example("report", "report votes.soi -o votes.html", "report votes.csv --by district"))(
-    report
+    spelled_out(report)
 )
 
 if find_spec("rankernel.experiments"):

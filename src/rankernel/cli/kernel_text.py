@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from dataclasses import replace
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
-from rankernel.cli.guard import usage
+from rankernel.cli.failures import usage
 from rankernel.encoding import printable
 
 if TYPE_CHECKING:
     from rankernel.gram.methods import MethodLike
-    from rankernel.kernels import Kernel
-    from rankernel.rankings import Rankings
+    from rankernel.kernels.base import Kernel
 
-__all__ = ["KERNELS", "METHODS", "parse_kernel", "parse_method", "settled_method"]
-
-# Name, class, and which arguments it takes.
-CLASSES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "kendall": ("Kendall", ()),
-    "mallows": ("Mallows", ("nu",)),
-    "hamming": ("Hamming", ()),
-    "spearman": ("Spearman", ()),
-    "polynomial": ("Polynomial", ("degree",)),
-    "exponential": ("Exponential", ("distance", "nu")),
-    "diffusion": ("Diffusion", ("beta", "graph")),
-}
-KERNELS = tuple(CLASSES)
 METHODS = ("auto", "exact", "enumeration", "mixed", "montecarlo")
 DRAWING = ("draws", "coupling", "moments")
 
 PLUS = re.compile(r"(?<![0-9.][eE])\+")  # but not that of 1e+3
 TERM = re.compile(r"(?:(?P<factor>[^*:=]+)\*)?(?P<name>[^*:=]+)(?::(?P<arguments>.*))?", re.DOTALL)
+
+
+@lru_cache(maxsize=1)
+def kernel_classes() -> dict[str, tuple[type[Kernel], tuple[str, ...]]]:
+    """Return every kernel there is by its name in small letters, with the names of its arguments."""
+    from rankernel import kernels
+
+    kinds = [getattr(kernels, name) for name in kernels.__all__ if name != "Kernel"]
+    return {kind.__name__.lower(): (kind, tuple(field.name for field in dataclasses.fields(kind))) for kind in kinds}
+
+
+def kernel_names() -> tuple[str, ...]:
+    """Return the names of all kernels."""
+    return tuple(kernel_classes())
 
 
 def parse_kernel(text: str) -> Kernel:
@@ -45,22 +45,22 @@ def parse_kernel(text: str) -> Kernel:
     Mallows(nu=0.1)
     >>> parse_kernel("0.5*kendall + exponential:distance=hamming,nu=median")
     0.5 * Kendall() + Exponential('hamming', nu='median')
+    >>> parse_kernel("distanceinduced:distance=kendall,center=2/0/1")
+    DistanceInduced('kendall', center=[2, 0, 1])
     """
     return reduce(add, [parse_term(term.strip()) for term in PLUS.split(text)])
 
 
 def parse_term(text: str) -> Kernel:
     """Return the kernel of one term of a sum."""
-    from rankernel import kernels
-
-    parts = TERM.fullmatch(text)
+    parts, classes = TERM.fullmatch(text), kernel_classes()
     name = parts["name"].strip().lower() if parts else ""
-    if parts is None or name not in CLASSES:
-        raise usage(f"kernel {printable(text)!r} is not known; there are {', '.join(KERNELS)}")
-    class_name, known = CLASSES[name]
+    if parts is None or name not in classes:
+        raise usage(f"kernel {printable(text)!r} is not known; there are {', '.join(classes)}")
+    kind, known = classes[name]
     arguments = parse_arguments(parts["arguments"], known, f"kernel {name}")
     try:
-        kernel: Kernel = getattr(kernels, class_name)(**arguments)
+        kernel = kind(**arguments)
         return kernel if parts["factor"] is None else float(parts["factor"]) * kernel
     except (TypeError, ValueError) as error:
         raise usage(f"kernel {printable(text)!r}: {error}") from None
@@ -78,8 +78,10 @@ def parse_arguments(text: str | None, known: tuple[str, ...], where: str) -> dic
     return arguments
 
 
-def number_or_word(text: str) -> int | float | str:
-    """Return a number if the text is one."""
+def number_or_word(text: str) -> Any:
+    """Return a number if the text is one, several numbers with / between them as a tuple, else the text itself."""
+    if "/" in text:
+        return tuple(number_or_word(part) for part in text.split("/"))
     for kind in (int, float):
         try:
             return kind(text)
@@ -99,12 +101,14 @@ def parse_method(text: str, seed: int) -> MethodLike:
     name, _, rest = text.partition(":")
     if name not in METHODS:
         raise usage(f"method {printable(text)!r} is not known; there are {', '.join(METHODS)}")
-    if name != "montecarlo":
-        if rest:
-            raise usage(f"method {name} takes no arguments, not {printable(rest)!r}")
-        return name  # type: ignore[return-value]
-    from rankernel.gram import MonteCarlo
+    if name != "montecarlo" and rest:
+        raise usage(f"method {name} takes no arguments, not {printable(rest)!r}")
+    from rankernel.gram.methods import Auto, MonteCarlo
 
+    if name == "auto":
+        return Auto(estimate=MonteCarlo(seed=seed))
+    if name != "montecarlo":
+        return name  # type: ignore[return-value]
     arguments = parse_arguments(rest, DRAWING, "method montecarlo")
     if "draws" in arguments:
         arguments["n_draws"] = arguments.pop("draws")
@@ -112,15 +116,3 @@ def parse_method(text: str, seed: int) -> MethodLike:
         return MonteCarlo(**arguments, seed=seed)
     except (TypeError, ValueError) as error:
         raise usage(f"method {printable(text)!r}: {error}") from None
-
-
-def settled_method(text: str, kernel: Kernel, X: Rankings, seed: int) -> MethodLike:
-    """Return the method for some data: where "auto" has to draw, it draws with the seed of the command line."""
-    from rankernel.gram import MonteCarlo
-    from rankernel.gram.choose import choose
-
-    method = parse_method(text, seed)
-    if method != "auto" or not seed:
-        return method
-    chosen, _ = choose(kernel, X, X, "auto")
-    return replace(chosen, seed=seed) if isinstance(chosen, MonteCarlo) else method

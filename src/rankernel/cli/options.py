@@ -1,36 +1,19 @@
-"""The options that commands share, each declared once."""
+"""The options that commands share, each declared once, and the groups in which commands take them."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import inspect
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
-from rankernel.cli.kernel_text import KERNELS, METHODS
-
-__all__ = [
-    "By",
-    "Clusters",
-    "Count",
-    "Debug",
-    "File",
-    "Force",
-    "Ignore",
-    "Json",
-    "KernelText",
-    "Layout",
-    "Linkage",
-    "MethodText",
-    "Output",
-    "Permutations",
-    "SeedNumber",
-    "Separator",
-    "Threads",
-    "UnlistedText",
-]
+from rankernel.cli.kernel_text import METHODS, kernel_names
 
 READING, COMPUTING, WRITING = "Reading the file", "Computing", "Output"
 THREADS_VARIABLE = "RANKERNEL_NUM_THREADS"  # what the library asks first
@@ -132,7 +115,7 @@ KernelText: TypeAlias = Annotated[
         metavar="KERNEL",
         help="kendall, mallows:nu=0.1, hamming, spearman, polynomial:degree=3, exponential:distance=hamming,nu=median, "
         "diffusion:beta=0.2; sums such as 0.5*kendall+hamming.",
-        autocompletion=complete_from(KERNELS),
+        autocompletion=lambda incomplete: complete_from(kernel_names())(incomplete),
         rich_help_panel=COMPUTING,
     ),
 ]
@@ -198,3 +181,69 @@ Debug: TypeAlias = Annotated[
         "--debug", help="Show where an error comes from.", callback=set_debug, is_eager=True, rich_help_panel=WRITING
     ),
 ]
+
+
+# ---------------------------------------------------------------------- groups
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a file is read."""
+
+    unlisted: UnlistedText = "last"
+    by: By = None
+    count: Count = None
+    ignore: Ignore = None
+    layout: Layout = "auto"
+    separator: Separator = None
+
+
+@dataclass(frozen=True)
+class Computing:
+    """With what kernel values are computed."""
+
+    kernel: KernelText = "mallows:nu=median"
+    method: MethodText = "auto"
+    seed: SeedNumber = 0
+    threads: Threads = None
+
+
+@dataclass(frozen=True)
+class Showing:
+    """How a command answers."""
+
+    json: Json = False
+    debug: Debug = False
+
+
+@dataclass(frozen=True)
+class Writing(Showing):
+    """The same for a command that writes a file."""
+
+    output: Output = None
+    force: Force = False
+
+
+def spelled_out(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command whose groups of options are options one by one, as typer reads them off the signature."""
+    hints, groups, parameters = get_type_hints(command, include_extras=True), {}, []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if not dataclasses.is_dataclass(hints[name]):
+            parameters.append(parameter.replace(annotation=hints[name]))
+            continue
+        groups[name] = hints[name]
+        fields = get_type_hints(hints[name], include_extras=True)
+        for field in dataclasses.fields(hints[name]):
+            default = getattr(parameter.default, field.name, field.default)
+            keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
+            parameters.append(inspect.Parameter(field.name, keyword, default=default, annotation=fields[field.name]))
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in dataclasses.fields(group)})
+        command(**given)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from rankernel.cli.guard import usage
+from rankernel import whole_files
+from rankernel.cli.failures import usage
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-__all__ = ["PICTURES", "check_free", "console", "print_json", "show_facts", "steps", "whole_file"]
 
 PICTURES = (".png", ".svg", ".pdf")
 
@@ -80,17 +77,9 @@ def check_free(path: Path, force: bool, folder: bool = False) -> None:
 def whole_file(path: Path, force: bool) -> Iterator[Path]:
     """Give the name of a temporary file beside the path, which takes its place if all goes well, else disappears."""
     check_free(path, force)
-    target = path.resolve()  # through links, so that a link stays one
-    # With the same ending, by which some writers know the format.
-    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp{target.suffix}")
-    try:
+    with whole_files.whole_file(path) as temporary:
         yield temporary
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
         check_free(path, force)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 # ---------------------------------------------------------------------- progress

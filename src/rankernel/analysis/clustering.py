@@ -9,16 +9,13 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from rankernel.analysis.distinct_ballots import Ballots, View
+from rankernel.analysis.placement import Placement
+from rankernel.arrays import FloatArray, Indices, IntArray
 from rankernel.encoding import FREE
 from rankernel.rankings import Rankings
-from rankernel.report.ballots import Ballots, View
-from rankernel.report.embedding import Embedding, FloatArray
-
-__all__ = ["Cluster", "Clustering", "clustered", "mean_places"]
 
 FEWEST, MOST = 3, 8  # clusters, if their number is left open
-
-Labels = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,26 +68,26 @@ class Clustering:
     """
 
     tree: FloatArray
-    labels: Labels
-    shown: Labels
+    labels: Indices
+    shown: Indices
     clusters: list[Cluster]
     chosen: bool
 
 
-def clustered(
-    ballots: Ballots, view: View, embedding: Embedding, linkage: str, n_clusters: int | None
+def cluster_ballots(
+    ballots: Ballots, view: View, placement: Placement, linkage: str, n_clusters: int | None
 ) -> Clustering | None:
     """Return the clusters, or None where there is only one ballot."""
-    from rankernel.tasks.dendrogram import LinkageMethod, flat_clusters, weighted_linkage
-    from rankernel.tasks.kernel_distance import gram_distances
+    from rankernel.tasks.clusters.dendrogram import Linkage, flat_clusters, weighted_linkage
+    from rankernel.tasks.clusters.kernel_distance import gram_distances
 
     if len(view.rows) < 2:
         return None
-    tree = weighted_linkage(gram_distances(embedding.gram), view.counts, cast(LinkageMethod, linkage))
+    tree = weighted_linkage(gram_distances(placement.gram), view.counts, cast(Linkage, linkage))
     k = jump(tree) if n_clusters is None else min(n_clusters, len(view.rows))
-    labels = everywhere(flat_clusters(tree, k), view, embedding)
+    labels = everywhere(flat_clusters(tree, k), view, placement)
     labels = by_size(labels, ballots.rankings.counts)
-    return Clustering(tree, labels, labels[view.rows], described(ballots.rankings, labels), n_clusters is None)
+    return Clustering(tree, labels, labels[view.rows], describe_clusters(ballots.rankings, labels), n_clusters is None)
 
 
 def jump(tree: FloatArray) -> int:
@@ -104,9 +101,9 @@ def jump(tree: FloatArray) -> int:
     return least + int(np.argmax(ratios))
 
 
-def everywhere(shown: Labels, view: View, embedding: Embedding) -> Labels:
+def everywhere(shown: Indices, view: View, placement: Placement) -> Indices:
     """Return the cluster of every ballot: those that are not in view go to the nearest mean."""
-    features = embedding.features
+    features = placement.features
     if features is None:
         return shown
     n_clusters = int(shown.max()) + 1
@@ -114,21 +111,21 @@ def everywhere(shown: Labels, view: View, embedding: Embedding) -> Labels:
     weights[view.rows, shown] = view.counts
     means = (weights / weights.sum(axis=0)).T @ features
     squares = (means**2).sum(axis=1) - 2 * features @ means.T
-    labels: Labels = np.argmin(squares, axis=1)
+    labels: Indices = np.argmin(squares, axis=1)
     labels[view.rows] = shown
     return labels
 
 
-def by_size(labels: Labels, counts: NDArray[np.int64]) -> Labels:
+def by_size(labels: Indices, counts: IntArray) -> Indices:
     """Return the same clusters numbered by their voters, the largest first."""
     order = np.argsort(-np.bincount(labels, counts), kind="stable")
-    place: Labels = np.argsort(order)
+    place: Indices = np.argsort(order)
     return place[labels]
 
 
-def described(rankings: Rankings, labels: Labels) -> list[Cluster]:
+def describe_clusters(rankings: Rankings, labels: Indices) -> list[Cluster]:
     """Return what each cluster wants."""
-    from rankernel.tasks.consensus import borda
+    from rankernel.tasks.consensus.aggregation import borda
 
     overall = mean_places(rankings)
     clusters = []
@@ -156,10 +153,9 @@ def letter(number: int) -> str:
 
 def mean_places(rankings: Rankings) -> FloatArray:
     """Return the mean place of each item, from 1; tied items share their places."""
-    from rankernel.gram.pair_moments import rank_means
-    from rankernel.tasks.consensus import weighted_mean
+    from rankernel.tasks.consensus.aggregation import mean_of_seen
 
-    return weighted_mean(rank_means, rankings, rankings.n_items) + (rankings.n_items + 1) / 2
+    return mean_of_seen(rankings, "ranks") + (rankings.n_items + 1) / 2
 
 
 def first_shares(rankings: Rankings) -> FloatArray:

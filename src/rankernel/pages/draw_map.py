@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankernel.report.clusters import Cluster
-from rankernel.report.markup import Markup, join, tag
-from rankernel.report.study import Study
-from rankernel.report.words import ballot_text, cut, percent, plural
-
-__all__ = ["cluster_name", "map_data", "map_picture", "strongest_group"]
+from rankernel.analysis.clustering import Cluster
+from rankernel.analysis.phrases import ballot_text, cut, percent, plural
+from rankernel.analysis.summary import Summary
+from rankernel.arrays import FloatArray, Indices, IntArray
+from rankernel.pages.markup import Markup, join, tag
 
 WIDTH, HEIGHT, MARGIN, FOOT = 960.0, 640.0, 30.0, 50.0  # below the points is room for the key
 SMALLEST, LARGEST = 2.6, 20.0  # radii
@@ -20,24 +18,24 @@ LABEL_GAP = 22.0
 CLEAR = 0.6  # of the voters of a ballot: more than this share are of one group
 
 
-def positions(study: Study) -> NDArray[np.float64]:
+def positions(study: Summary) -> FloatArray:
     """Return where each ballot in view stands in the picture, one unit as long in both directions."""
-    points = study.embedding.points * [1, -1]
+    points = study.placement.points * [1, -1]
     low, high = points.min(axis=0), points.max(axis=0)
     whole = np.array([WIDTH, HEIGHT - FOOT])
     scale: float = ((whole - 2 * MARGIN) / np.maximum(high - low, 1e-9)).min()
-    places: NDArray[np.float64] = (points - (low + high) / 2) * scale + whole / 2
+    places: FloatArray = (points - (low + high) / 2) * scale + whole / 2
     return places
 
 
-def radii(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def radii(counts: IntArray) -> FloatArray:
     """Return radii whose squares are as the counts, small ones enlarged so that they can be seen."""
     if counts.max() < 2:
         return np.full(len(counts), 4.0)
     return np.asarray(np.maximum(np.sqrt(counts / counts.max()) * LARGEST, SMALLEST))
 
 
-def strongest_group(study: Study) -> NDArray[np.intp]:
+def strongest_group(study: Summary) -> Indices:
     """Return the group that most voters of each ballot in view are of, -1 where none clearly is."""
     shares = study.ballots.by_group[study.view.rows]
     if not shares.shape[1]:
@@ -47,14 +45,14 @@ def strongest_group(study: Study) -> NDArray[np.intp]:
     return np.where(clear, best, -1)
 
 
-def shown_labels(study: Study) -> NDArray[np.intp]:
+def shown_labels(study: Summary) -> Indices:
     """Return the cluster of each ballot in view."""
     if study.clustering is None:
         return np.zeros(len(study.view.rows), dtype=np.intp)
     return study.clustering.labels[study.view.rows]
 
 
-def map_data(study: Study) -> dict[str, Any]:
+def map_data(study: Summary) -> dict[str, Any]:
     """Return what the page must know to show a ballot when it is pointed at."""
     rankings = study.ballots.rankings[study.view.rows]
     clusters = [cluster.name for cluster in study.clustering.clusters] if study.clustering else []
@@ -69,7 +67,7 @@ def map_data(study: Study) -> dict[str, Any]:
     }
 
 
-def map_picture(study: Study) -> Markup:
+def map_picture(study: Summary) -> Markup:
     """Return the map."""
     places, sizes = positions(study), radii(study.view.counts)
     order = np.argsort(-sizes, kind="stable")  # small points over large ones
@@ -88,7 +86,7 @@ def map_picture(study: Study) -> Markup:
     )
 
 
-def point(study: Study, row: int, place: NDArray[np.float64], radius: float, cluster: int, group: int) -> Markup:
+def point(study: Summary, row: int, place: FloatArray, radius: float, cluster: int, group: int) -> Markup:
     """Return one ballot of the map."""
     ballot = study.ballots.rankings[study.view.rows[row]]
     name = f"{plural(int(ballot.counts[0]), 'voter')}: {ballot_text(ballot, most=8)}"
@@ -112,7 +110,7 @@ def cluster_name(cluster: Cluster) -> str:
     return f"{cluster.name} · {cluster.consensus.items[int(np.argmin(cluster.consensus.ranks[0]))]}"
 
 
-def cluster_labels(study: Study, places: NDArray[np.float64]) -> list[Markup]:
+def cluster_labels(study: Summary, places: FloatArray) -> list[Markup]:
     """Return the names of the clusters, each where its voters are, none over another."""
     if study.clustering is None:
         return []
@@ -133,9 +131,9 @@ def cluster_labels(study: Study, places: NDArray[np.float64]) -> list[Markup]:
     return written
 
 
-def axes(study: Study) -> list[Markup]:
+def axes(study: Summary) -> list[Markup]:
     """Return what the two directions are, and how large points are."""
-    first, second = study.embedding.variance.tolist()
+    first, second = study.placement.variance.tolist()
     texts = [
         tag("text", f"first component, {percent(first)} of the variance →", x=WIDTH, y=HEIGHT - 6, class_="axis end"),
         tag("text", f"↑ second, {percent(second)}", x=0.0, y=16.0, class_="axis"),
@@ -143,7 +141,7 @@ def axes(study: Study) -> list[Markup]:
     return [tag("g", *texts, aria_hidden="true"), size_key(study)]
 
 
-def size_key(study: Study) -> Markup:
+def size_key(study: Summary) -> Markup:
     """Return circles that say how many voters a size stands for."""
     counts = study.view.counts
     largest = int(counts.max())

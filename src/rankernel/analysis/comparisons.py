@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankernel.gram import MonteCarlo
-from rankernel.gram.choose import choose
-from rankernel.gram.methods import MethodLike
-from rankernel.kernels import Kernel
+from rankernel.analysis.clustering import mean_places
+from rankernel.analysis.distinct_ballots import Ballots, some_voters
+from rankernel.arrays import FloatArray
+from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings
-from rankernel.report.ballots import Ballots, some_voters
-from rankernel.report.clusters import mean_places
-from rankernel.report.embedding import FloatArray
 
-__all__ = ["Comparison", "all_compared", "holm", "testable"]
+if TYPE_CHECKING:
+    from rankernel.analysis.summary import Settings
 
 MOST_GROUPS = 6
 MOST_VOTERS = 1500  # of a group, where ballots are many
-MOST_DRAWN = 300  # of a group, where kernel values are estimated for each voter
 MOST_DISTINCT = 3000
 
 
@@ -57,32 +54,23 @@ class Comparison:
     shift: FloatArray
 
 
-def testable(ballots: Ballots) -> list[int]:
+def groups_to_compare(ballots: Ballots) -> list[int]:
     """Return the groups to compare: the largest ones, those of a single voter left out."""
     voters = ballots.by_group.sum(axis=0)
     largest = np.argsort(-voters, kind="stable")[:MOST_GROUPS]
     return sorted(int(group) for group in largest if voters[group] > 1)
 
 
-class HowToTest(Protocol):
-    """What a comparison needs to know of how a report is made."""
-
-    @property
-    def method(self) -> MethodLike: ...
-    @property
-    def n_permutations(self) -> int: ...
-    @property
-    def seed(self) -> int: ...
-
-
-def all_compared(ballots: Ballots, kernel: Kernel, settings: HowToTest, step: Callable[[str], Any]) -> list[Comparison]:
+def compare_groups(
+    ballots: Ballots, kernel: Kernel, settings: Settings, step: Callable[[str], Any]
+) -> list[Comparison]:
     """Return all comparisons of two groups."""
-    from rankernel.tasks.mmd import mmd_test
+    from rankernel.tasks.tests.mmd import mmd_test
 
     method, seed, found = settings.method, settings.seed, []
-    for first, second in combinations(testable(ballots), 2):
+    for first, second in combinations(groups_to_compare(ballots), 2):
         pair = [ballots.of_group(first), ballots.of_group(second)]
-        X, Y = (bearable(group, pair, kernel, method, seed + place) for place, group in enumerate(pair))
+        X, Y = (some_of(group, pair, seed + place) for place, group in enumerate(pair))
         result = mmd_test(X, Y, kernel, settings.n_permutations, seed, method=method)
         shift = mean_places(pair[0]) - mean_places(pair[1])
         found.append((first, second, X.n_voters, Y.n_voters, result, shift))
@@ -94,13 +82,11 @@ def all_compared(ballots: Ballots, kernel: Kernel, settings: HowToTest, step: Ca
     ]
 
 
-def bearable(group: Rankings, pair: list[Rankings], kernel: Kernel, method: MethodLike, seed: int) -> Rankings:
-    """Return a group, or some of its voters taken at random where all would take too long."""
-    few = group[:50]
-    most = MOST_DRAWN if isinstance(choose(kernel, few, few, method)[0], MonteCarlo) else MOST_VOTERS
-    if most == MOST_VOTERS and sum(map(len, pair)) <= MOST_DISTINCT:
+def some_of(group: Rankings, pair: list[Rankings], seed: int) -> Rankings:
+    """Return a group, or some of its voters taken at random where the ballots of both are very many."""
+    if sum(map(len, pair)) <= MOST_DISTINCT:
         return group
-    rows, counts = some_voters(group.counts, most, seed)
+    rows, counts = some_voters(group.counts, MOST_VOTERS, seed)
     return Rankings(group.ranks[rows], group.items, counts)
 
 

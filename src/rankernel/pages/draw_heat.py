@@ -6,22 +6,20 @@ from itertools import pairwise
 
 import numpy as np
 
-from rankernel.report.clusters import Clustering
-from rankernel.report.draw_map import cluster_name
-from rankernel.report.embedding import FloatArray
-from rankernel.report.markup import Markup, tag
-from rankernel.report.png import data_address, palette, png
-from rankernel.report.study import Study
-from rankernel.report.words import cut, plural
-
-__all__ = ["MOST_ITEMS", "MOST_PIXELS", "gram_picture", "preference_table"]
+from rankernel.analysis.clustering import Clustering
+from rankernel.analysis.phrases import cut, plural
+from rankernel.analysis.summary import Summary
+from rankernel.arrays import FloatArray
+from rankernel.pages.draw_map import cluster_name
+from rankernel.pages.markup import Markup, tag
+from rankernel.pages.png import data_address, palette, png
 
 MOST_ITEMS = 20
 MOST_PIXELS = 360
 SHADES = 6
 
 
-def preference_table(study: Study) -> Markup:
+def preference_table(study: Summary) -> Markup:
     """Return the share of voters who prefer the item of a row to that of a column, the items by their mean places."""
     items, shown = study.ballots.rankings.items, study.order[:MOST_ITEMS].tolist()
     head = [tag("th", tag("span", cut(items[item], 22)), scope="col") for item in shown]
@@ -55,10 +53,10 @@ def preference_cell(share: float, itself: bool) -> Markup:
     return tag("td", f"{100 * share:.0f}", class_=shade)
 
 
-def gram_picture(study: Study, clustering: Clustering) -> Markup:
+def gram_picture(study: Summary, clustering: Clustering) -> Markup:
     """Return the Gram matrix of voters in the order of the tree, with the clusters marked along its sides."""
     voters = voters_in_order(study, clustering)
-    levels, low, high = shaded(study.embedding.gram[np.ix_(voters, voters)])
+    levels, low, high = shaded(study.placement.gram[np.ix_(voters, voters)])
     labels = clustering.labels[study.view.rows[voters]]
     side, left, top = 560.0, 150.0, 40.0
     parts = [
@@ -93,7 +91,7 @@ def gram_picture(study: Study, clustering: Clustering) -> Markup:
     return tag("svg", *parts, class_="gram", viewBox="0 0 820 612", role="img", aria_label=spoken)
 
 
-def voters_in_order(study: Study, clustering: Clustering) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+def voters_in_order(study: Summary, clustering: Clustering) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
     """Return the ballots of evenly spaced voters in the order of the leaves: a common ballot takes more room."""
     from scipy.cluster.hierarchy import leaves_list
 

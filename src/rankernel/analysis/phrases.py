@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from rankernel.encoding import FREE
 from rankernel.rankings import Rankings
 
-__all__ = ["ballot_text", "cut", "percent", "plural", "pvalue_text", "shift_text", "short_numbers"]
-
 
 def percent(share: float) -> str:
     """Return a share as a whole number of percent.

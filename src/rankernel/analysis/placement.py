@@ -6,25 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankernel.gram.choose import choose
+from rankernel.analysis.distinct_ballots import MOST_SHOWN, Ballots, View, view_of
+from rankernel.arrays import FloatArray
 from rankernel.gram.methods import MethodLike
-from rankernel.gram.monte_carlo import MonteCarlo
-from rankernel.kernels import Kernel
-from rankernel.report.ballots import Ballots, View, view_of
-
-__all__ = ["Embedding", "bearable_view", "embedded"]
-
-FloatArray = NDArray[np.float64]
+from rankernel.kernels.base import Kernel
 
 FEATURES = 200
 COMPONENTS = 2
-MOST_DRAWN = 400  # ballots, where each has dozens of draws
+PATIENCE = 20.0  # seconds for the matrix of all ballots that are shown
 
 
 @dataclass(frozen=True, eq=False)
-class Embedding:
+class Placement:
     """What a kernel says of the ballots.
 
     Attributes
@@ -65,27 +59,26 @@ class Known:
         return self.features
 
 
-def bearable_view(ballots: Ballots, kernel: Kernel, method: MethodLike, seed: int) -> View:
-    """Return the ballots to show: fewer where every kernel value is the mean over many draws."""
+def view_within(ballots: Ballots, kernel: Kernel, method: MethodLike, seed: int) -> View:
+    """Return the ballots to show: fewer where the matrix of many would take too long."""
     view = view_of(ballots, seed)
-    shown = ballots.rankings[view.rows]
-    if len(shown) > MOST_DRAWN and isinstance(choose(kernel, shown, shown, method)[0], MonteCarlo):
-        return view_of(ballots, seed, MOST_DRAWN)
-    return view
+    seconds = kernel.plan(ballots.rankings[view.rows], method=method).seconds
+    if seconds <= PATIENCE:
+        return view
+    return view_of(ballots, seed, max(int(min(len(view.rows), MOST_SHOWN) * (PATIENCE / seconds) ** 0.5), 2))
 
 
-def embedded(ballots: Ballots, view: View, kernel: Kernel, method: MethodLike, seed: int) -> Embedding:
+def place_ballots(ballots: Ballots, view: View, kernel: Kernel, method: MethodLike, seed: int) -> Placement:
     """Return the ballots as a kernel, its width a number, sees them."""
-    from rankernel.tasks.maps import KernelMap
-    from rankernel.tasks.nystrom import NystromFeatures
+    from rankernel.tasks.features.maps import KernelMap
+    from rankernel.tasks.features.nystrom import NystromFeatures
 
     rankings = ballots.rankings
-    shown = rankings[view.rows]
-    values = choose(kernel, shown, shown, method)[1].description
-    gram = np.asarray(kernel.gram(shown, method=method), dtype=np.float64)
+    plan = kernel.plan(rankings[view.rows], method=method)
+    gram = np.asarray(plan.gram(), dtype=np.float64)
     left_out, missing = 0.0, 0.0
     if view.sampled:
-        nystrom = NystromFeatures(kernel, FEATURES, method, seed)
+        nystrom = NystromFeatures(kernel, FEATURES, plan.method, seed)
         features = nystrom.fit_transform(rankings)
         left_out, missing = nystrom.trace_error_, nystrom.trace_error_ / max(nystrom.trace_, 1e-300)
     else:
@@ -93,7 +86,7 @@ def embedded(ballots: Ballots, view: View, kernel: Kernel, method: MethodLike, s
     kernel_map = KernelMap(n_components=min(COMPONENTS, *features.shape), features=Known(features))
     points = flat(kernel_map.fit_transform(rankings)[view.rows])
     variance = flat(shares(kernel_map, left_out))
-    return Embedding(kernel, gram, features if view.sampled else None, points, variance, values, missing)
+    return Placement(kernel, gram, features if view.sampled else None, points, variance, plan.details, missing)
 
 
 def gram_features(gram: FloatArray) -> FloatArray:

@@ -6,8 +6,6 @@ import html
 import json
 from typing import Any
 
-__all__ = ["Markup", "embedded_json", "join", "tag", "text"]
-
 # Elements that are written without an end; every other one gets one, also if it is empty.
 ALONE = frozenset({"circle", "image", "input", "path", "rect"})
 

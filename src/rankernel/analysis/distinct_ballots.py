@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankernel.analysis.source import Source
+from rankernel.arrays import Indices, IntArray
 from rankernel.encoding import printable
 from rankernel.rankings import Rankings, first_and_inverse
-from rankernel.report.source import Source
-
-__all__ = ["Ballots", "View", "distinct_ballots", "view_of"]
 
 MOST_SHOWN = 1500  # ballots in a picture, and leaves of a tree
 
@@ -32,7 +30,7 @@ class Ballots:
 
     rankings: Rankings
     groups: tuple[str, ...]
-    by_group: NDArray[np.int64]
+    by_group: IntArray
 
     def of_group(self, group: int) -> Rankings:
         """Return the ballots of one group."""
@@ -52,8 +50,8 @@ class View:
         How many of the voters who are shown gave each.
     """
 
-    rows: NDArray[np.intp]
-    counts: NDArray[np.int64]
+    rows: Indices
+    counts: IntArray
     sampled: bool
 
     @property
@@ -94,7 +92,7 @@ def view_of(ballots: Ballots, seed: int, most: int = MOST_SHOWN) -> View:
     return View(*some_voters(counts, most, seed), sampled=True)
 
 
-def some_voters(counts: NDArray[np.int64], n_voters: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+def some_voters(counts: IntArray, n_voters: int, seed: int) -> tuple[Indices, IntArray]:
     """Return the rows of some voters taken at random, each at most once, and how many of them gave each row."""
     if counts.sum() <= n_voters:
         return np.arange(len(counts)), counts

@@ -11,8 +11,6 @@ from rankernel.encoding import printable
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings
 
-__all__ = ["Source"]
-
 
 @dataclass(frozen=True, eq=False)
 class Source:

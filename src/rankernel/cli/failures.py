@@ -15,8 +15,6 @@ from typer.core import TyperGroup
 
 from rankernel.encoding import printable
 
-__all__ = ["GuardedGroup", "usage"]
-
 DATA_ERROR, INTERRUPTED, TERMINATED = 1, 130, 143  # 2, for the command line itself, is typer's
 
 

@@ -3,37 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from rankernel.cli.guard import usage
+from rankernel.analysis.source import Source
+from rankernel.cli.failures import usage
+from rankernel.cli.options import Reading
 from rankernel.encoding import Unlisted, printable
-from rankernel.report.source import Source
 
 if TYPE_CHECKING:
     from rankernel.io import CsvRankings
-
-__all__ = ["read"]
 
 TABLES = (".csv", ".tsv", ".txt")
 ORDERS = (".soc", ".soi", ".toc", ".toi", ".cat")
 
 
-def read(
-    file: Path | None,
-    unlisted: Unlisted = "last",
-    by: str | None = None,
-    count: str | None = None,
-    ignore: list[str] | None = None,
-    layout: Any = "auto",
-    separator: str | None = None,
-) -> Source:
+def read(file: Path | None, how: Reading) -> Source:
     """Return the rankings in a file; without a file, the bundled example."""
-    only_csv = {"--by": by, "--count": count, "--ignore": ignore, "--tie": separator}
+    only_csv = {"--by": how.by, "--count": how.count, "--ignore": how.ignore, "--tie": how.separator}
     if file is None:
-        return bundled(by, unlisted, only_csv)
+        return bundled(how, only_csv)
     kind = Path(file.name.lower().removesuffix(".gz")).suffix
     if kind in TABLES:
-        return table(file, unlisted, by, count, ignore or [], layout, separator)
+        return table(file, how)
     given = [name for name, value in only_csv.items() if value]
     if given:
         raise usage(f"{given[0]} is for CSV files; {printable(file.name)} has no named columns")
@@ -41,21 +32,21 @@ def read(
         raise usage(
             f"{printable(file.name)} is no kind of file that is known; use {', '.join((*ORDERS, '.csv'))}, or .gz"
         )
-    return preflib(file, unlisted)
+    return preflib(file, cast(Unlisted, how.unlisted))
 
 
-def bundled(by: str | None, unlisted: str, only_csv: dict[str, Any]) -> Source:
+def bundled(how: Reading, only_csv: dict[str, Any]) -> Source:
     """Return the bundled example, which has two kinds of groups."""
     from rankernel.datasets import load_example
 
     given = [name for name, value in only_csv.items() if value and name != "--by"]
-    if given or unlisted != "last":
+    if given or how.unlisted != "last":
         raise usage(f"{given[0] if given else '--unlisted free'} is for a file; the bundled example is read as it is")
     example = load_example()
     groups = {"district": example.districts, "group": example.groups}
-    if by is not None and by not in groups:
-        raise usage(f"the bundled example has no column {printable(by)!r}; its groups are {', '.join(groups)}")
-    column = by or "district"
+    if how.by is not None and how.by not in groups:
+        raise usage(f"the bundled example has no column {printable(how.by)!r}; its groups are {', '.join(groups)}")
+    column = how.by or "district"
     return Source(
         example.rankings,
         "The council election of Nowhere Bay",
@@ -77,29 +68,21 @@ def preflib(file: Path, unlisted: Unlisted) -> Source:
     return Source(rankings, printable(title or file.name), printable(file.name), unlisted=unlisted)
 
 
-def table(
-    file: Path,
-    unlisted: Unlisted,
-    by: str | None,
-    count: str | None,
-    ignore: list[str],
-    layout: Any,
-    separator: str | None,
-) -> Source:
+def table(file: Path, how: Reading) -> Source:
     """Return the rankings of a table."""
     from rankernel.io import read_csv
 
     rankings: CsvRankings = read_csv(
         file,
-        layout=layout,
-        count=count,
-        labels=[by] if by else [],
-        ignore=ignore,
-        unlisted=unlisted,
-        separator=separator,
-        overvotes="tie" if separator else "stop",
+        layout=cast(Any, how.layout),
+        count=how.count,
+        labels=[how.by] if how.by else [],
+        ignore=how.ignore or [],
+        unlisted=cast(Unlisted, how.unlisted),
+        separator=how.separator,
+        overvotes="tie" if how.separator else "stop",
     )
     mended = f"Mended while reading: {rankings.repairs}." if rankings.repairs else ""
-    groups = rankings.labels[by] if by else None
+    groups = rankings.labels[how.by] if how.by else None
     name = printable(file.name)
-    return Source(rankings, name, name, mended, printable(by or ""), groups, unlisted)
+    return Source(rankings, name, name, mended, printable(how.by or ""), groups, how.unlisted)

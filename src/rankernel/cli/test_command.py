@@ -8,34 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankernel.cli.guard import usage
+from rankernel.analysis.source import Source
+from rankernel.cli.failures import usage
 from rankernel.cli.kernel_text import parse_kernel, parse_method
-from rankernel.cli.options import (
-    COMPUTING,
-    By,
-    Count,
-    Debug,
-    Ignore,
-    Json,
-    KernelText,
-    Layout,
-    MethodText,
-    Permutations,
-    SeedNumber,
-    Separator,
-    Threads,
-    UnlistedText,
-)
+from rankernel.cli.options import COMPUTING, Computing, Permutations, Reading, Showing
 from rankernel.cli.output import console, print_json, show_facts, steps
-from rankernel.cli.read import read
+from rankernel.cli.reading import read
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
-from rankernel.report.source import Source
 
 if TYPE_CHECKING:
     from rankernel.rankings import Rankings
-
-__all__ = ["two_sample_test"]
 
 MOST_DISTINCT = 20_000  # a matrix of 3 GB
 LEVEL = 0.05
@@ -53,31 +36,21 @@ Sample = Annotated[
 
 
 def two_sample_test(
+    reading: Reading,
+    showing: Showing,
     files: Files = None,
-    by: By = None,
-    kernel: KernelText = "auto",
-    method: MethodText = "auto",
+    computing: Computing = Computing(kernel="auto"),  # noqa: B008 - a frozen value
     permutations: Permutations = 1000,
     sample: Sample = None,
-    seed: SeedNumber = 0,
-    threads: Threads = None,
-    unlisted: UnlistedText = "last",
-    count: Count = None,
-    ignore: Ignore = None,
-    layout: Layout = "auto",
-    separator: Separator = None,
-    json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Test whether two sets of rankings come from one distribution (MMD).
 
     Compares two files, or the groups of one file. With --kernel auto, five Mallows kernels around the median heuristic
     make one test of the right level. P-values of several pairs are corrected by Holm's method.
     """
-    wanted: Any = "auto" if kernel == "auto" else parse_kernel(kernel)
-    how = parse_method(method, seed)
-    reading = (count, ignore, layout, separator)
-    named, sources = samples(files or [], by, unlisted, reading)
+    wanted: Any = "auto" if computing.kernel == "auto" else parse_kernel(computing.kernel)
+    how, seed = parse_method(computing.method, computing.seed), computing.seed
+    named, sources = samples(files or [], reading)
     if sample:
         named = {name: some(rankings, sample, seed) for name, rankings in named.items()}
     check_size(named)
@@ -91,27 +64,25 @@ def two_sample_test(
     }
     if sample:
         facts["sample"] = f"at most {sample:,} voters of each, taken at random"
-    if json:
+    if showing.json:
         print_json(facts | {"comparisons": found})
     else:
         show(facts, found, permutations)
 
 
-def samples(
-    files: list[Path], by: str | None, unlisted: Any, reading: tuple[Any, ...]
-) -> tuple[dict[str, Rankings], list[Source]]:
+def samples(files: list[Path], reading: Reading) -> tuple[dict[str, Rankings], list[Source]]:
     """Return the sets to compare by name, and where they come from."""
-    if len(files) > 2 or (len(files) == 2 and by):
+    if len(files) > 2 or (len(files) == 2 and reading.by):
         raise usage("give two files, or one file with --by COLUMN")
-    if len(files) == 1 and not by:
+    if len(files) == 1 and not reading.by:
         raise usage("give a second file, or --by COLUMN to compare the groups of one")
     if len(files) == 2:
-        sources = [read(file, unlisted, None, *reading) for file in files]
+        sources = [read(file, reading) for file in files]
         names = [source.title for source in sources]
         if names[0] == names[1]:
             names = [str(file) for file in files] if files[0] != files[1] else [f"{names[0]} (1)", f"{names[0]} (2)"]
         return dict(zip(names, (source.rankings for source in sources), strict=True)), sources
-    source = read(files[0] if files else None, unlisted, by, *reading)
+    source = read(files[0] if files else None, reading)
     assert source.groups is not None
     groups = sorted(set(source.groups.tolist()))
     if len(groups) < 2:
@@ -121,8 +92,8 @@ def samples(
 
 def some(rankings: Rankings, n_voters: int, seed: int) -> Rankings:
     """Return some voters taken at random."""
+    from rankernel.analysis.distinct_ballots import some_voters
     from rankernel.rankings import Rankings
-    from rankernel.report.ballots import some_voters
 
     rows, counts = some_voters(rankings.counts, n_voters, seed)
     return Rankings(rankings.ranks[rows], rankings.items, counts)
@@ -142,17 +113,19 @@ def results(named: dict[str, Rankings], kernel: Any, method: Any, permutations: 
     """Return what each test found."""
     import numpy as np
 
-    from rankernel.report.comparisons import holm
-    from rankernel.report.words import short_numbers
-    from rankernel.tasks.mmd import mmd_test
-    from rankernel.tasks.records import AggregatedMMDResult
+    from rankernel.analysis.comparisons import holm
+    from rankernel.analysis.phrases import short_numbers
+    from rankernel.tasks.tests.mmd import mmd_test
+    from rankernel.tasks.tests.mmd_aggregated import mmd_aggregated_test
+    from rankernel.tasks.tests.results import AggregatedMMDResult
 
     pairs = list(combinations(named, 2))
     found: list[dict[str, Any]] = []
     with steps(len(pairs), "Testing") as step:
         for first, second in pairs:
             X, Y = named[first], named[second]
-            result = mmd_test(X, Y, kernel, permutations, seed, method=method)
+            test = mmd_aggregated_test if kernel == "auto" else mmd_test
+            result = test(X, Y, kernel, permutations, seed, method=method)
             several = isinstance(result, AggregatedMMDResult)
             kernels = result.kernels if isinstance(result, AggregatedMMDResult) else (result.kernel,)
             found.append(
@@ -176,7 +149,7 @@ def results(named: dict[str, Rankings], kernel: Any, method: Any, permutations: 
 
 def show(facts: dict[str, str], found: list[dict[str, Any]], permutations: int) -> None:
     """Print the tests for people."""
-    from rankernel.report.words import pvalue_text
+    from rankernel.analysis.phrases import pvalue_text
 
     screen = console()
     show_facts(screen, facts)

@@ -5,34 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from rankernel.cli.options import By, Count, Debug, File, Ignore, Json, Layout, Separator, UnlistedText
+from rankernel.analysis.source import Source
+from rankernel.cli.options import File, Reading, Showing
 from rankernel.cli.output import console, print_json, show_facts
-from rankernel.cli.read import read
+from rankernel.cli.reading import read
 from rankernel.encoding import printable
 from rankernel.rankings import order_text
-from rankernel.report.source import Source
-
-__all__ = ["info"]
 
 MOST_COMMON = 5
 SHOWN_ITEMS = 30
 
 
-def info(
-    file: File = None,
-    unlisted: UnlistedText = "last",
-    by: By = None,
-    count: Count = None,
-    ignore: Ignore = None,
-    layout: Layout = "auto",
-    separator: Separator = None,
-    json: Json = False,
-    debug: Debug = False,
-) -> None:
+def info(reading: Reading, showing: Showing, file: File = None) -> None:
     """Say what is in a file: rankings, items, kinds, multiplicities."""
-    source = read(file, unlisted, by, count, ignore, layout, separator)  # type: ignore[arg-type]
+    source = read(file, reading)
     facts = facts_of(source)
-    if json:
+    if showing.json:
         print_json(facts)
     else:
         show(source, facts)

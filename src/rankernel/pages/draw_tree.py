@@ -6,12 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankernel.report.clusters import Clustering
-from rankernel.report.markup import Markup, tag
-from rankernel.report.study import Study
-from rankernel.report.words import ballot_text, cut, plural
-
-__all__ = ["tree_picture"]
+from rankernel.analysis.clustering import Clustering
+from rankernel.analysis.phrases import ballot_text, cut, plural
+from rankernel.analysis.summary import Summary
+from rankernel.pages.markup import Markup, tag
 
 WIDTH, ROW, TOP, LEFT, RIGHT = 960.0, 21.0, 30.0, 14.0, 520.0
 MOST_BRANCHES = 30
@@ -26,7 +24,7 @@ class Node:
     cluster: int
 
 
-def tree_picture(study: Study, clustering: Clustering) -> Markup:
+def tree_picture(study: Summary, clustering: Clustering) -> Markup:
     """Return the picture of the tree."""
     drawing = Drawing(study, clustering)
     return tag(
@@ -44,8 +42,8 @@ def tree_picture(study: Study, clustering: Clustering) -> Markup:
 class Drawing:
     """The parts of the picture of a tree."""
 
-    def __init__(self, study: Study, clustering: Clustering) -> None:
-        from rankernel.tasks.dendrogram import flat_clusters
+    def __init__(self, study: Summary, clustering: Clustering) -> None:
+        from rankernel.tasks.clusters.dendrogram import flat_clusters
 
         self.study, self.clustering, self.tree = study, clustering, clustering.tree
         self.n_leaves = len(self.tree) + 1

@@ -1,4 +1,4 @@
-"""Everything that a report tells, as numbers: ballots, embedding, clusters, comparisons."""
+"""Everything that a report tells, as numbers: ballots, where they stand, clusters, comparisons."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from rankernel.analysis.clustering import Clustering, cluster_ballots, first_shares, mean_places
+from rankernel.analysis.comparisons import Comparison, compare_groups, groups_to_compare
+from rankernel.analysis.distinct_ballots import Ballots, View, distinct_ballots
+from rankernel.analysis.placement import Placement, place_ballots, view_within
+from rankernel.analysis.source import Source
+from rankernel.arrays import FloatArray
 from rankernel.gram.methods import MethodLike
-from rankernel.kernels import Kernel, Mallows
-from rankernel.report.ballots import Ballots, View, distinct_ballots
-from rankernel.report.clusters import Clustering, clustered, first_shares, mean_places
-from rankernel.report.comparisons import Comparison, all_compared, testable
-from rankernel.report.embedding import Embedding, FloatArray, bearable_view, embedded
-from rankernel.report.source import Source
-
-__all__ = ["Settings", "Study", "n_steps", "studied"]
+from rankernel.kernels.base import Kernel
+from rankernel.kernels.exponential import Mallows
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,14 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
+class Summary:
     """What was found.
 
     Attributes
     ----------
     source, settings
         What it is about, and how it was made.
-    ballots, view, embedding, clustering, comparisons
+    ballots, view, placement, clustering, comparisons
         The parts; ``clustering`` is None where there is only one ballot.
     order : array
         The items by their mean places, the best first.
@@ -77,7 +77,7 @@ class Study:
     settings: Settings
     ballots: Ballots
     view: View
-    embedding: Embedding
+    placement: Placement
     clustering: Clustering | None
     comparisons: list[Comparison]
     order: np.ndarray[Any, np.dtype[np.intp]]
@@ -95,12 +95,12 @@ class Study:
 
 
 def n_steps(source: Source, settings: Settings) -> int:
-    """Return how often a study says that it goes on."""
-    groups = testable(distinct_ballots(source)) if source.groups is not None and settings.compare else []
+    """Return how often a summary says that it goes on."""
+    groups = groups_to_compare(distinct_ballots(source)) if source.groups is not None and settings.compare else []
     return 4 + len(groups) * (len(groups) - 1) // 2
 
 
-def studied(source: Source, settings: Settings | None = None, step: Callable[[str], Any] | None = None) -> Study:
+def summarize(source: Source, settings: Settings | None = None, step: Callable[[str], Any] | None = None) -> Summary:
     """Return what there is to tell of some rankings.
 
     Parameters
@@ -112,7 +112,7 @@ def studied(source: Source, settings: Settings | None = None, step: Callable[[st
     step : callable, optional
         Called with the name of each step as it begins.
     """
-    from rankernel.tasks.consensus import pairwise_preferences
+    from rankernel.tasks.consensus.aggregation import pairwise_preferences
 
     settings, step = settings or Settings(), step or (lambda _: None)
     with warnings.catch_warnings(record=True) as caught:
@@ -122,19 +122,19 @@ def studied(source: Source, settings: Settings | None = None, step: Callable[[st
         rankings = ballots.rankings
         step("Kernel values and map")
         kernel = settings.kernel.resolve(rankings)
-        view = bearable_view(ballots, kernel, settings.method, settings.seed)
-        embedding = embedded(ballots, view, kernel, settings.method, settings.seed)
+        view = view_within(ballots, kernel, settings.method, settings.seed)
+        placement = place_ballots(ballots, view, kernel, settings.method, settings.seed)
         step("Clusters")
-        clustering = clustered(ballots, view, embedding, settings.linkage, settings.n_clusters)
+        clustering = cluster_ballots(ballots, view, placement, settings.linkage, settings.n_clusters)
         step("Comparing groups" if settings.compare else "Drawing")
-        comparisons = all_compared(ballots, kernel, settings, step) if settings.compare else []
+        comparisons = compare_groups(ballots, kernel, settings, step) if settings.compare else []
     places = mean_places(rankings)
-    return Study(
+    return Summary(
         source,
         settings,
         ballots,
         view,
-        embedding,
+        placement,
         clustering,
         comparisons,
         np.argsort(places, kind="stable"),

@@ -7,39 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankernel.cli.computing import Problem, pose
-from rankernel.cli.guard import usage
-from rankernel.cli.options import (
-    COMPUTING,
-    WRITING,
-    By,
-    Count,
-    Debug,
-    File,
-    Force,
-    Ignore,
-    Json,
-    KernelText,
-    Layout,
-    MethodText,
-    Output,
-    SeedNumber,
-    Separator,
-    Threads,
-    UnlistedText,
-    one_of,
-)
+from rankernel.cli.failures import usage
+from rankernel.cli.job import read_job
+from rankernel.cli.options import COMPUTING, WRITING, Computing, File, Reading, Writing, one_of
 from rankernel.cli.output import check_ending, check_free, console, print_json, show_facts, steps, whole_file
 from rankernel.encoding import printable
-from rankernel.errors import ExactnessError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rankernel.gram.tiled import TiledGram
+    from rankernel.gram.plan import Plan
     from rankernel.rankings import Rankings
-
-__all__ = ["gram"]
 
 IN_PIECES = (".npy", ".zarr")  # written piece by piece, never wholly in memory, and gone on with after an interruption
 FORMATS = (*IN_PIECES, ".npz", ".csv")
@@ -60,6 +38,9 @@ NumberType = Annotated[
         rich_help_panel=WRITING,
     ),
 ]
+OnlyPlan = Annotated[
+    bool, typer.Option("--plan", help="Only say what would be done, and how long it takes.", rich_help_panel=COMPUTING)
+]
 Resume = Annotated[
     bool,
     typer.Option("--resume", help="Go on with a .npy or .zarr whose writing was interrupted.", rich_help_panel=WRITING),
@@ -67,44 +48,40 @@ Resume = Annotated[
 
 
 def gram(
+    reading: Reading,
+    computing: Computing,
+    writing: Writing,
     file: File = None,
-    output: Output = None,
-    kernel: KernelText = "mallows:nu=median",
-    method: MethodText = "auto",
     distinct: Distinct = False,
+    plan: OnlyPlan = False,
     dtype: NumberType = "float64",
     resume: Resume = False,
-    seed: SeedNumber = 0,
-    threads: Threads = None,
-    unlisted: UnlistedText = "last",
-    by: By = None,
-    count: Count = None,
-    ignore: Ignore = None,
-    layout: Layout = "auto",
-    separator: Separator = None,
-    force: Force = False,
-    json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Compute the Gram matrix of the rankings in a file.
 
     The ending of the output says how it is written: .npy; .zarr; .npz (with counts, ranks and items); .csv. Without
     -o, a corner of the matrix is shown. What .npy and .zarr hold need not fit into memory.
     """
+    output, force, json = writing.output, writing.force, writing.json
     ending = output.suffix.lower() if output else ""
     if output:
         check_ending(output, FORMATS)
     if resume and ending not in IN_PIECES:
         raise usage("--resume is for -o NAME.npy and -o NAME.zarr, which are written in pieces")
-    if output and not resume:
+    if output and not resume and not plan:
         check_free(output, force, folder=ending == ".zarr")
-    problem = pose(file, kernel, method, seed, unlisted, by, count, ignore, layout, separator)
-    X = problem.source.rankings.unique() if distinct else problem.source.rankings
+    job = read_job(file, reading, computing)
+    X = job.source.rankings.unique() if distinct else job.source.rankings
+    planned = job.kernel.plan(X, method=job.method)
+    if plan:
+        show_plan(planned, json)
+        return
+    corner = None
     if output and ending in IN_PIECES:
-        values, corner = stored(output, problem, X, dtype, resume, force), None
+        stored(output, planned, dtype, resume, force)
     else:
-        values, corner = in_memory(output, problem, X, dtype, force)
-    facts: dict[str, Any] = problem.assumptions(values) | {"shape": [len(X), len(X)]}
+        corner = in_memory(output, planned, X, dtype, force)
+    facts: dict[str, Any] = job.assumptions(planned.details) | {"shape": list(planned.shape)}
     if corner is not None:
         facts["corner"] = corner
     if output:
@@ -112,66 +89,54 @@ def gram(
     finish(facts, json)
 
 
-def stored(output: Path, problem: Problem, X: Rankings, dtype: str, resume: bool, force: bool) -> str:
-    """Write the matrix in pieces and return how it was computed."""
-    from rankernel.gram.store import store_gram
-    from rankernel.gram.tiled import TiledGram
+def show_plan(plan: Plan, json: bool) -> None:
+    """Print what would be done."""
+    if json:
+        facts = {"kernel": str(plan.kernel), "method": str(plan.method), "details": plan.details, "why": plan.why}
+        print_json(facts | {"shape": list(plan.shape), "seconds": plan.seconds, "bytes": plan.bytes})
+    else:
+        console().print(str(plan))
 
-    # Of all rankings: a few of them may have exact values where all together have none.
-    values = TiledGram.of(problem.kernel, X, method=problem.method).evaluator.description
+
+def stored(output: Path, plan: Plan, dtype: str, resume: bool, force: bool) -> None:
+    """Write the matrix in pieces."""
     with steps(1, "Gram matrix") as step:
-        store_gram(
+        plan.store(
             output,
-            problem.kernel,
-            X,
-            method=problem.method,
             dtype=dtype,
             resume=resume,
             overwrite=force,
             progress=lambda done, total: step("Gram matrix", done, total),
         )
-    return values
 
 
-def in_memory(
-    output: Path | None, problem: Problem, X: Rankings, dtype: str, force: bool
-) -> tuple[str, NDArray[Any] | None]:
-    """Compute the matrix, write it if there is a file for it, and return how it was computed and a corner of it."""
-    from rankernel.gram.memory import check_memory
-    from rankernel.gram.monte_carlo import MonteCarlo
-    from rankernel.gram.tiled import TiledGram
+def in_memory(output: Path | None, plan: Plan, X: Rankings, dtype: str, force: bool) -> NDArray[Any] | None:
+    """Compute the matrix, write it if there is a file for it, and return a corner of it if not."""
+    from rankernel.memory import check_memory
 
-    check_memory((len(X), len(X)), dtype)
-    tiled = TiledGram.of(problem.kernel, X, method=problem.method)
-    try:
-        matrix = filled(tiled, dtype)
-    except ExactnessError:
-        if problem.method != "auto":
-            raise
-        tiled = TiledGram.of(problem.kernel, X, method=MonteCarlo())
-        matrix = filled(tiled, dtype)
+    check_memory(plan.shape, dtype)
+    matrix = filled(plan, dtype)
     if output is None:
-        return tiled.evaluator.description, matrix[:CORNER, :CORNER]
+        return matrix[:CORNER, :CORNER]
     with whole_file(output, force) as temporary:
-        write(temporary, matrix, X, str(problem.kernel))
-    return tiled.evaluator.description, None
+        write(temporary, matrix, X, str(plan.kernel))
+    return None
 
 
-def filled(tiled: TiledGram, dtype: str) -> NDArray[Any]:
+def filled(plan: Plan, dtype: str) -> NDArray[Any]:
     """Return the matrix, computed part by part so that the progress bar can move and Ctrl-C is heard."""
     import numpy as np
 
-    from rankernel.gram.blocks import tiles
+    from rankernel.gram.tiles import tiles
 
-    distinct = tiled.distinct
-    value = np.empty(distinct.shape, dtype=dtype)
-    parts = list(tiles(*distinct.shape, distinct.side(SIDE), symmetric=True))
+    value = np.empty(plan.shape, dtype=dtype)
+    parts = list(tiles(*plan.shape, plan.side(SIDE), symmetric=True))
     with steps(len(parts), "Gram matrix") as step:
         for rows, columns in parts:
-            value[rows, columns] = distinct.block(rows, columns)
+            value[rows, columns] = plan.block(rows, columns, threads=None)
             value[columns, rows] = value[rows, columns].T
             step("Gram matrix")
-    return tiled.problem.spread(value)
+    return value
 
 
 def write(path: Path, matrix: NDArray[Any], X: Rankings, kernel: str) -> None:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankernel.report.comparisons import Comparison
-from rankernel.report.embedding import FloatArray
-from rankernel.report.markup import Markup, tag
-from rankernel.report.study import Study
-from rankernel.report.words import cut, percent, shift_text
-
-__all__ = ["first_choices", "null_picture", "shift_bars", "striking"]
+from rankernel.analysis.comparisons import Comparison
+from rankernel.analysis.phrases import cut, percent, shift_text
+from rankernel.analysis.summary import Summary
+from rankernel.arrays import FloatArray
+from rankernel.pages.markup import Markup, tag
 
 WIDTH, ROW = 780.0, 26.0
 MOST_ITEMS = 25
 
 
-def first_choices(study: Study) -> Markup:
+def first_choices(study: Summary) -> Markup:
     """Return how often each item is first, the items by their mean places."""
     items = study.ballots.rankings.items
     shown = study.order[:MOST_ITEMS]

@@ -12,19 +12,17 @@ from typing import Any
 import numpy as np
 
 from rankernel import __version__
-from rankernel.report.clusters import Cluster, Clustering
-from rankernel.report.comparisons import MOST_GROUPS, Comparison
-from rankernel.report.draw_bars import MOST_ITEMS as MOST_BARS
-from rankernel.report.draw_bars import first_choices, null_picture, shift_bars, striking
-from rankernel.report.draw_heat import MOST_ITEMS, MOST_PIXELS, gram_picture, preference_table
-from rankernel.report.draw_map import map_data, map_picture, strongest_group
-from rankernel.report.draw_tree import MOST_BRANCHES, tree_picture
-from rankernel.report.embedding import FEATURES
-from rankernel.report.markup import Markup, embedded_json, join, tag, text
-from rankernel.report.study import Study
-from rankernel.report.words import ballot_text, cut, percent, plural, pvalue_text, shift_text, short_numbers
-
-__all__ = ["page"]
+from rankernel.analysis.clustering import Cluster, Clustering
+from rankernel.analysis.comparisons import MOST_GROUPS, Comparison
+from rankernel.analysis.phrases import ballot_text, cut, percent, plural, pvalue_text, shift_text, short_numbers
+from rankernel.analysis.placement import FEATURES
+from rankernel.analysis.summary import Summary
+from rankernel.pages.draw_bars import MOST_ITEMS as MOST_BARS
+from rankernel.pages.draw_bars import first_choices, null_picture, shift_bars, striking
+from rankernel.pages.draw_heat import MOST_ITEMS, MOST_PIXELS, gram_picture, preference_table
+from rankernel.pages.draw_map import map_data, map_picture, strongest_group
+from rankernel.pages.draw_tree import MOST_BRANCHES, tree_picture
+from rankernel.pages.markup import Markup, embedded_json, join, tag, text
 
 TABLE_ROWS = 100
 LISTED = 8
@@ -50,7 +48,7 @@ BIBTEX = """@article{lomeli2019antithetic,
 }"""
 
 
-def page(study: Study) -> str:
+def page(study: Summary) -> str:
     """Return the page about a study."""
     style, script = template("style.css"), template("script.js")
     slots = {
@@ -67,7 +65,7 @@ def page(study: Study) -> str:
 
 def template(name: str) -> str:
     """Return a file of the package."""
-    return files("rankernel.report").joinpath("templates", name).read_text(encoding="utf-8")
+    return files("rankernel.pages").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def policy(style: str, script: str) -> str:
@@ -83,7 +81,7 @@ def policy(style: str, script: str) -> str:
     )
 
 
-def body(study: Study) -> Markup:
+def body(study: Summary) -> Markup:
     """Return all sections."""
     sections = [overview(study), map_section(study)]
     if study.clustering:
@@ -109,7 +107,7 @@ def figure(picture: Any, *caption: Any, wide: bool = False) -> Markup:
 # ---------------------------------------------------------------------- head
 
 
-def head(study: Study) -> Markup:
+def head(study: Summary) -> Markup:
     """Return title, summary and key numbers."""
     rankings, source = study.ballots.rankings, study.source
     numbers = [
@@ -129,7 +127,7 @@ def head(study: Study) -> Markup:
     )
 
 
-def lede(study: Study) -> str:
+def lede(study: Summary) -> str:
     """Return the summary."""
     rankings = study.ballots.rankings
     items = rankings.items
@@ -147,7 +145,7 @@ def lede(study: Study) -> str:
     return words
 
 
-def overview(study: Study) -> Markup:
+def overview(study: Summary) -> Markup:
     """Return what the data is."""
     rankings = study.ballots.rankings
     kinds = rankings.kinds()
@@ -177,7 +175,7 @@ def overview(study: Study) -> Markup:
 # ---------------------------------------------------------------------- map
 
 
-def map_section(study: Study) -> Markup:
+def map_section(study: Summary) -> Markup:
     """Return the map with its switch, its key and its table."""
     view = study.view
     caption = [
@@ -194,7 +192,7 @@ def map_section(study: Study) -> Markup:
     return section("map", "A map of the ballots", figure(picture, *caption, wide=True), ballot_table(study))
 
 
-def switch(study: Study) -> Markup | None:
+def switch(study: Summary) -> Markup | None:
     """Return the choice of what colours stand for, if there is one."""
     if not study.ballots.groups or not study.clustering:
         return None
@@ -212,7 +210,7 @@ def switch(study: Study) -> Markup | None:
     )
 
 
-def group_key(study: Study) -> Markup | None:
+def group_key(study: Summary) -> Markup | None:
     """Return what the colours of groups stand for."""
     if not study.ballots.groups:
         return None
@@ -226,7 +224,7 @@ def group_key(study: Study) -> Markup | None:
     return tag("ul", *entries, class_="key by-group-only", hidden=hidden, aria_label="Colours of the groups")
 
 
-def ballot_table(study: Study) -> Markup:
+def ballot_table(study: Summary) -> Markup:
     """Return the most common ballots as a table, which says what the map shows."""
     rankings = study.ballots.rankings
     common = np.argsort(-rankings.counts, kind="stable")[:TABLE_ROWS]
@@ -250,7 +248,7 @@ def ballot_table(study: Study) -> Markup:
 # ---------------------------------------------------------------------- clusters
 
 
-def cluster_section(study: Study, clustering: Clustering) -> Markup:
+def cluster_section(study: Summary, clustering: Clustering) -> Markup:
     """Return a card for each cluster."""
     how = "The number of clusters is where the tree below makes its largest jump." if clustering.chosen else ""
     intro = (
@@ -263,7 +261,7 @@ def cluster_section(study: Study, clustering: Clustering) -> Markup:
     return section("clusters", "Clusters", tag("p", f"{intro} {how}"), tag("div", *cards, class_="cards"))
 
 
-def card(study: Study, number: int, cluster: Cluster, largest: float) -> Markup:
+def card(study: Summary, number: int, cluster: Cluster, largest: float) -> Markup:
     """Return what there is to say of one cluster."""
     shade = f"k{number % 8}"
     ranks, items = cluster.consensus.ranks[0], study.ballots.rankings.items
@@ -290,7 +288,7 @@ def card(study: Study, number: int, cluster: Cluster, largest: float) -> Markup:
     )
 
 
-def tree_section(study: Study, clustering: Clustering) -> Markup:
+def tree_section(study: Summary, clustering: Clustering) -> Markup:
     """Return the dendrogram."""
     n_leaves = len(clustering.tree) + 1
     caption = [f"Branches join where their ballots are alike ({study.settings.linkage} linkage of kernel distances). "]
@@ -305,7 +303,7 @@ def tree_section(study: Study, clustering: Clustering) -> Markup:
     return section("tree", "How the clusters join", figure(tree_picture(study, clustering), *caption, wide=True))
 
 
-def preference_section(study: Study) -> Markup:
+def preference_section(study: Summary) -> Markup:
     """Return the pairwise preferences."""
     caption = [
         "Percent of the voters who prefer the item of the row to that of the column. Blue: most prefer the row; "
@@ -317,7 +315,7 @@ def preference_section(study: Study) -> Markup:
     return section("preferences", "Who is preferred to whom", figure(preference_table(study), *caption))
 
 
-def gram_section(study: Study, clustering: Clustering) -> Markup:
+def gram_section(study: Summary, clustering: Clustering) -> Markup:
     """Return the Gram matrix."""
     n_shown = min(study.view.n_voters, MOST_PIXELS)
     caption = [f"Kernel values between {plural(n_shown, 'voter')} "]
@@ -330,7 +328,7 @@ def gram_section(study: Study, clustering: Clustering) -> Markup:
 # ---------------------------------------------------------------------- tests
 
 
-def test_section(study: Study) -> Markup:
+def test_section(study: Summary) -> Markup:
     """Return the two-sample tests."""
     n = study.settings.n_permutations
     names = study.ballots.groups
@@ -364,7 +362,7 @@ def test_section(study: Study) -> Markup:
     )
 
 
-def comparison_row(study: Study, comparison: Comparison) -> Markup:
+def comparison_row(study: Summary, comparison: Comparison) -> Markup:
     """Return one test."""
     names, items = study.ballots.groups, study.ballots.rankings.items
     differences = [
@@ -385,7 +383,7 @@ def comparison_row(study: Study, comparison: Comparison) -> Markup:
 # ---------------------------------------------------------------------- how
 
 
-def methods(study: Study) -> Markup:
+def methods(study: Summary) -> Markup:
     """Return how everything was computed, and what to cite."""
     facts = [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts_of(study).items()]
     notes = [tag("li", note) for note in study.notes]
@@ -402,21 +400,21 @@ def methods(study: Study) -> Markup:
     )
 
 
-def facts_of(study: Study) -> dict[str, str]:
+def facts_of(study: Summary) -> dict[str, str]:
     """Return the parameters of all that was done."""
-    settings, embedding, view = study.settings, study.embedding, study.view
+    settings, placement, view = study.settings, study.placement, study.view
     rankings = study.ballots.rankings
     facts = {
         "Data": study.source.origin or study.source.title,
         "Reading": study.source.reading,
-        "Kernel": f"{short_numbers(str(embedding.kernel))}, averaged over the completions of partial rankings",
-        "Kernel values": embedding.values,
-        "Map": f"kernel principal components of all voters; {percent(float(embedding.variance.sum()))} of the variance",
+        "Kernel": f"{short_numbers(str(placement.kernel))}, averaged over the completions of partial rankings",
+        "Kernel values": placement.values,
+        "Map": f"kernel principal components of all voters; {percent(float(placement.variance.sum()))} of the variance",
     }
-    if embedding.features is not None:
+    if placement.features is not None:
         facts["Approximation"] = (
-            f"the map of {len(rankings):,} ballots from {min(FEATURES, embedding.features.shape[1])} Nyström features "
-            f"(randomly pivoted Cholesky), which leave out {embedding.missing:.1%} of the trace; tree, matrix and "
+            f"the map of {len(rankings):,} ballots from {min(FEATURES, placement.features.shape[1])} Nyström features "
+            f"(randomly pivoted Cholesky), which leave out {placement.missing:.1%} of the trace; tree, matrix and "
             f"points from {view.n_voters:,} voters taken at random"
         )
     if study.clustering:

@@ -9,8 +9,6 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["data_address", "palette", "png"]
-
 # Stops of cividis (Nuñez, Anderton and Renslow 2018), which people see alike whatever their colour vision.
 STOPS = np.array(
     [

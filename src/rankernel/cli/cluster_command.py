@@ -6,27 +6,9 @@ import csv
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankernel.cli.computing import Problem, pose, study
-from rankernel.cli.guard import usage
-from rankernel.cli.options import (
-    By,
-    Clusters,
-    Count,
-    Debug,
-    File,
-    Force,
-    Ignore,
-    Json,
-    KernelText,
-    Layout,
-    Linkage,
-    MethodText,
-    Output,
-    SeedNumber,
-    Separator,
-    Threads,
-    UnlistedText,
-)
+from rankernel.cli.failures import usage
+from rankernel.cli.job import Job, read_job, summary_of
+from rankernel.cli.options import Clusters, Computing, File, Linkage, Reading, Writing
 from rankernel.cli.output import PICTURES, check_ending, check_free, console, print_json, show_facts, whole_file
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
@@ -34,60 +16,48 @@ from rankernel.errors import RankingError
 if TYPE_CHECKING:
     from rich.tree import Tree
 
+    from rankernel.analysis.clustering import Clustering
+    from rankernel.analysis.summary import Summary
     from rankernel.rankings import Rankings
-    from rankernel.report.clusters import Clustering
-    from rankernel.report.study import Study
-
-__all__ = ["cluster"]
 
 
 def cluster(
+    reading: Reading,
+    computing: Computing,
+    writing: Writing,
     file: File = None,
     k: Clusters = None,
-    output: Output = None,
     linkage: Linkage = "ward",
-    kernel: KernelText = "mallows:nu=median",
-    method: MethodText = "auto",
-    seed: SeedNumber = 0,
-    threads: Threads = None,
-    unlisted: UnlistedText = "last",
-    by: By = None,
-    count: Count = None,
-    ignore: Ignore = None,
-    layout: Layout = "auto",
-    separator: Separator = None,
-    force: Force = False,
-    json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Cluster rankings: dendrogram, clusters, their consensus rankings.
 
     With -o NAME.csv the cluster of each row is written; with -o NAME.png, .svg or .pdf a picture of the dendrogram.
     """
+    output = writing.output
     if output:
         check_ending(output, (".csv", *PICTURES))
-        check_free(output, force)
-    problem = pose(file, kernel, method, seed, unlisted, by, count, ignore, layout, separator)
-    found = study(problem, seed, n_clusters=k, linkage=linkage, compare=False)
+        check_free(output, writing.force)
+    job = read_job(file, reading, computing)
+    found = summary_of(job, computing.seed, n_clusters=k, linkage=linkage, compare=False)
     clustering = found.clustering
     if clustering is None:
         raise RankingError("all rankings are equal; there is nothing to cluster")
     if k and k > len(found.view.rows):
         raise usage(f"--k {k} is more than there are different rankings ({len(found.view.rows):,})")
     if output:
-        with whole_file(output, force) as temporary:
+        with whole_file(output, writing.force) as temporary:
             write(temporary, found, clustering)
-    facts = problem.assumptions(found.embedding.values)
+    facts = job.assumptions(found.placement.values)
     chosen = "found from the tree; choose with --k" if clustering.chosen else "as asked for"
     facts["clusters"] = f"{len(clustering.clusters)} by {linkage} linkage, {chosen}"
     if found.view.sampled:
         facts["tree"] = f"of {found.view.n_voters:,} voters taken at random; the others join the nearest cluster"
     if output:
         facts["written"] = printable(output)
-    if json:
-        print_json(facts | as_json(problem, clustering))
+    if writing.json:
+        print_json(facts | as_json(job, clustering))
     else:
-        show(facts, problem, clustering)
+        show(facts, job, clustering)
 
 
 def rows_of(rankings: Rankings, clustering: Clustering) -> list[int]:
@@ -98,7 +68,7 @@ def rows_of(rankings: Rankings, clustering: Clustering) -> list[int]:
     return [int(label) for label in clustering.labels[inverse]]
 
 
-def write(path: Path, found: Study, clustering: Clustering) -> None:
+def write(path: Path, found: Summary, clustering: Clustering) -> None:
     """Write the cluster of each row, or a picture of the tree."""
     if path.suffix.lower() != ".csv":
         from rankernel import plots
@@ -117,9 +87,9 @@ def write(path: Path, found: Study, clustering: Clustering) -> None:
             writer.writerow([clustering.clusters[label].name, count, order_text(order, rankings.items)])
 
 
-def as_json(problem: Problem, clustering: Clustering) -> dict[str, Any]:
+def as_json(job: Job, clustering: Clustering) -> dict[str, Any]:
     """Return the clusters for machines."""
-    items = problem.source.rankings.items
+    items = job.source.rankings.items
     clusters = [
         {
             "name": each.name,
@@ -132,19 +102,19 @@ def as_json(problem: Problem, clustering: Clustering) -> dict[str, Any]:
         }
         for each in clustering.clusters
     ]
-    return {"found": clusters, "labels": rows_of(problem.source.rankings, clustering)}
+    return {"found": clusters, "labels": rows_of(job.source.rankings, clustering)}
 
 
-def show(facts: dict[str, str], problem: Problem, clustering: Clustering) -> None:
+def show(facts: dict[str, str], job: Job, clustering: Clustering) -> None:
     """Print the clusters for people."""
     from rich.table import Table
 
-    from rankernel.report.draw_bars import striking
-    from rankernel.report.words import ballot_text, cut, percent
+    from rankernel.analysis.phrases import ballot_text, cut, percent
+    from rankernel.pages.draw_bars import striking
 
     screen = console()
     show_facts(screen, facts)
-    items = problem.source.rankings.items
+    items = job.source.rankings.items
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     for name in ("", "voters", "", "consensus", "higher (+) or lower (−) than usual, in places"):
         table.add_column(name, justify="right" if name == "voters" else "left")

@@ -6,80 +6,44 @@ import csv
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rankernel.cli.computing import pose, study
-from rankernel.cli.options import (
-    By,
-    Clusters,
-    Count,
-    Debug,
-    File,
-    Force,
-    Ignore,
-    Json,
-    KernelText,
-    Layout,
-    MethodText,
-    Output,
-    SeedNumber,
-    Separator,
-    Threads,
-    UnlistedText,
-)
+from rankernel.cli.job import read_job, summary_of
+from rankernel.cli.options import Clusters, Computing, File, Reading, Writing
 from rankernel.cli.output import PICTURES, check_ending, check_free, console, print_json, show_facts, whole_file
 from rankernel.encoding import printable
 
 if TYPE_CHECKING:
-    from rankernel.report.study import Study
-
-__all__ = ["kernel_map"]
+    from rankernel.analysis.summary import Summary
 
 
-def kernel_map(
-    file: File = None,
-    output: Output = None,
-    k: Clusters = None,
-    kernel: KernelText = "mallows:nu=median",
-    method: MethodText = "auto",
-    seed: SeedNumber = 0,
-    threads: Threads = None,
-    unlisted: UnlistedText = "last",
-    by: By = None,
-    count: Count = None,
-    ignore: Ignore = None,
-    layout: Layout = "auto",
-    separator: Separator = None,
-    force: Force = False,
-    json: Json = False,
-    debug: Debug = False,
-) -> None:
+def kernel_map(reading: Reading, computing: Computing, writing: Writing, file: File = None, k: Clusters = None) -> None:
     """Draw a map of the rankings by kernel principal components.
 
     The ending of the output says what is written: a picture (.png, .svg, .pdf) or coordinates (.csv). Without -o it is
     map.png. Colours are groups with --by, else clusters.
     """
-    target = output or Path("map.png")
+    target = writing.output or Path("map.png")
     check_ending(target, (".csv", *PICTURES))
-    check_free(target, force)
-    problem = pose(file, kernel, method, seed, unlisted, by, count, ignore, layout, separator)
-    found = study(problem, seed, n_clusters=k, compare=False)
-    with whole_file(target, force) as temporary:
-        write(temporary, found, by_group=by is not None)
-    facts = problem.assumptions(found.embedding.values)
-    facts["variance"] = " + ".join(f"{share:.0%}" for share in found.embedding.variance)
+    check_free(target, writing.force)
+    job = read_job(file, reading, computing)
+    found = summary_of(job, computing.seed, n_clusters=k, compare=False)
+    with whole_file(target, writing.force) as temporary:
+        write(temporary, found, by_group=reading.by is not None)
+    facts = job.assumptions(found.placement.values)
+    facts["variance"] = " + ".join(f"{share:.0%}" for share in found.placement.variance)
     if found.view.sampled:
         facts["shown"] = (
             f"{found.view.n_voters:,} voters taken at random; the axes are those of all, by Nyström features"
         )
     facts["written"] = printable(target)
-    if json:
+    if writing.json:
         print_json(facts)
     else:
         show_facts(console(), facts)
 
 
-def write(path: Path, found: Study, by_group: bool) -> None:
+def write(path: Path, found: Summary, by_group: bool) -> None:
     """Write a picture of the map, or its coordinates."""
-    from rankernel.report.draw_map import cluster_name, shown_labels, strongest_group
+    from rankernel.pages.draw_map import cluster_name, shown_labels, strongest_group
 
     view, clustering = found.view, found.clustering
     labels, names = shown_labels(found), [cluster_name(each) for each in clustering.clusters] if clustering else [""]
@@ -88,7 +52,7 @@ def write(path: Path, found: Study, by_group: bool) -> None:
     if path.suffix.lower() != ".csv":
         from rankernel import plots
 
-        ax = plots.kernel_map(found.embedding.points, view.counts, labels, names, found.embedding.variance)
+        ax = plots.kernel_map(found.placement.points, view.counts, labels, names, found.placement.variance)
         ax.set_title(found.source.title, loc="left")
         plots.save(ax, path)
         return
@@ -98,6 +62,6 @@ def write(path: Path, found: Study, by_group: bool) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["x", "y", "count", "label", "ranking"])
-        rows = zip(found.embedding.points.tolist(), view.counts.tolist(), labels, rankings.to_orders(), strict=True)
+        rows = zip(found.placement.points.tolist(), view.counts.tolist(), labels, rankings.to_orders(), strict=True)
         for (x, y), count, label, order in rows:
             writer.writerow([x, y, count, names[label] if label >= 0 else "", order_text(order, rankings.items)])

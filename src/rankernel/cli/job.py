@@ -1,0 +1,56 @@
+"""What commands that compute have in common: rankings, kernel and method from the words of the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rankernel.analysis.source import Source
+from rankernel.cli.kernel_text import parse_kernel, parse_method
+from rankernel.cli.options import Computing, Reading
+from rankernel.cli.output import steps
+from rankernel.cli.reading import read
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rankernel.analysis.summary import Summary
+    from rankernel.gram.methods import MethodLike
+    from rankernel.kernels.base import Kernel
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What to compute with: the rankings, the kernel with its width, the method."""
+
+    source: Source
+    kernel: Kernel
+    method: MethodLike
+
+    def assumptions(self, values: str) -> dict[str, str]:
+        """Return what was assumed, in words."""
+        from rankernel.analysis.phrases import short_numbers
+
+        rankings = self.source.rankings
+        return {
+            "data": f"{self.source.title}: {rankings.n_voters:,} voters, {rankings.n_items:,} items",
+            "read as": self.source.reading,
+            "kernel": short_numbers(str(self.kernel)),
+            "values": values,
+        }
+
+
+def read_job(file: Path | None, reading: Reading, computing: Computing) -> Job:
+    """Return the job; what is wrong with the command line is found before the file is read."""
+    wanted, how = parse_kernel(computing.kernel), parse_method(computing.method, computing.seed)
+    source = read(file, reading)
+    return Job(source, wanted.resolve(source.rankings), how)
+
+
+def summary_of(job: Job, seed: int, **settings: Any) -> Summary:
+    """Return the summary of a job, with a progress bar."""
+    from rankernel.analysis.summary import Settings, n_steps, summarize
+
+    chosen = Settings(kernel=job.kernel, method=job.method, seed=seed, **settings)
+    with steps(n_steps(job.source, chosen), "Reading") as step:
+        return summarize(job.source, chosen, step)
