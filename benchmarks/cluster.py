@@ -20,7 +20,7 @@ def tasks(options):
     """Return for each piece of work its name, the call in this process, and the call on the cluster."""
     X = ballots(options.rankings, 20, 8)
     held = np.ones((len(X), len(X)))
-    lazy = many.gram(KERNEL, X, chunks=options.chunks).sum()
+    lazy = many.gram(KERNEL.plan(X), chunks=options.chunks).sum()
     Y = ballots(options.rankings_nystrom, 20, 8)
     features = rk.NystromFeatures(KERNEL, 100).fit(Y[:10_000])
     lazy_features = many.transform(features, Y).sum()

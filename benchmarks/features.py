@@ -20,8 +20,8 @@ def main() -> None:
     for n_features in (50, 100, 200, 400):
         line = f"{n_features:9}"
         for make in (
-            lambda m: rk.NystromFeatures(kernel, n_components=m, seed=0),
-            lambda m: rk.MallowsSignFeatures(nu=kernel.nu, n_features=m, n_draws=64, seed=0),
+            lambda m: rk.NystromFeatures(kernel, n_components=m, random_state=0),
+            lambda m: rk.MallowsSignFeatures(nu=kernel.nu, n_features=m, n_draws=64, random_state=0),
         ):
             start = time.perf_counter()
             Z = make(n_features).fit_transform(rows)

@@ -17,8 +17,7 @@ import numpy as np
 
 import rankernel as rk
 from benchmarks.clock import save
-from rankernel.gram.memory import GramMemoryError
-from rankernel.gram.store import store_gram
+from rankernel.memory import GramMemoryError
 
 LINES = {  # what is drawn: label, power of N, colour
     "gram": ("Gram matrix", 2, "C0"),
@@ -55,13 +54,13 @@ def gram_or_store(kernel, options, X):
         kernel.gram(X)
     except GramMemoryError:
         with tempfile.TemporaryDirectory(dir=options.folder) as place:
-            store_gram(Path(place, "K.zarr"), kernel, X)
+            kernel.plan(X).store(Path(place, "K.zarr"))
         return "disk"
     return "memory"
 
 
 def sums(kernel, _, X):
-    rk.gram_sums(kernel, X)
+    kernel.plan(X).sums()
     return "memory"
 
 

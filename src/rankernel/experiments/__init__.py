@@ -8,13 +8,7 @@ __all__ = ["register"]
 
 
 def register(app: Any) -> None:
-    """Add the command ``reproduce`` to the command line.
-
-    Parameters
-    ----------
-    app : typer.Typer
-        The command line.
-    """
+    """Add the command ``reproduce`` to the command line."""
     from rankernel.experiments.command import reproduce
 
     app.command(

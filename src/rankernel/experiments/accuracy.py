@@ -16,11 +16,9 @@ from rankernel.experiments.estimators import ANTITHETIC, EXACT, IID
 from rankernel.experiments.experiment import Study
 from rankernel.experiments.outcome import Entry, Outcome, Table
 from rankernel.gram.bandwidth import median_width
-from rankernel.gram.monte_carlo import MonteCarlo
+from rankernel.gram.methods import MonteCarlo
 from rankernel.kernels import Exponential, Kernel, Mallows
 from rankernel.rankings import Rankings
-
-__all__ = ["run"]
 
 NAME = "accuracy"
 BEST = "best"

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankernel.arrays import FloatArray, Mask
 from rankernel.distances import cayley, kendall
 from rankernel.experiments.drawing import drawn_as
 from rankernel.experiments.experiment import Study
-
-__all__ = ["draw"]
 
 N_ITEMS = 4
 SHADES = ("#440154", "#443983", "#31688e", "#21918c", "#35b779", "#90d743", "#fde725")
@@ -63,7 +62,7 @@ def draw_graph(ax: Any, orders: NDArray[Any], distances: NDArray[Any]) -> None:
     ax.grid(visible=False)
 
 
-def places(level: NDArray[Any], joined: NDArray[np.bool_]) -> NDArray[np.float64]:
+def places(level: NDArray[Any], joined: Mask) -> FloatArray:
     """Return places along the layers, each ranking near the mean of those it is joined with."""
     x = np.zeros(len(level))
     for each in range(level.max() + 1):
@@ -81,7 +80,7 @@ def places(level: NDArray[Any], joined: NDArray[np.bool_]) -> NDArray[np.float64
     return best
 
 
-def crossings(x: NDArray[np.float64], level: NDArray[Any], joined: NDArray[np.bool_]) -> int:
+def crossings(x: FloatArray, level: NDArray[Any], joined: Mask) -> int:
     """Return how many pairs of edges cross."""
     upper, lower = np.nonzero(joined & (level[:, None] < level))
     a, b = x[upper], x[lower]
@@ -89,7 +88,7 @@ def crossings(x: NDArray[np.float64], level: NDArray[Any], joined: NDArray[np.bo
     return int(crossed.sum())
 
 
-def spread_evenly(x: NDArray[np.float64], members: NDArray[Any]) -> None:
+def spread_evenly(x: FloatArray, members: NDArray[Any]) -> None:
     """Set the members of a layer at equal distances around the middle, wider where they are few."""
     width = max(1.0, 1.6 - 0.06 * len(members))
     x[members] = width * (np.arange(len(members)) - (len(members) - 1) / 2)

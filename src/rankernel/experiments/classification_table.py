@@ -7,20 +7,17 @@ from math import comb
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankernel.arrays import FloatArray, IntArray
 from rankernel.experiments import paper_numbers
 from rankernel.experiments.estimators import ANTITHETIC, DRAWN, EXACT, FULL, IID, ROWS, method_of
 from rankernel.experiments.experiment import Study
 from rankernel.experiments.gaussian_process import Grams, Scores, fit_gpy, fit_sklearn, has_gpy
 from rankernel.experiments.intervals import spread
 from rankernel.experiments.outcome import Entry, Outcome, Spread, Table
-from rankernel.experiments.sushi_users import IntArray, People, people_of
-from rankernel.gram.estimate import diagonal
+from rankernel.experiments.sushi_users import People, people_of
 from rankernel.kernels import Exponential, Kendall, Kernel, Mallows
 from rankernel.rankings import Rankings
-
-__all__ = ["run"]
 
 NAME = "table3"
 TOP, N_DRAWS, N_TEST, LABEL = 6, 4, 20, "east_west"
@@ -55,7 +52,7 @@ class Split:
         return Grams(
             self.kernel.gram(train, method=method),
             self.kernel.gram(train, test, method=method),
-            diagonal(self.kernel, test, method),
+            self.kernel.plan(test, method=method).diagonal(),
         )
 
 
@@ -172,13 +169,13 @@ def by_the_paper(study: Study, people: People) -> Table:
     return compared("table3_paper_protocol", title, study, people, ("scale",), entries)
 
 
-def best_on_test(paths: NDArray[np.float64], scales: tuple[float, ...]) -> tuple[Entry, ...]:
+def best_on_test(paths: FloatArray, scales: tuple[float, ...]) -> tuple[Entry, ...]:
     """Return the scale of largest mean accuracy, and the measures there: from (n_runs, n_scales, 3)."""
     best = int(np.argmax(paths[:, :, 0].mean(axis=0)))
     return (scales[best], *(measured(paths[:, best, column]) for column in range(3)))
 
 
-def test_paths(study: Study, people: People, kernel: str, row: str) -> NDArray[np.float64]:
+def test_paths(study: Study, people: People, kernel: str, row: str) -> FloatArray:
     """Return accuracy and log likelihoods by run and scale, on the split of the paper's protocol."""
     n_runs = runs(study) if row in DRAWN else 1
     found = [path(study, people, kernel, row, 0, N_TEST, run) for run in range(n_runs)]
@@ -221,7 +218,7 @@ def by_gpy_at_the_papers_scale(study: Study, people: People) -> Table:
     return compared("table3_gpy_scale", title, study, people, (), entries)
 
 
-def gpy_paths(study: Study, people: People, kernel: str, row: str, scales: tuple[float, ...]) -> NDArray[np.float64]:
+def gpy_paths(study: Study, people: People, kernel: str, row: str, scales: tuple[float, ...]) -> FloatArray:
     """Return accuracy and log likelihoods by run and scale."""
     n_runs = runs(study) if row in DRAWN else 1
     found = [[gpy_scores(study, people, kernel, row, scale, run) for scale in scales] for run in range(n_runs)]
@@ -234,7 +231,7 @@ def gpy_scales(study: Study) -> tuple[float, ...]:
     return scales
 
 
-def measured(values: NDArray[np.float64]) -> Entry:
+def measured(values: FloatArray) -> Entry:
     """Return a number, or the mean and standard deviation of several runs."""
     return spread(values) if len(values) > 1 else float(values[0])
 
@@ -278,9 +275,7 @@ def honest(study: Study, people: People) -> Table:
     return Table("table3_honest", title, columns, tuple(rows), note)
 
 
-def honest_scores(
-    study: Study, people: People, kernel: str, row: str
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def honest_scores(study: Study, people: People, kernel: str, row: str) -> tuple[FloatArray, FloatArray]:
     """Return accuracy and log likelihoods of each split, and the accuracy with the scale that does best on the test."""
     chosen, best = [], []
     for number in range(1, splits(study) + 1):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankernel.arrays import FloatArray, Indices
 from rankernel.experiments import paper_numbers
 from rankernel.experiments.drawing import COLOURS, drawn_as, has_matplotlib
 from rankernel.experiments.estimators import ANTITHETIC, DRAWN, EXACT, FULL, IID, ROWS, gram_by
@@ -18,10 +18,6 @@ from rankernel.experiments.purities import PURITIES, purities, tree
 from rankernel.experiments.sushi_users import People, people_of
 from rankernel.gram.bandwidth import median_distance
 from rankernel.kernels import Exponential, Kendall, Kernel, Mallows
-
-__all__ = ["run"]
-
-FloatArray = NDArray[np.float64]
 
 NAME = "table1"
 N_USERS, TOP, N_DRAWS, N_CLUSTERS = 100, 4, 20, 10
@@ -172,7 +168,7 @@ def purities_of(
     }
 
 
-def users_of(study: Study, people: People, users: str, sample: int) -> NDArray[np.intp]:
+def users_of(study: Study, people: People, users: str, sample: int) -> Indices:
     """Return a sample of users: any, or ten from each of the ten largest regions."""
     rng = study.generator("users", users, sample)
     if users == "random":

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from rankernel.experiments.experiment import Study
     from rankernel.experiments.outcome import Outcome
 
-__all__ = ["EXPERIMENTS", "reproduce", "run_experiments"]
-
 # Where each experiment lives, in the order of the page.
 EXPERIMENTS = {
     "table1": "clustering_table",

@@ -8,8 +8,6 @@ from typing import Any
 
 from rankernel.experiments.experiment import Study
 
-__all__ = ["COLOURS", "drawn_as", "has_matplotlib"]
-
 # Okabe and Ito's colours, which the colour-blind tell apart.
 COLOURS = {
     "exact": "#000000",

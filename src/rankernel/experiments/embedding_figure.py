@@ -5,19 +5,15 @@ from __future__ import annotations
 from itertools import permutations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankernel.arrays import FloatArray, RankArray
 from rankernel.completions.draws import draw as draw_completions
 from rankernel.completions.enumerate import enumerate_completions
 from rankernel.experiments.drawing import COLOURS, drawn_as
 from rankernel.experiments.experiment import Study
 from rankernel.kernels import Mallows
 from rankernel.rankings import Rankings
-from rankernel.tasks.maps import KernelMap
-
-__all__ = ["draw", "embedded"]
-
-FloatArray = NDArray[np.float64]
+from rankernel.tasks.features.maps import KernelMap
 
 PARTIAL = (0, 1, 1, 1)  # item 1 first, nothing known of the others
 KERNEL = Mallows(0.3)
@@ -39,10 +35,14 @@ def embedded(study: Study) -> dict[str, FloatArray]:
     }
 
 
-def estimates(study: Study, space: KernelMap, partial: NDArray[np.int32], coupling: str) -> FloatArray:
+def estimates(study: Study, space: KernelMap, partial: RankArray, coupling: str) -> FloatArray:
     """Return estimates of the mean embedding: the means of a few draws. The map is linear, so it may act first."""
     drawn = draw_completions(
-        np.repeat(partial, N_ESTIMATES, axis=0), N_DRAWS, coupling, seed=study.stream("embedding"), distinct_rows=True
+        np.repeat(partial, N_ESTIMATES, axis=0),
+        N_DRAWS,
+        coupling,
+        seed=study.stream("embedding"),
+        rows=np.arange(N_ESTIMATES),
     )
     points = space.transform(Rankings(drawn.ranks.reshape(-1, partial.shape[1]).astype(np.int32)))
     return np.asarray(points.reshape(N_ESTIMATES, N_DRAWS, 2).mean(axis=1))

@@ -5,15 +5,11 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from rankernel.arrays import FloatArray
 from rankernel.errors import IndefiniteKernelWarning
-from rankernel.gram.monte_carlo import MonteCarlo
+from rankernel.gram.methods import MonteCarlo
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings
-
-__all__ = ["ANTITHETIC", "DRAWN", "EXACT", "FULL", "IID", "ROWS", "gram_by", "method_of"]
 
 FULL, IID, ANTITHETIC, EXACT = "full", "Monte Carlo", "antithetic", "exact"
 ROWS = (FULL, IID, ANTITHETIC, EXACT)
@@ -28,7 +24,7 @@ def method_of(row: str, n_draws: int, seed: int, distinct_rows: bool = False) ->
     return MonteCarlo(n_draws, coupling, moments=0, seed=seed, distinct_rows=distinct_rows)
 
 
-def gram_by(row: str, kernel: Kernel, full: Rankings, k: int, n_draws: int, seed: int) -> NDArray[np.float64]:
+def gram_by(row: str, kernel: Kernel, full: Rankings, k: int, n_draws: int, seed: int) -> FloatArray:
     """Return the Gram matrix of full rankings, or of their top-k lists by one of the other methods.
 
     Every person has draws of their own, also where lists are equal, as in the paper. The exponential Cayley kernel is

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -14,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from rankernel import __version__
-
-__all__ = ["Study", "write_text"]
+from rankernel.whole_files import whole_file
 
 
 def silent(_: str) -> None:
@@ -123,6 +121,5 @@ def listed(entries: list[dict[str, Any]]) -> str:
 def write_text(path: Path, text: str) -> None:
     """Write a file so that it is there in whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    unfinished.write_text(text, encoding="utf-8")
-    os.replace(unfinished, path)
+    with whole_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")

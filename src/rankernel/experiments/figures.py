@@ -9,8 +9,6 @@ from rankernel.experiments.drawing import has_matplotlib
 from rankernel.experiments.experiment import Study
 from rankernel.experiments.outcome import Outcome, Table
 
-__all__ = ["run"]
-
 
 def run(study: Study) -> Outcome:
     """Return the Cayley graphs, the embedding picture and the comparison of greedy with joint herding."""

@@ -9,15 +9,10 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 
-from rankernel.experiments.sushi_users import IntArray
-
-__all__ = ["Grams", "Scores", "fit_gpy", "fit_sklearn", "global_randomness", "has_gpy"]
-
-FloatArray = NDArray[np.float64]
+from rankernel.arrays import FloatArray, Indices, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +85,7 @@ class KnownGram(GaussianProcessKernel):  # type: ignore[misc]
         return False
 
 
-def numbers(X: Any) -> NDArray[np.intp]:
+def numbers(X: Any) -> Indices:
     """Return the numbers of rankings."""
     return np.asarray(X)[:, 0].astype(np.intp)
 

@@ -6,17 +6,13 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankernel.arrays import RankArray
 from rankernel.completions.draws import draw as draw_completions
 from rankernel.completions.herding import herd, joint_herd
 from rankernel.experiments.drawing import COLOURS, drawn_as
 from rankernel.experiments.experiment import Study
 from rankernel.kernels import Mallows
-
-__all__ = ["curves", "discrepancy", "draw"]
-
-FloatArray = NDArray[np.float64]
 
 KERNEL = Mallows(0.5)
 HEXAGON = (0, 0, 0)  # nothing is known of three items: six completions, each with two neighbours
@@ -34,7 +30,7 @@ def discrepancy(chosen: Any, ranking: tuple[int, ...]) -> float:
     return float(np.sqrt(max(inner, 0.0)))
 
 
-def everything(n_items: int) -> NDArray[np.int32]:
+def everything(n_items: int) -> RankArray:
     """Return all rankings as rank vectors."""
     return np.argsort(np.array(list(permutations(range(n_items)))), axis=1).astype(np.int32)
 
@@ -59,7 +55,7 @@ def curves(study: Study) -> dict[str, list[float]]:
 def random_discrepancy(study: Study, n_draws: int, coupling: str) -> float:
     """Return the mean discrepancy of random completions."""
     rows = np.zeros((N_RANDOM // 10, len(LARGER)), dtype=np.int32)
-    drawn = draw_completions(rows, n_draws, coupling, seed=study.stream("herding", n_draws), distinct_rows=True)
+    drawn = draw_completions(rows, n_draws, coupling, seed=study.stream("herding", n_draws), rows=np.arange(len(rows)))
     return float(np.mean([discrepancy(one.astype(np.int32), LARGER) for one in drawn.ranks]))
 
 
@@ -78,7 +74,7 @@ def draw(study: Study) -> tuple[str, str]:
     return "herding", caption
 
 
-def draw_hexagon(ax: Any, chosen: NDArray[np.int32], title: str, numbered: bool) -> None:
+def draw_hexagon(ax: Any, chosen: RankArray, title: str, numbered: bool) -> None:
     """Draw the six rankings of three items in a ring of adjacent transpositions, the chosen ones filled."""
     ring = ["123", "213", "231", "321", "312", "132"]
     angles = np.pi / 2 - np.arange(6) * np.pi / 3

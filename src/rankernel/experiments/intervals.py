@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankernel.arrays import FloatArray
 from rankernel.experiments.outcome import Interval, Spread
 
-__all__ = ["bootstrap", "ratio_of_deviations", "ratio_of_variances", "spread"]
-
-FloatArray = NDArray[np.float64]
 RESAMPLES = 2000
 LEVEL = 0.95
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankernel.arrays import FloatArray
 from rankernel.datasets import paper_two_sample
 from rankernel.experiments import paper_numbers
 from rankernel.experiments.drawing import COLOURS, drawn_as, has_matplotlib
@@ -15,11 +15,7 @@ from rankernel.experiments.experiment import Study
 from rankernel.experiments.intervals import bootstrap, ratio_of_deviations
 from rankernel.experiments.outcome import Entry, Interval, Outcome, Table, shown
 from rankernel.kernels import Mallows
-from rankernel.tasks.mmd import mmd_test
-
-__all__ = ["run"]
-
-FloatArray = NDArray[np.float64]
+from rankernel.tasks.tests.mmd import mmd_test
 
 NAME = "table2"
 TOP, N_DRAWS = 3, 20

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from math import isfinite, isnan
 from typing import Any
 
-__all__ = ["Entry", "Interval", "Outcome", "Spread", "Table", "shown"]
-
 
 @dataclass(frozen=True)
 class Spread:

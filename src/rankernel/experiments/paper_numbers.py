@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from rankernel.experiments.outcome import Entry, Spread
 
-__all__ = ["SIZES", "TABLE_1", "TABLE_2", "TABLE_3"]
-
 # Tree purities; rows of its table, then kernels.
 TABLE_1: dict[str, dict[str, Entry]] = {
     "full": {"Kendall": 0.83, "Mallows": 0.75, "Hamming": 0.81, "Cayley": 0.72, "Spearman": 0.81},

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankernel.arrays import FloatArray, Indices, IntArray
 from rankernel.errors import IndefiniteKernelWarning
-from rankernel.experiments.sushi_users import IntArray
-from rankernel.tasks.dendrogram import flat_clusters, weighted_linkage
-from rankernel.tasks.kernel_distance import gram_distances
-from rankernel.tasks.purity import dendrogram_purity
-
-__all__ = ["PURITIES", "purities", "tree"]
-
-FloatArray = NDArray[np.float64]
+from rankernel.tasks.clusters.dendrogram import flat_clusters, weighted_linkage
+from rankernel.tasks.clusters.kernel_distance import gram_distances
+from rankernel.tasks.clusters.purity import class_purities, dendrogram_purity
 
 PURITIES = {
     "pairs": "two different leaves of one class, all such pairs equally likely",
@@ -38,7 +32,7 @@ def tree(gram: FloatArray, squared: bool) -> FloatArray:
 
 def purities(Z: FloatArray, labels: IntArray, n_clusters: int = 10) -> dict[str, float]:
     """Return the purity of a tree by every reading."""
-    by_class: dict[Any, float] = dendrogram_purity(Z, labels, per_class=True)
+    by_class = class_purities(Z, labels)
     _, sizes = np.unique(labels, return_counts=True)
     values = np.array(list(by_class.values()))
     filled = np.nan_to_num(values)
@@ -50,7 +44,7 @@ def purities(Z: FloatArray, labels: IntArray, n_clusters: int = 10) -> dict[str,
     } | flat_purities(flat_clusters(Z, n_clusters), labels)
 
 
-def flat_purities(clusters: NDArray[np.intp], labels: IntArray) -> dict[str, float]:
+def flat_purities(clusters: Indices, labels: IntArray) -> dict[str, float]:
     """Return how much of each cluster its most frequent label is: by users, and by clusters."""
     members = np.zeros((clusters.max() + 1, labels.max() + 1))
     np.add.at(members, (clusters, labels), 1)

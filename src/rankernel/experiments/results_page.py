@@ -12,8 +12,6 @@ from rankernel import __version__
 from rankernel.experiments.experiment import Study, write_text
 from rankernel.experiments.outcome import Outcome, Table
 
-__all__ = ["write_all"]
-
 TITLE = "The paper's experiments, measured again"
 INTRODUCTION = (
     "Antithetic and Monte Carlo kernel estimators for partial rankings (Lomeli, Rowland, Gretton, Ghahramani): every "

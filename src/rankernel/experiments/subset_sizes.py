@@ -9,8 +9,6 @@ from rankernel.experiments.experiment import Study
 from rankernel.experiments.outcome import Entry, Outcome, Table
 from rankernel.rankings import Rankings
 
-__all__ = ["run"]
-
 PROTOCOL = (
     "Each pair shares an item with the next: 1 > 2, 2 > 3, ...; so p pairs are a chain of p + 1 items, and the other "
     "items are free. The number of completions is n! / (p + 1)!."

@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankernel.arrays import IntArray
 from rankernel.datasets import mallows, mixture, uniform
 from rankernel.errors import RankingError
 from rankernel.experiments.experiment import Study
 from rankernel.io.sushi import load_sushi
 from rankernel.rankings import Rankings
 
-__all__ = ["MissingSushiError", "People", "people_of"]
-
-IntArray = NDArray[np.int64]
 N_STAND_INS = 2000
 
 

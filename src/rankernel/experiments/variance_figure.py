@@ -6,20 +6,18 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankernel.arrays import FloatArray
 from rankernel.completions.draws import draw
 from rankernel.datasets import uniform
 from rankernel.experiments.drawing import COLOURS, drawn_as, has_matplotlib
 from rankernel.experiments.experiment import Study
 from rankernel.experiments.intervals import ratio_of_variances
 from rankernel.experiments.outcome import Entry, Interval, Outcome, Table
-from rankernel.gram.overlap import Overlap
-from rankernel.gram.variance import mallows_variance
+from rankernel.gram.exact.overlap import Overlap
+from rankernel.gram.montecarlo.variance import mallows_variance
 from rankernel.kernels import Mallows
 from rankernel.rankings import Rankings
-
-__all__ = ["run"]
 
 NAME = "variance"
 N_ITEMS, N_DRAWS = 10, 16
@@ -75,7 +73,7 @@ def exact_ratio(left: Any, right: Any, nu: float) -> float:
     return iid / antithetic
 
 
-def ratios(study: Study, k: int, width: float) -> tuple[NDArray[np.float64], float]:
+def ratios(study: Study, k: int, width: float) -> tuple[FloatArray, float]:
     """Return the exact ratios of random pairs of lists, and that of a list with itself."""
 
     def compute() -> list[Any]:
@@ -139,7 +137,7 @@ def estimates(study: Study, left: Any, right: Any, nu: float, coupling: str, whe
             N_DRAWS,
             coupling,
             seed=study.stream(NAME, side, *where),
-            distinct_rows=True,
+            rows=np.arange(n),
         )
         for side, one in (("left", left), ("right", right))
     ]
