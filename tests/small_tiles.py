@@ -1,7 +1,8 @@
 """Small tiles, so that small matrices have many."""
 
-import rankernel.gram.choose  # noqa: F401  all evaluators
+import rankernel.gram.plan  # noqa: F401  all evaluators
 from rankernel.gram.evaluator import Evaluator
+from rankernel.gram.montecarlo import sampled
 
 SIDE = 16
 
@@ -11,6 +12,7 @@ def shrink(assign=setattr):
     for kind in kinds(Evaluator):
         if isinstance(vars(kind).get("tile_side"), int):
             assign(kind, "tile_side", SIDE)
+    assign(sampled, "COUNTED_TILE", SIDE)
 
 
 def kinds(kind):

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from rankernel import Rankings
+from rankernel.analysis.source import Source
+from rankernel.analysis.summary import Settings, summarize
 from rankernel.datasets import load_example
-from rankernel.report import Source, report
-from rankernel.report.study import Settings
+from rankernel.pages.page import page as html_of
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -51,7 +52,7 @@ def election(tmp_path_factory):
     example = load_example()
     source = Source(example.rankings, "Nowhere Bay", by="district", groups=example.districts)
     path = tmp_path_factory.mktemp("page") / "election.html"
-    path.write_text(report(source, Settings(n_permutations=99)), encoding="utf-8")
+    path.write_text(html_of(summarize(source, Settings(n_permutations=99))), encoding="utf-8")
     return path
 
 
@@ -199,7 +200,7 @@ def test_names_never_run(browser, tmp_path):
     groups = np.array([ATTACKS[row % 4] for row in range(20)])
     source = Source(Rankings(ranks, ATTACKS), ATTACKS[1], ATTACKS[0], ATTACKS[2], ATTACKS[3], groups)
     path = tmp_path / "attack.html"
-    path.write_text(report(source, Settings(n_permutations=9)), encoding="utf-8")
+    path.write_text(html_of(summarize(source, Settings(n_permutations=9))), encoding="utf-8")
     with Watched(browser, path) as watched:
         page = watched.page
         page.check("input[value=group]")

@@ -12,12 +12,14 @@ import pytest
 from real_data import needs_data, preflib
 from typer.testing import CliRunner
 
-from rankernel import Exponential, Kendall, Mallows, MonteCarlo, Polynomial, Rankings, read_preflib, write_preflib
+import rankernel.kernels
+from rankernel import Auto, Exponential, Kendall, Mallows, MonteCarlo, Polynomial, Rankings, read_preflib, write_preflib
 from rankernel.cli.app import app
-from rankernel.cli.kernel_text import CLASSES, parse_kernel, parse_method
+from rankernel.cli.kernel_text import kernel_names, parse_kernel, parse_method
 from rankernel.cli.output import whole_file
 from rankernel.datasets import load_example
-from rankernel.gram import blocks
+from rankernel.gram import tiles
+from rankernel.gram.plan import Plan
 from rankernel.kernels import Diffusion, Hamming, Kernel, Spearman
 
 BALLOTS = Rankings.from_orders(
@@ -93,16 +95,21 @@ def test_kernels(text, expected):
 
 
 def test_every_kernel_name_gives_a_kernel():
-    for name in CLASSES:
-        arguments = ":distance=kendall,nu=1" if name == "exponential" else ""
-        assert isinstance(parse_kernel(name + arguments), Kernel)
+    arguments = {
+        "exponential": ":distance=kendall,nu=1",
+        "distanceinduced": ":distance=kendall,center=2/0/1",
+        "weightedkendall": ":combine=top-k,weights=2",
+    }
+    assert set(kernel_names()) == {name.lower() for name in rankernel.kernels.__all__} - {"kernel"}
+    for name in kernel_names():
+        assert isinstance(parse_kernel(name + arguments.get(name, "")), Kernel)
 
 
 @pytest.mark.parametrize(
     ("text", "part"),
     [
         ("", "is not known"),
-        ("gauss", "there are kendall, mallows"),
+        ("gauss", "there are diffusion, distanceinduced"),
         ("mallows:mu=1", "takes nu=..."),
         ("mallows:nu", "takes nu=..."),
         ("mallows:nu=", "takes nu=..."),
@@ -122,6 +129,7 @@ def test_kernels_that_are_none(text, part):
 
 def test_methods():
     assert parse_method("exact", 3) == "exact"
+    assert parse_method("auto", 3) == Auto(estimate=MonteCarlo(seed=3))
     assert parse_method("montecarlo", 3) == MonteCarlo(seed=3)
     assert parse_method("montecarlo:draws=20,coupling=iid,moments=0", 3) == MonteCarlo(20, "iid", 0, seed=3)
 
@@ -201,6 +209,38 @@ def test_gram_into_every_format(votes):
         assert np.array_equal(stored["ranks"], BALLOTS.ranks)
 
 
+def test_gram_only_says_what_would_be_done(votes, monkeypatch):
+    monkeypatch.setattr(Plan, "block", None)  # nothing is computed
+    plan = Mallows("median").plan(BALLOTS)
+    for output in ((), ("-o", "K.npy"), ("-o", "K.csv"), ("-o", "K.zarr")):
+        result = run("gram", votes, "--plan", *output)
+        assert result.exit_code == 0, result.output
+        assert result.stdout.strip() == str(plan)
+    facts = json.loads(run("gram", votes, "--plan", "--json").stdout)
+    assert facts == {
+        "kernel": str(plan.kernel),
+        "method": "exact",
+        "details": plan.details,
+        "why": "",
+        "shape": [4, 4],
+        "seconds": plan.seconds,
+        "bytes": 128,
+    }
+    assert files_in(votes.parent) == ["votes.soi"]
+
+
+def test_the_plan_says_why_it_estimates(tmp_path):
+    write_preflib(Rankings(np.argsort(np.random.default_rng(0).random((4, 30)), axis=1)).top(4), tmp_path / "x.soi")
+    options = ("--unlisted", "free", "--kernel", "exponential:distance=footrule,nu=0.001", "--plan", "--seed", 5)
+    words = run("gram", tmp_path / "x.soi", *options).stdout
+    assert "Monte Carlo, 64 draws of each ranking" in words
+    assert "seed 5" in words
+    assert "because there is no closed form of" in words
+    facts = json.loads(run("gram", tmp_path / "x.soi", *options, "--json").stdout)
+    assert "no closed form" in facts["why"]
+    assert facts["shape"] == [4, 4]
+
+
 def test_gram_into_zarr(votes):
     zarr = pytest.importorskip("zarr")
     assert run("gram", votes, "-o", "K.zarr", "--kernel", "kendall").exit_code == 0
@@ -249,7 +289,7 @@ def test_seed_is_that_of_the_draws_where_auto_has_to_draw(tmp_path):
 
 
 def test_gram_that_does_not_fit_is_refused_in_one_line(tmp_path, monkeypatch):
-    monkeypatch.setattr("rankernel.gram.memory.available_memory", lambda: 10**9)
+    monkeypatch.setattr("rankernel.memory.available_memory", lambda: 10**9)
     (tmp_path / "many.csv").write_text("a,b\n" + "1,2\n2,1\n" * 20_000)
     line = one_line(run("gram", tmp_path / "many.csv", "-o", tmp_path / "K.csv"), 1)
     assert "12 GiB" in line
@@ -274,7 +314,7 @@ def test_two_groups_of_a_table(table):
     options = ("--by", "district", "--count", "n", "--permutations", 199)
     found = json.loads(run("test", table, *options, "--kernel", "mallows:nu=0.5", "--json").stdout)
     (comparison,) = found["comparisons"]
-    from rankernel.tasks.mmd import mmd_test
+    from rankernel.tasks.tests.mmd import mmd_test
 
     orders = [["tea", "milk", "coffee"], ["milk", "tea"], ["coffee", "milk", "tea"], ["coffee"]]
     rankings = Rankings.from_orders(orders, counts=[8, 1, 7, 2])
@@ -340,7 +380,7 @@ def test_map_as_picture_and_as_table(votes):
     assert run("map", votes, "-o", "map.csv").exit_code == 0
     with open("map.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    from rankernel.tasks.maps import KernelMap
+    from rankernel.tasks.features.maps import KernelMap
 
     expected = KernelMap(Mallows("median")).fit_transform(BALLOTS)
     assert np.allclose([[float(row["x"]), float(row["y"])] for row in rows], expected)
@@ -470,7 +510,7 @@ def test_what_should_not_happen_is_said_in_one_line(votes, monkeypatch):
     def broken(*_, **__):
         raise KeyError("x")
 
-    monkeypatch.setattr("rankernel.cli.info.read", broken)
+    monkeypatch.setattr("rankernel.cli.info_command.read", broken)
     assert "--debug" in one_line(run("info", votes), 1)
 
 
@@ -478,7 +518,7 @@ def test_interruption_leaves_nothing(votes, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rankernel.report.page.page", interrupted)
+    monkeypatch.setattr("rankernel.pages.page.page", interrupted)
     assert one_line(run("report", votes), 130) == "rankernel: interrupted\n"
     assert files_in(votes.parent) == ["votes.soi"]
 
@@ -565,11 +605,11 @@ def test_signals_leave_no_file(tmp_path, sign, code):
     program = """
 import time
 from rankernel.cli.app import app
-import rankernel.report.page
+import rankernel.pages.page
 def slow(found):
     print("ready", flush=True)
     time.sleep(120)
-rankernel.report.page.page = slow
+rankernel.pages.page.page = slow
 app(["report", "--permutations", "9"])
 """
     command = [sys.executable, "-c", program]
@@ -596,7 +636,7 @@ def test_completion_offers_commands_and_kernels():
 def test_threads_hold_for_one_command_only(monkeypatch):
     monkeypatch.delenv("RANKERNEL_NUM_THREADS", raising=False)
     asked = []
-    monkeypatch.setattr(blocks, "n_threads", lambda _: asked.append(os.environ.get("RANKERNEL_NUM_THREADS")) or 1)
+    monkeypatch.setattr(tiles, "n_threads", lambda _: asked.append(os.environ.get("RANKERNEL_NUM_THREADS")) or 1)
     assert run("cluster", "--threads", "3").exit_code == 0
     assert set(asked) == {"3"}
     assert "RANKERNEL_NUM_THREADS" not in os.environ

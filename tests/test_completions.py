@@ -15,7 +15,7 @@ from strategies import any_ranking, sized
 
 from rankernel import _loops
 from rankernel.completions import Draws, LogDensity, Uniform, draw, enumerate_completions
-from rankernel.completions.enumerate import count_completions
+from rankernel.completions.enumerate import n_completions
 from rankernel.completions.keys import complete
 from rankernel.completions.streams import as_seed, row_streams, stream_key
 from rankernel.errors import ExactnessError, RankingError, SamplingWarning
@@ -50,7 +50,7 @@ def test_enumeration_lists_every_completion_once_in_dictionary_order(rankings):
     orders = [tuple(sorted(range(len(ranks)), key=full.__getitem__)) for full in found]
     assert orders == sorted(orders)
     assert sorted(found) == sorted(naive.completions(ranks))
-    assert count_completions(np.array(ranks)) == len(found)
+    assert n_completions(np.array(ranks)) == len(found)
 
 
 def test_too_many_completions_are_refused():
@@ -231,10 +231,10 @@ def test_more_draws_begin_with_fewer(ballots, coupling):
 
 def test_equal_rows_share_their_draws_unless_told_apart():
     equal = np.zeros((50, 6), dtype=int)
-    shared, apart = draw(equal, 4).ranks, draw(equal, 4, distinct_rows=True).ranks
+    shared, apart = draw(equal, 4).ranks, draw(equal, 4, rows=range(50)).ranks
     assert (shared == shared[0]).all()
     assert len(set(map(bytes, apart))) == 50
-    assert np.array_equal(draw(equal[20:], 4, distinct_rows=True, first_row=20).ranks, apart[20:])
+    assert np.array_equal(draw(equal[20:], 4, rows=range(20, 50)).ranks, apart[20:])
 
 
 @settings(max_examples=40, deadline=None)
@@ -313,7 +313,7 @@ def test_weighted_means_are_those_of_the_model(self_normalized):
     ranks = (-1, 0, 0, 1)
     exact = sum(p * x[0] for x, p in tilted_probabilities(ranks).items())
     model = LogDensity(tilted, self_normalized)
-    runs = draw([ranks] * 400, 300, completions=model, distinct_rows=True)
+    runs = draw([ranks] * 400, 300, completions=model, rows=range(400))
     means = (runs.weights * runs.ranks[:, :, 0]).mean(axis=1)
     assert abs(means.mean() - exact) < 5 * means.std() / math.sqrt(len(means))
 

@@ -14,8 +14,8 @@ from real_data import needs_data, preflib
 
 from rankernel import Rankings, read_preflib
 from rankernel.errors import RankingError
-from rankernel.tasks.consensus import borda, cluster_consensus, kemeny, pairwise_preferences
-from rankernel.tasks.kemeny_search import improved, kemeny_order, majority_components, total_regret
+from rankernel.kemeny_search import improved, kemeny_order, majority_components, total_regret
+from rankernel.tasks.consensus.aggregation import borda, cluster_consensus, kemeny, pairwise_preferences
 
 # ---------------------------------------------------------------------- oracles
 
@@ -101,7 +101,7 @@ def test_pairwise_preferences(case):
 def test_preferences_do_not_depend_on_blocks(monkeypatch):
     X = Rankings(np.array([[0, 1, 2, -1], [1, 0, 1, 1], [3, 2, 1, 0], [-1, 0, 1, -1]]), counts=[3, 1, 2, 5])
     whole = pairwise_preferences(X)
-    monkeypatch.setattr("rankernel.tasks.consensus.BLOCK", 12)
+    monkeypatch.setattr("rankernel.tasks.consensus.aggregation.BLOCK", 12)
     assert pairwise_preferences(X) == pytest.approx(whole, rel=1e-15)
 
 
@@ -246,7 +246,7 @@ def test_consensus_of_each_cluster():
 def test_what_is_refused():
     with pytest.raises(RankingError, match="there are no rankings"):
         kemeny(Rankings([[0, 1]])[:0])
-    with pytest.raises(ValueError, match="limit=27 is not possible; it is a whole number from 1 to 26"):
+    with pytest.raises(ValueError, match="limit=27 is not possible; it must be a whole number from 1 to 26"):
         kemeny([[0, 1]], limit=27)
     with pytest.raises(ValueError, match="n_starts=0 is not possible"):
         kemeny([[0, 1]], n_starts=0)

@@ -94,7 +94,7 @@ CASES = [(r, c) for c in COUPLINGS for r in EXHAUSTIVE + FREE if not (c == "herd
 @pytest.mark.parametrize(("ranks", "coupling"), CASES)
 def test_each_draw_of_a_block_is_uniform(ranks, coupling):
     kernel = MallowsMatrix(0.3)
-    draws = draw([ranks] * 4000, 6, coupling, kernel=kernel, distinct_rows=True).ranks
+    draws = draw([ranks] * 4000, 6, coupling, kernel=kernel, rows=range(4000)).ranks
     completions = naive.completions(ranks)
     for place in range(6):
         assert abs(chi_square_excess(draws[:, place], completions)) < 5
@@ -104,7 +104,7 @@ def test_each_draw_of_a_block_is_uniform(ranks, coupling):
 def test_the_draws_of_larger_rankings_have_uniform_positions(coupling):
     """Thirty free items and buckets: the mean position of each item, against its own standard error."""
     ranks = [0] * 10 + [1] * 10 + [-1] * 10
-    draws = draw([ranks] * 500, 60, coupling, distinct_rows=True).ranks
+    draws = draw([ranks] * 500, 60, coupling, rows=range(500)).ranks
     # Listed item number i of 20 has mean key i/21; a free key lies below it with this probability.
     exact = np.array([4.5 + 10 * 5.5 / 21] * 10 + [14.5 + 10 * 15.5 / 21] * 10 + [14.5] * 10)
     means = draws.mean(axis=1)
@@ -151,7 +151,7 @@ def test_orthogonal_keys_are_orthogonal_and_sum_to_zero():
 
 
 def test_orthogonal_blocks_begin_anew():
-    draws = draw([[0, 0, 0, 0]] * 2000, 12, "orthogonal", distinct_rows=True).ranks.astype(float) - 1.5
+    draws = draw([[0, 0, 0, 0]] * 2000, 12, "orthogonal", rows=range(2000)).ranks.astype(float) - 1.5
     inside, across = ((draws[:, 0] * draws[:, place]).sum(axis=1) for place in (2, 6))
     assert abs(across.mean()) < 5 * across.std() / math.sqrt(2000)
     assert across.var() > 2 * inside.var()
@@ -190,7 +190,7 @@ def exact_variances():
 
 
 def squared_errors(coupling, values):
-    draws = draw([TOP_ONE] * 2000, 8, coupling, kernel=MallowsMatrix(0.2), distinct_rows=True).ranks
+    draws = draw([TOP_ONE] * 2000, 8, coupling, kernel=MallowsMatrix(0.2), rows=range(2000)).ranks
     means = np.array([sum(values[x] for x in tuples(rows)) / 8 for rows in draws])
     return (means - np.mean(list(values.values()))) ** 2
 

@@ -14,9 +14,9 @@ from threadpoolctl import threadpool_limits
 
 import rankernel as rk
 from rankernel.errors import RankingError
-from rankernel.gram import tiled
+from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
-from rankernel.tasks.streaming import mmd2_streamed
+from rankernel.tasks.features.mmd_streamed import mmd2_streamed
 
 MISSING = "dask or distributed is not installed: pip install 'rankernel[dask]'"
 dask = pytest.importorskip("dask", reason=MISSING)
@@ -42,7 +42,7 @@ USERS = rk.Preferences.from_pairs(
 )
 CALLS = [
     pytest.param(rk.Mallows(0.3), X, None, "auto", id="mallows"),
-    pytest.param(rk.Mallows("median"), X, Y, "auto", id="median"),
+    pytest.param(rk.Mallows("median"), X, None, "auto", id="median"),
     pytest.param(rk.Kendall(), X, None, "auto", id="kendall"),
     pytest.param(0.5 * rk.Kendall() + rk.Hamming(), REPEATED, None, "exact", id="repeated"),
     pytest.param(rk.Mallows(0.3), REPEATED, Y, "auto", id="repeated rows"),
@@ -104,14 +104,21 @@ def many_tiles(monkeypatch):
 
 @pytest.mark.parametrize(("kernel", "rows", "columns", "method"), CALLS)
 def test_gram_on_a_cluster(client, kernel, rows, columns, method):
-    lazy = on_dask.gram(kernel, rows, columns, method, chunks=CHUNKS)
+    lazy = on_dask.gram(kernel.plan(rows, columns, method), chunks=CHUNKS)
     found = client.compute(lazy).result()
     np.testing.assert_array_equal(found, kernel.gram(rows, columns, method))
     assert found.shape == lazy.shape
 
 
+def test_new_rows_against_old_ones_on_a_cluster(client):
+    for kernel, train, new in ((rk.Mallows("median"), X, Y), (rk.Exponential("footrule", 0.05), FREE, REPEATED)):
+        plan = kernel.plan(train).against(new)
+        found = client.compute(on_dask.gram(plan, chunks=CHUNKS)).result()
+        np.testing.assert_array_equal(found, plan.gram())
+
+
 def test_both_workers_take_part(client):
-    futures = client.compute(list(on_dask.gram(rk.Mallows(0.3), X, chunks=16).blocks.ravel()))
+    futures = client.compute(list(on_dask.gram(rk.Mallows(0.3).plan(X), chunks=16).blocks.ravel()))
     distributed.wait(futures)
     where = client.who_has(futures)
     assert len({worker for workers in where.values() for worker in workers}) == 2
@@ -121,21 +128,21 @@ def test_both_workers_take_part(client):
 def test_gram_without_a_cluster(scheduler):
     for call in CALLS[:5]:
         kernel, rows, columns, method = call.values
-        found = on_dask.gram(kernel, rows, columns, method, chunks=CHUNKS).compute(scheduler=scheduler)
+        found = on_dask.gram(kernel.plan(rows, columns, method), chunks=CHUNKS).compute(scheduler=scheduler)
         np.testing.assert_array_equal(found, kernel.gram(rows, columns, method))
 
 
 def test_chunks_are_whole_tiles():
-    assert on_dask.gram(rk.Mallows(0.3), X, Y, chunks=20).chunks == ((32, 32, 32, 32, 2), (32, 32, 6))
-    assert on_dask.gram(rk.Mallows(0.3), REPEATED, chunks=50).chunksize == (64, 64)
-    assert on_dask.gram(rk.Kendall(), X[:0]).compute(scheduler="synchronous").shape == (0, 0)
+    assert on_dask.gram(rk.Mallows(0.3).plan(X, Y), chunks=20).chunks == ((32, 32, 32, 32, 2), (32, 32, 6))
+    assert on_dask.gram(rk.Mallows(0.3).plan(REPEATED), chunks=50).chunksize == (64, 64)
+    assert on_dask.gram(rk.Kendall().plan(X[:0])).compute(scheduler="synchronous").shape == (0, 0)
 
 
 def test_half_of_a_symmetric_matrix_is_computed(monkeypatch):
     calls = []
     block = on_dask.block_of
     monkeypatch.setattr(on_dask, "block_of", lambda *args: calls.append(args) or block(*args))
-    on_dask.gram(rk.Mallows(0.3), X, chunks=CHUNKS).compute(scheduler="synchronous")
+    on_dask.gram(rk.Mallows(0.3).plan(X), chunks=CHUNKS).compute(scheduler="synchronous")
     assert len(calls) == 3 * 4 // 2
 
 
@@ -143,28 +150,28 @@ def test_a_part_of_a_matrix_is_computed_alone(monkeypatch):
     calls = []
     block = on_dask.block_of
     monkeypatch.setattr(on_dask, "block_of", lambda *args: calls.append(args) or block(*args))
-    corner = on_dask.gram(rk.Mallows(0.3), X, chunks=CHUNKS)[:5, -5:].compute(scheduler="synchronous")
+    corner = on_dask.gram(rk.Mallows(0.3).plan(X), chunks=CHUNKS)[:5, -5:].compute(scheduler="synchronous")
     assert len(calls) == 1
     np.testing.assert_array_equal(corner, rk.Mallows(0.3).gram(X)[:5, -5:])
 
 
 def test_what_blocks_share_is_prepared_once(monkeypatch):
-    lazy, calls = on_dask.gram(rk.Mallows(0.3), X, chunks=16), []
-    choose = tiled.choose
-    monkeypatch.setattr(tiled, "choose", lambda *args: calls.append(args) or choose(*args))
+    lazy, calls = on_dask.gram(rk.Mallows(0.3).plan(X), chunks=16), []
+    built = Plan.built
+    monkeypatch.setattr(Plan, "built", lambda plan: calls.append(plan) or built(plan))
     lazy.compute(scheduler="threads", num_workers=4)
     assert len(calls) == 1
 
 
 def test_different_matrices_have_different_names():
     names = {
-        on_dask.gram(kernel, data, method=method).name
+        on_dask.gram(kernel.plan(data, method=method)).name
         for kernel in (rk.Mallows(0.3), rk.Mallows(0.30000000000000004))
         for data in (X, X[::-1])
         for method in ("auto", rk.MonteCarlo(4), rk.MonteCarlo(4, seed=1))
     }
     assert len(names) == 12
-    assert on_dask.gram(rk.Mallows(0.3), X).name == on_dask.gram(rk.Mallows(0.3), X).name
+    assert on_dask.gram(rk.Mallows(0.3).plan(X)).name == on_dask.gram(rk.Mallows(0.3).plan(X)).name
 
 
 # ---------------------------------------------------------------------- a worker dies
@@ -180,6 +187,9 @@ class Slow(Kernel):
         time.sleep(0.02)
         return self.kernel.matrix(left, right)
 
+    def is_positive(self, n_items):
+        return self.kernel.is_positive(n_items)
+
 
 def n_blocks_done(dask_scheduler):
     return sum(task.state == "memory" for task in dask_scheduler.tasks.values())
@@ -188,7 +198,7 @@ def n_blocks_done(dask_scheduler):
 def test_a_killed_worker_changes_nothing(client):
     full = rankings(300, listed=9).unique()[:200]
     expected = Slow(rk.Mallows(0.3)).gram(full)
-    future = client.compute(on_dask.gram(Slow(rk.Mallows(0.3)), full, chunks=16))
+    future = client.compute(on_dask.gram(Slow(rk.Mallows(0.3)).plan(full), chunks=16))
     while client.run_on_scheduler(n_blocks_done) < 10:
         time.sleep(0.01)
     pids = client.run(os.getpid)
@@ -204,8 +214,8 @@ def test_a_killed_worker_changes_nothing(client):
 
 def test_features_on_a_cluster(client):
     kernel = rk.Mallows(0.3)
-    features = rk.NystromFeatures(kernel, n_components=12, seed=3).fit(X)
-    lazy = on_dask.nystrom(kernel, X, 12, seed=3, chunks=50)
+    features = rk.NystromFeatures(kernel, n_components=12, random_state=3).fit(X)
+    lazy = on_dask.nystrom(X, kernel, 12, seed=3, chunks=50)
     found = client.compute(lazy).result()
     assert lazy.shape == (130, 12)
     assert lazy.chunks == ((50, 50, 30), (12,))
@@ -219,7 +229,7 @@ def test_features_on_a_cluster(client):
 
 def test_pivots_from_a_part_of_the_rankings():
     kernel = rk.Mallows("median")
-    found = on_dask.nystrom(kernel, X, n_components=40, n_fit=60, chunks=64).compute(scheduler="synchronous")
+    found = on_dask.nystrom(X, kernel, n_components=40, n_fit=60, chunks=64).compute(scheduler="synchronous")
     missing = kernel.gram(X) - found @ found.T
     assert np.linalg.eigvalsh(missing).min() > -1e-10
     exact = np.isclose(np.diagonal(missing), 0, atol=1e-10)

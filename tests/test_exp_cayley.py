@@ -12,9 +12,9 @@ from counted import distance_counts, from_counts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankernel.gram.formulas.cayley_law import CayleyLaw
-from rankernel.gram.formulas.exp_cayley import EXP_CAYLEY, SingleTie, Unconstrained
-from rankernel.gram.overlap import Overlap, Shape, shape_of
+import rankernel as rk
+from rankernel.gram.exact.cayley import EXP_CAYLEY, CayleyLaw, SingleTie, TopKCycles, Unconstrained
+from rankernel.gram.exact.overlap import Overlap, Shape, shape_of
 
 NUS = [0.0, 1e-12, 1e-3, 0.3, 1.0, 4.0, 40.0, 1000.0]
 LAW = CayleyLaw()
@@ -85,6 +85,8 @@ def check(formula, left, right, nu, expected, slack=0.0):
     ("formula", "left", "right"),
     [
         (Unconstrained(), saying_nothing, strategies.any_ranking),
+        (TopKCycles(), strategies.top_k, strategies.top_k),
+        (TopKCycles(), strategies.permutations, strategies.permutations),
         (SingleTie(), strategies.top_k, strategies.top_k),
         (SingleTie(), strategies.permutations, strategies.permutations),
         (SingleTie(), strategies.permutations, one_tie),
@@ -113,6 +115,28 @@ def test_the_law_is_the_share_of_pairs_at_each_distance(pair):
     expected = [counts[d] / total for d in range(len(pair[0]))]
     np.testing.assert_allclose(LAW.pmf(overlap(*pair)), expected, rtol=1e-14, atol=0)
     np.testing.assert_allclose(LAW.pmf(overlap(*pair[::-1])), expected, rtol=1e-14, atol=0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(kinds(strategies.top_k, strategies.top_k))
+def test_what_is_left_of_two_lists_does_not_depend_on_which_cycles_close(pair):
+    """The part that codes leave out is the number of listed places that close no cycle."""
+    formula, both = TopKCycles(), overlap(*pair)
+    (value, slope), (rest, rest_slope) = formula.log_value(both, 0.3), formula.log_rest(both, 0.3)
+    apart = round(rest_slope - slope)
+    assert rest - value == pytest.approx(0.3 * apart, rel=1e-13, abs=1e-13)
+    assert apart == min(distance_counts(naive.cayley, *pair))
+
+
+@pytest.mark.parametrize(
+    "kernel", [rk.Exponential("cayley", math.log(2)), (rk.Exponential("cayley", math.log(2)) + 1) ** 2]
+)
+def test_lists_of_the_same_items_in_another_order(kernel):
+    """Alone, between other lists, and beside a ranking of another shape: a place that closed a cycle counts once."""
+    lists = rk.Rankings([[0, 1, 2, 2, 2], [1, 0, 2, 2, 2], [2, 0, 1, 3, 3], [0, 1, 1, 2, 3]])
+    for rows, columns in ((lists[:1], lists[1:2]), (lists[:3], lists[:3]), (lists, lists)):
+        exact, listed = (kernel.gram(rows, columns, method=method) for method in ("exact", "enumeration"))
+        np.testing.assert_allclose(exact, listed, rtol=1e-13)
 
 
 def test_what_is_covered():

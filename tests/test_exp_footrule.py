@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from rankernel import _loops
 from rankernel.errors import ExactnessError
-from rankernel.gram.formulas.exp_footrule import ExponentialFootrule, sweep
-from rankernel.gram.formulas.matchings import Block, matching_of
-from rankernel.gram.overlap import Overlap, Shape
+from rankernel.gram.exact.exp_footrule import ExponentialFootrule, sweep
+from rankernel.gram.exact.matchings import Block, matching_of
+from rankernel.gram.exact.overlap import Overlap, Shape
 
 FORMULA = ExponentialFootrule()
 NUS = st.sampled_from([0.0, 1e-6, 0.1, 0.7, 3.0])

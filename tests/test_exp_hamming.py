@@ -13,7 +13,7 @@ from counted import distance_counts, from_counts
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from rankernel.gram.formulas.exp_hamming import (
+from rankernel.gram.exact.exp_hamming import (
     EXP_HAMMING,
     ChainSweep,
     FullSweep,
@@ -21,8 +21,8 @@ from rankernel.gram.formulas.exp_hamming import (
     TopKMatching,
     Unconstrained,
 )
-from rankernel.gram.formulas.hamming_law import HammingLaw
-from rankernel.gram.overlap import Overlap, Shape, shape_of
+from rankernel.gram.exact.hamming_law import HammingLaw
+from rankernel.gram.exact.overlap import Overlap, Shape, shape_of
 
 NUS = [0.0, 1e-12, 1e-3, 0.3, 1.0, 4.0, 40.0, 1000.0]
 LAW = HammingLaw()

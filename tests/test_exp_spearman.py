@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from test_exp_footrule import covered_pairs, overlap_of, top
 
 from rankernel.errors import ExactnessError
-from rankernel.gram.formulas import exp_spearman
-from rankernel.gram.formulas.exp_spearman import Centred, ExponentialSpearman, permanent, scaled_moments, series
-from rankernel.gram.formulas.matchings import matching_of
-from rankernel.gram.overlap import Overlap, Shape
+from rankernel.gram.exact import exp_spearman
+from rankernel.gram.exact.exp_spearman import Centred, ExponentialSpearman, permanent, scaled_moments, series
+from rankernel.gram.exact.matchings import matching_of
+from rankernel.gram.exact.overlap import Overlap, Shape
 
 FORMULA = ExponentialSpearman()
 

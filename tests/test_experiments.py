@@ -31,8 +31,8 @@ from rankernel.experiments.purities import purities, tree  # noqa: E402
 from rankernel.experiments.results_page import html_table, markdown_table, marked  # noqa: E402
 from rankernel.experiments.subset_sizes import completions  # noqa: E402
 from rankernel.experiments.sushi_users import people_of  # noqa: E402
-from rankernel.gram.overlap import Overlap  # noqa: E402
-from rankernel.gram.variance import mallows_variance  # noqa: E402
+from rankernel.gram.exact.overlap import Overlap  # noqa: E402
+from rankernel.gram.montecarlo.variance import mallows_variance  # noqa: E402
 
 # ---------------------------------------------------------------------- oracles
 
@@ -249,7 +249,7 @@ def test_known_gram_matrices_classify_as_the_kernel_does():
     X = rk.datasets.uniform(40, 5, seed=2).top(3)
     y = (X.ranks[:, 0] < X.ranks[:, 1]).astype(np.int64)
     train, test, kernel = X[:30], X[30:], rk.Mallows(0.2)
-    grams = Grams(kernel.gram(train), kernel.gram(train, test), rk.diagonal(kernel, test)).scaled(9.5)
+    grams = Grams(kernel.gram(train), kernel.gram(train, test), kernel.plan(test).diagonal()).scaled(9.5)
     found = fit_sklearn(grams, y[:30], y[30:])
     model = GaussianProcessClassifier(SklearnKernel(9.5 * kernel), optimizer=None).fit(train.ranks, y[:30])
     p = model.predict_proba(test.ranks)

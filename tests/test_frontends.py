@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import rankernel as rk
-from rankernel.frontends.blocks import GramBlocks
+from rankernel.frontends._training_plans import GramBlocks
 
 X = rk.Rankings(np.argsort(np.random.default_rng(0).random((12, 5)), axis=1))
 TOP, FREE = X.top(2), X.top(3, unlisted="free")
@@ -44,7 +44,9 @@ def test_diagonal_is_the_marginalised_kernel(rankings):
 def test_blocks_fit_together():
     kernel = rk.Mallows(0.3)
     blocks = GramBlocks(kernel, rk.MonteCarlo(6))
-    whole = kernel.gram(rk.concat([TOP, FREE]), method=blocks.drawing(5))
+    method = blocks.block_plan(kernel, TOP, None).method
+    assert blocks.block_plan(kernel, FREE, TOP).method == method
+    whole = kernel.gram(rk.concat([TOP, FREE]), method=method)
     np.testing.assert_allclose(blocks.gram(kernel, TOP)[0], whole[:12, :12], rtol=1e-13)
     np.testing.assert_allclose(blocks.gram(kernel, FREE, TOP)[0], whole[12:, :12], rtol=1e-13)
     np.testing.assert_allclose(blocks.diagonal(kernel, FREE)[0], np.diagonal(whole)[12:], rtol=1e-13)
@@ -62,8 +64,10 @@ def test_herded_draws_are_those_of_the_kernel_as_given():
 def test_data_settles_what_is_open():
     blocks = GramBlocks(rk.Mallows(), data=TOP)
     assert blocks.kernel == rk.Mallows().resolve(TOP)
-    product = GramBlocks(rk.Mallows(0.3) * rk.Hamming(), data=TOP)
-    assert product.drawing(5).n_draws == 64
+    wide = rk.Rankings(np.minimum(np.argsort(np.random.default_rng(1).random((6, 12)), axis=1), 2))
+    kernel = rk.Mallows(0.3) * rk.Hamming()
+    assert GramBlocks(kernel, data=TOP).block_plan(kernel, X, None).method == rk.Exact()  # few completions, listed
+    assert GramBlocks(kernel, data=wide).block_plan(kernel, wide, None).method.n_draws == 64
     with pytest.raises(ValueError, match="give the training rankings: data=X"):
         GramBlocks(rk.Mallows())
 
@@ -76,12 +80,13 @@ def test_a_method_that_was_asked_for_is_kept():
         blocks.gram(kernel, TOP)
 
 
-def test_copies_keep_the_method_that_was_settled():
+@pytest.mark.parametrize("data", [TOP, X.top(2).with_items([*X.items, *map(str, range(5, 12))])], ids=["few", "many"])
+def test_copies_keep_the_method_that_was_settled(data):
     kernel = rk.Mallows(0.3) * rk.Hamming()
-    blocks = GramBlocks(kernel, data=TOP)
+    blocks = GramBlocks(kernel, data=data)
     for other in (copy.deepcopy(blocks), pickle.loads(pickle.dumps(blocks))):
-        assert other.method == blocks.method
-        np.testing.assert_array_equal(other.gram(kernel, TOP)[0], blocks.gram(kernel, TOP)[0])
+        assert other.block_plan(kernel, data, None).method == blocks.block_plan(kernel, data, None).method
+        np.testing.assert_array_equal(other.gram(kernel, data)[0], blocks.gram(kernel, data)[0])
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 import itertools
 import math
 from collections import Counter
+from dataclasses import replace
 
 import naive
 import numpy as np
@@ -10,9 +11,8 @@ from hypothesis import strategies as st
 from strategies import bucket_orders
 
 import rankernel as rk
-from rankernel.tasks import goodness_of_fit
-from rankernel.tasks.goodness_of_fit import buckets_of_places, cut, sampler_of
-from rankernel.tasks.mmd import mmd_test
+from rankernel.tasks.tests import goodness_of_fit
+from rankernel.tasks.tests.goodness_of_fit import buckets_of_places, cut, goodness_of_fit_test, sampler_of
 
 NU = 0.3
 
@@ -60,7 +60,7 @@ def samples(draw):
 @given(samples(), st.booleans())
 def test_statistic_against_the_uniform_model(sample, biased):
     rows, counts = sample
-    result = mmd_test(rk.Rankings(rows, counts=counts), rk.Uniform(), rk.Mallows(NU), 3, biased=biased)
+    result = goodness_of_fit_test(rk.Rankings(rows, counts=counts), rk.Uniform(), rk.Mallows(NU), 3, biased=biased)
     voters = expanded(rows, counts)
     expected = squared_discrepancy(naive.mallows(NU), voters, uniform_model(len(rows[0])), biased)
     assert result.statistic == pytest.approx(expected, rel=1e-11, abs=1e-13)
@@ -71,11 +71,11 @@ def test_statistic_against_the_uniform_model(sample, biased):
 def test_statistic_against_a_model_that_draws_one_ranking(rows, biased):
     """Its embedding from draws is exact, if all voters have the same buckets."""
     rows = [tuple(min(rank, 2) for rank in row) for row in rows]
-    result = mmd_test(
+    result = goodness_of_fit_test(
         rk.Rankings(rows, counts=[2] * len(rows)),
         lambda n, seed: np.tile([1, 0, 3, 2], (n, 1)),
         rk.Mallows(NU),
-        n_permutations=3,
+        n_simulations=3,
         biased=biased,
     )
     expected = squared_discrepancy(naive.mallows(NU), expanded(rows, [2] * len(rows)), {(1, 0, 3, 2): 1.0}, biased)
@@ -88,13 +88,44 @@ def test_statistic_against_a_model_that_draws_one_ranking(rows, biased):
 
 def test_the_embedding_from_draws_comes_near_the_exact_one():
     X = rk.Rankings([[0, 1, 2, 2], [1, 0, 2, 2]], counts=[3, 2])
-    exact = mmd_test(X, rk.Uniform(), rk.Mallows(NU), 3).statistic
+    exact = goodness_of_fit_test(X, rk.Uniform(), rk.Mallows(NU), 3).statistic
 
     def flat(n, seed):
         return rk.datasets.uniform(n, 4, seed=seed)
 
-    found = [mmd_test(X, flat, rk.Mallows(NU), 1, seed, n_reference=200).statistic for seed in range(40)]
+    found = [goodness_of_fit_test(X, flat, rk.Mallows(NU), 1, seed, n_reference=200).statistic for seed in range(40)]
     assert abs(np.mean(found) - exact) < 5 * np.std(found) / math.sqrt(40)
+
+
+@pytest.mark.parametrize("biased", [False, True])
+def test_estimated_values_belong_to_the_ballots(biased):
+    """Different draws compare two voters with the same ballot, and a voter with the ranking that says nothing."""
+    X = rk.Rankings([[0, 1, 2, 2], [0, 0, 0, 0], [1, 0, 2, 2]], counts=[3, 1, 2])
+    method = rk.MonteCarlo(6, "iid", 0, seed=3)
+    result = goodness_of_fit_test(X, rk.Uniform(), rk.Mallows(NU), 5, biased=biased, method=method)
+    rows = np.concatenate([np.repeat(X.ranks, X.counts, axis=0), np.zeros((1, 4), dtype=int)])
+    K = rk.Mallows(NU).gram(rows, method=replace(method, diagonal="unbiased"))
+    within = K[:6, :6].sum() - (0 if biased else np.trace(K[:6, :6]))
+    expected = within / (6 * (6 - (not biased))) - 2 * K[:6, 6].mean() + K[6, 6]
+    assert result.statistic == pytest.approx(expected, rel=1e-12, abs=1e-14)
+    assert "Monte Carlo, 6 draws" in result.method
+
+
+@pytest.mark.parametrize("model", [rk.Uniform(), rk.PlackettLuce([4, 3, 2, 1])], ids=["uniform", "Plackett-Luce"])
+def test_estimated_statistics_are_unbiased(model):
+    X = rk.Rankings([[0, 1, 2, 2], [1, 0, 2, 2]], counts=[3, 2])
+    exact = goodness_of_fit_test(X, model, rk.Mallows(NU), 1, n_reference=50).statistic
+    methods = [rk.MonteCarlo(4, "iid", 0, seed=seed) for seed in range(200)]
+    found = [
+        goodness_of_fit_test(X, model, rk.Mallows(NU), 1, n_reference=50, method=method).statistic for method in methods
+    ]
+    assert abs(np.mean(found) - exact) < 5 * np.std(found, ddof=1) / math.sqrt(200)
+
+
+def test_auto_estimates_where_the_model_has_no_exact_value():
+    """Full rankings have the kernel itself, but the ranking that says nothing has 12! completions."""
+    X = rk.datasets.uniform(10, 12, seed=0)
+    assert "Monte Carlo" in goodness_of_fit_test(X, rk.Uniform(), rk.Mallows(NU) * rk.Hamming(), 5).method
 
 
 # ---------------------------------------------------------------------- the null distribution
@@ -102,17 +133,17 @@ def test_the_embedding_from_draws_comes_near_the_exact_one():
 
 def test_simulations_are_the_same_together_and_apart(monkeypatch):
     X = rk.datasets.uniform(9, 5, seed=1).top(2)
-    together = mmd_test(X, rk.Uniform(), rk.Mallows(NU), 70).null_distribution
+    together = goodness_of_fit_test(X, rk.Uniform(), rk.Mallows(NU), 70).null_distribution
     monkeypatch.setattr(goodness_of_fit, "FEW", 0)
     monkeypatch.setattr(goodness_of_fit, "AT_ONCE", 13)
-    apart = mmd_test(X, rk.Uniform(), rk.Mallows(NU), 70).null_distribution
+    apart = goodness_of_fit_test(X, rk.Uniform(), rk.Mallows(NU), 70).null_distribution
     np.testing.assert_allclose(together, apart, rtol=0, atol=1e-14)
 
 
 def test_null_distribution_is_that_of_all_draws_cut_like_the_data():
     shapes = [(0, 1, 2), (0, 1, 1)]
     X = rk.Rankings(shapes)
-    result = mmd_test(X, rk.Uniform(), rk.Mallows(NU), n_permutations=3000, seed=1)
+    result = goodness_of_fit_test(X, rk.Uniform(), rk.Mallows(NU), n_simulations=3000, seed=1)
     model = uniform_model(3)
     law = Counter()
     for draws in itertools.product(model, repeat=2):
@@ -145,20 +176,22 @@ MODELS = {
 }
 
 
+@pytest.mark.parametrize("method", ["auto", rk.MonteCarlo(16)], ids=["exact", "draws"])
 @pytest.mark.parametrize("model", MODELS)
-def test_level_and_power_in_a_few_runs(model):
+def test_level_and_power_in_a_few_runs(model, method):
     """Top-1, top-2 and full rankings of the model are not rejected too often; those of another one are."""
     given_model, draw = MODELS[model]
     lengths = [1, 2, 3, 3] * 3
 
     def rate(source, n_runs, level, n_simulations):
         found = [
-            mmd_test(
+            goodness_of_fit_test(
                 rk.datasets.truncate(source(12, run), lengths),
                 given_model,
                 rk.Mallows(NU),
                 n_simulations,
                 run,
+                method=method,
                 n_reference=100,
             ).pvalue
             for run in range(n_runs)
@@ -182,12 +215,12 @@ def test_models_draw_what_they_are():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("kernel", [rk.Mallows("median"), [0.1, 0.5, 2.0]])
-def test_level_by_simulation(model, kernel):
+@pytest.mark.parametrize("method", ["auto", rk.MonteCarlo(4, "iid", 0)], ids=["exact", "draws"])
+def test_level_by_simulation(model, method):
     given_model, draw = MODELS[model]
-    n_runs = 400
+    n_runs, options = 400, {"method": method, "n_reference": 100}
     found = [
-        mmd_test(draw(10, run).top(2), given_model, kernel, 39, run, n_reference=100).pvalue <= 0.1
+        goodness_of_fit_test(draw(10, run).top(2), given_model, rk.Mallows("median"), 39, run, **options).pvalue <= 0.1
         for run in range(n_runs)
     ]
     assert abs(sum(found) / n_runs - 0.1) <= 4 * math.sqrt(0.1 * 0.9 / n_runs)
@@ -196,39 +229,29 @@ def test_level_by_simulation(model, kernel):
 # ---------------------------------------------------------------------- what comes in and out
 
 
-def test_several_kernels():
-    X = rk.datasets.mallows(20, 4, 1.5, seed=2).top(2)
-    result = mmd_test(X, rk.Uniform(), [0.2, 1.0], n_permutations=60)
-    single = [mmd_test(X, rk.Uniform(), rk.Mallows(nu), n_permutations=120) for nu in (0.2, 1.0)]
-    np.testing.assert_array_equal(result.statistics, [one.statistic for one in single])
-    ranks = [1 + sum(one.null_distribution[:60] >= one.statistic) for one in single]
-    best = np.min(
-        [[1 + sum(one.null_distribution[:60] >= v) for v in one.null_distribution[60:]] for one in single], axis=0
-    )
-    assert result.pvalue == (1 + sum(best <= min(ranks))) / 61
-
-
 def test_widths_do_not_come_from_the_data():
     """A kernel that depended on the data would be another one for each simulation."""
     alike, apart = rk.Rankings([[0, 1, 2, 3]] * 6), rk.datasets.uniform(6, 4, seed=1)
-    results = [mmd_test(X, rk.Uniform(), rk.Mallows("median"), 3) for X in (alike, apart)]
+    results = [goodness_of_fit_test(X, rk.Uniform(), rk.Mallows("median"), 3) for X in (alike, apart)]
     assert results[0].kernel == results[1].kernel
 
 
 def test_what_is_refused():
     X = rk.Rankings([[0, 1, 2], [1, 0, 2]])
     with pytest.raises(rk.RankingError, match="row 1 has free items"):
-        mmd_test([[0, 1, 2], [0, 1, -1]], rk.Uniform(), rk.Mallows(NU))
-    with pytest.raises(ValueError, match="exact kernel values"):
-        mmd_test(X, rk.Uniform(), rk.Mallows(NU), method=rk.MonteCarlo(8))
-    with pytest.raises(ValueError, match="strata and precomputed are for two samples"):
-        mmd_test(X, rk.Uniform(), rk.Mallows(NU), strata=([0, 0], []))
+        goodness_of_fit_test([[0, 1, 2], [0, 1, -1]], rk.Uniform(), rk.Mallows(NU))
+    with pytest.raises(TypeError, match="kernel"):
+        goodness_of_fit_test(X, rk.Uniform(), [0.2, 1.0])
+    with pytest.raises(ValueError, match="n_simulations=0"):
+        goodness_of_fit_test(X, rk.Uniform(), rk.Mallows(NU), n_simulations=0)
+    with pytest.raises(ValueError, match="one estimator for all pairs"):
+        goodness_of_fit_test(X, rk.Uniform(), rk.Mallows(NU), method="mixed")
     with pytest.raises(rk.RankingError, match=r"X has 1 voter\(s\)"):
-        mmd_test(X[:1], rk.Uniform(), rk.Mallows(NU))
+        goodness_of_fit_test(X[:1], rk.Uniform(), rk.Mallows(NU))
     with pytest.raises(rk.RankingError, match="full rankings of the items of X and gave"):
-        mmd_test(X, lambda n, seed: rk.datasets.uniform(n, 4, seed=seed), rk.Mallows(NU))
+        goodness_of_fit_test(X, lambda n, seed: rk.datasets.uniform(n, 4, seed=seed), rk.Mallows(NU))
     with pytest.raises(rk.RankingError, match="cannot be drawn from without weights"):
-        mmd_test(X, rk.LogDensity(lambda ranks: np.zeros(len(ranks))), rk.Mallows(NU))
+        goodness_of_fit_test(X, rk.LogDensity(lambda ranks: np.zeros(len(ranks))), rk.Mallows(NU))
 
 
 def test_items_of_a_function_are_matched_by_name():
@@ -237,5 +260,5 @@ def test_items_of_a_function_are_matched_by_name():
     def always(n, seed):
         return rk.Rankings.from_orders([["c", "b", "a"]], items=["c", "a", "b"], counts=[n])
 
-    witness = mmd_test(X, always, rk.Mallows(1.0), 3).witness
+    witness = goodness_of_fit_test(X, always, rk.Mallows(1.0), 3).witness
     np.testing.assert_allclose(witness, [(1 + math.exp(-1)) / 2 - math.exp(-3), (1 + math.exp(-1)) / 2 - math.exp(-2)])

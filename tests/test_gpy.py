@@ -92,11 +92,19 @@ def test_full_refuses_partial_rankings():
 
 def test_draws_serve_from_where_the_closed_form_ends():
     kern = gpy.RankingKern(N_ITEMS, rk.Mallows(NU) * rk.Hamming())
-    exact = kern.K(FULL[:3])
-    with pytest.warns(rk.SamplingWarning, match="draws are used from now on"):
-        kern.K(TOP[:3])
-    assert kern.draws(TOP[:3]).shape == (3, 64, N_ITEMS)
-    np.testing.assert_allclose(kern.K(FULL[:3]), exact, rtol=1e-12)  # a full ranking has one completion
+    np.testing.assert_allclose(kern.K(TOP[:3]), kern.kernel.gram(TOP[:3], method="enumeration"), rtol=1e-12)
+    kern = gpy.RankingKern(12, rk.Mallows(NU) * rk.Hamming())
+    train = np.argsort(np.random.default_rng(5).random((3, 12)), axis=1).astype(float)
+    new = np.minimum(train, 1)  # 11! completions, too many to list
+    exact = kern.K(train)
+    with pytest.warns(rk.SamplingWarning, match="3 of 3 new rankings have no exact value with the old ones"):
+        across = kern.K(new, train)
+    with pytest.warns(rk.SamplingWarning, match="3 of 3 new rankings"):
+        draws = kern.draws(new)
+    assert draws.shape == (3, 64, 12)
+    drawn = [[kern.kernel.matrix(rows, one[None].astype(np.int32)).mean() for one in train] for rows in draws]
+    np.testing.assert_allclose(across, drawn, rtol=1e-12)
+    np.testing.assert_array_equal(kern.K(train), exact)  # which stay what they were
 
 
 def test_draws_of_a_row_are_refused():

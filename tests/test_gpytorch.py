@@ -81,7 +81,8 @@ def test_batches_are_their_elements(method, batch_shape):
     assert value.shape == (3, 2, 4, 6)
     assert diagonal.shape == (3, 2, 4)
     widths = module.nu.detach().expand(3, 2)
-    drawn = module.blocks.drawing(5) or method
+    drawn = module.blocks.block_plan(rk.Mallows(NU), rk.Rankings(x2.numpy().astype(int)), None).method
+    assert isinstance(drawn, rk.MonteCarlo if method is DRAWS else rk.Exact)
     for i, j in np.ndindex(3, 2):
         kernel = rk.Mallows(widths[i, j].item())
         expected = kernel.gram(x1[i, j].numpy(), x2.numpy(), method=drawn)

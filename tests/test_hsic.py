@@ -13,9 +13,9 @@ from strategies import any_ranking
 
 import rankernel as rk
 from rankernel.errors import NotCharacteristicWarning
-from rankernel.tasks import hsic
-from rankernel.tasks.hsic import hsic_test
-from rankernel.tasks.mmd import mmd_test
+from rankernel.tasks.tests import hsic
+from rankernel.tasks.tests.hsic import hsic_test
+from rankernel.tasks.tests.mmd import mmd_test
 
 NU = 0.3
 
@@ -127,13 +127,23 @@ def test_witness_is_the_mean_of_both_centred_kernels(way):
     assert result.statistic == pytest.approx(np.average(result.witness, weights=COUNTS), rel=1e-12)
 
 
-def test_estimated_values_give_every_voter_draws_of_its_own(way):
-    X = rk.Rankings([[0, 1, 1, 1, 1], [1, 0, 2, 3, 4]], counts=[4, 2])
+def test_estimated_values_belong_to_the_ballots(way):
+    """Two voters with the same ballot are compared by different draws."""
+    X = rk.Rankings([[0, 1, 1, 1, 1], [1, 0, 2, 3, 3]], counts=[4, 2])
     options = {"n_draws": 4, "coupling": "iid", "moments": 0, "seed": 2}
-    result = hsic_test(X, ["a", "b"], rk.Mallows(NU), 10, method=rk.MonteCarlo(**options))
-    K = rk.Mallows(NU).gram(np.repeat(X.ranks, X.counts, axis=0), method=rk.MonteCarlo(distinct_rows=True, **options))
-    assert result.statistic == pytest.approx(unbiased_hsic(K.tolist(), delta("aaaabb")), rel=1e-12)
-    assert "Monte Carlo" in result.method
+    K = rk.Mallows(NU).gram(np.repeat(X.ranks, X.counts, axis=0), method=rk.MonteCarlo(diagonal="unbiased", **options))
+    for biased, statistic in ((False, unbiased_hsic), (True, biased_hsic)):
+        result = hsic_test(X, ["a", "b"], rk.Mallows(NU), 10, biased=biased, method=rk.MonteCarlo(**options))
+        assert result.statistic == pytest.approx(statistic(K.tolist(), delta("aaaabb")), rel=1e-12)
+        assert "Monte Carlo" in result.method
+
+
+def test_estimated_statistics_are_unbiased():
+    X, labels = rk.Rankings([[0, 1, 1, 1], [1, 0, 2, 2], [0, 0, 1, 1]], counts=[3, 2, 1]), ["a", "b", "b"]
+    exact = hsic_test(X, labels, rk.Mallows(NU), 1).statistic
+    methods = [rk.MonteCarlo(4, "iid", 0, seed=seed) for seed in range(300)]
+    runs = [hsic_test(X, labels, rk.Mallows(NU), 1, method=method).statistic for method in methods]
+    assert abs(np.mean(runs) - exact) < 5 * np.std(runs, ddof=1) / math.sqrt(300)
 
 
 # ---------------------------------------------------------------------- the null distribution

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import dataclass
 
 import all_kernels
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 import rankernel as rk
 from rankernel import IndefiniteKernelWarning
 from rankernel.completions import enumerate_completions
-from rankernel.kernels import Constant
+from rankernel.kernels.algebra import Constant
 
 EVERY = pytest.mark.parametrize("number", range(len(all_kernels.NAMES)), ids=all_kernels.NAMES)
 
@@ -218,8 +219,31 @@ def test_the_nearest_valid_nu():
 def test_an_indefinite_kernel_warns_with_a_way_out():
     with pytest.warns(IndefiniteKernelWarning, match=r"nu=0.693147 is the nearest"):
         rk.Exponential("cayley", 0.14).gram(all_of(3)[:2].repeat(1, axis=0))
-    with pytest.warns(IndefiniteKernelWarning, match="linf"):
-        rk.Exponential("linf", 0.14).gram(all_of(4))
+    with pytest.warns(IndefiniteKernelWarning, match="linf.* is not known to be positive semi-definite on 5 items"):
+        rk.Exponential("linf", 0.14).gram(all_of(5)[:6])
+
+
+@pytest.mark.parametrize("nu", [0.05, 0.14, 1.0, 3.0])
+def test_the_largest_displacement_makes_a_kernel_up_to_four_items(nu):
+    kernel = rk.Exponential("linf", nu)
+    assert [kernel.is_positive(n) for n in (3, 4, 5)] == [True, True, None]
+    assert np.linalg.eigvalsh(kernel.gram(all_of(4))).min() > -1e-12
+
+
+def test_a_kernel_that_says_nothing_promises_nothing():
+    @dataclass(frozen=True)
+    class Agreements(rk.Kernel):
+        def matrix(self, X, Y):
+            return (X[:, None, :] == Y[None, :, :]).sum(axis=2).astype(float)
+
+    assert Agreements().is_positive(4) is None
+    assert Agreements().most_dimensions(4) == math.inf
+    assert Agreements().best_coupling == "iid"
+    assert (rk.Mallows(0.1) + Agreements()).is_positive(4) is None
+    assert (2 * rk.Mallows(0.1)).is_positive(4) is True
+    with pytest.warns(IndefiniteKernelWarning, match="is not known to be positive semi-definite on 4 items"):
+        value = Agreements().gram([[0, 0, 1, 2], [3, 2, 1, 0]])
+    np.testing.assert_allclose(value, rk.Hamming().gram([[0, 0, 1, 2], [3, 2, 1, 0]]), rtol=1e-13)
 
 
 # ---------------------------------------------------------------------- the median heuristic

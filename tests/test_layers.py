@@ -1,8 +1,9 @@
-"""Imports follow the flow of data; numba stays in its corner; nothing below the command line prints."""
+"""Imports follow the flow of data; names are said once; numba stays in its corner; only the command line prints."""
 
 import ast
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,20 @@ import rankernel
 PACKAGE = Path(rankernel.__file__).parent
 ORDER = [
     "_lazy",
+    "arrays",
     "errors",
+    "checks",
+    "whole_files",
+    "memory",
     "encoding",
     "rankings",
     "_loops",
     "preferences",
+    "data",
+    "linear_forms",
+    "log_sums",
+    "q_factorials",
+    "kemeny_search",
     "io",
     "datasets",
     "distances",
@@ -26,12 +36,29 @@ ORDER = [
     "tasks",
     "frontends",
     "plots",
+    "analysis",
+    "pages",
     "experiments",
-    "report",
     "cli",
 ]
+GRAM_ORDER = [
+    "methods",
+    "cost",
+    "evaluator",
+    "tiles",
+    "posets",
+    "exact",
+    "bandwidth",
+    "montecarlo",
+    "patchwork",
+    "estimate",
+    "sums",
+    "plan",
+    "disk",
+    "__init__",
+]
 # Methods that hand over to a later layer, imported when they are called: kernel.gram(...), preferences.n_extensions().
-HANDED_OVER = {("kernels", "gram"), ("preferences", "completions")}
+HANDED_OVER = {("kernels", "gram"), ("preferences", "completions"), ("plan", "disk")}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -55,20 +82,52 @@ def type_checking_only(tree):
     return {id(node) for block in blocks for node in ast.walk(block)}
 
 
+def imports_that_run(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    skipped = type_checking_only(tree)
+    tree.body = [node for node in tree.body if id(node) not in skipped]
+    return imports(tree)
+
+
+def is_upwards(here, there, order, in_function):
+    return order.index(there) <= order.index(here) or (in_function and (here, there) in HANDED_OVER)
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_imports_point_upwards_only(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
     here = path.relative_to(PACKAGE).with_suffix("").parts[0]
     if here == "__init__":
         return
-    skipped = type_checking_only(tree)
-    tree.body = [node for node in tree.body if id(node) not in skipped]
-    for module, in_function in imports(tree):
-        if module.count(".") == 0 or layer(module) not in ORDER:
-            continue
-        there = layer(module)
-        allowed = ORDER.index(there) <= ORDER.index(here) or (in_function and (here, there) in HANDED_OVER)
-        assert allowed, f"{here} imports {module}"
+    for module, in_function in imports_that_run(path):
+        if module != "rankernel.__version__":
+            assert is_upwards(here, layer(module), ORDER, in_function), f"{here} imports {module}"
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "gram").rglob("*.py")), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_inside_gram_point_upwards_only(path):
+    here = path.relative_to(PACKAGE / "gram").with_suffix("").parts[0]
+    for module, in_function in imports_that_run(path):
+        if module.startswith("rankernel.gram."):
+            there = module.split(".")[2]
+            assert is_upwards(here, there, GRAM_ORDER, in_function), f"gram.{here} imports {module}"
+
+
+def test_every_module_has_a_name_of_its_own():
+    names = Counter(path.stem for path in FILES if path.stem not in ("__init__", "__main__"))
+    assert [name for name, times in names.items() if times > 1] == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_private_names_stay_in_their_folder(path):
+    """What begins with an underscore is imported only from inside the folder that it belongs to."""
+    folder = ("rankernel", *path.relative_to(PACKAGE).parent.parts)
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "rankernel":
+            for name in ((*node.module.split("."), alias.name) for alias in node.names):
+                private = [part.startswith("_") and not part.startswith("__") for part in name]
+                owner = name[: private.index(True)] if any(private) else ()
+                assert folder[: len(owner)] == owner, f"{'.'.join(name)} is private to {'.'.join(owner)}"
 
 
 def names_of_imports(tree):

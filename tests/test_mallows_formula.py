@@ -1,6 +1,7 @@
 """The closed form of the Mallows kernel against all pairs of completions."""
 
 import math
+from collections import Counter
 
 import naive
 import numpy as np
@@ -9,8 +10,8 @@ import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankernel.gram.formulas.mallows import ExhaustiveMallows, inversions
-from rankernel.gram.overlap import Overlap, Shape
+from rankernel.gram.exact.mallows import ExhaustiveMallows
+from rankernel.gram.exact.overlap import Overlap, Shape
 
 KINDS = {"full": strategies.permutations, "top_k": strategies.top_k, "ties": strategies.bucket_orders}
 
@@ -36,15 +37,23 @@ def test_six_items():
 def test_full_rankings_of_thousands_of_items():
     x = np.random.default_rng(0).permutation(3000)
     y = np.arange(3000)[::-1]
-    concordant = inversions(x.tolist())
+    concordant = Overlap.of(np.arange(3000), x).n_discordant
     found = ExhaustiveMallows().log_value(Overlap.of(x, y), 0.01)
     discordant = 3000 * 2999 // 2 - concordant
     assert found == (pytest.approx(-0.01 * discordant, rel=1e-14), -discordant)
 
 
-@given(st.lists(st.integers(0, 9)))
-def test_inversions(values):
-    assert inversions(values) == sum(a > b for i, a in enumerate(values) for b in values[i + 1 :])
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=30))
+def test_pairs_in_opposite_order(ranks):
+    left, right = (np.array([pair[side] for pair in ranks], dtype=np.int32) for side in (0, 1))
+    expected = sum((a - c) * (b - d) < 0 for i, (a, b) in enumerate(ranks) for c, d in ranks[i + 1 :])
+    assert Overlap.of(left, right).n_discordant == expected
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30))
+def test_items_that_share_both_buckets(ranks):
+    left, right = (np.array([pair[side] for pair in ranks], dtype=np.int32) for side in (0, 1))
+    assert sorted(Overlap.of(left, right).cell_sizes.tolist()) == sorted(Counter(ranks).values())
 
 
 def test_what_is_covered():

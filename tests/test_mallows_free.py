@@ -9,11 +9,10 @@ import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankernel.gram.formulas import mallows_free
-from rankernel.gram.formulas.mallows import ExhaustiveMallows
-from rankernel.gram.formulas.mallows_free import PROGRAMMES, FreeMallows, UnorderedMallows
-from rankernel.gram.formulas.q_factorials import log_q_factorials
-from rankernel.gram.overlap import Overlap, Shape
+from rankernel.gram.exact import mallows
+from rankernel.gram.exact.mallows import PROGRAMMES, ExhaustiveMallows, FreeMallows, UnorderedMallows
+from rankernel.gram.exact.overlap import Overlap, Shape
+from rankernel.q_factorials import log_q_factorials
 
 BANDWIDTHS = st.sampled_from([0.0, 1e-5, 0.1, 0.7, 4.0])
 SIX = [((0, -1, 1, -1, 1, 2), (-1, 0, 1, -1, 0, -1)), ((1, 0, 0, -1, 1, -1), (0, 1, 1, 0, -1, 0))]
@@ -117,7 +116,7 @@ def test_what_is_covered(left, right, covered):
 
 def test_the_bound_can_be_set(monkeypatch):
     shapes = Shape((1, 1), 98), Shape((1, 1), 98)
-    monkeypatch.setattr(mallows_free, "MAX_STEPS", 1000)
+    monkeypatch.setattr(mallows, "MAX_STEPS", 1000)
     assert not FreeMallows().covers(*shapes)
 
 

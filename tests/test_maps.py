@@ -9,12 +9,12 @@ from sklearn.decomposition import PCA, KernelPCA
 from sklearn.exceptions import NotFittedError
 
 from rankernel import Kendall, Mallows, MonteCarlo, Rankings
+from rankernel.completions.marginals import pair_means
 from rankernel.errors import RankingError
-from rankernel.gram.pair_moments import pair_means
 from rankernel.io import load_sushi
-from rankernel.tasks.kernel_distance import kernel_distances
-from rankernel.tasks.maps import KernelMap, fixed_signs
-from rankernel.tasks.nystrom import NystromFeatures
+from rankernel.tasks.clusters.kernel_distance import kernel_distances
+from rankernel.tasks.features.maps import KernelMap, fixed_signs
+from rankernel.tasks.features.nystrom import NystromFeatures
 
 ROWS = [
     (0, 1, 2, 3, 4),
@@ -157,7 +157,7 @@ def test_new_rankings_are_brought_to_the_items_of_fit():
     there = mine.transform(named)
     assert mine.transform(named.with_items(list("badce"))) == pytest.approx(there, rel=1e-12)
     assert mine.transform(named.ranks).tolist() == there.tolist()
-    with pytest.raises(RankingError, match="X has 2 features, but it is expecting 5 features"):
+    with pytest.raises(RankingError, match="X has 2 features, but KernelMap is expecting 5 features"):
         mine.transform([[0, 1]])
 
 

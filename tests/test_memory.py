@@ -1,14 +1,17 @@
 """A matrix that does not fit is refused; one that lives elsewhere is filled as if it were in memory."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import small_tiles
 
 import rankernel as rk
-from rankernel.gram import memory
-from rankernel.gram.blocks import tiles
-from rankernel.gram.memory import GramMemoryError, available_memory
-from rankernel.gram.tiled import TiledGram, gram_blocks
+from rankernel import memory
+from rankernel.gram import plan as gram_plan
+from rankernel.gram.exact.coded import CodedEvaluator, FormulaEvaluator
+from rankernel.gram.tiles import tiles
+from rankernel.memory import GramMemoryError, available_memory
 
 GIB = 2**30
 
@@ -96,7 +99,8 @@ def test_this_machine_has_some():
 
 @pytest.fixture
 def free(monkeypatch):
-    monkeypatch.setattr(memory, "ALWAYS_FITS", -1)
+    for module in (memory, gram_plan):
+        monkeypatch.setattr(module, "ALWAYS_FITS", -1)
 
     def set_free(n_bytes):
         monkeypatch.setattr(memory, "available_memory", lambda: n_bytes)
@@ -110,7 +114,7 @@ def test_the_error_says_what_to_do(free):
         memory.check_memory((200_000, 200_000), np.float64)
     assert str(error.value) == (
         "the Gram matrix of 200,000 x 200,000 float64 would take 298 GiB; 20 GiB are free: use dtype=float32, out= a "
-        "memmap or a zarr array, rankernel.gram.store.store_gram or `rankernel gram -o K.zarr`, or NystromFeatures"
+        "memmap or a zarr array, kernel.plan(X).store(path) or `rankernel gram -o K.zarr`, or NystromFeatures"
     )
     assert isinstance(error.value, MemoryError)
     with pytest.raises(GramMemoryError) as error:
@@ -131,13 +135,27 @@ def test_a_matrix_that_just_fits(free):
     assert kernel.gram(DISTINCT).shape == (150, 150)
 
 
-def test_equal_rankings_take_a_second_matrix(free):
-    both = 8 * (len(REPEATED) ** 2 + len(REPEATED.unique()) ** 2)
-    free(both)
-    rk.Kendall().gram(REPEATED)
-    free(both - 1)
+@pytest.mark.parametrize(("kernel", "method"), KERNELS)
+def test_equal_rankings_take_no_second_matrix(free, kernel, method):
+    one = 8 * len(REPEATED) ** 2
+    free(one)
+    kernel.gram(REPEATED, method=method)
+    free(one - 1)
     with pytest.raises(GramMemoryError):
-        rk.Kendall().gram(REPEATED)
+        kernel.gram(REPEATED, method=method)
+
+
+@pytest.mark.parametrize(("kernel", "method"), KERNELS[:4])
+def test_what_is_held_at_once_is_little_more_than_the_matrix(kernel, method):
+    some = rankings(1500).unique()[:700]
+    X = rk.concat([some, some[::-1]])
+    kernel.gram(X[:20], method=method)  # compiled
+    plan = kernel.plan(X, method=method)
+    tracemalloc.start()
+    matrix = plan.gram(threads=1)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1.2 * matrix.nbytes
 
 
 def test_a_given_matrix_takes_no_memory(free):
@@ -148,12 +166,12 @@ def test_a_given_matrix_takes_no_memory(free):
 
 def test_errors_derivatives_and_paths_count(free):
     one = 8 * len(DISTINCT) ** 2
-    free(3 * one - 1)
+    free(4 * one - 1)
     rk.Mallows(0.3).estimate(DISTINCT)
-    with pytest.raises(GramMemoryError, match="3 Gram matrices"):
+    with pytest.raises(GramMemoryError, match="5 Gram matrices"):  # values and slopes, the errors of both, doubts
         rk.Mallows(0.3).estimate(DISTINCT, gradient=True)
     with pytest.raises(GramMemoryError, match="4 Gram matrices"):
-        rk.gram_path(rk.Mallows(), DISTINCT, nu=[0.1, 0.2, 0.3, 0.4])
+        rk.Mallows().plan(DISTINCT).path(nu=[0.1, 0.2, 0.3, 0.4])
     free(one - 1)
     with pytest.raises(GramMemoryError):
         rk.Mallows(0.3).log_gram(DISTINCT)
@@ -204,7 +222,7 @@ def test_the_wrong_shape_is_refused():
 def test_blocks_make_the_matrix(kernel, method, columns):
     expected = kernel.gram(DISTINCT, columns, method)
     found, seen = np.zeros(expected.shape), np.zeros(expected.shape, dtype=int)
-    for rows, part, values in gram_blocks(kernel, DISTINCT, columns, method, side=40):
+    for rows, part, values in kernel.plan(DISTINCT, columns, method).blocks(side=40):
         found[rows, part] = values
         seen[rows, part] += 1
         if columns is None and rows != part:
@@ -217,22 +235,25 @@ def test_blocks_make_the_matrix(kernel, method, columns):
 @pytest.mark.parametrize(("kernel", "method"), KERNELS)
 def test_blocks_of_equal_rankings(kernel, method):
     expected = kernel.gram(REPEATED, method=method)
-    for rows, columns, values in gram_blocks(kernel, REPEATED, method=method, side=40):
-        np.testing.assert_allclose(values, expected[rows, columns], rtol=1e-13, atol=1e-15)
+    for rows, columns, values in kernel.plan(REPEATED, method=method).blocks(side=40):
+        np.testing.assert_array_equal(values, expected[rows, columns])
 
 
 def test_equal_rankings_of_a_block_are_computed_once(monkeypatch):
     seen = []
-    tiled = TiledGram.of(rk.Mallows(0.3), rk.concat([DISTINCT[:4]] * 8))
-    compute = TiledGram.compute
-    monkeypatch.setattr(TiledGram, "compute", lambda self, tile: seen.append(tile) or compute(self, tile))
-    assert tiled.block(slice(0, 32), slice(0, 32)).shape == (32, 32)
+    plan = rk.Exponential("hamming", 0.4).plan(rk.concat([DISTINCT[:4]] * 8))
+    assert isinstance(plan.evaluator, CodedEvaluator)
+    compute = FormulaEvaluator.values
+    monkeypatch.setattr(
+        FormulaEvaluator, "values", lambda self, kernels, tile: seen.append(tile) or compute(self, kernels, tile)
+    )
+    assert plan.block(slice(0, 32), slice(0, 32)).shape == (32, 32)
     assert [[part.tolist() for part in tile] for tile in seen] == [[[0, 1, 2, 3], [0, 1, 2, 3]]]
 
 
 def test_the_method_is_settled_by_all_rankings():
     kernel = rk.Mallows("median")
-    halves = list(gram_blocks(kernel, DISTINCT, side=80))
+    halves = list(kernel.plan(DISTINCT).blocks(side=80))
     nu = kernel.resolve(DISTINCT)
     assert len(halves) == len(list(tiles(150, 150, 80, symmetric=True)))
     np.testing.assert_array_equal(halves[0][2], nu.gram(DISTINCT)[:80, :80])
@@ -241,4 +262,4 @@ def test_the_method_is_settled_by_all_rankings():
 @pytest.mark.parametrize("side", [0, -3, 2.5])
 def test_a_side_is_a_whole_number(side):
     with pytest.raises(ValueError, match=f"side={side}"):
-        next(gram_blocks(rk.Kendall(), DISTINCT, side=side))
+        next(rk.Kendall().plan(DISTINCT).blocks(side=side))

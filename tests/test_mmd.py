@@ -13,10 +13,9 @@ from strategies import any_ranking
 
 import rankernel as rk
 from rankernel.errors import NotCharacteristicWarning
-from rankernel.tasks import permutations, voters
-from rankernel.tasks.aggregated import corrected_pvalues
-from rankernel.tasks.characteristic import most_features
-from rankernel.tasks.mmd import mmd_test
+from rankernel.tasks.tests import _permutations as permutations
+from rankernel.tasks.tests.mmd import mmd_test
+from rankernel.tasks.tests.mmd_aggregated import corrected_pvalues, mmd_aggregated_test
 
 NU = 0.3
 
@@ -215,31 +214,65 @@ def test_a_given_gram_matrix_of_rows_with_counts():
     assert result.statistic == pytest.approx(mmd_test(X, Y, rk.Mallows(NU)).statistic, rel=1e-12)
 
 
-def test_estimated_values_give_every_voter_draws_of_its_own():
-    x, y = rk.Rankings([[0, 1, 1, 1, 1], [0, 1, 2, 3, 4]], counts=[3, 1]), rk.Rankings([[0, 1, 1, 1, 1]], counts=[4])
+def test_estimated_values_belong_to_the_ballots():
+    """One fixed symmetric function of two ballots; two voters with the same ballot are compared by different draws."""
+    x = rk.Rankings([[0, 1, 1, 1, 1], [0, 1, 2, 3, 4], [1, 1, 0, 0, 2]], counts=[3, 1, 1])
+    y = rk.Rankings([[0, 1, 1, 1, 1], [2, 0, 1, 1, 1]], counts=[3, 1])
     options = {"n_draws": 4, "coupling": "iid", "moments": 0, "seed": 2}
-    result = mmd_test(x, y, rk.Mallows(NU), 300, method=rk.MonteCarlo(**options))
     everyone = np.concatenate([np.repeat(part.ranks, part.counts, axis=0) for part in (x, y)])
-    K = rk.Mallows(NU).gram(everyone, method=rk.MonteCarlo(distinct_rows=True, **options)).tolist()
-    assert K[0][1] != K[0][2]  # equal partial ballots, different draws
-    assert result.statistic == pytest.approx(mmd_squared(K, range(4), range(4, 8), False), rel=1e-12)
-    assert_drawn_from(result.null_distribution, null_law(K, 4, [0] * 8))
-    assert len(result.rankings) == len(result.witness) == 2
-    witness = [math.fsum(K[i][:4]) / 4 - math.fsum(K[i][4:]) / 4 for i in range(8)]
-    equal = [0, 1, 2, 4, 5, 6, 7]
-    assert result.witness[0] == pytest.approx(math.fsum(witness[i] for i in equal) / 7, rel=1e-12)
-    assert "Monte Carlo, 4 draws" in str(result.method)
+    K = rk.Mallows(NU).gram(everyone, method=rk.MonteCarlo(diagonal="unbiased", **options))
+    assert K[0][1] == K[0][0] == K[0][5] != rk.Mallows(NU).gram(everyone, method=rk.MonteCarlo(**options))[0][0]
+    for biased in (False, True):
+        result = mmd_test(x, y, rk.Mallows(NU), 600, biased=biased, method=rk.MonteCarlo(**options))
+        expected = mmd_squared(K.tolist(), range(5), range(5, 9), biased)
+        assert result.statistic == pytest.approx(expected, rel=1e-12, abs=1e-14)
+        assert_drawn_from(result.null_distribution, null_law(K.tolist(), 5, [0] * 9, biased))
+        assert len(result.rankings) == len(result.witness) == 4
+        np.testing.assert_allclose(result.witness[0], K[0, :5].mean() - K[0, 5:].mean(), rtol=1e-12)
+        assert "Monte Carlo, 4 draws" in str(result.method)
 
 
-def test_estimation_is_the_last_resort_and_has_its_bound(monkeypatch):
+def test_estimated_statistics_are_unbiased():
+    x = rk.Rankings([[0, 1, 1, 1], [0, 1, -1, -1]], counts=[3, 1])
+    y = rk.Rankings([[0, 1, 1, 1], [1, 0, 1, 1]], counts=[2, 2])
+    exact = mmd_test(x, y, rk.Mallows(NU), 1).statistic
+    runs = [mmd_test(x, y, rk.Mallows(NU), 1, method=rk.MonteCarlo(4, "iid", 0, seed=s)).statistic for s in range(300)]
+    assert abs(np.mean(runs) - exact) < 5 * np.std(runs, ddof=1) / math.sqrt(300)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "method"),
+    [
+        (rk.Mallows(NU), rk.MonteCarlo(2, "antithetic")),
+        (rk.Exponential("hamming", NU), rk.MonteCarlo(4)),  # fewer than items: one Latin block
+        (rk.Mallows(NU), rk.MonteCarlo(1, "iid")),
+    ],
+    ids=str,
+)
+def test_ballots_that_are_all_different_need_no_draws_for_the_diagonal(kernel, method):
+    X, Y = (rk.datasets.uniform(12, 7, seed=seed).top(3, unlisted="free") for seed in (1, 2))
+    both = rk.concat([X, Y])
+    assert len(both.unique()) == 24
+    K = kernel.gram(both, method=method).tolist()
+    result = mmd_test(X, Y, kernel, 20, method=method)
+    assert result.statistic == pytest.approx(mmd_squared(K, range(12), range(12, 24), False), rel=1e-12)
+
+
+def test_auto_has_enough_draws_for_many_items():
+    """By default, too, draws may be coupled in blocks as large as the number of items."""
+    rng = np.random.default_rng(0)
+    X, Y = (rk.Rankings(rng.integers(-1, 4, (8, 70))) for _ in range(2))
+    assert "Monte Carlo" in mmd_test(X, Y, rk.Exponential("hamming", 0.05), n_permutations=20).method
+
+
+def test_estimation_is_the_last_resort_and_has_no_bound():
     ties = rk.Rankings([np.repeat(range(5), 3), np.tile(range(5), 3)], counts=[3, 2])
     kernel = rk.Exponential("footrule", nu=0.1)
     with pytest.raises(rk.ExactnessError):
         mmd_test(ties, ties, kernel, method="exact")
     assert "Monte Carlo" in mmd_test(ties, ties, kernel, n_permutations=20).method
-    monkeypatch.setattr(voters, "MOST_VOTERS", 9)
-    with pytest.raises(rk.ExactnessError, match="each of the 10 voters needs a row of its own"):
-        mmd_test(ties, ties, kernel, n_permutations=20)
+    many = rk.Rankings(ties.ranks, counts=[30_000, 20_000])
+    assert "Monte Carlo" in mmd_test(many, many, kernel, n_permutations=20).method
     with pytest.raises(ValueError, match="one estimator for all pairs"):
         mmd_test(ties, ties, kernel, method="mixed")
 
@@ -275,7 +308,7 @@ def test_features_are_never_more_than_the_bound(kernel):
     everything = np.array(list(itertools.permutations(range(4))), dtype=np.int32)
     K = kernel.matrix(everything, everything)
     with_constants = K / np.abs(K).max() + 1.0
-    assert np.linalg.matrix_rank(with_constants, tol=1e-9) <= most_features(kernel, 4)
+    assert np.linalg.matrix_rank(with_constants, tol=1e-9) <= kernel.most_dimensions(4)
 
 
 @pytest.mark.parametrize("kernel", [rk.Kendall(), rk.Hamming(), rk.Spearman()])
@@ -283,7 +316,7 @@ def test_the_bound_is_sharp_for_the_linear_kernels(kernel):
     for n in (2, 3, 4):
         everything = np.array(list(itertools.permutations(range(n))), dtype=np.int32)
         rank = np.linalg.matrix_rank(kernel.matrix(everything, everything) + 1.0, tol=1e-9)
-        assert rank == most_features(kernel, n)
+        assert rank == kernel.most_dimensions(n)
 
 
 @pytest.mark.parametrize("kernel", [rk.Kendall(), rk.Hamming(), rk.Spearman(), 2 * rk.Kendall() + rk.Hamming()])
@@ -297,7 +330,7 @@ def test_kernels_that_see_everything_do_not_warn():
     X, Y = rk.datasets.uniform(5, 4, seed=1), rk.datasets.uniform(5, 4, seed=2)
     mmd_test(X, Y, rk.Mallows(0.1) + rk.Kendall(), n_permutations=5)
     mmd_test([[0, 1], [1, 0]], [[0, 1], [0, 1]], rk.Kendall(), n_permutations=5)  # two items: one number says all
-    assert most_features(rk.Kendall() + rk.Hamming(), 3) >= math.factorial(3)
+    assert (rk.Kendall() + rk.Hamming()).most_dimensions(3) >= math.factorial(3)
 
 
 # ---------------------------------------------------------------------- several kernels
@@ -327,7 +360,7 @@ def test_corrected_pvalues_tell_the_rule_for_every_level(own, best, level):
 def test_aggregated_record():
     X = rk.datasets.mallows(30, 5, 0.0, seed=1)
     Y = rk.datasets.mallows(30, 5, 1.0, seed=2)
-    result = mmd_test(X, Y, [0.1, 0.5, rk.Mallows("median")], n_permutations=200, seed=4)
+    result = mmd_aggregated_test(X, Y, [0.1, 0.5, rk.Mallows("median")], n_permutations=200, seed=4)
     assert [k.nu for k in result.kernels][:2] == [0.1, 0.5]
     single = [mmd_test(X, Y, k, n_permutations=400, seed=4) for k in result.kernels]
     np.testing.assert_array_equal(result.statistics, [one.statistic for one in single])
@@ -350,13 +383,29 @@ def test_aggregated_record():
 def test_auto_is_five_widths_around_the_median():
     X, Y = rk.datasets.uniform(6, 4, seed=1), rk.datasets.uniform(6, 4, seed=2)
     median = rk.Mallows("median").resolve(rk.concat([X, Y])).nu
-    assert [k.nu / median for k in mmd_test(X, Y, n_permutations=20).kernels] == [0.25, 0.5, 1, 2, 4]
+    assert [k.nu / median for k in mmd_aggregated_test(X, Y, n_permutations=20).kernels] == [0.25, 0.5, 1, 2, 4]
 
 
-@pytest.mark.parametrize("kernel", ["median", 0.1, [], ["a"], None])
+def test_without_a_kernel_it_is_mallows_at_the_median():
+    X, Y = rk.datasets.uniform(6, 4, seed=1), rk.datasets.uniform(6, 4, seed=2)
+    assert mmd_test(X, Y, n_permutations=20).kernel == rk.Mallows("median").resolve(rk.concat([X, Y]))
+
+
+@pytest.mark.parametrize("kernel", ["median", "auto", 0.1, [], ["a"], [rk.Kendall()]])
 def test_what_is_no_kernel(kernel):
     with pytest.raises(TypeError, match="kernel"):
         mmd_test([[0, 1], [1, 0]], [[0, 1], [1, 0]], kernel)
+
+
+def test_a_model_is_no_sample():
+    with pytest.raises((TypeError, ValueError), match="goodness_of_fit_test"):
+        mmd_test([[0, 1], [1, 0]], rk.Uniform(), rk.Mallows(NU))
+
+
+@pytest.mark.parametrize("kernels", ["median", 0.1, [], ["a"], None, rk.Kendall()])
+def test_what_is_no_list_of_kernels(kernels):
+    with pytest.raises(TypeError, match="kernel"):
+        mmd_aggregated_test([[0, 1], [1, 0]], [[0, 1], [1, 0]], kernels)
 
 
 def test_small_samples_are_refused():
@@ -364,30 +413,36 @@ def test_small_samples_are_refused():
     with pytest.raises(rk.RankingError, match=r"Y has 1 voter\(s\); this statistic needs at least 2"):
         mmd_test(two, one, rk.Mallows(NU))
     assert mmd_test(one, two, rk.Mallows(NU), biased=True, n_permutations=5).statistic > 0
-    with pytest.raises(rk.RankingError, match="n_permutations=0"):
+    with pytest.raises(ValueError, match="n_permutations=0"):
         mmd_test(two, two, rk.Mallows(NU), n_permutations=0)
 
 
 # ---------------------------------------------------------------------- level and power
 
 
-def rejection_rate(make, n_runs, level, **options):
-    found = [mmd_test(*make(run), seed=run, **options).pvalue <= level for run in range(n_runs)]
+def rejection_rate(make, n_runs, level, kernel, **options):
+    test = mmd_test if isinstance(kernel, rk.Kernel) else mmd_aggregated_test
+    found = [test(*make(run), kernel, seed=run, **options).pvalue <= level for run in range(n_runs)]
     return sum(found) / n_runs
 
 
-@pytest.mark.parametrize("kernel", [rk.Mallows("median"), [0.1, 0.5, 2.0]])
-def test_level_and_power_in_a_few_runs(kernel):
+@pytest.mark.parametrize("method", ["auto", rk.MonteCarlo(4, "iid", 0)], ids=["exact", "draws"])
+@pytest.mark.parametrize("kernel", [rk.Mallows("median"), [0.1, 0.5, 2.0]], ids=str)
+def test_level_and_power_in_a_few_runs(kernel, method):
     """19 permutations: the level 0.2 is attained exactly but for ties."""
 
     def null(run):
-        return rk.datasets.mallows(8, 4, 0.5, seed=2 * run), rk.datasets.mallows(12, 4, 0.5, seed=2 * run + 1)
+        return cut(rk.datasets.mallows(8, 4, 0.5, seed=2 * run), rk.datasets.mallows(12, 4, 0.5, seed=2 * run + 1))
 
     def other(run):
-        return rk.datasets.mallows(15, 4, 0.0, seed=2 * run), rk.datasets.mallows(15, 4, 2.0, seed=2 * run + 1)
+        return cut(rk.datasets.mallows(15, 4, 0.0, seed=2 * run), rk.datasets.mallows(15, 4, 2.0, seed=2 * run + 1))
 
-    assert rejection_rate(null, 120, 0.2, kernel=kernel, n_permutations=19) <= 0.2 + 4 * math.sqrt(0.2 * 0.8 / 120)
-    assert rejection_rate(other, 20, 0.05, kernel=kernel, n_permutations=99) > 0.9
+    def cut(*samples):
+        return samples if method == "auto" else [sample.top(2) for sample in samples]
+
+    options = {"kernel": kernel, "method": method}
+    assert rejection_rate(null, 120, 0.2, n_permutations=19, **options) <= 0.2 + 4 * math.sqrt(0.2 * 0.8 / 120)
+    assert rejection_rate(other, 20, 0.05, n_permutations=99, **options) > 0.9
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from threadpoolctl import threadpool_limits
 
 import rankernel as rk
-from rankernel.tasks.nystrom import NystromFeatures, randomly_pivoted_cholesky
+from rankernel.tasks.features.nystrom import NystromFeatures, randomly_pivoted_cholesky
 
 # ---------------------------------------------------------------------- oracle
 
@@ -145,7 +145,7 @@ def test_error_is_the_missing_trace_and_never_negative(cut):
     K = rk.Mallows(0.2).gram(X)
     errors = []
     for size in (1, 5, 15, 40):
-        features = NystromFeatures(rk.Mallows(0.2), n_components=size, seed=1)
+        features = NystromFeatures(rk.Mallows(0.2), n_components=size, random_state=1)
         Z = features.fit_transform(X)
         left = K - Z @ Z.T
         assert np.linalg.eigvalsh(left).min() > -1e-12 * np.trace(K)
@@ -172,8 +172,8 @@ def test_counts_are_repetitions():
 def test_monte_carlo_features_of_old_and_new_rankings_fit_together(kernel):
     X = ballots(40, 8, 2, cut=3, unlisted="free")
     features = NystromFeatures(kernel, 10, method=rk.MonteCarlo(8, seed=5)).fit(X[:25])
-    assert features.method_.moments != "auto"
-    K = kernel.gram(X, method=features.method_)
+    assert features.plan_.method.moments != "auto"
+    K = kernel.gram(X, method=features.plan_.method)
     Z, pivots = features.transform(X), features.pivots_
     np.testing.assert_allclose(Z @ Z[pivots].T, K[:, pivots], rtol=1e-9, atol=1e-12)
     assert np.linalg.eigvalsh(K - Z @ Z.T).min() > -1e-11 * np.trace(K)
@@ -182,12 +182,16 @@ def test_monte_carlo_features_of_old_and_new_rankings_fit_together(kernel):
 def test_auto_is_settled_by_the_training_data():
     incomplete, full = ballots(30, 12, 3, cut=4, unlisted="free"), ballots(10, 12, 4)
     features = NystromFeatures(rk.Exponential("footrule", 0.05), 5).fit(incomplete)
-    assert isinstance(features.method_, rk.MonteCarlo)
+    assert isinstance(features.plan_.method, rk.MonteCarlo)
     assert features.transform(full).shape == (10, 5)
     exact = NystromFeatures(rk.Exponential("footrule", 0.05), 5).fit(full)
-    assert exact.method_ == rk.Exact()
+    assert exact.plan_.method == rk.Exact()
+    with pytest.warns(rk.SamplingWarning, match="30 of 30 new rankings have no exact value with the old ones"):
+        Z = exact.transform(incomplete)
+    with pytest.warns(rk.SamplingWarning, match="1 of 1 new rankings"):
+        np.testing.assert_allclose(exact.transform(incomplete[7:8]), Z[7:8], rtol=1e-12)
     with pytest.raises(rk.ExactnessError, match="MonteCarlo"):
-        exact.transform(incomplete)
+        NystromFeatures(rk.Exponential("footrule", 0.05), 5, method="exact").fit(full).transform(incomplete)
 
 
 def test_median_width_is_resolved_by_the_training_data():
@@ -202,8 +206,9 @@ def test_names_of_items():
     named = rk.Rankings([[0, 1, 2], [2, 1, 0], [1, 0, 2]], items=["a", "b", "c"])
     features = NystromFeatures(rk.Kendall(), 2).fit(named)
     np.testing.assert_array_equal(features.transform(named.ranks), features.transform(named))
-    with pytest.raises(rk.RankingError, match="differently"):
-        features.transform(rk.Rankings(named.ranks, items=["b", "a", "c"]))
+    np.testing.assert_array_equal(features.transform(named.with_items(["b", "a", "c"])), features.transform(named))
+    with pytest.raises(rk.RankingError, match="some names differ"):
+        features.transform(rk.Rankings(named.ranks, items=["b", "a", "d"]))
     with pytest.raises(ValueError, match="4 features"):
         features.transform([[0, 1, 2, 3]])
 
@@ -231,7 +236,7 @@ def test_width_in_a_grid_search():
 
 
 def test_clone_pickle_and_parameters():
-    features = NystromFeatures(2.0 * rk.Mallows(0.3), 4, seed=7)
+    features = NystromFeatures(2.0 * rk.Mallows(0.3), 4, random_state=7)
     assert features.get_params()["kernel__kernel__nu"] == 0.3
     copy = clone(features).set_params(kernel__scale=3.0, n_components=5)
     assert (copy.kernel, copy.n_components) == (3.0 * rk.Mallows(0.3), 5)

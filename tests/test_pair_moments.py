@@ -10,7 +10,7 @@ import pytest
 import strategies
 from hypothesis import given, settings
 
-from rankernel.gram.pair_moments import (
+from rankernel.completions.marginals import (
     pair_means,
     pair_product_features,
     pair_products,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankernel.errors import RankingError
-from rankernel.tasks.purity import dendrogram_purity
+from rankernel.tasks.clusters.purity import class_purities, dendrogram_purity
 
 # ---------------------------------------------------------------------- oracles
 
@@ -79,7 +79,7 @@ def trees(draw):
 @given(trees())
 def test_every_class_is_the_mean_over_its_pairs(tree):
     merges, labels = tree
-    got = dendrogram_purity(as_linkage(merges, len(labels)), labels, per_class=True)
+    got = class_purities(as_linkage(merges, len(labels)), labels)
     expected = {label: mean(values) for label, values in pair_purities(merges, labels).items()}
     assert got == pytest.approx(expected, rel=1e-13, nan_ok=True)
 
@@ -100,9 +100,14 @@ def test_overall_is_the_mean_over_all_pairs(tree):
 def test_a_weight_is_so_many_leaves(tree, data):
     merges, labels = tree
     weights = data.draw(st.lists(st.integers(1, 3), min_size=len(labels), max_size=len(labels)))
-    got = dendrogram_purity(as_linkage(merges, len(labels)), labels, per_class=True, weights=weights)
-    expected = {label: mean(values) for label, values in pair_purities(*expanded(merges, labels, weights)).items()}
+    got = class_purities(as_linkage(merges, len(labels)), labels, counts=weights)
+    by_class = pair_purities(*expanded(merges, labels, weights))
+    expected = {label: mean(values) for label, values in by_class.items()}
     assert got == pytest.approx(expected, rel=1e-13, nan_ok=True)
+    pairs = [purity for values in by_class.values() for purity in values]
+    if pairs:
+        overall = dendrogram_purity(as_linkage(merges, len(labels)), labels, weights)
+        assert overall == pytest.approx(mean(pairs), rel=1e-13)
 
 
 def test_classes_with_subtrees_of_their_own_are_pure():
@@ -112,7 +117,7 @@ def test_classes_with_subtrees_of_their_own_are_pure():
 
 def test_a_class_of_one_leaf_has_no_purity_but_spoils_that_of_others():
     Z = as_linkage([(0, 2), (3, 1)], 3)
-    found = dendrogram_purity(Z, [7, 7, 8], per_class=True)
+    found = class_purities(Z, [7, 7, 8])
     assert found[7] == pytest.approx(2 / 3)
     assert isnan(found[8])
     assert dendrogram_purity(Z, [7, 7, 8]) == pytest.approx(2 / 3)
@@ -123,7 +128,7 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match=r"labels has shape \(2,\) but the tree has 3 leaves"):
         dendrogram_purity(Z, [0, 0])
     with pytest.raises(RankingError, match="row 1 has count 0"):
-        dendrogram_purity(Z, [0, 0, 1], weights=[1, 0, 1])
+        dendrogram_purity(Z, [0, 0, 1], counts=[1, 0, 1])
     with pytest.raises(ValueError, match="Z has shape"):
         dendrogram_purity(Z[:, :3], [0, 0, 1])
     with pytest.raises(ValueError, match="each cluster is merged once"):

@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import rankernel as rk
 from rankernel import _loops
-from rankernel.tasks.random_features import MallowsSignFeatures, packed_signs, random_pair_sets, words
+from rankernel.tasks.features.sign_features import MallowsSignFeatures, packed_signs, random_pair_sets, words
 
 
 def product_of_signs(full, pairs):
@@ -28,7 +28,7 @@ def parities(rows, sets):
     full = np.concatenate([np.array(row, dtype=np.int16) for row in rows])
     offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
     out = np.empty((len(rows), len(sets)))
-    _loops.sign_features.mean_parities(packed_signs(full), offsets, sets, out)
+    _loops.parities.mean_parities(packed_signs(full), offsets, sets, out)
     return out
 
 
@@ -82,7 +82,7 @@ def test_unbiased_by_its_standard_error():
     exact = np.array(naive.gram(naive.mallows(0.15), rows, rows))
     runs = []
     for seed in range(200):
-        Z = MallowsSignFeatures(0.15, n_features=100, n_draws=120, seed=seed).fit_transform(np.array(rows))
+        Z = MallowsSignFeatures(0.15, n_features=100, n_draws=120, random_state=seed).fit_transform(np.array(rows))
         runs.append(Z @ Z.T)
     # With at most 120 completions nothing is drawn but the sets, so the diagonal is unbiased, too.
     error = np.std(runs, axis=0, ddof=1) / math.sqrt(len(runs))
@@ -94,7 +94,7 @@ def test_draws_leave_all_but_the_diagonal_unbiased():
     exact = np.array(naive.gram(naive.mallows(0.3), rows, rows))
     runs = []
     for seed in range(300):
-        Z = MallowsSignFeatures(0.3, n_features=60, n_draws=2, seed=seed).fit_transform(np.array(rows))
+        Z = MallowsSignFeatures(0.3, n_features=60, n_draws=2, random_state=seed).fit_transform(np.array(rows))
         runs.append(Z @ Z.T)
     error = np.std(runs, axis=0, ddof=1) / math.sqrt(len(runs))
     deviation = (np.mean(runs, axis=0) - exact) / error
@@ -123,7 +123,7 @@ def test_median_width_is_resolved_by_the_training_data():
 
 def test_seed_makes_the_sets():
     X = np.array([[0, 1, 2, 3], [3, 1, 2, 0]])
-    a, b, c = (MallowsSignFeatures(0.5, 200, seed=seed).fit_transform(X) for seed in (0, 0, 1))
+    a, b, c = (MallowsSignFeatures(0.5, 200, random_state=seed).fit_transform(X) for seed in (0, 0, 1))
     np.testing.assert_array_equal(a, b)
     assert (a != c).any()
 

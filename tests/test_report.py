@@ -12,17 +12,18 @@ import numpy as np
 import pytest
 
 from rankernel import Kendall, Mallows, Rankings
+from rankernel.analysis.clustering import first_shares, jump, letter, mean_places
+from rankernel.analysis.comparisons import holm
+from rankernel.analysis.distinct_ballots import MOST_SHOWN, distinct_ballots, some_voters, view_of
+from rankernel.analysis.phrases import ballot_text, percent, pvalue_text
+from rankernel.analysis.source import Source
+from rankernel.analysis.summary import Settings, n_steps, summarize
 from rankernel.datasets import load_example
 from rankernel.errors import RankingError
-from rankernel.report import Source, report
-from rankernel.report.ballots import MOST_SHOWN, distinct_ballots, some_voters, view_of
-from rankernel.report.clusters import first_shares, jump, letter, mean_places
-from rankernel.report.comparisons import holm
-from rankernel.report.markup import embedded_json, tag, text
-from rankernel.report.page import page, policy
-from rankernel.report.png import palette, png
-from rankernel.report.study import Settings, n_steps, studied
-from rankernel.report.words import ballot_text, percent, pvalue_text
+from rankernel.pages import report
+from rankernel.pages.markup import embedded_json, tag, text
+from rankernel.pages.page import page, policy
+from rankernel.pages.png import palette, png
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -42,9 +43,13 @@ def example():
     return Source(election.rankings, "Nowhere Bay", by="district", groups=election.districts)
 
 
+def page_about(source, settings=None):
+    return page(summarize(source, settings))
+
+
 @pytest.fixture(scope="module")
 def study():
-    return studied(example(), Settings(n_permutations=99))
+    return summarize(example(), Settings(n_permutations=99))
 
 
 class Elements(HTMLParser):
@@ -178,7 +183,7 @@ def test_cluster_numbers_add_up(study):
 def test_condorcet_winner(study):
     assert study.ballots.rankings.items[study.winner] == "Cindervale"
     cycle = Rankings.from_orders([["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]])
-    assert studied(Source(cycle)).winner is None
+    assert summarize(Source(cycle)).winner is None
 
 
 def test_districts_are_found_to_differ(study):
@@ -197,7 +202,7 @@ def many():
     """More different ballots than pictures can show: all orders of seven items, those with item 0 first given twice."""
     ranks = np.argsort(np.array(list(itertools.permutations(range(7)))), axis=1)
     counts = np.where(ranks[:, 0] == 0, 2, 1)
-    return studied(Source(Rankings(ranks, counts=counts), "All orders"), Settings(kernel=Kendall(), n_clusters=4))
+    return summarize(Source(Rankings(ranks, counts=counts), "All orders"), Settings(kernel=Kendall(), n_clusters=4))
 
 
 def test_many_rankings_are_sampled_and_the_page_says_so(many):
@@ -211,13 +216,13 @@ def test_many_rankings_are_sampled_and_the_page_says_so(many):
 
 def test_features_reproduce_the_kernel_where_they_can(many):
     # The Kendall kernel of 7 items has 21 coordinates, so that 200 features are exact.
-    Z = many.embedding.features[many.view.rows]
-    assert np.allclose(Z @ Z.T, many.embedding.gram, rtol=0, atol=1e-9)
-    assert many.embedding.missing == pytest.approx(0, abs=1e-9)
+    Z = many.placement.features[many.view.rows]
+    assert np.allclose(Z @ Z.T, many.placement.gram, rtol=0, atol=1e-9)
+    assert many.placement.missing == pytest.approx(0, abs=1e-9)
 
 
 def test_every_ballot_out_of_view_is_in_the_cluster_with_the_nearest_mean(many):
-    features, view, clustering = many.embedding.features, many.view, many.clustering
+    features, view, clustering = many.placement.features, many.view, many.clustering
     means = np.stack(
         [
             np.average(features[view.rows][clustering.shown == c], axis=0, weights=view.counts[clustering.shown == c])
@@ -247,7 +252,7 @@ ODD = {
 @pytest.mark.parametrize("name", ODD)
 def test_odd_data_makes_a_page(name):
     rankings = ODD[name]
-    written = report(Source(rankings, name))
+    written = page_about(Source(rankings, name))
     elements = Elements(written)
     assert elements.stack == []
     assert name in elements.texts["h1"]
@@ -264,12 +269,12 @@ def test_no_rankings_are_refused():
 
 def test_groups_of_one_voter_are_not_tested():
     rankings = Rankings.from_orders([["a", "b"], ["b", "a"], ["a", "b"]], counts=[5, 1, 5])
-    study = studied(Source(rankings, by="g", groups=np.array(["x", "alone", "y"])), Settings(n_permutations=9))
+    study = summarize(Source(rankings, by="g", groups=np.array(["x", "alone", "y"])), Settings(n_permutations=9))
     assert [(each.first, each.second) for each in study.comparisons] == [(1, 2)]
 
 
 def test_more_clusters_than_ballots_are_as_many_as_ballots():
-    study = studied(Source(ODD["two ballots"]), Settings(n_clusters=9))
+    study = summarize(Source(ODD["two ballots"]), Settings(n_clusters=9))
     assert len(study.clustering.clusters) == 2
 
 
@@ -277,7 +282,7 @@ def test_estimated_values_are_said_to_be(study):
     rankings = Rankings(np.where(np.arange(12) < 2, np.arange(12), -1)[None, :].repeat(2, axis=0))
     from rankernel import Exponential, MonteCarlo
 
-    written = report(Source(rankings), Settings(kernel=Exponential("footrule", 0.1), method=MonteCarlo(8)))
+    written = page_about(Source(rankings), Settings(kernel=Exponential("footrule", 0.1), method=MonteCarlo(8)))
     assert "Monte Carlo, 8 draws" in written
 
 
@@ -285,7 +290,7 @@ def test_warnings_are_on_the_page():
     from rankernel import Exponential
 
     rankings = Rankings.from_orders([["a", "b", "c", "d"], ["b", "a", "d", "c"], ["d", "c", "b", "a"]])
-    study = studied(Source(rankings), Settings(kernel=Exponential("cayley", 0.1)))
+    study = summarize(Source(rankings), Settings(kernel=Exponential("cayley", 0.1)))
     assert any("not positive semi-definite" in note for note in study.notes)
     assert "not positive semi-definite" in page(study)
 
@@ -293,7 +298,7 @@ def test_warnings_are_on_the_page():
 def test_steps_are_as_many_as_foretold():
     source, seen = example(), []
     settings = Settings(n_permutations=9)
-    studied(source, settings, seen.append)
+    summarize(source, settings, seen.append)
     assert len(seen) == n_steps(source, settings)
 
 
@@ -317,7 +322,7 @@ def test_page_is_whole_and_needs_no_network(study):
 
 
 def test_page_is_the_same_every_time():
-    first, second = (report(example(), Settings(n_permutations=9)) for _ in range(2))
+    first, second = (page_about(example(), Settings(n_permutations=9)) for _ in range(2))
     assert first == second
 
 
@@ -366,7 +371,7 @@ def test_hostile_names_are_only_text():
     ranks = np.argsort(np.random.default_rng(0).random((12, n)), axis=1)
     groups = np.array([HOSTILE[row % 3] for row in range(12)])
     source = Source(Rankings(ranks, HOSTILE), HOSTILE[0], HOSTILE[1], HOSTILE[2], HOSTILE[3], groups)
-    written = report(source, Settings(n_permutations=9))
+    written = page_about(source, Settings(n_permutations=9))
     elements = Elements(written)
     assert elements.stack == []
     assert len(elements.named("script")) == 2
@@ -426,8 +431,19 @@ def test_numbers_in_words():
     assert pvalue_text(2 / 100, 99) == "p = 0.02"
 
 
+def test_a_report_of_rankings_in_one_call(tmp_path):
+    election, settings = load_example(), Settings(n_permutations=9)
+    path = tmp_path / "page.html"
+    written = report(election.rankings, path, election.districts, "Nowhere Bay", "district", settings)
+    assert path.read_text(encoding="utf-8") == written == page_about(example(), settings)
+    assert "5 voters ranked 2 items" in report(Rankings.from_orders([["a", "b"], ["b", "a"]], counts=[3, 2]))
+    assert "4 voters ranked 3 items" in report([[0, 1, 2]] * 4)
+    with pytest.raises(RankingError, match="holds no rankings"):
+        report(Rankings(np.empty((0, 2))))
+
+
 def test_settings_reach_the_page():
     source = Source(ODD["equal distances"])
-    written = report(source, Settings(kernel=Mallows(0.125), n_clusters=2, linkage="average", seed=7))
+    written = page_about(source, Settings(kernel=Mallows(0.125), n_clusters=2, linkage="average", seed=7))
     for expected in ("Mallows(nu=0.125)", "average linkage", "<dd>7</dd>", "as asked for"):
         assert expected in written

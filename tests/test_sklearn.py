@@ -9,7 +9,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessR
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -238,12 +238,22 @@ def test_width_from_the_data():
         with pytest.raises(ValueError, match="from_data"):
             use()
     assert SklearnKernel.from_data(rk.Mallows(), X).kernel == rk.Mallows().resolve(X)
-    drawn = SklearnKernel.from_data(rk.Exponential("footrule", 0.1), permutations(40, 12, 0)).method
-    assert drawn == rk.Exact()
+    assert SklearnKernel.from_data(rk.Exponential("footrule", 0.1), permutations(40, 12, 0)).method == "auto"
     incomplete = rk.Rankings(permutations(40, 12, 0)).top(4, unlisted="free")
     settled = SklearnKernel.from_data(rk.Exponential("footrule", 0.1), incomplete).method
     assert isinstance(settled, rk.MonteCarlo)
     assert settled.moments != "auto"
+
+
+def test_a_kernel_as_a_callable_has_no_open_width():
+    """It is shown training and test data apart: each block would have a width of its own."""
+    with pytest.raises(ValueError, match=r"kernel.resolve\(X_train\), or SklearnKernel.from_data"):
+        SVC(kernel=rk.Mallows("median")).fit(X, Y)
+    with pytest.raises(ValueError, match="there are two sets of rankings"):
+        rk.Mallows("median").gram(X, X_NEW)
+    resolved = rk.Mallows("median").resolve(X)
+    np.testing.assert_array_equal(resolved(X_NEW, X), rk.Mallows("median").plan(X).against(X_NEW).gram())
+    np.testing.assert_array_equal(resolved(X), rk.Mallows("median").gram(X))
 
 
 def test_draws_that_depend_on_the_row_are_refused():
@@ -297,7 +307,7 @@ def test_mean_features_conventions():
 
 def test_cross_validation_is_that_of_scikit_learn():
     values, folds = [0.05, 0.3, 5.0], KFold(4, shuffle=True, random_state=1)
-    chosen = select_nu(rk.Mallows(), X, Y, values=values, cv=folds)
+    chosen = select_nu(X, Y, rk.Mallows(), values=values, cv=folds)
     search = GridSearchCV(SVC(kernel=SklearnKernel(rk.Mallows(1.0))), {"kernel__nu": values}, cv=folds).fit(X, Y)
     np.testing.assert_allclose(chosen.scores, search.cv_results_["mean_test_score"], rtol=1e-12)
     assert chosen.kernel == rk.Mallows(search.best_params_["kernel__nu"])
@@ -305,17 +315,17 @@ def test_cross_validation_is_that_of_scikit_learn():
 
 
 def test_cross_validation_of_a_regression():
-    chosen = select_nu(rk.Mallows(), PARTIAL, TARGET, seed=3)
+    chosen = select_nu(PARTIAL, TARGET, rk.Mallows(), seed=3)
     np.testing.assert_allclose(chosen.values, rk.Mallows().resolve(PARTIAL).nu * 2.0 ** np.arange(-4, 5))
     assert chosen.value == chosen.values[np.argmax(chosen.scores)]
-    assert select_nu(rk.Mallows(), PARTIAL, TARGET, seed=3).scores.tolist() == chosen.scores.tolist()
+    assert select_nu(PARTIAL, TARGET, rk.Mallows(), seed=3).scores.tolist() == chosen.scores.tolist()
 
 
 @pytest.mark.parametrize("y", [Y, TARGET, X[:, 0] // 2], ids=["binary", "real", "classes"])
 def test_marginal_likelihood_is_climbed_to_the_top(y):
-    chosen = select_nu(rk.Mallows(), X, y, method="marginal_likelihood")
+    chosen = select_nu(X, y, rk.Mallows(), "marginal_likelihood")
     near = chosen.value * np.array([0.9, 1.0, 1.1])
-    again = select_nu(rk.Mallows(chosen.value), X, y, method="marginal_likelihood", values=near)
+    again = select_nu(X, y, rk.Mallows(chosen.value), criterion="marginal_likelihood", values=near)
     assert again.scores.argmax() == 1
     assert again.scores[1] >= chosen.scores.max() - 1e-3
     assert again.value == pytest.approx(chosen.value, rel=0.05)
@@ -323,17 +333,25 @@ def test_marginal_likelihood_is_climbed_to_the_top(y):
 
 def test_marginal_likelihood_is_that_of_the_fitted_process():
     process = GaussianProcessClassifier(ConstantKernel(1.0, (1e-3, 1e3)) * SklearnKernel(rk.Mallows(NU))).fit(X, Y)
-    chosen = select_nu(rk.Mallows(NU), X, Y, method="marginal_likelihood")
+    chosen = select_nu(X, Y, rk.Mallows(NU), "marginal_likelihood")
     assert chosen.value == pytest.approx(process.kernel_.k2.kernel.nu, rel=1e-3)
+
+
+def test_widths_are_chosen_with_the_method_that_is_asked_for():
+    method = rk.MonteCarlo(4, seed=2)
+    chosen = select_nu(FREE, Y, rk.Mallows(NU), values=[0.1, 1.0], cv=KFold(4), method=method)
+    folds = [rk.Mallows(nu).gram(FREE, method=method) for nu in (0.1, 1.0)]
+    expected = [cross_val_score(SVC(kernel="precomputed"), K, Y, cv=KFold(4)).mean() for K in folds]
+    np.testing.assert_allclose(chosen.scores, expected, rtol=1e-12)
 
 
 def test_which_parameter_to_choose():
     two = rk.Mallows(0.1) + rk.Exponential("hamming", 0.1)
     with pytest.raises(ValueError, match="left__nu, right__nu"):
-        select_nu(two, X, Y)
-    assert select_nu(two, X, Y, parameter="right__nu", values=[0.2]).kernel == two.replace(right__nu=0.2)
-    assert select_nu(rk.Diffusion(0.1), X, Y, values=[0.3]).kernel == rk.Diffusion(0.3)
+        select_nu(X, Y, two)
+    assert select_nu(X, Y, two, parameter="right__nu", values=[0.2]).kernel == two.replace(right__nu=0.2)
+    assert select_nu(X, Y, rk.Diffusion(0.1), values=[0.3]).kernel == rk.Diffusion(0.3)
     with pytest.raises(ValueError, match="39 labels"):
-        select_nu(rk.Mallows(), X, Y[1:])
+        select_nu(X, Y[1:], rk.Mallows())
     with pytest.raises(ValueError, match="'loo'"):
-        select_nu(rk.Mallows(), X, Y, method="loo")
+        select_nu(X, Y, rk.Mallows(), criterion="loo")

@@ -13,10 +13,8 @@ import small_tiles
 
 import rankernel as rk
 from rankernel.errors import ExactnessError
-from rankernel.gram import gram
-from rankernel.gram.discordance import MallowsEvaluator
-from rankernel.gram.journal import Journal
-from rankernel.gram.store import store_gram
+from rankernel.gram.disk.journal import Journal
+from rankernel.gram.exact.kendall_means import KendallEvaluator
 
 needs_zarr = "zarr is not installed: pip install 'rankernel[zarr]'"
 FORMATS = ("npy", "zarr")
@@ -62,9 +60,9 @@ def stop_after(n_blocks):
     return progress
 
 
-def interrupted(path, n_blocks, *args, **options):
+def interrupted(path, n_blocks, kernel, X, **options):
     with pytest.raises(Stop):
-        store_gram(path, *args, side=SIDE, progress=stop_after(n_blocks), **options)
+        kernel.plan(X).store(path, side=SIDE, progress=stop_after(n_blocks), **options)
 
 
 # ---------------------------------------------------------------------- the same matrix
@@ -83,46 +81,51 @@ def interrupted(path, n_blocks, *args, **options):
 )
 @pytest.mark.parametrize("X", [DISTINCT, REPEATED], ids=["distinct", "repeated"])
 def test_the_matrix_is_that_of_gram(path, kernel, method, X):
+    kernel = kernel.resolve(X)
     for columns in (None, REPEATED[50:130]):
-        stored = store_gram(path, kernel, X, columns, method, side=SIDE, overwrite=True)
+        stored = kernel.plan(X, columns, method).store(path, side=SIDE, overwrite=True)
         np.testing.assert_array_equal(stored[:], kernel.gram(X, columns, method))
     assert left_in(path.parent) == [path.name]
 
 
+def test_new_rows_against_old_ones(path):
+    plan = rk.Mallows("median").plan(DISTINCT).against(REPEATED)
+    np.testing.assert_array_equal(plan.store(path, side=SIDE)[:], plan.gram())
+
+
 def test_single_precision(path):
-    stored = store_gram(path, rk.Mallows(0.3), REPEATED, dtype="float32", side=SIDE)
+    stored = rk.Mallows(0.3).plan(REPEATED).store(path, dtype="float32", side=SIDE)
     assert stored.dtype == np.float32
     np.testing.assert_array_equal(stored[:], rk.Mallows(0.3).gram(REPEATED, dtype=np.float32))
 
 
 def test_chunks_are_the_blocks(tmp_path):
     pytest.importorskip("zarr", reason=needs_zarr)
-    assert store_gram(tmp_path / "K.zarr", rk.Mallows(0.3), DISTINCT, side=20).chunks == (32, 32)
-    assert store_gram(tmp_path / "L.zarr", rk.Mallows(0.3), DISTINCT).chunks == (150, 150)
+    assert rk.Mallows(0.3).plan(DISTINCT).store(tmp_path / "K.zarr", side=20).chunks == (32, 32)
+    assert rk.Mallows(0.3).plan(DISTINCT).store(tmp_path / "L.zarr").chunks == (150, 150)
 
 
 @pytest.mark.parametrize("n_rankings", [0, 1])
 def test_tiny_matrices(path, n_rankings):
-    np.testing.assert_array_equal(
-        store_gram(path, rk.Kendall(), DISTINCT[:n_rankings])[:], rk.Kendall().gram(DISTINCT[:n_rankings])
-    )
+    plan = rk.Kendall().plan(DISTINCT[:n_rankings])
+    np.testing.assert_array_equal(plan.store(path)[:], rk.Kendall().gram(DISTINCT[:n_rankings]))
 
 
 def test_progress_counts_blocks(path):
     calls = []
-    store_gram(path, rk.Mallows(0.3), DISTINCT, side=SIDE, progress=lambda *call: calls.append(call))
+    rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, progress=lambda *call: calls.append(call))
     assert calls == [(number, N_BLOCKS) for number in range(1, N_BLOCKS + 1)]
 
 
 def test_other_names_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"end it in .npy or .zarr"):
-        store_gram(tmp_path / "K.csv", rk.Kendall(), DISTINCT)
+        rk.Kendall().plan(DISTINCT).store(tmp_path / "K.csv")
 
 
 def test_a_full_disk_is_noticed_before(tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=100))
     with pytest.raises(OSError, match="takes 176 KiB, and 100 bytes are free on this disk"):
-        store_gram(tmp_path / "K.npy", rk.Mallows(0.3), DISTINCT)
+        rk.Mallows(0.3).plan(DISTINCT).store(tmp_path / "K.npy")
 
 
 # ---------------------------------------------------------------------- going on
@@ -134,8 +137,10 @@ def test_an_interrupted_matrix_is_completed(path, X, n_blocks):
     interrupted(path, n_blocks, rk.Mallows(0.3), X)
     assert not path.exists()
     calls = []
-    stored = store_gram(
-        path, rk.Mallows(0.3), X, side=SIDE, resume=True, progress=lambda done, total: calls.append(total - done)
+    stored = (
+        rk.Mallows(0.3)
+        .plan(X)
+        .store(path, side=SIDE, resume=True, progress=lambda done, total: calls.append(total - done))
     )
     np.testing.assert_array_equal(stored[:], rk.Mallows(0.3).gram(X))
     assert calls[-1] == 0
@@ -147,7 +152,7 @@ def test_finished_blocks_are_not_computed_again(path):
     interrupted(path, 3, rk.Mallows(0.3), DISTINCT)
     unfinished = path.parent / f"{path.name}.partial" / f"gram{path.suffix}"
     mark(unfinished, slice(0, SIDE), 7.0)
-    stored = store_gram(path, rk.Mallows(0.3), DISTINCT, side=SIDE, resume=True)[:]
+    stored = rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, resume=True)[:]
     expected = rk.Mallows(0.3).gram(DISTINCT)
     expected[:SIDE, :SIDE] = 7.0
     np.testing.assert_array_equal(stored, expected)
@@ -170,8 +175,8 @@ def test_a_half_written_block_or_line_does_not_count(path):
     with (work / "journal").open("ab") as journal:
         journal.write(b"5")  # its line has no end
     calls = []
-    stored = store_gram(
-        path, rk.Mallows(0.3), DISTINCT, side=SIDE, resume=True, progress=lambda *call: calls.append(call)
+    stored = (
+        rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, resume=True, progress=lambda *call: calls.append(call))
     )
     np.testing.assert_array_equal(stored[:], rk.Mallows(0.3).gram(DISTINCT))
     assert len(calls) == N_BLOCKS - 3
@@ -181,26 +186,25 @@ def test_a_kill_before_the_first_block(path):
     work = path.parent / f"{path.name}.partial"
     work.mkdir()
     (work / f"gram{path.suffix}").write_bytes(b"half a he")
-    np.testing.assert_array_equal(
-        store_gram(path, rk.Mallows(0.3), DISTINCT, resume=True)[:], rk.Mallows(0.3).gram(DISTINCT)
-    )
+    plan = rk.Mallows(0.3).plan(DISTINCT)
+    np.testing.assert_array_equal(plan.store(path, resume=True)[:], rk.Mallows(0.3).gram(DISTINCT))
 
 
 def test_a_kill_after_the_last_block(path, monkeypatch):
-    monkeypatch.setattr("rankernel.gram.store.Home.clear", lambda home: (_ for _ in ()).throw(Stop))
+    monkeypatch.setattr("rankernel.gram.disk.store.Home.clear", lambda home: (_ for _ in ()).throw(Stop))
     with pytest.raises(Stop):
-        store_gram(path, rk.Mallows(0.3), DISTINCT, side=SIDE)
+        rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE)
     monkeypatch.undo()
     small_tiles.shrink(monkeypatch.setattr)
     assert path.exists()
-    monkeypatch.setattr(MallowsEvaluator, "values", None)  # nothing is left to compute
-    stored = store_gram(path, rk.Mallows(0.3), DISTINCT, side=SIDE, resume=True)
+    monkeypatch.setattr(KendallEvaluator, "values", None)  # nothing is left to compute
+    stored = rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, resume=True)
     assert stored.shape == (150, 150)
     assert left_in(path.parent) == [path.name]
 
 
 def test_resume_begins_what_is_not_there(path):
-    np.testing.assert_array_equal(store_gram(path, rk.Kendall(), DISTINCT, resume=True)[:], rk.Kendall().gram(DISTINCT))
+    np.testing.assert_array_equal(rk.Kendall().plan(DISTINCT).store(path, resume=True)[:], rk.Kendall().gram(DISTINCT))
 
 
 @pytest.mark.parametrize(
@@ -209,58 +213,57 @@ def test_resume_begins_what_is_not_there(path):
         ({"kernel": rk.Mallows(0.30000000000000004)}, "kernel .*0.3.* instead of .*0.30000000000000004"),
         ({"X": DISTINCT[::-1]}, "other rankings"),
         ({"X": DISTINCT[:149]}, "shape 150 x 150 instead of 149 x 149 and other rankings"),
-        ({"method": rk.MonteCarlo(64, seed=1)}, "method 'auto' instead of MonteCarlo.*seed=1"),
+        ({"method": rk.MonteCarlo(64, seed=1)}, r"method Exact\(limit=16777216\) instead of MonteCarlo.*seed=1"),
         ({"dtype": np.float32}, "dtype float64 instead of float32"),
         ({"side": 2 * SIDE}, "side 48 instead of 96"),
     ],
     ids=["kernel", "rankings", "shape", "method", "dtype", "side"],
 )
 def test_another_matrix_is_not_continued(path, changes, message):
-    arguments = {"kernel": rk.Mallows(0.3), "X": DISTINCT, "side": SIDE}
     interrupted(path, 2, rk.Mallows(0.3), DISTINCT)
+    asked = {"kernel": rk.Mallows(0.3), "X": DISTINCT, "method": "auto", "side": SIDE, "dtype": np.float64} | changes
+    plan = asked["kernel"].plan(asked["X"], method=asked["method"])
+    options = {"side": asked["side"], "dtype": asked["dtype"]}
     with pytest.raises(ValueError, match=message):
-        store_gram(path, **arguments | changes, resume=True)
-    stored = store_gram(path, **arguments | changes, overwrite=True)[:]
-    del arguments["side"]
-    np.testing.assert_array_equal(
-        stored, gram(**arguments | {name: changes[name] for name in changes if name != "side"})
-    )
+        plan.store(path, resume=True, **options)
+    stored = plan.store(path, overwrite=True, **options)[:]
+    np.testing.assert_array_equal(stored, plan.gram(dtype=asked["dtype"]))
 
 
 def test_another_version_is_not_continued(path, monkeypatch):
     interrupted(path, 2, rk.Mallows(0.3), DISTINCT)
     monkeypatch.setattr(rk, "__version__", "99")
     with pytest.raises(ValueError, match=r"version .* instead of 99"):
-        store_gram(path, rk.Mallows(0.3), DISTINCT, side=SIDE, resume=True)
+        rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, resume=True)
 
 
 def test_nothing_is_replaced_unasked(path):
     interrupted(path, 2, rk.Mallows(0.3), DISTINCT)
     with pytest.raises(FileExistsError, match="is unfinished; resume=True goes on, overwrite=True starts again"):
-        store_gram(path, rk.Mallows(0.3), DISTINCT, side=SIDE)
-    store_gram(path, rk.Mallows(0.3), DISTINCT, side=SIDE, overwrite=True)
+        rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE)
+    rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, overwrite=True)
     with pytest.raises(FileExistsError, match="is there already; overwrite=True replaces it"):
-        store_gram(path, rk.Mallows(0.3), DISTINCT, side=SIDE)
-    again = store_gram(path, rk.Kendall(), DISTINCT, side=SIDE, overwrite=True)
+        rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE)
+    again = rk.Kendall().plan(DISTINCT).store(path, side=SIDE, overwrite=True)
     np.testing.assert_array_equal(again[:], rk.Kendall().gram(DISTINCT))
 
 
 def test_the_old_matrix_stays_until_the_new_one_is_finished(path):
-    old = store_gram(path, rk.Kendall(), DISTINCT, side=SIDE)[:].copy()
+    old = rk.Kendall().plan(DISTINCT).store(path, side=SIDE)[:].copy()
     interrupted(path, 5, rk.Mallows(0.3), DISTINCT, overwrite=True)
     found = np.load(path) if path.suffix == ".npy" else __import__("zarr").open_array(store=str(path), mode="r")[:]
     np.testing.assert_array_equal(found, old)
-    new = store_gram(path, rk.Mallows(0.3), DISTINCT, side=SIDE, resume=True)
+    new = rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, resume=True)
     np.testing.assert_array_equal(new[:], rk.Mallows(0.3).gram(DISTINCT))
 
 
 def test_a_finished_matrix_knows_what_it_is(path):
-    store_gram(path, rk.Mallows(0.3), DISTINCT)
-    stored = store_gram(path, rk.Mallows(0.3), DISTINCT, resume=True)
+    rk.Mallows(0.3).plan(DISTINCT).store(path)
+    stored = rk.Mallows(0.3).plan(DISTINCT).store(path, resume=True)
     if path.suffix == ".zarr":
         assert stored.attrs["rankernel"]["kernel"] == "Mallows(nu=0.3)"
     with pytest.raises(ValueError, match=r"was computed with kernel Mallows\(nu=0.3\) instead of Mallows\(nu=0.4\)"):
-        store_gram(path, rk.Mallows(0.4), DISTINCT, resume=True)
+        rk.Mallows(0.4).plan(DISTINCT).store(path, resume=True)
 
 
 def test_one_process_at_a_time(path):
@@ -269,33 +272,21 @@ def test_one_process_at_a_time(path):
     work = path.parent / f"{path.name}.partial"
     header = json.loads((work / "journal").read_text().splitlines()[0])
     with Journal(work / "journal", header), pytest.raises(RuntimeError, match="another process is at work"):
-        store_gram(path, rk.Mallows(0.3), DISTINCT, side=SIDE, resume=True)
+        rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, resume=True)
 
 
-def test_a_formula_that_gives_up_midway(path, monkeypatch):
-    """What "auto" has written by the formula goes, and the draws take over; also after another interruption."""
-    values = MallowsEvaluator.values
-
-    def gives_up(self, kernels, tile):
-        if tile[1].start >= 2 * SIDE:
-            raise ExactnessError("not accurate here")
-        return values(self, kernels, tile)
-
-    monkeypatch.setattr(MallowsEvaluator, "values", gives_up)
-    expected = rk.Mallows(0.3).gram(DISTINCT, method=rk.MonteCarlo())
-    with pytest.raises(ExactnessError):
-        store_gram(path, rk.Mallows(0.3), DISTINCT, method="exact", overwrite=True)
-    seen = []
-
-    def progress(done, total):
-        seen.append(done)
-        if seen.count(1) == 2:  # the first block again: by draws now
-            raise Stop
-
+def test_a_formula_that_is_not_certain_is_not_begun(path):
+    """Whether a formula is accurate for all pairs is known before the first block; also after an interruption."""
+    X, kernel = rk.datasets.uniform(40, 40, seed=1).top(3), rk.Exponential("spearman", 0.01)
+    with pytest.raises(ExactnessError, match="series"):
+        kernel.plan(X, method="exact").store(path, overwrite=True)
+    plan = kernel.plan(X)
+    assert isinstance(plan.method, rk.MonteCarlo)
+    assert "no closed form" in plan.why
     with pytest.raises(Stop):
-        store_gram(path, rk.Mallows(0.3), DISTINCT, side=SIDE, overwrite=True, progress=progress)
-    stored = store_gram(path, rk.Mallows(0.3), DISTINCT, side=SIDE, resume=True)
-    np.testing.assert_array_equal(stored[:], expected)
+        plan.store(path, side=16, overwrite=True, progress=stop_after(3))
+    stored = kernel.plan(X).store(path, side=16, resume=True)
+    np.testing.assert_array_equal(stored[:], kernel.gram(X, method=rk.MonteCarlo()))
 
 
 # ---------------------------------------------------------------------- killed
@@ -307,7 +298,6 @@ from types import SimpleNamespace
 import numpy as np
 import rankernel as rk
 import small_tiles
-from rankernel.gram.store import store_gram
 
 small_tiles.shrink()
 path, ranks, seed = Path(sys.argv[1]), np.load(sys.argv[2]), int(sys.argv[3])
@@ -315,6 +305,7 @@ if path.suffix == ".zarr":
     import zarr
 X, kernel = rk.Rankings(ranks), rk.Mallows(0.3)
 kernel.gram(X[:20], threads=1)  # compiled before the forks
+plan = kernel.plan(X)
 journal, rng = Path(f"{path}.partial", "journal"), random.Random(seed)
 finished, midway, kills = False, set(), 0
 while not finished:
@@ -322,7 +313,7 @@ while not finished:
     child = os.fork()
     if child == 0:
         os.close(heard)
-        store_gram(path, kernel, X, side=16, resume=True, threads=1, progress=lambda *_: os.write(said, b"."))
+        plan.store(path, side=16, resume=True, threads=1, progress=lambda *_: os.write(said, b"."))
         os._exit(0)
     os.close(said)
     for _ in range(rng.randrange(3) if kills < 12 else 10**6):

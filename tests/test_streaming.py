@@ -1,13 +1,17 @@
+from dataclasses import replace
+
 import naive
 import numpy as np
 import pytest
+import small_tiles
 import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankernel as rk
-from rankernel.tasks import streaming
-from rankernel.tasks.streaming import gram_sums, gram_times, mmd2_streamed
+from rankernel.gram import plan as gram_plan
+from rankernel.gram.plan import Plan
+from rankernel.tasks.features.mmd_streamed import mmd2_streamed
 
 
 def unbiased_mmd2(kernel, X, Y):
@@ -31,8 +35,8 @@ def ballots(n_rankings, n_items, seed, cut=None, unlisted="last"):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(streaming, "BLOCK", 7)
-    monkeypatch.setattr(streaming, "DIAGONAL_BLOCK", 3)
+    small_tiles.shrink(lambda kind, name, _: monkeypatch.setattr(kind, name, 7))
+    monkeypatch.setattr(gram_plan, "BLOCK", 7)
 
 
 METHODS = ["auto", rk.MonteCarlo(6, seed=3), rk.MonteCarlo(6, seed=3, distinct_rows=True)]
@@ -44,14 +48,12 @@ METHODS = ["auto", rk.MonteCarlo(6, seed=3), rk.MonteCarlo(6, seed=3, distinct_r
 def test_sums_are_those_of_the_dense_matrix(kernel, method):
     X, Y = ballots(40, 5, 0, cut=2), ballots(23, 5, 1, cut=3)
     K, C = kernel.gram(X, method=method), kernel.gram(X, Y, method=method)
-    if isinstance(method, rk.MonteCarlo):  # the same corrections as in the whole matrix
-        method = method.settled(kernel, X, Y)
-    sums = gram_sums(kernel, X, method=method)
+    sums = kernel.plan(X, method=method).sums()
     np.testing.assert_allclose(sums.rows, K @ X.counts, rtol=1e-12)
     np.testing.assert_allclose(sums.columns, X.counts @ K, rtol=1e-12)
     np.testing.assert_allclose(sums.total, X.counts @ K @ X.counts, rtol=1e-12)
     np.testing.assert_allclose(sums.trace, X.counts @ np.diagonal(K), rtol=1e-12)
-    cross = gram_sums(kernel, X, Y, method=method)
+    cross = kernel.plan(X, Y, method).sums()
     np.testing.assert_allclose(cross.rows, C @ Y.counts, rtol=1e-12)
     np.testing.assert_allclose(cross.columns, X.counts @ C, rtol=1e-12)
     np.testing.assert_allclose(cross.total, X.counts @ C @ Y.counts, rtol=1e-12)
@@ -63,10 +65,10 @@ def test_product_with_many_vectors():
     X, Y = ballots(30, 5, 2, cut=2), ballots(20, 5, 3)
     W = np.random.default_rng(0).normal(size=(20, 3))
     C = rk.Mallows(0.3).gram(X, Y)
-    np.testing.assert_allclose(gram_times(rk.Mallows(0.3), X, W, Y), C @ W, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(gram_times(rk.Mallows(0.3), X, W[:, 0], Y), C @ W[:, 0], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(rk.Mallows(0.3).plan(X, Y).times(W), C @ W, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(rk.Mallows(0.3).plan(X, Y).times(W[:, 0]), C @ W[:, 0], rtol=1e-12, atol=1e-12)
     K = rk.Mallows(0.3).gram(X)
-    np.testing.assert_allclose(gram_times(rk.Mallows(0.3), X, K), K @ K, rtol=1e-12)
+    np.testing.assert_allclose(rk.Mallows(0.3).plan(X).times(K), K @ K, rtol=1e-12)
 
 
 @settings(max_examples=25, deadline=None)
@@ -87,7 +89,8 @@ def test_mmd_by_definition(rows, counts):
 def test_mmd_is_that_of_the_dense_matrices(method):
     X, Y = ballots(31, 6, 4, cut=2, unlisted="free"), ballots(25, 6, 5, cut=3)
     kernel = rk.Mallows().resolve(rk.concat([X, Y]))
-    fixed = method.settled(kernel, X, Y) if isinstance(method, rk.MonteCarlo) else method
+    # Two voters with the same ballot are compared by different draws.
+    fixed = replace(method, diagonal="unbiased") if isinstance(method, rk.MonteCarlo) else method
     K = kernel.gram(rk.concat([X, Y]), method=fixed)
     a, b = np.r_[X.counts, np.zeros(25)], np.r_[np.zeros(31), Y.counts]
     d, m, n = np.diagonal(K), X.n_voters, Y.n_voters
@@ -99,21 +102,23 @@ def test_mmd_is_that_of_the_dense_matrices(method):
 @pytest.mark.usefixtures("small_blocks")
 def test_threads_do_not_change_a_bit():
     X = ballots(50, 6, 6, cut=3)
-    one, three = (gram_sums(rk.Mallows(0.1), X, threads=t) for t in (1, 3))
+    one, three = (rk.Mallows(0.1).plan(X).sums(threads=t) for t in (1, 3))
     np.testing.assert_array_equal(one.rows, three.rows)
     assert one.total == three.total
 
 
 def test_the_whole_matrix_is_never_held(monkeypatch):
-    monkeypatch.setattr(streaming, "BLOCK", 16)
-    sizes = []
+    small_tiles.shrink(monkeypatch.setattr)
+    monkeypatch.setattr(gram_plan, "BLOCK", 16)
+    sizes, block = [], Plan.block
 
-    def watched(kernel, X, Y, *args, **options):
-        sizes.append((len(X), len(X if Y is None else Y)))
-        return rk.Kernel.gram(kernel, X, Y, *args, **options)
+    def watched(plan, rows, columns, threads=1):
+        sizes.append((rows.stop - rows.start, columns.stop - columns.start))
+        return block(plan, rows, columns, threads)
 
-    monkeypatch.setattr(streaming, "gram", watched)
-    gram_sums(rk.Kendall(), ballots(60, 7, 7))
+    monkeypatch.setattr(Plan, "block", watched)
+    monkeypatch.setattr(Plan, "gram", None)
+    rk.Kendall().plan(ballots(60, 7, 7)).sums()
     assert len(sizes) == 10  # four blocks a side, half of them
     assert max(max(size) for size in sizes) == 16
 
@@ -122,17 +127,18 @@ def test_a_width_that_has_no_accurate_formula_is_estimated():
     X = ballots(6, 40, 8, cut=3)
     wide = rk.Exponential("spearman", nu=0.5)
     with pytest.raises(rk.ExactnessError):
-        gram_sums(wide, X, method="exact")
-    fixed = rk.MonteCarlo().settled(wide, X, X)
-    assert gram_sums(wide, X).total == pytest.approx(gram_sums(wide, X, method=fixed).total, rel=1e-12)
+        wide.plan(X, method="exact").sums()
+    drawn = wide.plan(X, method=rk.MonteCarlo())
+    assert wide.plan(X).method == drawn.method
+    assert wide.plan(X).sums().total == pytest.approx(drawn.sums().total, rel=1e-12)
 
 
 def test_arrays_and_named_rankings_go_together():
     named = rk.Rankings([[0, 1, 2], [2, 1, 0]], items=["a", "b", "c"])
     plain = np.array([[0, 1, 2], [1, 0, 2]])
-    expected = gram_sums(rk.Kendall(), named.ranks, plain)
-    np.testing.assert_array_equal(gram_sums(rk.Kendall(), named, plain).rows, expected.rows)
-    np.testing.assert_array_equal(gram_sums(rk.Kendall(), plain, named).columns, expected.rows)
+    expected = rk.Kendall().plan(named.ranks, plain).sums()
+    np.testing.assert_array_equal(rk.Kendall().plan(named, plain).sums().rows, expected.rows)
+    np.testing.assert_array_equal(rk.Kendall().plan(plain, named).sums().columns, expected.rows)
     value = mmd2_streamed(named.ranks, plain, rk.Kendall())
     assert mmd2_streamed(named, plain, rk.Kendall()) == value
 
@@ -141,4 +147,4 @@ def test_errors_say_what_to_do():
     with pytest.raises(rk.RankingError, match="Y holds 1 voter"):
         mmd2_streamed([[0, 1], [1, 0]], [[0, 1]], rk.Kendall())
     with pytest.raises(ValueError, match="do not fit 2 columns"):
-        gram_times(rk.Kendall(), [[0, 1], [1, 0]], [1, 2, 3])
+        rk.Kendall().plan([[0, 1], [1, 0]]).times([1, 2, 3])

@@ -36,6 +36,7 @@ def test_calls_from_many_threads():
             np.testing.assert_array_equal(found, expected[number % len(CALLS)])
 
 
+@pytest.mark.filterwarnings("ignore:.*rest on a few draws:rankernel.SamplingWarning")
 def test_one_estimate_on_any_number_of_threads():
     kernel, method = rk.Mallows(0.3), rk.MonteCarlo(16)
     first = kernel.estimate(X, method=method, threads=1)

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankernel.errors import ExactnessError
-from rankernel.gram.formulas.kendall_law import KendallLaw
-from rankernel.gram.overlap import Overlap
-from rankernel.gram.variance import mallows_variance, variance_from_values
+from rankernel.gram.exact.kendall_law import KendallLaw
+from rankernel.gram.exact.overlap import Overlap
+from rankernel.gram.montecarlo.variance import mallows_variance, variance_from_values
 
 
 def kernel_values(kernel, r, s):
