@@ -19,6 +19,18 @@ def popcount(typing_context, word):
     return types.uint64(types.uint64), generate
 
 
+@intrinsic
+def trailing_zeros(typing_context, word):
+    """Return the place of the lowest bit that is set in a 64-bit word; 64 if none is."""
+
+    def generate(context, builder, signature, arguments):
+        wide, flag = ir.IntType(64), ir.IntType(1)
+        count = builder.module.declare_intrinsic("llvm.cttz", [wide], ir.FunctionType(wide, [wide, flag]))
+        return builder.call(count, [*arguments, ir.Constant(flag, 0)])
+
+    return types.int64(types.uint64), generate
+
+
 @compiled
 def pairs_in_order(ranks):
     """Return for each ranking the bits of the pairs of items (a, b), a < b, that it orders a before b."""

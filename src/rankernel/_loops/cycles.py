@@ -2,37 +2,49 @@
 
 import numpy as np
 
+from rankernel._loops.bits import trailing_zeros
 from rankernel._loops.compiled import compiled
 
 WORD = 64
+ONE = np.uint64(1)
 
 
 @compiled
 def cycle_code(step, numbers):
-    """Return ``numbers[0]`` plus ``numbers[length]`` for each cycle of a permutation, within ``numbers[-1]`` bits."""
+    """Return ``numbers[0]`` plus ``numbers[length]`` for each cycle of a permutation, within ``numbers[-1]`` bits.
+
+    One place after the other, in the order of the cycles; behind the end of one comes the first place that is left.
+    There is nothing for the processor to guess, so that it goes on with the next permutation meanwhile.
+    """
     n = len(step)
     code = numbers[0]
-    if n <= WORD:
-        left = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(WORD - n)
-        for start in range(n):
-            if left & (np.uint64(1) << np.uint64(start)):
-                place, length = start, 0
-                while True:
-                    left ^= np.uint64(1) << np.uint64(place)
-                    place = step[place]
-                    length += 1
-                    if place == start:
-                        break
-                code += numbers[length]
-        return code & numbers[n + 1]
+    if n > WORD:
+        return long_cycle_code(step, numbers)
+    left = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(WORD - n)
+    place, length = 0, 1
+    for _ in range(n):
+        left ^= ONE << np.uint64(place)
+        following = step[place]
+        is_open = (left >> np.uint64(following)) & ONE
+        code += 0 if is_open else numbers[length]
+        place = (following if is_open else trailing_zeros(left)) & (WORD - 1)
+        length = length + 1 if is_open else 1
+    return code & numbers[n + 1]
+
+
+@compiled
+def long_cycle_code(step, numbers):
+    """Return the same of more places than a word has bits."""
+    n = len(step)
+    code = numbers[0]
     seen = np.zeros(n, np.bool_)
     for start in range(n):
-        if not seen[start]:
-            place, length = start, 0
-            while not seen[place]:
-                seen[place] = True
-                place = step[place]
-                length += 1
+        place, length = start, 0
+        while not seen[place]:
+            seen[place] = True
+            place = step[place]
+            length += 1
+        if length:
             code += numbers[length]
     return code & numbers[n + 1]
 

@@ -10,9 +10,13 @@ from numpy.typing import DTypeLike, NDArray
 
 from rankernel.arrays import FloatArray, Mask
 from rankernel.checks import number
+from rankernel.completions.models import Uniform
 from rankernel.errors import ExactnessError, SamplingWarning, warn
-from rankernel.gram.methods import Method, Mixed, MonteCarlo
+from rankernel.gram.evaluator import Evaluator
+from rankernel.gram.exact.choice import closed_form
+from rankernel.gram.methods import Exact, Method, Mixed, MonteCarlo
 from rankernel.gram.montecarlo.sampled import SampledEvaluator
+from rankernel.gram.posets.poset_rows import Rows
 from rankernel.gram.tiles import fill_gram, stretches, tiles
 from rankernel.kernels.base import Kernel
 from rankernel.memory import check_memory
@@ -42,6 +46,8 @@ class Estimate:
         The same in words.
     kernel : Kernel
         The kernel, its width a number.
+    doubtful : array of bool
+        Which entries rest on a few draws, so that their errors are uncertain, too.
     gradient : dict of arrays, or None
         The derivative in each parameter, if it was asked for.
     gradient_stderr : dict of arrays, or None
@@ -57,6 +63,7 @@ class Estimate:
 
     value: NDArray[Any]
     stderr: FloatArray
+    doubtful: Mask
     method: Method
     details: str
     kernel: Kernel
@@ -128,8 +135,9 @@ def lengths(plan: Plan, diagonal: FloatArray | None = None) -> list[tuple[FloatA
     semi-definite.
     """
     if isinstance(plan.evaluator, SampledEvaluator):
-        left = plan.evaluator.lengths(plan.kernel, 0)
-        right = left if plan.symmetric else plan.evaluator.lengths(plan.kernel, 1)
+        sides = [plan.X] if plan.symmetric else [plan.X, plan.Y]
+        left, *others = (side_lengths(plan, plan.evaluator, number, side) for number, side in enumerate(sides))
+        right = others[0] if others else left
     elif plan.symmetric:
         given = diagonal if diagonal is not None else plan.distinct.diagonal()
         return [(given, np.zeros(len(given)))] * 2 if diagonal is not None else [spread_pair(plan.rows, given)] * 2
@@ -137,6 +145,17 @@ def lengths(plan: Plan, diagonal: FloatArray | None = None) -> list[tuple[FloatA
         sides = [replace(plan, X=side, Y=side, rows=None, columns=None).alone() for side in (plan.X, plan.Y)]
         left, right = ((own.diagonal(), np.zeros(len(own.X))) for own in sides)
     return [spread_pair(plan.rows, *left), spread_pair(plan.columns, *right)]
+
+
+def side_lengths(plan: Plan, drawn: SampledEvaluator, number: int, side: Rows) -> tuple[FloatArray, FloatArray]:
+    """Return the squared lengths of rows or columns whose values are estimated: exact ones where there is a formula."""
+    uniform = isinstance(drawn.method.completions, Uniform)
+    exact = closed_form(plan.kernel, side, side, certain=True) if uniform else None
+    if not isinstance(exact, Evaluator):
+        return drawn.lengths(plan.kernel, number)
+    own = replace(plan, X=side, Y=side, rows=None, columns=None, method=Exact(), asked=Exact())
+    object.__setattr__(own, "_evaluator", exact)
+    return own.diagonal(), np.zeros(len(side))
 
 
 def spread_pair(place: Any, value: FloatArray, error: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
@@ -167,7 +186,7 @@ def estimated(plan: Plan, tol: float | None, gradient: bool, normalize: bool, th
             SamplingWarning,
         )
     slopes, slope_errors = gradients(plan, threads) if gradient else (None, None)
-    return Estimate(value, error, method_used(plan), plan.details, plan.kernel, slopes, slope_errors)
+    return Estimate(value, error, doubtful, method_used(plan), plan.details, plan.kernel, slopes, slope_errors)
 
 
 def method_used(plan: Plan) -> Method:

@@ -9,15 +9,15 @@ import numpy as np
 from rankernel.arrays import FloatArray
 
 FEWEST_BLOCKS = 8  # below, the spread between blocks of draws says too little about the error
-REPLICATES = 8  # independent repetitions of all draws, where there are fewer blocks
-COVERED = 0.94  # of all intervals of two error bars, however few blocks the spread was measured from
-MOST_OF_IT = 0.5
-BY_CHANCE = 1e-3  # how often a block is so heavy if the draws are well-behaved
+REPETITIONS = 8  # of all draws, independent, where there are fewer blocks
+COVERED = 0.95  # of all intervals of two error bars, however few blocks the spread was measured from
+FEW = 16.0  # pairs of blocks of draws: an estimate that rests on fewer may miss what was not drawn
+FEW_OF_ALL = 1 / 8  # where there are not many pairs at all; of normal ones a third carries the spread
 
 
-def error_bars(variance: FloatArray, bias: FloatArray, n_blocks: int) -> FloatArray:
-    """Return the root mean square distance from the truth, widened for its own uncertainty where blocks are few."""
-    return np.asarray(np.sqrt(np.maximum(variance, 0.0) * widening(n_blocks) ** 2 + bias**2))
+def error_bars(variance: FloatArray, bias: FloatArray, factor: FloatArray, n_blocks: int) -> FloatArray:
+    """Return the root mean square distance from the truth, its random part widened by a factor, and for few blocks."""
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0) * (factor * widening(n_blocks)) ** 2 + bias**2))
 
 
 @lru_cache(maxsize=64)
@@ -28,19 +28,14 @@ def widening(n_blocks: int) -> float:
     return float(max(t.ppf((1 + COVERED) / 2, max(n_blocks - 1, 1)) / 2, 1.0))
 
 
-def doubtful(heaviest: FloatArray, n_blocks: int) -> FloatArray:
-    """Return by how much an error bar is widened because one block of draws carries most of the variance; 1 if none.
+def n_carrying(squares: FloatArray, fourths: FloatArray) -> FloatArray:
+    """Return how many pairs of blocks carry the spread, from the sums of second and fourth powers of deviations.
 
-    Then the estimate rests on a few draws, and what has not been drawn may weigh as much.
+    If all were normal it would be a third of the pairs; if one is much larger than all others it is 1.
     """
-    limit = heaviest_by_chance(n_blocks)
-    return np.where(heaviest > limit, 1.0 + 2.0 * (heaviest - limit) / (1.0 - limit), 1.0)
+    return np.asarray(np.divide(squares**2, fourths, out=np.full(squares.shape, np.inf), where=fourths > 0))
 
 
-@lru_cache(maxsize=64)
-def heaviest_by_chance(n_blocks: int) -> float:
-    """Return the part of the variance that the heaviest of so many blocks on each side rarely exceeds."""
-    from scipy.stats import beta
-
-    n = 2 * n_blocks
-    return max(float(beta.isf(BY_CHANCE / n, 0.5, (n - 1) / 2)), MOST_OF_IT) if n_blocks > 2 else 1.0
+def widened(carrying: FloatArray, n_pairs: int) -> FloatArray:
+    """Return by how much an error bar is widened because an estimate rests on few pairs of draws; 1 if it does not."""
+    return np.sqrt(np.maximum(min(FEW, FEW_OF_ALL * n_pairs) / carrying, 1.0))

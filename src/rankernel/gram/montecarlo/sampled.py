@@ -7,7 +7,7 @@ matrix is that of inner products of empirical embeddings.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from typing import Any, cast
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel.arrays import FloatArray, Indices, IntArray, RankArray
+from rankernel.arrays import FloatArray, Indices, IntArray, Mask
 from rankernel.completions.couplings import coupling_named
 from rankernel.completions.draws import PURPOSE, Draws
 from rankernel.completions.streams import row_streams, stream_key
@@ -25,13 +25,15 @@ from rankernel.gram.evaluator import Bars, Evaluator, Tile
 from rankernel.gram.exact.full import seconds_of_kernel
 from rankernel.gram.methods import MonteCarlo
 from rankernel.gram.montecarlo.control_variates import Controls
-from rankernel.gram.montecarlo.error import FEWEST_BLOCKS, REPLICATES, doubtful, error_bars
+from rankernel.gram.montecarlo.error import FEWEST_BLOCKS, REPETITIONS, error_bars, n_carrying, widened
 from rankernel.gram.posets.poset_rows import PartialOrders, Rows, as_partial_orders
+from rankernel.gram.tiles import stretches
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings, first_and_inverse
 
 COUNTED_TILE = 96
-MATRIX_ENTRIES = 2**21  # kernel evaluations at once, where all of them are written down
+PAIRS_AT_ONCE = 2**18  # pairs of draws whose distances are written down at once
+MOST_BYTE_ITEMS = 256
 MOST_VALUES = 2**18  # of a function of a distance that is looked up
 MOST_BITS_ITEMS = 128  # whose pairs fit into some hundred words, still far quicker than comparing them
 MOST_BLOCKS = 32  # enough to tell the spread between them
@@ -39,12 +41,24 @@ MOST_BLOCKS = 32  # enough to tell the spread between them
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """How the draws of a tile spread: the variance of each entry, its bias, and the heaviest block in the variance."""
+    """How the draws of a tile spread: the variance of each entry, its bias, and sums of powers of the deviations."""
 
     value: FloatArray
     variance: FloatArray
     bias: FloatArray
-    heaviest: FloatArray
+    squares: FloatArray
+    fourths: FloatArray
+
+
+def together(spreads: Sequence[Spread]) -> Spread:
+    """Return the spread of the mean of independent estimates."""
+    n = len(spreads)
+    if n == 1:
+        return spreads[0]
+    value, variance, bias, squares, fourths = (
+        np.sum([getattr(spread, field.name) for spread in spreads], axis=0) for field in fields(Spread)
+    )
+    return Spread(value / n, variance / n**2, bias / n, squares, fourths)
 
 
 @lru_cache(maxsize=256)
@@ -82,7 +96,7 @@ class SampledEvaluator(Evaluator):
         self.controls = Controls.of(kernel, self.n_items, int(method.moments))
         can_count = n_values(kernel.argument, self.n_items) and self.controls.are_functions_of(kernel.argument)
         self.counted = kernel.argument if can_count else None
-        self.tile_side = COUNTED_TILE if self.counted else max(int(MATRIX_ENTRIES**0.5) // method.n_draws, 1)
+        self.tile_side = COUNTED_TILE if self.counted else max(int(PAIRS_AT_ONCE**0.5) // method.n_draws, 1)
 
     @property
     def details(self) -> str:  # type: ignore[override]
@@ -119,8 +133,8 @@ class SampledEvaluator(Evaluator):
         """Return the estimate for each kernel."""
         coefficients, places = np.array([self.controls.coefficients(kernel) for kernel in kernels]), self.placed(tile)
         if self.method.diagonal == "unbiased":
-            parts = [self.spread(*pair, places) for pair in zip(self.functions(kernels), coefficients, strict=True)]
-            sampled = np.stack([part.value for part in parts])
+            spreads = [self.spread(*pair, places) for pair in zip(self.functions(kernels), coefficients, strict=True)]
+            sampled = np.stack([spread.value - spread.bias for spread in spreads])
         else:
             sampled = self.mean(self.functions(kernels), coefficients, places)
         return sampled + self.known(coefficients, places)
@@ -136,89 +150,84 @@ class SampledEvaluator(Evaluator):
         found = self.mean(self.slope_functions(kernel), coefficients, places) + self.known(coefficients, places)
         return dict(zip(names, found, strict=True))
 
-    def spreads(self, kernel: Kernel, tile: Tile) -> Spread:
-        """Return the estimate with how its draws spread."""
-        return self.spreads_at(kernel, self.placed(tile))
-
-    def spreads_at(self, kernel: Kernel, places: tuple[Indices, Indices]) -> Spread:
-        """Return the same for any of all rankings."""
-        coefficients = np.array(self.controls.coefficients(kernel))
-        found = self.spread(self.functions([kernel])[0], coefficients, places)
-        return Spread(
-            found.value + self.known(coefficients[None], places)[0], found.variance, found.bias, found.heaviest
-        )
-
     def unbiased(self, kernel: Kernel, tile: Tile) -> FloatArray:
         """Return the estimate from pairs of independent draws, where both sides have the same."""
-        found = self.spreads(kernel, tile)
-        if self.n_blocks > 1:
-            return found.value - found.bias
-        rows, columns = self.placed(tile)
-        function, coefficients = self.functions([kernel])[0], np.array(self.controls.coefficients(kernel))
-        exact = self.known(coefficients[None], (rows, columns))[0]
-        out = found.value.copy()
-        for r, c in np.argwhere(np.equal.outer(rows, columns)).tolist():
-            own = exact[r, c] if exact.size > 1 else exact[0, 0]
-            out[r, c] = own + self.between_repetitions(function, coefficients, int(rows[r]))
-        return out
+        found = self.spread_of_kernel(kernel, self.placed(tile))
+        return found.value - found.bias
 
     # ------------------------------------------------------------------ errors
 
     def bars(self, kernel: Kernel, tile: Tile) -> Bars:
         """Return the estimate with its distance from the truth to be expected."""
-        coefficients = np.array(self.controls.coefficients(kernel))
-        places = self.placed(tile)
-        found = self.barred(self.functions([kernel])[0], coefficients, places)
-        return Bars(found.value + self.known(coefficients[None], places)[0], found.error, found.doubtful)
+        found = self.spread_of_kernel(kernel, self.placed(tile))
+        return self.barred(found)
 
     def gradient_bars(self, kernel: Kernel, tile: Tile) -> dict[str, tuple[FloatArray, FloatArray]]:
         """Return the same of the derivatives, with the same draws."""
         slopes, places, found = self.controls.slopes(kernel), self.placed(tile), {}
         for name, function in zip(kernel.params, self.slope_functions(kernel), strict=True):
             coefficients = np.array(slopes[name])
-            bars = self.barred(function, coefficients, places)
+            bars = self.barred(self.spread(function, coefficients, places))
             found[name] = bars.value + self.known(coefficients[None], places)[0], bars.error
         return found
+
+    def barred(self, found: Spread) -> Bars:
+        """Return an estimate with its error."""
+        bias = found.bias
+        if self.method.diagonal == "unbiased":
+            found, bias = replace(found, value=found.value - bias), np.zeros_like(bias)
+        n_tables = REPETITIONS if self.repeats else self.method.replicates
+        factor = widened(n_carrying(found.squares, found.fourths), n_tables * self.n_blocks**2)
+        n_blocks = REPETITIONS if self.repeats else self.n_blocks * self.method.replicates
+        return Bars(found.value, error_bars(found.variance, bias, factor, n_blocks), factor > 1)
 
     def lengths(self, kernel: Kernel, side: int) -> tuple[FloatArray, FloatArray]:
         """Return the squared lengths of one side, unbiased where that leaves something positive and certain enough."""
         places = (self.row_of, self.column_of)[side]
         value, error = np.empty(len(places)), np.empty(len(places))
         for k in range(len(places)):
-            tile = (places[k : k + 1], places[k : k + 1])
-            found = self.spreads_at(kernel, tile)
+            found = self.spread_of_kernel(kernel, (places[k : k + 1], places[k : k + 1]))
             unbiased, deviation = found.value - found.bias, np.sqrt(found.variance)
             usable = unbiased > 2 * deviation
             value[k] = (unbiased if usable else found.value).item()
             error[k] = (deviation if usable else np.sqrt(found.variance + found.bias**2)).item()
         return value, error
 
-    def barred(self, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]) -> Bars:
-        """Return the mean of a function with its error, by independent repetitions where blocks of draws are few."""
-        n_blocks = self.n_blocks * self.method.replicates
-        if n_blocks >= FEWEST_BLOCKS:
-            found = self.spread(function, coefficients, places)
-            factor = doubtful(found.heaviest, n_blocks)
-            return Bars(found.value, factor * error_bars(found.variance, found.bias, n_blocks), factor > 1)
-        rows, columns = places
-        value = self.mean([function], coefficients[None], places)[0]
-        runs = [one.means([function], coefficients[None], rows, columns)[0] for one in self.repetitions]
-        variance, bias = np.var(runs, axis=0, ddof=1), np.zeros_like(value)
-        for r, c in np.argwhere(np.equal.outer(rows, columns)).tolist():
-            bias[r, c] = value[r, c] - self.between_repetitions(function, coefficients, int(rows[r]))
-        if self.method.diagonal == "unbiased":
-            bias[:] = 0.0
-        return Bars(value, error_bars(variance, bias, REPLICATES), np.zeros(value.shape, dtype=bool))
+    def spread_of_kernel(self, kernel: Kernel, places: tuple[Indices, Indices]) -> Spread:
+        """Return the estimate of any pairs of all rankings, with how its draws spread."""
+        coefficients = np.array(self.controls.coefficients(kernel))
+        found = self.spread(self.functions([kernel])[0], coefficients, places)
+        return replace(found, value=found.value + self.known(coefficients[None], places)[0])
+
+    def spread(self, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]) -> Spread:
+        """Return the mean of a function over all pairs of draws, with how the draws spread around it.
+
+        Where blocks of draws are too few to tell, independent repetitions of all draws are looked at.
+        """
+        found = together([one.spread(function, coefficients, *places) for one in self.replicates])
+        if not self.repeats:
+            return found
+        runs = [one.spread(function, coefficients, *places) for one in self.repetitions]
+        bias = np.zeros_like(found.value)
+        for r, c in np.argwhere(np.equal.outer(*places)).tolist():
+            bias[r, c] = found.value[r, c] - self.between_repetitions(function, coefficients, int(places[0][r]))
+        variance = np.var([run.value for run in runs], axis=0, ddof=1) / self.method.replicates
+        return replace(together(runs), value=found.value, variance=variance, bias=bias)
 
     @property
     def n_blocks(self) -> int:
         """Into how many independent blocks the draws fall."""
         return len(self.replicates[0].ends)
 
+    @property
+    def repeats(self) -> bool:
+        """Whether the blocks are too few to tell from them how the estimate varies."""
+        return self.n_blocks * self.method.replicates < FEWEST_BLOCKS
+
     @cached_property
     def repetitions(self) -> list[Replicate]:
         """Independent draws of the same kind, to see how much the estimate varies."""
-        seeds = [int(stream_key(cast(int, self.method.seed), f"repetition {r}")) for r in range(REPLICATES)]
+        seeds = [int(stream_key(cast(int, self.method.seed), f"repetition {r}")) for r in range(REPETITIONS)]
         return [Replicate(self, self.draw(seed)) for seed in seeds]
 
     def between_repetitions(self, function: Function, coefficients: FloatArray, row: int) -> float:
@@ -258,17 +267,6 @@ class SampledEvaluator(Evaluator):
         """Return the means of functions over all pairs of draws, less the part that has a known mean."""
         runs = [one.means(functions, coefficients, *places) for one in self.replicates]
         return runs[0] if len(runs) == 1 else np.mean(runs, axis=0)
-
-    def spread(self, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]) -> Spread:
-        """Return the same of one function, with how the draws spread around it."""
-        runs = [one.spread(function, coefficients, *places) for one in self.replicates]
-        n = len(runs)
-        return Spread(
-            np.mean([run.value for run in runs], axis=0) if n > 1 else runs[0].value,
-            np.sum([run.variance for run in runs], axis=0) / n**2,
-            np.mean([run.bias for run in runs], axis=0),
-            np.mean([run.heaviest for run in runs], axis=0) / n,
-        )
 
     def known(self, coefficients: FloatArray, places: tuple[Indices, Indices]) -> FloatArray:
         """Return the known means that were taken out."""
@@ -347,17 +345,28 @@ class Replicate:
         return np.asarray(np.add.reduceat(self.drawn.weights, starts, axis=1) / n_draws)
 
     @cached_property
-    def packed(self) -> tuple[NDArray[Any], int, IntArray]:
-        """The draws as the loops want them, the kind of distance, and numbers for cycles."""
-        ranks, distance = self.drawn.ranks, self.counted
-        assert distance is not None
+    def packed(self) -> NDArray[Any]:
+        """The draws as the loops want them: bits of pairs of items, or places."""
+        ranks = self.drawn.ranks
         n_rankings, n_draws, n_items = ranks.shape
-        if distance.name == "kendall" and n_items <= MOST_BITS_ITEMS:
+        if self.are_bits:
             words = _loops.bits.pairs_in_order(ranks.reshape(-1, n_items)).reshape(n_rankings, n_draws, -1)
-            return np.ascontiguousarray(words.transpose(0, 2, 1)), 0, np.zeros(1, dtype=np.int64)
-        kind = _loops.draw_sums.CYCLES if distance.cycles else getattr(_loops.draw_sums, distance.name.upper())
-        cycles = distance.cycles(n_items) if distance.cycles else np.zeros(1, dtype=np.int64)
-        return np.ascontiguousarray(ranks.transpose(0, 2, 1)), kind, cycles
+            return np.ascontiguousarray(words.transpose(0, 2, 1))
+        kind = np.uint8 if n_items <= MOST_BYTE_ITEMS else np.int16
+        return np.ascontiguousarray(ranks.transpose(0, 2, 1), dtype=kind)
+
+    @property
+    def are_bits(self) -> bool:
+        """Whether draws are compared as bits of pairs of items."""
+        few = self.drawn.ranks.shape[2] <= MOST_BITS_ITEMS
+        return self.counted is not None and self.counted.name == "kendall" and few
+
+    @cached_property
+    def order(self) -> Indices:
+        """An order of the rankings that depends on their draws alone: the first of two is on the left in every sum."""
+        rows = np.ascontiguousarray(self.drawn.ranks).reshape(len(self.drawn.ranks), -1)
+        as_bytes = rows.view(np.dtype((np.void, max(rows.dtype.itemsize * rows.shape[1], 1))))
+        return np.unique(as_bytes, return_inverse=True)[1].ravel()
 
     def tables(self, functions: list[Function], coefficients: FloatArray) -> FloatArray:
         """Return functions of the distance without the part that has a known mean."""
@@ -368,66 +377,87 @@ class Replicate:
 
     def means(self, functions: list[Function], coefficients: FloatArray, rows: Indices, columns: Indices) -> FloatArray:
         """Return the means over all pairs of draws."""
-        out = np.empty((len(functions), len(rows), len(columns)))
-        if self.counted is None:
-            for matrix, function, own in zip(out, functions, coefficients, strict=True):
-                matrix[:] = self.block_means(function, own, rows, columns).sum(axis=(1, 3))
-            return out
-        draws, kind, cycles = self.packed
-        symmetric = np.array_equal(rows, columns)
+        if self.counted is None or self.weights.shape[1]:
+            spreads = [self.spread(*pair, rows, columns) for pair in zip(functions, coefficients, strict=True)]
+            return np.array([spread.value for spread in spreads])
         tables = self.tables(functions, coefficients)
-        _loops.draw_sums.means(draws, self.weights, rows, columns, symmetric, kind, cycles, tables, out)
-        return out
+
+        def compute(left: Indices, right: Indices, turned: Mask, out: FloatArray) -> None:
+            left, right = np.where(turned, right, left), np.where(turned, left, right)
+            if self.are_bits and self.packed.shape[1] == 1:
+                _loops.draw_sums.word_means(self.packed, left, right, tables, out)
+            else:
+                _loops.draw_sums.table_means(self.distances(left, right), tables, out)
+
+        return self.by_pair(compute, len(functions), rows, columns)
 
     def spread(self, function: Function, coefficients: FloatArray, rows: Indices, columns: Indices) -> Spread:
         """Return the mean of one function, and how the draws spread around it."""
-        out = np.empty((4, len(rows), len(columns)))
-        if self.counted is None:
-            blocks = self.block_means(function, coefficients, rows, columns)
-            out[0] = blocks.sum(axis=(1, 3))
-            same = np.equal.outer(rows, columns)
-            _loops.draw_sums.spreads_of_blocks(blocks, self.shares[rows], self.shares[columns], same, out[1:])
-        else:
-            draws, kind, cycles = self.packed
-            symmetric = np.array_equal(rows, columns)
-            table = self.tables([function], coefficients[None])[0]
-            _loops.draw_sums.spreads(
-                draws, self.weights, self.shares, self.ends, rows, columns, symmetric, kind, cycles, table, out
-            )
-        value, variance, bias, heaviest = out
-        if self.estimator.method.diagonal == "unbiased":
-            if len(self.ends) < 2:
-                method = self.estimator.method
-                raise ValueError(
-                    f"{method.n_draws} draws are one block of the coupling {method.coupling!r}; an unbiased "
-                    "diagonal needs at least two independent blocks: use more draws"
-                )
-            value, bias = value - bias, np.zeros_like(bias)
-        return Spread(value, variance, bias, heaviest)
+        table = self.tables([function], coefficients[None])[0] if self.counted else None
 
-    def block_means(self, function: Function, coefficients: FloatArray, rows: Indices, columns: Indices) -> FloatArray:
-        """Return what each pair of blocks adds to the means, where all kernel values are written down.
+        def compute(left: Indices, right: Indices, turned: Mask, out: FloatArray) -> None:
+            if table is None:
+                blocks = self.matrix_blocks(function, coefficients, left, right, turned)
+            left, right = np.where(turned, right, left), np.where(turned, left, right)
+            if table is not None:
+                blocks = np.empty((len(left), len(self.ends), len(self.ends)))
+                d = self.distances(left, right)
+                _loops.draw_sums.block_means(d, table, self.weights, left, right, self.ends, blocks)
+            _loops.draw_sums.spreads(blocks, self.shares, left, right, out)
 
-        Shape (rows, blocks, columns, blocks). Some draws at a time, so that no matrix is very large.
+        value, variance, bias, squares, fourths = self.by_pair(compute, 5, rows, columns)
+        return Spread(value, variance, bias, squares, fourths)
+
+    def by_pair(
+        self,
+        compute: Callable[[Indices, Indices, Mask, FloatArray], None],
+        n_numbers: int,
+        rows: Indices,
+        columns: Indices,
+    ) -> FloatArray:
+        """Return numbers for each pair of rankings, some pairs at a time; of a symmetric tile only one half.
+
+        Where the order of two rankings by their draws is the other one, they are turned, so that sums are taken in the
+        same order from both sides.
         """
-        n_draws, starts = self.n_draws, np.append(0, self.ends[:-1])
-        out = np.empty((len(rows), len(self.ends), len(columns), len(self.ends)))
-        right = self.side(columns)
-        step = max(MATRIX_ENTRIES // (n_draws * max(len(columns), 1)), 1)
-        for place, row in enumerate(rows):
-            left = self.side(np.array([row]))
-            by_draw = np.empty((n_draws, len(columns), len(self.ends)))
-            for first in range(0, n_draws, step):
-                part = slice(first, min(first + step, n_draws))
-                matrix = self.controls.less_known(function.matrix(left[part], right), coefficients, left[part], right)
-                matrix = matrix.reshape(-1, len(columns), n_draws)
-                if self.weights.shape[1]:
-                    matrix = self.weights[row, part, None, None] * matrix * self.weights[columns]
-                by_draw[part] = np.add.reduceat(matrix, starts, axis=2)
-            out[place] = np.add.reduceat(by_draw, starts, axis=0) / n_draws**2
+        symmetric = np.array_equal(rows, columns)
+        shape = (len(rows), len(columns))
+        r, c = np.triu_indices(len(rows)) if symmetric else np.indices(shape).reshape(2, -1)
+        left, right = rows[r], columns[c]
+        turned = self.order[left] > self.order[right]
+        found = np.empty((n_numbers, len(left)))
+        for part in stretches(len(left), max(PAIRS_AT_ONCE // self.n_draws**2, 1)):
+            compute(left[part], right[part], turned[part], found[:, part])
+        out = np.empty((n_numbers, *shape))
+        out[:, r, c] = found
+        if symmetric:
+            out[:, c, r] = found
         return out
 
-    def side(self, rows: Indices) -> RankArray:
-        """Return all draws of some rankings, one after the other."""
-        ranks = self.drawn.ranks[rows]
-        return ranks.reshape(-1, ranks.shape[2]).astype(np.int32)
+    def distances(self, left: Indices, right: Indices) -> NDArray[np.int32]:
+        """Return the distances between all draws of pairs of rankings: shape (n_pairs, n_draws, n_draws)."""
+        distance = self.counted
+        assert distance is not None
+        d = np.empty((len(left), self.n_draws, self.n_draws), dtype=np.int32)
+        numbers = distance.cycles(self.drawn.ranks.shape[2]) if distance.cycles else np.zeros(1, dtype=np.int64)
+        name = "of_bits" if self.are_bits else "cycles" if distance.cycles else distance.name
+        getattr(_loops.draw_distances, name)(self.packed, left, right, numbers, d)
+        return d
+
+    def matrix_blocks(
+        self, function: Function, coefficients: FloatArray, left: Indices, right: Indices, turned: Mask
+    ) -> FloatArray:
+        """Return what each pair of blocks adds to the means of a function that has no table."""
+        starts, out = np.append(0, self.ends[:-1]), np.empty((len(left), len(self.ends), len(self.ends)))
+        for run in np.split(np.arange(len(left)), np.flatnonzero(np.diff(left)) + 1):
+            i, others = left[run[0]], right[run]
+            X, Y = self.drawn.ranks[i].astype(np.int32), self.drawn.ranks[others].astype(np.int32)
+            flat = Y.reshape(-1, Y.shape[2])
+            matrix = self.controls.less_known(function.matrix(X, flat), coefficients, X, flat)
+            values = matrix.reshape(self.n_draws, len(others), self.n_draws).transpose(1, 0, 2)
+            if self.weights.shape[1]:
+                values = self.weights[i][:, None] * values * self.weights[others][:, None, :]
+            values = np.where(turned[run, None, None], values.transpose(0, 2, 1), values)
+            by_row = np.add.reduceat(values, starts, axis=2)
+            out[run] = np.add.reduceat(by_row, starts, axis=1) / self.n_draws**2
+        return out
