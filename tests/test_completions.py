@@ -261,7 +261,7 @@ def test_one_and_two_items(ranks, coupling):
 
 
 def test_no_draws_are_refused():
-    with pytest.raises(RankingError, match="n_draws=0"):
+    with pytest.raises(ValueError, match="n_draws=0"):
         draw([[0, 1]], 0)
 
 

@@ -23,12 +23,13 @@ from rankernel.experiments import (  # noqa: E402
 )
 from rankernel.experiments.command import EXPERIMENTS, run_experiments  # noqa: E402
 from rankernel.experiments.estimators import ROWS, gram_by  # noqa: E402
-from rankernel.experiments.experiment import Study  # noqa: E402
+from rankernel.experiments.experiment import Experiment  # noqa: E402
 from rankernel.experiments.gaussian_process import Grams, fit_sklearn, global_randomness  # noqa: E402
 from rankernel.experiments.intervals import bootstrap, ratio_of_deviations, ratio_of_variances, spread  # noqa: E402
-from rankernel.experiments.outcome import Interval, Outcome, Spread, Table, shown  # noqa: E402
+from rankernel.experiments.outcome import Interval, Spread, Table, shown  # noqa: E402
 from rankernel.experiments.purities import purities, tree  # noqa: E402
 from rankernel.experiments.results_page import html_table, markdown_table, marked  # noqa: E402
+from rankernel.experiments.study import Study  # noqa: E402
 from rankernel.experiments.subset_sizes import completions  # noqa: E402
 from rankernel.experiments.sushi_users import people_of  # noqa: E402
 from rankernel.gram.exact.overlap import Overlap  # noqa: E402
@@ -218,19 +219,18 @@ def test_antithetic_draws_win_at_the_median_and_lose_for_equal_lists_and_large_n
 
 
 def test_measured_variances_agree_with_the_closed_form(tmp_path):
-    study = Study(tmp_path)
-    exact, measured = variance_figure.both(study, 4, "random", 1.0)
+    exact, measured = variance_figure.VarianceFigure(Study(tmp_path)).both(4, "random", 1.0)
     assert measured.low / 1.2 < exact < 1.2 * measured.high
     assert measured.high / measured.low < 1.5  # 1000 repetitions
 
 
 def test_pvalues_are_paired_and_only_draws_vary_on_fixed_data(tmp_path):
-    study = Study(tmp_path, quick=True)
-    runs = [mmd_table.tested(study, 6, 10, 1, repeat, 4, mmd_table.METHODS) for repeat in range(6)]
+    table = mmd_table.TwoSampleTable(Study(tmp_path, quick=True))
+    runs = [table.tested(6, 10, 1, repeat, 4, mmd_table.METHODS) for repeat in range(6)]
     exact, monte_carlo, _ = zip(*runs, strict=True)
     assert len(set(exact)) == 1
     assert len(set(monte_carlo)) > 1
-    other = mmd_table.tested(study, 6, 10, 0, 0, 4, mmd_table.METHODS)
+    other = table.tested(6, 10, 0, 0, 4, mmd_table.METHODS)
     assert other[0] != exact[0]
 
 
@@ -388,8 +388,10 @@ def test_a_quick_study_has_a_stand_in_for_the_sushi_data(tmp_path, monkeypatch):
     assert {"region", "region_until_15", "east_west"} == people.labels.keys()
 
 
-def test_every_experiment_has_a_module():
+def test_every_experiment_has_its_class():
     from importlib import import_module
 
-    for module in EXPERIMENTS.values():
-        assert import_module(f"rankernel.experiments.{module}").run.__annotations__["return"] in ("Outcome", Outcome)
+    for name, (module, kind) in EXPERIMENTS.items():
+        found = getattr(import_module(f"rankernel.experiments.{module}"), kind)
+        assert issubclass(found, Experiment)
+        assert found.name == name

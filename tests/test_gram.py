@@ -372,7 +372,8 @@ def test_a_formula_that_is_not_accurate_enough_gives_way():
     kernel = rk.Exponential("spearman", 0.01)
     with pytest.raises(ExactnessError, match="series"):
         kernel.gram(rows, method="exact")
-    assert isinstance(kernel.estimate(rows).method, rk.MonteCarlo)
+    with pytest.warns(rk.SamplingWarning, match="rest on a few draws"):
+        assert isinstance(kernel.estimate(rows).method, rk.MonteCarlo)
     assert np.isfinite(kernel.gram(rows)).all()
 
 

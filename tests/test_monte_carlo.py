@@ -193,13 +193,11 @@ def test_the_bias_of_the_diagonal_is_what_the_paper_says():
 
 def test_an_unbiased_diagonal_can_be_asked_for():
     kernel = rk.Mallows(0.3)
-    for coupling, moments in (("iid", 0), ("antithetic", 2)):
-        options = {"n_draws": 6, "coupling": coupling, "moments": moments}
+    for coupling, moments, n_draws in (("iid", 0, 6), ("antithetic", 2, 6), ("antithetic", 1, 2)):
+        options = {"n_draws": n_draws, "coupling": coupling, "moments": moments}
         runs = repeated(kernel, ROWS, 150, diagonal="unbiased", **options)
         assert_unbiased(runs, kernel.gram(ROWS), np.ones_like(OFF))
         assert (runs[0][OFF] == repeated(kernel, ROWS, 1, **options)[0][OFF]).all()
-    with pytest.raises(ValueError, match="at least two independent blocks"):
-        kernel.gram(ROWS, method=MonteCarlo(2, "antithetic", diagonal="unbiased"))
 
 
 def test_tol_takes_as_many_draws_as_it_needs():
@@ -352,7 +350,7 @@ def test_equal_rows_can_have_draws_of_their_own():
 
 def test_derivatives_use_the_same_draws():
     kernel = 2 * rk.Mallows(0.3) + rk.Exponential("footrule", 0.1)
-    method = MonteCarlo(8, seed=1)
+    method = MonteCarlo(32, seed=1)
     gradient = kernel.estimate(ROWS, method=method, gradient=True).gradient
     for name, value in kernel.params.items():
         step = 1e-5 * value

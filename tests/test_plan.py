@@ -487,6 +487,7 @@ def test_new_rows_may_be_partial_orders(kernel, method):
 
 @estimates_allowed
 @pytest.mark.filterwarnings("ignore:exact and estimated entries are mixed:rankernel.IndefiniteKernelWarning")
+@pytest.mark.filterwarnings("ignore:.*rest on a few draws:rankernel.SamplingWarning")
 @pytest.mark.parametrize(
     "plan",
     [
@@ -497,11 +498,11 @@ def test_new_rows_may_be_partial_orders(kernel, method):
 )
 def test_a_tolerance_holds_for_all_entries_or_is_refused(plan):
     try:
-        found = plan().estimate(tol=1e-3)
+        found = plan().estimate(tol=1e-2)
     except (ValueError, rk.ExactnessError) as error:
         assert "tol" in str(error)  # noqa: PT017 - either will do
     else:
-        assert found.stderr.max() <= 1e-3
+        assert found.stderr.max() <= 1e-2
 
 
 def test_another_width_keeps_the_decisions():

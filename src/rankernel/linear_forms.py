@@ -69,17 +69,10 @@ class SquareForm(LinearForm):
 
     Less their mean over all rankings they have one length for all rankings, so that :math:`d = 2 (L - z)` with
     :math:`z` the inner product of the centred features and :math:`L` their squared length.
-
-    Parameters
-    ----------
-    scale : float, optional
-        The features are what is seen times this number, if they are no other function of it.
-    indicators : bool
-        Whether the features are 0 or 1.
     """
 
-    scale: float | None = None
-    indicators: bool = False
+    scale: float | None = None  # the features are what is seen times this number, if they are no other function of it
+    indicators: bool = False  # whether the features are 0 or 1
 
     def lengths(self, means: FloatArray, n_items: int) -> FloatArray:
         """Return the mean squared length of the features, given their means."""

@@ -21,7 +21,7 @@ Groups = tuple[tuple[str, ...], ...]
 COLUMNS = ("user", "better", "worse")
 SHOWN = 8
 SHOWN_PAIRS = 6
-# Mask are unpacked and closed this many bits at a time.
+# Relations are unpacked and closed this many bits at a time.
 CHUNK_BITS = 2**26
 
 

@@ -20,58 +20,26 @@ FEWEST, MOST = 3, 8  # clusters, if their number is left open
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """One cluster.
+    """One cluster."""
 
-    Attributes
-    ----------
-    name : str
-        A letter; A is the largest.
-    n_voters : int
-        How many voters are in it.
-    share : float
-        Their share of all voters.
-    consensus : Rankings
-        The items by their mean places, one row.
-    shift : array of shape (n_items,)
-        By how many places each item stands lower than among all voters; negative if it stands higher.
-    firsts : array of shape (n_items,)
-        The share of voters who put each item first; a tie for the first place is divided.
-    ballot : Rankings
-        The most common ballot, one row, its count the voters who gave it.
-    """
-
-    name: str
-    n_voters: int
-    share: float
-    consensus: Rankings
-    shift: FloatArray
-    firsts: FloatArray
-    ballot: Rankings
+    name: str  # a letter; A is the largest
+    n_voters: int  # how many voters are in it
+    share: float  # their share of all voters
+    consensus: Rankings  # the items by their mean places, one row
+    shift: FloatArray  # (n_items,): places that each item stands lower than among all voters; negative: higher
+    firsts: FloatArray  # (n_items,): the share of voters who put each item first; a tie for the first place is divided
+    ballot: Rankings  # the most common ballot, one row, its count the voters who gave it
 
 
 @dataclass(frozen=True, eq=False)
 class Clustering:
-    """A tree of ballots and the clusters it was cut into.
+    """A tree of ballots and the clusters it was cut into."""
 
-    Attributes
-    ----------
-    tree : array of shape (n_shown - 1, 4)
-        The linkage matrix of the ballots in view.
-    labels : array of shape (n_ballots,)
-        The cluster of each ballot, in view or not.
-    shown : array of shape (n_shown,)
-        The cluster of each ballot in view: the leaves of the tree.
-    clusters : list of Cluster
-        The largest first.
-    chosen : bool
-        Whether the number of clusters was found from the tree.
-    """
-
-    tree: FloatArray
-    labels: Indices
-    shown: Indices
-    clusters: list[Cluster]
-    chosen: bool
+    tree: FloatArray  # (n_shown - 1, 4): the linkage matrix of the ballots in view
+    labels: Indices  # (n_ballots,): the cluster of each ballot, in view or not
+    shown: Indices  # (n_shown,): the cluster of each ballot in view: the leaves of the tree
+    clusters: list[Cluster]  # the largest first
+    chosen: bool  # whether the number of clusters was found from the tree
 
 
 def cluster_ballots(

@@ -25,33 +25,17 @@ MOST_DISTINCT = 3000
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Two groups compared.
+    """Two groups compared."""
 
-    Attributes
-    ----------
-    first, second : int
-        The groups.
-    n_first, n_second : int
-        How many voters of each were compared.
-    statistic, pvalue : float
-        The squared discrepancy, and how often chance alone gives as much.
-    corrected : float
-        The p-value corrected for the number of tests (Holm).
-    null : array
-        The statistic for random divisions of the voters.
-    shift : array of shape (n_items,)
-        By how many places each item stands lower in the first group than in the second; negative if higher.
-    """
-
-    first: int
+    first: int  # the numbers of the groups
     second: int
-    n_first: int
+    n_first: int  # how many voters of each were compared
     n_second: int
-    statistic: float
-    pvalue: float
-    corrected: float
-    null: FloatArray
-    shift: FloatArray
+    statistic: float  # the squared discrepancy
+    pvalue: float  # how often chance alone gives as much
+    corrected: float  # the p-value corrected for the number of tests (Holm)
+    null: FloatArray  # the statistic for random divisions of the voters
+    shift: FloatArray  # (n_items,): places that each item stands lower in the first group; negative: higher
 
 
 def groups_to_compare(ballots: Ballots) -> list[int]:

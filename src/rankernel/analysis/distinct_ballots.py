@@ -16,21 +16,11 @@ MOST_SHOWN = 1500  # ballots in a picture, and leaves of a tree
 
 @dataclass(frozen=True, eq=False)
 class Ballots:
-    """Different ballots.
+    """Different ballots."""
 
-    Attributes
-    ----------
-    rankings : Rankings
-        One row for each different ballot; its count is the number of voters.
-    groups : tuple of str
-        Names of the groups, none if they are not known.
-    by_group : array of shape (n_ballots, n_groups)
-        How many voters of each group gave each ballot.
-    """
-
-    rankings: Rankings
-    groups: tuple[str, ...]
-    by_group: IntArray
+    rankings: Rankings  # one row for each different ballot; its count is the number of voters
+    groups: tuple[str, ...]  # names of the groups, none if they are not known
+    by_group: IntArray  # (n_ballots, n_groups): how many voters of each group gave each ballot
 
     def of_group(self, group: int) -> Rankings:
         """Return the ballots of one group."""
@@ -40,18 +30,10 @@ class Ballots:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """The ballots that pictures show: all of them, or those of some voters taken at random.
+    """The ballots that pictures show: all of them, or those of some voters taken at random."""
 
-    Attributes
-    ----------
-    rows : array
-        Which ballots.
-    counts : array
-        How many of the voters who are shown gave each.
-    """
-
-    rows: Indices
-    counts: IntArray
+    rows: Indices  # which ballots
+    counts: IntArray  # how many of the voters who are shown gave each
     sampled: bool
 
     @property

@@ -19,33 +19,15 @@ PATIENCE = 20.0  # seconds for the matrix of all ballots that are shown
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """What a kernel says of the ballots.
+    """What a kernel says of the ballots."""
 
-    Attributes
-    ----------
-    kernel : Kernel
-        The kernel, its width a number.
-    gram : array of shape (n_shown, n_shown)
-        The Gram matrix of the ballots in view.
-    features : array of shape (n_ballots, n_features), or None
-        Features of all ballots, where not all are in view.
-    points : array of shape (n_shown, 2)
-        Where the ballots in view stand on the map; the map itself is made of all voters.
-    variance : array of shape (2,)
-        The share of the variance along each axis.
-    values : str
-        How kernel values were computed, in words.
-    missing : float
-        The share of the trace that the features leave out.
-    """
-
-    kernel: Kernel
-    gram: FloatArray
-    features: FloatArray | None
-    points: FloatArray
-    variance: FloatArray
-    values: str
-    missing: float = 0.0
+    kernel: Kernel  # the kernel, its width a number
+    gram: FloatArray  # (n_shown, n_shown): the Gram matrix of the ballots in view
+    features: FloatArray | None  # (n_ballots, n_features): features of all ballots, where not all are in view
+    points: FloatArray  # (n_shown, 2): where the ballots in view stand on the map; the map itself is made of all voters
+    variance: FloatArray  # (2,): the share of the variance along each axis
+    values: str  # how kernel values were computed, in words
+    missing: float = 0.0  # the share of the trace that the features leave out
 
 
 @dataclass

@@ -14,33 +14,15 @@ from rankernel.rankings import Rankings
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Rankings and what is known of them.
+    """Rankings and what is known of them."""
 
-    Parameters
-    ----------
-    rankings : Rankings
-        The data, at least one ranking.
-    title : str
-        What it is called.
-    origin : str
-        Where it comes from, such as the name of a file.
-    description : str
-        A few sentences about it, if there are any.
-    by : str
-        What the groups are, such as "district"; empty if there are none.
-    groups : array of str, optional
-        The group of each row.
-    unlisted : {"last", "free"}
-        How items that a row does not list were read.
-    """
-
-    rankings: Rankings
-    title: str = "Rankings"
-    origin: str = ""
-    description: str = ""
-    by: str = ""
-    groups: NDArray[np.str_] | None = None
-    unlisted: str = "last"
+    rankings: Rankings  # the data, at least one ranking
+    title: str = "Rankings"  # what it is called
+    origin: str = ""  # where it comes from, such as the name of a file
+    description: str = ""  # a few sentences about it, if there are any
+    by: str = ""  # what the groups are, such as "district"; empty if there are none
+    groups: NDArray[np.str_] | None = None  # the group of each row
+    unlisted: str = "last"  # how items that a row does not list were read
 
     def __post_init__(self) -> None:
         if not len(self.rankings):

@@ -53,38 +53,20 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What was found.
+    """What was found."""
 
-    Attributes
-    ----------
-    source, settings
-        What it is about, and how it was made.
-    ballots, view, placement, clustering, comparisons
-        The parts; ``clustering`` is None where there is only one ballot.
-    order : array
-        The items by their mean places, the best first.
-    places : array
-        Their mean places, from 1.
-    firsts : array
-        The share of voters who put each item first.
-    preferences : array of shape (n_items, n_items)
-        The share of voters who prefer one item to another.
-    notes : list of str
-        Warnings that came up.
-    """
-
-    source: Source
-    settings: Settings
+    source: Source  # what it is about
+    settings: Settings  # how it was made
     ballots: Ballots
     view: View
     placement: Placement
-    clustering: Clustering | None
+    clustering: Clustering | None  # None where there is only one ballot
     comparisons: list[Comparison]
-    order: np.ndarray[Any, np.dtype[np.intp]]
-    places: FloatArray
-    firsts: FloatArray
-    preferences: FloatArray
-    notes: list[str]
+    order: np.ndarray[Any, np.dtype[np.intp]]  # the items by their mean places, the best first
+    places: FloatArray  # their mean places, from 1
+    firsts: FloatArray  # the share of voters who put each item first
+    preferences: FloatArray  # (n_items, n_items): the share of voters who prefer one item to another
+    notes: list[str]  # warnings that came up
 
     @property
     def winner(self) -> int | None:
@@ -101,17 +83,7 @@ def n_steps(source: Source, settings: Settings) -> int:
 
 
 def summarize(source: Source, settings: Settings | None = None, step: Callable[[str], Any] | None = None) -> Summary:
-    """Return what there is to tell of some rankings.
-
-    Parameters
-    ----------
-    source : Source
-        The rankings.
-    settings : Settings, optional
-        How to look at them.
-    step : callable, optional
-        Called with the name of each step as it begins.
-    """
+    """Return what there is to tell of some rankings; ``step`` is called with the name of each step as it begins."""
     from rankernel.tasks.consensus.aggregation import pairwise_preferences
 
     settings, step = settings or Settings(), step or (lambda _: None)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from rankernel.arrays import FloatArray
+from rankernel.checks import whole
 from rankernel.completions.couplings import coupling_named
 from rankernel.completions.herding import FullKernel
-from rankernel.completions.keys import FullRanks, check_draws
+from rankernel.completions.keys import FullRanks
 from rankernel.completions.models import CompletionModel, Uniform
 from rankernel.completions.streams import Seed, as_seed, row_streams
 from rankernel.errors import RankingError, SamplingWarning, warn
@@ -109,7 +110,7 @@ def draw(
            [2, 0, 5, 5]])
     """
     ranks = as_rankings(X).ranks
-    check_draws(n_draws)
+    whole("n_draws", n_draws)
     model = Uniform() if completions is None else completions
     if not isinstance(model, CompletionModel):
         raise RankingError(f"completions={model!r} is not a completion model; give one such as Uniform()")

@@ -11,8 +11,9 @@ import numpy as np
 
 from rankernel import _loops
 from rankernel.arrays import FloatArray, Indices, RankArray
+from rankernel.checks import whole
 from rankernel.completions.enumerate import enumerate_completions, n_completions
-from rankernel.completions.keys import FullRanks, check_draws
+from rankernel.completions.keys import FullRanks
 from rankernel.completions.streams import Seed, as_seed, row_streams
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.rankings import Rankings, as_rankings
@@ -70,7 +71,7 @@ def herd(ranking: Any, kernel: FullKernel, n_draws: int, candidates: Any = None,
 
 def herd_rows(ranks: RankArray, kernel: FullKernel, n_draws: int, candidates: Any = None, seed: Seed = 0) -> RankArray:
     """Do the work of :func:`herd` on one row of ranks."""
-    check_draws(n_draws)
+    whole("n_draws", n_draws)
     number = as_seed(seed)
     pool = candidate_rows(ranks, candidates, number)
     # In a random order, taking the first of equally good candidates takes any of them.
@@ -105,7 +106,7 @@ def joint_herd(ranking: Any, kernel: FullKernel, n_draws: int) -> Rankings:
            [2, 0, 1],
            [1, 2, 0]], dtype=int32)
     """
-    check_draws(n_draws)
+    whole("n_draws", n_draws)
     one = single(ranking)
     number = n_completions(one.ranks[0])
     n_choices = comb(number + n_draws - 1, n_draws)

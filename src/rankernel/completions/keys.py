@@ -25,12 +25,6 @@ def check_width(n_items: int) -> None:
         raise RankingError(f"there are {n_items:,} items; completions are drawn for at most {MAX_ITEMS:,}")
 
 
-def check_draws(n_draws: int) -> None:
-    """Refuse fewer draws than one."""
-    if n_draws < 1:
-        raise RankingError(f"n_draws={n_draws}; give at least one draw for each ranking")
-
-
 def complete(ranks: RankArray, keys: FloatArray) -> FullRanks:
     """Return the completions that keys give: rank vectors of shape (n_rankings, n_draws, n_items).
 

@@ -3,7 +3,7 @@
 A partial order is its closed relation ``before``: ``before[x, y]`` says that item x is known to stand before item y.
 Its completions are its linear extensions.
 
-FullRanks are independent. For a bucket order with free items the reversal of every bucket, of the free items and of
+Draws are independent. For a bucket order with free items the reversal of every bucket, of the free items and of
 their places maps completions to completions, so antithetic pairs exist there; a general partial order has no such map.
 """
 
@@ -120,36 +120,20 @@ def draw_extensions(
 # ---------------------------------------------------------------------- marginal probabilities
 
 
-def pair_probabilities(before: ArrayLike) -> FloatArray:
-    """Return P(item x before item y) under a uniform linear extension, exactly; zeros on the diagonal.
-
-    The Kendall kernel needs nothing else: it is the mean of ``(2 P - 1)(2 P' - 1)`` over all pairs of items.
-
-    Examples
-    --------
-    >>> before = np.zeros((3, 3), dtype=bool)
-    >>> before[0, 1] = True
-    >>> pair_probabilities(before).round(3)
-    array([[0.   , 1.   , 0.667],
-           [0.   , 0.   , 0.333],
-           [0.333, 0.667, 0.   ]])
-    """
-    return marginals(before)[1]
-
-
-def position_probabilities(before: ArrayLike) -> FloatArray:
-    """Return P(item x at position p) under a uniform linear extension, exactly.
-
-    Examples
-    --------
-    >>> before = np.zeros((3, 3), dtype=bool)
-    >>> before[0, 1] = True
-    >>> position_probabilities(before)[0].round(3)
-    array([0.667, 0.333, 0.   ])
-    """
-    return marginals(before)[0]
-
-
 def marginals(before: ArrayLike, limit: int | None = None) -> tuple[FloatArray, FloatArray]:
-    """Return the position and pair probabilities of a partial order; ``limit`` is that of :func:`count`."""
+    """Return P(item x at position p) and P(item x before item y) under a uniform linear extension, exactly.
+
+    The Kendall kernel needs nothing but the second, P: it is the mean of ``(2 P - 1)(2 P' - 1)`` over all pairs of
+    items. ``limit`` is that of :func:`count`.
+
+    Examples
+    --------
+    >>> before = np.zeros((3, 3), dtype=bool)
+    >>> before[0, 1] = True
+    >>> position, pair = marginals(before)
+    >>> position[0].round(3), pair.round(3)
+    (array([0.667, 0.333, 0.   ]), array([[0.   , 1.   , 0.667],
+           [0.   , 0.   , 0.333],
+           [0.333, 0.667, 0.   ]]))
+    """
     return part_marginals(decompose(check_relation(before)), limit)

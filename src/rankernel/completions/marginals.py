@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -34,31 +35,10 @@ def pair_means(X: Any) -> FloatArray:
     return np.where(both, np.sign(second - first), leads[:, x] - leads[:, y])
 
 
-def pair_products(X: Any) -> FloatArray:
-    """Return the mean of ``s_e s_f`` for every two pairs e, f of items.
-
-    The mean of the squared Kendall kernel is ``(M * M').sum() / P**2``.
-
-    Examples
-    --------
-    Three items in any order: two pairs that share an item at the same end agree two times in three.
-
-    >>> pair_products(np.array([[0, 0, 0]])).round(3)
-    array([[[ 1.   ,  0.333, -0.333],
-            [ 0.333,  1.   ,  0.333],
-            [-0.333,  0.333,  1.   ]]])
-    """
-    ranks = as_rankings(X).ranks
-    rows, n_pairs = upper_rows(ranks, 1.0), n_pairs_of(ranks.shape[1])
-    e, f = np.triu_indices(n_pairs)
-    products = np.empty((len(rows), n_pairs, n_pairs))
-    products[:, e, f] = rows
-    products[:, f, e] = rows
-    return products
-
-
 def pair_product_features(X: Any) -> FloatArray:
-    """Return the upper triangle of :func:`pair_products`, weighted so that inner products are those of the matrices.
+    """Return the mean of ``s_e s_f`` for every two pairs e <= f of items, times the root of 2 where they differ.
+
+    So the mean of the squared Kendall kernel is an inner product of two rows, by ``P**2``.
 
     Examples
     --------
@@ -68,7 +48,11 @@ def pair_product_features(X: Any) -> FloatArray:
     >>> bool(np.isclose((features @ features.T).item(), 3**2))
     True
     """
-    return upper_rows(as_rankings(X).ranks, np.sqrt(2.0))
+    ranks = as_rankings(X).ranks
+    n_pairs = comb(ranks.shape[1], 2)
+    out = np.empty((len(ranks), n_pairs * (n_pairs + 1) // 2))
+    _loops.moment_sums.pair_product_rows(ranks, np.sqrt(2.0), out)
+    return out
 
 
 def rank_means(X: Any) -> FloatArray:
@@ -139,16 +123,3 @@ def mean_leads(ranks: RankArray) -> FloatArray:
     mean_listed_rank = np.cumsum(sizes, axis=1) - (sizes - 1) / 2
     leads = 1 - 2 * np.take_along_axis(mean_listed_rank, ranks, axis=1) / (n_listed + 1)
     return np.where(ranks == FREE, 0.0, leads)
-
-
-def upper_rows(ranks: RankArray, weight: float) -> FloatArray:
-    """Return the upper triangles of the pair products, entries off the diagonal times a weight."""
-    n_pairs = n_pairs_of(ranks.shape[1])
-    out = np.empty((len(ranks), n_pairs * (n_pairs + 1) // 2))
-    _loops.moment_sums.pair_product_rows(ranks, weight, out)
-    return out
-
-
-def n_pairs_of(n_items: int) -> int:
-    """Return the number of pairs of items."""
-    return n_items * (n_items - 1) // 2

@@ -34,7 +34,7 @@ class CompletionModel(ABC):
     ) -> tuple[FullRanks, FloatArray | None]:
         """Return draws of each ranking, shape (n_rankings, n_draws, n_items), and their importance weights.
 
-        The mean of ``weights * f(draws)`` estimates the expectation of f. FloatArray are None where all are 1. Draw i
+        The mean of ``weights * f(draws)`` estimates the expectation of f. Weights are None where all are 1. Draw i
         may depend on nothing but ``ranks[i]`` and the 64 random bits ``streams[i]``.
         """
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.arrays import FloatArray, Mask
-from rankernel.completions.keys import FullRanks, check_draws, check_width
+from rankernel.checks import whole
+from rankernel.completions.keys import FullRanks, check_width
 from rankernel.completions.linear_extensions import draw_extensions
 from rankernel.completions.mallows_model import MallowsModel
 from rankernel.completions.models import CompletionModel, LogDensity, Uniform, self_normalized_weights
@@ -43,7 +44,7 @@ def draw_relations(
     >>> draws.shape, bool((draws[0, :, 2] < draws[0, :, 0]).all())
     ((1, 5, 3), True)
     """
-    check_draws(n_draws)
+    whole("n_draws", n_draws)
     check_width(relations.shape[1])
     full = np.empty((len(relations), n_draws, relations.shape[1]), dtype=np.int16)
     weights = np.ones((len(relations), n_draws))

@@ -10,18 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankernel.arrays import FloatArray, Indices, RankArray
+from rankernel.checks import whole
 from rankernel.encoding import check_items
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings
 
 Seed = int | np.random.Generator
-
-
-def whole(value: Any, name: str, least: int) -> int:
-    """Return a whole number that is not below ``least``, or say what came instead."""
-    if not isinstance(value, Integral) or int(value) < least:
-        raise RankingError(f"{name}={value!r} is not possible; {name} is a whole number, {least} or more")
-    return int(value)
 
 
 def shares(weights: ArrayLike, name: str) -> FloatArray:
@@ -35,7 +29,7 @@ def shares(weights: ArrayLike, name: str) -> FloatArray:
 def center_and_names(center: Any, items: Iterable[object] | None) -> tuple[RankArray, tuple[str, ...]]:
     """Return the ranks of a center and the names of its items; a number of items stands for 0, 1, 2, ..."""
     if isinstance(center, Integral):
-        ranks = np.arange(whole(center, "n_items", 1), dtype=np.int32)
+        ranks = np.arange(whole("n_items", center), dtype=np.int32)
         return ranks, named(items, len(ranks))
     rows = center if isinstance(center, Rankings) else Rankings(np.atleast_2d(np.asarray(center)), items)
     if len(rows) != 1 or not rows.is_full():

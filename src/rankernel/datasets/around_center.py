@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 
 from rankernel.arrays import FloatArray, Indices, RankArray
-from rankernel.datasets.arguments import Seed, center_and_names, draw_by_weight, draw_permutations, whole
-from rankernel.errors import RankingError
+from rankernel.checks import known, number, whole
+from rankernel.datasets.arguments import Seed, center_and_names, draw_by_weight, draw_permutations
 from rankernel.rankings import Rankings
 
 
@@ -55,13 +55,10 @@ def mallows(
     >>> bool(abs((rankings.ranks == [2, 0, 1]).all(axis=1).mean() - 1 / (1.5 * 1.75)) < 0.005)
     True
     """
-    if distance not in AROUND_IDENTITY:
-        raise RankingError(f"distance={distance!r} is not known here; there are {', '.join(AROUND_IDENTITY)}")
-    if not (np.isfinite(theta) and theta >= 0):
-        raise RankingError(f"theta={theta!r} is not possible; theta is a finite number, 0 or more")
     ranks, names = center_and_names(center, items)
-    draw = AROUND_IDENTITY[distance]
-    around = draw(whole(n_rankings, "n_rankings", 0), len(ranks), float(theta), np.random.default_rng(seed))
+    draw = AROUND_IDENTITY[known("distance", distance, AROUND_IDENTITY)]
+    size, sharpness = whole("n_rankings", n_rankings, 0), number("theta", theta, 0)
+    around = draw(size, len(ranks), sharpness, np.random.default_rng(seed))
     return Rankings._trusted(around[:, ranks], names)
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankernel.datasets.arguments import Seed, named, whole
+from rankernel.checks import whole
+from rankernel.datasets.arguments import Seed, named
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings
 
@@ -50,6 +51,6 @@ def plackett_luce(
     names = named(items, len(strengths))
     rng = np.random.default_rng(seed)
     # Items arrive after exponential times of rates w; the Gumbel variable is minus the logarithm of such a time.
-    haste = np.log(strengths) + rng.gumbel(size=(whole(n_rankings, "n_rankings", 0), len(strengths)))
+    haste = np.log(strengths) + rng.gumbel(size=(whole("n_rankings", n_rankings, 0), len(strengths)))
     order = np.argsort(-haste, axis=1)
     return Rankings._trusted(np.argsort(order, axis=1).astype(np.int32), names)

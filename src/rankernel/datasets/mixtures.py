@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankernel.arrays import Indices
+from rankernel.checks import whole
 from rankernel.data import concat
-from rankernel.datasets.arguments import Seed, draw_by_weight, shares, whole
+from rankernel.datasets.arguments import Seed, draw_by_weight, shares
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings
 
@@ -69,7 +70,7 @@ def mixture(
     if len(probabilities) != len(components):
         raise RankingError(f"there are {len(components)} components but {len(probabilities)} weights; give one each")
     rng = np.random.default_rng(seed)
-    labels = draw_by_weight(probabilities, whole(n_rankings, "n_rankings", 0), rng)
+    labels = draw_by_weight(probabilities, whole("n_rankings", n_rankings, 0), rng)
     sizes = np.bincount(labels, minlength=len(components)).tolist()
     streams = rng.spawn(len(components))
     parts = [component(size, seed=own) for component, size, own in zip(components, sizes, streams, strict=True)]

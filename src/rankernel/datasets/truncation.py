@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankernel.arrays import IntArray
-from rankernel.datasets.arguments import Seed, draw_by_weight, shares, whole
+from rankernel.checks import whole
+from rankernel.datasets.arguments import Seed, draw_by_weight, shares
 from rankernel.encoding import Unlisted, whole_numbers
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings, as_rankings
@@ -57,11 +58,11 @@ def truncate(
 def lengths_of(lengths: Any, n_rankings: int, rng: np.random.Generator) -> IntArray:
     """Return one length for each ranking."""
     if isinstance(lengths, Mapping):
-        choices = np.array([whole(k, "length", 0) for k in lengths], dtype=np.int64)
+        choices = np.array([whole("length", k, 0) for k in lengths], dtype=np.int64)
         return choices[draw_by_weight(shares(list(lengths.values()), "probabilities"), n_rankings, rng)]
     given = np.asarray(lengths)
     if given.ndim == 0:
-        return np.full(n_rankings, whole(given.item(), "length", 0), dtype=np.int64)
+        return np.full(n_rankings, whole("length", given.item(), 0), dtype=np.int64)
     if given.shape != (n_rankings,):
         raise RankingError(
             f"lengths has shape {given.shape} but there are {n_rankings} rankings; give one length for each, one for "
@@ -69,5 +70,5 @@ def lengths_of(lengths: Any, n_rankings: int, rng: np.random.Generator) -> IntAr
         )
     places = whole_numbers(given, "length")
     if places.size:
-        whole(int(places.min()), "length", 0)
+        whole("length", int(places.min()), 0)
     return places

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from rankernel.datasets.arguments import Seed, draw_permutations, named, whole
+from rankernel.checks import whole
+from rankernel.datasets.arguments import Seed, draw_permutations, named
 from rankernel.rankings import Rankings
 
 
@@ -33,6 +34,6 @@ def uniform(n_rankings: int, n_items: int, seed: Seed = 0, items: Iterable[objec
     >>> sorted(round(count / 10_000, 1) for count in rankings.unique().counts.tolist())
     [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
     """
-    names = named(items, whole(n_items, "n_items", 1))
-    ranks = draw_permutations(whole(n_rankings, "n_rankings", 0), n_items, np.random.default_rng(seed))
+    names = named(items, whole("n_items", n_items))
+    ranks = draw_permutations(whole("n_rankings", n_rankings, 0), n_items, np.random.default_rng(seed))
     return Rankings._trusted(ranks, names)

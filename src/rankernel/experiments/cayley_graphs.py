@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rankernel.arrays import FloatArray, Mask
 from rankernel.distances import cayley, kendall
 from rankernel.experiments.drawing import drawn_as
-from rankernel.experiments.experiment import Study
+from rankernel.experiments.study import Study
 
 N_ITEMS = 4
 SHADES = ("#440154", "#443983", "#31688e", "#21918c", "#35b779", "#90d743", "#fde725")

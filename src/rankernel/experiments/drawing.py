@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rankernel.experiments.experiment import Study
+from rankernel.experiments.study import Study
 
 # Okabe and Ito's colours, which the colour-blind tell apart.
 COLOURS = {

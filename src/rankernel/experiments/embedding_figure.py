@@ -10,7 +10,7 @@ from rankernel.arrays import FloatArray, RankArray
 from rankernel.completions.draws import draw as draw_completions
 from rankernel.completions.enumerate import enumerate_completions
 from rankernel.experiments.drawing import COLOURS, drawn_as
-from rankernel.experiments.experiment import Study
+from rankernel.experiments.study import Study
 from rankernel.kernels import Mallows
 from rankernel.rankings import Rankings
 from rankernel.tasks.features.maps import KernelMap

@@ -11,7 +11,7 @@ from rankernel.arrays import RankArray
 from rankernel.completions.draws import draw as draw_completions
 from rankernel.completions.herding import herd, joint_herd
 from rankernel.experiments.drawing import COLOURS, drawn_as
-from rankernel.experiments.experiment import Study
+from rankernel.experiments.study import Study
 from rankernel.kernels import Mallows
 
 KERNEL = Mallows(0.5)

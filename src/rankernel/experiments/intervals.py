@@ -23,14 +23,8 @@ def spread(values: FloatArray | list[float]) -> Spread:
 def bootstrap(statistic: Callable[[FloatArray], FloatArray], samples: FloatArray, seed: int) -> Interval:
     """Return a statistic with the interval that holds 95% of its values on resampled repetitions.
 
-    Parameters
-    ----------
-    statistic : callable
-        Takes an array of shape (n_resamples, n_repetitions, ...) and returns one value for each resample.
-    samples : array of shape (n_repetitions, ...)
-        The repetitions; what stands in one row stays together.
-    seed : int
-        Where the resampling comes from.
+    What stands in one row of the samples stays together. The statistic takes an array of shape (n_resamples,
+    n_repetitions, ...) and returns one value for each resample.
     """
     rows = np.random.default_rng(seed).integers(len(samples), size=(RESAMPLES, len(samples)))
     with np.errstate(divide="ignore", invalid="ignore"):  # a ratio of two zeros says nothing, and is left out

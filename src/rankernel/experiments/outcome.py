@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isfinite, isnan
 from typing import Any
@@ -36,9 +37,8 @@ class Table:
     name: str
     title: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[Entry, ...], ...]
+    rows: Sequence[tuple[Entry, ...]]
     note: str = ""
-    timed: bool = False  # holds times, which are not the same twice
 
     def text(self) -> list[list[str]]:
         """Return all entries as they are shown."""

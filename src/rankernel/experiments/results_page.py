@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterator
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
 
 from rankernel import __version__
-from rankernel.experiments.experiment import Study, write_text
 from rankernel.experiments.outcome import Outcome, Table
+from rankernel.experiments.study import Study, write_text
 
 TITLE = "The paper's experiments, measured again"
 INTRODUCTION = (
@@ -22,18 +21,13 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "GPy")
 
 
 def write_all(study: Study, outcomes: list[Outcome]) -> None:
-    """Write all files: README.md, index.html, results.json, timings.md, and a CSV file for each table."""
-    tables = [table for outcome in outcomes for table in outcome.tables]
-    for table in tables:
-        write_text(study.folder / "tables" / f"{table.name}.csv", table.csv())
+    """Write all files: README.md, index.html, results.json, and a CSV file for each table."""
+    for outcome in outcomes:
+        for table in outcome.tables:
+            write_text(study.folder / "tables" / f"{table.name}.csv", table.csv())
     write_text(study.folder / "README.md", markdown(study, outcomes))
     write_text(study.folder / "index.html", html(study, outcomes))
     write_text(study.folder / "results.json", record(study, outcomes))
-    timed = [table for table in tables if table.timed]
-    if timed:
-        total = f"All cells together: {sum(s for what, s in study.timings.items() if ' gram ' not in what):.0f} s."
-        parts = ["# Times", "One machine; not the same twice.", total, *map(markdown_table, timed)]
-        write_text(study.folder / "timings.md", "\n\n".join(parts) + "\n")
 
 
 def provenance(study: Study, outcomes: list[Outcome]) -> list[str]:
@@ -65,7 +59,7 @@ def record(study: Study, outcomes: list[Outcome]) -> str:
         outcome.name: {
             "title": outcome.title,
             "protocol": outcome.protocol,
-            "tables": {table.name: table.record() for table in outcome.tables if not table.timed},
+            "tables": {table.name: table.record() for table in outcome.tables},
             "findings": outcome.findings,
         }
         for outcome in outcomes
@@ -81,16 +75,11 @@ def markdown(study: Study, outcomes: list[Outcome]) -> str:
     """Return the page as Markdown."""
     parts = [f"# {TITLE}", INTRODUCTION, *provenance(study, outcomes)]
     for outcome in outcomes:
-        parts += [f"## {outcome.title}", *outcome.protocol, *map(markdown_table, lasting(outcome))]
+        parts += [f"## {outcome.title}", *outcome.protocol, *map(markdown_table, outcome.tables)]
         parts += [f"![{caption}](figures/{name}.svg)\n\n*{caption}*" for name, caption in outcome.figures]
         if outcome.findings:
             parts += ["**What holds**", "\n".join(f"- {line}" for line in outcome.findings)]
     return "\n\n".join(parts) + "\n"
-
-
-def lasting(outcome: Outcome) -> Iterator[Table]:
-    """Yield the tables without times."""
-    return (table for table in outcome.tables if not table.timed)
 
 
 def markdown_table(table: Table) -> str:
@@ -121,7 +110,7 @@ def html(study: Study, outcomes: list[Outcome]) -> str:
     body = [f"<h1>{TITLE}</h1>", *map(paragraph, [INTRODUCTION, *provenance(study, outcomes)])]
     for outcome in outcomes:
         body += [f"<h2>{escape(outcome.title)}</h2>", *map(paragraph, outcome.protocol)]
-        body += map(html_table, lasting(outcome))
+        body += map(html_table, outcome.tables)
         body += [html_figure(study, name, caption) for name, caption in outcome.figures]
         if outcome.findings:
             items = "".join(f"<li>{marked(line)}</li>" for line in outcome.findings)

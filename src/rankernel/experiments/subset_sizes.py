@@ -5,28 +5,33 @@ from __future__ import annotations
 import numpy as np
 
 from rankernel.experiments import paper_numbers
-from rankernel.experiments.experiment import Study
-from rankernel.experiments.outcome import Entry, Outcome, Table
+from rankernel.experiments.experiment import Experiment
+from rankernel.experiments.outcome import Table
 from rankernel.rankings import Rankings
 
-PROTOCOL = (
-    "Each pair shares an item with the next: 1 > 2, 2 > 3, ...; so p pairs are a chain of p + 1 items, and the other "
-    "items are free. The number of completions is n! / (p + 1)!."
-)
+PAIRS = range(1, 5)
 
 
-def run(_: Study) -> Outcome:
-    """Return the appendix table, counted here, and whether it agrees."""
-    rows: list[tuple[Entry, ...]] = []
-    agree = True
-    for n_items, printed in paper_numbers.SIZES.items():
-        counted = [completions(n_items, pairs) for pairs in range(1, 5)]
-        agree = agree and tuple(counted) == printed
-        rows.append((n_items, *counted))
-    table = Table("subset_sizes", "Completions by items and observed pairs", ("n", *map(str, range(1, 5))), tuple(rows))
-    outcome = Outcome("sizes", "Appendix: sizes of the sets of consistent full rankings", [PROTOCOL], [table])
-    outcome.findings = [f"All entries {'agree' if agree else 'do NOT agree'} with the paper's."]
-    return outcome
+class SubsetSizes(Experiment):
+    """The appendix table, counted here, and whether it agrees."""
+
+    name = "sizes"
+    title = "Appendix: sizes of the sets of consistent full rankings"
+
+    def protocol(self) -> list[str]:
+        """Return what was counted."""
+        pairs = "Each pair shares an item with the next: 1 > 2, 2 > 3, ...; so p pairs are a chain of p + 1 items, and"
+        return [f"{pairs} the other items are free. The number of completions is n! / (p + 1)!."]
+
+    def tables(self) -> list[Table]:
+        """Return the numbers of completions."""
+        rows = [(n_items, *(completions(n_items, pairs) for pairs in PAIRS)) for n_items in paper_numbers.SIZES]
+        return [Table("subset_sizes", "Completions by items and observed pairs", ("n", *map(str, PAIRS)), rows)]
+
+    def findings(self) -> list[str]:
+        """Return whether the paper's numbers are the same."""
+        agree = all(row[1:] == paper_numbers.SIZES[row[0]] for row in self.tables()[0].rows)  # type: ignore[index]
+        return [f"All entries {'agree' if agree else 'do NOT agree'} with the paper's."]
 
 
 def completions(n_items: int, n_pairs: int) -> int | None:

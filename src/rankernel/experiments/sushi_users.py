@@ -11,7 +11,7 @@ import numpy as np
 from rankernel.arrays import IntArray
 from rankernel.datasets import mallows, mixture, uniform
 from rankernel.errors import RankingError
-from rankernel.experiments.experiment import Study
+from rankernel.experiments.study import Study
 from rankernel.io.sushi import load_sushi
 from rankernel.rankings import Rankings
 

@@ -57,14 +57,8 @@ class RecentPlans:
 class GramBlocks:
     """A kernel whose parameters move, on training and test rankings that are seen apart.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    method : as in :meth:`Kernel.gram`
-        How to average over completions; what "auto" means is decided by the training rankings.
-    data : Rankings, Preferences or array of ranks, optional
-        The training rankings: they also settle the width "median". The first block if left out.
+    The training rankings, ``data``, settle the width "median" and what the method "auto" means; if left out, they are
+    those of the first block.
 
     Examples
     --------

@@ -43,12 +43,9 @@ class Drawing:
     """The parts of the picture of a tree."""
 
     def __init__(self, study: Summary, clustering: Clustering) -> None:
-        from rankernel.tasks.clusters.dendrogram import flat_clusters
-
         self.study, self.clustering, self.tree = study, clustering, clustering.tree
         self.n_leaves = len(self.tree) + 1
         self.n_branches = min(MOST_BRANCHES, self.n_leaves)
-        self.branch_of = flat_clusters(self.tree, self.n_branches)
         self.highest = max(float(self.tree[-1, 2]), 1e-12)
         self.height = TOP + self.n_branches * ROW + 34
         self.parts: list[Markup] = []

@@ -27,20 +27,12 @@ NOTHING = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class Block:
-    """One large bucket on either side, and the buckets inside them that are not inside both.
+    """One large bucket on either side, and the buckets inside them that are not inside both."""
 
-    Attributes
-    ----------
-    left, right
-        Positions of the two large buckets.
-    left_outer, right_outer
-        Left positions of the items that are only in the right bucket, and right positions of those only in the left.
-    """
-
-    left: IntArray
+    left: IntArray  # positions of the two large buckets
     right: IntArray
-    left_outer: IntArray
-    right_outer: IntArray
+    left_outer: IntArray  # left positions of the items that are only in the right bucket
+    right_outer: IntArray  # right positions of the items that are only in the left bucket
 
     @property
     def n_shared(self) -> int:

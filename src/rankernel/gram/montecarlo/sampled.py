@@ -132,11 +132,13 @@ class SampledEvaluator(Evaluator):
     def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
         """Return the estimate for each kernel."""
         coefficients, places = np.array([self.controls.coefficients(kernel) for kernel in kernels]), self.placed(tile)
+        functions = self.functions(kernels)
+        sampled = self.mean(functions, coefficients, places)
         if self.method.diagonal == "unbiased":
-            spreads = [self.spread(*pair, places) for pair in zip(self.functions(kernels), coefficients, strict=True)]
-            sampled = np.stack([spread.value - spread.bias for spread in spreads])
-        else:
-            sampled = self.mean(self.functions(kernels), coefficients, places)
+            for r, c in np.argwhere(np.equal.outer(*places)).tolist():
+                own = places[0][r : r + 1]
+                for k in range(len(kernels)):
+                    sampled[k, r, c] -= self.spread(functions[k], coefficients[k], (own, own)).bias.item()
         return sampled + self.known(coefficients, places)
 
     def gradients(self, kernel: Kernel, tile: Tile) -> dict[str, FloatArray]:

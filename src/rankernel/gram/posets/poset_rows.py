@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.arrays import FloatArray, Indices, IntArray, Mask, RankArray
+from rankernel.checks import whole
 from rankernel.completions import marginals as of_rankings
 from rankernel.completions.couplings import Iid
 from rankernel.completions.draws import PURPOSE, Draws
 from rankernel.completions.enumerate import enumerate_completions, n_completions
-from rankernel.completions.keys import FullRanks, check_draws
+from rankernel.completions.keys import FullRanks
 from rankernel.completions.linear_extensions import count, enumerate_extensions, marginals
 from rankernel.completions.models import CompletionModel
 from rankernel.completions.partial_orders import draw_relations, relation_streams
@@ -34,21 +35,11 @@ Moments = tuple[FloatArray, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class PartialOrders:
-    """Partial orders of one set of items.
+    """Partial orders of one set of items."""
 
-    Attributes
-    ----------
-    ranks : array of shape (n_orders, n_items)
-        The ranks of rows that are rankings; nothing but -1 in the others.
-    packed : array of shape (n_orders, n_items, n_bytes)
-        The relations of rows that are not rankings, one bit a pair; zeros in the others.
-    counts : array of shape (n_orders,)
-        How many voters have each order.
-    """
-
-    ranks: RankArray
-    packed: NDArray[np.uint8]
-    counts: IntArray
+    ranks: RankArray  # (n_orders, n_items): the ranks of rows that are rankings; nothing but -1 in the others
+    packed: NDArray[np.uint8]  # (n_orders, n_items, n_bytes): the relations of the others, one bit a pair; else zeros
+    counts: IntArray  # (n_orders,): how many voters have each order
     #: Marginal probabilities by relation, shared by all parts of one set so that each is computed once.
     known: dict[bytes, Moments] = field(default_factory=dict, repr=False)
 
@@ -175,7 +166,7 @@ class PartialOrders:
 
         As there, they depend on the seed and the order, and with ``rows`` on the number of the row, too.
         """
-        check_draws(n_draws)
+        whole("n_draws", n_draws)
         ranks = np.empty((len(self), n_draws, self.n_items), dtype=np.int16)
         weights: FloatArray | None = None
         for mask, draw in ((self.is_ranking, draw_rankings), (~self.is_ranking, draw_others)):

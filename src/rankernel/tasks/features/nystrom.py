@@ -148,24 +148,12 @@ def solved(lower: FloatArray, columns: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class PivotedCholesky:
-    """A partial Cholesky factorisation: ``factor @ factor.T`` agrees with the matrix in the columns of the pivots.
+    """A partial Cholesky factorisation: ``factor @ factor.T`` agrees with the matrix in the columns of the pivots."""
 
-    Attributes
-    ----------
-    pivots : array
-        The chosen rows.
-    factor : array of shape (n_rows, n_pivots)
-        The factor; its rows at the pivots are lower triangular.
-    residual : array
-        The diagonal of what is left.
-    error_path : array of shape (n_pivots + 1,)
-        The weighted trace of what is left after each number of pivots.
-    """
-
-    pivots: Indices
-    factor: FloatArray
-    residual: FloatArray
-    error_path: FloatArray
+    pivots: Indices  # the chosen rows
+    factor: FloatArray  # (n_rows, n_pivots): the factor; its rows at the pivots are lower triangular
+    residual: FloatArray  # the diagonal of what is left
+    error_path: FloatArray  # (n_pivots + 1,): the weighted trace of what is left after each number of pivots
 
 
 def randomly_pivoted_cholesky(

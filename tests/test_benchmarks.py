@@ -1,0 +1,19 @@
+"""The studies in ``benchmarks/`` run: small versions of them, without looking at any clock."""
+
+import pytest
+
+from benchmarks import accuracy
+
+
+def test_the_study_of_accuracy_finds_what_is_proved(tmp_path):
+    found = list(accuracy.rows(accuracy.DRAWN_CASES[:1], draws=(4, 16), n_repeats=2))
+    for row in found:
+        assert 1 < row["gain, antithetic"] < row["gain, best"]
+        assert row["gain, best"] == pytest.approx(row["error, Monte Carlo"] / row["error, best"])
+        assert all(row[f"ms, {name}"] > 0 for name in ("exact", *accuracy.ESTIMATORS))
+    # Four times the draws: half the error, up to that of estimating it from two runs.
+    fewer, more = (row["error, Monte Carlo"] for row in found)
+    assert 1.4 < fewer / more < 2.8
+    pytest.importorskip("matplotlib")
+    accuracy.draw(found, tmp_path / "picture.svg")
+    assert "relative error" in (tmp_path / "picture.svg").read_text(encoding="utf-8")
