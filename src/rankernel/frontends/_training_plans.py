@@ -11,7 +11,7 @@ from typing import Any
 
 from rankernel.arrays import FloatArray
 from rankernel.data import Data, as_data
-from rankernel.gram.estimate import gradients
+from rankernel.gram.estimate import slopes
 from rankernel.gram.methods import MethodLike, as_method
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import MEDIAN, Kernel
@@ -78,7 +78,7 @@ class GramBlocks:
     def gram(self, kernel: Kernel, X: Data, Y: Data | None = None, gradient: bool = False) -> Block:
         """Return a block for a kernel with these parameters, and its derivatives if asked for."""
         plan = self.block_plan(kernel, X, Y)
-        return plan.gram(), gradients(plan, None)[0] if gradient else {}
+        return plan.gram(), slopes(plan, None) if gradient else {}
 
     def diagonal(self, kernel: Kernel, X: Data, gradient: bool = False) -> Block:
         """Return the diagonal of the block of rankings with themselves, and its derivatives if asked for."""

@@ -13,7 +13,7 @@ from rankernel.arrays import FloatArray
 from rankernel.data import as_data
 from rankernel.errors import RankingError
 from rankernel.frontends._training_plans import RecentPlans, training_plan
-from rankernel.gram.estimate import gradients
+from rankernel.gram.estimate import slopes
 from rankernel.gram.exact.features import mean_features
 from rankernel.gram.methods import MethodLike, MonteCarlo
 from rankernel.gram.plan import Plan
@@ -91,9 +91,8 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
         value = plan.gram()
         if not eval_gradient:
             return value
-        slopes, _ = gradients(plan, None)
-        params = self.kernel.params
-        free = [slopes[one.name] * params[one.name] for one in self.hyperparameters if not one.fixed]
+        found, params = slopes(plan, None), self.kernel.params
+        free = [found[one.name] * params[one.name] for one in self.hyperparameters if not one.fixed]
         return value, np.stack(free, axis=2) if free else np.empty((*value.shape, 0))
 
     def diag(self, X: Any) -> FloatArray:

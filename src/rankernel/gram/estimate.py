@@ -142,8 +142,8 @@ def lengths(plan: Plan, diagonal: FloatArray | None = None) -> list[tuple[FloatA
         given = diagonal if diagonal is not None else plan.distinct.diagonal()
         return [(given, np.zeros(len(given)))] * 2 if diagonal is not None else [spread_pair(plan.rows, given)] * 2
     else:
-        sides = [replace(plan, X=side, Y=side, rows=None, columns=None).alone() for side in (plan.X, plan.Y)]
-        left, right = ((own.diagonal(), np.zeros(len(own.X))) for own in sides)
+        both = [replace(plan, X=side, Y=side, rows=None, columns=None).alone() for side in (plan.X, plan.Y)]
+        left, right = ((own.diagonal(), np.zeros(len(own.X))) for own in both)
     return [spread_pair(plan.rows, *left), spread_pair(plan.columns, *right)]
 
 
@@ -185,8 +185,8 @@ def estimated(plan: Plan, tol: float | None, gradient: bool, normalize: bool, th
             "uncertain, too (they are widened): take more draws, a smaller width, or method='exact'",
             SamplingWarning,
         )
-    slopes, slope_errors = gradients(plan, threads) if gradient else (None, None)
-    return Estimate(value, error, doubtful, method_used(plan), plan.details, plan.kernel, slopes, slope_errors)
+    found = slope_bars(plan, threads) if gradient else (None, None)
+    return Estimate(value, error, doubtful, method_used(plan), plan.details, plan.kernel, *found)
 
 
 def method_used(plan: Plan) -> Method:
@@ -195,21 +195,28 @@ def method_used(plan: Plan) -> Method:
     return plan.method if estimator is None or isinstance(plan.method, MonteCarlo) else Mixed(estimator)
 
 
-def gradients(plan: Plan, threads: int | None) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+def slopes(plan: Plan, threads: int | None) -> dict[str, FloatArray]:
+    """Return the derivative of the matrix in each parameter."""
+    names = list(plan.kernel.params)
+
+    def compute(tile: Any) -> list[FloatArray]:
+        found = plan.evaluator.gradients(plan.kernel, tile)
+        return [found[name] for name in names]
+
+    found: Any = plan.filled(compute, len(names), threads) if names else []
+    return {name: plan.spread(matrix) for name, matrix in zip(names, found, strict=True)}
+
+
+def slope_bars(plan: Plan, threads: int | None) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
     """Return the derivative of the matrix in each parameter, and its errors."""
     names = list(plan.kernel.params)
-    if not names:
-        return {}, {}
 
     def compute(tile: Any) -> list[FloatArray]:
         found = plan.evaluator.gradient_bars(plan.kernel, tile)
         return [part for name in names for part in found[name]]
 
-    found = plan.filled(compute, 2 * len(names), threads)
-    return (
-        {name: plan.spread(matrix) for name, matrix in zip(names, found[::2], strict=True)},
-        {name: plan.spread(matrix) for name, matrix in zip(names, found[1::2], strict=True)},
-    )
+    found = [plan.spread(matrix) for matrix in plan.filled(compute, 2 * len(names), threads)] if names else []
+    return dict(zip(names, found[::2], strict=True)), dict(zip(names, found[1::2], strict=True))
 
 
 def barred(
@@ -255,7 +262,8 @@ def more_draws(plan: Plan, method: MonteCarlo, error: FloatArray, tol: float) ->
         return replace(method, n_draws=int(min(2 * -(-wanted // 2), MOST_DRAWS)))
     if method.replicates >= MOST_REPLICATES or biased > tol:
         raise ExactnessError(
-            f"{method} leaves a standard error of {worst:.2g}, above tol={tol:g}; accept a larger tol, or give n_draws"
+            f"{method} leaves a standard error of {worst:.2g}, above tol={tol:g}; accept a larger tol, or use "
+            "method='exact'"
         )
     # The variance goes down as one over the number of replicates; the factor covers the error of the error.
     wanted = 1.2 * method.replicates * (worst / tol) ** 2

@@ -369,7 +369,12 @@ class Plan:
     def with_estimator(self, method: MonteCarlo) -> Plan:
         """Return the same plan, its estimates by another estimator."""
         if isinstance(self.method, MonteCarlo):
-            return replace(self, method=method)
+            other = replace(self, method=method)
+            if method == replace(self.method, replicates=method.replicates) and isinstance(
+                self.evaluator, SampledEvaluator
+            ):
+                object.__setattr__(other, "_evaluator", self.evaluator.with_replicates(method))
+            return other
         if isinstance(self.method, Mixed):
             return replace(self, method=Mixed(method))
         assert isinstance(self.asked, Auto)  # an exact plan with rows that have no exact value

@@ -70,7 +70,8 @@ class ExponentialKernel(DistanceKernel):
             return Series((4 * one, 8 * two), {"nu": (4 * one_slope, 8 * two_slope)})
         half = form.half_range(n_items)
         outer = math.exp(-2 * nu * half)
-        first, second = 2 * nu * outer, 2 * nu**2 * outer
+        first = 2 * nu * outer
+        second = nu * first  # in this order: the square of a very large nu is no number
         return Series((first, second), {"nu": (2 * outer - 2 * half * first, 4 * nu * outer - 2 * half * second)})
 
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from rankernel.arrays import FloatArray
 
-FEWEST_BLOCKS = 8  # below, the spread between blocks of draws says too little about the error
-REPETITIONS = 8  # of all draws, independent, where there are fewer blocks
-COVERED = 0.95  # of all intervals of two error bars, however few blocks the spread was measured from
+FEWEST_BLOCKS = 32  # below, the spread between blocks of draws says too little about the error
+REPETITIONS = 16  # of all draws, independent, where there are fewer blocks
+COVERED = 0.955  # of all intervals of two error bars, however few blocks the spread was measured from
 FEW = 16.0  # pairs of blocks of draws: an estimate that rests on fewer may miss what was not drawn
-FEW_OF_ALL = 1 / 8  # where there are not many pairs at all; of normal ones a third carries the spread
+FEW_OF_ALL = 1 / 16  # where there are not many pairs at all; of normal ones a third carries the spread
 
 
 def error_bars(variance: FloatArray, bias: FloatArray, factor: FloatArray, n_blocks: int) -> FloatArray:

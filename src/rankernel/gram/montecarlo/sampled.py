@@ -7,6 +7,7 @@ matrix is that of inner products of empirical embeddings.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from typing import Any, cast
@@ -97,6 +98,14 @@ class SampledEvaluator(Evaluator):
         can_count = n_values(kernel.argument, self.n_items) and self.controls.are_functions_of(kernel.argument)
         self.counted = kernel.argument if can_count else None
         self.tile_side = COUNTED_TILE if self.counted else max(int(PAIRS_AT_ONCE**0.5) // method.n_draws, 1)
+        self.made: list[Replicate] = []
+
+    def with_replicates(self, method: MonteCarlo) -> SampledEvaluator:
+        """Return the estimator with another number of replicates, which has those that are drawn already."""
+        more = copy(self)
+        more.method, more.made = method, self.replicates
+        vars(more).pop("replicates")
+        return more
 
     @property
     def details(self) -> str:  # type: ignore[override]
@@ -108,7 +117,7 @@ class SampledEvaluator(Evaluator):
         """The draws of all rankings, made when they are first needed."""
         number = cast(int, self.method.seed)
         seeds = [number] + [int(stream_key(number, f"replicate {r}")) for r in range(1, self.method.replicates)]
-        return [Replicate(self, self.draw(seed)) for seed in seeds]
+        return self.made + [Replicate(self, self.draw(seed)) for seed in seeds[len(self.made) :]]
 
     def draw(self, seed: int) -> Draws:
         """Return the draws of each ranking."""
@@ -138,7 +147,7 @@ class SampledEvaluator(Evaluator):
             for r, c in np.argwhere(np.equal.outer(*places)).tolist():
                 own = places[0][r : r + 1]
                 for k in range(len(kernels)):
-                    sampled[k, r, c] -= self.spread(functions[k], coefficients[k], (own, own)).bias.item()
+                    sampled[k, r, c] -= self.of_own_draws(functions[k], coefficients[k], (own, own)).bias.item()
         return sampled + self.known(coefficients, places)
 
     def gradients(self, kernel: Kernel, tile: Tile) -> dict[str, FloatArray]:
@@ -154,15 +163,17 @@ class SampledEvaluator(Evaluator):
 
     def unbiased(self, kernel: Kernel, tile: Tile) -> FloatArray:
         """Return the estimate from pairs of independent draws, where both sides have the same."""
-        found = self.spread_of_kernel(kernel, self.placed(tile))
-        return found.value - found.bias
+        coefficients, places = np.array(self.controls.coefficients(kernel)), self.placed(tile)
+        found = self.of_own_draws(self.functions([kernel])[0], coefficients, places)
+        return np.asarray(found.value - found.bias + self.known(coefficients[None], places)[0])
 
     # ------------------------------------------------------------------ errors
 
     def bars(self, kernel: Kernel, tile: Tile) -> Bars:
         """Return the estimate with its distance from the truth to be expected."""
-        found = self.spread_of_kernel(kernel, self.placed(tile))
-        return self.barred(found)
+        coefficients, places = np.array(self.controls.coefficients(kernel)), self.placed(tile)
+        found = self.spread(self.functions([kernel])[0], coefficients, places)
+        return self.barred(replace(found, value=found.value + self.known(coefficients[None], places)[0]))
 
     def gradient_bars(self, kernel: Kernel, tile: Tile) -> dict[str, tuple[FloatArray, FloatArray]]:
         """Return the same of the derivatives, with the same draws."""
@@ -180,46 +191,68 @@ class SampledEvaluator(Evaluator):
             found, bias = replace(found, value=found.value - bias), np.zeros_like(bias)
         n_tables = REPETITIONS if self.repeats else self.method.replicates
         factor = widened(n_carrying(found.squares, found.fourths), n_tables * self.n_blocks**2)
-        n_blocks = REPETITIONS if self.repeats else self.n_blocks * self.method.replicates
+        n_blocks = REPETITIONS if self.repeats else self.n_independent
         return Bars(found.value, error_bars(found.variance, bias, factor, n_blocks), factor > 1)
 
     def lengths(self, kernel: Kernel, side: int) -> tuple[FloatArray, FloatArray]:
         """Return the squared lengths of one side, unbiased where that leaves something positive and certain enough."""
         places = (self.row_of, self.column_of)[side]
         value, error = np.empty(len(places)), np.empty(len(places))
+        function, coefficients = self.functions([kernel])[0], np.array(self.controls.coefficients(kernel))
         for k in range(len(places)):
-            found = self.spread_of_kernel(kernel, (places[k : k + 1], places[k : k + 1]))
-            unbiased, deviation = found.value - found.bias, np.sqrt(found.variance)
+            own = places[k : k + 1], places[k : k + 1]
+            found = self.of_own_draws(function, coefficients, own)
+            whole = found.value + self.known(coefficients[None], own)[0]
+            unbiased = whole - found.bias
+            deviation = error_bars(found.variance, np.zeros_like(whole), np.ones_like(whole), self.n_independent)
             usable = unbiased > 2 * deviation
-            value[k] = (unbiased if usable else found.value).item()
-            error[k] = (deviation if usable else np.sqrt(found.variance + found.bias**2)).item()
+            value[k] = (unbiased if usable else whole).item()
+            error[k] = (deviation if usable else np.hypot(deviation, found.bias)).item()
         return value, error
 
-    def spread_of_kernel(self, kernel: Kernel, places: tuple[Indices, Indices]) -> Spread:
-        """Return the estimate of any pairs of all rankings, with how its draws spread."""
-        coefficients = np.array(self.controls.coefficients(kernel))
-        found = self.spread(self.functions([kernel])[0], coefficients, places)
-        return replace(found, value=found.value + self.known(coefficients[None], places)[0])
-
     def spread(self, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]) -> Spread:
-        """Return the mean of a function over all pairs of draws, with how the draws spread around it.
+        """Return the mean of a function over all pairs of draws, with how it varies.
 
         Where blocks of draws are too few to tell, independent repetitions of all draws are looked at.
         """
-        found = together([one.spread(function, coefficients, *places) for one in self.replicates])
+        found = self.of_own_draws(function, coefficients, places)
         if not self.repeats:
             return found
         runs = [one.spread(function, coefficients, *places) for one in self.repetitions]
-        bias = np.zeros_like(found.value)
+        unbiased = self.method.diagonal == "unbiased"
+        values = [run.value - run.bias if unbiased else run.value for run in runs]
+        variance = np.var(values, axis=0, ddof=1) / self.method.replicates
+        bias = found.bias.copy()
         for r, c in np.argwhere(np.equal.outer(*places)).tolist():
-            bias[r, c] = found.value[r, c] - self.between_repetitions(function, coefficients, int(places[0][r]))
-        variance = np.var([run.value for run in runs], axis=0, ddof=1) / self.method.replicates
+            if not unbiased:
+                bias[r, c] = found.value[r, c] - self.between_repetitions(function, coefficients, places[0][r])[0]
+            elif self.n_blocks == 1:
+                variance[r, c] = found.variance[r, c]
         return replace(together(runs), value=found.value, variance=variance, bias=bias)
+
+    def of_own_draws(self, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]) -> Spread:
+        """Return the mean of a function over all pairs of draws, with how the blocks of these draws spread around it.
+
+        A single block of draws is not independent of itself: there, repetitions tell the bias.
+        """
+        found = together([one.spread(function, coefficients, *places) for one in self.replicates])
+        if self.n_blocks > 1:
+            return found
+        bias, variance = np.zeros_like(found.value), np.zeros_like(found.value)
+        for r, c in np.argwhere(np.equal.outer(*places)).tolist():
+            mean, variance[r, c] = self.between_repetitions(function, coefficients, places[0][r])
+            bias[r, c] = found.value[r, c] - mean
+        return replace(found, bias=bias, variance=variance)
 
     @property
     def n_blocks(self) -> int:
         """Into how many independent blocks the draws fall."""
         return len(self.replicates[0].ends)
+
+    @property
+    def n_independent(self) -> int:
+        """How many independent blocks there are in all replicates; of a single one, how many repetitions it takes."""
+        return REPETITIONS if self.n_blocks == 1 else self.n_blocks * self.method.replicates
 
     @property
     def repeats(self) -> bool:
@@ -232,8 +265,8 @@ class SampledEvaluator(Evaluator):
         seeds = [int(stream_key(cast(int, self.method.seed), f"repetition {r}")) for r in range(REPETITIONS)]
         return [Replicate(self, self.draw(seed)) for seed in seeds]
 
-    def between_repetitions(self, function: Function, coefficients: FloatArray, row: int) -> float:
-        """Return the mean between independent draws of one ranking, which is unbiased."""
+    def between_repetitions(self, function: Function, coefficients: FloatArray, row: Any) -> tuple[float, float]:
+        """Return the mean between independent draws of one ranking, which is unbiased, and its variance."""
         ranks = np.concatenate([one.drawn.ranks[row : row + 1] for one in self.repetitions])
         weights = None
         if self.repetitions[0].drawn.weights is not None:
@@ -241,7 +274,8 @@ class SampledEvaluator(Evaluator):
         pooled = replace(self.repetitions[0].drawn, ranks=ranks, weights=weights)
         every = np.arange(len(ranks))
         table = Replicate(self, pooled).means([function], coefficients[None], every, every)[0]
-        return float(table[np.triu_indices(len(every), 1)].mean())
+        to_others = (table.sum(axis=1) - table.diagonal()) / (len(every) - 1)
+        return float(to_others.mean()), float(4 * to_others.var(ddof=1) / len(every))
 
     # ------------------------------------------------------------------ steps
 

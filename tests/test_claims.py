@@ -1,0 +1,324 @@
+"""Every claim of the README's and the theory's tables, each with a check: a claim that changes needs a check, too."""
+
+import itertools
+import math
+import re
+from pathlib import Path
+
+import naive
+import numpy as np
+import pytest
+
+import rankernel as rk
+from rankernel.distances import lp
+
+ROOT = Path(__file__).parent.parent
+pytestmark = pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="the documentation is not part of a package")
+
+
+def table(path, first_header):
+    """The rows of the table whose first header is this, as lists of cells without markup."""
+    lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
+    start = next(k for k, line in enumerate(lines) if line.startswith(f"| {first_header} |"))
+    rows = itertools.takewhile(lambda line: line.startswith("|"), lines[start + 2 :])
+    return [[cell.strip() for cell in row.strip().strip("|").replace("\\|", "/").split(" | ")] for row in rows]
+
+
+# ---------------------------------------------------------------------- what is exact
+
+
+def full(n):
+    return rk.datasets.uniform(4, n, seed=1)
+
+
+def top(n, k=None):
+    return full(n).top(k or n // 3)
+
+
+def one_tie(n):
+    return rk.Rankings(np.where(full(n).ranks < 2, full(n).ranks, np.clip(full(n).ranks, 2, n - 3)))
+
+
+def ties(n):
+    return rk.Rankings(full(n).ranks // 3)
+
+
+def free(n, k=None):
+    return full(n).top(k or n // 3, unlisted="free")
+
+
+def free_ties(n, k=None):
+    rows = free(n, k)
+    return rk.Rankings(np.where(rows.ranks >= 0, rows.ranks // 2, rows.ranks))
+
+
+def exact(kernel, X, Y=None):
+    return lambda: isinstance(kernel.plan(X, Y).method, rk.Exact)
+
+
+def estimated(kernel, X, Y=None):
+    def check():
+        with pytest.raises(rk.ExactnessError):
+            kernel.gram(X, Y, method="exact")
+        rows = kernel.gram(X[:2], None if Y is None else Y[:2], method=rk.MonteCarlo(4))
+        return isinstance(kernel.plan(X, Y).method, rk.MonteCarlo) and np.isfinite(rows).all()
+
+    return check
+
+
+def refused(kernel, X):
+    def check():
+        for method in ("auto", "exact", rk.MonteCarlo(4)):
+            with pytest.raises(rk.ExactnessError):
+                kernel.gram(X, method=method)
+        return True
+
+    return check
+
+
+def induced(n):
+    return [rk.DistanceInduced(name, range(n)) for name in ("kendall", "hamming", "spearman", "footrule")]
+
+
+LINEAR = [rk.Kendall(), rk.Hamming(), rk.Spearman(), *induced(100)]
+MALLOWS, CUBIC = rk.Mallows(0.05), rk.Polynomial(3)
+KENDALL_FUNCTIONS = [CUBIC, MALLOWS * MALLOWS, rk.Kendall().exp(), rk.Mallows(0.1) ** 2 + rk.Polynomial(4)]
+HAMMING, CAYLEY = rk.Exponential("hamming", 0.1), rk.Exponential("cayley", math.log(3))
+FOOTRULE, SPEARMAN = rk.Exponential("footrule", 0.01), rk.Exponential("spearman", 1e-5)
+SHARP_SPEARMAN = rk.Exponential("spearman", 0.1)
+ALL_SWAPS, NEIGHBOURS = rk.Diffusion(0.1), rk.Diffusion(0.1, "adjacent")
+
+# kernel: column by column, what is claimed, and checks of it.
+EXACT = {
+    "Kendall, Hamming, Spearman, induced by Kendall / Hamming / Spearman / footrule distance": [
+        ("closed form", [exact(k, X(100)) for k in LINEAR for X in (full, top)]),
+        ("closed form", [exact(k, ties(100)) for k in LINEAR]),
+        ("closed form", [exact(k, X(100)) for k in LINEAR for X in (free, free_ties)]),
+    ],
+    "Mallows": [
+        ("closed form", [exact(MALLOWS, X(100)) for X in (full, top)]),
+        ("closed form", [exact(MALLOWS, ties(100))]),
+        (
+            "dynamic programme for short lists, else estimated",
+            [exact(MALLOWS, free(20, 4)), exact(MALLOWS, free_ties(20, 3)), estimated(MALLOWS, free(40))],
+        ),
+    ],
+    "polynomial in Kendall": [
+        ("closed form", [exact(CUBIC, X(100)) for X in (full, top)]),
+        ("closed form", [exact(CUBIC, ties(100))]),
+        ("degree 2, else estimated", [exact(rk.Polynomial(2), free(20)), estimated(CUBIC, free(20))]),
+    ],
+    "any function of the Kendall distance": [
+        ("closed form up to 200 items", [exact(k, X(200)) for k in KENDALL_FUNCTIONS for X in (full, top)]),
+        (
+            "closed form up to 60 items, else estimated",
+            [*(exact(k, ties(60)) for k in KENDALL_FUNCTIONS), estimated(rk.Kendall().exp(), ties(63))],
+        ),
+        ("estimated", [estimated(rk.Kendall().exp(), free(20))]),
+    ],
+    "exponential Hamming": [
+        ("closed form", [exact(HAMMING, X(100)) for X in (full, top)]),
+        ("closed form", [exact(HAMMING, ties(100))]),
+        (
+            "without ties up to about 40 items, else estimated",
+            [exact(HAMMING, free(40)), estimated(HAMMING, free_ties(40)), estimated(HAMMING, free(100))],
+        ),
+    ],
+    "exponential Cayley": [
+        ("closed form", [exact(CAYLEY, X(100)) for X in (full, top)]),
+        ("one tie each; #P-hard in general, estimated", [exact(CAYLEY, one_tie(100)), estimated(CAYLEY, ties(21))]),
+        ("estimated", [estimated(CAYLEY, free(20))]),
+    ],
+    "exponential footrule": [
+        (
+            "closed form; beyond some 100 items for short lists",
+            [exact(FOOTRULE, X(100)) for X in (full, top)]
+            + [exact(FOOTRULE, top(500, 5)), estimated(FOOTRULE, top(300))],
+        ),
+        (
+            "against full rankings, else estimated",
+            [exact(FOOTRULE, ties(21), full(21)), estimated(FOOTRULE, ties(21))],
+        ),
+        ("estimated", [estimated(FOOTRULE, free(20))]),
+    ],
+    "exponential Spearman": [
+        (
+            "up to 22 open items; beyond for moderate widths",
+            [exact(SPEARMAN, X(100)) for X in (full, top)]
+            + [lambda: np.isfinite(SHARP_SPEARMAN.gram(top(22, 2), method="exact")).all()]
+            + [estimated(SHARP_SPEARMAN, top(25, 2))],
+        ),
+        (
+            "against full rankings, else estimated",
+            [exact(SPEARMAN, ties(21), full(21)), estimated(SPEARMAN, ties(21))],
+        ),
+        ("estimated", [estimated(SPEARMAN, free(20))]),
+    ],
+    "diffusion, any swaps": [
+        (
+            "full up to 36 items, top-k up to 24",
+            [
+                exact(ALL_SWAPS, full(36)),
+                exact(ALL_SWAPS, top(24)),
+                estimated(ALL_SWAPS, top(25)),
+                refused(ALL_SWAPS, full(37)),
+            ],
+        ),
+        ("few arrangements, else estimated", [exact(ALL_SWAPS, ties(9)), estimated(ALL_SWAPS, ties(21))]),
+        ("estimated up to 36 items", [estimated(ALL_SWAPS, free(36)), refused(ALL_SWAPS, free(37))]),
+    ],
+    "diffusion, swaps of neighbours": [
+        (
+            "full up to 9 items, top-k if few arrangements",
+            [
+                exact(NEIGHBOURS, full(9)),
+                refused(NEIGHBOURS, full(10)),
+                exact(NEIGHBOURS, top(20, 3)),
+                refused(NEIGHBOURS, top(20)),
+            ],
+        ),
+        ("few arrangements", [exact(NEIGHBOURS, ties(9)), refused(NEIGHBOURS, ties(18))]),
+        ("estimated up to 9 items", [estimated(NEIGHBOURS, free(9)), refused(NEIGHBOURS, free(10))]),
+    ],
+}
+
+
+@pytest.mark.parametrize("path", ["README.md", "docs/theory/closed_forms.md"])
+def test_what_is_exact_is_what_the_tables_say(path):
+    assert table(path, "kernel") == [[name, *(claim for claim, _ in cells)] for name, cells in EXACT.items()]
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_what_is_exact(name):
+    for claim, checks in EXACT[name]:
+        for k, check in enumerate(checks):
+            assert check(), (claim, k)
+
+
+# ---------------------------------------------------------------------- distances and kernels between full rankings
+
+
+def everything(n):
+    return np.array(list(itertools.permutations(range(n))))
+
+
+def lowest_eigenvalue(distance, n):
+    """The least eigenvalue of -d between all rankings, centred: not below 0 if d is of negative type."""
+    rows = everything(n).tolist()
+    d = np.array([[distance(x, y) for y in rows] for x in rows], dtype=float)
+    centred = d - d.mean(axis=0) - d.mean(axis=1)[:, None] + d.mean()
+    return np.linalg.eigvalsh(-centred)[0]
+
+
+def is_metric(distance, n=4):
+    rows = everything(n).tolist()
+    d = np.array([[distance(x, y) for y in rows] for x in rows], dtype=float)
+    return bool((d[:, None] <= d[:, :, None] + d[None] + 1e-12).all())
+
+
+DISTANCES = {
+    "Kendall": [naive.kendall],
+    "Spearman": [naive.spearman],
+    "footrule": [naive.footrule],
+    "Hamming": [naive.hamming],
+    "Cayley": [naive.cayley],
+    "$l_p$": [naive.lp(1), naive.lp(1.5), naive.lp(2), naive.lp(10)],
+    "$l_\\infty$": [naive.linf],
+}
+
+
+def test_distances_are_what_their_table_says():
+    rows = {row[0]: row for row in table("docs/theory/kernels.md", "name")}
+    assert len(rows) == len(DISTANCES)
+    for start, distances in DISTANCES.items():
+        (row,) = [row for name, row in rows.items() if name.startswith(start)]
+        negative_type = [min(lowest_eigenvalue(distance, n) for n in (3, 4, 5)) > -1e-9 for distance in distances]
+        wanted = [True, True, True, False] if row[2] == "for $p \\le 2$" else [row[2] == "yes"]
+        assert negative_type == wanted, start
+        assert all(is_metric(distance) for distance in distances) == (row[3] == "yes"), start
+
+
+CHARACTERISTIC = {
+    "yes": [rk.Mallows(0.4), rk.Diffusion(0.2), rk.Kendall() + rk.Mallows(0.4)],
+    "no": [rk.Kendall(), rk.Hamming(), rk.Spearman(), rk.Polynomial(2), *induced(4)],
+}
+CHARACTERISTIC["yes"] += [rk.Exponential(name, 0.2) for name in ("hamming", "footrule", "spearman")]
+CHARACTERISTIC["no"] += [rk.WeightedKendall.additive("hyperbolic"), rk.WeightedKendall.top_k(2)]
+
+
+@pytest.mark.parametrize("answer", CHARACTERISTIC)
+def test_which_kernels_are_characteristic(answer):
+    """Differences of distributions sum to zero: there is none that a characteristic kernel does not see."""
+    rows = everything(4)
+    for kernel in CHARACTERISTIC[answer]:
+        K = kernel.matrix(rows, rows)
+        centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+        sees_all = np.linalg.matrix_rank(centred, tol=1e-9) == len(rows) - 1
+        assert sees_all == (answer == "yes"), kernel
+        assert sees_all == (kernel.most_dimensions(4) >= len(rows)), kernel
+
+
+def weighted_kendall_sees_everything_on_three_items_only():
+    kernel = rk.WeightedKendall.additive("hyperbolic")
+    return [np.linalg.matrix_rank(kernel.matrix(everything(n), everything(n))) for n in (3, 4)] == [6, 10]
+
+
+# ---------------------------------------------------------------------- sentences
+
+
+def gaps_of_equal_ballots():
+    """Two equal ballots share their draws: biased like a ballot with itself; two different ones are not."""
+    equal, other = rk.Rankings([(0, 1, 1, 1)] * 2), rk.Rankings([(0, 1, 1, 1), (1, 1, 1, 0)])
+    runs = [
+        [rk.Mallows(0.5).gram(rows, method=rk.MonteCarlo(8, "iid", 0, seed=seed))[0, 1] for seed in range(300)]
+        for rows in (equal, other)
+    ]
+    truth = [rk.Mallows(0.5).gram(rows)[0, 1] for rows in (equal, other)]
+    return [(np.mean(run) - t) / (np.std(run) / np.sqrt(len(run))) for run, t in zip(runs, truth, strict=True)]
+
+
+def unbiased_between_different_ballots():
+    equal, other = gaps_of_equal_ballots()
+    return abs(other) < 4 < equal
+
+
+def linear_extensions_are_perfect_or_exact():
+    from rankernel.completions import part_draws
+
+    return {"draw_by_coupling", "DownSets"} <= set(vars(part_draws))
+
+
+SENTENCES = [
+    ("README.md", "Estimates are unbiased between different ballots", unbiased_between_different_ballots),
+    ("docs/theory/estimation.md", "unbiased between different rankings", unbiased_between_different_ballots),
+    (
+        "docs/theory/rankings.md",
+        "otherwise perfectly, by coupling from the past",
+        linear_extensions_are_perfect_or_exact,
+    ),
+    ("docs/theory/closed_forms.md", "exact up to 22 open items", EXACT["exponential Spearman"][0][1][2]),
+    (
+        "docs/theory/kernels.md",
+        "weighted Kendall from four items on",
+        weighted_kendall_sees_everything_on_three_items_only,
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "sentence", "check"), SENTENCES, ids=[sentence for _, sentence, _ in SENTENCES])
+def test_sentences(path, sentence, check):
+    text = re.sub(r"\s+", " ", (ROOT / path).read_text(encoding="utf-8"))
+    assert sentence in text
+    assert check()
+
+
+def test_no_sampler_is_named_that_is_not_there():
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    for page in pages:
+        if page.name != "bibliography.md":
+            assert "Bubley" not in page.read_text(encoding="utf-8"), page
+
+
+def test_kernels_not_known_to_be_positive_are_called_so():
+    with pytest.warns(rk.IndefiniteKernelWarning, match="is not known to be positive semi-definite"):
+        rk.Exponential(lp(3), 0.1).gram(everything(3))
