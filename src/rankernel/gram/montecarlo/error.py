@@ -8,11 +8,13 @@ import numpy as np
 
 from rankernel.arrays import FloatArray
 
-FEWEST_BLOCKS = 32  # below, the spread between blocks of draws says too little about the error
-REPETITIONS = 16  # of all draws, independent, where there are fewer blocks
+FEWEST_BLOCKS = 32  # below, the spread between blocks of draws says too little: independent repetitions are added
+FEWEST_OF_ONE = 4  # blocks of one set of draws; below, only whole repetitions tell how it varies
+REPETITIONS = 16  # of these
 COVERED = 0.955  # of all intervals of two error bars, however few blocks the spread was measured from
-FEW = 16.0  # pairs of blocks of draws: an estimate that rests on fewer may miss what was not drawn
-FEW_OF_ALL = 1 / 16  # where there are not many pairs at all; of normal ones a third carries the spread
+# How many numbers have to carry the spread of so many: an estimate that rests on fewer may miss what was not drawn. Of
+# normal ones a third does; but pairs of blocks of draws hang together, so that fewer of them may be expected.
+FEWEST_CARRYING = {1: 3.0, 64: 4.0, 256: 16.0}
 
 
 def error_bars(variance: FloatArray, bias: FloatArray, factor: FloatArray, n_blocks: int) -> FloatArray:
@@ -29,13 +31,14 @@ def widening(n_blocks: int) -> float:
 
 
 def n_carrying(squares: FloatArray, fourths: FloatArray) -> FloatArray:
-    """Return how many pairs of blocks carry the spread, from the sums of second and fourth powers of deviations.
+    """Return how many numbers carry the spread, from the sums of the second and fourth powers of their deviations.
 
-    If all were normal it would be a third of the pairs; if one is much larger than all others it is 1.
+    If all were normal it would be a third of them; if one is much larger than all others it is 1.
     """
     return np.asarray(np.divide(squares**2, fourths, out=np.full(squares.shape, np.inf), where=fourths > 0))
 
 
-def widened(carrying: FloatArray, n_pairs: int) -> FloatArray:
-    """Return by how much an error bar is widened because an estimate rests on few pairs of draws; 1 if it does not."""
-    return np.sqrt(np.maximum(min(FEW, FEW_OF_ALL * n_pairs) / carrying, 1.0))
+def widened(carrying: FloatArray, n_numbers: int) -> FloatArray:
+    """Return by how much an error bar is widened because few numbers carry the spread; 1 where enough of them do."""
+    least = max((fewest for n, fewest in FEWEST_CARRYING.items() if n <= n_numbers), default=0.0)
+    return np.sqrt(np.maximum(least / carrying, 1.0))

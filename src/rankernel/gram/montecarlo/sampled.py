@@ -26,7 +26,7 @@ from rankernel.gram.evaluator import Bars, Evaluator, Tile
 from rankernel.gram.exact.full import seconds_of_kernel
 from rankernel.gram.methods import MonteCarlo
 from rankernel.gram.montecarlo.control_variates import Controls
-from rankernel.gram.montecarlo.error import FEWEST_BLOCKS, REPETITIONS, error_bars, n_carrying, widened
+from rankernel.gram.montecarlo.error import FEWEST_BLOCKS, FEWEST_OF_ONE, REPETITIONS, error_bars, n_carrying, widened
 from rankernel.gram.posets.poset_rows import PartialOrders, Rows, as_partial_orders
 from rankernel.gram.tiles import stretches
 from rankernel.kernels.base import Kernel
@@ -104,7 +104,7 @@ class SampledEvaluator(Evaluator):
         """Return the estimator with another number of replicates, which has those that are drawn already."""
         more = copy(self)
         more.method, more.made = method, self.replicates
-        vars(more).pop("replicates")
+        vars(more).pop("replicates", None)
         return more
 
     @property
@@ -189,10 +189,13 @@ class SampledEvaluator(Evaluator):
         bias = found.bias
         if self.method.diagonal == "unbiased":
             found, bias = replace(found, value=found.value - bias), np.zeros_like(bias)
-        n_tables = REPETITIONS if self.repeats else self.method.replicates
-        factor = widened(n_carrying(found.squares, found.fourths), n_tables * self.n_blocks**2)
-        n_blocks = REPETITIONS if self.repeats else self.n_independent
-        return Bars(found.value, error_bars(found.variance, bias, factor, n_blocks), factor > 1)
+        n_runs = len(self.repetitions)
+        n_seen = n_independent = n_runs  # repetitions as they are, or pairs of their blocks
+        if self.n_blocks >= FEWEST_OF_ONE:
+            n_runs += self.method.replicates
+            n_seen, n_independent = n_runs * self.n_blocks**2, n_runs * self.n_blocks
+        factor = widened(n_carrying(found.squares, found.fourths), n_seen)
+        return Bars(found.value, error_bars(found.variance, bias, factor, n_independent), factor > 1)
 
     def lengths(self, kernel: Kernel, side: int) -> tuple[FloatArray, FloatArray]:
         """Return the squared lengths of one side, unbiased where that leaves something positive and certain enough."""
@@ -201,34 +204,40 @@ class SampledEvaluator(Evaluator):
         function, coefficients = self.functions([kernel])[0], np.array(self.controls.coefficients(kernel))
         for k in range(len(places)):
             own = places[k : k + 1], places[k : k + 1]
-            found = self.of_own_draws(function, coefficients, own)
-            whole = found.value + self.known(coefficients[None], own)[0]
-            unbiased = whole - found.bias
-            deviation = error_bars(found.variance, np.zeros_like(whole), np.ones_like(whole), self.n_independent)
-            usable = unbiased > 2 * deviation
-            value[k] = (unbiased if usable else whole).item()
-            error[k] = (deviation if usable else np.hypot(deviation, found.bias)).item()
+            found = self.spread(function, coefficients, own)
+            whole, bias = found.value + self.known(coefficients[None], own)[0], found.bias
+            deviation = self.barred(replace(found, bias=np.zeros_like(bias))).error
+            usable = whole - bias > 2 * deviation
+            value[k] = (whole - bias if usable else whole).item()
+            error[k] = (deviation if usable else np.hypot(deviation, bias)).item()
         return value, error
 
     def spread(self, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]) -> Spread:
         """Return the mean of a function over all pairs of draws, with how it varies.
 
-        Where blocks of draws are too few to tell, independent repetitions of all draws are looked at.
+        Where blocks of draws are too few to tell, independent repetitions of all draws are looked at: their blocks, or
+        the repetitions as they are if each is of very few blocks.
         """
         found = self.of_own_draws(function, coefficients, places)
-        if not self.repeats:
+        if not self.repetitions:
             return found
+        own, n = self.method.diagonal == "embedding", self.method.replicates
         runs = [one.spread(function, coefficients, *places) for one in self.repetitions]
-        unbiased = self.method.diagonal == "unbiased"
-        values = [run.value - run.bias if unbiased else run.value for run in runs]
-        variance = np.var(values, axis=0, ddof=1) / self.method.replicates
-        bias = found.bias.copy()
+        if self.n_blocks >= FEWEST_OF_ONE:
+            runs += [one.spread(function, coefficients, *places) for one in self.replicates]
+            all_runs = together(runs)
+            bias = all_runs.bias if own else found.bias
+            return replace(all_runs, value=found.value, variance=all_runs.variance * len(runs) / n, bias=bias)
+        away = np.array([run.value if own else run.value - run.bias for run in runs])
+        away -= away.mean(axis=0)
+        squares, fourths = (away**2).sum(axis=0), (away**4).sum(axis=0)
+        variance, bias = squares / (len(runs) - 1) / n, found.bias.copy()
         for r, c in np.argwhere(np.equal.outer(*places)).tolist():
-            if not unbiased:
+            if own:
                 bias[r, c] = found.value[r, c] - self.between_repetitions(function, coefficients, places[0][r])[0]
             elif self.n_blocks == 1:
                 variance[r, c] = found.variance[r, c]
-        return replace(together(runs), value=found.value, variance=variance, bias=bias)
+        return Spread(found.value, variance, bias, squares, fourths)
 
     def of_own_draws(self, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]) -> Spread:
         """Return the mean of a function over all pairs of draws, with how the blocks of these draws spread around it.
@@ -249,20 +258,13 @@ class SampledEvaluator(Evaluator):
         """Into how many independent blocks the draws fall."""
         return len(self.replicates[0].ends)
 
-    @property
-    def n_independent(self) -> int:
-        """How many independent blocks there are in all replicates; of a single one, how many repetitions it takes."""
-        return REPETITIONS if self.n_blocks == 1 else self.n_blocks * self.method.replicates
-
-    @property
-    def repeats(self) -> bool:
-        """Whether the blocks are too few to tell from them how the estimate varies."""
-        return self.n_blocks * self.method.replicates < FEWEST_BLOCKS
-
     @cached_property
     def repetitions(self) -> list[Replicate]:
-        """Independent draws of the same kind, to see how much the estimate varies."""
-        seeds = [int(stream_key(cast(int, self.method.seed), f"repetition {r}")) for r in range(REPETITIONS)]
+        """Independent draws of the same kind, where the blocks are too few to tell how the estimate varies."""
+        number = REPETITIONS if self.n_blocks < FEWEST_OF_ONE else -(-FEWEST_BLOCKS // self.n_blocks)
+        if self.n_blocks >= FEWEST_OF_ONE and self.n_blocks * self.method.replicates >= FEWEST_BLOCKS:
+            return []
+        seeds = [int(stream_key(cast(int, self.method.seed), f"repetition {r}")) for r in range(number)]
         return [Replicate(self, self.draw(seed)) for seed in seeds]
 
     def between_repetitions(self, function: Function, coefficients: FloatArray, row: Any) -> tuple[float, float]:
