@@ -29,6 +29,7 @@ Codes = NDArray[np.uint64]
 SALT = 20190313
 DEAR = 2e-5  # seconds for one code, from which small tiles keep all threads busy
 SMALL_TILE = 64
+SHARPEST = 1e6  # beyond this width only the nearest completions count, and logarithms are lines in the width
 
 
 def salts(*shape: int) -> Codes:
@@ -285,7 +286,8 @@ class FormulaEvaluator(CodedEvaluator):
 
     def solved(self, kernel: Kernel, tile: Tile) -> tuple[FloatArray, Indices, IntArray | None]:
         """Return value and derivative for each code, without what is certain; codes; and what is certain."""
-        width = self.width_of(kernel)
+        asked = self.width_of(kernel)
+        width = min(asked, SHARPEST) if self.logarithmic else asked
 
         def solve(rows: Indices, columns: Indices, apart: IntArray | None) -> Sequence[tuple[float, float]]:
             solved = self.coding.rests(rows, columns, width)
@@ -298,7 +300,8 @@ class FormulaEvaluator(CodedEvaluator):
             return out
 
         solved, ids, apart = self.looked_up(tile, width, solve)
-        return np.array(solved, dtype=np.float64).reshape(-1, 2).T, ids, apart
+        logs, slopes = np.array(solved, dtype=np.float64).reshape(-1, 2).T
+        return np.stack([logs + slopes * (asked - width), slopes]), ids, apart
 
     def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
         """Return the tile for each kernel."""
