@@ -121,9 +121,32 @@ def warns(row: dict[str, Any]) -> bool:
     return bool(row["rest on few draws"] >= OFTEN)
 
 
+def summary(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return how many cells hold, by kernel, width and number of draws; worst numbers of the cells that do not warn."""
+    rows = []
+    for kernel, width, draws in itertools.product(KERNELS, WIDTHS, DRAWS):
+        cells = [row for row in found if (row["kernel"], row["width"], row["draws"]) == (kernel, width, draws)]
+        quiet = [row for row in cells if not warns(row)]
+        ratios = [v for row in quiet for name, v in row.items() if name.endswith("bar / error") and v is not None]
+        coverage = [v for row in quiet for name, v in row.items() if name.endswith("covered") and v is not None]
+        rows.append(
+            {
+                "kernel": kernel,
+                "width": f"{width:g} / median",
+                "draws": draws,
+                "cells": len(cells),
+                "hold": sum(map(holds, cells)),
+                "do not hold, and warn": sum(not holds(row) and warns(row) for row in cells),
+                "bar / error, where nothing warns": f"{min(ratios):.2f} to {max(ratios):.2f}" if ratios else None,
+                "least coverage there": min(coverage, default=None),
+            }
+        )
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.coverage", description=__doc__)
-    parser.add_argument("-o", "--output", type=Path, help="save the numbers here, as JSON")
+    parser.add_argument("-o", "--output", type=Path, help="save a summary here as JSON, and all numbers in full/")
     parser.add_argument("--runs", type=int, default=N_RUNS)
     parser.add_argument("--moments", default="auto")
     given = parser.parse_args()
@@ -139,7 +162,9 @@ def main() -> None:
     warned, failing = (sum(not holds(row) and warns(row) == told for row in found) for told in (True, False))
     print(f"{len(found)} cells; {warned} do not hold and warn, {failing} do not hold and do not warn")
     if given.output is not None:
-        save(given.output, found, n_runs=given.runs)
+        save(given.output, summary(found), n_runs=given.runs)
+        (given.output.parent / "full").mkdir(exist_ok=True)
+        save(given.output.parent / "full" / given.output.name, found, n_runs=given.runs)
 
 
 if __name__ == "__main__":

@@ -459,6 +459,21 @@ def test_level_by_simulation(kernel, top):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("n_voters", [20, 200])
+@pytest.mark.parametrize("n_draws", [2, 8])
+def test_level_of_estimated_kernels_by_simulation(n_voters, n_draws):
+    """Draws belong to the ballot, and equal ballots are many: 12 different ones."""
+
+    def make(run):
+        return [rk.datasets.mallows(n_voters, 4, 0.3, seed=2 * run + side).top(2) for side in (0, 1)]
+
+    n_runs = 1000
+    options = {"n_permutations": 199, "method": rk.MonteCarlo(n_draws, "iid", 0)}
+    rate = rejection_rate(make, n_runs, 0.05, kernel=rk.Mallows(0.5), **options)
+    assert abs(rate - 0.05) <= 4 * math.sqrt(0.05 * 0.95 / n_runs)
+
+
+@pytest.mark.slow
 def test_power_grows_with_the_number_of_rankings_and_aggregation_keeps_most_of_it():
     def make(size):
         return lambda run: (
