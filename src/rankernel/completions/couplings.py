@@ -140,16 +140,16 @@ class Herding(Coupling):
         return draws
 
 
-COUPLINGS = ("iid", "antithetic", "orthogonal", "latin", "herding")
+SIMPLE: dict[str, Coupling] = {one.name: one for one in (Iid(), Antithetic(), Orthogonal(), Latin())}
+COUPLINGS = (*SIMPLE, Herding.name)
 
 
 def coupling_named(name: str, kernel: FullKernel | None = None) -> Coupling:
     """Return the coupling of a name; herding needs the kernel it herds for."""
-    if name == "herding":
+    if name == Herding.name:
         if kernel is None:
             raise RankingError("coupling='herding' chooses draws for one kernel; give it, as kernel=")
         return Herding(kernel)
-    simple: dict[str, Coupling] = {c.name: c for c in (Iid(), Antithetic(), Orthogonal(), Latin())}
-    if name not in simple:
+    if name not in SIMPLE:
         raise RankingError(f"coupling={name!r} is not known; there are {', '.join(COUPLINGS)}")
-    return simple[name]
+    return SIMPLE[name]
