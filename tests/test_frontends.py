@@ -104,3 +104,55 @@ def test_says_what_to_install(module, missing, package, extra):
     code = f"import sys; sys.modules[{missing!r}] = None; import rankernel.frontends.{module}"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert f"this needs {package}, which is not installed; do: pip install 'rankernel[{extra}]'" in run.stderr
+
+
+# ---------------------------------------------------------------------- one contract for all
+
+
+def by_sklearn(kernel, method, weights):
+    wrapped = rk.SklearnKernel.from_data(kernel, FREE, method=method)
+    value, slopes = wrapped(FREE.ranks, eval_gradient=True)
+    # in the logarithm of the parameter
+    return value, np.tensordot(weights, slopes[:, :, 0], 2) / kernel.params["nu"]
+
+
+def by_gpy(kernel, method, weights):
+    pytest.importorskip("GPy", reason="GPy is not installed")
+    from rankernel.frontends import gpy
+
+    kern, ranks = gpy.RankingKern(FREE.n_items, kernel, method=method, data=FREE), FREE.ranks.astype(float)
+    kern.update_gradients_full(weights, ranks)
+    return kern.K(ranks), kern.nu.gradient.item()
+
+
+def by_gpytorch(kernel, method, weights):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    pytest.importorskip("gpytorch", reason="GPyTorch is not installed")
+    from rankernel.frontends.gpytorch import RankingKernel
+
+    module, ranks = RankingKernel(kernel, method, data=FREE).double(), torch.as_tensor(FREE.ranks * 1.0)
+    module.nu = kernel.nu  # made in single precision, as torch does
+    value = module(ranks).to_dense()
+    (value * torch.as_tensor(weights)).sum().backward()
+    slope = module.raw_nu.grad.item() / torch.sigmoid(module.raw_nu).item()  # of the softplus that keeps it positive
+    return value.detach().numpy(), slope
+
+
+def by_dask(kernel, method, weights):
+    pytest.importorskip("dask", reason="dask is not installed")
+    from rankernel.frontends import dask
+
+    return dask.gram(kernel.plan(FREE, method=method)).compute(scheduler="synchronous"), None
+
+
+@pytest.mark.parametrize("way", [by_sklearn, by_gpy, by_gpytorch, by_dask])
+@pytest.mark.parametrize("method", ["auto", "enumeration", rk.MonteCarlo(64, seed=5)], ids=str)
+@pytest.mark.parametrize("kernel", [rk.Mallows(0.3), rk.Exponential("footrule", 0.1)], ids=str)
+def test_every_front_end_has_the_same_numbers_and_gradients(way, method, kernel):
+    weights = np.random.default_rng(0).standard_normal((len(FREE), len(FREE)))
+    weights += weights.T
+    wanted = kernel.estimate(FREE, method=method, gradient=True)
+    value, slope = way(kernel, method, weights)
+    np.testing.assert_allclose(value, wanted.value, rtol=1e-9)
+    if slope is not None:
+        assert slope == pytest.approx((weights * wanted.gradient["nu"]).sum(), rel=1e-6)

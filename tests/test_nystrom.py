@@ -11,7 +11,6 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import check_estimator
 from threadpoolctl import threadpool_limits
 
 import rankernel as rk
@@ -244,11 +243,6 @@ def test_clone_pickle_and_parameters():
     X = ballots(20, 5, 7)
     fitted = pickle.loads(pickle.dumps(features.fit(X)))
     np.testing.assert_array_equal(fitted.transform(X), features.transform(X))
-
-
-def test_scikit_learn_conventions():
-    expected = {"check_positive_only_tag_during_fit": "feeds fractions, which are no ranks"}
-    check_estimator(NystromFeatures(rk.Mallows(0.1), 3), expected_failed_checks=expected, on_skip=None)
 
 
 @pytest.mark.parametrize(

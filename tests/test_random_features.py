@@ -5,7 +5,6 @@ import naive
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import check_estimator
 
 import rankernel as rk
 from rankernel import _loops
@@ -126,11 +125,6 @@ def test_seed_makes_the_sets():
     a, b, c = (MallowsSignFeatures(0.5, 200, random_state=seed).fit_transform(X) for seed in (0, 0, 1))
     np.testing.assert_array_equal(a, b)
     assert (a != c).any()
-
-
-def test_scikit_learn_conventions():
-    expected = {"check_positive_only_tag_during_fit": "feeds fractions, which are no ranks"}
-    check_estimator(MallowsSignFeatures(0.1, 5, 4), expected_failed_checks=expected, on_skip=None)
 
 
 @pytest.mark.parametrize("wrong", [{"n_features": 0}, {"n_draws": 0}, {"nu": -1}])

@@ -11,7 +11,6 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import check_estimator
 
 import rankernel as rk
 from rankernel.frontends.nu_selection import select_nu
@@ -295,9 +294,7 @@ def test_linear_model_on_mean_features_is_the_kernel_method():
     np.testing.assert_allclose(linear.predict(Z.transform(X_NEW)), kernel.predict(X_NEW), rtol=1e-9)
 
 
-def test_mean_features_conventions():
-    expected = {"check_positive_only_tag_during_fit": "feeds fractions, which are no ranks"}
-    check_estimator(MeanFeatures(rk.Kendall()), expected_failed_checks=expected, on_skip=None)
+def test_mean_features_of_kernels_that_have_none_are_refused():
     with pytest.raises(ValueError, match="NystromFeatures"):
         MeanFeatures(rk.Mallows(0.1)).fit(X)
 
