@@ -184,7 +184,7 @@ def test_an_unbiased_diagonal_can_make_squares_negative():
 @settings(max_examples=60)
 def test_average_linkage_counts_voters(seed, n):
     _, D, weights = random_points(seed, n)
-    Z = counted_linkage(D, weights.astype(float), "average")
+    Z = counted_linkage(D.copy(), weights.astype(float), "average")
     assert is_valid_linkage(Z)
     agree(mergers_of(Z), average_linkage(D.tolist(), weights.tolist()))
 
@@ -193,7 +193,7 @@ def test_average_linkage_counts_voters(seed, n):
 @settings(max_examples=40)
 def test_ward_linkage_counts_voters(seed, n):
     points, D, weights = random_points(seed, n)
-    Z = weighted_linkage(D, weights, "ward")
+    Z = weighted_linkage(D.copy(), weights, "ward")
     agree(mergers_of(Z), ward_linkage(points.tolist(), weights.tolist()), rel=1e-9)
 
 
@@ -204,7 +204,7 @@ def test_with_one_voter_each_the_loops_are_scipy_to_the_bit(method, ties):
         points, _, _ = random_points(seed, 30)
         points = points.round(0) if ties else points
         D = np.linalg.norm(points[:, None] - points[None], axis=2)
-        Z = counted_linkage(D, np.ones(30), method)
+        Z = counted_linkage(D.copy(), np.ones(30), method)
         assert np.array_equal(Z, scipy_linkage(squareform(D, checks=False), method))
 
 
@@ -401,7 +401,7 @@ def test_scikit_learn_manners(Model):
     assert (model.kernel, copy.kernel, copy.n_clusters) == (Mallows(nu=0.3), Mallows(nu=0.7), 3)
     with pytest.raises(NotFittedError):
         model.predict(DATA)
-    with pytest.raises(ValueError, match="n_clusters=9 but there are 7 rankings"):
+    with pytest.raises(ValueError, match="n_clusters=9 but X has 7 rankings"):
         Model(Kendall(), 9).fit(DATA)
     with pytest.raises(ValueError, match="n_init=0 is not possible"):
         Model(Kendall(), 2, n_init=0).fit(DATA)

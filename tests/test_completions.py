@@ -17,9 +17,10 @@ from rankernel import _loops
 from rankernel.completions import Draws, LogDensity, Uniform, draw, enumerate_completions
 from rankernel.completions.enumerate import n_completions
 from rankernel.completions.keys import complete
-from rankernel.completions.streams import as_seed, row_streams, stream_key
+from rankernel.completions.streams import row_streams, stream_key
 from rankernel.errors import ExactnessError, RankingError, SamplingWarning
 from rankernel.rankings import Rankings
+from rankernel.seeds import as_seed
 
 KINDS = [(0, 1, 2, 3), (0, 1, 1, 1), (1, 0, 0, 1), (0, 1, -1, -1), (-1, 0, 0, 1), (-1, -1, -1, -1), (-1, 0, -1, -1)]
 

@@ -239,7 +239,7 @@ def test_consensus_of_each_cluster():
         "right": [["a", "b"]],
     }
     assert found["right"].cost == 1
-    with pytest.raises(RankingError, match=r"labels has shape \(3,\) but there are 4 rankings"):
+    with pytest.raises(ValueError, match=r"labels has shape \(3,\); it must be an array of 4 labels"):
         cluster_consensus(X, [0, 0, 1])
 
 

@@ -299,7 +299,7 @@ def test_seeds_and_generators(generator):
 def test_items_have_names(generator):
     assert generator(2).items == tuple("012345")
     assert generator(2, items=list("abcdef")).items == tuple("abcdef")
-    with pytest.raises(RankingError, match="6 items but 2 names"):
+    with pytest.raises(RankingError, match="2 names for 6 items"):
         generator(2, items=["a", "b"])
 
 
@@ -408,20 +408,20 @@ def test_paper_samples_are_top_3_of_10():
         (lambda: mallows(2, [[0, 1], [1, 0]], 1), "not one full ranking"),
         (lambda: plackett_luce(2, [1, 0]), "one positive finite weight"),
         (lambda: plackett_luce(2, []), "one positive finite weight"),
-        (lambda: mixture(2, []), "not all of them 0"),
+        (lambda: mixture(2, []), "a list of functions"),
         (lambda: mixture(2, [always(0, 1)], [1, 2]), "1 components but 2 weights"),
-        (lambda: mixture(2, [always(0, 1)], [-1]), "0 or more"),
+        (lambda: mixture(2, [always(0, 1)], [-1]), "weights holds -1.0; .* >= 0"),
         (lambda: mixture(2, [lambda n_rankings, *, seed: uniform(1, 2)]), "asked for 2 rankings and returned 1"),
         (lambda: truncate(uniform(2, 3), [1]), "2 rankings; give one length for each"),
-        (lambda: truncate(uniform(2, 3), -1), "length=-1"),
-        (lambda: truncate(uniform(2, 3), [1, -2]), "length=-2"),
-        (lambda: truncate(uniform(2, 3), 1.5), "length=1.5"),
+        (lambda: truncate(uniform(2, 3), -1), "lengths=-1"),
+        (lambda: truncate(uniform(2, 3), [1, -2]), "lengths holds -2.0"),
+        (lambda: truncate(uniform(2, 3), 1.5), "lengths=1.5"),
         (lambda: truncate(uniform(2, 3), {1: 0}), "not all of them 0"),
         (lambda: truncate(uniform(2, 3), 1, unlisted="maybe"), "'last' or 'free'"),
     ],
 )
 def test_what_cannot_be_is_refused(call, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         call()
 
 

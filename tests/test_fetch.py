@@ -77,6 +77,21 @@ def test_the_folder_of_the_user_comes_first(cache, tmp_path, monkeypatch):
         fetch_preflib(NAME, sha256="0" * 64)
 
 
+def test_built_in_checksums_hold_in_the_folder_of_the_user(cache, tmp_path, monkeypatch):
+    monkeypatch.setenv("RANKERNEL_DATA", str(tmp_path))
+    name = next(iter(fetch.PREFLIB_SHA256))
+    (tmp_path / "preflib").mkdir()
+    (tmp_path / "preflib" / name).write_text("# changed")
+    with pytest.raises(RankingError, match="has the checksum sha256:"):
+        fetch_preflib(name)
+    folder = tmp_path / fetch.SUSHI_FOLDER
+    folder.mkdir()
+    for each in fetch.SUSHI_FILES:
+        (folder / each).write_text("changed")
+    with pytest.raises(RankingError, match="has the checksum sha256:"):
+        fetch_sushi()
+
+
 def test_a_file_is_fetched_once(cache, site, monkeypatch):
     folder, url = site
     put_votes(folder / NAME)

@@ -164,7 +164,7 @@ def test_new_rankings_are_brought_to_the_items_of_fit():
 def test_what_is_refused():
     with pytest.raises(ValueError, match="neither a kernel nor features"):
         KernelMap().fit(DATA)
-    with pytest.raises(ValueError, match="n_components=8 but there are only 7 rankings"):
+    with pytest.raises(ValueError, match="n_components=8 but X has only 7 rankings"):
         KernelMap(Kendall(), 8).fit(DATA)
     with pytest.raises(ValueError, match="n_components=0 is not possible"):
         KernelMap(Kendall(), 0).fit(DATA)

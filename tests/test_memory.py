@@ -263,3 +263,59 @@ def test_the_method_is_settled_by_all_rankings():
 def test_a_side_is_a_whole_number(side):
     with pytest.raises(ValueError, match=f"side={side}"):
         next(rk.Kendall().plan(DISTINCT).blocks(side=side))
+
+
+# ---------------------------------------------------------------------- whole tasks
+
+
+def some_free(monkeypatch, n_matrices):
+    """Let so many matrices of all rankings fit."""
+    monkeypatch.setattr(memory, "ALWAYS_FITS", 0)
+    monkeypatch.setattr(memory, "available_memory", lambda: int(n_matrices * 8 * len(TASK_DATA) ** 2))
+
+
+TASK_DATA = rankings(3000, seed=3).unique()[:1200]
+TASKS = {
+    "an independence test": lambda: rk.hsic_test(TASK_DATA, np.arange(1200.0), rk.Mallows(0.3), n_permutations=9),
+    "a map": lambda: rk.KernelMap(rk.Mallows(0.3)).fit(TASK_DATA),
+    "k-medoids": lambda: rk.KernelKMedoids(rk.Mallows(0.3), 3, n_init=1).fit(TASK_DATA),
+    "a dendrogram": lambda: rk.linkage(TASK_DATA, rk.Mallows(0.3)),
+    "a kernel with its derivatives": lambda: rk.SklearnKernel(rk.Mallows(0.3))(TASK_DATA.ranks, eval_gradient=True),
+}
+HELD = {  # matrices at once, as said
+    "an independence test": 3,
+    "a map": 2.1,
+    "k-medoids": 1.2,
+    "a dendrogram": 2,
+    "a kernel with its derivatives": 3,
+}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_that_does_not_fit_is_refused_before_its_first_matrix(name, monkeypatch):
+    some_free(monkeypatch, HELD[name] - 0.1)
+    monkeypatch.setattr(gram_plan.Plan, "gram", lambda *_, **__: pytest.fail("a matrix was computed"))
+    with pytest.raises(GramMemoryError, match=rf"{name}.* of 1,200 rankings holds {HELD[name]:g} matrices"):
+        TASKS[name]()
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_holds_no_more_than_it_says(name):
+    TASKS[name]()  # compiled and loaded
+    tracemalloc.start()
+    TASKS[name]()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    small = 8 * 1200**2  # strips, tiles and vectors, which do not grow as matrices do
+    median = 5 * 8 * 1000**2 if "independence" in name else 0  # of the pairs of at most a thousand values
+    assert most < HELD[name] * 8 * 1200**2 + small + median
+
+
+def test_too_many_voters_for_a_test_of_single_ones(monkeypatch):
+    many = rk.Rankings(DISTINCT.ranks, counts=np.full(len(DISTINCT), 10**9))
+    with pytest.raises(GramMemoryError, match="an independence test of 150,000,000,000 voters takes"):
+        rk.hsic_test(many, np.arange(150) % 2)
+    with pytest.raises(GramMemoryError, match="a test of fit of 150,000,000,000 voters takes"):
+        rk.goodness_of_fit_test(many, rk.Uniform())
+    with pytest.raises(rk.RankingError, match=r"150,000,000,000 voters, and at most 1,000,000,000 can be permuted"):
+        rk.mmd_test(many[:75], many[75:], rk.Mallows(0.3))

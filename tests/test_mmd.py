@@ -177,7 +177,7 @@ def test_a_stratum_of_one_sample_alone_stays_as_it_is():
     assert_drawn_from(result.null_distribution, null_law(naive.gram(naive.mallows(NU), everyone, everyone), 4, labels))
     with pytest.raises(rk.RankingError, match="nothing to permute"):
         mmd_test(x, x, rk.Mallows(NU), strata=([0, 0, 0], [1, 1, 1]))
-    with pytest.raises(rk.RankingError, match="one label for each of the 3 rows of X and the 2 rows of Y"):
+    with pytest.raises(ValueError, match=r"strata has shape \(3,\); it must be an array of 2 labels"):
         mmd_test(x, y, rk.Mallows(NU), strata=([0, 0, 0], [1, 1, 1]))
 
 
@@ -203,7 +203,7 @@ def test_a_given_gram_matrix_serves_as_well():
     np.testing.assert_array_equal(K, before)
     assert given_gram.kernel is None
     assert computed.kernel == rk.Mallows(NU)
-    with pytest.raises(ValueError, match=r"shape \(8, 8\), but there are 17 rows"):
+    with pytest.raises(ValueError, match=r"shape \(8, 8\); it must be an array of 17 x 17 numbers"):
         mmd_test(X, Y, precomputed=K[:8, :8])
 
 
@@ -393,7 +393,7 @@ def test_without_a_kernel_it_is_mallows_at_the_median():
 
 @pytest.mark.parametrize("kernel", ["median", "auto", 0.1, [], ["a"], [rk.Kendall()]])
 def test_what_is_no_kernel(kernel):
-    with pytest.raises(TypeError, match="kernel"):
+    with pytest.raises((TypeError, ValueError), match="kernel"):
         mmd_test([[0, 1], [1, 0]], [[0, 1], [1, 0]], kernel)
 
 
@@ -404,7 +404,7 @@ def test_a_model_is_no_sample():
 
 @pytest.mark.parametrize("kernels", ["median", 0.1, [], ["a"], None, rk.Kendall()])
 def test_what_is_no_list_of_kernels(kernels):
-    with pytest.raises(TypeError, match="kernel"):
+    with pytest.raises((TypeError, ValueError), match="kernel"):
         mmd_aggregated_test([[0, 1], [1, 0]], [[0, 1], [1, 0]], kernels)
 
 

@@ -93,7 +93,7 @@ def test_example_exhaustiveness_is_needed():
     assert sorted(naive.kendall(x, y) for x in completions for y in completions if x < y) == [1, 1, 2]
     assert all(middle not in images for images in farthest.values())
     assert len(farthest[middle]) == 2
-    with pytest.raises(RankingError, match="ranking 0 has 1 free item"):
+    with pytest.raises(RankingError, match="row 0 has 1 free item"):
         antithetic([middle], [(1, 0, -1)])
 
 

@@ -125,7 +125,7 @@ def test_a_class_of_one_leaf_has_no_purity_but_spoils_that_of_others():
 
 def test_what_is_refused():
     Z = as_linkage([(0, 1), (2, 3)], 3)
-    with pytest.raises(ValueError, match=r"labels has shape \(2,\) but the tree has 3 leaves"):
+    with pytest.raises(ValueError, match=r"labels has shape \(2,\); it must be an array of 3 labels"):
         dendrogram_purity(Z, [0, 0])
     with pytest.raises(RankingError, match="row 1 has count 0"):
         dendrogram_purity(Z, [0, 0, 1], counts=[1, 0, 1])

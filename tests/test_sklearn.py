@@ -348,7 +348,7 @@ def test_which_parameter_to_choose():
         select_nu(X, Y, two)
     assert select_nu(X, Y, two, parameter="right__nu", values=[0.2]).kernel == two.replace(right__nu=0.2)
     assert select_nu(X, Y, rk.Diffusion(0.1), values=[0.3]).kernel == rk.Diffusion(0.3)
-    with pytest.raises(ValueError, match="39 labels"):
+    with pytest.raises(ValueError, match="an array of 40 labels"):
         select_nu(X, Y[1:], rk.Mallows())
     with pytest.raises(ValueError, match="'loo'"):
         select_nu(X, Y, rk.Mallows(), criterion="loo")

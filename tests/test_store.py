@@ -1,7 +1,9 @@
 """Matrices on disk: the same as in memory to the bit, however often and whenever the process is killed."""
 
+import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +15,10 @@ import small_tiles
 
 import rankernel as rk
 from rankernel.errors import ExactnessError
-from rankernel.gram.disk.journal import Journal
+from rankernel.gram.disk.claims import MARK, claimed
+from rankernel.gram.disk.matrix_files import NpyFile, ZarrFile
 from rankernel.gram.exact.kendall_means import KendallEvaluator
+from rankernel.gram.plan import Plan
 
 needs_zarr = "zarr is not installed: pip install 'rankernel[zarr]'"
 FORMATS = ("npy", "zarr")
@@ -52,6 +56,10 @@ def left_in(folder):
     return sorted(name for name in os.listdir(folder) if not name.endswith(".npy.json"))
 
 
+def stop(*_):
+    raise Stop
+
+
 def stop_after(n_blocks):
     def progress(done, total):
         if done == n_blocks:
@@ -60,9 +68,9 @@ def stop_after(n_blocks):
     return progress
 
 
-def interrupted(path, n_blocks, kernel, X, **options):
+def interrupted(path, n_blocks, kernel, X, method="auto", **options):
     with pytest.raises(Stop):
-        kernel.plan(X).store(path, side=SIDE, progress=stop_after(n_blocks), **options)
+        kernel.plan(X, method=method).store(path, side=SIDE, progress=stop_after(n_blocks), **options)
 
 
 # ---------------------------------------------------------------------- the same matrix
@@ -124,8 +132,9 @@ def test_other_names_are_refused(tmp_path):
 
 def test_a_full_disk_is_noticed_before(tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=100))
-    with pytest.raises(OSError, match="takes 176 KiB, and 100 bytes are free on this disk"):
+    with pytest.raises(OSError, match=r"no room on this disk: a matrix .* takes 176 KiB, and 100 bytes are free"):
         rk.Mallows(0.3).plan(DISTINCT).store(tmp_path / "K.npy")
+    assert left_in(tmp_path) == []
 
 
 # ---------------------------------------------------------------------- going on
@@ -148,14 +157,13 @@ def test_an_interrupted_matrix_is_completed(path, X, n_blocks):
     assert left_in(path.parent) == [path.name]
 
 
-def test_finished_blocks_are_not_computed_again(path):
+def test_finished_blocks_are_not_computed_again(path, monkeypatch):
     interrupted(path, 3, rk.Mallows(0.3), DISTINCT)
-    unfinished = path.parent / f"{path.name}.partial" / f"gram{path.suffix}"
-    mark(unfinished, slice(0, SIDE), 7.0)
+    computed, block = [], Plan.block
+    monkeypatch.setattr(Plan, "block", lambda plan, *place: computed.append(place) or block(plan, *place))
     stored = rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, resume=True)[:]
-    expected = rk.Mallows(0.3).gram(DISTINCT)
-    expected[:SIDE, :SIDE] = 7.0
-    np.testing.assert_array_equal(stored, expected)
+    assert len(computed) == N_BLOCKS - 3
+    np.testing.assert_array_equal(stored, rk.Mallows(0.3).gram(DISTINCT))
 
 
 def mark(path, part, value):
@@ -185,13 +193,14 @@ def test_a_half_written_block_or_line_does_not_count(path):
 def test_a_kill_before_the_first_block(path):
     work = path.parent / f"{path.name}.partial"
     work.mkdir()
+    (work / MARK).touch()
     (work / f"gram{path.suffix}").write_bytes(b"half a he")
     plan = rk.Mallows(0.3).plan(DISTINCT)
     np.testing.assert_array_equal(plan.store(path, resume=True)[:], rk.Mallows(0.3).gram(DISTINCT))
 
 
 def test_a_kill_after_the_last_block(path, monkeypatch):
-    monkeypatch.setattr("rankernel.gram.disk.store.Home.clear", lambda home: (_ for _ in ()).throw(Stop))
+    monkeypatch.setattr("rankernel.gram.disk.store.Home.clear", stop)
     with pytest.raises(Stop):
         rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE)
     monkeypatch.undo()
@@ -266,15 +275,6 @@ def test_a_finished_matrix_knows_what_it_is(path):
         rk.Mallows(0.4).plan(DISTINCT).store(path, resume=True)
 
 
-def test_one_process_at_a_time(path):
-    pytest.importorskip("fcntl")
-    interrupted(path, 2, rk.Mallows(0.3), DISTINCT)
-    work = path.parent / f"{path.name}.partial"
-    header = json.loads((work / "journal").read_text().splitlines()[0])
-    with Journal(work / "journal", header), pytest.raises(RuntimeError, match="another process is at work"):
-        rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, resume=True)
-
-
 def test_a_formula_that_is_not_certain_is_not_begun(path):
     """Whether a formula is accurate for all pairs is known before the first block; also after an interruption."""
     X, kernel = rk.datasets.uniform(40, 40, seed=1).top(3), rk.Exponential("spearman", 0.01)
@@ -287,6 +287,366 @@ def test_a_formula_that_is_not_certain_is_not_begun(path):
         plan.store(path, side=16, overwrite=True, progress=stop_after(3))
     stored = kernel.plan(X).store(path, side=16, resume=True)
     np.testing.assert_array_equal(stored[:], kernel.gram(X, method=rk.MonteCarlo()))
+
+
+# ---------------------------------------------------------------------- two at once
+
+
+@pytest.mark.parametrize("options", [{}, {"resume": True}, {"overwrite": True}], ids=["new", "resume", "overwrite"])
+def test_one_process_at_a_time(path, options):
+    pytest.importorskip("fcntl")
+    old = rk.Kendall().plan(DISTINCT).store(path, side=SIDE)[:].copy()
+    interrupted(path, 2, rk.Mallows(0.3), DISTINCT, overwrite=True)
+    work = path.parent / f"{path.name}.partial"
+    before = sorted(os.listdir(work))
+    with claimed(work, before), pytest.raises(RuntimeError, match="another process is at work"):
+        rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, **options)
+    assert sorted(os.listdir(work)) == before
+    np.testing.assert_array_equal(read(path), old)
+
+
+BESIDE = """
+import sys
+import numpy as np
+import rankernel as rk
+import small_tiles
+
+small_tiles.shrink()
+path, ranks, nu = sys.argv[1], np.load(sys.argv[2]), float(sys.argv[3])
+plan = rk.Mallows(nu).plan(rk.Rankings(ranks))
+plan.evaluator
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    plan.store(path, side=16, overwrite=True)
+except RuntimeError as error:
+    assert "another process is at work" in str(error), error
+    print("refused")
+else:
+    print("done")
+"""
+
+
+def test_two_forced_runs_leave_one_whole_matrix(path):
+    """Whoever comes second is refused, or replaces what the first has finished: the record names what is there."""
+    pytest.importorskip("fcntl")
+    np.save(path.parent / "ranks.npy", DISTINCT.ranks)
+    widths = (0.1, 0.2, 0.3)
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", BESIDE, str(path), str(path.parent / "ranks.npy"), str(nu)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parent,
+        )
+        for nu in widths
+    ]
+    for one in runs:
+        assert one.stdout.readline() == "ready\n"
+    said = []
+    for one in runs:
+        one.stdin.write("go\n")
+        one.stdin.flush()
+    for one in runs:
+        said.append(one.communicate()[0].strip())
+        assert one.returncode == 0
+    assert set(said) <= {"done", "refused"}
+    assert "done" in said
+    found = {nu for nu in widths if np.array_equal(read(path), rk.Mallows(nu).gram(DISTINCT))}
+    header = json.loads(Path(f"{path}.json").read_text()) if path.suffix == ".npy" else stored_header(path)
+    assert {f"Mallows(nu={nu})" for nu in found} == {header["kernel"]}
+    assert left_in(path.parent) == [path.name, "ranks.npy"]
+
+
+def stored_header(path):
+    import zarr
+
+    return zarr.open_array(store=str(path), mode="r").attrs["rankernel"]
+
+
+def read(path):
+    return np.load(path) if path.suffix == ".npy" else __import__("zarr").open_array(store=str(path), mode="r")[:]
+
+
+# ---------------------------------------------------------------------- what is not ours
+
+
+def test_a_folder_of_someone_else_is_left_alone(path):
+    work = path.parent / f"{path.name}.partial"
+    work.mkdir()
+    (work / "journal").write_text("Dear diary\n")
+    for options in ({}, {"resume": True}, {"overwrite": True}):
+        with pytest.raises(FileExistsError, match="is in the way: it holds 'journal', which is not of unfinished work"):
+            rk.Kendall().plan(DISTINCT).store(path, **options)
+    (work / MARK).touch()
+    (work / "thesis.tex").touch()
+    with pytest.raises(FileExistsError, match=r"holds 'thesis.tex'"):
+        rk.Kendall().plan(DISTINCT).store(path, overwrite=True)
+    assert sorted(os.listdir(work)) == sorted(["journal", "thesis.tex", MARK])
+    assert (work / "journal").read_text() == "Dear diary\n"
+
+
+def test_a_file_in_the_place_of_the_work_is_left_alone(path):
+    path.with_name(path.name + ".partial").write_text("mine")
+    with pytest.raises(FileExistsError, match="is in the way"):
+        rk.Kendall().plan(DISTINCT).store(path, overwrite=True)
+    assert path.with_name(path.name + ".partial").read_text() == "mine"
+
+
+def test_a_folder_without_an_array_can_be_replaced(tmp_path):
+    pytest.importorskip("zarr", reason=needs_zarr)
+    path = tmp_path / "K.zarr"
+    path.mkdir()
+    (path / "zarr.json").write_text("{")
+    for options in ({}, {"resume": True}):
+        with pytest.raises(FileExistsError, match="is there already"):
+            rk.Kendall().plan(DISTINCT).store(path, **options)
+    stored = rk.Kendall().plan(DISTINCT).store(path, overwrite=True)
+    np.testing.assert_array_equal(stored[:], rk.Kendall().gram(DISTINCT))
+    assert left_in(tmp_path) == ["K.zarr"]
+
+
+def test_a_folder_named_like_a_file_is_not_replaced(tmp_path):
+    (tmp_path / "K.npy").mkdir()
+    with pytest.raises(IsADirectoryError, match="is a folder; name a file"):
+        rk.Kendall().plan(DISTINCT).store(tmp_path / "K.npy", overwrite=True)
+
+
+def test_a_link_stays_one(path):
+    (path.parent / "elsewhere").mkdir()
+    there = path.parent / "elsewhere" / path.name
+    rk.Kendall().plan(DISTINCT).store(there)
+    path.symlink_to(there)
+    rk.Mallows(0.3).plan(DISTINCT).store(path, overwrite=True)
+    assert path.is_symlink()
+    np.testing.assert_array_equal(read(there), rk.Mallows(0.3).gram(DISTINCT))
+
+
+def test_a_place_that_cannot_be_written_is_found_before_computing(monkeypatch):
+    plan = rk.Mallows(0.3).plan(DISTINCT)
+    monkeypatch.setattr(Plan, "block", None)
+    with pytest.raises(OSError, match="/proc/"):
+        plan.store("/proc/no-such-folder/K.npy")
+
+
+# ---------------------------------------------------------------------- damage
+
+
+def harm(work, how):
+    """Damage what an interrupted run has left in a way that each format knows."""
+    npy, chunks = work / "gram.npy", work / "gram.zarr" / "c"
+    if how == "gone":
+        shutil.rmtree(chunks / "0") if chunks.exists() else npy.unlink()
+    elif how == "cut":
+        chunk = next(part for part in sorted(chunks.rglob("*")) if part.is_file()) if chunks.exists() else npy
+        chunk.write_bytes(chunk.read_bytes()[: chunk.stat().st_size // 2])
+    elif how == "flipped":
+        files = [npy] if npy.exists() else [part for part in sorted(chunks.rglob("*")) if part.is_file()]
+        for file in files:
+            raw = bytearray(file.read_bytes())
+            raw[200 if file == npy else len(raw) // 2] ^= 1
+            file.write_bytes(raw)
+    elif how == "metadata":
+        (npy if npy.exists() else work / "gram.zarr" / "zarr.json").write_bytes(b"{")
+    elif how == "distinct":
+        raw = bytearray((work / "distinct.npy").read_bytes())
+        raw[-1] ^= 64
+        (work / "distinct.npy").write_bytes(raw)
+
+
+@pytest.mark.parametrize("how", ["gone", "cut", "flipped", "metadata"])
+def test_damaged_blocks_are_computed_again(path, how):
+    interrupted(path, 3, rk.Mallows(0.3), DISTINCT)
+    harm(path.parent / f"{path.name}.partial", how)
+    with pytest.warns(UserWarning, match=r"is damaged: [123] of 3 finished blocks are not as they were written"):
+        stored = rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, resume=True)
+    np.testing.assert_array_equal(stored[:], rk.Mallows(0.3).gram(DISTINCT))
+    assert left_in(path.parent) == [path.name]
+
+
+@pytest.mark.parametrize("how", ["gone", "cut", "flipped", "metadata", "distinct"])
+def test_damaged_blocks_of_repeated_rankings_are_computed_again(path, how):
+    kernel, method = rk.Mallows(0.3), rk.MonteCarlo(12)  # the distinct rankings have a matrix of their own: 3 blocks
+    interrupted(path, 8, kernel, REPEATED, method)
+    harm(path.parent / f"{path.name}.partial", how)
+    with pytest.warns(UserWarning, match=r"is damaged: [1-5] of 8 finished blocks are not as they were written"):
+        stored = kernel.plan(REPEATED, method=method).store(path, side=SIDE, resume=True)
+    np.testing.assert_array_equal(stored[:], kernel.gram(REPEATED, method=method))
+
+
+def test_a_damaged_mirror_image_is_noticed(path):
+    interrupted(path, 3, rk.Mallows(0.3), DISTINCT)
+    unfinished = path.parent / f"{path.name}.partial" / f"gram{path.suffix}"
+    matrix = (
+        np.lib.format.open_memmap(unfinished, mode="r+")
+        if path.suffix == ".npy"
+        else __import__("zarr").open_array(store=str(unfinished), mode="r+")
+    )
+    matrix[SIDE + 3, 5] = 0.123  # below the diagonal
+    del matrix
+    with pytest.warns(UserWarning, match="1 of 3 finished blocks"):
+        stored = rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, resume=True)
+    np.testing.assert_array_equal(stored[:], rk.Mallows(0.3).gram(DISTINCT))
+
+
+@pytest.mark.parametrize("line", [b"", b"null\n", b"\xff\xfe\n", b"[1, 2]\n", b'{"kernel": "Mallows(nu=\n'])
+def test_a_damaged_journal_is_said_to_be_so(path, line):
+    interrupted(path, 3, rk.Mallows(0.3), DISTINCT)
+    journal = path.parent / f"{path.name}.partial" / "journal"
+    journal.write_bytes(line + b"\n".join(journal.read_bytes().split(b"\n")[1:]))
+    for options in ({}, {"resume": True}):
+        with pytest.raises(ValueError, match="journal is damaged: it does not say what was computed; overwrite=True"):
+            rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, **options)
+    stored = rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, overwrite=True)
+    np.testing.assert_array_equal(stored[:], rk.Mallows(0.3).gram(DISTINCT))
+
+
+def test_lines_of_the_journal_that_cannot_be_read_are_said(path):
+    interrupted(path, 3, rk.Mallows(0.3), DISTINCT)
+    journal = path.parent / f"{path.name}.partial" / "journal"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    lines[2] = b"#" + lines[2]
+    journal.write_bytes(b"".join(lines))
+    calls = []
+    with pytest.warns(UserWarning, match="1 lines of the journal cannot be read; what they held is computed again"):
+        rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, resume=True, progress=lambda *call: calls.append(call))
+    assert len(calls) == N_BLOCKS - 2
+    np.testing.assert_array_equal(read(path), rk.Mallows(0.3).gram(DISTINCT))
+
+
+@pytest.mark.parametrize("text", ["{", '{"name": "my settings"}', "[]"])
+def test_a_file_beside_a_matrix_that_is_not_its_record_is_left_alone(tmp_path, text):
+    (tmp_path / "K.npy.json").write_text(text)
+    for options in ({}, {"resume": True}, {"overwrite": True}):
+        with pytest.raises(FileExistsError, match=r"K.npy.json is in the way.* something else, or is damaged"):
+            rk.Kendall().plan(DISTINCT).store(tmp_path / "K.npy", **options)
+    assert (tmp_path / "K.npy.json").read_text() == text
+
+
+# ---------------------------------------------------------------------- moving in
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_kill_while_the_new_matrix_is_moved_in(path, tmp_path_factory, monkeypatch, step):
+    """Between any two steps the old matrix or the new one can be had, and nobody takes one for the other."""
+    rk.Kendall().plan(DISTINCT).store(path, side=SIDE)
+    moves, move = [], os.replace
+    of_matrix = [str(path), str(path.parent / f"{path.name}.partial" / f"gram{path.suffix}")]
+
+    def stopped(source, target):
+        moves.append(source)
+        if len([one for one in moves if str(one) in of_matrix]) == step:
+            raise Stop
+        return move(source, target)
+
+    monkeypatch.setattr("rankernel.gram.disk.store.os.replace", stopped)
+    if path.suffix == ".npy" and step == 2:  # a file replaces another in one step; then it is signed
+        monkeypatch.setattr("rankernel.gram.disk.matrix_files.write_header", stop)
+    with pytest.raises(Stop):
+        rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, overwrite=True)
+    monkeypatch.undo()
+    small_tiles.shrink(monkeypatch.setattr)
+    kept = shutil.copytree(path.parent, tmp_path_factory.mktemp("kept") / "all")
+    stored = rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, resume=True)
+    np.testing.assert_array_equal(stored[:], rk.Mallows(0.3).gram(DISTINCT))
+    assert left_in(path.parent) == [path.name]
+    again = kept / path.name  # or begun anew with something else, and interrupted: what was there before stays
+    interrupted(again, 2, rk.Mallows(0.7), DISTINCT, overwrite=True)
+    first = rk.Kendall() if step == 1 or path.suffix == ".zarr" else rk.Mallows(0.3)
+    np.testing.assert_array_equal(read(again), first.gram(DISTINCT))
+
+
+def test_an_old_matrix_is_not_taken_for_a_new_one(path):
+    """The unfinished matrix is gone, all blocks were finished, and an old matrix stands at the place of the new one."""
+    rk.Kendall().plan(DISTINCT).store(path, side=SIDE)
+    with pytest.raises(Stop):
+        rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, overwrite=True, progress=stop_after(N_BLOCKS))
+    unfinished = path.parent / f"{path.name}.partial" / f"gram{path.suffix}"
+    shutil.rmtree(unfinished) if unfinished.is_dir() else unfinished.unlink()
+    with pytest.warns(UserWarning, match=f"{N_BLOCKS} of {N_BLOCKS} finished blocks are not as they were written"):
+        stored = rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, resume=True)
+    np.testing.assert_array_equal(stored[:], rk.Mallows(0.3).gram(DISTINCT))
+
+
+# ---------------------------------------------------------------------- full disks
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="this system cannot reserve space")
+def test_space_is_reserved_for_all_files_before_anything_is_computed(tmp_path):
+    kernel = rk.Exponential("hamming", 0.4)
+    interrupted(tmp_path / "K.npy", 1, kernel, REPEATED)
+    work = tmp_path / "K.npy.partial"
+    for name, n in (("gram.npy", len(REPEATED)), ("distinct.npy", 60)):
+        found = (work / name).stat()
+        assert found.st_size >= 8 * n * n
+        assert 512 * found.st_blocks >= found.st_size
+
+
+def test_no_room_for_the_second_file(tmp_path, monkeypatch):
+    kernel, reserve = rk.Exponential("hamming", 0.4), os.posix_fallocate
+
+    def reserved(descriptor, start, size):
+        if size == 8 * len(REPEATED) ** 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        reserve(descriptor, start, size)
+
+    monkeypatch.setattr(os, "posix_fallocate", reserved)
+    with pytest.raises(OSError, match="no room on this disk: a matrix of 150 x 150 float64, with that of the distinct"):
+        kernel.plan(REPEATED).store(tmp_path / "K.npy")
+    monkeypatch.undo()
+    assert not list(tmp_path.rglob("*.npy"))
+    stored = kernel.plan(REPEATED).store(tmp_path / "K.npy", resume=True)
+    np.testing.assert_array_equal(stored[:], kernel.gram(REPEATED))
+
+
+def test_a_disk_that_becomes_full_is_no_loss(path, monkeypatch):
+    plan = rk.Mallows(0.3).plan(DISTINCT)
+    kind = NpyFile if path.suffix == ".npy" else ZarrFile
+    write, written = kind.write, []
+
+    def full(file, block, values):
+        if len(written) == 5:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written.append(block)
+        write(file, block, values)
+
+    monkeypatch.setattr(kind, "write", full)
+    with pytest.raises(OSError, match="no room on this disk: blocks that are finished are kept, and resume"):
+        plan.store(path, side=SIDE)
+    monkeypatch.undo()
+    small_tiles.shrink(monkeypatch.setattr)
+    calls = []
+    stored = (
+        rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, resume=True, progress=lambda *call: calls.append(call))
+    )
+    np.testing.assert_array_equal(stored[:], rk.Mallows(0.3).gram(DISTINCT))
+    assert 0 < len(calls) < N_BLOCKS
+
+
+LIMITED = """
+import resource, signal, sys
+import rankernel as rk
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+X = rk.datasets.uniform(150, 9, seed=0).top(4)
+kernel = rk.Exponential("hamming", 0.4)
+try:
+    kernel.plan(rk.concat([X, X])).store(sys.argv[1], side=16)
+except OSError as error:
+    print(error)
+"""
+
+
+def test_files_that_may_not_grow_end_no_process(tmp_path):
+    pytest.importorskip("resource")
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(tmp_path / "K.npy")], capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stderr
+    assert "there is no room on this disk" in done.stdout
+    assert not list(tmp_path.rglob("*.npy"))
 
 
 # ---------------------------------------------------------------------- killed

@@ -1,6 +1,7 @@
 """Which files and functions of the package a call passes through: ``python tests/walk.py`` prints two walks."""
 
 import sys
+import threading
 from pathlib import Path
 
 import rankernel as rk
@@ -14,9 +15,11 @@ class Walk:
     def __init__(self, call):
         self.files, self.functions, self.changes, self.last = [], set(), 0, None
         sys.setprofile(self.step)
+        threading.setprofile(self.step)  # compiled code runs in threads, for which the caller waits
         try:
             call()
         finally:
+            threading.setprofile(None)
             sys.setprofile(None)
 
     def step(self, frame, event, _):

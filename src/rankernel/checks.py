@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+import os
+from collections.abc import Collection, Iterable
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
+
+import numpy as np
+
+from rankernel.arrays import FloatArray
+
+MOST = 2**31 - 1  # of anything that is counted, unless there can be more
+SHOWN = 80  # characters of a value in a message
+
+
+def shown(value: object) -> str:
+    """Return a value as one short line."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
 
 
 def is_number(value: object) -> bool:
@@ -13,7 +28,7 @@ def is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
+def whole(name: str, value: Any, least: int = 1, most: int = MOST) -> int:
     """Return a whole number within its bounds.
 
     Examples
@@ -23,14 +38,14 @@ def whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int
     ValueError: n_draws=2.5 is not possible; it must be a whole number >= 1
     """
     fits = isinstance(value, Integral) and not isinstance(value, bool)
-    if not fits or int(value) < least or (most is not None and int(value) > most):
-        wanted = f">= {least}" if most is None else f"from {least} to {most:,}"
-        raise ValueError(f"{name}={value!r} is not possible; it must be a whole number {wanted}")
+    if not fits or int(value) < least or int(value) > most:
+        wanted = f">= {least}" if most >= MOST and not (fits and int(value) > most) else f"from {least} to {most:,}"
+        raise ValueError(f"{name}={shown(value)} is not possible; it must be a whole number {wanted}")
     return int(value)
 
 
-def number(name: str, value: Any, least: float = -math.inf, most: float = math.inf) -> float:
-    """Return a finite number within its bounds.
+def number(name: str, value: Any, least: float = -math.inf, most: float = math.inf, above: bool = False) -> float:
+    """Return a finite number within its bounds; with ``above``, not at the lower one.
 
     Examples
     --------
@@ -39,14 +54,59 @@ def number(name: str, value: Any, least: float = -math.inf, most: float = math.i
     TypeError: level='high' is not a number; it must be a number from 0 to 1
     """
     if math.isfinite(most):
-        wanted = f"a number from {least:g} to {most:g}"
+        wanted = f"a number {'above' if above else 'from'} {least:g} {'and up ' * above}to {most:g}"
     else:
-        wanted = "a finite number" + (f" >= {least:g}" if math.isfinite(least) else "")
+        wanted = "a finite number" + (f" {'>' if above else '>='} {least:g}" if math.isfinite(least) else "")
     if not is_number(value):
-        raise TypeError(f"{name}={value!r} is not a number; it must be {wanted}")
-    if not (math.isfinite(value) and least <= value <= most):
-        raise ValueError(f"{name}={value} is not possible; it must be {wanted}")
-    return float(value)
+        raise TypeError(f"{name}={shown(value)} is not a number; it must be {wanted}")
+    try:
+        given = float(value)
+    except OverflowError:
+        given = math.inf
+    if not (math.isfinite(given) and least <= given <= most) or (above and given == least):
+        raise ValueError(f"{name}={shown(value)} is not possible; it must be {wanted}")
+    return given
+
+
+def numbers(name: str, values: Any, shape: tuple[int | None, ...], least: float = -math.inf) -> FloatArray:
+    """Return finite numbers as an array of a shape, in which None stands for any length.
+
+    Examples
+    --------
+    >>> numbers("weights", [1, "two"], (2,))
+    Traceback (most recent call last):
+    TypeError: weights=[1, 'two'] is not possible; it must be an array of 2 numbers
+    """
+    lengths = ["any number of" if length is None else str(length) for length in shape]
+    wanted = f"an array of {' x '.join(lengths)} numbers" + (f" >= {least:g}" if math.isfinite(least) else "")
+    refusal = f"{name}={shown(values)} is not possible; it must be {wanted}"
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "iufO" or (array.dtype == object and not all(map(is_number, array.flat))):
+            raise TypeError
+        array = array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(refusal) from None
+    if array.ndim != len(shape) or any(want not in (None, got) for want, got in zip(shape, array.shape, strict=True)):
+        raise ValueError(f"{name} has shape {array.shape}; it must be {wanted}")
+    if not np.isfinite(array).all() or (array < least).any():
+        wrong = array[~np.isfinite(array) | (array < least)][0]
+        raise ValueError(f"{name} holds {wrong}; it must be {wanted}, all of them finite")
+    return array
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return a value that is true or false.
+
+    Examples
+    --------
+    >>> flag("biased", "no")
+    Traceback (most recent call last):
+    TypeError: biased='no' is not possible; it must be True or False
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name}={shown(value)} is not possible; it must be True or False")
+    return bool(value)
 
 
 def known(name: str, value: Any, words: Collection[str]) -> str:
@@ -61,5 +121,55 @@ def known(name: str, value: Any, words: Collection[str]) -> str:
     if not isinstance(value, str) or value not in words:
         *others, last = map(repr, words)
         there = f"there are {', '.join(others)} and {last}" if others else f"there is {last}"
-        raise ValueError(f"{name}={value!r} is not known; {there}")
+        raise ValueError(f"{name}={shown(value)} is not known; {there}")
     return value
+
+
+def instance(name: str, value: Any, kind: Any, wanted: str) -> Any:
+    """Return a value of a kind.
+
+    Examples
+    --------
+    >>> instance("title", 5, str, "a text")
+    Traceback (most recent call last):
+    TypeError: title=5 is not possible; it must be a text
+    """
+    if not isinstance(value, kind):
+        raise TypeError(f"{name}={shown(value)} is not possible; it must be {wanted}")
+    return value
+
+
+def listed(name: str, values: Any, wanted: str) -> list[Any]:
+    """Return the values of something that can be gone through, and is no text.
+
+    Examples
+    --------
+    >>> listed("kernels", 3, "a list of kernels")
+    Traceback (most recent call last):
+    TypeError: kernels=3 is not possible; it must be a list of kernels
+    """
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
+        raise TypeError(f"{name}={shown(values)} is not possible; it must be {wanted}")
+    return list(values)
+
+
+def file_name(name: str, value: Any) -> Path:
+    """Return the name of a file.
+
+    Examples
+    --------
+    >>> file_name("path", 3)
+    Traceback (most recent call last):
+    TypeError: path=3 is not possible; it must be the name of a file
+    """
+    if not isinstance(value, str | os.PathLike) or not str(value):
+        raise TypeError(f"{name}={shown(value)} is not possible; it must be the name of a file")
+    return Path(value)
+
+
+def labels(name: str, values: Any, length: int) -> np.ndarray[Any, Any]:
+    """Return one label for each row as an array."""
+    given = np.asarray(listed(name, values, f"an array of {length} labels, one for each row"))
+    if given.shape != (length,):
+        raise ValueError(f"{name} has shape {given.shape}; it must be an array of {length} labels, one for each row")
+    return given

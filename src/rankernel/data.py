@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from rankernel.arrays import Indices
-from rankernel.encoding import printable
+from rankernel.checks import listed
+from rankernel.encoding import check_total, printable
 from rankernel.errors import RankingError
 from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings, as_rankings
@@ -17,7 +18,7 @@ from rankernel.rankings import first_and_inverse as first_and_inverse_of_ranks
 Data = Rankings | Preferences
 
 
-def as_data(data: Any) -> Data:
+def as_data(data: Any, name: str = "X") -> Data:
     """Return preferences as rankings where every user has one, and anything else that is no Rankings as its ranks.
 
     Examples
@@ -28,7 +29,7 @@ def as_data(data: Any) -> Data:
     'Preferences'
     """
     if not isinstance(data, Preferences):
-        return as_rankings(data)
+        return as_rankings(data, name)
     return data.to_rankings() if data.is_ranking().all() else data
 
 
@@ -49,7 +50,7 @@ def voters(data: Any) -> Data:
     """Return rankings or preferences, refusing none at all."""
     given = as_data(data)
     if not len(given):
-        raise RankingError("there are no rankings; give at least one")
+        raise RankingError("X: there are no rankings; give at least one")
     return given
 
 
@@ -66,9 +67,10 @@ def concat(parts: Iterable[Any]) -> Any:
       x > y
       y > x
     """
-    sets = [as_data(part) for part in parts]
+    given = listed("parts", parts, "a list of rankings")
+    sets = [as_data(part, f"parts[{number}]") for number, part in enumerate(given)]
     if not sets:
-        raise RankingError("there is nothing to concatenate; give at least one set of rankings")
+        raise RankingError("parts: there is nothing to concatenate; give at least one set of rankings")
     items = sets[0].items
     for number, part in enumerate(sets):
         different = set(items) ^ set(part.items)
@@ -80,6 +82,7 @@ def concat(parts: Iterable[Any]) -> Any:
             )
     aligned = [part if part.items == items else part.with_items(items) for part in sets]
     counts = np.concatenate([part.counts for part in aligned])
+    check_total(counts)
     rankings = [part for part in aligned if isinstance(part, Rankings)]
     if len(rankings) == len(aligned):
         return Rankings._trusted(np.concatenate([part.ranks for part in rankings]), items, counts)

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from rankernel import _loops
 from rankernel.arrays import FloatArray, IntArray, RankArray
+from rankernel.checks import instance, number
 from rankernel.errors import RankingError
+from rankernel.interrupts import heard
 from rankernel.linear_forms import SquareForm
 from rankernel.rankings import as_rankings
 
@@ -81,10 +83,10 @@ class Distance:
                [2]])
         """
         left = full_ranks(X)
-        right = left if Y is None else full_ranks(Y)
+        right = left if Y is None else full_ranks(Y, "Y")
         if left.shape[1] != right.shape[1]:
             raise RankingError(f"X ranks {left.shape[1]} items and Y ranks {right.shape[1]}; both must rank the same")
-        return self.between(left, right)
+        return heard(self.between, left, right)
 
     def between(self, X: RankArray, Y: RankArray) -> NDArray[Any]:
         """Return the distances between rows that are known to be full rankings, as positions 0..n-1."""
@@ -104,9 +106,9 @@ class Distance:
         return by_name, (self.name,)
 
 
-def full_ranks(data: Any) -> RankArray:
+def full_ranks(data: Any, name: str = "X") -> RankArray:
     """Return the rows of full rankings as positions 0..n-1, refusing ties and free items."""
-    rankings = as_rankings(data)
+    rankings = as_rankings(data, name)
     full = rankings.n_buckets == rankings.n_items
     if not full.all():
         row = int(np.argmin(full))
@@ -225,8 +227,7 @@ def lp(p: float) -> Distance:
     >>> lp(2)([[0, 1, 2]], [[2, 1, 0]])
     array([[2.82842712]])
     """
-    if not (np.isfinite(p) and p >= 1):
-        raise ValueError(f"p={p} is not possible; an l_p distance needs a finite p >= 1 (for the maximum use linf)")
+    number("p", p, 1)  # the maximum is linf
 
     def fill(X: RankArray, Y: RankArray, out: FloatArray) -> None:
         powers = np.arange(X.shape[1] + 1, dtype=np.float64) ** p
@@ -254,11 +255,12 @@ def by_name(distance: Distance | str) -> Distance:
     """Return a distance given by name ("kendall", "lp(3)", ...), or as it is."""
     if isinstance(distance, Distance):
         return distance
+    instance("distance", distance, str, f"a distance, or the name of one: {', '.join(ALL)}, lp(p)")
     if distance in ALL:
         return ALL[distance]
     if distance.startswith("lp(") and distance.endswith(")"):
         try:
             return lp(float(distance[3:-1]))
         except ValueError as error:
-            raise ValueError(f"there is no distance {distance!r}: {error}") from None
-    raise ValueError(f"there is no distance {distance!r}; there are {', '.join(ALL)} and lp(p)")
+            raise ValueError(f"distance={distance!r} is not known: {error}") from None
+    raise ValueError(f"distance={distance!r} is not known; there are {', '.join(ALL)} and lp(p)")

@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.arrays import IntArray, Mask, RankArray
+from rankernel.checks import shown
 from rankernel.errors import RankingError
 
 Unlisted = Literal["last", "free"]
 
 FREE = -1
+MOST_VOTERS = 2**53
 
 
 def printable(name: object) -> str:
@@ -29,18 +31,22 @@ def printable(name: object) -> str:
 
 def check_unlisted(unlisted: str) -> None:
     """Refuse a reading of unlisted items other than the two there are."""
-    if unlisted not in get_args(Unlisted):
-        raise RankingError(f"unlisted={unlisted!r} is not known; items that a row does not list are 'last' or 'free'")
+    if not isinstance(unlisted, str) or unlisted not in get_args(Unlisted):
+        raise RankingError(
+            f"unlisted={shown(unlisted)} is not known; items that a row does not list are 'last' or 'free'"
+        )
 
 
 def check_items(items: Iterable[object]) -> tuple[str, ...]:
     """Return item names as strings, refusing none at all, missing names and repeated ones."""
     if isinstance(items, str):
         raise RankingError(f"items={printable(items)!r} is one string; give a list of item names")
+    if isinstance(items, bytes) or not isinstance(items, Iterable) or getattr(items, "ndim", 1) == 0:
+        raise RankingError(f"items={shown(items)} is not possible; give a list of item names")
     given = list(items)
     for position, name in enumerate(given):
         if is_missing(name):
-            raise RankingError(f"the name of item {position} is missing ({name!r}); every item needs a name")
+            raise RankingError(f"items: the name of item {position} is missing ({name!r}); every item needs a name")
     names = tuple(str(name) for name in given)
     if not names:
         raise RankingError("there are no items; a ranking needs at least one")
@@ -68,13 +74,24 @@ def check_counts(counts: Any, n_rankings: int) -> IntArray:
         if array.size and array.min() < 1:
             row = int(np.argmax(array < 1))
             raise RankingError(f"row {row} has count {array[row]}; a count is a positive number of voters")
+        check_total(array)
     array.flags.writeable = False
     return array
+
+
+def check_total(counts: IntArray) -> None:
+    """Refuse more voters in all than a float can tell apart: sums and shares of voters would be wrong."""
+    total = float(counts.sum(dtype=np.float64))
+    if total > 2 * MOST_VOTERS or int(counts.sum()) > MOST_VOTERS:  # the second sum is exact, and fits
+        raise RankingError(f"counts add up to {total:.4g} voters; there can be at most 2^53, about 9e15")
 
 
 def whole_numbers(values: NDArray[Any], what: str) -> IntArray:
     """Return a one-dimensional numeric array as integers, naming the row where it is not whole."""
     if values.dtype.kind in "iu":
+        if values.size and int(values.max()) > MOST_VOTERS:
+            row = int(np.argmax(values))
+            raise RankingError(f"row {row} has {what} {values[row]}; a {what} is at most 2^53, about 9e15")
         return values.astype(np.int64)
     if values.dtype.kind == "O" or values.dtype.kind in "fU":
         try:
@@ -83,10 +100,10 @@ def whole_numbers(values: NDArray[Any], what: str) -> IntArray:
             raise RankingError(f"{what}s must be whole numbers; got values such as {values.flat[0]!r}") from None
     elif values.size:
         raise RankingError(f"{what}s must be whole numbers; got an array of {values.dtype}")
-    wrong = ~np.isfinite(values) | (values != np.floor(values))
+    wrong = ~(np.abs(values) <= MOST_VOTERS) | (values != np.floor(values))
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise RankingError(f"row {row} has {what} {values[row]}; a {what} is a whole number")
+        raise RankingError(f"row {row} has {what} {values[row]}; a {what} is a whole number, at most 2^53")
     return values.astype(np.int64)
 
 
@@ -97,26 +114,56 @@ def is_missing(value: object) -> bool:
     return type(value).__name__ in ("NAType", "NaTType")
 
 
-def table(data: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:
-    """Return the values of an array, list of rows or data frame, and the names of its columns if it has any."""
+def table(data: Any, what: str) -> tuple[NDArray[Any], tuple[str, ...] | None]:
+    """Return the values of an array, list of rows or data frame, and the names of its columns if it has any.
+
+    A cell of a masked array that is masked is missing.
+    """
     if hasattr(data, "columns") and hasattr(data, "to_numpy"):
         return np.asarray(data.to_numpy()), check_items(data.columns)
-    if isinstance(data, np.ndarray):
+    if isinstance(data, np.ma.MaskedArray):
+        values = np.ma.filled(data.astype(np.float64), np.nan) if np.ma.is_masked(data) else data.data
+    elif isinstance(data, np.ndarray):
         values = data
     else:
-        rows = [list(row) for row in data]
+        if not is_list(data):
+            raise RankingError(
+                f"{shown(data)} is not a table of {what}s; give Rankings, or an array with one row a ranking"
+            )
+        rows = []
+        for number, row in enumerate(data):
+            if not is_list(row):
+                raise RankingError(f"row {number} is {shown(row)}; a row of a table of {what}s is a list of numbers")
+            rows.append(list(row))
         for number, row in enumerate(rows):
             if len(row) != len(rows[0]):
                 raise RankingError(
                     f"row {number} has {len(row)} entries but row 0 has {len(rows[0])}; a table of ranks is "
                     "rectangular (for lists of item names use Rankings.from_orders)"
                 )
-        values = np.array(rows) if rows else np.empty((0, 0))
+        values = array_of(rows) if rows else np.empty((0, 0))
     if values.ndim != 2:
         raise RankingError(
-            f"expected a table with one row a ranking and one column an item; got {values.ndim} dimension(s)"
+            f"expected a table of {what}s with one row a ranking and one column an item; got {values.ndim} dimension(s)"
         )
     return values, None
+
+
+def is_list(data: Any) -> bool:
+    """Say whether something can be gone through, and is no text and no single number."""
+    return isinstance(data, Iterable) and not isinstance(data, str | bytes) and getattr(data, "ndim", 1) > 0
+
+
+def array_of(rows: list[list[Any]]) -> NDArray[Any]:
+    """Return rows of one length as an array, of objects where cells are no plain values."""
+    try:
+        return np.array(rows)
+    except ValueError:  # lists of different lengths inside the cells
+        out = np.empty((len(rows), len(rows[0])), dtype=object)
+        for number, row in enumerate(rows):
+            for column, cell in enumerate(row):
+                out[number, column] = cell
+        return out
 
 
 def numeric(values: NDArray[Any], items: Sequence[str], what: str) -> NDArray[Any]:
@@ -125,6 +172,8 @@ def numeric(values: NDArray[Any], items: Sequence[str], what: str) -> NDArray[An
         return values
     if values.dtype.kind == "b":
         raise RankingError(f"the table holds true/false values; {what}s are numbers")
+    if values.dtype.kind in "mMc":
+        raise RankingError(f"the table of {what}s holds {values.dtype} values; {what}s are numbers")
     out = np.empty(values.shape, dtype=np.float64)
     for (row, column), value in np.ndenumerate(values):
         try:
@@ -234,6 +283,8 @@ def buckets_of(order: Iterable[Any], row: int) -> list[list[str]]:
         raise RankingError(f"row {row} is the string {printable(order)!r}; an order is a list of items, best first")
     if isinstance(order, (set, frozenset)):
         raise RankingError(f"row {row} is a set, which has no order; write a tie as a set inside the list")
+    if not is_list(order):
+        raise RankingError(f"row {row} is {shown(order)}; an order is a list of items, best first")
     buckets = []
     for entry in order:
         # A set has no order of its own; sorting makes the result the same on every run.

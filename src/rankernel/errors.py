@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from contextvars import ContextVar
+from types import FrameType
 
 
 class RankingError(ValueError):
@@ -35,9 +37,25 @@ def missing_extra(package: str, extra: str) -> MissingExtraError:
     return MissingExtraError(f"this needs {package}, which is not installed; do: pip install 'rankernel[{extra}]'")
 
 
+#: In a thread that works for another: where that one waits.
+CALLER: ContextVar[FrameType | None] = ContextVar("CALLER", default=None)
+
+
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the line outside of this package that led here."""
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "rankernel":
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    """Warn at the line outside of this package that led here, if need be in the thread that waits for this one."""
+    frame, waiting = sys._getframe(1), CALLER.get()
+    while is_ours(frame):
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+        if waiting is not None and not is_ours(frame):  # the start of a thread
+            frame, waiting = waiting, None
+    place = frame.f_globals
+    registry = place.setdefault("__warningregistry__", {})
+    name = place.get("__name__") or "<string>"
+    warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, name, registry)
+
+
+def is_ours(frame: FrameType) -> bool:
+    """Say whether a frame is of this package, or of what Python puts between its parts."""
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] in ("rankernel", "importlib", "functools")

@@ -13,6 +13,7 @@ import numpy as np
 
 from rankernel import _loops
 from rankernel.arrays import FloatArray, Indices
+from rankernel.interrupts import heard
 
 ROUNDING = 1e-12  # of shares of voters
 
@@ -73,7 +74,7 @@ def ordered(preferences: FloatArray, items: Indices, limit: int, n_starts: int, 
     if len(items) <= limit:
         regret = np.ascontiguousarray(inside.T)
         np.fill_diagonal(regret, 0)
-        best: Indices = _loops.best_orders.best_order(regret, ROUNDING).astype(np.intp)
+        best: Indices = heard(_loops.best_orders.best_order, regret, ROUNDING).astype(np.intp)
     else:
         best = searched(inside, n_starts, rng)
     return items[best]

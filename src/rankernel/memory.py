@@ -81,26 +81,47 @@ def named_numbers(path: Path) -> dict[str, int]:
 # ---------------------------------------------------------------------- whether it is enough
 
 
-def check_memory(shape: tuple[int, int], dtype: DTypeLike, n_matrices: int = 1) -> None:
+def check_memory(shape: tuple[int, int], dtype: DTypeLike, n_matrices: float = 1, task: str = "") -> None:
     """Refuse Gram matrices that do not fit into the memory that is free, with what to do instead.
+
+    A task that needs several at once, not all of them whole, says so before the first one is made.
 
     Examples
     --------
     >>> check_memory((1000, 1000), np.float64)
     """
     kind = np.dtype(dtype)
-    needed = kind.itemsize * n_matrices * shape[0] * shape[1]
+    needed = int(kind.itemsize * n_matrices * shape[0] * shape[1])
     if needed <= ALWAYS_FITS:
         return
     free = available_memory()
     if free is None or needed <= free:
         return
-    several = f"{n_matrices} Gram matrices" if n_matrices > 1 else "the Gram matrix"
+    if task:
+        raise GramMemoryError(
+            f"{task} of {shape[0]:,} rankings holds {n_matrices:g} matrices of {shape[0]:,} x {shape[1]:,} {kind} at "
+            f"once, {size_text(needed)}; {size_text(free)} are free: take some of the rankings, or those that differ "
+            "with their counts (.unique()), or features of them (NystromFeatures)"
+        )
+    several = f"{n_matrices:g} Gram matrices" if n_matrices > 1 else "the Gram matrix"
     advice = ["" if kind == np.float32 or n_matrices > 1 else "dtype=float32, ", "out= a memmap or a zarr array, "]
     raise GramMemoryError(
         f"{several} of {shape[0]:,} x {shape[1]:,} {kind} would take {size_text(needed)}; {size_text(free)} are free: "
         f"use {''.join(advice)}kernel.plan(X).store(path) or `rankernel gram -o K.zarr`, or NystromFeatures"
     )
+
+
+def check_voters(n_voters: int, n_bytes: int, task: str) -> None:
+    """Refuse a task that needs so many bytes for each voter, where these do not fit."""
+    needed = n_voters * n_bytes
+    if needed <= ALWAYS_FITS:
+        return
+    free = available_memory()
+    if free is not None and needed > free:
+        raise GramMemoryError(
+            f"{task} of {n_voters:,} voters takes {size_text(needed)}; {size_text(free)} are free: give fewer voters, "
+            "such as a random part of them"
+        )
 
 
 def size_text(n_bytes: int) -> str:

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankernel.arrays import FloatArray
+from rankernel.checks import instance, listed, numbers, shown, whole
+from rankernel.checks import labels as one_label_a_row
 from rankernel.errors import missing_extra
 from rankernel.rankings import as_rankings
 
@@ -93,21 +95,25 @@ def kernel_map(
     ax = axes(ax, 7.5, 5.5)
     from matplotlib.patheffects import withStroke
 
-    xy = np.asarray(points, dtype=np.float64)
-    weights = np.ones(len(xy)) if counts is None else np.asarray(counts, dtype=np.float64)
-    groups = np.zeros(len(xy), dtype=np.intp) if labels is None else np.asarray(labels)
+    xy = numbers("points", points, (None, 2))
+    weights = np.ones(len(xy)) if counts is None else numbers("counts", counts, (len(xy),), 0)
+    groups = np.zeros(len(xy), dtype=np.intp) if labels is None else cluster_numbers(labels, len(xy))
+    titles = [] if names is None else listed("names", names, "a list of names")
     order = np.argsort(-weights, kind="stable")  # small points over large ones
     colours = [COLOURS[group % len(COLOURS)] if group >= 0 else GREY for group in groups[order].tolist()]
     ax.scatter(
         xy[order, 0], xy[order, 1], s=areas(weights[order]), c=colours, alpha=0.75, edgecolors="white", linewidths=0.4
     )
     halo = withStroke(linewidth=3, foreground="white")
-    for number, name in enumerate(names or []):
+    for number, name in enumerate(titles):
         own = groups == number
         if own.any():
             x, y = np.average(xy[own], axis=0, weights=weights[own])
             ax.text(x, y, plain(name), ha="center", va="center", fontweight="bold", path_effects=[halo])
-    shares = [""] * 2 if variance is None else [f", {share:.0%} of the variance" for share in np.asarray(variance)]
+    shares = [""] * 2
+    if variance is not None:
+        shares = [f", {share:.0%} of the variance" for share in numbers("variance", variance, (None,))[:2]]
+        shares += [""] * (2 - len(shares))
     ax.set_xlabel(f"first component{shares[0]}", color=SOFT)
     ax.set_ylabel(f"second component{shares[1]}", color=SOFT)
     ax.set_xticks([])
@@ -120,6 +126,11 @@ def kernel_map(
 def areas(weights: FloatArray) -> FloatArray:
     """Return the areas of points that stand for so many voters, small ones enlarged so that they can be seen."""
     return np.maximum(weights / weights.max() * LARGEST, SMALLEST) if weights.max() > 1 else np.full(len(weights), 24.0)
+
+
+def cluster_numbers(labels: ArrayLike, length: int) -> NDArray[Any]:
+    """Return the cluster of each row as whole numbers."""
+    return numbers("labels", labels, (length,)).astype(np.intp)
 
 
 def plain(name: object) -> str:
@@ -153,14 +164,16 @@ def dendrogram(
     from scipy.cluster.hierarchy import dendrogram as scipy_dendrogram
 
     ax = axes(ax, 7.5, 4.0)
-    tree = np.asarray(Z, dtype=np.float64)
-    clusters = None if labels is None else node_clusters(tree, np.asarray(labels))
+    tree, most = numbers("Z", Z, (None, 4)), whole("n_branches", n_branches)
+    if not len(tree):
+        raise ValueError("Z is empty; a linkage matrix has one row a merger")
+    clusters = None if labels is None else node_clusters(tree, cluster_numbers(labels, len(tree) + 1))
 
     def colour(node: int) -> str:
         return GREY if clusters is None or clusters[node] < 0 else COLOURS[clusters[node] % len(COLOURS)]
 
     drawn = scipy_dendrogram(
-        tree, p=n_branches, truncate_mode="lastp", no_plot=True, link_color_func=colour, show_leaf_counts=True
+        tree, p=most, truncate_mode="lastp", no_plot=True, link_color_func=colour, show_leaf_counts=True
     )
     paths = [np.column_stack([x, y]) for x, y in zip(drawn["icoord"], drawn["dcoord"], strict=True)]
     ax.add_collection(LineCollection(paths, colors=drawn["color_list"], linewidths=1.3))
@@ -191,9 +204,11 @@ def gram(matrix: ArrayLike, labels: ArrayLike | None = None, ax: Axes | None = N
     (2, 2)
     """
     ax = axes(ax, 5.5, 4.6)
-    values = np.asarray(matrix, dtype=np.float64)
+    values = numbers("matrix", matrix, (None, None))
+    if not values.size:
+        raise ValueError(f"matrix has shape {values.shape}; there is nothing to draw")
     if labels is not None:
-        groups = np.asarray(labels)
+        groups = np.unique(one_label_a_row("labels", labels, len(values)), return_inverse=True)[1].ravel()
         order = np.argsort(groups, kind="stable")
         values = values[np.ix_(order, order)]
         for edge in np.flatnonzero(np.diff(groups[order])) + 0.5:
@@ -219,7 +234,7 @@ def preferences(X: Any, ax: Axes | None = None) -> Axes:
     """
     from rankernel.tasks.consensus.aggregation import borda, pairwise_preferences
 
-    rankings = as_rankings(X)
+    rankings = as_rankings(X, "X")
     order = np.argsort(borda(rankings, ties="items").ranking.ranks[0])
     shares = pairwise_preferences(rankings)[np.ix_(order, order)]
     np.fill_diagonal(shares, np.nan)
@@ -246,6 +261,8 @@ def null_distribution(result: Any, ax: Axes | None = None) -> Axes:
     ax : Axes, optional
         Where to draw.
     """
+    if not all(hasattr(result, name) for name in ("null_distribution", "statistic", "pvalue")):
+        raise TypeError(f"result={shown(result)} is not possible; give what a test found, such as mmd_test(X, Y)")
     ax = axes(ax, 6.0, 3.2)
     ax.hist(result.null_distribution, bins=40, color=GREY)
     ax.axvline(result.statistic, color=COLOURS[1], linewidth=2)
@@ -291,12 +308,16 @@ def variance_curves(
     ['iid', 'antithetic']
     """
     ax = axes(ax, 6.5, 4.0)
-    x = np.asarray(n_draws, dtype=np.float64)
+    x = numbers("n_draws", n_draws, (None,), 0)
+    if not x.size:
+        raise ValueError("n_draws is empty; there is nothing to draw")
+    instance("curves", curves, Mapping, "a mapping from names to arrays")
+    bands = {} if spread is None else instance("spread", spread, Mapping, "a mapping from names to arrays, or None")
     for number, (name, values) in enumerate(curves.items()):
-        colour, y = COLOURS[number % len(COLOURS)], np.asarray(values, dtype=np.float64)
+        colour, y = COLOURS[number % len(COLOURS)], numbers("curves", values, (len(x),))
         ax.plot(x, y, color=colour, marker="o", markersize=3.5, linewidth=1.6)
-        if spread and name in spread:
-            error = np.asarray(spread[name], dtype=np.float64)
+        if name in bands:
+            error = numbers("spread", bands[name], (len(x),))
             ax.fill_between(x, np.maximum(y - error, y * 1e-3), y + error, color=colour, alpha=0.18, linewidth=0)
         ax.annotate(plain(name), (x[-1], y[-1]), (6, 0), textcoords="offset points", va="center", color=colour)
     ax.set_xscale("log")

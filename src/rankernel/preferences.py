@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.arrays import Indices, IntArray, Mask, RankArray
+from rankernel.checks import listed, shown
 from rankernel.encoding import FREE, check_counts, check_items, is_missing, printable
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings, as_rankings
@@ -413,7 +414,7 @@ def columns_of(pairs: Any) -> list[list[Any]]:
     if isinstance(pairs, Mapping) or hasattr(pairs, "columns"):
         names = list(pairs if isinstance(pairs, Mapping) else pairs.columns)
         if len(names) < 3:
-            raise RankingError(f"the table has the columns {names}; wanted are user, better and worse")
+            raise RankingError(f"pairs: the table has the columns {names}; wanted are user, better and worse")
         wanted = COLUMNS if set(COLUMNS) <= set(names) else names[:3]
         columns = [list(pairs[name]) for name in wanted]
     elif are_columns(pairs):
@@ -421,7 +422,7 @@ def columns_of(pairs: Any) -> list[list[Any]]:
     else:
         if isinstance(pairs, np.ndarray) and pairs.shape[1] != 3:
             raise RankingError(
-                f"the table has shape {pairs.shape}; a long table has three columns: user, better, worse"
+                f"pairs: the table has shape {pairs.shape}; a long table has three columns: user, better, worse"
             )
         columns = [[row[column] for row in pairs] for column in range(3)]
     lengths = [len(column) for column in columns]
@@ -450,15 +451,17 @@ def long_table(pairs: Any, users: Iterable[object] | None) -> tuple[list[Row], t
 def user_lists(pairs: Any, users: Iterable[object] | None) -> tuple[list[Row], tuple[str, ...]]:
     """Return checked pairs and user names from one list of pairs a user."""
     if is_name(pairs):
-        raise RankingError(f"got {pairs!r}; give one list of pairs (better, worse) a user, or a long table")
+        raise RankingError(
+            f"pairs={shown(pairs)} is not possible; give one list of pairs (better, worse) a user, or a long table"
+        )
     lists = list(pairs)
     names = check_users(users, len(lists))
     rows = []
-    for user, listed in enumerate(lists):
+    for user, own in enumerate(lists):
         where = f"user {printable(names[user])!r}"
-        if is_name(listed):
-            raise RankingError(f"{where} has {listed!r}; wanted is a list of pairs (better, worse)")
-        for number, pair in enumerate(listed):
+        if is_name(own):
+            raise RankingError(f"{where} has {shown(own)}; wanted is a list of pairs (better, worse)")
+        for number, pair in enumerate(own):
             if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
                 raise RankingError(
                     f"{where}, pair {number}, is {pair!r}; a pair is (better, worse), and pairs are listed user by user"
@@ -483,11 +486,11 @@ def user_names(users: Iterable[object]) -> tuple[str, ...]:
     """Return user names as strings, refusing missing and repeated ones."""
     if isinstance(users, str):
         raise RankingError(f"users={printable(users)!r} is one string; give a list of user names")
-    given = list(users)
+    given = listed("users", users, "a list of user names")
     names = tuple(str(name) for name in given)
     for number, name in enumerate(given):
         if is_missing(name):
-            raise RankingError(f"the name of user {number} is missing ({name!r})")
+            raise RankingError(f"users: the name of user {number} is missing ({name!r})")
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise RankingError(f"two users are named {printable(twice)!r}; user names must be unique")
@@ -498,7 +501,7 @@ def check_users(users: Iterable[object] | None, n_users: int) -> tuple[str, ...]
     """Return one name a user, numbers from 0 if none are given."""
     names = tuple(str(number) for number in range(n_users)) if users is None else user_names(users)
     if len(names) != n_users:
-        raise RankingError(f"there are {len(names)} user names for {n_users} users; give one name each")
+        raise RankingError(f"users holds {len(names)} names for {n_users} users; give one name each")
     return names
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from rankernel.arrays import Indices, IntArray, RankArray
+from rankernel.checks import instance, listed, shown, whole
 from rankernel.encoding import (
     FREE,
     Unlisted,
@@ -19,6 +20,7 @@ from rankernel.encoding import (
     check_items,
     check_unlisted,
     dense,
+    is_list,
     orders_to_ranks,
     printable,
     rank_table,
@@ -113,6 +115,8 @@ class Rankings:
         array([[ 0,  1, -1],
                [-1, -1,  0]], dtype=int32)
         """
+        if not is_list(orders):
+            raise RankingError(f"orders={shown(orders)} is not possible; give a list of orders, each best first")
         ranks, names = orders_to_ranks(orders, items, unlisted)
         return cls._trusted(ranks, names, check_counts(counts, len(ranks)))
 
@@ -302,8 +306,7 @@ class Rankings:
         Rankings: 1 ranking of 4 items (1 incomplete)
           a > b, free: {c, d}
         """
-        if k < 0:
-            raise RankingError(f"k={k} is negative; top(k) keeps the first k places")
+        whole("k", k, 0)
         check_unlisted(unlisted)
         kept = np.count_nonzero(np.cumsum(self.bucket_sizes(), axis=1) <= k, axis=1)
         kept = np.minimum(kept, self.n_buckets)[:, None]
@@ -386,6 +389,8 @@ class Rankings:
             import pandas as pd
         except ImportError:
             raise missing_extra("pandas", "frames") from None
+        if count is not None:
+            instance("count", count, str, "the name of a column, or None")
         if count in self.items:
             raise RankingError(f"an item is named {count!r}, too; choose another name: to_frame(count=...)")
         frame = pd.DataFrame(self.ranks, columns=list(self.items)).astype("Int32")
@@ -438,7 +443,7 @@ def coded(
     """Return ranks and item names from a table of ranks or scores."""
     if isinstance(data, Rankings):
         raise RankingError("this is a Rankings object already; use it as it is, or its .ranks")
-    values, columns = table(data)
+    values, columns = table(data, "score" if scores else "rank")
     if values.shape == (0, 0) and items is not None:
         names = check_items(items)
         values = np.empty((0, len(names)))
@@ -447,7 +452,7 @@ def coded(
     else:
         names = check_items(items)
         if len(names) != values.shape[1]:
-            raise RankingError(f"the table has {values.shape[1]} columns but there are {len(names)} item names")
+            raise RankingError(f"items: there are {len(names)} names, but the table has {values.shape[1]} columns")
     numbers, listed = score_table(values, names) if scores else rank_table(values, names)
     return dense(numbers, listed, unlisted), names
 
@@ -468,6 +473,39 @@ def first_and_inverse(ranks: RankArray) -> tuple[Indices, Indices]:
     return first[order], rank_of[inverse.ravel()]
 
 
-def as_rankings(data: Any) -> Rankings:
-    """Return rankings as they are, and read anything else as the array of their ranks (-1: free)."""
-    return data if isinstance(data, Rankings) else Rankings(data)
+def one_full_ranking(center: Any, name: str = "center") -> Rankings:
+    """Return one full ranking, given as such or as the rank of each item.
+
+    Examples
+    --------
+    >>> one_full_ranking([0, 0])
+    Traceback (most recent call last):
+    rankernel.errors.RankingError: center=[0, 0] is not one full ranking; give the rank of each item, no ties, none free
+    """
+    given = center
+    if not isinstance(center, Rankings):
+        rows = listed(name, center, "one full ranking, the rank of each item")
+        given = as_rankings(rows if rows and is_list(rows[0]) else [rows], name)
+    if len(given) != 1 or not given.is_full():
+        raise RankingError(
+            f"{name}={shown(center)} is not one full ranking; give the rank of each item, no ties, none free"
+        )
+    found: Rankings = given
+    return found
+
+
+def as_rankings(data: Any, name: str = "rankings") -> Rankings:
+    """Return rankings as they are, and read anything else as the array of their ranks (-1: free).
+
+    Examples
+    --------
+    >>> as_rankings(3, "X")
+    Traceback (most recent call last):
+    rankernel.errors.RankingError: X: 3 is not a table of ranks; give Rankings, or an array with one row a ranking
+    """
+    if isinstance(data, Rankings):
+        return data
+    try:
+        return Rankings(data)
+    except RankingError as error:
+        raise RankingError(f"{name}: {error}") from None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 
 
 @contextmanager
@@ -28,6 +30,15 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         sync(target.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Refuse the name of a file that cannot be written: no folder, no permission, a disk that is read-only or full."""
+    target = Path(path).resolve()
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, "may not be written", str(target))
+    with TemporaryFile(dir=target.parent):  # asking would not find a full disk
+        pass
 
 
 def sync(path: Path) -> None:

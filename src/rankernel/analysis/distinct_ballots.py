@@ -79,6 +79,6 @@ def some_voters(counts: IntArray, n_voters: int, seed: int) -> tuple[Indices, In
     if counts.sum() <= n_voters:
         return np.arange(len(counts)), counts
     rng = np.random.default_rng([seed, 1])
-    chosen = rng.choice(np.repeat(np.arange(len(counts)), counts), n_voters, replace=False)
-    rows, taken = np.unique(chosen, return_counts=True)
+    voters = rng.choice(int(counts.sum()), n_voters, replace=False)  # by their numbers: counts are not written out
+    rows, taken = np.unique(np.searchsorted(np.cumsum(counts), voters, side="right"), return_counts=True)
     return rows, np.asarray(taken, dtype=np.int64)

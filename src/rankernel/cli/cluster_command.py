@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 from rankernel.cli.failures import usage
 from rankernel.cli.job import Job, read_job, summary_of
 from rankernel.cli.options import Clusters, Computing, File, Linkage, Reading, Writing
-from rankernel.cli.output import PICTURES, check_ending, check_free, console, print_json, show_facts, whole_file
+from rankernel.cli.output import (
+    PICTURES,
+    check_ending,
+    check_free,
+    console,
+    plain_cell,
+    print_json,
+    show_facts,
+    whole_file,
+)
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
 
@@ -36,7 +45,7 @@ def cluster(
     output = writing.output
     if output:
         check_ending(output, (".csv", *PICTURES))
-        check_free(output, writing.force)
+        check_free(output, writing.force, file)
     job = read_job(file, reading, computing)
     found = summary_of(job, computing.seed, n_clusters=k, linkage=linkage, compare=False)
     clustering = found.clustering
@@ -84,7 +93,8 @@ def write(path: Path, found: Summary, clustering: Clustering) -> None:
         writer.writerow(["cluster", "count", "ranking"])
         rows = zip(rows_of(rankings, clustering), rankings.counts.tolist(), rankings.to_orders(), strict=True)
         for label, count, order in rows:
-            writer.writerow([clustering.clusters[label].name, count, order_text(order, rankings.items)])
+            name = clustering.clusters[label].name
+            writer.writerow([plain_cell(name), count, plain_cell(order_text(order, rankings.items))])
 
 
 def as_json(job: Job, clustering: Clustering) -> dict[str, Any]:

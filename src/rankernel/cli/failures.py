@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from rankernel.cli.option_words import in_options
 from rankernel.encoding import printable
 
 DATA_ERROR, INTERRUPTED, TERMINATED = 1, 130, 143  # 2, for the command line itself, is typer's
@@ -45,7 +46,8 @@ class GuardedGroup(TyperGroup):
             if self.debug:
                 traceback.print_exc()
             if hasattr(error, "format_message"):  # of the command line itself
-                return self.say(one_line(error.format_message()), error.exit_code)  # type: ignore[attr-defined]
+                said = in_options(error.format_message())
+                return self.say(one_line(said), error.exit_code)  # type: ignore[attr-defined]
             return self.say(explanation(error), DATA_ERROR)
         if code == INTERRUPTED:
             self.say("interrupted", INTERRUPTED)
@@ -64,7 +66,7 @@ def one_line(text: str) -> str:
 
 def explanation(error: Exception) -> str:
     """Return what went wrong, in one line."""
-    text = one_line(str(error))
+    text = one_line(in_options(str(error)))
     match error:
         case FileNotFoundError() if error.filename:
             return f"there is no file {printable(error.filename)}"
@@ -72,6 +74,9 @@ def explanation(error: Exception) -> str:
             return f"{printable(error.filename)} is a folder; name a file"
         case PermissionError() if error.filename:
             return f"{printable(error.filename)} may not be read or written"
+        case OSError() if error.strerror:
+            where = f"{printable(error.filename)}: " if error.filename else ""
+            return one_line(f"{where}{in_options(error.strerror)}")
         case MemoryError():
             return text or "there is not enough memory for this"
         case ValueError() | ImportError() | OSError() | TypeError():  # those of the package are among them
@@ -115,5 +120,7 @@ def plain_warnings() -> Iterator[None]:
     """Show each warning once, as one line on the standard error."""
     with warnings.catch_warnings():
         warnings.simplefilter("once", UserWarning)
-        warnings.showwarning = lambda message, *_, **__: typer.echo(f"note: {one_line(str(message))}", err=True)
+        warnings.showwarning = lambda message, *_, **__: typer.echo(
+            f"note: {one_line(in_options(str(message)))}", err=True
+        )
         yield

@@ -10,7 +10,7 @@ import typer
 from rankernel.cli.failures import usage
 from rankernel.cli.job import read_job
 from rankernel.cli.options import COMPUTING, WRITING, Computing, File, Reading, Writing, one_of
-from rankernel.cli.output import check_ending, check_free, console, print_json, show_facts, steps, whole_file
+from rankernel.cli.output import check_ending, check_free, console, note, print_json, show_facts, steps, whole_file
 from rankernel.encoding import printable
 
 if TYPE_CHECKING:
@@ -68,8 +68,10 @@ def gram(
         check_ending(output, FORMATS)
     if resume and ending not in IN_PIECES:
         raise usage("--resume is for -o NAME.npy and -o NAME.zarr, which are written in pieces")
-    if output and not resume and not plan:
-        check_free(output, force, folder=ending == ".zarr")
+    if output and not plan:
+        check_free(output, force or resume, file, folder=ending == ".zarr")
+        if ending in IN_PIECES:
+            check_place(output)
     job = read_job(file, reading, computing)
     X = job.source.rankings.unique() if distinct else job.source.rankings
     planned = job.kernel.plan(X, method=job.method)
@@ -98,16 +100,31 @@ def show_plan(plan: Plan, json: bool) -> None:
         console().print(str(plan))
 
 
+def check_place(output: Path) -> None:
+    """Refuse a name beside which stands something that is not of an unfinished matrix."""
+    from rankernel.gram.disk.store import Home
+
+    Home.at(output)
+
+
 def stored(output: Path, plan: Plan, dtype: str, resume: bool, force: bool) -> None:
-    """Write the matrix in pieces."""
-    with steps(1, "Gram matrix") as step:
-        plan.store(
-            output,
-            dtype=dtype,
-            resume=resume,
-            overwrite=force,
-            progress=lambda done, total: step("Gram matrix", done, total),
-        )
+    """Write the matrix in pieces, and say how to go on if that is interrupted."""
+    from rankernel.gram.disk.store import Home
+
+    try:
+        with steps(1, "Gram matrix") as step:
+            plan.store(
+                output,
+                dtype=dtype,
+                resume=resume,
+                overwrite=force,
+                progress=lambda done, total: step("Gram matrix", done, total),
+            )
+    except (KeyboardInterrupt, SystemExit):
+        home = Home.at(output)
+        if home.journal.exists():
+            note(f"what is finished is kept in {printable(home.work)}; the same command with --resume goes on")
+        raise
 
 
 def in_memory(output: Path | None, plan: Plan, X: Rankings, dtype: str, force: bool) -> NDArray[Any] | None:

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 
 from rankernel.cli.job import read_job, summary_of
 from rankernel.cli.options import Clusters, Computing, File, Reading, Writing
-from rankernel.cli.output import PICTURES, check_ending, check_free, console, print_json, show_facts, whole_file
+from rankernel.cli.output import (
+    PICTURES,
+    check_ending,
+    check_free,
+    console,
+    plain_cell,
+    print_json,
+    show_facts,
+    whole_file,
+)
 from rankernel.encoding import printable
 
 if TYPE_CHECKING:
@@ -23,7 +32,7 @@ def kernel_map(reading: Reading, computing: Computing, writing: Writing, file: F
     """
     target = writing.output or Path("map.png")
     check_ending(target, (".csv", *PICTURES))
-    check_free(target, writing.force)
+    check_free(target, writing.force, file)
     job = read_job(file, reading, computing)
     found = summary_of(job, computing.seed, n_clusters=k, compare=False)
     with whole_file(target, writing.force) as temporary:
@@ -53,7 +62,7 @@ def write(path: Path, found: Summary, by_group: bool) -> None:
         from rankernel import plots
 
         ax = plots.kernel_map(found.placement.points, view.counts, labels, names, found.placement.variance)
-        ax.set_title(found.source.title, loc="left")
+        ax.set_title(plots.plain(found.source.title), loc="left")
         plots.save(ax, path)
         return
     from rankernel.rankings import order_text
@@ -64,4 +73,5 @@ def write(path: Path, found: Summary, by_group: bool) -> None:
         writer.writerow(["x", "y", "count", "label", "ranking"])
         rows = zip(found.placement.points.tolist(), view.counts.tolist(), labels, rankings.to_orders(), strict=True)
         for (x, y), count, label, order in rows:
-            writer.writerow([x, y, count, names[label] if label >= 0 else "", order_text(order, rankings.items)])
+            name = names[label] if label >= 0 else ""
+            writer.writerow([x, y, count, plain_cell(name), plain_cell(order_text(order, rankings.items))])

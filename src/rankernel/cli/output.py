@@ -42,6 +42,11 @@ def show_facts(screen: Console, facts: dict[str, str]) -> None:
     screen.print(grid)
 
 
+def note(text: str) -> None:
+    """Print a line beside the result."""
+    typer.echo(f"note: {text}", err=True)
+
+
 def print_json(content: dict[str, Any]) -> None:
     """Print one JSON object."""
     typer.echo(json.dumps(content, indent=2, ensure_ascii=True, default=plain))
@@ -63,14 +68,21 @@ def check_ending(path: Path, endings: tuple[str, ...]) -> None:
         raise usage(f"-o {printable(path.name)} ends in none of {', '.join(endings)}")
 
 
-def check_free(path: Path, force: bool, folder: bool = False) -> None:
-    """Refuse a name that is taken or cannot be, before any work is done; some outputs are folders."""
+def check_free(path: Path, force: bool, read: Path | None = None, folder: bool = False) -> None:
+    """Refuse a name that is taken, cannot be written or is what is read, before any work is done; some are folders."""
+    if read is not None and path.exists() and read.exists() and path.samefile(read):
+        raise usage(f"-o {printable(path)} is the file that is read; give another name")
     if path.is_dir() and not folder:
         raise usage(f"{printable(path)} is a folder; name a file")
     if path.exists() and not force:
         raise RankingError(f"{printable(path)} is there already; give another name with -o, or --force")
-    if not path.resolve().parent.is_dir():
-        raise RankingError(f"there is no folder {printable(path.resolve().parent)}")
+    parent = path.resolve().parent
+    if not parent.is_dir():
+        raise RankingError(f"there is no folder {printable(parent)}")
+    try:
+        whole_files.check_writable(path)
+    except OSError as error:
+        raise RankingError(f"{printable(path)} cannot be written: {(error.strerror or str(error)).lower()}") from None
 
 
 @contextmanager
@@ -80,6 +92,17 @@ def whole_file(path: Path, force: bool) -> Iterator[Path]:
     with whole_files.whole_file(path) as temporary:
         yield temporary
         check_free(path, force)
+
+
+def plain_cell(text: str) -> str:
+    """Return a text that no spreadsheet takes for a formula: an apostrophe goes before what looks like one.
+
+    Examples
+    --------
+    >>> plain_cell("=1+1"), plain_cell("a > b")
+    ("'=1+1", 'a > b')
+    """
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
 # ---------------------------------------------------------------------- progress

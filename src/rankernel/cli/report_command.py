@@ -33,7 +33,7 @@ def report(
     target = writing.output or Path("report.html")
     if target.suffix.lower() not in (".html", ".htm"):
         raise usage(f"-o {printable(target.name)} does not end in .html; a report is a page")
-    check_free(target, writing.force)
+    check_free(target, writing.force, file)
     job = read_job(file, reading, computing)
     found = summary_of(job, computing.seed, n_clusters=k, linkage=linkage, n_permutations=permutations)
 

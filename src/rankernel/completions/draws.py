@@ -13,9 +13,11 @@ from rankernel.completions.couplings import coupling_named
 from rankernel.completions.herding import FullKernel
 from rankernel.completions.keys import FullRanks
 from rankernel.completions.models import CompletionModel, Uniform
-from rankernel.completions.streams import Seed, as_seed, row_streams
+from rankernel.completions.streams import row_streams
 from rankernel.errors import RankingError, SamplingWarning, warn
+from rankernel.interrupts import heard
 from rankernel.rankings import as_rankings
+from rankernel.seeds import Seed, as_seed
 
 PURPOSE = "completions"
 LOW = 0.1
@@ -116,7 +118,7 @@ def draw(
         raise RankingError(f"completions={model!r} is not a completion model; give one such as Uniform()")
     rule = coupling_named(coupling, kernel)
     streams = row_streams(ranks, as_seed(seed), PURPOSE, None if rows is None else np.asarray(rows))
-    full, weights = model.draw(ranks, n_draws, streams, rule)
+    full, weights = heard(model.draw, ranks, n_draws, streams, rule)
     draws = Draws(full, weights, rule.block_size(ranks.shape[1], n_draws))
     draws.warn_if_low()
     return draws

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations_with_replacement, islice
 from math import comb
 from typing import Any, Protocol
@@ -11,12 +11,14 @@ import numpy as np
 
 from rankernel import _loops
 from rankernel.arrays import FloatArray, Indices, RankArray
-from rankernel.checks import whole
+from rankernel.checks import listed, whole
 from rankernel.completions.enumerate import enumerate_completions, n_completions
 from rankernel.completions.keys import FullRanks
-from rankernel.completions.streams import Seed, as_seed, row_streams
+from rankernel.completions.streams import row_streams
 from rankernel.errors import ExactnessError, RankingError
+from rankernel.kernels.named import as_kernel
 from rankernel.rankings import Rankings, as_rankings
+from rankernel.seeds import Seed, as_seed
 
 FEW = 5040
 POOL = 1000
@@ -66,7 +68,7 @@ def herd(ranking: Any, kernel: FullKernel, n_draws: int, candidates: Any = None,
     array([0, 4, 4, 4])
     """
     one = single(ranking)
-    return Rankings(herd_rows(one.ranks[0], kernel, n_draws, candidates, seed), one.items)
+    return Rankings(herd_rows(one.ranks[0], full_kernel(kernel), n_draws, candidates, seed), one.items)
 
 
 def herd_rows(ranks: RankArray, kernel: FullKernel, n_draws: int, candidates: Any = None, seed: Seed = 0) -> RankArray:
@@ -107,7 +109,7 @@ def joint_herd(ranking: Any, kernel: FullKernel, n_draws: int) -> Rankings:
            [1, 2, 0]], dtype=int32)
     """
     whole("n_draws", n_draws)
-    one = single(ranking)
+    one, kernel = single(ranking), full_kernel(kernel)
     number = n_completions(one.ranks[0])
     n_choices = comb(number + n_draws - 1, n_draws)
     if n_choices > MAX_SEARCH:
@@ -137,13 +139,20 @@ def choices_in_chunks(n_completions: int, n_draws: int) -> Iterator[Indices]:
 
 def single(ranking: Any) -> Rankings:
     """Return one ranking as rankings of length 1."""
+    given = ranking
     if not isinstance(ranking, Rankings):
-        array = np.asarray(ranking)
-        ranking = as_rankings(array[None, :] if array.ndim == 1 else array)
-    one: Rankings = ranking
-    if len(one) != 1:
-        raise RankingError(f"herding is for one ranking at a time; got {len(one)}")
+        rows = listed("ranking", ranking, "one ranking, the rank of each item")
+        given = as_rankings(rows if rows and isinstance(rows[0], Iterable) else [rows], "ranking")
+    if len(given) != 1:
+        raise RankingError(f"ranking: herding is for one ranking at a time; got {len(given)}")
+    one: Rankings = given
     return one
+
+
+def full_kernel(kernel: Any) -> FullKernel:
+    """Return a kernel: by its name, or anything that has a matrix."""
+    found: FullKernel = kernel if callable(getattr(kernel, "matrix", None)) else as_kernel(kernel)
+    return found
 
 
 def candidate_rows(ranks: RankArray, candidates: Any, seed: int) -> RankArray:
@@ -151,8 +160,9 @@ def candidate_rows(ranks: RankArray, candidates: Any, seed: int) -> RankArray:
     if candidates is None and n_completions(ranks) <= FEW:
         return enumerate_completions(ranks).astype(np.int32)
     if candidates is None or isinstance(candidates, int | np.integer):
-        return uniform_pool(ranks, POOL if candidates is None else int(candidates), seed).astype(np.int32)
-    given = as_rankings(candidates)
+        size = POOL if candidates is None else whole("candidates", candidates)
+        return uniform_pool(ranks, size, seed).astype(np.int32)
+    given = as_rankings(candidates, "candidates")
     agrees = given.is_full() and given.n_items == len(ranks) and len(given) > 0
     if not agrees or not all_complete(given.ranks, ranks):
         raise RankingError("candidates are completions of the ranking: full rankings of its items that agree with it")
@@ -174,8 +184,6 @@ def all_complete(full: RankArray, ranks: RankArray) -> bool:
 
 def uniform_pool(ranks: RankArray, size: int, seed: int) -> FullRanks:
     """Return uniform completions in antithetic pairs, so that the far side of each candidate is a candidate."""
-    if size < 1:
-        raise RankingError(f"candidates={size} is not the size of a pool; give at least 1")
     row = np.ascontiguousarray(ranks[None, :], dtype=np.int32)
     streams = row_streams(row, seed, "herding")
     pool: FullRanks = _loops.key_draws.draw(row, size, streams, _loops.key_draws.ANTITHETIC, 2)[0]

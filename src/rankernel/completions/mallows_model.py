@@ -11,18 +11,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankernel import _loops
 from rankernel.arrays import FloatArray, Mask, RankArray
+from rankernel.checks import number, whole
 from rankernel.completions.couplings import Coupling
 from rankernel.completions.keys import FullRanks, check_width
 from rankernel.completions.mallows_extensions import MallowsExtensions
 from rankernel.completions.models import CompletionModel, self_normalized_weights
 from rankernel.completions.relations import check_relation
-from rankernel.completions.streams import Seed, Streams, as_seed
+from rankernel.completions.streams import Streams
 from rankernel.datasets.around_center import mallows
 from rankernel.encoding import FREE
 from rankernel.errors import ExactnessError, RankingError, SamplingWarning, warn
 from rankernel.kemeny_search import kemeny_order
 from rankernel.q_factorials import log_q_factorial, mean_inversions
-from rankernel.rankings import Rankings, as_rankings
+from rankernel.rankings import Rankings, as_rankings, one_full_ranking
+from rankernel.seeds import Seed, as_seed
 
 # At this theta a draw differs from the center with probability 1e-13 for each item: nothing larger is worth telling.
 MAX_THETA = 30.0
@@ -66,17 +68,9 @@ class MallowsModel(CompletionModel):
     max_down_sets: int = FEW_DOWN_SETS
 
     def __post_init__(self) -> None:
-        ranks = np.asarray(self.center)
-        if ranks.ndim == 2 and len(ranks) == 1:
-            ranks = ranks[0]
-        if ranks.ndim != 1 or not np.array_equal(np.sort(ranks), np.arange(len(ranks))):
-            raise RankingError(
-                f"the center is {ranks.tolist()}; it must be a full ranking, the position of each item from 0"
-            )
-        if not 0 <= self.theta < np.inf:
-            raise RankingError(f"theta={self.theta} is not a finite number >= 0")
-        object.__setattr__(self, "center", tuple(ranks.tolist()))
-        object.__setattr__(self, "theta", float(self.theta))
+        object.__setattr__(self, "center", tuple(one_full_ranking(self.center).ranks[0].tolist()))
+        object.__setattr__(self, "theta", number("theta", self.theta, 0))
+        whole("max_down_sets", self.max_down_sets)
 
     @classmethod
     def fit(cls, rankings: Any) -> MallowsModel:

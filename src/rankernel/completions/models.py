@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from rankernel.arrays import FloatArray, RankArray
+from rankernel.checks import flag, shown
 from rankernel.completions.couplings import Coupling
 from rankernel.completions.enumerate import enumerate_completions, n_completions
 from rankernel.completions.keys import FullRanks
@@ -95,6 +96,11 @@ class LogDensity(CompletionModel):
 
     function: Callable[[RankArray], Any]
     self_normalized: bool = True
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"function={shown(self.function)} is not possible; it must be a function of full rankings")
+        flag("self_normalized", self.self_normalized)
 
     def draw(
         self, ranks: RankArray, n_draws: int, streams: Streams, coupling: Coupling

@@ -72,7 +72,7 @@ def project(rankings: Any, onto: Any) -> Rankings:
 
 def aligned(rankings: Any, within: Any, what: str) -> tuple[Rankings, RankArray, RankArray, RankArray]:
     """Return both sides with the same items and rows, and for each item where its bucket starts and its size."""
-    full, partial = as_rankings(rankings), as_rankings(within)
+    full, partial = as_rankings(rankings), as_rankings(within, "within" if what == "antithetic" else "onto")
     check_full(full, what)
     check_exhaustive(partial, what)
     if full.items != partial.items:
@@ -104,7 +104,7 @@ def check_exhaustive(partial: Rankings, what: str) -> None:
         row = int(np.argmax(partial.n_free))
         which = "farthest" if what == "antithetic" else "closest"
         raise RankingError(
-            f"{what}: ranking {row} has {int(partial.n_free[row])} free item(s), and among its completions the "
+            f"{what}: row {row} has {int(partial.n_free[row])} free item(s), and among its completions the "
             f"{which} one need not be unique; it is for rankings without free items (for coupled draws of any "
             "ranking use coupling='antithetic')"
         )

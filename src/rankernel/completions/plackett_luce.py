@@ -12,13 +12,17 @@ from numpy.typing import ArrayLike
 
 from rankernel import _loops
 from rankernel.arrays import FloatArray, RankArray
+from rankernel.checks import number
 from rankernel.completions.couplings import Coupling
 from rankernel.completions.keys import FullRanks, check_width
 from rankernel.completions.models import CompletionModel
-from rankernel.completions.streams import Seed, Streams, as_seed
+from rankernel.completions.streams import Streams
+from rankernel.datasets.arguments import strengths
 from rankernel.datasets.by_strength import plackett_luce
 from rankernel.errors import RankingError
+from rankernel.interrupts import heard
 from rankernel.rankings import Rankings, as_rankings
+from rankernel.seeds import Seed, as_seed
 
 MAX_STEPS = 10_000
 # The gradient of the loss, by the number of voters, where the fit is done.
@@ -54,11 +58,9 @@ class PlackettLuce(CompletionModel):
     weights: FloatArray
 
     def __init__(self, weights: ArrayLike) -> None:
-        array = np.array(weights, dtype=np.float64)
-        if array.ndim != 1 or not array.size or not (np.isfinite(array).all() and (array > 0).all()):
-            raise RankingError(f"weights={weights!r}; strengths are positive numbers, one for each item")
+        array = strengths(weights)
         if not (array / array.max() > 0).all():
-            raise RankingError("the strengths are too different: the smallest by the largest rounds to 0")
+            raise RankingError("weights: the strengths are too different: the smallest by the largest rounds to 0")
         array.flags.writeable = False
         object.__setattr__(self, "weights", array)
 
@@ -95,13 +97,16 @@ class PlackettLuce(CompletionModel):
         """
         rows = self.checked(as_rankings(rankings).ranks)
         weights = self.weights / self.weights.max()
-        logs: FloatArray = _loops.races.log_probabilities(rows, weights, np.ones(len(rows)), np.zeros(len(weights)))
+        nowhere = np.ones(len(rows)), np.zeros(len(weights))
+        logs: FloatArray = heard(_loops.races.log_probabilities, rows, weights, *nowhere)
         return logs
 
     def checked(self, ranks: RankArray) -> RankArray:
         """Return ranks that fit the strengths."""
         if ranks.shape[1] != len(self.weights):
-            raise RankingError(f"there are {len(self.weights)} strengths but {ranks.shape[1]} items; give one for each")
+            raise RankingError(
+                f"rankings have {ranks.shape[1]} items, but there are {len(self.weights)} strengths; give one for each"
+            )
         return np.ascontiguousarray(ranks, dtype=np.int32)
 
     @classmethod
@@ -132,8 +137,7 @@ class PlackettLuce(CompletionModel):
         """
         from scipy.optimize import minimize
 
-        if not penalty > 0:
-            raise RankingError(f"penalty={penalty}; it is positive, or strengths may become infinite")
+        number("penalty", penalty, 0, above=True)  # without one, strengths may become infinite
         data = as_rankings(rankings).unique()
         if not len(data):
             raise RankingError("there are no rankings to fit a model to")
@@ -149,6 +153,7 @@ def loss(logs: FloatArray, data: Rankings, penalty: float) -> tuple[float, Float
     """Return the penalised negative log-likelihood and its gradient in the log-strengths."""
     gradient = np.zeros(len(logs))
     counts = data.counts.astype(np.float64)
-    values = _loops.races.log_probabilities(data.ranks, np.exp(logs - logs.max()), counts, gradient)
+    strong = np.exp(logs - logs.max())
+    values = heard(_loops.races.log_probabilities, data.ranks, strong, counts, gradient)
     value = penalty / 2 * float(logs @ logs) - float(counts @ values)
     return value, penalty * logs - gradient

@@ -14,24 +14,11 @@ from numpy.typing import NDArray
 
 from rankernel import _loops
 from rankernel.arrays import RankArray
-from rankernel.errors import RankingError
 
-Seed = int | np.integer | np.random.Generator | None
 Streams = NDArray[np.uint64]
 
 # A row number that no row has: streams of rankings that are not told apart by their rows.
 NO_ROW = 2**64 - 1
-
-
-def as_seed(seed: Seed) -> int:
-    """Return a seed as a whole number: a generator is drawn from once, None asks the system for fresh entropy."""
-    if isinstance(seed, np.random.Generator):
-        return int(seed.integers(2**63))
-    if seed is None:
-        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise RankingError(f"seed={seed!r} is not a seed; give a whole number >= 0, a numpy Generator or None")
-    return int(seed)
 
 
 def stream_key(seed: int, purpose: str) -> np.uint64:

@@ -10,38 +10,42 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankernel.arrays import FloatArray, Indices, RankArray
-from rankernel.checks import whole
+from rankernel.checks import numbers, shown, whole
 from rankernel.encoding import check_items
 from rankernel.errors import RankingError
-from rankernel.rankings import Rankings
+from rankernel.rankings import one_full_ranking
 
-Seed = int | np.random.Generator
+
+def strengths(weights: ArrayLike) -> FloatArray:
+    """Return one positive weight for each item."""
+    given = numbers("weights", weights, (None,))
+    if not given.size or given.min() <= 0:
+        raise RankingError(f"weights={shown(weights)} is not possible; give one positive finite weight for each item")
+    return given
 
 
 def shares(weights: ArrayLike, name: str) -> FloatArray:
     """Return weights that are not negative and not all zero as probabilities."""
-    given = np.asarray(weights, dtype=np.float64)
-    if given.ndim != 1 or not np.isfinite(given).all() or (given < 0).any() or not given.any():
-        raise RankingError(f"{name}={weights!r} is not possible; give a list of weights, 0 or more, not all of them 0")
+    given = numbers(name, weights, (None,), 0)
+    if not given.any():
+        raise RankingError(f"{name}={shown(weights)} is not possible; give a list of weights, not all of them 0")
     return np.asarray(given / given.sum())
 
 
 def center_and_names(center: Any, items: Iterable[object] | None) -> tuple[RankArray, tuple[str, ...]]:
     """Return the ranks of a center and the names of its items; a number of items stands for 0, 1, 2, ..."""
     if isinstance(center, Integral):
-        ranks = np.arange(whole("n_items", center), dtype=np.int32)
+        ranks = np.arange(whole("center", center, 1), dtype=np.int32)
         return ranks, named(items, len(ranks))
-    rows = center if isinstance(center, Rankings) else Rankings(np.atleast_2d(np.asarray(center)), items)
-    if len(rows) != 1 or not rows.is_full():
-        raise RankingError(f"center={center!r} is not one full ranking; give the rank of each item: no ties, none free")
-    return rows.ranks[0], rows.items if items is None else named(items, rows.n_items)
+    one = one_full_ranking(center)
+    return one.ranks[0], one.items if items is None else named(items, one.n_items)
 
 
 def named(items: Iterable[object] | None, n_items: int) -> tuple[str, ...]:
     """Return the item names, numbers from 0 if there are none."""
     names = check_items(range(n_items) if items is None else items)
     if len(names) != n_items:
-        raise RankingError(f"there are {n_items} items but {len(names)} names; give one name for each item")
+        raise RankingError(f"items: there are {len(names)} names for {n_items} items; give one name for each item")
     return names
 
 

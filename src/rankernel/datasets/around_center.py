@@ -13,8 +13,9 @@ import numpy as np
 
 from rankernel.arrays import FloatArray, Indices, RankArray
 from rankernel.checks import known, number, whole
-from rankernel.datasets.arguments import Seed, center_and_names, draw_by_weight, draw_permutations
+from rankernel.datasets.arguments import center_and_names, draw_by_weight, draw_permutations
 from rankernel.rankings import Rankings
+from rankernel.seeds import Seed, as_generator
 
 
 def mallows(
@@ -55,10 +56,9 @@ def mallows(
     >>> bool(abs((rankings.ranks == [2, 0, 1]).all(axis=1).mean() - 1 / (1.5 * 1.75)) < 0.005)
     True
     """
-    ranks, names = center_and_names(center, items)
     draw = AROUND_IDENTITY[known("distance", distance, AROUND_IDENTITY)]
-    size, sharpness = whole("n_rankings", n_rankings, 0), number("theta", theta, 0)
-    around = draw(size, len(ranks), sharpness, np.random.default_rng(seed))
+    ranks, names = center_and_names(center, items)
+    around = draw(whole("n_rankings", n_rankings, 0), len(ranks), number("theta", theta, 0), as_generator(seed))
     return Rankings._trusted(around[:, ranks], names)
 
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankernel.checks import whole
-from rankernel.datasets.arguments import Seed, named
-from rankernel.errors import RankingError
+from rankernel.datasets.arguments import named, strengths
 from rankernel.rankings import Rankings
+from rankernel.seeds import Seed, as_generator
 
 
 def plackett_luce(
@@ -45,12 +45,10 @@ def plackett_luce(
     >>> (rankings.ranks == 0).mean(axis=0).round(2)
     array([0.1, 0.3, 0.6])
     """
-    strengths = np.asarray(weights, dtype=np.float64)
-    if strengths.ndim != 1 or not strengths.size or not np.isfinite(strengths).all() or (strengths <= 0).any():
-        raise RankingError(f"weights={weights!r} is not possible; give one positive finite weight for each item")
-    names = named(items, len(strengths))
-    rng = np.random.default_rng(seed)
+    given = strengths(weights)
+    names = named(items, len(given))
+    rng = as_generator(seed)
     # Items arrive after exponential times of rates w; the Gumbel variable is minus the logarithm of such a time.
-    haste = np.log(strengths) + rng.gumbel(size=(whole("n_rankings", n_rankings, 0), len(strengths)))
+    haste = np.log(given) + rng.gumbel(size=(whole("n_rankings", n_rankings, 0), len(given)))
     order = np.argsort(-haste, axis=1)
     return Rankings._trusted(np.argsort(order, axis=1).astype(np.int32), names)

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from rankernel.arrays import Indices, RankArray
 from rankernel.data import concat
-from rankernel.datasets.arguments import Seed
 from rankernel.datasets.around_center import mallows
 from rankernel.datasets.by_strength import plackett_luce
 from rankernel.datasets.mixtures import mixture
 from rankernel.datasets.truncation import truncate
 from rankernel.rankings import Rankings, first_and_inverse
+from rankernel.seeds import Seed, as_generator
 
 SEED = 2024
 
@@ -111,7 +111,7 @@ def make_example(seed: Seed = SEED) -> Example:
     names = list(BLOCS)
     polls = [
         mixture(n_voters, list(BLOCS.values()), [blocs[name] for name in names], own)
-        for (n_voters, blocs), own in zip(DISTRICTS.values(), np.random.default_rng(seed).spawn(2), strict=True)
+        for (n_voters, blocs), own in zip(DISTRICTS.values(), as_generator(seed).spawn(2), strict=True)
     ]
     ballots = concat(poll.rankings for poll in polls)
     groups = np.concatenate([poll.labels for poll in polls])

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankernel.arrays import Indices
-from rankernel.checks import whole
+from rankernel.checks import listed, shown, whole
 from rankernel.data import concat
-from rankernel.datasets.arguments import Seed, draw_by_weight, shares
+from rankernel.datasets.arguments import draw_by_weight, shares
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings
+from rankernel.seeds import Seed, as_generator
 
 
 class Component(Protocol):
@@ -66,10 +67,13 @@ def mixture(
            [2, 1, 0],
            [2, 1, 0]], dtype=int32)
     """
+    components = listed("components", components, "a list of functions that draw rankings")
+    if not components or not all(map(callable, components)):
+        raise TypeError(f"components={shown(components)} is not possible; give a list of functions that draw rankings")
     probabilities = shares(np.ones(len(components)) if weights is None else weights, "weights")
     if len(probabilities) != len(components):
         raise RankingError(f"there are {len(components)} components but {len(probabilities)} weights; give one each")
-    rng = np.random.default_rng(seed)
+    rng = as_generator(seed)
     labels = draw_by_weight(probabilities, whole("n_rankings", n_rankings, 0), rng)
     sizes = np.bincount(labels, minlength=len(components)).tolist()
     streams = rng.spawn(len(components))

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from rankernel.checks import whole
-from rankernel.datasets.arguments import Seed
 from rankernel.datasets.around_center import mallows
 from rankernel.datasets.mixtures import mixture
 from rankernel.datasets.uniform import uniform
 from rankernel.rankings import Rankings
+from rankernel.seeds import Seed, as_generator
 
 
 class TwoSample(NamedTuple):
@@ -53,7 +53,7 @@ def paper_two_sample(n_rankings: int, n_items: int = 10, k: int = 3, seed: Seed 
     [0.36, 0.1]
     """
     size = whole("n_items", n_items)
-    for_p, for_q = np.random.default_rng(seed).spawn(2)
+    for_p, for_q = as_generator(seed).spawn(2)
     forwards = partial(mallows, center=size, theta=1.0, distance="kendall")
     backwards = partial(mallows, center=np.arange(size)[::-1], theta=1.0, distance="hamming")
     P = mixture(n_rankings, [forwards, backwards], seed=for_p).rankings

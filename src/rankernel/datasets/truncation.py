@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankernel.arrays import IntArray
-from rankernel.checks import whole
-from rankernel.datasets.arguments import Seed, draw_by_weight, shares
-from rankernel.encoding import Unlisted, whole_numbers
+from rankernel.checks import numbers, shown, whole
+from rankernel.datasets.arguments import draw_by_weight, shares
+from rankernel.encoding import Unlisted
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings, as_rankings
+from rankernel.seeds import Seed, as_generator
 
 
 def truncate(
@@ -46,7 +47,7 @@ def truncate(
       3 > 2 > {0, 1}
     """
     given = as_rankings(rankings)
-    places = lengths_of(lengths, len(given), np.random.default_rng(seed))
+    places = lengths_of(lengths, len(given), as_generator(seed))
     ranks = np.array(given.ranks)
     # Few lengths occur; one call for each leaves the meaning of a cut (ties, free items) to Rankings.top.
     for k in np.unique(places).tolist():
@@ -58,17 +59,17 @@ def truncate(
 def lengths_of(lengths: Any, n_rankings: int, rng: np.random.Generator) -> IntArray:
     """Return one length for each ranking."""
     if isinstance(lengths, Mapping):
-        choices = np.array([whole("length", k, 0) for k in lengths], dtype=np.int64)
-        return choices[draw_by_weight(shares(list(lengths.values()), "probabilities"), n_rankings, rng)]
+        choices = np.array([whole("lengths", k, 0) for k in lengths], dtype=np.int64)
+        return choices[draw_by_weight(shares(list(lengths.values()), "lengths"), n_rankings, rng)]
     given = np.asarray(lengths)
     if given.ndim == 0:
-        return np.full(n_rankings, whole("length", given.item(), 0), dtype=np.int64)
+        return np.full(n_rankings, whole("lengths", given.item(), 0), dtype=np.int64)
     if given.shape != (n_rankings,):
         raise RankingError(
             f"lengths has shape {given.shape} but there are {n_rankings} rankings; give one length for each, one for "
             "all, or a mapping from lengths to probabilities"
         )
-    places = whole_numbers(given, "length")
-    if places.size:
-        whole("length", int(places.min()), 0)
-    return places
+    places = numbers("lengths", given, (n_rankings,), 0)
+    if (places != np.floor(places)).any():
+        raise RankingError(f"lengths={shown(lengths)} is not possible; a length is a whole number")
+    return places.astype(np.int64)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
 from rankernel.checks import whole
-from rankernel.datasets.arguments import Seed, draw_permutations, named
+from rankernel.datasets.arguments import draw_permutations, named
 from rankernel.rankings import Rankings
+from rankernel.seeds import Seed, as_generator
 
 
 def uniform(n_rankings: int, n_items: int, seed: Seed = 0, items: Iterable[object] | None = None) -> Rankings:
@@ -35,5 +34,5 @@ def uniform(n_rankings: int, n_items: int, seed: Seed = 0, items: Iterable[objec
     [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
     """
     names = named(items, whole("n_items", n_items))
-    ranks = draw_permutations(whole("n_rankings", n_rankings, 0), n_items, np.random.default_rng(seed))
+    ranks = draw_permutations(whole("n_rankings", n_rankings, 0), n_items, as_generator(seed))
     return Rankings._trusted(ranks, names)

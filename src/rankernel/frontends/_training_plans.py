@@ -15,6 +15,7 @@ from rankernel.gram.estimate import slopes
 from rankernel.gram.methods import MethodLike, as_method
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import MEDIAN, Kernel
+from rankernel.kernels.named import as_kernel
 
 Block = tuple[FloatArray, dict[str, FloatArray]]  # values, and their derivative in each parameter
 
@@ -71,7 +72,8 @@ class GramBlocks:
 
     def __init__(self, kernel: Kernel, method: MethodLike = "auto", data: Any = None) -> None:
         self.asked = as_method(method)
-        self.kernel = numeric(kernel if data is None else kernel.resolve(data))
+        given = as_kernel(kernel)
+        self.kernel = numeric(given if data is None else given.resolve(data))
         self.plan: Plan | None = None if data is None else self.kernel.plan(as_data(data), method=self.asked)
         self.recent = RecentPlans()
 

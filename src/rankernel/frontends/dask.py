@@ -16,7 +16,7 @@ import numpy as np
 
 from rankernel.arrays import FloatArray
 from rankernel.checks import whole
-from rankernel.completions.streams import Seed, as_seed, stream_key
+from rankernel.completions.streams import stream_key
 from rankernel.data import Data, as_data
 from rankernel.errors import missing_extra
 from rankernel.gram.methods import MethodLike
@@ -24,6 +24,7 @@ from rankernel.gram.plan import Plan
 from rankernel.gram.sums import gathered
 from rankernel.gram.tiles import stretches, tiles
 from rankernel.kernels.base import Kernel
+from rankernel.seeds import Seed, as_seed
 from rankernel.tasks.features.mmd_streamed import pooled_plan, unbiased_mmd2
 
 try:

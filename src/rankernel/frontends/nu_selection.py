@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.arrays import FloatArray
-from rankernel.checks import known
+from rankernel.checks import known, numbers, shown, whole
+from rankernel.checks import labels as one_label_a_row
 from rankernel.data import as_data
 from rankernel.frontends.sklearn import SklearnKernel
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
+from rankernel.kernels.named import as_kernel
 from rankernel.rankings import Rankings, as_rankings
+from rankernel.seeds import Seed, as_seed
 
 STEPS = 2.0 ** np.arange(-4, 5)
 SCALES = (1e-3, 1e3)
@@ -59,7 +63,7 @@ def select_nu(
     estimator: Any = None,
     scoring: Any = None,
     method: MethodLike = "auto",
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> NuSelection:
     """Choose the width of a kernel by cross-validation or by the marginal likelihood of a Gaussian process.
 
@@ -79,7 +83,7 @@ def select_nu(
         Widths to try: 1/16 to 16 times that of the kernel if left out.
     parameter : str, optional
         The name of the width in ``kernel.params``; needed if there is more than one nu.
-    cv : int or splitter
+    cv : int or splitter of scikit-learn
         The folds; a number means shuffled folds, stratified for classes.
     estimator : estimator with ``kernel="precomputed"``, optional
         What is cross-validated: SVC for classes, KernelRidge for numbers if left out.
@@ -100,14 +104,17 @@ def select_nu(
     (np.True_, True)
     """
     known("criterion", criterion, ("cv", "marginal_likelihood"))
-    data, labels = as_data(X), np.asarray(y)
-    if len(labels) != len(data):
-        raise ValueError(f"there are {len(labels)} labels for {len(data)} rankings; give one for each")
-    plan = kernel.plan(data, method=method)
+    data = as_data(X)
+    labels = one_label_a_row("y", y, len(data))
+    if not hasattr(cv, "get_n_splits"):  # no splitter of scikit-learn
+        whole("cv", cv, 2, max(len(data), 2))
+    plan = as_kernel(kernel).plan(data, method=method)
     name = width_name(plan.kernel, parameter)
-    grid = plan.kernel.params[name] * STEPS if values is None else np.asarray(values, dtype=np.float64)
+    grid = plan.kernel.params[name] * STEPS if values is None else numbers("values", values, (None,), 0)
+    if not len(grid):
+        raise ValueError("values is empty; give at least one width to try")
     if criterion == "cv":
-        scores = cross_validated(plan, labels, name, grid, cv, estimator, scoring, seed)
+        scores = cross_validated(plan, labels, name, grid, cv, estimator, scoring, as_seed(seed) % 2**32)
         best = float(grid[np.argmax(scores)])
         return NuSelection(plan.kernel.replace(**{name: best}), best, grid, scores, name, criterion)
     chosen, scores = most_likely(plan, as_rankings(data), labels, name, grid)
@@ -119,10 +126,10 @@ def width_name(kernel: Kernel, parameter: str | None) -> str:
     widths = [name for name in kernel.params if name.rpartition("__")[2] in ("nu", "beta")]
     if parameter is None and len(widths) == 1:
         return widths[0]
-    if parameter in kernel.params:
+    if isinstance(parameter, str) and parameter in kernel.params:
         return str(parameter)
     known = ", ".join(kernel.params) or "none"
-    raise ValueError(f"parameter={parameter!r} does not name one parameter of {kernel}; there are: {known}")
+    raise ValueError(f"parameter={shown(parameter)} does not name one parameter of {kernel}; there are: {known}")
 
 
 def is_classes(labels: NDArray[Any]) -> bool:
@@ -148,8 +155,8 @@ def cross_validated(
     from sklearn.svm import SVC
 
     classes = is_classes(y)
-    if isinstance(cv, int):
-        cv = (StratifiedKFold if classes else KFold)(cv, shuffle=True, random_state=seed)
+    if isinstance(cv, Integral):
+        cv = (StratifiedKFold if classes else KFold)(int(cv), shuffle=True, random_state=seed)
     if estimator is None:
         estimator = SVC(kernel="precomputed") if classes else KernelRidge(alpha=0.1, kernel="precomputed")
     along: dict[str, Any] = {name: grid}

@@ -15,10 +15,12 @@ from rankernel.errors import RankingError
 from rankernel.frontends._training_plans import RecentPlans, training_plan
 from rankernel.gram.estimate import slopes
 from rankernel.gram.exact.features import mean_features
-from rankernel.gram.methods import MethodLike, MonteCarlo
+from rankernel.gram.methods import MethodLike, MonteCarlo, as_method
 from rankernel.gram.plan import Plan
 from rankernel.gram.posets.poset_rows import Rows, as_rows
 from rankernel.kernels.base import MEDIAN, Kernel
+from rankernel.kernels.named import as_kernel
+from rankernel.memory import check_memory
 from rankernel.rankings import Rankings
 from rankernel.tasks.features.transformers import KernelTransformer
 
@@ -61,7 +63,7 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
     def __init__(
         self, kernel: Kernel, method: MethodLike = "auto", limits: Bounds | Mapping[str, Bounds] = WIDEST
     ) -> None:
-        self.kernel = kernel
+        self.kernel = as_kernel(kernel)
         self.method = method
         self.limits = limits
 
@@ -70,7 +72,7 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
         cls, kernel: Kernel, X: Any, method: MethodLike = "auto", limits: Bounds | Mapping[str, Bounds] = WIDEST
     ) -> SklearnKernel:
         """Return the kernel with all that is open taken from the training data: its width, and whether to estimate."""
-        plan = kernel.plan(as_data(X), method=method)
+        plan = as_kernel(kernel).plan(as_data(X), method=method)
         return cls(plan.kernel, plan.method if isinstance(plan.method, MonteCarlo) else method, limits)
 
     # ------------------------------------------------------------------ values
@@ -88,11 +90,14 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
         if eval_gradient and Y is not None:
             raise ValueError("the gradient can be evaluated only where Y is None")
         plan = self._plan(X, Y)
-        value = plan.gram()
         if not eval_gradient:
-            return value
-        found, params = slopes(plan, None), self.kernel.params
-        free = [found[one.name] * params[one.name] for one in self.hyperparameters if not one.fixed]
+            return plan.gram()
+        params = self.kernel.params
+        check_memory(plan.shape, np.float64, 1 + 2 * len(params), "a kernel with its derivatives")
+        value, found = plan.gram(), slopes(plan, None)
+        free = [found[one.name] for one in self.hyperparameters if not one.fixed]
+        for name, slope in found.items():
+            slope *= params[name]
         return value, np.stack(free, axis=2) if free else np.empty((*value.shape, 0))
 
     def diag(self, X: Any) -> FloatArray:
@@ -113,7 +118,8 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
                 "training and test data are seen apart, so draws cannot depend on the row; "
                 "use MonteCarlo(distinct_rows=False)"
             )
-        others = None if Y is None or Y is X else as_data(Y)
+        others = None if Y is None or Y is X else as_data(Y, "Y")
+        as_method(self.method)
         return training_plan(self._numeric(), as_data(X), others, self.method, recent_plans(self))
 
     def _numeric(self) -> Kernel:
@@ -208,12 +214,12 @@ class MeanFeatures(KernelTransformer):
         rankings = self._learn_items(X)
         if rankings.n_items < 2:
             raise RankingError("the data has 1 feature(s): rankings of one item are all alike; give at least two items")
-        self._n_features_out = features_of(self.kernel, as_rows(rankings[:1])).shape[1]
+        self._n_features_out = features_of(as_kernel(self.kernel), as_rows(rankings[:1])).shape[1]
         return self
 
     def transform(self, X: Any) -> FloatArray:
         """Return the mean features of rankings: shape (n_rankings, n_features)."""
-        return features_of(self.kernel, as_rows(self._same_items(X)))
+        return features_of(as_kernel(self.kernel), as_rows(self._same_items(X)))
 
 
 def features_of(kernel: Kernel, X: Rows) -> FloatArray:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rankernel.arrays import FloatArray
+from rankernel.checks import instance
 from rankernel.completions.down_sets import FEW_DOWN_SETS
 from rankernel.completions.draws import Draws, draw
 from rankernel.completions.models import Uniform
@@ -41,9 +42,10 @@ def median_distance(distance: Distance, X: Any) -> float:
     >>> median_distance(distances.kendall, [[0, 1, 2], [0, 2, 1], [2, 1, 0]])
     2.0
     """
+    instance("distance", distance, Distance, "one of rankernel.distances")
     rankings = as_rows(X).unique()
     if not len(rankings):
-        raise RankingError("there are no rankings to take the median distance of; give nu as a number")
+        raise RankingError("X: there are no rankings to take the median distance of; give nu as a number")
     if len(rankings) > MOST_RANKINGS:
         chosen = np.random.default_rng(0).choice(len(rankings), MOST_RANKINGS, replace=False)
         rankings = rankings[np.sort(chosen)]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from rankernel.arrays import FloatArray, Mask
-from rankernel.checks import number
+from rankernel.checks import flag, number, shown
 from rankernel.completions.models import Uniform
 from rankernel.errors import ExactnessError, SamplingWarning, warn
 from rankernel.gram.evaluator import Evaluator
@@ -79,8 +79,9 @@ class Estimate:
 
 def gram_into(plan: Plan, out: Any, dtype: DTypeLike, normalize: bool, threads: int | None) -> NDArray[Any]:
     """Return the Gram matrix of a plan: see :meth:`Kernel.gram`."""
+    flag("normalize", normalize)
     if out is None:
-        check_float("dtype", np.dtype(dtype))
+        check_float("dtype", dtype)
         check_memory(plan.shape, dtype)
         out = np.empty(plan.shape, dtype=dtype)
     check_output(out, plan.shape)
@@ -97,17 +98,25 @@ def gram_into(plan: Plan, out: Any, dtype: DTypeLike, normalize: bool, threads: 
     return cast(NDArray[Any], out)
 
 
-def check_float(name: str, kind: np.dtype[Any]) -> None:
+def check_float(name: str, dtype: DTypeLike) -> None:
     """Refuse numbers that cannot hold kernel values."""
+    try:
+        kind = None if dtype is None else np.dtype(dtype)
+    except (TypeError, ValueError):
+        kind = None
     if kind not in (np.float64, np.float32):
-        raise TypeError(f"{name}={kind} cannot hold kernel values; use float64 or float32")
+        raise TypeError(
+            f"{name}={shown(dtype if kind is None else kind)} cannot hold kernel values; use float64 or float32"
+        )
 
 
 def check_output(out: Any, shape: tuple[int, int]) -> None:
     """Refuse an output of another shape or kind, or one that may not be written."""
+    if not (hasattr(out, "shape") and hasattr(out, "dtype") and hasattr(out, "__setitem__")):
+        raise TypeError(f"out={shown(out)} is not possible; give an array, a memory map or a zarr array to write into")
     if tuple(out.shape) != shape:
         raise ValueError(f"out has shape {out.shape}; this Gram matrix has shape {shape}")
-    check_float("the dtype of out", np.dtype(out.dtype))
+    check_float("the dtype of out", out.dtype)
     if isinstance(out, np.ndarray) and not out.flags.writeable:
         raise ValueError("out is read-only; give an array, or a memory map opened with mode 'r+' or 'w+'")
 
@@ -182,15 +191,14 @@ def spread_pair(place: Any, value: FloatArray, error: FloatArray | None = None) 
 
 def estimated(plan: Plan, tol: float | None, gradient: bool, normalize: bool, threads: int | None) -> Estimate:
     """Return the matrix of a plan with its standard error: see :meth:`Kernel.estimate`."""
-    if normalize and gradient:
+    flag("gradient", gradient)
+    if flag("normalize", normalize) and gradient:
         raise ValueError("the derivative of the normalised kernel is not available; use normalize=False")
     several = plan.rows is not None or plan.columns is not None
     n_matrices = (3 + 2 * len(plan.kernel.params) * gradient) * (1 + several)
     check_memory(plan.shape, np.float64, n_matrices=n_matrices)
     if tol is not None:
-        number("tol", tol, 0)
-        if tol == 0:
-            raise ValueError("tol=0 is not possible; it is the largest standard error, above 0")
+        number("tol", tol, 0, above=True)
         plan = soonest(plan, tol, normalize)
     value, error, doubtful, plan = barred(plan, tol, normalize, threads)
     if doubtful.any():

@@ -36,7 +36,9 @@ class Evaluator(ABC):
 
     details: str
     tile_side: int = 512
+
     direct: bool = False  # whether to compute an entry takes no longer than to copy it
+    quick: bool = False  # whether all of it takes no time to speak of, so that nobody needs to be heard meanwhile
 
     @abstractmethod
     def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:

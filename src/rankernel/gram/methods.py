@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from rankernel.checks import known, number, whole
+from rankernel.checks import flag, instance, known, number, shown, whole
 from rankernel.completions.couplings import COUPLINGS
 from rankernel.completions.models import CompletionModel, Uniform
-from rankernel.completions.streams import Seed, as_seed
+from rankernel.seeds import Seed, as_seed
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Limited:
     limit: int = 2**24
 
     def __post_init__(self) -> None:
-        whole("limit", self.limit, 0)
+        whole("limit", self.limit, 0, 2**63 - 1)
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,10 @@ class Mixed:
 
     estimate: MonteCarlo | None = None
 
+    def __post_init__(self) -> None:
+        if self.estimate is not None:
+            instance("estimate", self.estimate, MonteCarlo, "a MonteCarlo(...), or None")
+
     def __str__(self) -> str:
         return "exact where possible, estimated elsewhere" + (f": {self.estimate}" if self.estimate else "")
 
@@ -148,8 +152,9 @@ class MonteCarlo:
         whole("replicates", self.replicates)
         known("coupling", self.coupling, ("auto", *COUPLINGS))
         known("diagonal", self.diagonal, ("embedding", "unbiased"))
-        if self.moments not in ("auto", 0, 1, 2) or isinstance(self.moments, bool):
-            raise ValueError(f"moments={self.moments!r} is not possible; it is 0, 1, 2 or 'auto'")
+        flag("distinct_rows", self.distinct_rows)
+        if not isinstance(self.moments, int | str) or self.moments not in ("auto", 0, 1, 2) or self.moments is True:
+            raise ValueError(f"moments={shown(self.moments)} is not possible; it is 0, 1, 2 or 'auto'")
         if not isinstance(self.completions, CompletionModel):
             raise TypeError(f"completions={self.completions!r} is no completion model; give one such as Uniform()")
         if self.moments not in ("auto", 0) and not isinstance(self.completions, Uniform):
@@ -197,8 +202,7 @@ class Auto:
     def __post_init__(self) -> None:
         number("patience", self.patience, 0)
         number("ratio", self.ratio, 0)
-        if not isinstance(self.estimate, MonteCarlo):
-            raise TypeError(f"estimate={self.estimate!r} is no estimate; give a MonteCarlo(...)")
+        instance("estimate", self.estimate, MonteCarlo, "a MonteCarlo(...)")
 
     def __str__(self) -> str:
         return "auto"
@@ -215,9 +219,11 @@ def as_method(method: MethodLike) -> Method | Auto:
     if isinstance(method, str):
         if method not in NAMED:
             raise ValueError(
-                f"method={method!r} is not known; there are {', '.join(map(repr, NAMED))} and MonteCarlo(...)"
+                f"method={shown(method)} is not known; there are {', '.join(map(repr, NAMED))} and MonteCarlo(...)"
             )
         return NAMED[method]
     if not isinstance(method, Method | Auto):
-        raise TypeError(f"method={method!r} is no method; use one of {', '.join(map(repr, NAMED))} or MonteCarlo(...)")
+        raise TypeError(
+            f"method={shown(method)} is no method; use one of {', '.join(map(repr, NAMED))} or MonteCarlo(...)"
+        )
     return method

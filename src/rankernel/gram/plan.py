@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from rankernel.arrays import FloatArray, Indices
-from rankernel.checks import whole
+from rankernel.checks import flag, numbers, shown, whole
 from rankernel.completions.down_sets import FEW_DOWN_SETS
 from rankernel.completions.models import Uniform
 from rankernel.data import check_same_items
@@ -31,6 +31,7 @@ from rankernel.gram.posets.poset_rows import PartialOrders, Rows, as_rows
 from rankernel.gram.sums import GramSums, gram_sums, gram_times
 from rankernel.gram.tiles import fill, fill_gram, n_threads, stretches, tiles
 from rankernel.kernels.base import MEDIAN, Kernel
+from rankernel.kernels.named import as_kernel
 from rankernel.memory import ALWAYS_FITS, check_memory, size_text
 from rankernel.rankings import Rankings, first_and_inverse
 
@@ -172,6 +173,7 @@ class Plan:
         >>> Kendall().plan(Rankings.from_orders([["a", "b", "c"], ["a"]])).diagonal()
         array([1.        , 0.66666667])
         """
+        flag("unbiased", unbiased)
         if not self.symmetric:
             return self.own_values(lambda plan: plan.diagonal(unbiased))
         evaluator, out = self.evaluator, np.empty(len(self.X))
@@ -214,7 +216,7 @@ class Plan:
         if len(grid) != 1:
             raise ValueError(f"a path goes along one parameter; give one, such as nu=[0.1, 0.2], not {len(grid)}")
         ((name, values),) = grid.items()
-        kernels = [self.kernel.replace(**{name: float(value)}) for value in values]
+        kernels = [self.kernel.replace(**{name: value}) for value in numbers(name, values, (None,)).tolist()]
         if not kernels:
             raise ValueError(f"{name} is empty; a path needs at least one value")
         several = self.rows is not None or self.columns is not None
@@ -229,7 +231,7 @@ class Plan:
 
         Equal rankings in it are computed once.
         """
-        numbers, others = (np.arange(length)[part] for length, part in zip(self.shape, (rows, columns), strict=True))
+        numbers, others = chosen("rows", rows, self.shape[0]), chosen("columns", columns, self.shape[1])
         places = [n if place is None else place[n] for n, place in ((numbers, self.rows), (others, self.columns))]
         if self.evaluator.direct:
             return self.oriented(places, (numbers, others), threads)
@@ -248,7 +250,7 @@ class Plan:
             return [self.evaluator.values([self.kernel], (rows[tile[0]], columns[tile[1]]))[0]]
 
         mirrored = self.symmetric and np.array_equal(first, second) and bool((np.diff(first) > 0).all())
-        fill([out], compute, self.evaluator.tile_side, mirrored, threads)
+        fill([out], compute, self.evaluator.tile_side, mirrored, threads, self.evaluator.quick)
         if not self.symmetric or mirrored or not len(first) or not len(second) or first.max() <= second.min():
             return out
         behind = first[:, None] > second[None, :]
@@ -299,11 +301,20 @@ class Plan:
         """
         return gram_sums(self, threads)
 
-    def store(self, path: Any, **options: Any) -> Any:
+    def store(
+        self,
+        path: Any,
+        dtype: DTypeLike = np.float64,
+        resume: bool = False,
+        overwrite: bool = False,
+        progress: Callable[[int, int], object] | None = None,
+        side: int | None = None,
+        threads: int | None = None,
+    ) -> Any:
         """Compute the matrix straight to disk, whatever its size: see :func:`rankernel.gram.disk.store.store_gram`."""
         from rankernel.gram.disk.store import store_gram
 
-        return store_gram(self, path, **options)
+        return store_gram(self, path, dtype, resume, overwrite, progress, side, threads)
 
     # ------------------------------------------------------------------ other plans from this one
 
@@ -323,7 +334,7 @@ class Plan:
     def between(self, new: Any, others: Any = None) -> Plan:
         """Return the plan of other rows and columns with the same decisions; columns are the rows if left out."""
         if others is not None:
-            return self.between(others).against(new)
+            return self.between(as_rows(others, "others")).against(as_rows(new, "new"))
         Z, rows = self.checked(new)
         method = self.method_for(Z)
         own = replace(self, X=Z, Y=Z, rows=rows, columns=rows, method=method).alone()
@@ -343,14 +354,14 @@ class Plan:
                 "new rows are seen apart from the old ones, so draws cannot depend on the row; use "
                 "MonteCarlo(distinct_rows=False)"
             )
-        given = as_rows(new)
-        check_items(given, self.X)
+        given = as_rows(new, "new")
+        check_items(given, self.X, "these rankings are", "the new ones")
         check_same_items(self.named, new)
         return distinct(given)
 
     def part(self, rows: Part) -> Plan:
         """Return the plan of some of the rows alone, with the same decisions."""
-        chosen_rows = np.arange(self.shape[0])[rows]
+        chosen_rows = chosen("rows", rows, self.shape[0])
         if self.rows is not None:
             chosen_rows = self.rows[chosen_rows]
         X, places = distinct(self.X[chosen_rows])
@@ -358,7 +369,7 @@ class Plan:
 
     def with_kernel(self, kernel: Kernel) -> Plan:
         """Return the same plan for a kernel with other parameters; what is known of the rankings is used again."""
-        other = replace(self, kernel=kernel)
+        other = replace(self, kernel=as_kernel(kernel))
         fallback = self.fallback
         if fallback is None or self.evaluator.is_certain(kernel):
             object.__setattr__(other, "_evaluator", self.evaluator)
@@ -440,13 +451,26 @@ class Plan:
     def filled(self, compute: Any, n_matrices: int, threads: int | None) -> FloatArray:
         """Return matrices of the distinct rankings, filled tile by tile."""
         out = np.empty((n_matrices, len(self.X), len(self.Y)))
-        fill(list(out), compute, self.evaluator.tile_side, self.symmetric, threads)
+        fill(list(out), compute, self.evaluator.tile_side, self.symmetric, threads, self.evaluator.quick)
         return out
 
     def spread(self, matrix: FloatArray) -> FloatArray:
         """Return the matrix of all rows from that of the distinct ones."""
         matrix = matrix if self.rows is None else matrix[self.rows]
         return matrix if self.columns is None else matrix[:, self.columns]
+
+
+def chosen(name: str, part: Part, length: int) -> Indices:
+    """Return the numbers of some rows, given as a slice, numbers or a mask."""
+    try:
+        found = np.arange(length)[part]
+    except (IndexError, TypeError, ValueError):
+        found = np.empty((0, 0), dtype=np.intp)
+    if found.ndim != 1:
+        raise ValueError(
+            f"{name}={shown(part)} is not possible; give a slice, an array of numbers below {length}, or a mask"
+        )
+    return found
 
 
 # ---------------------------------------------------------------------- making a plan
@@ -457,7 +481,7 @@ def make_plan(kernel: Kernel, X: Any, Y: Any = None, method: MethodLike = "auto"
     asked = NAMED.get(method) if isinstance(method, str) else method
     asked = asked if isinstance(asked, Method | Auto) else as_method(method)
     left = X.canonical() if isinstance(X, Rankings) else as_rows(X)
-    right = left if Y is None or Y is X else as_rows(Y)
+    right = left if Y is None or Y is X else as_rows(Y, "Y")
     if right is not left:
         check_items(right, left)
         check_same_items(X, Y)
@@ -487,10 +511,12 @@ def with_width(kernel: Kernel, X: Any, alone: bool) -> Kernel:
     return kernel.resolve(X)
 
 
-def check_items(new: Rows, old: Rows) -> None:
+def check_items(new: Rows, old: Rows, first: str = "X is", second: str = "Y") -> None:
     """Refuse rankings of another number of items."""
     if new.n_items != old.n_items:
-        raise RankingError(f"X is about {old.n_items} items and Y about {new.n_items}; both must rank the same items")
+        raise RankingError(
+            f"{first} about {old.n_items} items and {second} about {new.n_items}; both must rank the same items"
+        )
 
 
 def distinct(X: Rows) -> tuple[Rows, Indices | None]:

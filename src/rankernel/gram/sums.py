@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankernel.arrays import FloatArray, Indices
+from rankernel.checks import numbers
 
 if TYPE_CHECKING:
     from rankernel.gram.plan import Plan
@@ -42,9 +43,8 @@ class GramSums:
 
 def gram_times(plan: Plan, weights: Any, threads: int | None = None) -> FloatArray:
     """Return the matrix of a plan times a matrix: see :meth:`Plan.times`."""
-    right = np.asarray(weights, dtype=np.float64)
-    if right.ndim not in (1, 2) or len(right) != plan.shape[1]:
-        raise ValueError(f"weights of shape {right.shape} do not fit {plan.shape[1]} columns; give one row for each")
+    shape = (plan.shape[1], None) if np.ndim(weights) == 2 else (plan.shape[1],)
+    right = numbers("weights", weights, shape)
     inside = gathered(right.reshape(len(right), -1), plan.columns, len(plan.Y))
     rows, _, _ = products(plan, inside, plan.X.counts.astype(np.float64), threads)
     return spread(rows, plan.rows).reshape(plan.shape[0], *right.shape[1:])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Lock
 from typing import Any
 
@@ -15,6 +14,7 @@ from rankernel import _loops
 from rankernel.arrays import FloatArray, Indices
 from rankernel.checks import whole
 from rankernel.gram.evaluator import Evaluator, Part
+from rankernel.interrupts import Call, heard
 from rankernel.kernels.base import Kernel
 
 Slices = tuple[slice, slice]
@@ -47,11 +47,6 @@ def tiles(n_rows: int, n_columns: int, side: int, symmetric: bool) -> Iterator[S
 
 def run(work: Iterator[Any], one: Callable[[Any], object], threads: int | None) -> None:
     """Do something for every piece of work, several at once."""
-    workers = n_threads(threads)
-    if workers == 1:
-        for piece in work:
-            one(piece)
-        return
     lock, stopped = Lock(), Event()
 
     def worker() -> None:
@@ -63,25 +58,38 @@ def run(work: Iterator[Any], one: Callable[[Any], object], threads: int | None) 
                 return
             one(piece)
 
-    with ThreadPoolExecutor(workers - 1) as pool:
-        try:
-            others = [pool.submit(worker) for _ in range(workers - 1)]
-            worker()
-            for done in others:
-                done.result()
-        finally:
-            stopped.set()  # after an error or an interruption, no further piece is begun
+    others = [Call(worker) for _ in range(n_threads(threads) - 1)]
+    try:
+        heard(worker)
+        for other in others:
+            other.result()
+    except Exception:
+        stopped.set()
+        for other in others:
+            other.thread.join()
+        raise
+    finally:
+        stopped.set()  # after an interruption no further piece is begun, and nothing is waited for
 
 
 def run_tiles(
-    one: Callable[[Slices], object], shape: tuple[int, ...], side: int, symmetric: bool, threads: int | None
+    one: Callable[[Slices], object],
+    shape: tuple[int, ...],
+    side: int,
+    symmetric: bool,
+    threads: int | None,
+    quick: bool = False,
 ) -> None:
-    """Do something for every tile of a matrix, several at once unless there is only one."""
+    """Do something for every tile of a matrix, several at once unless there is only one, which may be quick."""
     n_rows, n_columns = shape
     if max(n_rows, n_columns) > side:
         run(tiles(n_rows, n_columns, side, symmetric), one, threads)
     elif n_rows and n_columns:
-        one((slice(0, n_rows), slice(0, n_columns)))
+        tile = slice(0, n_rows), slice(0, n_columns)
+        if quick:
+            one(tile)
+        else:
+            heard(one, tile)
 
 
 def place(out: NDArray[Any], mirror: NDArray[Any] | None, value: FloatArray, on_diagonal: bool) -> None:
@@ -100,6 +108,7 @@ def fill(
     side: int,
     symmetric: bool,
     threads: int | None = None,
+    quick: bool = False,
 ) -> None:
     """Fill matrices of one shape, tile by tile; a symmetric one is computed half and mirrored."""
 
@@ -109,7 +118,7 @@ def fill(
             mirror = out[columns, rows] if symmetric and rows != columns else None
             place(out[rows, columns], mirror, value, symmetric and rows == columns)
 
-    run_tiles(one, outputs[0].shape, side, symmetric, threads)
+    run_tiles(one, outputs[0].shape, side, symmetric, threads, quick)
 
 
 def fill_gram(
@@ -138,7 +147,7 @@ def fill_gram(
             else:
                 place(out[top, left], mirror, evaluator.values([kernel], chosen)[0], symmetric and top == left)
 
-        run_tiles(one, out.shape, side, symmetric, threads)
+        run_tiles(one, out.shape, side, symmetric, threads, evaluator.direct or evaluator.quick)
         return
     first_row = first_places(rows, out.shape[0])
     first_column = first_row if symmetric else first_places(columns, out.shape[1])

@@ -82,11 +82,10 @@ def fetch_preflib(name: str, sha256: str | None = None, url: str | None = None) 
     match = PREFLIB_NAME.fullmatch(name)
     if not match:
         raise RankingError(f"{printable(name)!r} is not the name of a PrefLib file, such as '00001-00000001.soi'")
-    at_hand = local(Path("preflib", name))
+    at_hand, wanted = local(Path("preflib", name)), sha256 or PREFLIB_SHA256.get(name)
     if at_hand is not None:
-        check_sha256(at_hand, sha256)
+        check_sha256(at_hand, wanted)
         return at_hand
-    wanted = sha256 or PREFLIB_SHA256.get(name)
     path = retrieved(preflib_urls(name, match.group(1), url), wanted, Path("preflib", name))
     if wanted is None:
         check_sound(path)
@@ -109,6 +108,8 @@ def fetch_sushi(sha256: str | None = None, url: str | None = None) -> Path:
     """
     at_hand = local(Path(SUSHI_FOLDER))
     if at_hand is not None and complete(at_hand):
+        for name, known in SUSHI_SHA256.items():
+            check_sha256(at_hand / name, known)
         return at_hand
     folder = cache() / SUSHI_FOLDER
     if not complete(folder):

@@ -11,13 +11,14 @@ import dataclasses
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from rankernel import checks
 from rankernel.arrays import FloatArray, RankArray
+from rankernel.checks import is_number, shown
 from rankernel.distances import Distance
 from rankernel.errors import ExactnessError
 
@@ -376,17 +377,16 @@ def prefixed(part: str, values: dict[str, Any]) -> dict[str, Any]:
 
 def check_width(name: str, value: Any) -> None:
     """Refuse a kernel width that is neither a finite number >= 0 nor "median"."""
-    if isinstance(value, str) and value == MEDIAN:
+    if (isinstance(value, str) and value == MEDIAN) or (isinstance(value, float) and 0 <= value < math.inf):
         return
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name}={value!r} is not a number; give a number >= 0 or 'median'")
-    if not 0 <= float(value) < math.inf:
-        raise ValueError(f"{name}={value} is not possible; it must be a finite number >= 0")
+    if not is_number(value):
+        raise TypeError(f"{name}={shown(value)} is not a number; give a number >= 0 or 'median'")
+    checks.number(name, value, 0)
 
 
 def number(name: str, value: Any) -> float:
     """Return a parameter that must be a number by now."""
-    if value == MEDIAN:
+    if isinstance(value, str) and value == MEDIAN:
         raise ValueError(f"{name}='median' depends on the data; use kernel.gram(X), or kernel.resolve(X) first")
     return float(value)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rankernel import _loops, distances
 from rankernel.arrays import FloatArray, RankArray
-from rankernel.checks import whole
+from rankernel.checks import known, numbers, whole
 from rankernel.kernels.base import DistanceKernel, Kernel, Series
 from rankernel.linear_forms import ALIKE, LinearForm
 
@@ -64,7 +64,7 @@ class Polynomial(DistanceKernel):
     degree: int = 2
 
     def __post_init__(self) -> None:
-        whole("degree", self.degree)
+        whole("degree", self.degree, 1, MOST_DEGREE)
 
     argument = distances.kendall
 
@@ -101,6 +101,7 @@ class Polynomial(DistanceKernel):
 
 
 MOST_MOMENTS = 64
+MOST_DEGREE = 1000  # from 1024 the kernel of a ranking with itself, 2 to that power, is no float
 Discount = Literal["hyperbolic", "logarithmic"]
 
 
@@ -134,34 +135,31 @@ class WeightedKendall(Kernel):
     weights: int | tuple[float, ...] | Discount
 
     def __post_init__(self) -> None:
-        if self.combine not in ("top-k", "additive", "multiplicative"):
-            raise ValueError(f"combine={self.combine!r} is not known; use 'top-k', 'additive' or 'multiplicative'")
+        known("combine", self.combine, ("top-k", "additive", "multiplicative"))
         if self.combine == "top-k":
             whole("weights", self.weights)
-        elif self.weights not in ("hyperbolic", "logarithmic"):
-            if isinstance(self.weights, str | int):
+        elif isinstance(self.weights, str):
+            if self.weights not in ("hyperbolic", "logarithmic"):
                 raise ValueError(
                     f"weights={self.weights!r} is not known; give one number a place, 'hyperbolic' or 'logarithmic'"
                 )
-            values = tuple(float(u) for u in self.weights)
-            if not all(math.isfinite(u) for u in values):
-                raise ValueError("the weights of the places must be finite numbers")
-            object.__setattr__(self, "weights", values)
+        else:
+            object.__setattr__(self, "weights", tuple(numbers("weights", self.weights, (None,)).tolist()))
 
     @classmethod
     def top_k(cls, k: int) -> WeightedKendall:
         """Count the pairs whose items are both among the first k places."""
-        return cls("top-k", k)
+        return cls("top-k", whole("k", k))
 
     @classmethod
     def additive(cls, weights: Iterable[float] | Discount = "hyperbolic") -> WeightedKendall:
         """Weigh two places by the sum of their weights."""
-        return cls("additive", weights if isinstance(weights, str) else tuple(weights))
+        return cls("additive", weights)  # type: ignore[arg-type]
 
     @classmethod
     def multiplicative(cls, weights: Iterable[float] | Discount = "hyperbolic") -> WeightedKendall:
         """Weigh two places by the product of their weights."""
-        return cls("multiplicative", weights if isinstance(weights, str) else tuple(weights))
+        return cls("multiplicative", weights)  # type: ignore[arg-type]
 
     def place_weights(self, n_items: int) -> FloatArray:
         """Return the matrix U of weights of two places."""

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from rankernel import distances
 from rankernel.arrays import FloatArray, RankArray
-from rankernel.distances import Distance, by_name, full_ranks
+from rankernel.distances import Distance, by_name
 from rankernel.kernels.base import DistanceKernel, Kernel, Series
 from rankernel.linear_forms import ALIKE, LinearForm
+from rankernel.rankings import one_full_ranking
 
 
 @dataclass(frozen=True)
@@ -112,8 +113,7 @@ class DistanceInduced(Kernel):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "distance", by_name(self.distance))
-        ranks = np.asarray(self.center).reshape(1, -1)
-        object.__setattr__(self, "center", tuple(full_ranks(ranks)[0].tolist()))
+        object.__setattr__(self, "center", tuple(one_full_ranking(self.center).ranks[0].tolist()))
 
     def matrix(self, X: RankArray, Y: RankArray) -> FloatArray:
         """Return the kernel between the rows of two arrays of full rankings."""

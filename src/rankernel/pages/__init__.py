@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from rankernel.analysis.source import Source
+from rankernel.checks import file_name, instance
+from rankernel.checks import labels as one_label_a_row
 from rankernel.rankings import as_rankings
 from rankernel.whole_files import whole_file
 
@@ -49,13 +49,19 @@ def report(
     >>> "5 voters ranked 2 items" in report(ballots, title="Drinks")
     True
     """
-    from rankernel.analysis.summary import summarize
+    from rankernel.analysis.summary import Settings, summarize
     from rankernel.pages.page import page
 
-    groups = None if labels is None else np.asarray(labels).astype(str)
-    source = Source(as_rankings(rankings), title, by=by if labels is not None else "", groups=groups)
+    ballots = as_rankings(rankings)
+    groups = None if labels is None else one_label_a_row("labels", labels, len(ballots)).astype(str)
+    for name, text in (("title", title), ("by", by)):
+        instance(name, text, str, "a text")
+    if settings is not None:
+        instance("settings", settings, Settings, "Settings, or None")
+    target = None if path is None else file_name("path", path)
+    source = Source(ballots, title, by=by if labels is not None else "", groups=groups)
     html = page(summarize(source, settings))
-    if path is not None:
-        with whole_file(path) as temporary:
+    if target is not None:
+        with whole_file(target) as temporary:
             temporary.write_text(html, encoding="utf-8")
     return html

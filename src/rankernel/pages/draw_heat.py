@@ -96,9 +96,10 @@ def voters_in_order(study: Summary, clustering: Clustering) -> np.ndarray[tuple[
     from scipy.cluster.hierarchy import leaves_list
 
     leaves = leaves_list(clustering.tree)
-    everyone = np.repeat(leaves, study.view.counts[leaves])
-    n_shown = min(len(everyone), MOST_PIXELS)
-    return np.asarray(everyone[((np.arange(n_shown) + 0.5) * len(everyone) / n_shown).astype(np.intp)])
+    ends = np.cumsum(study.view.counts[leaves])  # of the voters of each leaf, who are not written out one by one
+    n_shown = min(int(ends[-1]), MOST_PIXELS)
+    voters = ((np.arange(n_shown) + 0.5) * int(ends[-1]) / n_shown).astype(np.intp)
+    return np.asarray(leaves[np.searchsorted(ends, voters, side="right")])
 
 
 def shaded(values: FloatArray) -> tuple[np.ndarray[tuple[int, int], np.dtype[np.uint8]], float, float]:

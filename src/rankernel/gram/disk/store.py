@@ -1,32 +1,40 @@
 """Gram matrices on disk, written block by block: after a kill at any moment the rest is computed, and nothing twice.
 
-While a matrix is unfinished, everything stands in a folder beside it (``K.zarr.partial``): the matrix, and a journal
-with the number of each block that is safely on disk. The finished matrix is moved to its place in one step, so that a
-matrix which is there is whole.
+While a matrix is unfinished, everything stands in a folder beside it (``K.zarr.partial``), which one process at a time
+may use: the matrix, and a journal with the number and the checksum of each block that is safely on disk. The finished
+matrix is moved to its place at the end, so that a matrix which is there is whole, and an old one stays until then.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from rankernel.arrays import Indices
+from rankernel.checks import file_name, flag, shown
+from rankernel.errors import warn
+from rankernel.gram.disk.claims import check_ours, claimed, empty, remove
 from rankernel.gram.disk.fingerprints import data_digest, exact_text
-from rankernel.gram.disk.journal import Header, Journal
+from rankernel.gram.disk.journal import Header, Journal, read_header
 from rankernel.gram.disk.matrix_files import Block, MatrixFile, NpyFile, file_format
 from rankernel.gram.estimate import check_float
 from rankernel.gram.plan import Plan
 from rankernel.gram.tiles import tiles
+from rankernel.memory import size_text
 from rankernel.whole_files import sync
 
 Progress = Callable[[int, int], object]
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def store_gram(
@@ -54,9 +62,10 @@ def store_gram(
         float64 or float32.
     resume : bool
         Go on with an unfinished matrix, if there is one. It must have been begun with the same rankings, kernel,
-        method, dtype, side and version; a matrix that is finished is checked in the same way.
+        method, dtype, side and version; a matrix that is finished is checked in the same way. Blocks whose checksum
+        is not that of the journal are computed again, with a warning.
     overwrite : bool
-        Replace what is there.
+        Replace what is there, as soon as the new matrix is finished.
     progress : function of (n_done, n_blocks), optional
         Called whenever a block is safely on disk.
     side : int, optional
@@ -79,11 +88,19 @@ def store_gram(
     [[ 1. -1.]
      [-1.  1.]]
     """
-    home, kind = Home(Path(path)), np.dtype(dtype)
-    file_format(home.path)
-    check_float("dtype", kind)
+    check_float("dtype", dtype)
+    flag("resume", resume)
+    flag("overwrite", overwrite)
+    if progress is not None and not callable(progress):
+        raise TypeError(f"progress={shown(progress)} is not possible; it must be a function, or None")
+    home, kind = Home.at(file_name("path", path)), np.dtype(dtype)
     work = Work.of(home, plan, kind, side)
-    return home.opened() if home.holds(work.header, resume, overwrite) else work.carry_out(progress, threads)
+    if resume and home.is_finished() and home.header() == work.header:
+        return home.opened()
+    with home.claimed():
+        if not home.holds(work.header, resume, overwrite):
+            work.carry_out(progress, threads)
+    return home.opened()
 
 
 # ---------------------------------------------------------------------- where
@@ -94,6 +111,15 @@ class Home:
     """The place of a matrix, and the folder beside it where it stands until it is finished."""
 
     path: Path
+
+    @classmethod
+    def at(cls, path: str | os.PathLike[str]) -> Home:
+        """Return the place of a matrix, through links, so that a link stays one; refuse what is not ours to replace."""
+        given = Path(path)
+        home = cls(given.resolve() if given.is_symlink() else given)
+        file_format(home.path).check(home.path)
+        check_ours(home.work, home.names)
+        return home
 
     @property
     def work(self) -> Path:
@@ -115,23 +141,38 @@ class Home:
         """The matrix of the distinct rankings, where some are equal."""
         return self.work / "distinct.npy"
 
+    @property
+    def replaced(self) -> Path:
+        """Where an old matrix goes when the new one takes its place, if that takes two steps."""
+        return self.work / "replaced"
+
+    @property
+    def names(self) -> list[str]:
+        """What the folder of the unfinished matrix may hold."""
+        return [path.name for path in (self.journal, self.unfinished, self.distinct, self.replaced)]
+
+    def claimed(self) -> Any:
+        """Keep the place to this process."""
+        return claimed(self.work, self.names)
+
     def opened(self) -> Any:
         """Return the finished matrix."""
         return file_format(self.path).opened(self.path)
 
+    def is_finished(self) -> bool:
+        """Say whether there is a matrix, and none that is to take its place."""
+        return self.path.exists() and not self.work.exists()
+
     def header(self) -> Header | None:
         """Return what the unfinished matrix was begun with, or the finished one computed from, if known."""
-        begun = Journal.header_of(self.journal)
+        begun = read_header(self.journal)
         return file_format(self.path).header_of(self.path) if begun is None and self.path.exists() else begun
 
     def holds(self, header: Header, resume: bool, overwrite: bool) -> bool:
         """Say whether the matrix is finished; refuse what is in the way, and clear what is to be replaced."""
-        found = self.header()
+        found = self.header() if resume or not overwrite else None
         if resume and found == header:
-            finished = self.path.exists() and not self.journal.exists()
-            if finished:
-                self.clear()
-            return finished
+            return self.path.exists() and not self.journal.exists()
         if overwrite:
             self.clear()
         elif resume and found is not None:
@@ -144,25 +185,22 @@ class Home:
 
     def clear(self) -> None:
         """Remove whatever is unfinished, the journal first: without it the rest means nothing."""
+        if self.replaced.exists() and not self.path.exists():  # a kill came before the new matrix was moved in
+            os.replace(self.replaced, self.path)
         self.journal.unlink(missing_ok=True)
-        remove(self.work)
+        empty(self.work)
 
-    def move_in(self, header: Header) -> None:
-        """Put the finished matrix in its place; one that is to be replaced goes at the last moment."""
-        if self.unfinished.exists():
-            file_format(self.path).sign(self.path, header)
-            remove(self.path)
-            os.replace(self.unfinished, self.path)
-            sync(self.path.parent)
-        self.clear()
+    def move_in(self) -> None:
+        """Put the finished matrix in its place; one that is to be replaced goes at the last moment.
 
-
-def remove(path: Path) -> None:
-    """Remove a file or a folder, if it is there."""
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+        Until the new one is signed nothing says what it was computed from, so that nobody takes one for the other.
+        """
+        file_format(self.path).unsign(self.path)
+        if self.unfinished.is_dir() and self.path.exists():  # which a folder cannot replace in one step
+            remove(self.replaced)
+            os.replace(self.path, self.replaced)
+        os.replace(self.unfinished, self.path)
+        sync(self.path.parent)
 
 
 def differences(found: Header, wanted: Header) -> str:
@@ -179,23 +217,45 @@ def differences(found: Header, wanted: Header) -> str:
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of the work: one matrix, where each of its blocks comes from, and which there are."""
+    """A part of the work: one matrix, where each of its blocks comes from, and which there are.
 
-    file: MatrixFile
+    ``first`` is the number of its first block in the journal.
+    """
+
+    kind: type[MatrixFile]
+    path: Path
+    shape: tuple[int, int]
     source: Callable[[Block], NDArray[Any]]
     symmetric: bool
     blocks: list[Block]
+    first: int
 
-    def write(self, block: Block) -> None:
-        """Write a block, and its mirror image where there is one; both are on disk in the end."""
+    def numbered(self) -> Iterator[tuple[int, Block]]:
+        """Return the blocks with their numbers."""
+        return enumerate(self.blocks, start=self.first)
+
+    def places(self, block: Block) -> list[Block]:
+        """Return where a block stands: there, and mirrored where the matrix is symmetric."""
         rows, columns = block
-        values = self.source(block)
-        written = [block]
-        self.file.write(block, values)
-        if self.symmetric and rows != columns:
-            written.append((columns, rows))
-            self.file.write((columns, rows), values.T)
-        self.file.sync(written)
+        return [block, (columns, rows)] if self.symmetric and rows != columns else [block]
+
+    def write(self, file: MatrixFile, block: Block) -> int:
+        """Write a block, and its mirror image where there is one; both are on disk in the end. Return its checksum."""
+        values = np.ascontiguousarray(self.source(block), dtype=file.array.dtype)
+        places = self.places(block)
+        for place, oriented in zip(places, (values, values.T), strict=False):
+            file.write(place, oriented)
+        file.sync(places)
+        return checksum_of(values)
+
+    def is_sound(self, file: MatrixFile, block: Block, checksum: int | None) -> bool:
+        """Say whether a block is on disk as it was written, and its mirror image, too."""
+        try:
+            found = [np.asarray(file.array[place]) for place in self.places(block)]
+        except (OSError, ValueError, TypeError, RuntimeError):  # a chunk that cannot be unpacked
+            return False
+        oriented = [found[0], *(values.T for values in found[1:])]
+        return all(checksum_of(values) == checksum for values in oriented)
 
 
 @dataclass(frozen=True)
@@ -225,58 +285,130 @@ class Work:
         }
         return cls(home, plan, dtype, whole, header)
 
-    def carry_out(self, progress: Progress | None, threads: int | None) -> Any:
-        """Write what is missing, and return the matrix."""
+    def carry_out(self, progress: Progress | None, threads: int | None) -> None:
+        """Write what is missing, and put the matrix in its place."""
         with Journal(self.home.journal, self.header) as journal:
-            if self.home.unfinished.exists() or not (self.home.path.exists() and journal.done):
-                self.write(journal, progress, threads)
-        self.home.move_in(self.header)
-        return self.home.opened()
+            stages = self.stages(threads)
+            if not self.is_moved_in(stages[-1], journal):
+                try:
+                    self.write(stages, journal, progress)
+                except BaseException:
+                    if not journal.done:  # nothing to go on with
+                        self.home.clear()
+                    raise
+                self.home.move_in()
+        file_format(self.home.path).sign(self.home.path, self.header)
+        self.home.clear()
 
-    def write(self, journal: Journal, progress: Progress | None, threads: int | None) -> None:
+    def is_moved_in(self, stage: Stage, journal: Journal) -> bool:
+        """Say whether a kill came between moving the matrix in and signing it."""
+        if not journal.done or stage.path.exists() or not self.home.path.exists():
+            return False
+        file = stage.kind.reopened(self.home.path, stage.shape, self.dtype)
+        return file is not None and all(stage.is_sound(file, each, journal.done.get(n)) for n, each in stage.numbered())
+
+    def write(self, stages: list[Stage], journal: Journal, progress: Progress | None) -> None:
         """Write all blocks that are not in the journal."""
-        stages = self.stages(journal, threads)
-        work = [(stage, block) for stage in stages for block in stage.blocks]
-        for number, (stage, block) in enumerate(work):
-            if number not in journal.done:
-                stage.write(block)
-                journal.add(number)
-                if progress is not None:
-                    progress(len(journal.done), len(work))
-        stages[-1].file.tidy()
+        files = self.ready_files(stages, journal)
+        n_blocks = sum(len(stage.blocks) for stage in stages)
+        for stage, file in zip(stages, files, strict=True):
+            for number, block in stage.numbered():
+                if number not in journal.done:
+                    with room_for("blocks that are finished are kept, and resume=True goes on"):
+                        journal.add(number, stage.write(file, block))
+                    if progress is not None:
+                        progress(len(journal.done), n_blocks)
+        files[-1].tidy()
 
-    def stages(self, journal: Journal, threads: int | None) -> list[Stage]:
+    def stages(self, threads: int | None) -> list[Stage]:
         """Return the stages: the matrix; where rankings are equal, that of the distinct ones first."""
         plan, home, kind = self.plan, self.home, file_format(self.home.path)
-        whole = self.file(kind, home.unfinished, plan.shape, journal)
 
         def computed(block: Block) -> NDArray[Any]:
             return plan.block(*block, threads) if plan.evaluator.direct else plan.distinct.block(*block, threads)
 
         rows, columns = plan.rows, plan.columns
         if plan.evaluator.direct or (rows is None and columns is None):
-            return [self.stage(whole, plan.shape, computed)]
-        shape = plan.distinct.shape
-        distinct = self.file(NpyFile, home.distinct, shape, journal)
-        assert isinstance(distinct, NpyFile)
-        array = distinct.array
+            return [self.stage(kind, home.unfinished, plan.shape, computed, 0)]
+        first = self.stage(NpyFile, home.distinct, plan.distinct.shape, computed, 0)
 
         def spread(block: Block) -> NDArray[Any]:
+            array = NpyFile.opened(home.distinct)
             return np.asarray(array[np.ix_(placed(rows, block[0]), placed(columns, block[1]))])
 
-        return [self.stage(distinct, shape, computed), self.stage(whole, plan.shape, spread)]
+        return [first, self.stage(kind, home.unfinished, plan.shape, spread, len(first.blocks))]
 
-    def stage(self, file: MatrixFile, shape: tuple[int, int], source: Callable[[Block], NDArray[Any]]) -> Stage:
+    def stage(
+        self,
+        kind: type[MatrixFile],
+        path: Path,
+        shape: tuple[int, int],
+        source: Callable[[Block], NDArray[Any]],
+        first: int,
+    ) -> Stage:
         """Return the stage that writes one matrix."""
         blocks = list(tiles(*shape, self.side, self.plan.symmetric))
-        return Stage(file, source, self.plan.symmetric, blocks)
+        return Stage(kind, path, shape, source, self.plan.symmetric, blocks, first)
 
-    def file(self, kind: type[MatrixFile], path: Path, shape: tuple[int, int], journal: Journal) -> MatrixFile:
-        """Return the file of a matrix; one that nothing is known to be in is begun anew."""
-        if journal.done:
-            return kind(path)
-        remove(path)
-        return kind.created(path, shape, self.dtype, self.side, self.header)
+    def ready_files(self, stages: list[Stage], journal: Journal) -> list[MatrixFile]:
+        """Return the file of each stage, begun where there is none, having forgotten all that is not on disk."""
+        files: list[MatrixFile | None] = []
+        lost: set[int] = set()
+        for stage in stages:
+            done = [(number, block) for number, block in stage.numbered() if number in journal.done]
+            file = stage.kind.reopened(stage.path, stage.shape, self.dtype) if done else None
+            files.append(file)
+            lost |= {n for n, each in done if file is None or not stage.is_sound(file, each, journal.done[n])}
+        if lost or journal.n_damaged:
+            warn(damage_text(self.home.work, len(lost), len(journal.done), journal.n_damaged), UserWarning)
+            journal.forget(lost)
+        new = [stage for stage, file in zip(stages, files, strict=True) if file is None]
+        begun = iter(self.begun_files(new))
+        return [next(begun) if file is None else file for file in files]
+
+    def begun_files(self, stages: list[Stage]) -> list[MatrixFile]:
+        """Begin the files of some stages, all of them or none: there is room for them together."""
+        sizes = [stage.shape[0] * stage.shape[1] * self.dtype.itemsize for stage in stages if not stage.kind.packed]
+        for stage in stages:
+            remove(stage.path)
+        needed, free = sum(sizes), shutil.disk_usage(self.home.work).free
+        shape = " x ".join(f"{side:,}" for side in self.plan.shape)
+        spread = ", with that of the distinct rankings," if len(stages) > 1 else ""
+        takes = f"a matrix of {shape} {self.dtype}{spread} takes {size_text(needed)}, and {size_text(free)} are free"
+        try:
+            with room_for(f"{takes}; use dtype=float32, or another disk"):
+                if needed > free:
+                    raise OSError(errno.ENOSPC, "")
+                return [
+                    stage.kind.created(stage.path, stage.shape, self.dtype, self.side, self.header) for stage in stages
+                ]
+        except OSError:
+            for stage in stages:
+                remove(stage.path)
+            raise
+
+
+@contextmanager
+def room_for(what: str) -> Iterator[None]:
+    """Say what there was no room for, if a disk is full."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        raise OSError(error.errno, f"there is no room on this disk: {what}") from None
+
+
+def checksum_of(values: NDArray[Any]) -> int:
+    """Return the checksum of a block as it stands in a file."""
+    return crc32(np.ascontiguousarray(values).data)
+
+
+def damage_text(folder: Path, n_lost: int, n_done: int, n_lines: int) -> str:
+    """Return what is damaged, in words."""
+    parts = [f"{n_lost} of {n_done} finished blocks are not as they were written"] if n_lost else []
+    parts += [f"{n_lines} lines of the journal cannot be read"] if n_lines else []
+    return f"{folder} is damaged: {' and '.join(parts)}; what they held is computed again"
 
 
 def placed(place: Indices | None, part: slice) -> Indices:

@@ -29,10 +29,12 @@ from rankernel.gram.montecarlo.control_variates import Controls
 from rankernel.gram.montecarlo.error import FEWEST_BLOCKS, FEWEST_OF_ONE, REPETITIONS, error_bars, n_carrying, widened
 from rankernel.gram.posets.poset_rows import PartialOrders, Rows, as_partial_orders
 from rankernel.gram.tiles import stretches
+from rankernel.interrupts import heard
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings, first_and_inverse
 
 COUNTED_TILE = 96
+AT_ONCE = 0.2  # seconds
 PAIRS_AT_ONCE = 2**18  # pairs of draws whose distances are written down at once
 MOST_BYTE_ITEMS = 256
 MOST_VALUES = 2**18  # of a function of a distance that is looked up
@@ -117,7 +119,14 @@ class SampledEvaluator(Evaluator):
         """The draws of all rankings, made when they are first needed."""
         number = cast(int, self.method.seed)
         seeds = [number] + [int(stream_key(number, f"replicate {r}")) for r in range(1, self.method.replicates)]
-        return self.made + [Replicate(self, self.draw(seed)) for seed in seeds[len(self.made) :]]
+        missing = seeds[len(self.made) :]
+        drawn = [self.draw(seed) if self.quick else heard(self.draw, seed) for seed in missing]
+        return self.made + [Replicate(self, draws) for draws in drawn]
+
+    @cached_property
+    def quick(self) -> bool:  # type: ignore[override]
+        """Whether all of it takes no time to speak of."""
+        return self.seconds(*self.shape) < AT_ONCE
 
     def draw(self, seed: int) -> Draws:
         """Return the draws of each ranking."""

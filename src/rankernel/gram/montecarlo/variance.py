@@ -30,6 +30,7 @@ from rankernel.gram.exact.choice import about
 from rankernel.gram.exact.mallows import ExhaustiveMallows
 from rankernel.gram.exact.overlap import Overlap
 from rankernel.kernels.base import Kernel
+from rankernel.kernels.named import as_kernel
 from rankernel.q_factorials import tables
 from rankernel.rankings import Rankings, as_rankings
 
@@ -181,7 +182,8 @@ def monte_carlo_variance(
     """
     whole("n_draws", n_draws)
     known("coupling", coupling, get_args(Coupling))
-    rows, columns = as_rankings(X), as_rankings(Y)
+    whole("limit", limit, 0, 2**63 - 1)
+    rows, columns, kernel = as_rankings(X, "X"), as_rankings(Y, "Y"), as_kernel(kernel)
     closed = kernel.decay is not None and kernel.argument == distances.kendall
     out = np.empty((len(rows), len(columns)))
     for i, left in enumerate(rows.ranks):

@@ -205,7 +205,7 @@ def draw_others(
 Rows = Rankings | PartialOrders
 
 
-def as_rows(data: Any) -> Rows:
+def as_rows(data: Any, name: str = "X") -> Rows:
     """Return rankings, or partial orders where some user's preferences are no ranking.
 
     Rankings that say nothing (at most one bucket, whatever is free) are written in one way: all items tied.
@@ -219,7 +219,7 @@ def as_rows(data: Any) -> Rows:
     """
     if isinstance(data, PartialOrders):
         return data
-    given = as_data(data)
+    given = as_data(data, name)
     if isinstance(given, Preferences):
         return PartialOrders.from_preferences(given)
     return given.canonical()

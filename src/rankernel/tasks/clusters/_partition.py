@@ -10,10 +10,10 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from rankernel.arrays import FloatArray, Indices
-from rankernel.completions.streams import Seed
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
+from rankernel.seeds import Seed
 from rankernel.tasks.features.transformers import KernelTransformer
 
 

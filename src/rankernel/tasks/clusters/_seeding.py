@@ -35,4 +35,4 @@ def check_partition(n_clusters: int, n_init: int, max_iter: int, n_rankings: int
     for name, value in (("n_clusters", n_clusters), ("n_init", n_init), ("max_iter", max_iter)):
         whole(name, value)
     if n_clusters > n_rankings:
-        raise ValueError(f"n_clusters={n_clusters} but there are {n_rankings} rankings; ask for fewer clusters")
+        raise ValueError(f"n_clusters={n_clusters} but X has {n_rankings} rankings; ask for fewer clusters")

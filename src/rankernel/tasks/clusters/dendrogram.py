@@ -9,12 +9,15 @@ from numpy.typing import NDArray
 
 from rankernel import _loops
 from rankernel.arrays import FloatArray, Indices, IntArray
-from rankernel.checks import known, whole
+from rankernel.checks import flag, known, numbers, whole
 from rankernel.data import as_data
 from rankernel.errors import RankingError
 from rankernel.gram.methods import MethodLike
+from rankernel.gram.tiles import stretches
+from rankernel.interrupts import heard
 from rankernel.kernels.base import Kernel
-from rankernel.tasks.clusters.kernel_distance import kernel_distances
+from rankernel.memory import check_memory
+from rankernel.tasks.clusters.kernel_distance import STRIP, kernel_distances
 
 Linkage = Literal["average", "complete", "single", "weighted", "ward", "centroid", "median"]
 
@@ -75,17 +78,21 @@ def linkage(
     """
     data = as_data(X)
     check(linkage, squared, len(data))
+    check_memory((len(data), len(data)), np.float64, 2, "a dendrogram")
     return weighted_linkage(kernel_distances(data, kernel, squared, method), data.counts, linkage)
 
 
 def weighted_linkage(distances: FloatArray, counts: IntArray, linkage: Linkage = "average") -> FloatArray:
-    """Return the linkage matrix of points given several times each, from the square matrix of their distances."""
+    """Return the linkage matrix of points given several times each, from the square matrix of their distances.
+
+    The matrix is used up: nothing of its size is made beside it.
+    """
     if linkage in COUNTING and (counts != 1).any():
         return counted_linkage(distances, counts.astype(np.float64), linkage)
     from scipy.cluster.hierarchy import linkage as scipy_linkage
     from scipy.spatial.distance import squareform
 
-    Z: FloatArray = scipy_linkage(squareform(distances, checks=False), linkage)
+    Z: FloatArray = heard(scipy_linkage, squareform(distances, checks=False), linkage)
     return Z
 
 
@@ -96,13 +103,15 @@ def counted_linkage(distances: FloatArray, weights: FloatArray, linkage: Linkage
             "centroid linkage of rankings with multiplicities is not available; use 'average' or 'ward', or repeat "
             "each row as often as it counts"
         )
-    left = np.array(distances, dtype=np.float64)
+    left = distances
     if linkage == "ward":
-        # c equal points and c' others are as far apart as Ward linkage of the single points has them.
-        left *= np.sqrt(2 * np.multiply.outer(weights, weights) / np.add.outer(weights, weights))
+        for rows in stretches(len(left), STRIP):
+            # c equal points and c' others are as far apart as Ward linkage of the single points has them.
+            product, total = (outer(weights[rows], weights) for outer in (np.multiply.outer, np.add.outer))
+            left[rows] *= np.sqrt(2 * product / total)
     merged, Z = np.empty((len(left) - 1, 3)), np.empty((len(left) - 1, 4))
     loops = _loops.agglomeration
-    loops.mergers(loops.WARD if linkage == "ward" else loops.AVERAGE, left, weights.copy(), merged)
+    heard(loops.mergers, loops.WARD if linkage == "ward" else loops.AVERAGE, left, weights.copy(), merged)
     loops.name_clusters(merged[np.argsort(merged[:, 2], kind="stable")], Z)
     return Z
 
@@ -110,16 +119,16 @@ def counted_linkage(distances: FloatArray, weights: FloatArray, linkage: Linkage
 def check(linkage: str, squared: bool, n_rankings: int) -> None:
     """Refuse what cannot be clustered."""
     known("linkage", linkage, get_args(Linkage))
-    if squared and linkage in EUCLIDEAN:
+    if flag("squared", squared) and linkage in EUCLIDEAN:
         raise ValueError(f"{linkage} linkage squares the distances by itself; use squared=False")
     if n_rankings < 2:
-        raise RankingError(f"a dendrogram needs at least 2 rankings; got {n_rankings}")
+        raise RankingError(f"X: a dendrogram needs at least 2 rankings; got {n_rankings}")
 
 
 def n_leaves(Z: NDArray[Any]) -> int:
     """Return how many leaves a linkage matrix has, refusing what is none."""
-    Z = np.asarray(Z)
-    if Z.ndim != 2 or Z.shape[1] != 4 or not len(Z):
+    Z = numbers("Z", Z, (None, 4))
+    if not len(Z):
         raise ValueError(f"Z has shape {Z.shape}; a linkage matrix has one row a merger and 4 columns")
     older = Z[:, :2] < np.arange(len(Z) + 1, 2 * len(Z) + 1)[:, None]
     if not older.all() or len(np.unique(Z[:, :2])) != 2 * len(Z):
@@ -151,7 +160,7 @@ def flat_clusters(Z: NDArray[Any], n_clusters: int) -> Indices:
     >>> flat_clusters(Z, 2)
     array([0, 1, 1])
     """
-    n = n_leaves(Z)
+    n, Z = n_leaves(Z), np.asarray(Z)
     whole("n_clusters", n_clusters, 1, n)
     top = np.arange(2 * n - 1)
     for step in range(n - n_clusters - 1, -1, -1):  # from the highest merger that stays down to the leaves

@@ -8,13 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.arrays import FloatArray
-from rankernel.checks import known
+from rankernel.checks import flag, known
 from rankernel.errors import IndefiniteKernelWarning, warn
 from rankernel.gram.methods import MethodLike
+from rankernel.gram.tiles import stretches
 from rankernel.kernels.base import Kernel
+from rankernel.kernels.named import as_kernel
 
 Negative = Literal["clip", "error"]
 
+STRIP = 256  # rows at once
 ROUNDING = 1e-12  # relative to the largest diagonal entry
 
 
@@ -59,16 +62,21 @@ def kernel_distances(
     array([[0., 2.],
            [2., 0.]])
     """
-    return gram_distances(kernel.gram(X, method=method), squared, negative)
+    flag("squared", squared)
+    gram = as_kernel(kernel).gram(X, method=method)
+    return gram_distances(gram, squared, negative, out=gram)
 
 
-def gram_distances(gram: NDArray[Any], squared: bool = False, negative: Negative = "clip") -> FloatArray:
-    """Return the distances that a Gram matrix says: see :func:`kernel_distances`."""
+def gram_distances(
+    gram: NDArray[Any], squared: bool = False, negative: Negative = "clip", out: FloatArray | None = None
+) -> FloatArray:
+    """Return the distances that a Gram matrix says, if need be in its own place: see :func:`kernel_distances`."""
     known("negative", negative, get_args(Negative))
     lengths = np.diagonal(gram).astype(np.float64)
-    # Both lengths in one sum, so that the matrix is symmetric to the bit and equal rankings have distance 0.
-    squares: FloatArray = np.add.outer(lengths, lengths)
-    squares -= 2 * gram
+    squares = np.empty(gram.shape) if out is None else out
+    for strip in stretches(len(gram), STRIP):
+        # Both lengths in one sum, so that the matrix is symmetric to the bit and equal rankings have distance 0.
+        squares[strip] = np.add.outer(lengths[strip], lengths) - 2 * gram[strip]
     report_negative(squares, ROUNDING * float(np.abs(lengths).max(initial=0.0)), negative)
     np.maximum(squares, 0, out=squares)
     return squares if squared else np.sqrt(squares, out=squares)

@@ -9,8 +9,10 @@ import numpy as np
 
 from rankernel import _loops
 from rankernel.arrays import FloatArray, Indices
-from rankernel.completions.streams import as_seed
 from rankernel.gram.plan import Plan
+from rankernel.interrupts import heard
+from rankernel.kernels.named import as_kernel
+from rankernel.seeds import as_seed
 from rankernel.tasks.clusters._partition import KernelPartition
 from rankernel.tasks.clusters._seeding import check_partition, spread_seeds
 
@@ -70,10 +72,10 @@ class KernelKMeans(KernelPartition):
         """Cluster rankings; ``y`` is ignored."""
         rankings = self._learn_items(X)
         check_partition(self.n_clusters, self.n_init, self.max_iter, len(rankings))
-        self.rankings_, self.plan_ = rankings, self.kernel.plan(rankings, method=self.method)
+        self.rankings_, self.plan_ = rankings, as_kernel(self.kernel).plan(rankings, method=self.method)
         self.kernel_, gram = self.plan_.kernel, self.plan_.gram()
         weights = rankings.counts.astype(np.float64)
-        rng = np.random.default_rng(as_seed(self.random_state))
+        rng = np.random.default_rng(as_seed(self.random_state, "random_state"))
         starts = (start(gram, weights, self.n_clusters, rng) for _ in range(self.n_init))
         runs = (moved_points(gram, weights, labels, self.n_clusters, self.max_iter) for labels in starts)
         best = min(runs, key=lambda run: run.inertia)
@@ -120,9 +122,8 @@ def moved_points(gram: FloatArray, weights: FloatArray, labels: Indices, n_clust
         sums = gram @ shares * cluster_weights
         squares = np.einsum("ic,ic->c", shares, sums) * cluster_weights
         least_gain = WORTHWHILE * float(weights @ np.abs(np.diagonal(gram)))
-        moved = _loops.cluster_moves.move_points(
-            gram, weights, labels, sizes, sums, squares, cluster_weights, least_gain
-        )
+        state = (gram, weights, labels, sizes, sums, squares, cluster_weights)
+        moved = heard(_loops.cluster_moves.move_points, *state, least_gain)
     distances = squares_to_means(gram, membership(labels, weights, n_clusters))
     return Partition(labels, float(weights @ distances[np.arange(len(labels)), labels]), n_iter)
 

@@ -8,8 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from rankernel.arrays import FloatArray, Indices
-from rankernel.completions.streams import as_seed
 from rankernel.gram.plan import Plan
+from rankernel.kernels.named import as_kernel
+from rankernel.memory import check_memory
+from rankernel.seeds import as_seed
 from rankernel.tasks.clusters._partition import KernelPartition
 from rankernel.tasks.clusters._seeding import check_partition, spread_seeds
 from rankernel.tasks.clusters.kernel_distance import gram_distances
@@ -70,17 +72,19 @@ class KernelKMedoids(KernelPartition):
         """Cluster rankings; ``y`` is ignored."""
         rankings = self._learn_items(X)
         check_partition(self.n_clusters, self.n_init, self.max_iter, len(rankings))
-        plan = self.kernel.plan(rankings, method=self.method)
+        plan = as_kernel(self.kernel).plan(rankings, method=self.method)
+        check_memory(plan.shape, np.float64, 1.2, "k-medoids")
         self.kernel_, gram = plan.kernel, plan.gram()
-        distances = gram_distances(gram)
+        lengths = np.diagonal(gram).copy()
+        distances = gram_distances(gram, out=gram)
         weights = rankings.counts.astype(np.float64)
-        rng = np.random.default_rng(as_seed(self.random_state))
+        rng = np.random.default_rng(as_seed(self.random_state, "random_state"))
         starts = (spread_seeds(distances.__getitem__, weights, self.n_clusters, rng) for _ in range(self.n_init))
         best = min((swapped(distances, weights, medoids, self.max_iter) for medoids in starts), key=lambda s: s.cost)
         self.medoid_indices_, self.inertia_, self.n_iter_ = np.sort(best.medoids), best.cost, best.n_iter
         self.labels_ = nearest_medoids(distances, self.medoid_indices_)
         self.medoids_, self.plan_ = rankings[self.medoid_indices_], plan.part(self.medoid_indices_)
-        self._medoid_squares = np.diagonal(gram)[self.medoid_indices_]
+        self._medoid_squares = lengths[self.medoid_indices_]
         self._n_features_out = self.n_clusters
         return self
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.arrays import FloatArray, Indices
+from rankernel.checks import labels as one_label_a_row
 from rankernel.encoding import check_counts
 from rankernel.tasks.clusters.dendrogram import n_leaves
 
@@ -80,10 +81,7 @@ def class_purities(Z: NDArray[Any], labels: Any, counts: Any = None) -> dict[Any
 def counted_pairs(Z: NDArray[Any], labels: Any, counts: Any) -> tuple[NDArray[Any], FloatArray, FloatArray]:
     """Return the classes, and for each the number of pairs, weighted by how pure their subtree is, and plainly."""
     n = n_leaves(Z)
-    given = np.asarray(labels)
-    if given.shape != (n,):
-        raise ValueError(f"labels has shape {given.shape} but the tree has {n} leaves; give one label for each")
-    names, classes = np.unique(given, return_inverse=True)
+    names, classes = np.unique(one_label_a_row("labels", labels, n), return_inverse=True)
     return names, *pure_pairs(np.asarray(Z), classes, check_counts(counts, n).astype(np.float64))
 
 

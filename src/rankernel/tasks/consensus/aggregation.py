@@ -9,14 +9,14 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from rankernel.arrays import FloatArray, RankArray
-from rankernel.checks import known, whole
-from rankernel.completions.streams import Seed, as_seed
+from rankernel.checks import known, shown, whole
+from rankernel.checks import labels as one_label_a_row
 from rankernel.data import Data, as_data, voters
-from rankernel.errors import RankingError
 from rankernel.gram.exact.features import means_of_seen
 from rankernel.gram.posets.poset_rows import as_rows
 from rankernel.kemeny_search import ROUNDING, kemeny_order, least_possible_regret
 from rankernel.rankings import Rankings
+from rankernel.seeds import Seed, as_seed
 
 Ties = Literal["keep", "items"]
 
@@ -169,9 +169,10 @@ def cluster_consensus(X: Any, labels: Any, rule: Callable[[Any], Consensus] = bo
     >>> cluster_consensus(ballots, [0, 1, 1])[1].ranking.to_orders()
     [['b', 'a']]
     """
-    rankings, given = as_data(X), np.asarray(labels)
-    if given.shape != (len(rankings),):
-        raise RankingError(f"labels has shape {given.shape} but there are {len(rankings)} rankings; give one for each")
+    rankings = as_data(X)
+    given = one_label_a_row("labels", labels, len(rankings))
+    if not callable(rule):
+        raise TypeError(f"rule={shown(rule)} is not possible; give borda, kemeny or another function of rankings")
     return {label: rule(rankings[np.flatnonzero(given == label)]) for label in np.unique(given).tolist()}
 
 

@@ -9,13 +9,18 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from rankernel.arrays import FloatArray
-from rankernel.checks import whole
+from rankernel.checks import shown, whole
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
+from rankernel.gram.tiles import stretches
+from rankernel.interrupts import heard
 from rankernel.kernels.base import Kernel
+from rankernel.kernels.named import as_kernel
+from rankernel.memory import check_memory
 from rankernel.tasks.features.transformers import KernelTransformer
 
 DENSE = 200  # from here on, a few leading eigenvectors are found without all others
+STRIP = 256  # rows of a matrix at once
 ROUNDING = 1e-13  # of the squared lengths of all embeddings together: smaller eigenvalues are zero
 AS_LARGE = 1 - 1e-6
 
@@ -99,10 +104,12 @@ class KernelMap(KernelTransformer):
         rankings = self._learn_items(X)
         weights = rankings.counts.astype(np.float64)
         if self.features is not None:
+            if not callable(getattr(self.features, "fit_transform", None)):
+                raise TypeError(f"features={shown(self.features)} is no transformer; give one such as NystromFeatures")
             return self._fit_features(X, weights)
         if self.kernel is None:
             raise ValueError("there is neither a kernel nor features; give one of them: KernelMap(kernel)")
-        self.rankings_, self.plan_ = rankings, self.kernel.plan(rankings, method=self.method)
+        self.rankings_, self.plan_ = rankings, as_kernel(self.kernel).plan(rankings, method=self.method)
         self.kernel_ = self.plan_.kernel
         return self._fit_gram(self.plan_, weights)
 
@@ -119,12 +126,16 @@ class KernelMap(KernelTransformer):
     def _fit_gram(self, plan: Plan, weights: FloatArray) -> FloatArray:
         """Solve for weights of the rankings, from their Gram matrix."""
         check_components(self.n_components, len(weights), "rankings")
-        gram = plan.gram()
-        means = gram @ weights / weights.sum()
+        check_memory(plan.shape, np.float64, 2.1, "a map")  # eigenpairs are found in a copy
+        centred = plan.gram()
+        scale = float(weights @ np.abs(np.diagonal(centred)))
+        means = centred @ weights / weights.sum()
         roots = np.sqrt(weights)
-        # Its eigenvectors are those of the expanded matrix, equal entries added up in squares.
-        centred = (gram - means[:, None] - means[None, :] + means @ weights / weights.sum()) * np.outer(roots, roots)
-        values, vectors = largest_eigenpairs(centred, self.n_components, float(weights @ np.abs(np.diagonal(gram))))
+        for rows in stretches(len(centred), STRIP):
+            # Its eigenvectors are those of the expanded matrix, equal entries added up in squares.
+            part = centred[rows] - means[rows, None] - means[None, :] + means @ weights / weights.sum()
+            centred[rows] = part * np.outer(roots[rows], roots)
+        values, vectors = largest_eigenpairs(centred, self.n_components, scale)
         self._explain(values, float(np.trace(centred)), weights.sum())
         coordinates = vectors / roots[:, None] * np.sqrt(values)
         signs = fixed_signs(coordinates)
@@ -165,7 +176,7 @@ def check_components(n_components: int, most: int, what: str) -> None:
     """Refuse a number of components that there cannot be."""
     whole("n_components", n_components)
     if n_components > most:
-        raise ValueError(f"n_components={n_components} but there are only {most} {what}; ask for fewer components")
+        raise ValueError(f"n_components={n_components} but X has only {most} {what}; ask for fewer components")
 
 
 def largest_eigenpairs(matrix: FloatArray, n_pairs: int, scale: float) -> tuple[FloatArray, FloatArray]:
@@ -181,7 +192,7 @@ def all_eigenpairs(matrix: FloatArray, n_pairs: int) -> tuple[FloatArray, FloatA
     from scipy.linalg import eigh
 
     n = len(matrix)
-    values, vectors = eigh(matrix, subset_by_index=(n - n_pairs, n - 1))
+    values, vectors = heard(lambda: eigh(matrix, subset_by_index=(n - n_pairs, n - 1)))
     return values, vectors
 
 

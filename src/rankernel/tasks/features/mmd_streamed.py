@@ -12,6 +12,7 @@ from rankernel.errors import RankingError
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan, unbiased_method
 from rankernel.kernels.base import Kernel
+from rankernel.kernels.named import as_kernel
 from rankernel.rankings import Rankings
 
 
@@ -45,7 +46,7 @@ def mmd2_streamed(X: Any, Y: Any, kernel: Kernel, method: MethodLike = "auto", t
 
 def pooled_plan(X: Any, Y: Any, kernel: Kernel, method: MethodLike) -> tuple[Plan, FloatArray]:
     """Return the plan of two sets together, unbiased everywhere, and how many voters of each set each row has."""
-    left, right = as_data(X), as_data(Y)
+    left, right = as_data(X, "X"), as_data(Y, "Y")
     arrays = not (isinstance(X, Data) and isinstance(Y, Data))
     if arrays and isinstance(right, Rankings) and left.n_items == right.n_items:  # an array takes the other's names
         right = Rankings._trusted(right.ranks, left.items, right.counts)
@@ -53,7 +54,7 @@ def pooled_plan(X: Any, Y: Any, kernel: Kernel, method: MethodLike) -> tuple[Pla
         if side.n_voters < 2:
             raise RankingError(f"{name} holds {side.n_voters} voter(s); the unbiased statistic needs at least two")
     both = concat([left, right])
-    plan = kernel.plan(both, method=method)
+    plan = as_kernel(kernel).plan(both, method=method)
     weights = np.zeros((len(both), 2))
     weights[: len(left), 0], weights[len(left) :, 1] = left.counts, right.counts
     unbiased = unbiased_method(plan.method)

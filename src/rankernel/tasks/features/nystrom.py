@@ -10,11 +10,13 @@ import numpy as np
 
 from rankernel.arrays import FloatArray, Indices
 from rankernel.checks import number, whole
-from rankernel.completions.streams import Seed, as_seed, stream_key
+from rankernel.completions.streams import stream_key
 from rankernel.gram.methods import MethodLike, MonteCarlo
 from rankernel.gram.plan import Plan
 from rankernel.gram.tiles import stretches
 from rankernel.kernels.base import Kernel
+from rankernel.kernels.named import as_kernel
+from rankernel.seeds import Seed, as_seed
 from rankernel.tasks.features.transformers import KernelTransformer
 
 PROPOSALS = 48  # pivots proposed at once
@@ -111,7 +113,7 @@ class NystromFeatures(KernelTransformer):
             raise ValueError(f"tol={self.tol} is not possible; it is a part of the trace, from 0 to below 1")
         if isinstance(self.method, MonteCarlo) and self.method.distinct_rows:
             raise ValueError("features belong to a ranking, not to a row; use MonteCarlo(distinct_rows=False)")
-        self.plan_ = self.kernel.plan(rankings, method=self.method)
+        self.plan_ = as_kernel(self.kernel).plan(rankings, method=self.method)
         self.kernel_ = self.plan_.kernel
         found = self._pivoted(self.plan_.distinct)
         inverse = np.arange(len(rankings)) if self.plan_.rows is None else self.plan_.rows
@@ -132,7 +134,7 @@ class NystromFeatures(KernelTransformer):
             plan.X.counts.astype(np.float64),
             self.n_components,
             self.tol or 0.0,
-            np.random.default_rng(int(stream_key(as_seed(self.random_state), "pivots"))),
+            np.random.default_rng(int(stream_key(as_seed(self.random_state, "random_state"), "pivots"))),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,12 @@ from rankernel.completions.draws import draw
 from rankernel.completions.enumerate import enumerate_completions
 from rankernel.completions.keys import FullRanks
 from rankernel.completions.models import Uniform
-from rankernel.completions.streams import Seed, as_seed, stream_key
+from rankernel.completions.streams import stream_key
 from rankernel.data import first_and_inverse
-from rankernel.gram.bandwidth import median_width
 from rankernel.gram.posets.poset_rows import PartialOrders, Rows, as_rows
 from rankernel.gram.tiles import run, stretches
 from rankernel.kernels.exponential import Mallows
+from rankernel.seeds import Seed, as_seed
 from rankernel.tasks.features.transformers import RankingTransformer
 
 Words = NDArray[np.uint64]
@@ -80,9 +80,8 @@ class MallowsSignFeatures(RankingTransformer):
         whole("n_features", self.n_features)
         whole("n_draws", self.n_draws)
         rankings = self._learn_items(X)
-        nu = median_width(Mallows(), rankings) if self.nu == "median" else self.nu
-        self.kernel_ = Mallows(nu)
-        self.seed_ = as_seed(self.random_state)
+        self.kernel_ = cast(Mallows, Mallows(self.nu).resolve(rankings))
+        self.seed_ = as_seed(self.random_state, "random_state")
         q = np.exp(-self.kernel_.width)
         rng = np.random.default_rng(int(stream_key(self.seed_, "sets of pairs")))
         self.pair_sets_ = random_pair_sets(self.n_features, rankings.n_items, float(1 - q) / 2, rng)

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankernel.data import Data, as_data
 from rankernel.errors import RankingError
+from rankernel.kernels.named import as_kernel
 from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings
 
@@ -24,7 +25,7 @@ class RankingTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """Return the rankings of the training data, and remember over which items they are."""
         data = self._read(X, reset=True)
         if not len(data):
-            raise RankingError("there are no rankings to fit; give at least one")
+            raise RankingError("X: there are no rankings to fit; give at least one")
         self.items_ = data.items
         self._named = has_names(X)
         return data
@@ -46,7 +47,7 @@ class RankingTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _read(self, X: Any, reset: bool) -> Data:
         """Return the rankings, having refused in scikit-learn's own words what is no table of numbers."""
         if not isinstance(X, Data) and not hasattr(X, "columns"):
-            X = check_array(X, ensure_all_finite="allow-nan", estimator=self)
+            X = checked_table(X, self)
         data = as_data(X)
         if not reset and data.n_items != self.n_features_in_:
             raise RankingError(
@@ -62,6 +63,14 @@ class RankingTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         tags.input_tags.categorical = True  # whole numbers
         tags.input_tags.allow_nan = True  # an item that is not ranked
         return tags
+
+
+def checked_table(X: Any, estimator: Any) -> Any:
+    """Return a table of numbers, refusing anything else in scikit-learn's own words."""
+    try:
+        return check_array(X, ensure_all_finite="allow-nan", estimator=estimator)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"X: {error}") from None
 
 
 def has_names(X: Any) -> bool:
@@ -87,5 +96,5 @@ class KernelTransformer(RankingTransformer):
         super().set_params(**params)
         if inside:
             changes = {name.removeprefix("kernel__"): value for name, value in inside.items()}
-            self.kernel = self.kernel.replace(**changes)
+            self.kernel = as_kernel(self.kernel).replace(**changes)
         return self

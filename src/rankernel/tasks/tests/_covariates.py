@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.arrays import FloatArray, Indices
+from rankernel.checks import known
 from rankernel.data import Data, as_data, with_counts
 from rankernel.encoding import is_missing
 from rankernel.errors import RankingError
@@ -49,8 +50,9 @@ def covariate_of(values: Any, X: Data, kernel: CovariateKernel, method: MethodLi
         raise RankingError(
             f"the covariate has shape {given.shape}, but there are {len(X)} rankings; give one value for each row"
         )
-    if kernel not in ("auto", "delta", "gaussian"):
+    if isinstance(kernel, Kernel):
         raise ValueError(f"covariate_kernel={kernel!r} is for rankings; for other values use 'delta' or 'gaussian'")
+    known("covariate_kernel", kernel, ("auto", "delta", "gaussian"))
     numbers = given.dtype.kind == "f" or given.ndim == 2
     if kernel == "gaussian" or (kernel == "auto" and numbers):
         return of_numbers(given, X)
@@ -71,19 +73,22 @@ def of_labels(labels: NDArray[Any], X: Data) -> Covariate:
 
 def of_numbers(values: NDArray[Any], X: Data) -> Covariate:
     r"""Return numbers with the Gaussian kernel :math:`\exp(-|x - y|^2 / 2 s^2)`, s the median of ``|x - y|``."""
+    from scipy.spatial.distance import cdist
+
     table = values.astype(np.float64).reshape(len(X), -1)
     if not np.isfinite(table).all():
         row = int(np.argmax(~np.isfinite(table).all(axis=1)))
         raise RankingError(f"the covariate of row {row} is {values[row]}; it must be finite (leave out missing ones)")
     points, codes = np.unique(table, axis=0, return_inverse=True)
     counts = np.bincount(codes.ravel(), weights=X.counts).astype(np.float64)
-    squares = np.square(points[:, None, :] - points[None, :, :]).sum(axis=2)
+    squares = cdist(points, points, "sqeuclidean")
     some: Any = slice(None)
     if len(points) > MOST_RANKINGS:
         some = np.sort(np.random.default_rng(0).choice(len(points), MOST_RANKINGS, replace=False))
     width = median_of_pairs(np.sqrt(squares[some][:, some]), counts[some])
     text = f"numbers (Gaussian kernel, width {width:.6g})"
-    return Covariate(np.repeat(codes.ravel(), X.counts), np.exp(-squares / (2 * width**2)), text)
+    squares /= -2 * width**2  # in its place, as the exponential
+    return Covariate(np.repeat(codes.ravel(), X.counts), np.exp(squares, out=squares), text)
 
 
 def of_rankings(values: Data, X: Data, kernel: CovariateKernel, method: MethodLike) -> Covariate:

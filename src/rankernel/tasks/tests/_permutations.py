@@ -8,11 +8,13 @@ import numpy as np
 
 from rankernel import _loops
 from rankernel.arrays import FloatArray, IntArray
-from rankernel.completions.streams import Seed, as_seed, stream_key
+from rankernel.completions.streams import stream_key
 from rankernel.errors import RankingError
+from rankernel.seeds import Seed, as_seed
 
 SIDE = 256  # of a tile of the Gram matrix
 ENTRIES = 2**22  # of an array that holds one row for each permutation
+MOST_DENSE = 10**9  # voters that NumPy divides at random
 DENSE = 32  # voters a ballot, from which drawing ballot by ballot is quicker than voter by voter
 TIED = 1e-13  # of the mean size of a kernel value: closer statistics differ by rounding only
 
@@ -48,6 +50,11 @@ class DivisionStream:
         self.rows = np.flatnonzero(voters)
         self.present = voters[self.rows]
         self.dense = self.present.sum() >= DENSE * len(self.rows)
+        if self.dense and self.present.sum() >= MOST_DENSE:
+            raise RankingError(
+                f"there are {int(self.present.sum()):,} voters, and at most {MOST_DENSE:,} can be permuted; divide all "
+                "counts by the same number: with so many voters the p-value is next to 0 for any difference"
+            )
         if not self.dense:
             self.row_of_voter = np.repeat(self.rows, self.present)
             self.state = rng.integers(2**64, size=4, dtype=np.uint64)

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from rankernel.arrays import FloatArray, Indices, IntArray
+from rankernel.checks import labels as one_label_a_row
 from rankernel.data import Data, with_counts
-from rankernel.errors import NotCharacteristicWarning, RankingError, warn
+from rankernel.errors import NotCharacteristicWarning, warn
 from rankernel.gram.methods import MethodLike, Mixed, MonteCarlo, as_method
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
@@ -30,19 +31,27 @@ class Ballots:
     ----------
     data : Rankings or Preferences
         One row for each row of the matrix; its counts are the numbers of voters.
-    of_voter : array of shape (n_voters,)
-        The row of each voter, voters in the order of the data.
+    of_row : array
+        The row of the matrix for each row of the data as it was given.
+    counts : array
+        How many voters each of these rows has.
     """
 
     data: Data
-    of_voter: Indices
+    of_row: Indices
+    counts: IntArray
+
+    @property
+    def of_voter(self) -> Indices:
+        """The row of each voter, voters in the order of the data."""
+        return np.repeat(self.of_row, self.counts)
 
     @classmethod
     def of(cls, data: Data, plan: Plan | None = None) -> Ballots:
         """Return the ballots that a plan tells apart; without one, each row by itself."""
         row_of = np.arange(len(data)) if plan is None or plan.rows is None else plan.rows
         _, first = np.unique(row_of, return_index=True)
-        return cls(with_counts(data[first], np.bincount(row_of, data.counts)), np.repeat(row_of, data.counts))
+        return cls(with_counts(data[first], np.bincount(row_of, data.counts)), row_of, data.counts)
 
 
 def plan_for_test(kernel: Kernel, data: Data, method: MethodLike) -> Plan:
@@ -74,9 +83,6 @@ def warn_if_not_characteristic(kernel: Kernel, n_items: int) -> None:
 
 
 def group_codes(labels: Any, X: Data, name: str) -> IntArray:
-    """Return for each voter a number from 0 that stands for the label of its row."""
-    given = np.asarray(labels)
-    if given.shape != (len(X),):
-        raise RankingError(f"{name} has shape {given.shape}, but there are {len(X)} rows; give one label for each row")
-    codes = np.unique(given, return_inverse=True)[1].ravel()
-    return np.asarray(np.repeat(codes, X.counts), dtype=np.int64)
+    """Return for each row a number from 0 that stands for its label."""
+    codes = np.unique(one_label_a_row(name, labels, len(X)), return_inverse=True)[1].ravel()
+    return np.asarray(codes, dtype=np.int64)

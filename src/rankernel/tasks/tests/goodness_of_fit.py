@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 
 from rankernel.arrays import FloatArray, RankArray
-from rankernel.checks import whole
+from rankernel.checks import flag, shown, whole
 from rankernel.completions.draws import draw
 from rankernel.completions.models import CompletionModel, Uniform
-from rankernel.completions.streams import Seed, as_seed
 from rankernel.data import concat
 from rankernel.datasets.arguments import draw_permutations
 from rankernel.errors import RankingError
 from rankernel.gram.methods import Method, MethodLike
 from rankernel.gram.plan import unbiased_method
 from rankernel.kernels.base import Kernel
+from rankernel.memory import check_voters
 from rankernel.rankings import Rankings, as_rankings, first_and_inverse
+from rankernel.seeds import Seed, as_seed
 from rankernel.tasks.tests._permutations import TIED, generator, off_diagonal_forms, pvalue
 from rankernel.tasks.tests._voters import plan_for_test, voter_gram
 from rankernel.tasks.tests.mmd import check_kernel
@@ -77,8 +78,11 @@ def goodness_of_fit_test(
     0.01
     """
     n_needed, start = whole("n_simulations", n_simulations), as_seed(seed)
-    data = as_rankings(X)
-    check_data(data, biased)
+    data = as_rankings(X, "X")
+    check_data(data, flag("biased", biased))
+    if not (isinstance(model, CompletionModel) or callable(model)):
+        raise TypeError(f"model={shown(model)} is no model; give one such as PlackettLuce(weights), or a function")
+    check_voters(data.n_voters, 4 * 8 * data.n_items, "a test of fit")
     sampler = sampler_of(model, data)
     places = buckets_of_places(data)
     n_repeats = -(-whole("n_reference", n_reference, 2) // data.n_voters)
@@ -127,7 +131,7 @@ def drawn_freely(model: CompletionModel, n_rankings: int, n_items: int, rng: np.
 
 def drawn_by_function(model: Any, n_rankings: int, data: Rankings, rng: np.random.Generator) -> RankArray:
     """Return what a function draws, checked to be full rankings of the same items."""
-    drawn = as_rankings(model(n_rankings, rng))
+    drawn = as_rankings(model(n_rankings, rng), "a draw of model")
     if drawn.n_voters != n_rankings or not drawn.is_full() or set(drawn.items) != set(data.items):
         raise RankingError(
             f"the model was asked for {n_rankings} full rankings of the items of X and gave {drawn!r}; a model is a "

@@ -9,13 +9,15 @@ import numpy as np
 
 from rankernel import _loops
 from rankernel.arrays import FloatArray, IntArray
-from rankernel.checks import whole
-from rankernel.completions.streams import Seed, as_seed
+from rankernel.checks import flag, whole
 from rankernel.data import Data, as_data
 from rankernel.errors import RankingError
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.tiles import stretches
+from rankernel.interrupts import heard
 from rankernel.kernels.base import Kernel
+from rankernel.memory import check_memory, check_voters
+from rankernel.seeds import Seed, as_seed
 from rankernel.tasks.tests._covariates import Covariate, CovariateKernel, covariate_of
 from rankernel.tasks.tests._permutations import ENTRIES, TIED, permuted, pvalue
 from rankernel.tasks.tests._voters import Ballots, group_codes, plan_for_test, voter_gram
@@ -23,6 +25,8 @@ from rankernel.tasks.tests.mmd import check_kernel
 from rankernel.tasks.tests.results import HSICResult
 
 WITNESS_ROWS = 256
+VOTER_BYTES = 64
+PAIRS_AT_ONCE = 2**28  # of voters, in one call of compiled code
 # A term of the sum over pairs of voters takes about as long as this many multiplications in a matrix product.
 TERM = 8
 
@@ -89,14 +93,19 @@ def hsic_test(
     """
     data = as_data(X)
     n_permutations, start = whole("n_permutations", n_permutations), as_seed(seed)
-    least = 2 if biased else 4
+    least = 2 if flag("biased", biased) else 4
     if data.n_voters < least:
-        raise RankingError(f"there are {data.n_voters} voter(s); this statistic needs at least {least}")
+        raise RankingError(f"X has {data.n_voters} voter(s); this statistic needs at least {least}")
+    check_voters(data.n_voters, VOTER_BYTES, "an independence test")
     plan = plan_for_test(check_kernel(kernel), data, method)
-    stratum = np.zeros(data.n_voters, dtype=np.int64) if strata is None else group_codes(strata, data, "strata")
+    if not isinstance(covariate, Data) and np.asarray(covariate).dtype.kind == "f":  # a value for each row
+        check_memory((len(data), len(data)), np.float64, 3, "an independence test with numbers")
+    else:
+        check_memory(plan.distinct.shape, np.float64, 1.5, "an independence test")
+    of_row = np.zeros(len(data), dtype=np.int64) if strata is None else group_codes(strata, data, "strata")
     other = covariate_of(covariate, data, covariate_kernel, method)
     form = Dependence.of(voter_gram(plan, threads), Ballots.of(data, plan).of_voter, other, biased)
-    null = form.null(stratum, n_permutations, start)
+    null = form.null(np.repeat(of_row, data.counts), n_permutations, start)
     statistic = float(form.sums(form.values[None])[0])
     within = " within strata" if strata is not None else ""
     text = (
@@ -115,12 +124,15 @@ def by_row(values: FloatArray, X: Data) -> FloatArray:
 
 def centred(gram: FloatArray, counts: FloatArray, biased: bool) -> FloatArray:
     """Return the centred kernel between values that occur ``counts`` times, for two different voters if unbiased."""
-    n = counts.sum()
-    if biased:
-        means = gram @ counts / n
-        return np.asarray(gram - means[:, None] - means[None, :] + counts @ means / n)
-    sums = gram @ counts - np.diagonal(gram)
-    return np.asarray(gram - (sums[:, None] + sums[None, :]) / (n - 2) + counts @ sums / ((n - 1) * (n - 2)))
+    n, out = counts.sum(), np.empty(gram.shape)
+    means, sums = gram @ counts / n, gram @ counts - np.diagonal(gram)
+    for rows in stretches(len(gram), WITNESS_ROWS):
+        if biased:
+            out[rows] = gram[rows] - means[rows, None] - means[None, :] + counts @ means / n
+        else:
+            parts = (sums[rows, None] + sums[None, :]) / (n - 2)
+            out[rows] = gram[rows] - parts + counts @ sums / ((n - 1) * (n - 2))
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +172,7 @@ class Dependence:
         """Return the statistic for random permutations of the values."""
         width = len(self.gram) * len(self.centred) if self.few_values else len(self.rows)
         parts = permuted(self.values, strata, n_permutations, max(ENTRIES // max(width, len(self.rows)), 1), seed)
-        return np.concatenate([self.sums(values) for values in parts])
+        return np.concatenate([heard(self.sums, values) for values in parts])
 
     def sums(self, values: IntArray) -> FloatArray:
         """Return the statistic for each row of values."""
@@ -169,7 +181,9 @@ class Dependence:
 
     def by_pairs(self, values: IntArray) -> FloatArray:
         """Return the sums over pairs of voters, one by one."""
-        total: FloatArray = _loops.permuted_sums.paired_sums(self.gram, self.rows, self.centred, values)
+        total = np.empty(len(values))
+        for part in stretches(len(values), max(PAIRS_AT_ONCE // len(self.rows) ** 2, 1)):
+            total[part] = _loops.permuted_sums.paired_sums(self.gram, self.rows, self.centred, values[part])
         if self.biased:
             total += (np.diagonal(self.gram)[self.rows] * np.diagonal(self.centred)[values]).sum(axis=1)
         return total
@@ -188,8 +202,9 @@ class Dependence:
 
     def witness(self, covariate: Covariate) -> FloatArray:
         """Return the witness function at each voter, from the kernels centred over voters."""
-        counts = np.bincount(self.values, minlength=len(covariate.gram)).astype(np.float64)
-        other = centred(covariate.gram, counts, biased=True)
+        other = covariate.gram
+        counts = np.bincount(self.values, minlength=len(other)).astype(np.float64)
+        other_means = other @ counts / counts.sum()
         # Voters of the same row with the same value are one cell.
         codes, cell, sizes = np.unique(self.rows * len(other) + self.values, return_inverse=True, return_counts=True)
         rows, values = codes // len(other), codes % len(other)
@@ -197,5 +212,7 @@ class Dependence:
         out = np.empty(len(rows))
         for part in stretches(len(rows), WITNESS_ROWS):
             left = self.gram[np.ix_(rows[part], rows)] - means[rows]
-            out[part] = (left * other[np.ix_(values[part], values)]) @ sizes / len(self.rows)
+            right = other[np.ix_(values[part], values)] - other_means[values[part], None] - other_means[values]
+            right += counts @ other_means / counts.sum()
+            out[part] = (left * right) @ sizes / len(self.rows)
         return np.asarray(out[cell.ravel()])

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from rankernel.arrays import FloatArray, IntArray, Mask
-from rankernel.checks import whole
+from rankernel.checks import flag, labels, listed, numbers, whole
 from rankernel.completions.models import CompletionModel
-from rankernel.completions.streams import Seed, as_seed
 from rankernel.data import Data, as_data, concat
 from rankernel.errors import RankingError
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
+from rankernel.kernels.named import as_kernel
+from rankernel.seeds import Seed, as_seed
 from rankernel.tasks.tests._permutations import TIED, check_divisible, divisions, off_diagonal_forms, pvalue
 from rankernel.tasks.tests._voters import Ballots, group_codes, plan_for_test, voter_gram
 from rankernel.tasks.tests.results import MMDResult
@@ -106,25 +107,14 @@ def mmd_test(
 
 def check_kernel(kernel: Kernel | None) -> Kernel:
     """Return a kernel, the Mallows kernel if there is none, refusing anything else."""
-    if kernel is None:
-        return Mallows(nu="median")
-    if not isinstance(kernel, Kernel):
-        raise TypeError(
-            f"kernel={kernel!r} is no kernel; give one such as Mallows(0.1), or several to mmd_aggregated_test"
-        )
-    return kernel
+    return Mallows(nu="median") if kernel is None else as_kernel(kernel)
 
 
 def given_gram(X: Data, matrix: Any) -> FloatArray:
     """Return a Gram matrix that the caller has, one row for each row of the data."""
-    values = np.asarray(matrix, dtype=np.float64)
-    if values.shape != (len(X), len(X)):
-        raise ValueError(
-            f"precomputed has shape {values.shape}, but there are {len(X)} rows of data in all; it holds one row for "
-            "each row of X, then for each row of Y"
-        )
-    if not np.isfinite(values).all():
-        raise ValueError("precomputed holds numbers that are not finite; a Gram matrix has none")
+    values = numbers("precomputed", matrix, (len(X), len(X)))  # the rows of X, then those of Y
+    if not np.allclose(values, values.T):
+        raise ValueError("precomputed is not symmetric; a Gram matrix is")
     return values
 
 
@@ -141,7 +131,7 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Two samples: the rows of both, and for each voter whether it is of the first one, and its stratum."""
+    """Two samples: the rows of both, and for each row whether it is of the first one, and its stratum."""
 
     data: Data
     in_first: Mask
@@ -152,35 +142,34 @@ class Samples:
         """Return the two samples, having refused those that are too small for the statistic."""
         if isinstance(Y, CompletionModel) or callable(Y):
             raise TypeError("Y is a model, not a sample of rankings; use goodness_of_fit_test(X, model)")
-        first, second = as_data(X), as_data(Y)
+        first, second = as_data(X, "X"), as_data(Y, "Y")
+        flag("biased", biased)
         least = 1 if biased else 2
         for name, sample in (("X", first), ("Y", second)):
             if sample.n_voters < least:
                 raise RankingError(f"{name} has {sample.n_voters} voter(s); this statistic needs at least {least}")
         both = concat([first, second])
-        return cls(both, np.arange(both.n_voters) < first.n_voters, strata_of(strata, both, len(first)))
+        return cls(both, np.arange(len(both)) < len(first), strata_of(strata, both, len(first)))
 
     def divided(self, ballots: Ballots) -> Divided:
         """Count the voters by stratum and ballot."""
         shape = (int(self.stratum.max()) + 1, len(ballots.data))
-        place = self.stratum * shape[1] + ballots.of_voter
-        both = np.bincount(place, minlength=shape[0] * shape[1]).reshape(shape)
-        first = np.bincount(place[self.in_first], minlength=shape[0] * shape[1]).reshape(shape)
+        first, both = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+        np.add.at(both, (self.stratum, ballots.of_row), self.data.counts)
+        np.add.at(first, (self.stratum, ballots.of_row), np.where(self.in_first, self.data.counts, 0))
         check_divisible(first, both)
         return Divided(first, both)
 
 
 def strata_of(strata: tuple[Any, Any] | None, both: Data, n_first: int) -> IntArray:
-    """Return the number of the stratum of each voter."""
+    """Return the number of the stratum of each row."""
     if strata is None:
-        return np.zeros(both.n_voters, dtype=np.int64)
-    labels = [np.asarray(part) for part in strata]
-    if len(labels) != 2 or labels[0].shape != (n_first,) or labels[1].shape != (len(both) - n_first,):
-        raise RankingError(
-            f"strata is a pair of arrays, one label for each of the {n_first} rows of X and the "
-            f"{len(both) - n_first} rows of Y; got shapes {[part.shape for part in labels]}"
-        )
-    return group_codes(np.concatenate(labels), both, "strata")
+        return np.zeros(len(both), dtype=np.int64)
+    pair = listed("strata", strata, "a pair of arrays: a label for each row of X, and one for each row of Y")
+    if len(pair) != 2:
+        raise RankingError(f"strata is a pair of arrays, one for the rows of X and one for those of Y; got {len(pair)}")
+    given = [labels("strata", part, length) for part, length in zip(pair, (n_first, len(both) - n_first), strict=True)]
+    return group_codes(np.concatenate(given), both, "strata")
 
 
 def description(n_permutations: int, biased: bool, strata: Any, values: Any) -> str:

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from rankernel.arrays import FloatArray, IntArray
-from rankernel.checks import is_number, number, whole
-from rankernel.completions.streams import Seed, as_seed
+from rankernel.checks import is_number, number, shown, whole
 from rankernel.data import Data
 from rankernel.gram.bandwidth import median_width
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
+from rankernel.kernels.named import as_kernel
+from rankernel.seeds import Seed, as_seed
 from rankernel.tasks.tests._permutations import count_at_least
 from rankernel.tasks.tests._voters import Ballots, plan_for_test, voter_gram
 from rankernel.tasks.tests.mmd import Evidence, Samples, description
@@ -83,12 +84,14 @@ def kernels_of(kernels: Any, data: Data) -> list[Kernel]:
     if isinstance(kernels, str) and kernels == "auto":
         width = median_width(Mallows(nu="median"), data)
         return [Mallows(nu=scale * width) for scale in AUTO_SCALES]
-    if isinstance(kernels, str) or not isinstance(kernels, Sequence | np.ndarray) or not len(kernels):
-        raise TypeError(f"kernels={kernels!r} is no list of kernels; give such as [Mallows(0.1), Kendall()], or 'auto'")
-    given = [Mallows(nu=float(each)) if is_number(each) else each for each in kernels]
-    for each in given:
-        if not isinstance(each, Kernel):
-            raise TypeError(f"the list of kernels holds {each!r}; it holds kernels, or widths nu of Mallows kernels")
+    if isinstance(kernels, str | bytes) or not isinstance(kernels, Sequence | np.ndarray) or not np.size(kernels):
+        raise TypeError(
+            f"kernels={shown(kernels)} is no list of kernels; give such as [Mallows(0.1), Kendall()], or 'auto'"
+        )
+    given = [
+        Mallows(nu=number("one of kernels", each, 0)) if is_number(each) else as_kernel(each, "one of kernels")
+        for each in kernels
+    ]
     return [each.resolve(data) for each in given]
 
 

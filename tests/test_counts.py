@@ -1,0 +1,69 @@
+"""Counts stay counts: nothing that people do with a few rows of many voters takes memory for each voter."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import rankernel as rk
+from rankernel.analysis.distinct_ballots import some_voters
+
+MANY = 4_000_000
+X = rk.Rankings([[0, 1, 2], [1, 0, 2], [2, 1, 0]], counts=[MANY, MANY, 2 * MANY])
+Y = rk.Rankings([[0, 1, 2], [1, 2, 0], [2, 1, 0]], counts=[MANY, MANY, MANY])
+FEW = 2**23  # bytes; one for each voter would be more
+
+
+def peak(function):
+    function()
+    tracemalloc.start()
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+CALLS = {
+    "mmd": lambda: rk.mmd_test(X, Y, rk.Mallows(0.3), n_permutations=9),
+    "mmd within strata": lambda: rk.mmd_test(X, Y, rk.Mallows(0.3), n_permutations=9, strata=([0, 0, 1], [0, 0, 1])),
+    "aggregated": lambda: rk.mmd_aggregated_test(X, Y, n_permutations=9),
+    "streamed": lambda: rk.mmd2_streamed(X, Y, rk.Mallows(0.3)),
+    "linkage": lambda: rk.linkage(X, rk.Mallows(0.3)),
+    "map": lambda: rk.KernelMap(rk.Mallows(0.3)).fit(X),
+    "means": lambda: rk.KernelKMeans(rk.Mallows(0.3), 2).fit(X),
+    "medoids": lambda: rk.KernelKMedoids(rk.Mallows(0.3), 2).fit(X),
+    "features": lambda: rk.NystromFeatures(rk.Mallows(0.3), 2).fit(X),
+    "consensus": lambda: (rk.borda(X), rk.kemeny(X)),
+    "models": lambda: (rk.PlackettLuce.fit(X), rk.MallowsModel.fit(X)),
+    "purity": lambda: rk.dendrogram_purity(rk.linkage(X, rk.Kendall()), [0, 0, 1], X.counts),
+    "width": lambda: rk.median_distance(rk.distances.kendall, X),
+    "report": lambda: rk.report(X, labels=["a", "b", "b"]),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.filterwarnings("ignore::rankernel.NotCharacteristicWarning")
+def test_voters_are_not_written_out(name):
+    assert peak(CALLS[name]) < FEW
+
+
+def test_some_voters_are_those_of_a_written_out_list():
+    """They are chosen by their numbers; a list of all of them would give the same."""
+    counts = np.array([3, 0, 5, 1, 7])
+    for seed in range(20):
+        rows, taken = some_voters(counts, 6, seed)
+        written = np.random.default_rng([seed, 1]).choice(np.repeat(np.arange(5), counts), 6, replace=False)
+        assert np.repeat(rows, taken).tolist() == sorted(written.tolist())
+
+
+def test_a_test_of_counts_is_that_of_the_voters():
+    few = rk.Rankings(X.ranks, counts=[3, 2, 4])
+    written = rk.Rankings(np.repeat(X.ranks, [3, 2, 4], axis=0))
+    kernel, other = rk.Mallows(0.3), rk.Rankings(Y.ranks, counts=[2, 2, 1])
+    strata = ([0, 1, 0], [0, 1, 0])
+    long = (np.repeat([0, 1, 0], [3, 2, 4]), [0, 1, 0])
+    one = rk.mmd_test(few, other, kernel, n_permutations=99, strata=strata)
+    two = rk.mmd_test(written, other, kernel, n_permutations=99, strata=long)
+    assert one.statistic == two.statistic
+    np.testing.assert_array_equal(one.null_distribution, two.null_distribution)

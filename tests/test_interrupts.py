@@ -1,0 +1,92 @@
+"""Ctrl-C is heard while compiled code runs, and warnings belong to the caller all the same."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+import warnings
+
+import numpy as np
+import pytest
+
+from rankernel.errors import warn
+from rankernel.interrupts import heard
+
+# Each would take hours. Some work is of many pieces, some of one long call; one thread is the hardest case.
+LONG = {
+    "an estimate": 'rk.Exponential("footrule", 0.1).gram(X, method=rk.MonteCarlo(20_000, moments=0))',
+    "on one thread": 'rk.Exponential("footrule", 0.1).gram(X, method=rk.MonteCarlo(20_000, moments=0), threads=1)',
+    "errors and slopes": "rk.Mallows(0.1).estimate(X, method=rk.MonteCarlo(5000), gradient=True, threads=1)",
+    "independence": "rk.hsic_test(FULL, rng.random(len(FULL)), n_permutations=10**6)",
+    "waiting": "heard(time.sleep, 3600)",
+}
+PROGRAM = """
+import time
+import numpy as np
+import rankernel as rk
+from rankernel.interrupts import heard
+
+rng = np.random.default_rng(0)
+X = rk.Rankings(np.minimum(np.argsort(rng.random((300, 20)), axis=1), 6))
+FULL = rk.Rankings(np.argsort(rng.random((2000, 20)), axis=1))
+rk.Exponential("footrule", 0.1).gram(X[:2], method=rk.MonteCarlo(4))
+print("begun", flush=True)
+try:
+    {call}
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals cannot be sent to one process there")
+@pytest.mark.parametrize("name", LONG)
+def test_long_calls_are_interrupted(name):
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM.format(call=LONG[name])], stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout.readline() == "begun\n"
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(3)  # well inside the compiled loops
+            process.send_signal(signal.SIGINT)
+            # It would take hours; a minute leaves room for a busy machine.
+            assert process.communicate(timeout=60)[0] == "interrupted\n"
+            assert process.returncode == 0
+        finally:
+            process.kill()
+
+
+def test_values_and_errors_come_back():
+    assert heard(lambda: threaded()) == 5
+    with pytest.raises(ZeroDivisionError, match="division"):
+        heard(lambda: 1 / 0)
+
+
+def threaded():
+    """Call again from inside: nothing waits for itself."""
+    return heard(max, 3, 5)
+
+
+def test_numpy_settings_of_the_caller_hold():
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        heard(lambda: np.ones(2) / np.zeros(2))
+
+
+def test_warnings_point_at_the_line_that_waits():
+    module = textwrap.dedent("""
+        from rankernel.errors import warn
+        from rankernel.interrupts import heard
+
+        def complain():
+            warn("careful", UserWarning)
+
+        def work():
+            heard(complain)
+    """)
+    space = {"__name__": "rankernel.made_up"}
+    exec(compile(module, "made_up.py", "exec"), space)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        space["work"]()
+        warn("here", UserWarning)
+    assert [one.filename for one in caught] == [__file__, __file__]

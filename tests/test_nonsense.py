@@ -1,0 +1,506 @@
+"""Nonsense in, one clear sentence out: every argument of every public name is given values that cannot be meant.
+
+A call may work (not every value is nonsense everywhere), or it must be refused on purpose: by a ``raise`` of this
+package, with a message that names the argument, or the row of the data.
+"""
+
+import atexit
+import inspect
+import linecache
+import math
+import re
+import shutil
+import tempfile
+import traceback
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rankernel as rk
+from rankernel import datasets, distances, plots
+
+PACKAGE = str(Path(rk.__file__).parent)
+FOLDER = Path(tempfile.mkdtemp(prefix="rankernel-nonsense-"))
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
+
+NONSENSE = [
+    None,
+    True,
+    -1,
+    0,
+    -1.5,
+    math.nan,
+    math.inf,
+    10**30,
+    1j,
+    "",
+    "nonsense",
+    b"bytes",
+    [],
+    [None],
+    ["nonsense"],
+    [math.nan],
+    [[]],
+    [[[1]]],
+    {},
+    {"nonsense": 1},
+    set(),
+    int,
+    object(),
+    lambda: None,
+    np.array([]),
+    np.array([[math.nan, 1.0]]),
+    np.array([object()]),
+    np.zeros((2, 2, 2)),
+    np.array(["2020-01-01"], dtype="datetime64[D]"),
+]
+
+BALLOTS = rk.Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"], ["c", "b"], ["a", {"b", "c"}]])
+FULL = rk.Rankings([[0, 1, 2], [1, 0, 2], [2, 1, 0], [0, 2, 1]], items=["a", "b", "c"])
+KERNEL = rk.Mallows(0.5)
+METHOD = rk.MonteCarlo(4)
+LABELS = ["u", "v", "u", "v"]
+TREE = rk.linkage(BALLOTS, KERNEL)
+PREFERENCES = rk.Preferences.from_pairs([[("a", "b")], [("c", "d"), ("a", "d")]])
+
+
+def fitted(estimator):
+    return estimator.fit(BALLOTS)
+
+
+def built(cls):
+    """Return what makes an estimator and fits it: estimators check their parameters when they are fitted."""
+
+    def build(**arguments):
+        return cls(**arguments).fit(BALLOTS)
+
+    build.of = cls
+    return build
+
+
+def nonsense_id(value):
+    return re.sub(r" at 0x\w+", "", repr(value)).replace("\n", "")
+
+
+# Each public name with arguments that work; all of them are replaced by nonsense, one at a time.
+CALLS = {
+    "Rankings": (rk.Rankings, {"ranks": [[0, 1], [1, 0]], "items": ["a", "b"], "counts": [1, 2]}),
+    "Rankings.from_orders": (
+        rk.Rankings.from_orders,
+        {"orders": [["a", "b"], ["b"]], "items": ["a", "b"], "counts": [1, 2], "unlisted": "free"},
+    ),
+    "Rankings.from_ranks": (
+        rk.Rankings.from_ranks,
+        {"ranks": [[0, 1], [1, 0]], "items": ["a", "b"], "counts": [1, 2], "unlisted": "free"},
+    ),
+    "Rankings.from_scores": (
+        rk.Rankings.from_scores,
+        {"scores": [[0, 1], [1, 0]], "items": ["a", "b"], "counts": [1, 2], "unlisted": "free"},
+    ),
+    "Rankings.top": (BALLOTS.top, {"k": 2, "unlisted": "free"}),
+    "Rankings.with_items": (BALLOTS.with_items, {"items": ["a", "b", "c", "d"], "unlisted": "free"}),
+    "Rankings.to_frame": (BALLOTS.to_frame, {"count": "n"}),
+    "Preferences.from_pairs": (
+        rk.Preferences.from_pairs,
+        {"pairs": [[("a", "b")], [("b", "a")]], "items": ["a", "b"], "counts": [1, 2], "users": ["s", "t"]},
+    ),
+    "Preferences.from_rankings": (rk.Preferences.from_rankings, {"rankings": BALLOTS, "users": list("stuv")}),
+    "Preferences.with_items": (PREFERENCES.with_items, {"items": list("dcbae")}),
+    "concat": (rk.concat, {"parts": [BALLOTS, BALLOTS]}),
+    # ------------------------------------------------------------------ kernels and distances
+    "Kendall": (rk.Kendall, {}),
+    "Hamming": (rk.Hamming, {}),
+    "Spearman": (rk.Spearman, {}),
+    "Mallows": (rk.Mallows, {"nu": 0.5}),
+    "Polynomial": (rk.Polynomial, {"degree": 2}),
+    "Exponential": (rk.Exponential, {"distance": "kendall", "nu": 0.5}),
+    "DistanceInduced": (rk.DistanceInduced, {"distance": "kendall", "center": (0, 1, 2)}),
+    "Diffusion": (rk.Diffusion, {"beta": 0.1, "graph": "adjacent"}),
+    "WeightedKendall": (rk.WeightedKendall, {"combine": "top-k", "weights": 2}),
+    "WeightedKendall.top_k": (rk.WeightedKendall.top_k, {"k": 2}),
+    "WeightedKendall.additive": (rk.WeightedKendall.additive, {"weights": [1, 2, 3]}),
+    "WeightedKendall.multiplicative": (rk.WeightedKendall.multiplicative, {"weights": [1, 2, 3]}),
+    "Kernel.gram": (
+        KERNEL.gram,
+        {
+            "X": BALLOTS,
+            "Y": FULL,
+            "method": METHOD,
+            "normalize": False,
+            "out": np.empty((4, 4)),
+            "dtype": "float32",
+            "threads": 1,
+        },
+    ),
+    "Kernel.estimate": (
+        KERNEL.estimate,
+        {"X": BALLOTS, "Y": FULL, "method": METHOD, "normalize": False, "gradient": False, "tol": 0.5, "threads": 1},
+    ),
+    "Kernel.log_gram": (KERNEL.log_gram, {"X": BALLOTS, "Y": FULL, "threads": 1}),
+    "Kernel.plan": (KERNEL.plan, {"X": BALLOTS, "Y": FULL, "method": METHOD}),
+    "Kernel.resolve": (rk.Mallows().resolve, {"X": BALLOTS}),
+    "Kernel.replace": (KERNEL.replace, {"nu": 0.2}),
+    "Plan.block": (KERNEL.plan(BALLOTS).block, {"rows": slice(2), "columns": slice(2), "threads": 1}),
+    "Plan.blocks": (lambda side, threads: list(KERNEL.plan(BALLOTS).blocks(side, threads)), {"side": 2, "threads": 1}),
+    "Plan.diagonal": (KERNEL.plan(BALLOTS).diagonal, {"unbiased": False}),
+    "Plan.store": (
+        KERNEL.plan(BALLOTS).store,
+        {
+            "path": FOLDER / "K.npy",
+            "dtype": "float32",
+            "resume": False,
+            "overwrite": True,
+            "progress": None,
+            "side": 2,
+            "threads": 1,
+        },
+    ),
+    "Plan.times": (KERNEL.plan(BALLOTS).times, {"weights": [1, 2, 3, 4], "threads": 1}),
+    "Plan.sums": (KERNEL.plan(BALLOTS).sums, {"threads": 1}),
+    "Plan.path": (KERNEL.plan(BALLOTS).path, {"threads": 1, "nu": [0.1, 0.2]}),
+    "Plan.part": (KERNEL.plan(BALLOTS).part, {"rows": slice(2)}),
+    "Plan.against": (KERNEL.plan(BALLOTS).against, {"new": FULL}),
+    "Plan.between": (KERNEL.plan(BALLOTS).between, {"new": FULL, "others": FULL}),
+    "Plan.with_kernel": (KERNEL.plan(BALLOTS).with_kernel, {"kernel": rk.Mallows(0.1)}),
+    "median_distance": (rk.median_distance, {"distance": distances.kendall, "X": BALLOTS}),
+    "monte_carlo_variance": (
+        rk.monte_carlo_variance,
+        {"X": BALLOTS, "Y": FULL, "kernel": KERNEL, "n_draws": 4, "coupling": "antithetic", "limit": 10_000},
+    ),
+    **{
+        f"distances.{name}": (getattr(distances, name), {"X": FULL, "Y": FULL})
+        for name in ("kendall", "footrule", "spearman", "hamming", "cayley", "linf")
+    },
+    "distances.lp": (distances.lp, {"p": 2}),
+    # ------------------------------------------------------------------ methods and models
+    "Auto": (rk.Auto, {"patience": 1, "ratio": 2, "estimate": METHOD}),
+    "Exact": (rk.Exact, {"limit": 100}),
+    "Enumeration": (rk.Enumeration, {"limit": 100}),
+    "Mixed": (rk.Mixed, {"estimate": METHOD}),
+    "MonteCarlo": (
+        rk.MonteCarlo,
+        {
+            "n_draws": 4,
+            "coupling": "iid",
+            "moments": 0,
+            "completions": rk.Uniform(),
+            "seed": 0,
+            "distinct_rows": False,
+            "diagonal": "unbiased",
+            "replicates": 2,
+        },
+    ),
+    "Uniform": (rk.Uniform, {}),
+    "LogDensity": (rk.LogDensity, {"function": lambda ranks: np.zeros(len(ranks)), "self_normalized": True}),
+    "MallowsModel": (rk.MallowsModel, {"center": (0, 1, 2), "theta": 0.5, "max_down_sets": 100}),
+    "MallowsModel.fit": (rk.MallowsModel.fit, {"rankings": FULL}),
+    "MallowsModel.log_probability": (rk.MallowsModel((0, 1, 2), 0.5).log_probability, {"rankings": FULL}),
+    "MallowsModel.sample": (
+        rk.MallowsModel((0, 1, 2), 0.5).sample,
+        {"n_rankings": 4, "seed": 0, "items": ["a", "b", "c"]},
+    ),
+    "PlackettLuce": (rk.PlackettLuce, {"weights": [1.0, 2.0, 3.0]}),
+    "PlackettLuce.fit": (rk.PlackettLuce.fit, {"rankings": FULL, "penalty": 0.1}),
+    "PlackettLuce.log_probability": (rk.PlackettLuce([1.0, 2.0, 3.0]).log_probability, {"rankings": FULL}),
+    "PlackettLuce.sample": (
+        rk.PlackettLuce([1.0, 2.0, 3.0]).sample,
+        {"n_rankings": 4, "seed": 0, "items": ["a", "b", "c"]},
+    ),
+    "antithetic": (rk.antithetic, {"rankings": FULL[:1], "within": FULL[:1].top(1)}),
+    "project": (rk.project, {"rankings": FULL, "onto": FULL[:1].top(1)}),
+    "herd": (rk.herd, {"ranking": BALLOTS[2], "kernel": KERNEL, "n_draws": 2, "candidates": None, "seed": 0}),
+    "joint_herd": (rk.joint_herd, {"ranking": BALLOTS[2], "kernel": KERNEL, "n_draws": 2}),
+    # ------------------------------------------------------------------ tasks
+    "mmd_test": (
+        rk.mmd_test,
+        {
+            "X": BALLOTS,
+            "Y": FULL,
+            "kernel": KERNEL,
+            "n_permutations": 9,
+            "seed": 0,
+            "biased": False,
+            "method": "auto",
+            "strata": ([0, 0, 1, 1], [0, 0, 1, 1]),
+            "threads": 1,
+        },
+    ),
+    "mmd_test precomputed": (rk.mmd_test, {"X": FULL, "Y": FULL, "precomputed": np.eye(8), "n_permutations": 9}),
+    "mmd_aggregated_test": (
+        rk.mmd_aggregated_test,
+        {
+            "X": BALLOTS,
+            "Y": FULL,
+            "kernels": [KERNEL],
+            "n_permutations": 99,
+            "seed": 0,
+            "biased": False,
+            "method": "auto",
+            "strata": ([0, 0, 1, 1], [0, 0, 1, 1]),
+            "level": 0.05,
+            "threads": 1,
+        },
+    ),
+    "goodness_of_fit_test": (
+        rk.goodness_of_fit_test,
+        {
+            "X": FULL,
+            "model": rk.PlackettLuce([1.0, 2.0, 3.0]),
+            "kernel": KERNEL,
+            "n_simulations": 9,
+            "seed": 0,
+            "biased": False,
+            "method": "auto",
+            "n_reference": 20,
+        },
+    ),
+    "hsic_test": (
+        rk.hsic_test,
+        {
+            "X": BALLOTS,
+            "covariate": [1.0, 2.0, 3.0, 4.0],
+            "kernel": KERNEL,
+            "n_permutations": 9,
+            "seed": 0,
+            "biased": False,
+            "method": "auto",
+            "covariate_kernel": "auto",
+            "strata": [0, 0, 1, 1],
+            "threads": 1,
+        },
+    ),
+    "mmd2_streamed": (rk.mmd2_streamed, {"X": BALLOTS, "Y": FULL, "kernel": KERNEL, "method": "auto", "threads": 1}),
+    "linkage": (rk.linkage, {"X": BALLOTS, "kernel": KERNEL, "linkage": "average", "method": "auto", "squared": False}),
+    "flat_clusters": (rk.flat_clusters, {"Z": TREE, "n_clusters": 2}),
+    "dendrogram_purity": (rk.dendrogram_purity, {"Z": TREE, "labels": LABELS, "counts": [1, 2, 3, 4]}),
+    "class_purities": (rk.class_purities, {"Z": TREE, "labels": LABELS, "counts": [1, 2, 3, 4]}),
+    "kernel_distances": (
+        rk.kernel_distances,
+        {"X": BALLOTS, "kernel": KERNEL, "squared": False, "method": "auto", "negative": "clip"},
+    ),
+    "KernelKMeans": (
+        built(rk.KernelKMeans),
+        {"kernel": KERNEL, "n_clusters": 2, "method": "auto", "n_init": 1, "max_iter": 10, "random_state": 0},
+    ),
+    "KernelKMeans.fit": (rk.KernelKMeans(KERNEL, 2).fit, {"X": BALLOTS}),
+    "KernelKMeans.predict": (fitted(rk.KernelKMeans(KERNEL, 2)).predict, {"X": BALLOTS}),
+    "KernelKMedoids": (
+        built(rk.KernelKMedoids),
+        {"kernel": KERNEL, "n_clusters": 2, "method": "auto", "n_init": 1, "max_iter": 10, "random_state": 0},
+    ),
+    "KernelKMedoids.fit": (rk.KernelKMedoids(KERNEL, 2).fit, {"X": BALLOTS}),
+    "KernelKMedoids.predict": (fitted(rk.KernelKMedoids(KERNEL, 2)).predict, {"X": BALLOTS}),
+    "KernelMap": (built(rk.KernelMap), {"kernel": KERNEL, "n_components": 1, "method": "auto", "features": None}),
+    "KernelMap.fit_transform": (rk.KernelMap(KERNEL).fit_transform, {"X": BALLOTS}),
+    "KernelMap.transform": (fitted(rk.KernelMap(KERNEL)).transform, {"X": BALLOTS}),
+    "NystromFeatures": (
+        built(rk.NystromFeatures),
+        {"kernel": KERNEL, "n_components": 2, "method": "auto", "random_state": 0, "tol": 0.1},
+    ),
+    "NystromFeatures.fit": (rk.NystromFeatures(KERNEL, 2).fit, {"X": BALLOTS}),
+    "NystromFeatures.transform": (fitted(rk.NystromFeatures(KERNEL, 2)).transform, {"X": BALLOTS}),
+    "MallowsSignFeatures": (
+        built(rk.MallowsSignFeatures),
+        {"nu": 0.5, "n_features": 4, "n_draws": 4, "random_state": 0},
+    ),
+    "MallowsSignFeatures.fit": (rk.MallowsSignFeatures(0.5, 4).fit, {"X": BALLOTS}),
+    "MallowsSignFeatures.transform": (fitted(rk.MallowsSignFeatures(0.5, 4)).transform, {"X": BALLOTS}),
+    "MeanFeatures": (built(rk.MeanFeatures), {"kernel": rk.Kendall()}),
+    "MeanFeatures.transform": (fitted(rk.MeanFeatures(rk.Kendall())).transform, {"X": BALLOTS}),
+    "borda": (rk.borda, {"X": BALLOTS, "ties": "keep"}),
+    "kemeny": (rk.kemeny, {"X": BALLOTS, "limit": 10, "n_starts": 1, "seed": 0}),
+    "cluster_consensus": (rk.cluster_consensus, {"X": BALLOTS, "labels": LABELS, "rule": rk.borda}),
+    "pairwise_preferences": (rk.pairwise_preferences, {"X": BALLOTS}),
+    # ------------------------------------------------------------------ front ends
+    "SklearnKernel": (
+        lambda **arguments: rk.SklearnKernel(**arguments)(FULL.ranks),
+        {"kernel": KERNEL, "method": "auto", "limits": (1e-3, 1e3)},
+    ),
+    "SklearnKernel.__call__": (rk.SklearnKernel(KERNEL).__call__, {"X": FULL.ranks, "Y": FULL.ranks}),
+    "SklearnKernel.from_data": (
+        rk.SklearnKernel.from_data,
+        {"kernel": KERNEL, "X": BALLOTS, "method": "auto", "limits": (1e-3, 1e3)},
+    ),
+    "SklearnKernel.diag": (rk.SklearnKernel(KERNEL).diag, {"X": FULL.ranks}),
+    "select_nu": (
+        rk.select_nu,
+        {
+            "X": rk.concat([FULL, FULL]),
+            "y": [0, 1] * 4,
+            "kernel": KERNEL,
+            "criterion": "cv",
+            "values": [0.1, 0.2],
+            "parameter": "nu",
+            "cv": 2,
+            "method": "auto",
+            "seed": 0,
+        },
+    ),
+    # ------------------------------------------------------------------ generators and pictures
+    "datasets.load_example": (datasets.load_example, {}),
+    "datasets.make_example": (datasets.make_example, {"seed": 0}),
+    "datasets.uniform": (datasets.uniform, {"n_rankings": 4, "n_items": 3, "seed": 0, "items": ["a", "b", "c"]}),
+    "datasets.mallows": (
+        datasets.mallows,
+        {
+            "n_rankings": 4,
+            "center": (0, 1, 2),
+            "theta": 0.5,
+            "distance": "kendall",
+            "seed": 0,
+            "items": ["a", "b", "c"],
+        },
+    ),
+    "datasets.plackett_luce": (
+        datasets.plackett_luce,
+        {"n_rankings": 4, "weights": [1.0, 2.0, 3.0], "seed": 0, "items": ["a", "b", "c"]},
+    ),
+    "datasets.mixture": (
+        datasets.mixture,
+        {"n_rankings": 4, "components": [rk.MallowsModel((0, 1, 2), 0.5).sample], "weights": [1.0], "seed": 0},
+    ),
+    "datasets.paper_two_sample": (datasets.paper_two_sample, {"n_rankings": 4, "n_items": 5, "k": 2, "seed": 0}),
+    "datasets.truncate": (datasets.truncate, {"rankings": FULL, "lengths": 2, "seed": 0, "unlisted": "free"}),
+    "report": (
+        rk.report,
+        {
+            "rankings": BALLOTS,
+            "path": FOLDER / "report.html",
+            "labels": LABELS,
+            "title": "votes",
+            "by": "side",
+            "settings": None,
+        },
+    ),
+    "plots.gram": (plots.gram, {"matrix": np.eye(4), "labels": LABELS}),
+    "plots.dendrogram": (plots.dendrogram, {"Z": TREE, "labels": [0, 1, 0, 1], "n_branches": 3}),
+    "plots.kernel_map": (
+        plots.kernel_map,
+        {
+            "points": np.zeros((4, 2)),
+            "counts": [1, 2, 3, 4],
+            "labels": [0, 1, 0, 1],
+            "names": ["u", "v"],
+            "variance": [0.5, 0.2],
+        },
+    ),
+    "plots.preferences": (plots.preferences, {"X": BALLOTS}),
+    "plots.null_distribution": (
+        plots.null_distribution,
+        {"result": rk.mmd_test(FULL, FULL, KERNEL, n_permutations=9)},
+    ),
+    "plots.variance_curves": (
+        plots.variance_curves,
+        {"n_draws": [1, 2], "curves": {"iid": [1.0, 0.5]}, "spread": {"iid": [0.1, 0.1]}},
+    ),
+}
+
+# Names that take no arguments from people: what functions return, and errors.
+RECORDS = {
+    "AggregatedMMDResult",
+    "Consensus",
+    "Estimate",
+    "GramSums",
+    "HSICResult",
+    "Kernel",
+    "MMDResult",
+    "NuSelection",
+    "Plan",
+    "Preferences",
+    "Example",
+    "Mixture",
+    "TwoSample",
+}
+# Readers and writers of files, whose own tests give them nonsense.
+FILES = {
+    "fetch_preflib",
+    "fetch_sushi",
+    "load_sushi",
+    "read_csv",
+    "read_preflib",
+    "write_csv",
+    "write_preflib",
+}
+FUNCTIONS = {
+    "components",
+    "function",
+    "model",
+    "progress",
+    "rule",
+}  # any makes sense until it is called
+LEFT_OUT = {"ax", "eval_gradient", "estimator", "scoring", "self", "y"}
+
+
+PICTURES = ("dendrogram", "gram", "kernel_map", "null_distribution", "preferences", "variance_curves")
+
+
+def public_names():
+    """Return every public function and class by its name."""
+    for module, prefix, names in (
+        (rk, "", dir(rk)),
+        (datasets, "datasets.", datasets.__all__),
+        (distances, "distances.", [*distances.ALL, "lp"]),
+        (plots, "plots.", PICTURES),
+    ):
+        for name in names:
+            thing = getattr(module, name)
+            is_error = isinstance(thing, type) and issubclass(thing, Exception)
+            if not name.startswith("_") and callable(thing) and not is_error:
+                yield prefix + name, thing
+
+
+def fault_of(error, arguments):
+    """Return what is wrong with the way in which an argument was refused; nothing if it is as it should be.
+
+    Where two arguments do not fit together, the message may name the other one.
+    """
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    if not isinstance(error, (TypeError, ValueError)):
+        return "is an internal error"
+    if not last.filename.startswith(PACKAGE):
+        return f"comes from {last.filename}"
+    if not linecache.getline(last.filename, last.lineno).strip().startswith("raise"):
+        return f"was not raised on purpose, in {last.filename}:{last.lineno}"
+    if not re.search(rf"\b({'|'.join(arguments)}|row \d+|user '.*'|new ones)\b", str(error)):
+        return "does not name the argument"
+    return None
+
+
+@pytest.mark.parametrize(("name", "argument"), [(name, each) for name, (_, good) in CALLS.items() for each in good])
+def test_nonsense_is_refused_by_name(name, argument, monkeypatch):
+    monkeypatch.chdir(FOLDER)  # any text names a file
+    function, good = CALLS[name]
+    faults = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for value in NONSENSE:
+            if callable(value) and argument in FUNCTIONS:
+                continue
+            try:
+                function(**{**good, argument: value})
+            except Exception as error:
+                fault = fault_of(error, good)
+                if fault:
+                    faults.append(f"{argument}={nonsense_id(value)}: {type(error).__name__}: {error} -- {fault}")
+    assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_sense_is_taken(name):
+    function, good = CALLS[name]
+    function(**good)
+
+
+def test_the_table_knows_every_public_name_and_argument():
+    tried = {name.partition(" ")[0] for name in CALLS}
+    for name, thing in public_names():
+        if name.removeprefix("datasets.") in RECORDS | FILES or (
+            any(each.startswith(name + ".") for each in tried) and name not in tried
+        ):
+            continue
+        assert name in tried, f"{name} is not in the table"
+        given = {each for key, (_, good) in CALLS.items() if key.partition(" ")[0] == name for each in good}
+        missing = set(inspect.signature(thing).parameters) - given - LEFT_OUT
+        assert not missing, f"{name} has arguments that are not in the table: {missing}"

@@ -1,0 +1,38 @@
+"""Names that spreadsheets and pictures would take for something else."""
+
+import csv
+
+import pytest
+from typer.testing import CliRunner
+
+import rankernel as rk
+from rankernel.cli.app import app
+
+
+@pytest.mark.parametrize(("command", "name"), [("cluster", "labels.csv"), ("map", "map.csv")])
+def test_no_cell_is_a_formula(tmp_path, command, name):
+    names = ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)"]
+    orders = [[names[i], names[(i + 1) % 4]] for i in range(4)] * 2
+    source, out = tmp_path / "votes.soi", tmp_path / name
+    rk.write_preflib(rk.Rankings.from_orders(orders).unique(), source)
+    done = CliRunner().invoke(app, [command, str(source), "-o", str(out)])
+    assert done.exit_code == 0, done.output
+    rows = list(csv.reader(out.read_text(encoding="utf-8").splitlines()))
+    texts = [cell for row in rows[1:] for cell in row if not is_number(cell)]
+    assert any(cell.startswith("'=cmd") for cell in texts)
+    assert not any(cell[:1] in "=+-@" for cell in texts if cell)
+
+
+def is_number(cell):
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def test_a_dollar_in_a_title_is_no_formula(tmp_path):
+    source, out = tmp_path / r"$\frac$.soi", tmp_path / "map.svg"
+    rk.write_preflib(rk.Rankings.from_orders([["a", "b"], ["b", "a"]]), source)
+    done = CliRunner().invoke(app, ["map", str(source), "-o", str(out)])
+    assert done.exit_code == 0, done.output
