@@ -53,7 +53,7 @@ def rankings(kind: str, n_rankings: int, n_items: int) -> rk.Rankings:
     return full if kind == "full" else full.top(k, unlisted="free" if kind == "free" else "last")
 
 
-def sized_plan(kernel: rk.Kernel, kind: str, n_items: int, method: str) -> rk.Plan | None:
+def sized_plan(kernel: rk.Kernel, kind: str, n_items: int, method: str, aim: float = AIM) -> rk.Plan | None:
     """Return the plan of as many rankings as take about a second, or None if there is no such value."""
     how = "exact" if method == "exact" else rk.MonteCarlo()
     size = SMALL
@@ -61,8 +61,8 @@ def sized_plan(kernel: rk.Kernel, kind: str, n_items: int, method: str) -> rk.Pl
         while True:
             plan = kernel.plan(rankings(kind, size, n_items), method=how)
             seconds = one_core(plan)
-            wanted = int(size * min(math.sqrt(AIM / max(seconds, 1e-6)), 8.0))
-            if wanted <= 1.1 * size or size >= LARGE or seconds > 10 * AIM:
+            wanted = int(size * min(math.sqrt(aim / max(seconds, 1e-6)), 8.0))
+            if wanted <= 1.1 * size or size >= LARGE or seconds > 10 * aim:
                 return plan if seconds < 20 * AIM else None
             size = min(wanted, LARGE)
     except (rk.ExactnessError, ValueError):

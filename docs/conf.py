@@ -36,6 +36,7 @@ extensions = [
     "sphinx_copybutton",
     "reference_notes",
     "committed_results",
+    "heat_map",
     "example_report",
     "mathml_renderer",
 ]

@@ -356,5 +356,5 @@ def test_sorting_by_keys_with_ties(size):
     keys = rng.integers(0, max(size // 3, 1), size).astype(float)
     items = np.sort(rng.choice(5 * size, size, replace=False))
     expected = items[np.argsort(keys, kind="stable")]
-    _loops.key_draws.sort_by_keys(items, keys, np.empty(size, np.int64), np.empty(size, np.int64))
+    _loops.key_sorts.sort_by_keys(items, keys, np.empty(size, np.int64), np.empty(size, np.int64))
     assert (items == expected).all()

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections import Counter
+from hashlib import blake2b
 
 import naive
 import numpy as np
@@ -71,11 +72,34 @@ def test_the_coupling_rules_are_exactly_uniform_on_finite_randomness():
         assert Counter(tuples(mirrored_keys)) == {x: 24 // len(everything) for x in everything}
 
 
+PINNED = {
+    "iid": "90300cea839e1475",
+    "antithetic": "c9a1002546e62519",
+    "orthogonal": "36962d1ef2432006",
+    "latin": "ac6a891b9411506a",
+}
+
+
+@pytest.mark.parametrize("coupling", PINNED)
+@pytest.mark.parametrize("at_once", [1, 100, 2**18])
+def test_draws_stay_the_same_from_version_to_version(coupling, at_once, monkeypatch):
+    """Whatever they are made in: digests of what the first implementation drew, one ranking after the other."""
+    monkeypatch.setattr(_loops.key_draws, "AT_ONCE", at_once)
+    rows = [[0, 1, 1, 1, 2, 2, 2, 3], [0, -1, 1, 1, -1, -1, 0, 0], [-1] * 8, [0] * 8]
+    ranks = draw(rows, 23, coupling, seed=3).ranks
+    assert blake2b(ranks.astype("<i2").tobytes(), digest_size=8).hexdigest() == PINNED[coupling]
+
+
+def one_bucket_of_keys(rule, size, n_draws):
+    """The keys of one block of draws of a ranking that ties all items."""
+    parts, keys = _loops.key_draws.parts_of(np.zeros((1, size), dtype=np.int32)), np.empty((2, 1, n_draws, size))
+    _loops.key_draws.fill_keys(rule, parts, np.array([5], dtype=np.uint64), 0, n_draws, keys)
+    return keys[_loops.key_draws.WITHIN, 0]
+
+
 @pytest.mark.parametrize("size", range(2, 9))
 def test_latin_keys_are_all_shifts_of_one_order(size):
-    keys = np.empty((size, size))
-    state = np.arange(1, 5, dtype=np.uint64)
-    _loops.key_draws.fill_latin(keys, state)
+    keys = one_bucket_of_keys(_loops.key_draws.LATIN, size, size)
     shifts = (keys - keys[0]) % size
     assert (shifts == shifts[:, :1]).all()
     assert sorted(shifts[:, 0]) == list(range(size))
@@ -143,8 +167,7 @@ def test_antithetic_pairs_of_bucket_orders_are_as_far_apart_as_any(rankings):
 
 
 def test_orthogonal_keys_are_orthogonal_and_sum_to_zero():
-    keys = np.empty((38, 20))
-    _loops.key_draws.fill_orthogonal(keys, np.arange(1, 5, dtype=np.uint64))
+    keys = one_bucket_of_keys(_loops.key_draws.ORTHOGONAL, 20, 38)
     assert np.array_equal(keys[1::2], -keys[::2])
     assert keys.sum(axis=1) == pytest.approx(np.zeros(38), abs=1e-14)
     assert keys[::2] @ keys[::2].T == pytest.approx(np.eye(19), abs=1e-14)

@@ -33,8 +33,11 @@ class CommittedResults(Directive):
         folder = DOCS / self.arguments[0]
         found: list[nodes.Node] = []
         for path in sorted(folder.glob("*.json")):
+            content = json.loads(path.read_text(encoding="utf-8"))
+            if isinstance(content, dict) and "shown_as" in content:  # by another directive
+                continue
             self.state.document.settings.record_dependencies.add(str(path))
-            found += described(path, json.loads(path.read_text(encoding="utf-8")))
+            found += described(path, content)
         return found or [nodes.paragraph(text="No results are committed yet.")]
 
 

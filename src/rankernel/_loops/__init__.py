@@ -4,9 +4,13 @@ Modules load on first use, so that importing rankernel neither imports numba nor
 ``_loops.rank_distances.kendall(...)``.
 """
 
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
+
+before_compiling: list[Callable[[], object]] = []
+"""What to call once, before the first loop that is not on disk already is compiled."""
 
 
 def __getattr__(name: str) -> ModuleType:

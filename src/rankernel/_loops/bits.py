@@ -5,7 +5,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from rankernel._loops.compiled import compiled
+WORD = 64
+AT_ONCE = 2**22  # bits that are spread out at once
 
 
 @intrinsic
@@ -31,42 +32,29 @@ def trailing_zeros(typing_context, word):
     return types.int64(types.uint64), generate
 
 
-@compiled
 def pairs_in_order(ranks):
     """Return for each ranking the bits of the pairs of items (a, b), a < b, that it orders a before b."""
     n_rankings, n = ranks.shape
-    out = np.zeros((n_rankings, max((n * (n - 1) // 2 + 63) // 64, 1)), np.uint64)
-    for i in range(n_rankings):
-        place, word, w = 0, np.uint64(0), 0
-        for a in range(n):
-            for b in range(a + 1, n):
-                word |= np.uint64(ranks[i, a] < ranks[i, b]) << np.uint64(place)
-                place += 1
-                if place == 64:
-                    out[i, w] = word
-                    place, word, w = 0, np.uint64(0), w + 1
-        if place:
-            out[i, w] = word
+    first, second = np.triu_indices(n, 1)
+    n_words = max(-(-len(first) // WORD), 1)
+    out = np.zeros((n_rankings, n_words), np.uint64)
+    step = max(AT_ONCE // (n_words * WORD), 1)
+    for start in range(0, n_rankings, step):
+        items = np.ascontiguousarray(ranks[start : start + step].T)
+        bits = np.packbits(items[first] < items[second], axis=0, bitorder="little")
+        out.view(np.uint8)[start : start + step, : len(bits)] = bits.T
     return out
 
 
-@compiled
 def tied_sets(ranks, sizes):
     """Return the buckets of more than one item as sets of bits: one column a bucket, empty ones last, at least one.
 
-    ``sizes[i]`` are the sizes of the buckets of ranking i.
+    ``sizes[i]`` are the sizes of the buckets of ranking i, of at most 53 items: sums of their bits are exact as floats.
     """
-    most = 1
-    for i in range(len(sizes)):
-        most = max(most, (sizes[i] > 1).sum())
-    out = np.zeros((len(sizes), most), np.uint64)
-    column = np.empty(sizes.shape[1], np.int64)
-    for i in range(len(sizes)):
-        found = 0
-        for bucket in range(sizes.shape[1]):
-            column[bucket] = found if sizes[i, bucket] > 1 else -1
-            found += sizes[i, bucket] > 1
-        for a in range(ranks.shape[1]):
-            if column[ranks[i, a]] >= 0:
-                out[i, column[ranks[i, a]]] |= np.uint64(1) << np.uint64(a)
-    return out
+    tied = sizes > 1
+    width = max(int(tied.sum(axis=1).max(initial=0)), 1)
+    column = np.where(tied, np.cumsum(tied, axis=1) - 1, -1)
+    own = np.take_along_axis(column, ranks.astype(np.int64), axis=1)
+    row, item = np.nonzero(own >= 0)
+    sets = np.bincount(row * width + own[row, item], weights=2.0**item, minlength=len(ranks) * width)
+    return sets.reshape(len(ranks), width).astype(np.uint64)

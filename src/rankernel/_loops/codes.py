@@ -12,18 +12,20 @@ MIX = np.uint64(0x9E3779B97F4A7C15)
 EMPTY = np.int64(-1)
 
 
-@compiled
 def number_codes(codes, ids, first):
     """Number the distinct codes in the order in which they come; return how many there are.
 
     ``ids[k]`` becomes the number of code k, and ``first`` the places where each number first occurs. A table of twice
     the size is searched from the place that a code hashes to.
     """
-    bits = 1
-    while (1 << bits) < 2 * len(codes):
-        bits += 1
-    slots = np.full(1 << bits, EMPTY, np.int64)
-    mask, shift = (1 << bits) - 1, np.uint64(64 - bits)
+    bits = max((2 * len(codes) - 1).bit_length(), 1)
+    return put_into_slots(codes, ids, first, np.full(1 << bits, EMPTY), np.uint64(64 - bits))
+
+
+@compiled
+def put_into_slots(codes, ids, first, slots, shift):
+    """Number codes by a table of slots, a power of two in number, whose places are what is left of hashes shifted."""
+    mask = len(slots) - 1
     n_distinct = 0
     for k in range(len(codes)):
         code = codes[k]

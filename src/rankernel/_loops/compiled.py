@@ -1,7 +1,9 @@
-"""The one place where numba's flags are set."""
+"""The one place where numba's flags are set, and where it says that it compiles."""
 
 from numba import njit
+from numba.core import event
 
+from rankernel import _loops
 from rankernel.errors import warn
 
 
@@ -27,3 +29,20 @@ compiled = njit(cache=CACHE, nogil=True, fastmath={"nsz", "arcp", "contract", "r
 
 # For sums whose order of rounding matters (compensated sums, cancelling terms).
 compiled_strictly = njit(cache=CACHE, nogil=True)
+
+
+class Announcer(event.Listener):
+    """Tells those who want to know that a loop is about to be compiled, once; what is loaded from disk is not."""
+
+    def on_start(self, event):
+        """Call everyone who waits for it."""
+        function = getattr(event.data["dispatcher"], "py_func", None)  # anyone's: numba tells of all it compiles
+        if getattr(function, "__module__", "").startswith(_loops.__name__):
+            while _loops.before_compiling:
+                _loops.before_compiling.pop()()
+
+    def on_end(self, event):
+        """Do nothing."""
+
+
+event.register("numba:compile", Announcer())

@@ -11,8 +11,20 @@ SIDE = 64  # of the blocks that stay in the nearest cache
 SIZES = np.uint64(5)  # bits for the size of a shared bucket: PACKED_ITEMS is below 2^5
 
 
+def room(n_words, n_kinds=1):
+    """Return room for :func:`write_packed` and :func:`write_balance` to work in."""
+    return (
+        np.empty((SIDE, SIDE + 8)),  # the margin keeps its columns out of one another's way in the cache
+        np.empty(SIDE, np.uint64),
+        np.zeros((n_words, SIDE), np.uint64),
+        np.zeros((n_words, SIDE), np.uint64),
+        np.zeros(SIDE, np.uint64),
+        np.zeros((n_kinds, SIDE), np.uint64),
+    )
+
+
 @compiled
-def write_packed(left, right, table, offsets, inverse, row, column, mirror, triangle, out, mirrored):
+def write_packed(left, right, table, offsets, inverse, row, column, mirror, triangle, room, out, mirrored):
     """A function of the Kendall distance of few items, from bits, straight into the matrix.
 
     A side is ``(before, after, ties, kind)``: the bits of the pairs (a, b) of items that each ranking orders a before
@@ -24,12 +36,8 @@ def write_packed(left, right, table, offsets, inverse, row, column, mirror, tria
     """
     before, after, ties, kind = left
     Before, After, Ties, Kind = right
+    block, place, earlier, later, tied, start_of = room
     words, several = before.shape[1], ties.shape[1] > 1 or Ties.shape[1] > 1
-    block = np.empty((SIDE, SIDE + 8))  # the margin keeps its columns out of one another's way in the cache
-    place = np.empty(SIDE, np.uint64)
-    earlier, later = np.zeros((words, SIDE), np.uint64), np.zeros((words, SIDE), np.uint64)
-    tied = np.zeros(SIDE, np.uint64)
-    start_of = np.zeros((offsets.shape[0], SIDE), np.uint64)
     for start in range(0, len(column), SIDE):
         width = min(SIDE, len(column) - start)
         for j in range(width):
@@ -52,7 +60,13 @@ def write_packed(left, right, table, offsets, inverse, row, column, mirror, tria
                     block[i - top, j] = table[place[j]] * (row[i] * column[start + j])
                 if several:
                     for j in range(width):
-                        block[i - top, j] *= other_ties(ties[i], Ties[start + j], inverse)
+                        factor = 1.0
+                        for s in range(ties.shape[1]):
+                            for t in range(Ties.shape[1]):
+                                shared: int = popcount(ties[i, s] & Ties[start + j, t])
+                                if s + t > 0 and shared:
+                                    factor *= inverse[shared]
+                        block[i - top, j] *= factor
                 for j in range(width):
                     stream(out, i, start + j, block[i - top, j])
             if mirror or triangle:
@@ -62,17 +76,15 @@ def write_packed(left, right, table, offsets, inverse, row, column, mirror, tria
 
 
 @compiled
-def write_balance(left, right, constant, unit, mirror, triangle, out, mirrored):
+def write_balance(left, right, constant, unit, mirror, triangle, room, out, mirrored):
     """``constant + unit`` times the pairs that two rankings order alike less those that they order differently.
 
     The arguments are as in :func:`write_packed`.
     """
     before, after = left[0], left[1]
     Before, After = right[0], right[1]
+    block, balance, earlier, later = room[0], room[1], room[2], room[3]
     words, n_rows, n_columns = before.shape[1], len(before), len(Before)
-    block = np.empty((SIDE, SIDE + 8))
-    balance = np.empty(SIDE, np.int64)
-    earlier, later = np.zeros((words, SIDE), np.uint64), np.zeros((words, SIDE), np.uint64)
     for start in range(0, n_columns, SIDE):
         width = min(SIDE, n_columns - start)
         for j in range(width):
@@ -81,30 +93,20 @@ def write_balance(left, right, constant, unit, mirror, triangle, out, mirrored):
         for top in range(0, start + 1 if triangle else n_rows, SIDE):
             bottom = min(top + SIDE, n_rows)
             for i in range(top, bottom):
-                balance[:] = 0
+                for j in range(SIDE):
+                    balance[j] = 0
                 for w in range(words):
                     b, a = before[i, w], after[i, w]
                     for j in range(SIDE):
-                        balance[j] += np.int64(popcount((b & earlier[w, j]) | (a & later[w, j])))
-                        balance[j] -= np.int64(popcount((b & later[w, j]) | (a & earlier[w, j])))
+                        balance[j] += popcount((b & earlier[w, j]) | (a & later[w, j]))
+                        balance[j] -= popcount((b & later[w, j]) | (a & earlier[w, j]))
                 for j in range(width):
-                    block[i - top, j] = constant + unit * balance[j]
+                    block[i - top, j] = constant + unit * np.int64(balance[j])  # below zero, too
                     stream(out, i, start + j, block[i - top, j])
             if mirror or triangle:
                 for j in range(width):
                     for i in range(top, min(bottom, start + j) if triangle else bottom):
                         stream(mirrored, start + j, i, block[i - top, j])
-
-
-@compiled
-def other_ties(ties, Ties, inverse):
-    """Return the factor of all pairs of tied buckets but the first two."""
-    factor = 1.0
-    for s in range(len(ties)):
-        for t in range(len(Ties)):
-            if s + t > 0 and ties[s] & Ties[t]:
-                factor *= inverse[popcount(ties[s] & Ties[t])]
-    return factor
 
 
 @compiled

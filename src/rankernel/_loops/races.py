@@ -13,7 +13,7 @@ step follows its width.
 import numpy as np
 
 from rankernel._loops.compiled import compiled_strictly
-from rankernel._loops.key_draws import group_by_bucket, sort_by_keys
+from rankernel._loops.key_sorts import group_by_bucket, sort_by_keys
 from rankernel._loops.row_hashes import absorb, exponential, seed_state, uniform
 
 LONGEST_STEP = 0.2

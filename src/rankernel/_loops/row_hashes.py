@@ -16,12 +16,14 @@ S_19, S_41 = np.uint64(19), np.uint64(41)
 UNIT = 2.0**-53
 
 
-@compiled_strictly
-def mix(x):
-    """Scramble 64 bits, one to one: the finaliser of splitmix64."""
+def scramble(x):
+    """Scramble 64 bits, one to one: the finaliser of splitmix64; of a word in a loop or of many in an array."""
     x = (x ^ (x >> S_30)) * MIX_1
     x = (x ^ (x >> S_27)) * MIX_2
     return x ^ (x >> S_31)
+
+
+mix = compiled_strictly(scramble)
 
 
 @compiled_strictly
@@ -30,17 +32,18 @@ def absorb(stream, number):
     return mix(mix(stream + GOLDEN) + GOLDEN * (np.uint64(number) + np.uint64(1)))
 
 
-@compiled_strictly
+def absorb_each(streams, numbers):
+    """Return the same as :func:`absorb` for arrays."""
+    return scramble(scramble(streams + GOLDEN) + GOLDEN * (numbers + np.uint64(1)))
+
+
 def hash_rows(ranks, key, rows):
     """Return one stream a ranking, from the key, its ranks and the number that goes with it."""
     n_rankings, n_items = ranks.shape
-    streams = np.empty(n_rankings, dtype=np.uint64)
-    for i in range(n_rankings):
-        stream = absorb(key, np.uint64(n_items))
-        for a in range(n_items):
-            stream = absorb(stream, np.uint64(ranks[i, a] + 1))
-        streams[i] = absorb(stream, rows[i])
-    return streams
+    streams = absorb_each(np.full(n_rankings, key), np.full(n_rankings, n_items, np.uint64))
+    for a in range(n_items):
+        streams = absorb_each(streams, (ranks[:, a] + 1).astype(np.uint64))
+    return absorb_each(streams, rows)
 
 
 @compiled_strictly

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from rankernel import _loops
 from rankernel.cli.option_words import in_options
 from rankernel.encoding import printable
 
@@ -27,7 +28,7 @@ class GuardedGroup(TyperGroup):
     def main(self, *args: Any, **options: Any) -> NoReturn:
         """Run a command and leave with its exit code."""
         self.debug = False
-        with orderly_end(), plain_warnings():
+        with orderly_end(), plain_warnings(), announced_compiling():
             sys.exit(self.outcome(*args, **{**options, "standalone_mode": False}))
 
     def outcome(self, *args: Any, **options: Any) -> int:
@@ -124,3 +125,17 @@ def plain_warnings() -> Iterator[None]:
             f"note: {one_line(in_options(str(message)))}", err=True
         )
         yield
+
+
+@contextmanager
+def announced_compiling() -> Iterator[None]:
+    """Say so in one line on the standard error when loops have to be compiled first: it takes some seconds."""
+
+    def say() -> None:
+        typer.echo("note: compiling for this machine, which takes some seconds the first time", err=True)
+
+    _loops.before_compiling.append(say)
+    try:
+        yield
+    finally:
+        _loops.before_compiling.clear()

@@ -44,7 +44,8 @@ def read_job(file: Path | None, reading: Reading, computing: Computing) -> Job:
     """Return the job; what is wrong with the command line is found before the file is read."""
     wanted, how = parse_kernel(computing.kernel), parse_method(computing.method, computing.seed)
     source = read(file, reading)
-    return Job(source, wanted.resolve(source.rankings), how)
+    with steps(None, "Kernel"):
+        return Job(source, wanted.resolve(source.rankings), how)
 
 
 def summary_of(job: Job, seed: int, **settings: Any) -> Summary:

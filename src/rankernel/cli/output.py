@@ -109,10 +109,11 @@ def plain_cell(text: str) -> str:
 
 
 @contextmanager
-def steps(total: int, label: str) -> Iterator[Callable[..., None]]:
+def steps(total: int | None, label: str) -> Iterator[Callable[..., None]]:
     """Give a function that moves a progress bar on and names what comes; silent unless someone watches.
 
-    It is called with a name, which moves it one step on, or with a name, how much is done, and of how much.
+    It is called with a name, which moves it one step on, or with a name, how much is done, and of how much. Without
+    a total the bar only shows that something is going on.
     """
     if not sys.stderr.isatty():
         yield lambda *_: None

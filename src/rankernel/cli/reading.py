@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from rankernel.analysis.source import Source
 from rankernel.cli.failures import usage
 from rankernel.cli.options import Reading
+from rankernel.cli.output import steps
 from rankernel.encoding import Unlisted, printable
 
 if TYPE_CHECKING:
@@ -19,6 +20,12 @@ ORDERS = (".soc", ".soi", ".toc", ".toi", ".cat")
 
 def read(file: Path | None, how: Reading) -> Source:
     """Return the rankings in a file; without a file, the bundled example."""
+    with steps(None, "Reading"):
+        return source_of(file, how)
+
+
+def source_of(file: Path | None, how: Reading) -> Source:
+    """Return the rankings of a file by what its name says that it is."""
     only_csv = {"--by": how.by, "--count": how.count, "--ignore": how.ignore, "--tie": how.separator}
     if file is None:
         return bundled(how, only_csv)

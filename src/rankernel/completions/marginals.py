@@ -1,17 +1,23 @@
-"""Exact means of what linear and quadratic kernels see of a uniform completion, for rankings of any kind."""
+"""Exact means of what linear and quadratic kernels see of a uniform completion, for rankings of any kind.
+
+A completion gives every item a uniform key, hands the sorted keys of the listed items to the buckets in order, and
+sorts all keys. So the order inside a bucket, the order of the free items, and which places the free items take are
+independent and uniform; the key of listed rank s (from 1) among m is the s-th order statistic of m uniform variables.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import comb
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rankernel import _loops
-from rankernel.arrays import FloatArray, RankArray
+from rankernel.arrays import FloatArray, Indices, IntArray, RankArray
 from rankernel.encoding import FREE
 from rankernel.rankings import as_rankings
+
+AT_ONCE = 2**18  # numbers that are worked on at once
 
 
 def pair_means(X: Any) -> FloatArray:
@@ -26,7 +32,11 @@ def pair_means(X: Any) -> FloatArray:
     >>> pair_means(np.array([[0, 1, -1]])).round(3)
     array([[ 1.   ,  0.333, -0.333]])
     """
-    ranks = as_rankings(X).ranks
+    return sign_means(as_rankings(X).ranks)
+
+
+def sign_means(ranks: RankArray) -> FloatArray:
+    """Return the mean sign of every pair of items."""
     leads = mean_leads(ranks)
     x, y = np.triu_indices(ranks.shape[1], 1)
     first, second = ranks[:, x], ranks[:, y]
@@ -48,11 +58,7 @@ def pair_product_features(X: Any) -> FloatArray:
     >>> bool(np.isclose((features @ features.T).item(), 3**2))
     True
     """
-    ranks = as_rankings(X).ranks
-    n_pairs = comb(ranks.shape[1], 2)
-    out = np.empty((len(ranks), n_pairs * (n_pairs + 1) // 2))
-    _loops.moment_sums.pair_product_rows(ranks, np.sqrt(2.0), out)
-    return out
+    return upper_rows(as_rankings(X).ranks, np.sqrt(2.0))
 
 
 def rank_means(X: Any) -> FloatArray:
@@ -81,8 +87,11 @@ def rank_products(X: Any) -> FloatArray:
             [-0.333, -0.333,  0.667]]])
     """
     ranks = as_rankings(X).ranks
-    out = np.zeros((*ranks.shape, ranks.shape[1]))
-    _loops.moment_sums.rank_products(ranks, out)
+    n = ranks.shape[1]
+    out = np.empty((*ranks.shape, n))
+    step = max(AT_ONCE // n**2, 1)
+    for rows in (slice(start, start + step) for start in range(0, len(ranks), step)):
+        fill_rank_products(ranks[rows], out[rows])
     return out
 
 
@@ -97,8 +106,12 @@ def position_marginals(X: Any) -> FloatArray:
             [0.333, 0.333, 0.333]]])
     """
     ranks = as_rankings(X).ranks
-    out = np.empty((*ranks.shape, ranks.shape[1]))
-    _loops.moment_sums.position_marginals(ranks, out)
+    n_items = ranks.shape[1]
+    out = np.empty((*ranks.shape, n_items))
+    sizes, means, n_listed = buckets_of(ranks)
+    first = np.rint(means - (sizes + 1) / 2).astype(np.int64)
+    laws, leader = np.empty((n_items, n_items)), np.empty(n_items, dtype=np.int64)
+    _loops.position_laws.position_marginals(ranks, first, sizes, n_listed, laws, leader, out)
     return out
 
 
@@ -116,10 +129,133 @@ def seen_means(X: Any, sees: str) -> FloatArray:
 
 def mean_leads(ranks: RankArray) -> FloatArray:
     """Return the mean of s_xy against a free item y for each listed item x, 0 for free items."""
-    n_listed = np.count_nonzero(ranks != FREE, axis=1)[:, None]
-    sizes = np.zeros((len(ranks), ranks.shape[1] + 1))
+    buckets = buckets_of(ranks)
+    return np.where(ranks == FREE, 0.0, 1 - 2 * buckets.means / (buckets.n_listed[:, None] + 1))
+
+
+class Buckets(NamedTuple):
+    """The size of the bucket of each item, its mean rank, from 1 and among listed items, and how many are listed.
+
+    Free items count as one bucket behind the others.
+    """
+
+    sizes: IntArray
+    means: FloatArray
+    n_listed: IntArray
+
+
+def buckets_of(ranks: RankArray) -> Buckets:
+    """Return the buckets of all items."""
+    n_rankings, n_items = ranks.shape
+    rows = np.arange(n_rankings)[:, None]
     # Free items, of rank -1, are counted in the last column, behind all buckets.
-    np.add.at(sizes, (np.arange(len(ranks))[:, None], ranks), 1)
-    mean_listed_rank = np.cumsum(sizes, axis=1) - (sizes - 1) / 2
-    leads = 1 - 2 * np.take_along_axis(mean_listed_rank, ranks, axis=1) / (n_listed + 1)
-    return np.where(ranks == FREE, 0.0, leads)
+    flat = (rows * (n_items + 1) + np.where(ranks == FREE, n_items, ranks)).ravel()
+    sizes = np.bincount(flat, minlength=n_rankings * (n_items + 1)).reshape(n_rankings, n_items + 1)
+    means = np.cumsum(sizes, axis=1) - (sizes - 1) / 2
+    return Buckets(sizes[rows, ranks], means[rows, ranks], n_items - sizes[:, n_items])
+
+
+def order_means(ranks: RankArray, buckets: Buckets) -> tuple[FloatArray, FloatArray]:
+    """Return the mean of s (t + 1) and of s, the smaller and larger of the listed ranks of every two items (or one)."""
+    size, middle = buckets.sizes[:, :, None], buckets.means[:, :, None]
+    other, same = buckets.means[:, None, :], ranks[:, :, None] == ranks[:, None, :]
+    one = np.eye(ranks.shape[1], dtype=bool)
+    small, large = np.minimum(middle, other), np.maximum(middle, other)
+    inside = np.where(one, (size * size - 1) / 12, -(size + 1) / 4)
+    product = np.where(same, middle * (middle + 1) + inside, small * (large + 1))
+    return product, np.where(same & ~one, middle - (size + 1) / 6, small)
+
+
+def fill_rank_products(ranks: RankArray, out: FloatArray) -> None:
+    """Write the mean products of centred positions: those of listed items are order statistics of a subset of 1..n.
+
+    Free items follow: centred positions sum to 0, and free items are exchangeable and uniform.
+    """
+    n, buckets = ranks.shape[1], buckets_of(ranks)
+    product, small = order_means(ranks, buckets)
+    m, n_free = buckets.n_listed[:, None, None], np.maximum(n - buckets.n_listed, 1)[:, None, None]
+    stretch, middle, square = (n + 1) / (m + 1), (n + 1) / 2, (n * n - 1) / 12
+    both = buckets.means[:, :, None] + buckets.means[:, None, :]
+    listed = ranks != FREE
+    value = product * stretch * (n + 2) / (m + 2) - small * stretch - middle * stretch * both + middle * middle
+    value = np.where(listed[:, :, None] & listed[:, None, :], value, 0.0)
+    row = value.sum(axis=2)
+    mixed = -np.where(listed, row, 0.0)[:, :, None] / n_free
+    apart = (row.sum(axis=1)[:, None, None] / n_free - square) / np.maximum(n_free - 1, 1)
+    free = np.where(np.eye(n, dtype=bool), square, apart)
+    out[...] = np.where(listed[:, :, None], np.where(listed[:, None, :], value, mixed), free)
+    out[...] = np.where(listed[:, None, :] & ~listed[:, :, None], mixed.transpose(0, 2, 1), out)
+
+
+def upper_rows(ranks: RankArray, weight: float) -> FloatArray:
+    """Return the upper triangles of the pair products, entries off the diagonal times a weight."""
+    n_pairs = n_pairs_of(ranks.shape[1])
+    out = np.empty((len(ranks), n_pairs * (n_pairs + 1) // 2))
+    e, f = np.triu_indices(n_pairs)
+    factor = np.where(e == f, 1.0, weight)
+    step = max(AT_ONCE // max(out.shape[1], 1), 1)
+    for rows in (slice(start, start + step) for start in range(0, len(ranks), step)):
+        fill_pair_products(ranks[rows], e, f, out[rows])
+        out[rows] *= factor
+    return out
+
+
+def fill_pair_products(ranks: RankArray, e: Indices, f: Indices, out: FloatArray) -> None:
+    """Write the mean of ``s_e s_f`` for pairs of pairs.
+
+    Without a common item, and unless each has a listed and a free item, two pairs are independent. With a common item
+    the order of what is tied adds a third of its sign, or of what part of it the other pair leaves to chance.
+    """
+    n, buckets, means = ranks.shape[1], buckets_of(ranks), sign_means(ranks)
+    x, y = np.triu_indices(n, 1)
+    m, listed = buckets.n_listed, ranks != FREE
+    np.multiply(means[:, e], means[:, f], out=out)
+    # Pairs that share an item: 1 for a pair with itself, a third with the sign of the ends at which they share one.
+    same_end, other_end = (x[e] == x[f]) | (y[e] == y[f]), (x[e] == y[f]) | (y[e] == x[f])
+    alike = np.where(e == f, 1.0, np.where(same_end, 1 / 3, np.where(other_end, -1 / 3, 0.0)))
+    sharing = np.flatnonzero(alike)
+    n_listed = listed[:, x].astype(np.int8) + listed[:, y]
+    tied = ranks[:, x] == ranks[:, y]
+    key_mean = buckets.means / (m[:, None] + 1)  # of the key of a listed item
+    product, small = order_means(ranks, buckets)
+    key_square = product / ((m + 1) * (m + 2))[:, None, None]
+    own = np.arange(n)
+    spread = key_mean - key_square[:, own, own]  # mean of V (1 - V) for the key V of a listed item
+    spread = np.where(listed[:, x], spread[:, x], spread[:, y])
+    share = (buckets.sizes[:, x] + 1) / (m[:, None] + 1)
+    kind, other = n_listed[:, e[sharing]], n_listed[:, f[sharing]]
+    tied_e, tied_f = tied[:, e[sharing]], tied[:, f[sharing]]
+    part = np.select(
+        [
+            (kind + other == 4) | (kind + other == 0),
+            (kind == 2) & (other == 1),
+            (kind == 1) & (other == 2),
+            (kind == 1) & (other == 0),
+            (kind == 0) & (other == 1),
+        ],
+        [
+            tied_e & tied_f,
+            tied_e * share[:, e[sharing]],
+            tied_f * share[:, f[sharing]],
+            6 * spread[:, e[sharing]],
+            6 * spread[:, f[sharing]],
+        ],
+        0.0,
+    )
+    out[:, sharing] += alike[sharing] * part
+    # Two pairs of a listed and a free item each: what they share is the order of the listed keys.
+    row, column = np.nonzero((n_listed[:, e] == 1) & (n_listed[:, f] == 1))
+    first, second = e[column], f[column]
+    is_first, is_second = listed[row, x[first]], listed[row, x[second]]
+    one, two = np.where(is_first, x[first], y[first]), np.where(is_second, x[second], y[second])
+    free_one, free_two = np.where(is_first, y[first], x[first]), np.where(is_second, y[second], x[second])
+    both = key_mean[row, one] + key_mean[row, two]
+    together = 1 - 2 * both + 4 * small[row, one, two] / (m[row] + 1)
+    apart = 1 - 2 * both + 4 * key_square[row, one, two]
+    value = np.where(first == second, 1.0, np.where(free_one == free_two, together, apart))
+    out[row, column] = np.where(is_first == is_second, value, -value)
+
+
+def n_pairs_of(n_items: int) -> int:
+    """Return the number of pairs of items."""
+    return n_items * (n_items - 1) // 2

@@ -104,8 +104,8 @@ class Staircase(Formula):
 
     def log_value(self, overlap: Overlap, nu: float) -> tuple[float, float]:
         """Return the logarithm of the kernel and its derivative in nu."""
-        cells, left_sizes, right_sizes = staircase_of(overlap)
-        log_mean, slope = _loops.hamming_sums.staircase(cells, left_sizes, right_sizes, max(nu, NEARLY_ZERO))
+        loops, work = _loops.hamming_sums, np.empty((_loops.hamming_sums.STAIRCASE_ROWS, overlap.n_items + 2))
+        log_mean, slope = loops.staircase(*staircase_of(overlap), max(nu, NEARLY_ZERO), work)
         return (min(log_mean, 0.0), slope) if nu else (0.0, slope)
 
 
@@ -160,9 +160,7 @@ class ChainSweep(Formula):
     def log_value(self, overlap: Overlap, nu: float) -> tuple[float, float]:
         """Return the logarithm of the kernel and its derivative in nu."""
         n_items, step = overlap.n_items, max(nu, NEARLY_ZERO)
-        coefficients = _loops.hamming_sums.chain_coefficients(
-            chain_paths_of(overlap), n_items, overlap.left_shape.n_listed, overlap.right_shape.n_listed
-        )
+        coefficients = chain_coefficients_of(overlap)
         agreements, pinned = np.nonzero(coefficients)
         apart = n_items - agreements - pinned
         log_pin, pin_slope = math.log(-math.expm1(-step)), math.exp(-step) / -math.expm1(-step)
@@ -202,7 +200,7 @@ def log_match_law(n_random: int, n_targets: int) -> FloatArray:
     matches = np.arange(1.0, n_targets + 1)
     shares = np.zeros(n_targets + 1)
     np.cumsum(np.log((n_targets - matches + 1) / (matches * (n_random - matches + 1))), out=shares[1:])
-    log_law: FloatArray = shares + logs(_loops.hamming_sums.no_match_chances(n_random - n_targets, n_targets)[::-1])
+    log_law: FloatArray = shares + logs(no_match_chances(n_random - n_targets, n_targets)[::-1])
     log_law.flags.writeable = False
     return log_law
 
@@ -211,8 +209,9 @@ def staircase_of(overlap: Overlap) -> tuple[IntArray, IntArray, IntArray]:
     """Return the cells (i, j, positions, items) where two rankings without free items share positions, and sizes."""
     left_sizes = np.array(overlap.left_shape.sizes, dtype=np.int64)
     right_sizes = np.array(overlap.right_shape.sizes, dtype=np.int64)
-    cells = _loops.hamming_sums.staircase_cells(overlap.left, overlap.right, left_sizes, right_sizes)
-    return cells, left_sizes, right_sizes
+    cells = np.zeros((len(left_sizes) + len(right_sizes), 4), dtype=np.int64)
+    n_cells = _loops.hamming_sums.staircase_cells(overlap.left, overlap.right, left_sizes, right_sizes, cells)
+    return cells[:n_cells], left_sizes, right_sizes
 
 
 def full_agreements(overlap: Overlap) -> FloatArray:
@@ -224,8 +223,39 @@ def full_agreements(overlap: Overlap) -> FloatArray:
     seen = np.empty_like(ranks)
     seen[full] = ranks
     sizes = np.array(shape.sizes, dtype=np.int64)
-    law: FloatArray = _loops.hamming_sums.sweep_full(seen, np.repeat(np.arange(len(sizes)), sizes), sizes, shape.free)
+    largest, n_listed, law = int(sizes.max(initial=0)), shape.n_listed, np.zeros(shape.n_items + 1)
+    laws = np.zeros((len(sizes), largest + 1, largest + 1))
+    for own, size in zip(laws, shape.sizes, strict=True):
+        own[: size + 1, : size + 1] = match_laws(size)
+    work = np.zeros((2, n_listed + 1, shape.free + 1, largest + 1, n_listed + 1))
+    bucket = np.repeat(np.arange(len(sizes)), sizes)
+    _loops.hamming_sums.sweep_full(seen, bucket, sizes, laws, match_laws(shape.free), work, law)
     return law
+
+
+def no_match_chances(n_others: int, n_targets: int) -> FloatArray:
+    """Return for w = 0..n_targets the chance that a random permutation of w + n_others leaves none of w items fixed.
+
+    The recurrence ``D(N, w) = (N-1) D(N-1, w-1) + (w-1) D(N-2, w-2)`` of the counts has only positive terms.
+    """
+    chances = [1.0]
+    for w in range(1, n_targets + 1):
+        size = w + n_others
+        before = (w - 1) / (size * (size - 1.0)) * chances[w - 2] if w > 1 else 0.0
+        chances.append((size - 1) / size * chances[w - 1] + before)
+    return np.array(chances)
+
+
+@lru_cache(maxsize=64)
+def match_laws(size: int) -> FloatArray:
+    """Return for w = 0..size the law of the number of fixed points among w given items of a random permutation."""
+    laws = np.zeros((size + 1, size + 1))
+    for w in range(size + 1):
+        matches = np.arange(w)
+        shares = np.cumprod(np.append(1.0, (w - matches) / ((matches + 1.0) * (size - matches))))
+        laws[w, : w + 1] = shares * no_match_chances(size - w, w)[::-1]
+    laws.flags.writeable = False
+    return laws
 
 
 def listed_items(ranks: RankArray) -> IntArray:
@@ -237,10 +267,29 @@ def listed_items(ranks: RankArray) -> IntArray:
 def chain_paths_of(overlap: Overlap) -> FloatArray:
     """Return the lattice paths of two chains, counted."""
     left, right = listed_items(overlap.left), listed_items(overlap.right)
-    paths: FloatArray = _loops.hamming_sums.chain_paths(
-        left, right, overlap.right[left] < 0, overlap.left[right] < 0, overlap.n_items
-    )
+    left_lone, right_lone = overlap.right[left] < 0, overlap.left[right] < 0
+    m, r, n_common = len(left), len(right), int(np.count_nonzero(~left_lone))
+    work = np.zeros((2, r + 1, min(m, r) + 1, r - n_common + 1, m - n_common + 1, n_common + 1))
+    half = _loops.hamming_sums.chain_paths(left, right, left_lone, right_lone, overlap.n_items, work)
+    paths: FloatArray = work[half, r]
     return paths
+
+
+def chain_coefficients_of(overlap: Overlap) -> FloatArray:
+    """Return B with mean ``x^agreements = sum_aJ B[a, J] x^a (x-1)^J`` of two chains."""
+    paths, n_items = chain_paths_of(overlap), overlap.n_items
+    out = np.zeros((paths.shape[3], n_items + 1))
+    listed = overlap.left_shape.n_listed, overlap.right_shape.n_listed
+    _loops.hamming_sums.chain_coefficients(paths, n_items, *listed, *counting_tables(n_items), out)
+    return out
+
+
+@lru_cache(maxsize=16)
+def counting_tables(n_items: int) -> tuple[FloatArray, FloatArray]:
+    """Return binomial coefficients and ``n! / (n-k)!`` for all n and k up to the number of items."""
+    numbers = range(n_items + 1)
+    choose = np.array([[math.comb(n, k) for k in numbers] for n in numbers], dtype=np.float64)
+    return choose, np.array([[math.perm(n, k) for k in numbers] for n in numbers], dtype=np.float64)
 
 
 def chain_states(left: Shape, right: Shape) -> int:

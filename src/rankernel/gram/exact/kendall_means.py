@@ -99,8 +99,8 @@ class Side:
     @cached_property
     def packed(self) -> Packed:
         """The rankings as bits."""
-        bits = _loops.bits
-        tied = bits.tied_sets(self.ranks, self.sizes)
+        bits, few = _loops.bits, self.ranks.shape[1] <= PACKED_ITEMS
+        tied = bits.tied_sets(self.ranks, self.sizes) if few else np.zeros((len(self.ranks), 1), dtype=np.uint64)
         return Packed(bits.pairs_in_order(self.ranks), bits.pairs_in_order(-self.ranks), tied, self.kinds[1])
 
     def sums(self, table: FloatArray, rows: Part = slice(None)) -> FloatArray:
@@ -218,12 +218,13 @@ class KendallEvaluator(Evaluator):
         loops = _loops.discordant_pairs
         if self.linear:
             constant, unit = linear_parts(kernel, self.n_items)
-            loops.write_balance(left, right, constant, unit, mirror, triangle, out, mirrored)
+            loops.write_balance(
+                left, right, constant, unit, mirror, triangle, loops.room(left[0].shape[1]), out, mirrored
+            )
             return
         table, offsets, inverse, row, column = self.tables_of(kernel)
-        loops.write_packed(
-            left, right, table, offsets, inverse, row[tile[0]], column[tile[1]], mirror, triangle, out, mirrored
-        )
+        row, column, room = row[tile[0]], column[tile[1]], loops.room(left[0].shape[1], len(offsets))
+        loops.write_packed(left, right, table, offsets, inverse, row, column, mirror, triangle, room, out, mirrored)
 
     def tables_of(self, kernel: Kernel) -> tuple[FloatArray, Bits, FloatArray, FloatArray, FloatArray]:
         """Return the table of a function, where each pair of bucket sizes begins, and factors; the last is kept."""

@@ -234,10 +234,9 @@ class ByInsertion(Programme):
 
     def log_value(self, overlap: Overlap, nu: float) -> tuple[float, float]:
         """Return log K and the derivative of log K in nu."""
-        loops = _loops.free_programmes
-        plan = loops.insertion_plan(overlap.counts, overlap.left_shape.n_listed < overlap.counts[-1, -1])
-        found = loops.insertion_programme(plan, q_numbers(overlap.n_items, nu))
-        return finished(found, nu)
+        by_listed = overlap.left_shape.n_listed < overlap.counts[-1, -1]
+        q = q_numbers(overlap.n_items, nu)
+        return finished(_loops.free_programmes.insertion_programme(overlap.counts, by_listed, q), nu)
 
 
 PROGRAMMES: tuple[Programme, ...] = (ByClass(), ByGap(), ByInsertion())
