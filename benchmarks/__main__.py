@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from benchmarks import grams, kernrank, reading, start, tests
+from benchmarks import grams, kernrank, overlap, reading, start, tests
 from benchmarks.clock import save
 
 
@@ -15,7 +15,7 @@ def main() -> None:
     output = parser.parse_args().output
     rows = []
     print(f"{'what':46} {'size':38} {'rankernel':>11} {'peer':>11} {'ratio':>10}  wanted   peer")
-    for benchmark in (*grams.ALL, *kernrank.ALL, *tests.ALL, *reading.ALL, *start.ALL):
+    for benchmark in (*grams.ALL, *kernrank.ALL, *overlap.ALL, *tests.ALL, *reading.ALL, *start.ALL):
         for row in benchmark():
             rows.append(row)
             ratio = row.seconds / row.peer_seconds if row.wanted.startswith("<=") else row.ratio

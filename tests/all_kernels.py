@@ -50,6 +50,11 @@ def weighted_kendall(weight):
     return value
 
 
+def harmonic(p, q):
+    """A Hilbert matrix: what two places have in common, positive definite."""
+    return 2.0 / (1 + p + q)
+
+
 def spearman_rho(x, y):
     n = len(x)
     return 1 - 6 * naive.spearman(x, y) / (n * (n * n - 1)) if n > 1 else 1.0
@@ -65,6 +70,7 @@ def center(n):
 def on(n):
     """Every kernel for n items, with its oracle."""
     mallows, tau, agree = naive.mallows(0.3), naive.kendall_kernel, naive.hamming_kernel
+    overlap = naive.rank_biased_overlap(0.4)
     return [
         (rk.Kendall(), tau),
         (rk.Mallows(0.3), mallows),
@@ -73,6 +79,13 @@ def on(n):
         (rk.Polynomial(5), naive.polynomial(5)),
         (rk.Hamming(), agree),
         (rk.Spearman(), spearman_rho),
+        (rk.Positional([[2.0 / (1 + p + q) for q in range(n)] for p in range(n)]), naive.positional(harmonic)),
+        (rk.RankBiasedOverlap(0.7), naive.rank_biased_overlap(0.7)),
+        (rk.RankBiasedOverlap(0.8, depth=3), naive.rank_biased_overlap(0.8, 3)),
+        (rk.AverageOverlap(3), naive.average_overlap(3)),
+        (rk.DCG(), naive.positional(lambda p, q: 1 / math.log2(p + 2) / math.log2(q + 2))),
+        (rk.DCG("hyperbolic", 2), naive.positional(lambda p, q: (p < 2) * (q < 2) / (p + 1) / (q + 1))),
+        (2 * rk.RankBiasedOverlap(0.4) + rk.Hamming(), lambda x, y: 2 * overlap(x, y) + agree(x, y)),
         (rk.Exponential("kendall", 0.2), naive.exponential(naive.kendall, 0.2)),
         (rk.Exponential("hamming", 0.4), naive.exponential(naive.hamming, 0.4)),
         (rk.Exponential("cayley", math.log(2)), naive.exponential(naive.cayley, math.log(2))),

@@ -92,6 +92,30 @@ def spearman_kernel(x, y):
     return sum((a - middle) * (b - middle) for a, b in zip(x, y, strict=True))
 
 
+def positional(common):
+    return lambda x, y: sum(common(a, b) for a, b in zip(x, y, strict=True))
+
+
+def agreement(x, y, depth):
+    """The share of items that two full rankings have in common among their first, all of them behind the last."""
+    if depth >= len(x):
+        return 1.0
+    return sum(a < depth and b < depth for a, b in zip(x, y, strict=True)) / depth
+
+
+def rank_biased_overlap(p, depth=150):
+    """By its definition: a sum over depths, cut where nothing is left of it."""
+    return lambda x, y: math.fsum((1 - p) * p ** (d - 1) * agreement(x, y, d) for d in range(1, depth + 1))
+
+
+def average_overlap(depth):
+    def value(x, y):
+        depths = range(1, min(depth, len(x)) + 1)
+        return sum(agreement(x, y, d) for d in depths) / len(depths)
+
+    return value
+
+
 # ---------------------------------------------------------------------- averages over completions
 
 

@@ -80,7 +80,8 @@ def induced(n):
     return [rk.DistanceInduced(name, range(n)) for name in ("kendall", "hamming", "spearman", "footrule")]
 
 
-LINEAR = [rk.Kendall(), rk.Hamming(), rk.Spearman(), *induced(100)]
+POSITIONAL = [rk.RankBiasedOverlap(0.9), rk.AverageOverlap(10), rk.DCG()]
+LINEAR = [rk.Kendall(), rk.Hamming(), rk.Spearman(), *POSITIONAL, *induced(100)]
 MALLOWS, CUBIC = rk.Mallows(0.05), rk.Polynomial(3)
 KENDALL_FUNCTIONS = [CUBIC, MALLOWS * MALLOWS, rk.Kendall().exp(), rk.Mallows(0.1) ** 2 + rk.Polynomial(4)]
 HAMMING, CAYLEY = rk.Exponential("hamming", 0.1), rk.Exponential("cayley", math.log(3))
@@ -90,7 +91,8 @@ ALL_SWAPS, NEIGHBOURS = rk.Diffusion(0.1), rk.Diffusion(0.1, "adjacent")
 
 # kernel: column by column, what is claimed, and checks of it.
 EXACT = {
-    "Kendall, Hamming, Spearman, induced by Kendall / Hamming / Spearman / footrule distance": [
+    "Kendall, Hamming, Spearman, rank-biased overlap and all positional kernels, "
+    "induced by Kendall / Hamming / Spearman / footrule distance": [
         ("closed form", [exact(k, X(100)) for k in LINEAR for X in (full, top)]),
         ("closed form", [exact(k, ties(100)) for k in LINEAR]),
         ("closed form", [exact(k, X(100)) for k in LINEAR for X in (free, free_ties)]),

@@ -20,7 +20,7 @@ from rankernel.cli.output import whole_file
 from rankernel.datasets import load_example
 from rankernel.gram import tiles
 from rankernel.gram.plan import Plan
-from rankernel.kernels import Diffusion, Hamming, Kernel, Spearman
+from rankernel.kernels import DCG, Diffusion, Hamming, Kernel, RankBiasedOverlap, Spearman
 
 BALLOTS = Rankings.from_orders(
     [["tea", "milk"], ["milk", "tea"], ["tea"], ["coffee", "tea"]], ["tea", "milk", "coffee"], counts=[5, 3, 2, 1]
@@ -89,6 +89,8 @@ def files_in(folder):
         ("polynomial:degree=3", Polynomial(3)),
         ("exponential:distance=hamming,nu=median", Exponential("hamming", "median")),
         (" exponential : nu = 2 , distance = footrule ", Exponential("footrule", 2)),
+        ("rankbiasedoverlap:p=0.8,depth=10", RankBiasedOverlap(0.8, 10)),
+        ("dcg:discount=hyperbolic", DCG("hyperbolic")),
         ("diffusion:beta=0.2", Diffusion(0.2)),
         ("diffusion:beta=0.2,graph=adjacent", Diffusion(0.2, "adjacent")),
         ("kendall+hamming", Kendall() + Hamming()),
@@ -105,7 +107,7 @@ def test_every_kernel_name_gives_a_kernel():
         "distanceinduced": ":distance=kendall,center=2/0/1",
         "weightedkendall": ":combine=top-k,weights=2",
     }
-    assert set(kernel_names()) == {name.lower() for name in rankernel.kernels.__all__} - {"kernel"}
+    assert set(kernel_names()) == {name.lower() for name in rankernel.kernels.__all__} - {"kernel", "positional"}
     for name in kernel_names():
         assert isinstance(parse_kernel(name + arguments.get(name, "")), Kernel)
 
@@ -114,7 +116,7 @@ def test_every_kernel_name_gives_a_kernel():
     ("text", "part"),
     [
         ("", "is not known"),
-        ("gauss", "there are diffusion, distanceinduced"),
+        ("gauss", "averageoverlap, diffusion, distanceinduced"),
         ("mallows:mu=1", "takes nu=..."),
         ("mallows:nu", "takes nu=..."),
         ("mallows:nu=", "takes nu=..."),

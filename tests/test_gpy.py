@@ -168,6 +168,16 @@ def test_gradients_of_trees():
     assert GPy.models.GPRegression(TOP, TARGET, kern).checkgrad(tolerance=1e-5)
 
 
+def test_parameters_keep_within_the_limits_of_the_kernel():
+    kern = gpy.RankingKern(N_ITEMS, rk.RankBiasedOverlap(0.9))
+    model = GPy.models.GPRegression(TOP, TARGET, kern)
+    assert model.checkgrad(tolerance=1e-5)
+    before = model.log_likelihood()
+    model.optimize(max_iters=20)
+    assert 0 <= kern.p <= 1
+    assert model.log_likelihood() > before
+
+
 # ---------------------------------------------------------------------- models
 
 

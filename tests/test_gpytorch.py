@@ -144,6 +144,15 @@ def test_constraints():
         RankingKernel(rk.Mallows(NU), constraints={"mu": interval})
 
 
+def test_parameters_keep_within_the_limits_of_the_kernel():
+    module = module_of(2 * rk.RankBiasedOverlap(0.9))
+    assert module.kernel__p.item() == pytest.approx(0.9, rel=1e-6)
+    for raw, p in ((100.0, 1.0), (-100.0, 0.0)):
+        module.raw_kernel__p.data.fill_(raw)
+        assert module.kernel__p.item() == pytest.approx(p)
+        assert torch.isfinite(module(TOP[:3]).to_dense()).all()
+
+
 def test_median_width_comes_from_the_data():
     module = module_of(rk.Mallows(), data=FULL.numpy())
     assert module.nu.item() == pytest.approx(rk.Mallows().resolve(FULL.numpy()).nu, rel=1e-6)
@@ -152,7 +161,9 @@ def test_median_width_comes_from_the_data():
 # ---------------------------------------------------------------------- derivatives
 
 
-@pytest.mark.parametrize("kernel", [rk.Mallows(NU), rk.Exponential("spearman", 0.1), TREE], ids=str)
+@pytest.mark.parametrize(
+    "kernel", [rk.Mallows(NU), rk.Exponential("spearman", 0.1), TREE, rk.RankBiasedOverlap()], ids=str
+)
 @pytest.mark.parametrize("method", ["auto", DRAWS], ids=["auto", "draws"])
 @pytest.mark.parametrize("diag", [False, True])
 def test_derivatives_are_those_of_finite_differences(kernel, method, diag):

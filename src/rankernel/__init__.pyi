@@ -52,10 +52,13 @@ from rankernel.tasks.consensus.aggregation import borda as borda
 from rankernel.tasks.consensus.aggregation import cluster_consensus as cluster_consensus
 from rankernel.tasks.consensus.aggregation import kemeny as kemeny
 from rankernel.tasks.consensus.aggregation import pairwise_preferences as pairwise_preferences
+from rankernel.tasks.consensus.kernel_consensus import KernelConsensus as KernelConsensus
+from rankernel.tasks.consensus.kernel_consensus import kernel_consensus as kernel_consensus
 from rankernel.tasks.features.maps import KernelMap as KernelMap
 from rankernel.tasks.features.mmd_streamed import mmd2_streamed as mmd2_streamed
 from rankernel.tasks.features.nystrom import NystromFeatures as NystromFeatures
 from rankernel.tasks.features.sign_features import MallowsSignFeatures as MallowsSignFeatures
+from rankernel.tasks.regression.ranking_regressor import KernelRankingRegressor as KernelRankingRegressor
 from rankernel.tasks.tests.goodness_of_fit import goodness_of_fit_test as goodness_of_fit_test
 from rankernel.tasks.tests.hsic import hsic_test as hsic_test
 from rankernel.tasks.tests.mmd import mmd_test as mmd_test

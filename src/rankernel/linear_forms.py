@@ -7,8 +7,8 @@ function of it have a known mean, too, and that is all that a linear kernel need
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import numpy as np
@@ -58,6 +58,35 @@ class LinearForm:
     def of(self, X: RankArray) -> FloatArray:
         """Return the features of full rankings."""
         return self.features(SEEN[self.sees](X))
+
+
+@dataclass(frozen=True, eq=False)
+class PlaceForm:
+    """A kernel that adds up over items: the sum of ``matrix[p, q]`` over the places p and q of each item in both.
+
+    Parameters
+    ----------
+    matrix : array of shape (n_items, n_items)
+        What two places have in common: positive semi-definite.
+    roots : callable
+        Makes the :attr:`factor`.
+    slopes : dict of arrays
+        The derivative of the matrix in each parameter.
+    """
+
+    matrix: FloatArray
+    roots: Callable[[], FloatArray]
+    slopes: dict[str, FloatArray] = field(default_factory=dict)
+
+    @cached_property
+    def factor(self) -> FloatArray:
+        """One row a place, with ``factor @ factor.T`` the matrix."""
+        return self.roots()
+
+    @property
+    def features(self) -> LinearForm:
+        """The factors of the places of all items, side by side."""
+        return LinearForm("positions", lambda at: np.asarray((at @ self.factor).reshape(len(at), -1)))
 
 
 ALIKE = LinearForm("ranks", lambda ranks: np.ones((len(ranks), 1)))  # one item: all rankings are the same

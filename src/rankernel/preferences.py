@@ -172,8 +172,15 @@ class Preferences:
     def __iter__(self) -> Iterator[Preferences]:
         return (self[row] for row in range(len(self)))
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many rows and items: scikit-learn splits by rows whatever has a shape."""
+        return len(self), self.n_items
+
     def __getitem__(self, rows: Any) -> Preferences:
         """Return the preferences of some users: an index, a slice, an index array or a mask."""
+        if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:  # as scikit-learn takes rows
+            rows = rows[0]
         if isinstance(rows, tuple):
             raise TypeError("preferences are indexed by user only; use .before[users, x, y] for single pairs")
         if isinstance(rows, SupportsIndex) and not isinstance(rows, np.ndarray):

@@ -186,8 +186,15 @@ class Rankings:
             raise ValueError(f"ranks are {self.ranks.dtype}; an array of {np.dtype(dtype)} needs a copy")
         return np.array(self.ranks, dtype=dtype) if copy else np.asarray(self.ranks, dtype=dtype)
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many rows and items: scikit-learn splits by rows whatever has a shape."""
+        return len(self), self.n_items
+
     def __getitem__(self, rows: Any) -> Rankings:
         """Return some of the rankings, as rankings: an index, a slice, an index array or a mask over rows."""
+        if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:  # as scikit-learn takes rows
+            rows = rows[0]
         if isinstance(rows, tuple):
             raise TypeError("rankings are indexed by row only; use .ranks[rows, items] for single entries")
         if isinstance(rows, SupportsIndex) and not isinstance(rows, np.ndarray):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Any, cast
@@ -13,6 +14,7 @@ from rankernel.analysis.distinct_ballots import Ballots, View
 from rankernel.analysis.placement import Placement
 from rankernel.arrays import FloatArray, Indices, IntArray
 from rankernel.encoding import FREE
+from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings
 
 FEWEST, MOST = 3, 8  # clusters, if their number is left open
@@ -25,7 +27,7 @@ class Cluster:
     name: str  # a letter; A is the largest
     n_voters: int  # how many voters are in it
     share: float  # their share of all voters
-    consensus: Rankings  # the items by their mean places, one row
+    consensus: Rankings  # one ranking that speaks for it, one row
     shift: FloatArray  # (n_items,): places that each item stands lower than among all voters; negative: higher
     firsts: FloatArray  # (n_items,): the share of voters who put each item first; a tie for the first place is divided
     ballot: Rankings  # the most common ballot, one row, its count the voters who gave it
@@ -40,6 +42,7 @@ class Clustering:
     shown: Indices  # (n_shown,): the cluster of each ballot in view: the leaves of the tree
     clusters: list[Cluster]  # the largest first
     chosen: bool  # whether the number of clusters was found from the tree
+    rule: str  # what the consensus of a cluster is, in words
 
 
 def cluster_ballots(
@@ -55,7 +58,20 @@ def cluster_ballots(
     k = jump(tree) if n_clusters is None else min(n_clusters, len(view.rows))
     labels = everywhere(flat_clusters(tree, k), view, placement)
     labels = by_size(labels, ballots.rankings.counts)
-    return Clustering(tree, labels, labels[view.rows], describe_clusters(ballots.rankings, labels), n_clusters is None)
+    rule, consensus = consensus_rule(placement.kernel, ballots.rankings.n_items)
+    clusters = describe_clusters(ballots.rankings, labels, consensus)
+    return Clustering(tree, labels, labels[view.rows], clusters, n_clusters is None, rule)
+
+
+def consensus_rule(kernel: Kernel, n_items: int) -> tuple[str, Callable[[Rankings], Rankings]]:
+    """Return what stands for a cluster, in words, and what makes it: by the kernel itself, if there is a way back."""
+    from rankernel.tasks.consensus.aggregation import borda
+    from rankernel.tasks.consensus.decoding import has_decoder
+    from rankernel.tasks.consensus.kernel_consensus import kernel_consensus
+
+    if has_decoder(kernel, n_items):
+        return "the ranking nearest to its mean", lambda own: kernel_consensus(own, kernel).ranking
+    return "the order of its mean places", lambda own: borda(own).ranking
 
 
 def jump(tree: FloatArray) -> int:
@@ -91,10 +107,8 @@ def by_size(labels: Indices, counts: IntArray) -> Indices:
     return place[labels]
 
 
-def describe_clusters(rankings: Rankings, labels: Indices) -> list[Cluster]:
+def describe_clusters(rankings: Rankings, labels: Indices, consensus: Callable[[Rankings], Rankings]) -> list[Cluster]:
     """Return what each cluster wants."""
-    from rankernel.tasks.consensus.aggregation import borda
-
     overall = mean_places(rankings)
     clusters = []
     for number in range(int(labels.max()) + 1):
@@ -104,7 +118,7 @@ def describe_clusters(rankings: Rankings, labels: Indices) -> list[Cluster]:
                 letter(number),
                 own.n_voters,
                 own.n_voters / rankings.n_voters,
-                borda(own).ranking,
+                consensus(own),
                 mean_places(own) - overall,
                 first_shares(own),
                 own[int(np.argmax(own.counts))],

@@ -24,10 +24,11 @@ TERM = re.compile(r"(?:(?P<factor>[^*:=]+)\*)?(?P<name>[^*:=]+)(?::(?P<arguments
 
 @lru_cache(maxsize=1)
 def kernel_classes() -> dict[str, tuple[type[Kernel], tuple[str, ...]]]:
-    """Return every kernel there is by its name in small letters, with the names of its arguments."""
+    """Return every kernel that can be typed by its name in small letters, with the names of its arguments."""
     from rankernel import kernels
 
-    kinds = [getattr(kernels, name) for name in kernels.__all__ if name != "Kernel"]
+    untyped = ("Kernel", "Positional")  # nobody types a matrix
+    kinds = [getattr(kernels, name) for name in kernels.__all__ if name not in untyped]
     return {kind.__name__.lower(): (kind, tuple(field.name for field in dataclasses.fields(kind))) for kind in kinds}
 
 
@@ -47,6 +48,8 @@ def parse_kernel(text: str) -> Kernel:
     0.5 * Kendall() + Exponential('hamming', nu='median')
     >>> parse_kernel("distanceinduced:distance=kendall,center=2/0/1")
     DistanceInduced('kendall', center=[2, 0, 1])
+    >>> parse_kernel("rankbiasedoverlap:p=0.8,depth=10")
+    RankBiasedOverlap(p=0.8, depth=10)
     """
     return reduce(add, [parse_term(term.strip()) for term in PLUS.split(text)])
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankernel import _loops
 from rankernel.arrays import FloatArray, Indices, IntArray, RankArray
+from rankernel.completions.bucket_laws import bucket_laws
 from rankernel.encoding import FREE
 from rankernel.rankings import as_rankings
 
@@ -105,14 +105,9 @@ def position_marginals(X: Any) -> FloatArray:
             [0.   , 0.333, 0.667],
             [0.333, 0.333, 0.333]]])
     """
-    ranks = as_rankings(X).ranks
-    n_items = ranks.shape[1]
-    out = np.empty((*ranks.shape, n_items))
-    sizes, means, n_listed = buckets_of(ranks)
-    first = np.rint(means - (sizes + 1) / 2).astype(np.int64)
-    laws, leader = np.empty((n_items, n_items)), np.empty(n_items, dtype=np.int64)
-    _loops.position_laws.position_marginals(ranks, first, sizes, n_listed, laws, leader, out)
-    return out
+    rankings = as_rankings(X)
+    found = bucket_laws(rankings)
+    return found.laws[found.of_items(rankings)]
 
 
 SEEN_MEANS: dict[str, Callable[[Any], FloatArray]] = {

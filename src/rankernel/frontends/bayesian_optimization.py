@@ -147,7 +147,10 @@ def fitted_improvement(ranks: IntArray, values: FloatArray, kernel: Kernel) -> t
     """Return the logarithm of the expected improvement of permutations, and the fitted kernel."""
     X = torch.as_tensor(ranks, dtype=torch.float64)
     y = torch.as_tensor(-values)[:, None]  # BoTorch maximises
-    limits = {name: Interval(value / WIDEST, value * WIDEST, transform=None) for name, value in kernel.params.items()}
+    limits = {
+        name: Interval(value / WIDEST, min(value * WIDEST, kernel.limits[name][1]), transform=None)
+        for name, value in kernel.params.items()
+    }
     module = RankingKernel(kernel, constraints=limits).double()
     for name, value in kernel.params.items():
         module.register_prior(f"{name}_prior", LogNormalPrior(math.log(value), SPREAD), name)

@@ -5,6 +5,7 @@ A ranking is a row of floats, as GPy wants it: the ranks of the items, smaller i
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from rankernel.rankings import Rankings, as_rankings
 
 try:
     import GPy
-    from paramz.transformations import Logexp
+    from paramz.transformations import Logexp, Logistic
 except ModuleNotFoundError as error:
     if error.name not in ("GPy", "paramz"):
         raise
@@ -37,7 +38,8 @@ class RankingKern(GPy.kern.Kern):  # type: ignore[misc]
     r"""A kernel on rankings, averaged over their completions, times a variance.
 
     :math:`\sigma^2 \frac{1}{|R||R'|} \sum_{\sigma \in R} \sum_{\sigma' \in R'} k(\sigma, \sigma')`. The variance and
-    the parameters of the kernel are positive parameters of the model; it is fitted by their exact derivatives.
+    the parameters of the kernel are parameters of the model, positive or within their limits; it is fitted by their
+    exact derivatives.
 
     Parameters
     ----------
@@ -86,8 +88,11 @@ class RankingKern(GPy.kern.Kern):  # type: ignore[misc]
         self.kernel = self.blocks.kernel
         self.variance = GPy.Param("variance", variance, Logexp())
         self.link_parameter(self.variance)
+        limits = self.kernel.limits
         for parameter, value in self.kernel.params.items():
-            setattr(self, parameter, GPy.Param(parameter, value, Logexp()))
+            low, high = limits[parameter]
+            inside = Logistic(low, high) if math.isfinite(high) else Logexp()
+            setattr(self, parameter, GPy.Param(parameter, value, inside))
             self.link_parameter(getattr(self, parameter))
 
     # ------------------------------------------------------------------ values

@@ -6,6 +6,7 @@ free.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -48,7 +49,7 @@ class RankingKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
     data : Rankings or array of ranks, optional
         Training data: settles the width "median" and the method "auto".
     constraints : dict, optional
-        GPyTorch constraints by the name of a parameter; they are positive if left out.
+        GPyTorch constraints by the name of a parameter; if left out, the limits of the kernel: positive or an interval.
     **options
         Of GPyTorch's ``Kernel``: ``batch_shape``, ``active_dims``.
 
@@ -79,9 +80,10 @@ class RankingKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
         if unknown:
             known = ", ".join(self.base.params) or "none"
             raise ValueError(f"constraints name {unknown[0]!r}, but {self.base} has the parameters: {known}")
+        limits = self.base.limits
         for name, value in self.base.params.items():
             self.register_parameter(f"raw_{name}", torch.nn.Parameter(torch.zeros(self.batch_shape)))
-            self.register_constraint(f"raw_{name}", (constraints or {}).get(name) or gpytorch.constraints.Positive())
+            self.register_constraint(f"raw_{name}", (constraints or {}).get(name) or constraint_within(*limits[name]))
             setattr(self, name, value)
 
     # ------------------------------------------------------------------ parameters by their own names
@@ -130,6 +132,11 @@ class RankingKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
         shape = (*batch, x1.shape[-2]) if diag else (*batch, x1.shape[-2], x2.shape[-2])
         found: torch.Tensor = Averaged.apply(evaluate, x1.new_empty(0).expand(*batch, 0), shape, *parameters)
         return found
+
+
+def constraint_within(low: float, high: float) -> Any:
+    """Return the constraint of a parameter that stays within its limits."""
+    return gpytorch.constraints.Interval(low, high) if math.isfinite(high) else gpytorch.constraints.Positive()
 
 
 class Averaged(torch.autograd.Function):  # type: ignore[misc]

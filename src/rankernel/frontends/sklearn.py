@@ -10,6 +10,7 @@ from sklearn.gaussian_process.kernels import Hyperparameter
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 
 from rankernel.arrays import FloatArray
+from rankernel.checks import whole
 from rankernel.data import as_data
 from rankernel.errors import RankingError
 from rankernel.frontends._training_plans import RecentPlans, training_plan
@@ -17,17 +18,20 @@ from rankernel.gram.estimate import slopes
 from rankernel.gram.exact.features import mean_features
 from rankernel.gram.methods import MethodLike, MonteCarlo, as_method
 from rankernel.gram.plan import Plan
-from rankernel.gram.posets.poset_rows import Rows, as_rows
+from rankernel.gram.posets.poset_rows import PartialOrders, Rows, as_rows
+from rankernel.gram.tiles import stretches
 from rankernel.kernels.base import MEDIAN, Kernel
 from rankernel.kernels.named import as_kernel
 from rankernel.memory import check_memory
 from rankernel.rankings import Rankings
+from rankernel.tasks.features.place_features import PlaceFeatures, deepest_place
 from rankernel.tasks.features.transformers import KernelTransformer
 
 Bounds = tuple[float, float] | str
 
 WIDEST: tuple[float, float] = (1e-5, 1e5)
 KEPT_FORMS = 4
+CHUNK = 2**24  # cells of rankings at once: what is made on the way stays small
 
 
 class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
@@ -155,11 +159,17 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
         if unknown:
             known = ", ".join(params) or "none"
             raise ValueError(f"limits name {unknown[0]!r}, but {self.kernel} has the parameters: {known}")
-        return [Hyperparameter(name, "numeric", limits.get(name, WIDEST)) for name in params]
+        within = {name: within_limits(limits.get(name, WIDEST), *of) for name, of in self.kernel.limits.items()}
+        return [Hyperparameter(name, "numeric", bounds) for name, bounds in within.items()]
 
     def __repr__(self) -> str:
         method = "" if self.method == "auto" else f", {self.method!r}"
         return f"SklearnKernel({self.kernel}{method})"
+
+
+def within_limits(bounds: Bounds, low: float, high: float) -> Bounds:
+    """Return bounds as far as the parameter of a kernel can go; "fixed" stays as it is."""
+    return bounds if isinstance(bounds, str) else (max(bounds[0], low), min(bounds[1], high))
 
 
 RECENT: dict[Any, RecentPlans] = {}
@@ -186,57 +196,93 @@ def plain(value: Any) -> Any:
 class MeanFeatures(KernelTransformer):
     """Exact features of kernels that are inner products: the mean of the features over the completions.
 
-    For Kendall, Spearman, Hamming, :class:`DistanceInduced` (by any of these distances or footrule), polynomial kernels
-    of degree 1 and 2, and sums and multiples of them. Inner products of the features are the marginalised kernel, for
-    any partial rankings, so linear models on them are kernel methods at linear cost.
+    For Kendall, Spearman, Hamming, all positional kernels (rank-biased and average overlap among them),
+    :class:`DistanceInduced` (by Kendall, Spearman, Hamming or footrule), polynomial kernels of degree 1 and 2, and sums
+    and multiples of them. Inner products of the features are the marginalised kernel, for any partial rankings, so
+    linear models on them are kernel methods at linear cost.
 
     Parameters
     ----------
     kernel : Kernel
         The kernel.
+    sparse_output : bool
+        Whether to return a sparse array: for positional kernels and short lists of many items, which have few numbers
+        that are not 0 if all lists are of the same length.
+    depth : int, optional
+        How many places positional kernels tell apart; longer lists are refused. If left out, as many as the training
+        rankings do where the output is sparse, else all. Lists of k items have k + 1 features for each item.
 
     Examples
     --------
     Over two items the Kendall kernel has one coordinate, the order of the pair, which a tie leaves at 0:
 
-    >>> from rankernel import Kendall
+    >>> from rankernel import Kendall, RankBiasedOverlap
     >>> MeanFeatures(Kendall()).fit_transform([[0, 1], [1, 0], [0, 0]])
     array([[ 1.],
            [-1.],
            [ 0.]])
+
+    Lists of the best two of a thousand:
+
+    >>> ranks = np.full((3, 1000), 2)
+    >>> ranks[[0, 1, 2], [7, 7, 8]], ranks[[0, 1, 2], [8, 9, 7]] = 0, 1
+    >>> Z = MeanFeatures(RankBiasedOverlap(0.9), sparse_output=True).fit_transform(ranks)
+    >>> Z.shape, Z.nnz, bool(np.allclose((Z @ Z.T).toarray(), RankBiasedOverlap(0.9).gram(ranks)))
+    ((3, 3001), 18, True)
     """
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, sparse_output: bool = False, depth: int | None = None) -> None:
         self.kernel = kernel
+        self.sparse_output = sparse_output
+        self.depth = depth
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the number of items."""
+        """Learn the number of items, and how many places they tell apart."""
         rankings = self._learn_items(X)
-        if rankings.n_items < 2:
+        n_items = rankings.n_items
+        if n_items < 2:
             raise RankingError("the data has 1 feature(s): rankings of one item are all alike; give at least two items")
-        self._n_features_out = features_of(as_kernel(self.kernel), as_rows(rankings[:1])).shape[1]
+        if self.depth is not None:
+            self.depth_ = min(whole("depth", self.depth, 0), n_items - 1)
+        else:
+            self.depth_ = deepest_place(as_rows(rankings)) if self.sparse_output else n_items - 1
+        self._n_features_out = self.transform(rankings[:1]).shape[1]
         return self
 
-    def transform(self, X: Any) -> FloatArray:
-        """Return the mean features of rankings: shape (n_rankings, n_features)."""
-        return features_of(as_kernel(self.kernel), as_rows(self._same_items(X)))
+    def transform(self, X: Any) -> Any:
+        """Return the mean features of rankings, sparse if so wanted: shape (n_rankings, n_features)."""
+        rows, terms = as_rows(self._same_items(X)), as_kernel(self.kernel).terms()
+        if not self.sparse_output:
+            return np.hstack([np.sqrt(term.weight) * self._dense(term.kernel, rows) for term in terms])
+        from scipy.sparse import hstack, vstack
 
+        if isinstance(rows, PartialOrders):
+            raise RankingError("partial orders have no sparse features: every item has a law of its own")
+        parts = [(np.sqrt(term.weight), self._place_features(term.kernel, rows.n_items)) for term in terms]
+        side = max(CHUNK // rows.n_items, 1)
+        blocks = [
+            hstack([scale * features.sparse(rows[some]) for scale, features in parts], format="csr")
+            for some in stretches(len(rows), side)
+        ]
+        return blocks[0] if len(blocks) == 1 else vstack(blocks, format="csr")
 
-def features_of(kernel: Kernel, X: Rows) -> FloatArray:
-    """Return vectors whose inner products are the marginalised kernel, for kernels that have them."""
-    columns = []
-    for term in kernel.terms():
-        if term.kernel.most_dimensions(X.n_items) == 1:  # a constant
-            value = term.weight * float(term.kernel.at_distance(np.zeros(1), X.n_items)[0])
-            columns.append(np.full((len(X), 1), np.sqrt(value)))
-            continue
-        found = mean_features(term.kernel, X.n_items, isinstance(X, Rankings))
+    def _place_features(self, kernel: Kernel, n_items: int) -> PlaceFeatures:
+        places = kernel.places(n_items)
+        if places is None:
+            raise ValueError(f"{kernel} has no sparse features: it does not add up over items; use sparse_output=False")
+        return PlaceFeatures.of(kernel, places, self.depth_)
+
+    def _dense(self, kernel: Kernel, X: Rows) -> FloatArray:
+        """Return vectors whose inner products are the marginalised kernel, for kernels that have them."""
+        if kernel.most_dimensions(X.n_items) == 1:  # a constant
+            return np.full((len(X), 1), np.sqrt(float(kernel.at_distance(np.zeros(1), X.n_items)[0])))
+        if kernel.places(X.n_items) is not None and self.depth_ < X.n_items - 1:
+            return self._place_features(kernel, X.n_items).dense(X)
+        found = mean_features(kernel, X.n_items, isinstance(X, Rankings))
         if found is None:
             raise ValueError(
-                f"{kernel} is not an inner product of features that have a known mean; use NystromFeatures"
+                f"{self.kernel} is not an inner product of features that have a known mean; use NystromFeatures"
             )
         features, constant = found
-        columns.append(np.sqrt(term.weight) * features(X))
-        if constant:
-            columns.append(np.full((len(X), 1), np.sqrt(term.weight * constant)))
-    return np.hstack(columns)
+        values = features(X)
+        return np.hstack([values, np.full((len(X), 1), np.sqrt(constant))]) if constant else values

@@ -8,8 +8,11 @@ from rankernel.kernels.diffusion import Diffusion
 from rankernel.kernels.exponential import Exponential, Mallows
 from rankernel.kernels.kendall import Kendall, Polynomial, WeightedKendall
 from rankernel.kernels.linear import DistanceInduced, Hamming, Spearman
+from rankernel.kernels.positional import DCG, AverageOverlap, Positional, RankBiasedOverlap
 
 __all__ = [
+    "DCG",
+    "AverageOverlap",
     "Diffusion",
     "DistanceInduced",
     "Exponential",
@@ -18,6 +21,8 @@ __all__ = [
     "Kernel",
     "Mallows",
     "Polynomial",
+    "Positional",
+    "RankBiasedOverlap",
     "Spearman",
     "WeightedKendall",
 ]

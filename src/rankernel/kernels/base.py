@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from rankernel.gram.estimate import Estimate
     from rankernel.gram.methods import MethodLike
     from rankernel.gram.plan import Plan
-    from rankernel.linear_forms import LinearForm
+    from rankernel.linear_forms import LinearForm, PlaceForm
 
 MEDIAN = "median"
 TUNABLE = {"tunable": True}  # metadata of a dataclass field that is a parameter to tune
@@ -145,6 +146,10 @@ class Kernel(ABC):
 
     def linear(self, n_items: int) -> LinearForm | None:
         """Return the features of which the kernel is the inner product, if their mean over completions is known."""
+        return None
+
+    def places(self, n_items: int) -> PlaceForm | None:
+        """Return what two places have in common, if the kernel is the sum of that over items."""
         return None
 
     def series(self, n_items: int) -> Series | None:
@@ -306,13 +311,21 @@ class Kernel(ABC):
         >>> (0.5 * Kendall() + Mallows(nu=0.1)).params
         {'left__scale': 0.5, 'right__nu': 0.1}
         """
+        return self._of_parameters(lambda field: getattr(self, field.name), "params")
+
+    @property
+    def limits(self) -> dict[str, tuple[float, float]]:
+        """Between which values each parameter may move, by the names of :attr:`params`."""
+        return self._of_parameters(lambda field: field.metadata.get("limits", (0.0, math.inf)), "limits")
+
+    def _of_parameters(self, one: Callable[[Any], Any], of_part: str) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for field in dataclasses.fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
             if isinstance(value, Kernel):
-                found |= prefixed(field.name, value.params)
+                found |= prefixed(field.name, getattr(value, of_part))
             elif field.metadata.get("tunable"):
-                found[field.name] = value
+                found[field.name] = one(field)
         return found
 
     def replace(self, **changes: Any) -> Kernel:

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from rankernel import _loops, distances
 from rankernel.arrays import FloatArray, RankArray
-from rankernel.checks import known, numbers, whole
+from rankernel.checks import known, whole
 from rankernel.kernels.base import DistanceKernel, Kernel, Series
+from rankernel.kernels.discounts import Discount, Weights, check_discount, place_discounts
 from rankernel.linear_forms import ALIKE, LinearForm
 
 
@@ -102,7 +103,6 @@ class Polynomial(DistanceKernel):
 
 MOST_MOMENTS = 64
 MOST_DEGREE = 1000  # from 1024 the kernel of a ranking with itself, 2 to that power, is no float
-Discount = Literal["hyperbolic", "logarithmic"]
 
 
 @dataclass(frozen=True)
@@ -132,19 +132,14 @@ class WeightedKendall(Kernel):
     """
 
     combine: Literal["top-k", "additive", "multiplicative"]
-    weights: int | tuple[float, ...] | Discount
+    weights: int | Weights
 
     def __post_init__(self) -> None:
         known("combine", self.combine, ("top-k", "additive", "multiplicative"))
         if self.combine == "top-k":
             whole("weights", self.weights)
-        elif isinstance(self.weights, str):
-            if self.weights not in ("hyperbolic", "logarithmic"):
-                raise ValueError(
-                    f"weights={self.weights!r} is not known; give one number a place, 'hyperbolic' or 'logarithmic'"
-                )
         else:
-            object.__setattr__(self, "weights", tuple(numbers("weights", self.weights, (None,)).tolist()))
+            object.__setattr__(self, "weights", check_discount("weights", self.weights))  # type: ignore[arg-type]
 
     @classmethod
     def top_k(cls, k: int) -> WeightedKendall:
@@ -163,18 +158,10 @@ class WeightedKendall(Kernel):
 
     def place_weights(self, n_items: int) -> FloatArray:
         """Return the matrix U of weights of two places."""
-        places = np.arange(n_items)
         if self.combine == "top-k":
-            inside = places < int(self.weights)  # type: ignore[arg-type]
+            inside = np.arange(n_items) < int(self.weights)  # type: ignore[arg-type]
             return np.asarray(np.outer(inside, inside), dtype=np.float64)
-        if self.weights == "hyperbolic":
-            u = 1 / (places + 1)
-        elif self.weights == "logarithmic":
-            u = 1 / np.log2(places + 2)
-        else:
-            u = np.array(self.weights, dtype=np.float64)
-            if len(u) != n_items:
-                raise ValueError(f"there are {len(u)} weights for {n_items} places; give one weight a place")
+        u = place_discounts(self.weights, n_items)  # type: ignore[arg-type]
         return np.asarray(np.add.outer(u, u) if self.combine == "additive" else np.outer(u, u))
 
     def features(self, X: RankArray) -> FloatArray:

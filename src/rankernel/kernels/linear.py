@@ -13,7 +13,7 @@ from rankernel import distances
 from rankernel.arrays import FloatArray, RankArray
 from rankernel.distances import Distance, by_name
 from rankernel.kernels.base import DistanceKernel, Kernel, Series
-from rankernel.linear_forms import ALIKE, LinearForm
+from rankernel.linear_forms import ALIKE, LinearForm, PlaceForm
 from rankernel.rankings import one_full_ranking
 
 
@@ -41,6 +41,10 @@ class Hamming(DistanceKernel):
     def most_dimensions(self, n_items: int) -> float:
         """Return the dimension of all permutation matrices."""
         return 1 + (n_items - 1) ** 2
+
+    def places(self, n_items: int) -> PlaceForm:
+        """Return 1 for a place and itself."""
+        return PlaceForm(np.eye(n_items), lambda: np.eye(n_items))
 
     def linear(self, n_items: int) -> LinearForm:
         """Return the permutation matrices, one row each."""

@@ -253,8 +253,8 @@ def cluster_section(study: Summary, clustering: Clustering) -> Markup:
     how = "The number of clusters is where the tree below makes its largest jump." if clustering.chosen else ""
     intro = (
         "Ballots that are alike, found without knowing anything of the voters but their rankings. Each cluster is "
-        "shown with the order of its mean places, and with the items that it ranks higher (+) or lower (−) than all "
-        "voters do, in places."
+        f"shown with {clustering.rule}, and with the items that it ranks higher (+) or lower (−) than all voters do, "
+        "in places."
     )
     largest = max(float(np.abs(cluster.shift).max()) for cluster in clustering.clusters)
     cards = [card(study, number, cluster, largest) for number, cluster in enumerate(clustering.clusters)]
@@ -421,7 +421,7 @@ def facts_of(study: Summary) -> dict[str, str]:
         chosen = "found from the tree" if study.clustering.chosen else "as asked for"
         facts["Clusters"] = (
             f"{settings.linkage} linkage of kernel distances, voters counted; {len(study.clustering.clusters)} "
-            f"clusters, {chosen}; order of a cluster by mean places (Borda)"
+            f"clusters, {chosen}; a cluster is shown by {study.clustering.rule}"
         )
     if study.comparisons:
         facts["Tests"] = f"unbiased squared MMD with the kernel above, {settings.n_permutations:,} permutations"

@@ -32,12 +32,11 @@ from rankernel.gram.exact.heat_means import CycleTypeDiffusion, WordDiffusion
 from rankernel.gram.exact.kendall_means import KendallEvaluator, is_covered
 from rankernel.gram.exact.mallows import EXP_KENDALL
 from rankernel.gram.exact.overlap import DistanceLaw, Formula, Shape, shape_pairs
+from rankernel.gram.exact.place_tables import place_evaluator
 from rankernel.gram.posets.poset_rows import PartialOrders, Rows, as_partial_orders
 from rankernel.kernels.algebra import Constant
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings
-
-FEW_FEATURES = 64  # whose products take no longer than to look up a code
 
 Pairs = list[tuple[Shape, Shape]]
 CodingOf = Callable[[Rankings, Rankings], Coding]
@@ -149,15 +148,10 @@ def leaf_evaluator(kernel: Kernel, X: Rows, Y: Rows, certain: bool) -> Evaluator
         return whole
     if X.is_full() and Y.is_full():
         return FullEvaluator(kernel, X.ranks, Y.ranks)
+    if kernel.places(X.n_items) is not None:
+        return place_evaluator(X, Y)
     features = mean_features(kernel, X.n_items, True)
-    if features is None:
-        return formula_evaluator(kernel, X, Y, certain)
-    found = FeatureEvaluator(X, Y, *features)
-    pairs = shape_pairs(X, Y)
-    if found.n_features > FEW_FEATURES and kernel.argument and all(are_top_k(*pair) for pair in pairs):
-        by_law = law_evaluator(kernel, X, Y, pairs)
-        return found if isinstance(by_law, Obstacle) else by_law
-    return found
+    return formula_evaluator(kernel, X, Y, certain) if features is None else FeatureEvaluator(X, Y, *features)
 
 
 def formula_evaluator(kernel: Kernel, X: Rankings, Y: Rankings, certain: bool) -> Evaluator | Obstacle:
@@ -199,16 +193,17 @@ def law_evaluator(kernel: Kernel, X: Rankings, Y: Rankings, pairs: Pairs) -> Eva
 
 def of_orders(kernel: Kernel, X: PartialOrders, Y: PartialOrders, certain: bool) -> Evaluator | Obstacle:
     """Return what computes a linear kernel of partial orders, whose lattices are walked only up to some size."""
-    features = mean_features(kernel, X.n_items, False)
+    by_place = kernel.places(X.n_items) is not None
+    features = None if by_place else mean_features(kernel, X.n_items, False)
     where = f"a partial order of {X.n_items} items"
-    if features is None:
+    if features is None and not by_place:
         return Obstacle(kernel, where)
     try:
         for side in (X, Y):
             side.prepare(FEW_DOWN_SETS if certain else None)
     except ExactnessError as error:
         return Obstacle(kernel, f"{where}, which is out of reach: {error}")
-    return FeatureEvaluator(X, Y, *features)
+    return place_evaluator(X, Y) if features is None else FeatureEvaluator(X, Y, *features)
 
 
 # ---------------------------------------------------------------------- enumeration

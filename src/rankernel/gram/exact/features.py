@@ -25,6 +25,7 @@ TILE = 2**25
 MOST_PRODUCTS = 2**21  # of one ranking: about 50 items
 
 Features = Callable[[Rows], FloatArray]
+Weigh = Callable[[FloatArray], FloatArray]
 
 
 class FeatureEvaluator(Evaluator):
@@ -45,12 +46,13 @@ class FeatureEvaluator(Evaluator):
         left = self.features(self.X)
         return left, left if self.Y is self.X else self.features(self.Y)
 
-    def products(self, tile: Tile) -> FloatArray:
-        """Return the inner products of a tile."""
+    def products(self, tile: Tile, weigh: Weigh | None = None) -> FloatArray:
+        """Return the inner products of a tile, those of the columns changed in a linear way first."""
         if self.kept:
             left, right = (side[part] for side, part in zip(self.all_features, tile, strict=True))
         else:
             left, right = self.features(self.X[tile[0]]), self.features(self.Y[tile[1]])
+        right = right if weigh is None else weigh(right)
         out = np.empty((len(left), len(right)))
         _loops.products.inner_products(np.ascontiguousarray(left), np.ascontiguousarray(right.T), out)
         return out + self.constant if self.constant else out

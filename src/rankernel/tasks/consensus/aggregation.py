@@ -15,6 +15,7 @@ from rankernel.data import Data, as_data, voters
 from rankernel.gram.exact.features import means_of_seen
 from rankernel.gram.posets.poset_rows import as_rows
 from rankernel.kemeny_search import ROUNDING, kemeny_order, least_possible_regret
+from rankernel.linear_forms import Sight, seen_of_nothing
 from rankernel.rankings import Rankings
 from rankernel.seeds import Seed, as_seed
 
@@ -151,7 +152,7 @@ def kemeny(X: Any, limit: int = 20, n_starts: int = 10, seed: Seed = 0) -> Conse
     return judged(rankings, preferences, ranks, f"Kemeny: {found.details}", found.exact)
 
 
-def cluster_consensus(X: Any, labels: Any, rule: Callable[[Any], Consensus] = borda) -> dict[Any, Consensus]:
+def cluster_consensus(X: Any, labels: Any, rule: Callable[[Any], Any] = borda) -> dict[Any, Any]:
     """Return the consensus of each cluster.
 
     Parameters
@@ -161,7 +162,8 @@ def cluster_consensus(X: Any, labels: Any, rule: Callable[[Any], Consensus] = bo
     labels : array of shape (n_rankings,)
         The cluster of each.
     rule : callable
-        :func:`borda`, :func:`kemeny`, or anything else that makes a consensus of rankings.
+        :func:`borda`, :func:`kemeny`, or anything else that makes a consensus of rankings, such as
+        ``lambda own: kernel_consensus(own, kernel)``.
 
     Examples
     --------
@@ -179,15 +181,14 @@ def cluster_consensus(X: Any, labels: Any, rule: Callable[[Any], Consensus] = bo
 # ---------------------------------------------------------------------- steps
 
 
-def mean_of_seen(X: Data, sees: str) -> FloatArray:
+def mean_of_seen(X: Data, sees: Sight) -> FloatArray:
     """Return the mean over all voters and completions of what a linear kernel sees, a block of rankings at a time."""
     distinct = X.unique()
-    n_seen = {"pairs": X.n_items * (X.n_items - 1) // 2, "ranks": X.n_items}[sees]
-    total = np.zeros(n_seen)
-    step = max(BLOCK // max(n_seen, 1), 1)
+    total: FloatArray = np.zeros_like(seen_of_nothing(sees, X.n_items)[0])
+    step = max(BLOCK // max(total.size, 1), 1)
     for start in range(0, len(distinct), step):
         block = distinct[start : start + step]
-        total += block.counts @ means_of_seen(as_rows(block), sees)
+        total += np.tensordot(block.counts, means_of_seen(as_rows(block), sees), axes=1)
     total /= distinct.n_voters
     return total
 

@@ -1,0 +1,233 @@
+"""Label ranking: how well rankings are predicted, from complete labels and from labels with items missing.
+
+``python -m benchmarks.label_ranking [-o FILE] [--repeats 5] [--sets NAME ...]``. Data is made by the recipe of Cheng,
+Hühn and Hüllermeier (2009) from sets that come with scikit-learn: the classes of a classification set in the order of
+the probabilities that naive Bayes gives them, or some standardised attributes of a set in the order of their values,
+the other attributes being the covariates. A missing item is removed from a training label by chance; test labels are
+complete. Ten folds, repeated, the same for all methods; whatever has to be chosen is chosen on a fifth of the training
+data of each fold, and all regressions but "items dropped" take what is best for "Kendall".
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from sklearn import datasets
+from sklearn.kernel_approximation import Nystroem
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import RepeatedKFold, train_test_split
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import NearestNeighbors
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import rankernel as rk
+from benchmarks.clock import once, save
+from rankernel.tasks.consensus.decoding import Decoder
+
+Array = np.ndarray
+MISSING = (0.0, 0.3, 0.6)
+ALPHAS, GAMMAS = (0.01, 0.1, 1.0), (0.3, 1.0)  # gammas over the number of covariates
+NEIGHBOURS = (5, 10, 20)
+DIGITS = 300  # rows: pairwise models of ten classes are slow
+
+
+# ---------------------------------------------------------------------- data
+
+
+def by_classes(load: Callable[[], object], n_rows: int | None = None) -> Callable[[], tuple[Array, Array]]:
+    """Rank classes by the probabilities of naive Bayes."""
+
+    def make() -> tuple[Array, Array]:
+        X, classes = load(return_X_y=True)  # type: ignore[call-arg]
+        if n_rows is not None:
+            X, _, classes, _ = train_test_split(X, classes, train_size=n_rows, stratify=classes, random_state=0)
+        chances = GaussianNB(var_smoothing=1e-6).fit(X, classes).predict_joint_log_proba(X)
+        return X, rk.Rankings.from_scores(chances).ranks
+
+    return make
+
+
+def by_attributes(load: Callable[[], object], labels: slice) -> Callable[[], tuple[Array, Array]]:
+    """Rank some standardised attributes by their values; the others are the covariates."""
+
+    def make() -> tuple[Array, Array]:
+        table = StandardScaler().fit_transform(load().data)  # type: ignore[attr-defined]
+        ranks = np.argsort(np.argsort(-table[:, labels], axis=1, kind="stable"), axis=1)
+        return np.delete(table, labels, axis=1), ranks
+
+    return make
+
+
+SETS: dict[str, Callable[[], tuple[Array, Array]]] = {
+    "iris, classes": by_classes(datasets.load_iris),
+    "wine, classes": by_classes(datasets.load_wine),
+    f"digits, classes ({DIGITS} rows)": by_classes(datasets.load_digits, DIGITS),
+    "diabetes, attributes 5-10": by_attributes(datasets.load_diabetes, slice(4, 10)),
+    "wine, attributes 9-13": by_attributes(datasets.load_wine, slice(8, 13)),
+    "breast cancer, attributes 11-16": by_attributes(datasets.load_breast_cancer, slice(10, 16)),
+}
+
+
+def without(ranks: Array, share: float, rng: np.random.Generator) -> Array:
+    """Return labels from which each item is missing by chance, but for two of them at least."""
+    keys = rng.random(ranks.shape)
+    gone = keys < np.minimum(share, np.sort(keys, axis=1)[:, -2:-1])
+    kept = np.where(gone, ranks.shape[1], ranks)
+    places = np.argsort(np.argsort(kept, axis=1, kind="stable"), axis=1)
+    return np.where(gone, -1, places)
+
+
+def listed_signs(ranks: Array) -> Array:
+    """Return the order of each pair of listed items, and 0 for the others: what is left if items are dropped."""
+    a, b = np.triu_indices(ranks.shape[1], 1)
+    return np.where((ranks[:, a] >= 0) & (ranks[:, b] >= 0), np.sign(ranks[:, b] - ranks[:, a]), 0).astype(float)
+
+
+# ---------------------------------------------------------------------- methods: covariates, labels, new ones -> ranks
+
+
+def tau(predicted: Array, ranks: Array) -> float:
+    """Return the mean of Kendall's tau, over the pairs that the given labels put in order."""
+    told, signs = listed_signs(ranks), listed_signs(predicted)
+    said = np.abs(told).sum(axis=1)
+    return float(np.mean((told * signs).sum(axis=1)[said > 0] / said[said > 0]))
+
+
+def decoded(leads: Array, n_items: int) -> Array:
+    """Return the rankings that contradict leads of pairs least."""
+    return Decoder(rk.Kendall(), n_items).decode(leads).ranks
+
+
+Method = Callable[..., Array]
+
+
+def regression(output_kernel: rk.Kernel, unknown: Literal["mean", "skip"] = "mean") -> Method:
+    """Kernel ridge regression of mean embeddings, or of what the labels know of pairs."""
+
+    def method(X: Array, ranks: Array, new: Array, alpha: float, gamma: float) -> Array:
+        model = rk.KernelRankingRegressor(output_kernel, alpha=alpha, gamma=gamma / X.shape[1], unknown=unknown)
+        return np.asarray(model.fit(X, ranks).predict(new))
+
+    return method
+
+
+def dropping(X: Array, ranks: Array, new: Array, alpha: float, gamma: float) -> Array:
+    """The same of listed pairs only: items that are missing are dropped, and nothing is known of their pairs."""
+    signs = listed_signs(ranks)
+    mean = signs.mean(axis=0)
+    ridge = KernelRidge(alpha=alpha, kernel="rbf", gamma=gamma / X.shape[1]).fit(X, signs - mean)
+    return decoded(mean + ridge.predict(new), ranks.shape[1])
+
+
+def rows_dropped(X: Array, ranks: Array, new: Array, alpha: float, gamma: float) -> Array:
+    """The same of complete labels only; of none, no answer but the first."""
+    full = (ranks >= 0).all(axis=1)
+    if not full.any():
+        return np.tile(np.arange(ranks.shape[1]), (len(new), 1))
+    return dropping(X[full], ranks[full], new, alpha, gamma)
+
+
+def neighbours(X: Array, ranks: Array, new: Array, k: int) -> Array:
+    """The majorities of pairs among the nearest rows."""
+    near = NearestNeighbors(n_neighbors=k).fit(X).kneighbors(new, return_distance=False)
+    return decoded(listed_signs(ranks)[near].sum(axis=1), ranks.shape[1])
+
+
+def pairwise_logistic(X: Array, ranks: Array, new: Array) -> Array:
+    """One logistic regression a pair, on the rows that list both; items in the order of their sums of probabilities."""
+    n_items = ranks.shape[1]
+    points = np.zeros((len(new), n_items))
+    for a in range(n_items):
+        for b in range(a + 1, n_items):
+            both = (ranks[:, a] >= 0) & (ranks[:, b] >= 0)
+            first = ranks[both, a] < ranks[both, b]
+            if first.all() or not first.any():
+                chance = np.full(len(new), float(first.mean()) if len(first) else 0.5)
+            else:
+                chance = LogisticRegression(max_iter=200).fit(X[both], first).predict_proba(new)[:, 1]
+            points[:, a] += chance
+            points[:, b] += 1 - chance
+    return np.argsort(np.argsort(-points, axis=1, kind="stable"), axis=1)
+
+
+def chosen(method: Method, grid: list[dict[str, float]], X: Array, ranks: Array) -> dict[str, float]:
+    """Return the parameters that are best on a fifth of the training data."""
+    own, other, own_ranks, other_ranks = train_test_split(X, ranks, test_size=0.2, random_state=0)
+    return max(grid, key=lambda params: tau(method(own, own_ranks, other, **params), other_ranks))
+
+
+# ---------------------------------------------------------------------- the study
+
+
+def measure(name: str, repeats: int) -> list[dict[str, object]]:
+    """Return the mean tau of all methods on one set, for each share of missing items."""
+    X, ranks = SETS[name]()
+    ridge_grid = [{"alpha": alpha, "gamma": gamma} for alpha in ALPHAS for gamma in GAMMAS]
+    rows = []
+    for share in MISSING:
+        found: dict[str, list[float]] = {}
+        for number, (train, test) in enumerate(RepeatedKFold(n_splits=10, n_repeats=repeats, random_state=0).split(X)):
+            scaler = StandardScaler().fit(X[train])
+            own, new = scaler.transform(X[train]), scaler.transform(X[test])
+            labels = without(ranks[train], share, np.random.default_rng(number))
+            ours = regression(rk.Kendall())
+            ridge = chosen(ours, ridge_grid, own, labels)
+            predictions = {
+                "Kendall": ours(own, labels, new, **ridge),
+                "Kendall, skip": regression(rk.Kendall(), "skip")(own, labels, new, **ridge),
+                "Spearman": regression(rk.Spearman())(own, labels, new, **ridge),
+                "Hamming": regression(rk.Hamming())(own, labels, new, **ridge),
+                "items dropped": dropping(own, labels, new, **chosen(dropping, ridge_grid, own, labels)),
+                "rows dropped": rows_dropped(own, labels, new, **ridge),
+                "neighbours": neighbours(
+                    own, labels, new, **chosen(neighbours, [{"k": k} for k in NEIGHBOURS], own, labels)
+                ),
+                "pairwise logistic": pairwise_logistic(own, labels, new),
+            }
+            for method, predicted in predictions.items():
+                found.setdefault(method, []).append(tau(predicted, ranks[test]))
+        means = {method: round(float(np.mean(taus)), 4) for method, taus in found.items()}
+        spread = {"sd of Kendall, skip": round(float(np.std(found["Kendall, skip"])), 4)}
+        size = f"{len(X)} x {X.shape[1]}, {ranks.shape[1]} items"
+        rows.append({"set": name, "size": size, "missing": share, **means, **spread})
+        print(rows[-1], flush=True)
+    return rows
+
+
+def speed(n_rows: int = 10_000, n_items: int = 10) -> dict[str, object]:
+    """Return the seconds for many rows with top-3 labels, through Nystrom features of the covariates."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 6))
+    labels = rk.Rankings.from_scores(np.sin(X @ rng.normal(size=(6, n_items)))).top(3)
+    features = Nystroem(gamma=0.1, n_components=300, random_state=0)
+    model = make_pipeline(features, rk.KernelRankingRegressor(kernel="linear"))
+    model.fit(X[:500], labels[:500]).predict(X[:10])
+    fitted, predicted = once(lambda: model.fit(X, labels)), once(lambda: model.predict(X))
+    size = f"{n_rows:,} rows, top 3 of {n_items} items, 300 features"
+    return {"size": size, "seconds to fit": round(fitted, 2), "seconds to predict all": round(predicted, 2)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.label_ranking", description=__doc__)
+    parser.add_argument("-o", "--output", type=Path, help="save the numbers here, as JSON")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS))
+    options = parser.parse_args()
+    rows: list[dict[str, object]] = []
+    many = speed()
+    print(many, flush=True)
+    for name in options.sets:
+        rows += measure(name, options.repeats)
+        if options.output is not None:
+            measured = f"mean Kendall tau, ten folds {options.repeats} times"
+            save(options.output, rows, measured=measured, speed=many)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""From covariates to rankings."""

@@ -1,0 +1,348 @@
+"""Rankings as answers: least squares in the space of a kernel on rankings, and the way back to a ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, Self
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils import check_array
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from rankernel.arrays import FloatArray, Mask
+from rankernel.checks import known as known_word
+from rankernel.checks import number, whole
+from rankernel.data import Data, as_data
+from rankernel.errors import RankingError
+from rankernel.gram.exact.features import means_of_seen
+from rankernel.gram.methods import MethodLike
+from rankernel.gram.posets.poset_rows import as_rows
+from rankernel.kernels.base import Kernel
+from rankernel.kernels.kendall import Kendall
+from rankernel.linear_forms import SEEN
+from rankernel.rankings import Rankings
+from rankernel.seeds import Seed, as_seed
+from rankernel.tasks.consensus.aggregation import MOST_ITEMS
+from rankernel.tasks.consensus.decoding import Decoded, Decoder
+from rankernel.tasks.features.transformers import has_names
+
+ROWS = 2**12  # new rows at once: what is made on the way stays small
+
+
+class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Predict rankings from covariates or from other rankings: label ranking by kernel ridge regression.
+
+    Every training label, full or partial, stands for its mean embedding :math:`\phi(R)`. Ridge regression in the space
+    of the output kernel (Korba, Garcia and d'Alché-Buc 2018) predicts :math:`g(x) = \bar\phi + \sum_j \alpha_j(x)
+    (\phi(R_j) - \bar\phi)` with :math:`\alpha(x) = (K + \alpha I)^{-1} k(x)`, and the answer is the full ranking
+    nearest to it: exactly, but for long cycles of pairs.
+
+    Parameters
+    ----------
+    output_kernel : Kernel
+        On the labels: a multiple of :class:`Kendall` (the default; decoded by a Kemeny search), :class:`Spearman` (a
+        sort), :class:`Hamming` or another positional kernel (an assignment).
+    kernel : str, callable or Kernel
+        On the covariates: a name that scikit-learn knows, a callable on two rows, "precomputed", or a kernel on
+        rankings where the covariates are rankings. With "linear" and fewer features than rows the cost is linear in
+        the rows, so that a pipeline of ``Nystroem`` or :class:`NystromFeatures` goes far.
+    alpha : float
+        The penalty, as in ``KernelRidge``.
+    gamma, degree, coef0 : float
+        Of scikit-learn's kernels, as in ``KernelRidge``.
+    kernel_params : dict, optional
+        Further arguments of a callable.
+    method : "auto" or a method object
+        How Gram matrices of rankings as covariates are computed.
+    unknown : {"mean", "skip"}
+        What a partial label says of two items that it does not put in order: their mean over its completions, all
+        equally likely, or nothing. With "skip" (and :class:`Kendall`) each pair is learnt from the rows that put it in
+        order: often better where items are missing by chance and rows are many.
+    limit : int
+        With Kendall: the most items of a cycle of pairs to be solved exactly, up to 26. Longer ones are searched, with
+        the gap that :meth:`decode` states.
+    n_starts : int
+        How many local searches on longer ones.
+    random_state : int, Generator or None
+        Decides where these start.
+
+    Attributes
+    ----------
+    items_ : tuple of str
+        The items of the labels.
+    n_features_in_ : int
+        The number of covariates.
+    mean_ : array
+        The mean of what the output kernel sees of the labels, flat.
+    coef_ : array
+        One row a feature: the coefficients, where the kernel is linear and features are fewer than rows.
+    dual_coef_ : array
+        One row a training row: the coefficients otherwise.
+
+    Notes
+    -----
+    Multiplicities of the labels (``y.counts``) are weights, times ``sample_weight``. Labels that leave items open
+    (``-1``) say what they say: no row and no item is dropped.
+
+    Examples
+    --------
+    Young voters want tea first, old ones coffee; most name only their favourite:
+
+    >>> age = np.array([[18], [22], [25], [60], [71], [80]])
+    >>> ballots = Rankings.from_orders([["tea", "milk"], ["tea"], ["tea"], ["coffee"], ["coffee"], ["coffee", "milk"]])
+    >>> model = KernelRankingRegressor(kernel="rbf", gamma=0.01, alpha=0.1).fit(age, ballots)
+    >>> model.predict([[20], [75]]).to_orders()
+    [['tea', 'milk', 'coffee'], ['coffee', 'milk', 'tea']]
+    >>> tea, milk = ballots.items.index("tea"), ballots.items.index("milk")
+    >>> round(float(model.predict_scores([[30]])[0, tea, milk]), 2)  # the share of tea before milk
+    0.87
+    """
+
+    def __init__(
+        self,
+        output_kernel: Kernel = Kendall(),  # noqa: B008
+        kernel: str | Callable[..., Any] | Kernel = "rbf",
+        alpha: float = 1.0,
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        method: MethodLike = "auto",
+        unknown: Literal["mean", "skip"] = "mean",
+        limit: int = 12,
+        n_starts: int = 10,
+        random_state: Seed = 0,
+    ) -> None:
+        self.output_kernel = output_kernel
+        self.kernel = kernel
+        self.alpha = alpha
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.method = method
+        self.unknown = unknown
+        self.limit = limit
+        self.n_starts = n_starts
+        self.random_state = random_state
+
+    # ------------------------------------------------------------------ fit
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from covariates and rankings.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_features), sparse matrix, or rankings
+            The covariates.
+        y : Rankings, Preferences or array of ranks of shape (n_rows, n_items)
+            The labels; -1 in an array is an item of which nothing is known.
+        sample_weight : array of shape (n_rows,), optional
+            How much each row counts.
+        """
+        number("alpha", self.alpha, 0)
+        known_word("unknown", self.unknown, ("mean", "skip"))
+        whole("limit", self.limit, 1, MOST_ITEMS)
+        whole("n_starts", self.n_starts)
+        covariates = self._read(X, reset=True)
+        labels = self._labels(y, covariates)
+        weights = self._weights(sample_weight, covariates, labels)
+        self.items_, self._named = labels.items, has_names(y)
+        seed = int(np.random.default_rng(as_seed(self.random_state)).integers(2**32))
+        self.decoder_ = Decoder(self.output_kernel, labels.n_items, self.limit, self.n_starts, seed)
+        rows = as_rows(labels)
+        wanted = [self.decoder_.sees] + (["pairs"] if self.decoder_.sees != "pairs" else [])
+        targets = np.hstack([means_of_seen(rows, sees).reshape(len(rows), -1) for sees in wanted])
+        skipped = self.unknown == "skip"
+        if skipped and self.decoder_.sees != "pairs":
+            raise ValueError(f"unknown='skip' skips pairs, which {self.output_kernel} does not see; use Kendall")
+        known = np.abs(targets) == 1 if skipped else np.ones(targets.shape, dtype=bool)
+        self._solve(covariates, targets, known, weights)
+        return self
+
+    def _solve(self, X: Any, targets: FloatArray, known: Mask, weights: FloatArray) -> None:
+        """Learn the means and the coefficients of ridge regressions, each of the rows that know something of it."""
+        primal = self._linear and X.shape[1] < X.shape[0]
+        gram = None if primal else self._training_gram(X)
+        self.mean_ = np.zeros(targets.shape[1])
+        coefficients = np.zeros((X.shape[1] if gram is None else len(gram), targets.shape[1]))
+        masks, group = np.unique(known, axis=1, return_inverse=True)
+        for which, mask in enumerate(masks.T):
+            columns, own = group.ravel() == which, weights * mask
+            if own.any():
+                self.mean_[columns] = own @ targets[:, columns] / own.sum()
+                left = targets[:, columns] - self.mean_[columns]
+                coefficients[:, columns] = ridge(X, gram, left, own, self.alpha)
+        setattr(self, "coef_" if primal else "dual_coef_", coefficients)
+
+    @property
+    def _linear(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "linear"
+
+    def _training_gram(self, X: Any) -> FloatArray:
+        if isinstance(self.kernel, Kernel):
+            self.plan_ = self.kernel.plan(X, method=self.method)
+            return self.plan_.gram()
+        self.X_fit_ = X
+        return np.array(self._gram(X), dtype=np.float64)
+
+    def _gram(self, X: Any) -> FloatArray:
+        """Return the kernel between covariates and those of the training data."""
+        if isinstance(self.kernel, Kernel):
+            return self.plan_.against(X).gram()
+        if callable(self.kernel):
+            params = self.kernel_params or {}
+        else:
+            params = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        known = not callable(self.kernel)
+        return np.asarray(pairwise_kernels(X, self.X_fit_, metric=self.kernel, filter_params=known, **params))
+
+    # ------------------------------------------------------------------ predict
+
+    def predict(self, X: Any) -> Rankings:
+        """Return the predicted rankings, full ones; ``np.asarray`` of them is their ranks."""
+        return Rankings._trusted(self.decode(X).ranks, self.items_)
+
+    def decode(self, X: Any) -> Decoded:
+        """Return the predicted rankings as ranks, with the gap to the best that could be.
+
+        ``gaps`` is 0 where the ranking is proven to be the nearest one.
+        """
+        parts = [self.decoder_.decode(self._seen(block)) for block in self._predicted(X)]
+        return Decoded(
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in ("ranks", "values", "gaps"))
+        )
+
+    def predict_scores(self, X: Any) -> FloatArray:
+        """Return how likely each item comes before each other: shape (n_rows, n_items, n_items).
+
+        Predicted from the same labels with the same weights, and cut to 0 and 1. The diagonal is 1/2.
+        """
+        check_is_fitted(self)
+        n_items = len(self.items_)
+        first, second = np.triu_indices(n_items, 1)
+        leads = np.concatenate([block[:, block.shape[1] - len(first) :] for block in self._predicted(X)])
+        shares = np.full((len(leads), n_items, n_items), 0.5)
+        shares[:, first, second] = np.clip((1 + leads) / 2, 0, 1)
+        shares[:, second, first] = 1 - shares[:, first, second]
+        return shares
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the mean of Kendall's tau between predicted and given rankings.
+
+        Of partial rankings the pairs count that they put in order: concordant less discordant over all of these. Rows
+        that put none in order do not count.
+        """
+        check_is_fitted(self)
+        covariates = self._read(X, reset=False)
+        labels = self._as_fitted(self._labels(y, covariates), has_names(y))
+        weights = self._weights(sample_weight, covariates, labels)
+        told = np.trunc(means_of_seen(as_rows(labels), "pairs"))  # -1 and 1 are certain
+        signs = SEEN["pairs"](self.decode(X).ranks)
+        said = np.abs(told).sum(axis=1)
+        if labels.n_items == 1:
+            return 1.0  # all rankings are alike
+        if not (said > 0).any():
+            raise RankingError("no label puts any two items in order, so there is nothing to score; give others")
+        taus = (told * signs).sum(axis=1)[said > 0] / said[said > 0]
+        return float(np.average(taus, weights=weights[said > 0]))
+
+    def _predicted(self, X: Any) -> list[FloatArray]:
+        """Return the predicted means of what is seen, some rows at a time."""
+        check_is_fitted(self)
+        covariates = self._read(X, reset=False)
+        found = []
+        for start in range(0, max(n_rows(covariates), 1), ROWS):
+            some = covariates[start : start + ROWS]
+            change = some @ self.coef_ if hasattr(self, "coef_") else self._gram(some) @ self.dual_coef_
+            found.append(self.mean_ + change)
+        return found
+
+    def _seen(self, block: FloatArray) -> FloatArray:
+        """Return what the output kernel sees of predictions."""
+        n_items, sees = len(self.items_), self.decoder_.sees
+        if sees == "positions":
+            return block[:, : n_items**2].reshape(len(block), n_items, n_items)
+        return block[:, :n_items] if sees == "ranks" else block
+
+    # ------------------------------------------------------------------ what comes in
+
+    def _read(self, X: Any, reset: bool) -> Any:
+        """Return covariates: numbers, or rankings where the kernel is one on rankings."""
+        if not isinstance(self.kernel, Kernel):
+            return validate_data(self, X, accept_sparse="csr", reset=reset)
+        data = as_data(X)
+        validate_data(self, np.empty((len(data), data.n_items)), reset=reset, skip_check_array=True)
+        return data
+
+    def _labels(self, y: Any, covariates: Any) -> Data:
+        """Return the labels, over the items of the training data in their order."""
+        if y is None:
+            raise ValueError("this estimator requires y to be passed, but the target y is None; give rankings")
+        if not has_names(y):
+            y = check_array(y, ensure_all_finite="allow-nan", input_name="y", estimator=self)
+        labels = as_data(y)
+        n_given = n_rows(covariates)
+        if len(labels) != n_given:
+            raise RankingError(f"there are {n_given} rows of covariates but {len(labels)} labels; give one for each")
+        return labels
+
+    def _as_fitted(self, labels: Data, named: bool) -> Data:
+        """Return labels over the items of the training data, in their order."""
+        if labels.n_items != len(self.items_) or (named and self._named and set(labels.items) != set(self.items_)):
+            raise RankingError(
+                f"the labels rank {labels.n_items} items, but not the {len(self.items_)} of fit; give the same items"
+            )
+        return labels.with_items(self.items_) if named and self._named else labels
+
+    def _weights(self, sample_weight: Any, covariates: Any, labels: Data) -> FloatArray:
+        given = np.empty((n_rows(covariates), 1))
+        weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
+        weights = weights * labels.counts
+        if not weights.sum() > 0:
+            raise ValueError("all weights are 0, so there is nothing to learn from; give some weight")
+        return np.asarray(weights)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not isinstance(self.kernel, Kernel)
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
+        tags.regressor_tags.poor_score = True  # the checks give numbers that are no rankings
+        return tags
+
+
+def n_rows(covariates: Any) -> int:
+    """Return how many rows there are: of a sparse matrix, too."""
+    return int(covariates.shape[0]) if hasattr(covariates, "shape") else len(covariates)
+
+
+def ridge(X: Any, gram: FloatArray | None, targets: FloatArray, weights: FloatArray, alpha: float) -> FloatArray:
+    """Return the coefficients of features, or of rows where there is a Gram matrix."""
+    roots = np.sqrt(weights)[:, None]
+    if gram is None:
+        scaled = X.multiply(roots).tocsr() if hasattr(X, "multiply") else X * roots
+        square = scaled.T @ scaled
+        square = square.toarray() if hasattr(square, "toarray") else square
+        right = scaled.T @ (roots * targets)
+    else:
+        square, right = gram * roots * roots.T, roots * targets
+    square[np.diag_indices_from(square)] += alpha
+    found = solved(square, right)
+    return found if gram is None else roots * found
+
+
+def solved(square: FloatArray, right: FloatArray) -> FloatArray:
+    """Return the solution of a positive definite system, the shortest one where it is singular."""
+    from scipy.linalg import LinAlgError, LinAlgWarning, lstsq, solve
+
+    with catch_warnings():
+        simplefilter("error", LinAlgWarning)
+        try:
+            return np.asarray(solve(square, right, assume_a="pos"))
+        except (LinAlgError, LinAlgWarning):
+            return np.asarray(lstsq(square, right)[0])
