@@ -299,9 +299,9 @@ def test_model_is_a_value():
 def test_refusals():
     with pytest.raises(RankingError, match="full ranking"):
         MallowsModel([0, 0, 1], 1)
-    with pytest.raises(RankingError, match="theta=-1"):
+    with pytest.raises(ValueError, match="theta=-1"):
         MallowsModel([0, 1], -1)
-    with pytest.raises(RankingError, match="theta=nan"):
+    with pytest.raises(ValueError, match="theta=nan"):
         MallowsModel([0, 1], math.nan)
     with pytest.raises(RankingError, match="ranks 2 items, the rankings have 3"):
         iid(MallowsModel([0, 1], 1), [(0, 1, 2)], 1)

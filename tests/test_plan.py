@@ -220,7 +220,7 @@ def test_what_auto_is_can_be_said():
     assert kernel.plan(X, method=rk.Auto(estimate=estimate)).method == estimate
     with pytest.raises(ValueError, match="patience=-1"):
         rk.Auto(patience=-1)
-    with pytest.raises(TypeError, match="give a MonteCarlo"):
+    with pytest.raises(TypeError, match="must be a MonteCarlo"):
         rk.Auto(estimate="exact")
 
 
@@ -604,7 +604,7 @@ def test_a_part_agrees_with_the_whole_matrix(name):
 
 def test_what_new_rows_cannot_be():
     plan = rk.Mallows("median").plan(LISTS)
-    with pytest.raises(rk.RankingError, match="12 items and Y about 3"):
+    with pytest.raises(rk.RankingError, match="12 items and the new ones about 3"):
         plan.against([[0, 1, 2]])
     with pytest.raises(rk.RankingError, match="name their items differently"):
         plan.against(rk.Rankings(LISTS.ranks, items=[*LISTS.items[1:], "other"]))

@@ -311,7 +311,7 @@ class Plan:
         side: int | None = None,
         threads: int | None = None,
     ) -> Any:
-        """Compute the matrix straight to disk, whatever its size: see :func:`rankernel.gram.disk.store.store_gram`."""
+        """Compute the matrix straight to disk, whatever its size: see ``rankernel.gram.disk.store.store_gram``."""
         from rankernel.gram.disk.store import store_gram
 
         return store_gram(self, path, dtype, resume, overwrite, progress, side, threads)
