@@ -682,3 +682,52 @@ def test_threads_hold_for_one_command_only(monkeypatch):
     assert run("cluster", "--threads", "3").exit_code == 0
     assert set(asked) == {"3"}
     assert "RANKERNEL_NUM_THREADS" not in os.environ
+
+
+# ---------------------------------------------------------------------- groups, pairs, the same judges
+
+
+def test_groups_together_pair_by_pair_and_in_what(tmp_path):
+    rows = ["g,a,b,c"] + [f"{g},{1 + (g == 'x')},{2 - (g == 'x')},3" for g in "xyz" for _ in range(6)]
+    (tmp_path / "x.csv").write_text("\n".join(rows))
+    options = ("--by", "g", "--kernel", "mallows:nu=1", "--permutations", 199)
+    found = json.loads(run("test", tmp_path / "x.csv", *options, "--json").stdout)
+    from rankernel import k_sample_test
+
+    X = Rankings([[1, 0, 2]] * 6 + [[0, 1, 2]] * 12, items=["a", "b", "c"])
+    expected = k_sample_test(X, [0] * 6 + [1] * 6 + [2] * 6, Mallows(1.0), 199)
+    assert found["all"]["pvalue"] == expected.pvalue
+    assert found["all"]["statistic"] == pytest.approx(expected.statistic, rel=1e-12)
+    assert found["differences"]["pairs"][0]["shares"] == [1.0, 0.0, 0.0]
+    assert found["differences"]["pairs"][0]["turns"] is True
+    words = run("test", tmp_path / "x.csv", *options).stdout
+    assert "The 3 groups differ" in words
+    assert "b to a" in words
+    pair = json.loads(run("test", tmp_path / "x.csv", *options, "--pair", "y", "z", "--json").stdout)
+    assert pair["all"] is None
+    assert [(each["first"], each["second"]) for each in pair["comparisons"]] == [("y", "z")]
+    wrong = run("test", tmp_path / "x.csv", *options, "--pair", "y", "q")
+    assert wrong.exit_code == 2
+    assert "there is no group 'q'" in wrong.stderr
+
+
+def test_the_same_judges_twice(tmp_path):
+    rows = ["when,judge,a,b,c"]
+    rows += [f"before,{j},1,2,3" for j in range(9)] + [
+        f"after,{j},{1 + (j > 1)},{2 - (j > 1)},3" for j in range(8, -1, -1)
+    ]
+    (tmp_path / "x.csv").write_text("\n".join(rows))
+    options = ("--by", "when", "--paired", "judge", "--kernel", "mallows:nu=1", "--permutations", 499)
+    found = json.loads(run("test", tmp_path / "x.csv", *options, "--json").stdout)
+    from rankernel import paired_test
+
+    after = [[0, 1, 2]] * 2 + [[1, 0, 2]] * 7
+    expected = paired_test(after, [[0, 1, 2]] * 9, Mallows(1.0), 499)
+    assert found["comparisons"][0]["statistic"] == pytest.approx(expected.statistic, rel=1e-12)
+    assert found["comparisons"][0]["pvalue"] == expected.pvalue
+    (tmp_path / "y.csv").write_text("\n".join(rows[:-1]))
+    alone = run("test", tmp_path / "y.csv", *options)
+    assert alone.exit_code != 0
+    assert "judge '0' is in one of the groups only" in alone.stderr
+    (tmp_path / "z.csv").write_text("\n".join([*rows, rows[-1]]))
+    assert "has several rows in group" in run("test", tmp_path / "z.csv", *options).stderr

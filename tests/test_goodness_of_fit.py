@@ -15,6 +15,8 @@ from rankernel.tasks.tests import goodness_of_fit
 from rankernel.tasks.tests.goodness_of_fit import buckets_of_places, cut, goodness_of_fit_test, sampler_of
 
 NU = 0.3
+# Few draws on purpose: that their errors are large is told elsewhere.
+pytestmark = pytest.mark.filterwarnings("ignore:kernel values are estimated")
 
 
 def expanded(rows, counts):

@@ -18,6 +18,8 @@ from rankernel.tasks.tests.hsic import hsic_test
 from rankernel.tasks.tests.mmd import mmd_test
 
 NU = 0.3
+# Few draws on purpose: that their errors are large is told elsewhere.
+pytestmark = pytest.mark.filterwarnings("ignore:kernel values are estimated")
 
 
 def expanded(rows, counts):

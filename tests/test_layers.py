@@ -59,8 +59,8 @@ GRAM_ORDER = [
     "disk",
     "__init__",
 ]
-# Methods that hand over to a later layer, imported when they are called: kernel.gram(...), preferences.n_extensions().
-HANDED_OVER = {("kernels", "gram"), ("preferences", "completions"), ("plan", "disk")}
+# Methods that hand over to a later layer, imported when they are called: kernel.gram(...), result.plot().
+HANDED_OVER = {("kernels", "gram"), ("preferences", "completions"), ("plan", "disk"), ("tasks", "plots")}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 

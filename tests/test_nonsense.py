@@ -63,6 +63,7 @@ KERNEL = rk.Mallows(0.5)
 METHOD = rk.MonteCarlo(4)
 LABELS = ["u", "v", "u", "v"]
 TREE = rk.linkage(BALLOTS, KERNEL)
+PILOT = rk.mmd_test(FULL[[0, 0, 0, 3]], FULL[[2, 2, 1, 2]], KERNEL, n_permutations=9)
 PREFERENCES = rk.Preferences.from_pairs([[("a", "b")], [("c", "d"), ("a", "d")]])
 
 
@@ -271,6 +272,119 @@ CALLS = {
             "threads": 1,
         },
     ),
+    "k_sample_test": (
+        rk.k_sample_test,
+        {
+            "X": rk.concat([BALLOTS, FULL]),
+            "groups": list("uuvvuwww"),
+            "kernel": KERNEL,
+            "n_permutations": 9,
+            "seed": 0,
+            "biased": False,
+            "method": "auto",
+            "strata": [0, 0, 1, 1, 0, 0, 1, 1],
+            "threads": 1,
+        },
+    ),
+    "k_sample_test precomputed": (
+        rk.k_sample_test,
+        {"X": FULL, "groups": LABELS, "precomputed": np.eye(4), "n_permutations": 9},
+    ),
+    "KSampleResult.pairwise": (
+        rk.k_sample_test(FULL, LABELS, KERNEL, n_permutations=9).pairwise,
+        {"correction": "holm", "level": 0.05, "n_permutations": 9},
+    ),
+    "PairwiseResult.pair": (
+        rk.k_sample_test(FULL, LABELS, KERNEL, n_permutations=9).pairwise().pair,
+        {"first": "u", "second": "v"},
+    ),
+    "MMDResult.differences": (
+        rk.mmd_test(FULL, FULL, KERNEL, n_permutations=9).differences,
+        {"confidence": 0.9, "by": "auto"},
+    ),
+    "Differences.plot": (
+        rk.mmd_test(FULL, FULL, KERNEL, n_permutations=9).differences().plot,
+        {"most": 2},
+    ),
+    "paired_test": (
+        rk.paired_test,
+        {
+            "X": BALLOTS,
+            "Y": FULL,
+            "kernel": KERNEL,
+            "n_permutations": 9,
+            "seed": 0,
+            "biased": False,
+            "method": "auto",
+            "threads": 1,
+        },
+    ),
+    "trend_test": (
+        rk.trend_test,
+        {
+            "X": BALLOTS,
+            "time": [1, 2, 3, 4],
+            "kernel": KERNEL,
+            "n_permutations": 9,
+            "seed": 0,
+            "method": "auto",
+            "strata": [0, 0, 1, 1],
+            "threads": 1,
+        },
+    ),
+    "change_point_test": (
+        rk.change_point_test,
+        {
+            "X": BALLOTS,
+            "kernel": KERNEL,
+            "n_changes": 1,
+            "n_permutations": 9,
+            "seed": 0,
+            "level": 0.05,
+            "most_changes": 2,
+            "least_rows": 1,
+            "method": "auto",
+            "threads": 1,
+        },
+    ),
+    "outlier_test": (
+        rk.outlier_test,
+        {
+            "X": BALLOTS,
+            "reference": rk.concat([FULL] * 5),
+            "kernel": KERNEL,
+            "level": 0.05,
+            "seed": 0,
+            "method": "auto",
+            "threads": 1,
+        },
+    ),
+    "power": (
+        rk.power,
+        {
+            "pilot": PILOT,
+            "n": 20,
+            "level": 0.05,
+            "effect": 0.3,
+            "n_simulations": 3,
+            "seed": 0,
+            "progress": None,
+        },
+    ),
+    "ballots_needed": (
+        rk.ballots_needed,
+        {
+            "pilot": PILOT,
+            "power": 0.7,
+            "level": 0.05,
+            "effect": 0.3,
+            "n_simulations": 3,
+            "seed": 0,
+            "most": 1000,
+            "progress": None,
+        },
+    ),
+    "Adaptive": (rk.Adaptive, {"level": 0.05, "most": 1000}),
     "mmd2_streamed": (rk.mmd2_streamed, {"X": BALLOTS, "Y": FULL, "kernel": KERNEL, "method": "auto", "threads": 1}),
     "linkage": (rk.linkage, {"X": BALLOTS, "kernel": KERNEL, "linkage": "average", "method": "auto", "squared": False}),
     "flat_clusters": (rk.flat_clusters, {"Z": TREE, "n_clusters": 2}),
@@ -391,6 +505,10 @@ CALLS = {
         plots.null_distribution,
         {"result": rk.mmd_test(FULL, FULL, KERNEL, n_permutations=9)},
     ),
+    "plots.differences": (
+        plots.differences,
+        {"found": rk.mmd_test(FULL, FULL, KERNEL, n_permutations=9).differences(), "most": 2},
+    ),
     "plots.variance_curves": (
         plots.variance_curves,
         {"n_draws": [1, 2], "curves": {"iid": [1.0, 0.5]}, "spread": {"iid": [0.1, 0.1]}},
@@ -400,17 +518,29 @@ CALLS = {
 # Names that take no arguments from people: what functions return, and errors.
 RECORDS = {
     "AggregatedMMDResult",
+    "BallotsNeeded",
+    "ChangePointResult",
     "Consensus",
+    "Differences",
     "Estimate",
+    "FitResult",
     "GramSums",
     "HSICResult",
+    "ItemDifference",
+    "KSampleResult",
     "Kernel",
     "MMDResult",
     "NuSelection",
+    "OutlierResult",
+    "PairDifference",
+    "PairedResult",
+    "PairwiseResult",
     "Plan",
+    "PowerResult",
     "Preferences",
     "Example",
     "Mixture",
+    "TrendResult",
     "TwoSample",
 }
 # Readers and writers of files, whose own tests give them nonsense.
@@ -433,7 +563,7 @@ FUNCTIONS = {
 LEFT_OUT = {"ax", "eval_gradient", "estimator", "scoring", "self", "y"}
 
 
-PICTURES = ("dendrogram", "gram", "kernel_map", "null_distribution", "preferences", "variance_curves")
+PICTURES = ("dendrogram", "differences", "gram", "kernel_map", "null_distribution", "preferences", "variance_curves")
 
 
 def public_names():

@@ -14,6 +14,7 @@ import rankernel as rk
 from rankernel.analysis.source import Source
 from rankernel.analysis.summary import Settings, summarize
 from rankernel.cli.app import app
+from rankernel.completions.streams import stream_key
 from rankernel.frontends.sklearn import RECENT
 from rankernel.gram import plan as gram_plan
 from rankernel.gram.evaluator import Evaluator
@@ -154,12 +155,18 @@ def test_every_way_makes_the_same_decision(tmp_path, decided, way, kernel, X):
     assert {(found, method) for found, method, _ in decided} == {(plan.kernel, plan.method)}
 
 
+DRAWS_AGAIN = {"mmd_test", "mmd_aggregated_test", "hsic_test"}  # with other seeds, to see how sure their statistic is
+
+
 @few_draws_allowed
 @EVERY_WAY
 def test_every_way_draws_by_the_seed_of_the_method(tmp_path, drawn, way):
     kernel, X = DRAWN
     ways(tmp_path)[way](kernel, X, rk.Auto(estimate=rk.MonteCarlo(64, seed=7)))
-    assert {seed for _, seed in drawn} == {7}
+    again = {int(stream_key(7, f"drawn again {times}") >> np.uint64(1)) for times in range(1, 9)}
+    seeds = {seed for _, seed in drawn}
+    assert 7 in seeds
+    assert seeds <= ({7} | again if way in DRAWS_AGAIN else {7})
 
 
 @few_draws_allowed
@@ -314,7 +321,10 @@ def test_rows_and_columns_share_their_draws(drawn, answer):
 @pytest.mark.parametrize("way", ["mmd_test", "mmd2_streamed", "hsic_test", "linkage", "kernel_distances", "Dask mmd2"])
 def test_a_task_draws_from_every_ballot_once(tmp_path, drawn, way):
     ways(tmp_path)[way](rk.Exponential("footrule", 0.05), FREE, rk.MonteCarlo(64, "antithetic"))
-    assert [n for n, _ in drawn] == [14]
+    seeds = [seed for _, seed in drawn]
+    assert {n for n, _ in drawn} == {14}
+    assert len(seeds) == len(set(seeds))
+    assert len(seeds) == 1 or way in DRAWS_AGAIN
 
 
 @few_draws_allowed

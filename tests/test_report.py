@@ -13,7 +13,6 @@ import pytest
 
 from rankernel import Kendall, Mallows, Rankings
 from rankernel.analysis.clustering import first_shares, jump, letter, mean_places
-from rankernel.analysis.comparisons import holm
 from rankernel.analysis.distinct_ballots import MOST_SHOWN, distinct_ballots, some_voters, view_of
 from rankernel.analysis.phrases import ballot_text, percent, pvalue_text
 from rankernel.analysis.source import Source
@@ -24,6 +23,7 @@ from rankernel.pages import report
 from rankernel.pages.markup import embedded_json, tag, text
 from rankernel.pages.page import page, policy
 from rankernel.pages.png import palette, png
+from rankernel.tasks.tests.corrections import holm
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -59,12 +59,32 @@ from rankernel.tasks.features.mmd_streamed import mmd2_streamed as mmd2_streamed
 from rankernel.tasks.features.nystrom import NystromFeatures as NystromFeatures
 from rankernel.tasks.features.sign_features import MallowsSignFeatures as MallowsSignFeatures
 from rankernel.tasks.regression.ranking_regressor import KernelRankingRegressor as KernelRankingRegressor
+from rankernel.tasks.tests.adaptive import Adaptive as Adaptive
+from rankernel.tasks.tests.change_points import change_point_test as change_point_test
+from rankernel.tasks.tests.differences import Differences as Differences
+from rankernel.tasks.tests.differences import ItemDifference as ItemDifference
+from rankernel.tasks.tests.differences import PairDifference as PairDifference
 from rankernel.tasks.tests.goodness_of_fit import goodness_of_fit_test as goodness_of_fit_test
 from rankernel.tasks.tests.hsic import hsic_test as hsic_test
+from rankernel.tasks.tests.k_sample import k_sample_test as k_sample_test
 from rankernel.tasks.tests.mmd import mmd_test as mmd_test
 from rankernel.tasks.tests.mmd_aggregated import mmd_aggregated_test as mmd_aggregated_test
+from rankernel.tasks.tests.outliers import OutlierResult as OutlierResult
+from rankernel.tasks.tests.outliers import outlier_test as outlier_test
+from rankernel.tasks.tests.paired import paired_test as paired_test
+from rankernel.tasks.tests.pairwise import KSampleResult as KSampleResult
+from rankernel.tasks.tests.pairwise import PairwiseResult as PairwiseResult
+from rankernel.tasks.tests.power import BallotsNeeded as BallotsNeeded
+from rankernel.tasks.tests.power import PowerResult as PowerResult
+from rankernel.tasks.tests.power import ballots_needed as ballots_needed
+from rankernel.tasks.tests.power import power as power
 from rankernel.tasks.tests.results import AggregatedMMDResult as AggregatedMMDResult
+from rankernel.tasks.tests.results import ChangePointResult as ChangePointResult
+from rankernel.tasks.tests.results import FitResult as FitResult
 from rankernel.tasks.tests.results import HSICResult as HSICResult
 from rankernel.tasks.tests.results import MMDResult as MMDResult
+from rankernel.tasks.tests.results import PairedResult as PairedResult
+from rankernel.tasks.tests.results import TrendResult as TrendResult
+from rankernel.tasks.tests.trend import trend_test as trend_test
 
 __version__: str

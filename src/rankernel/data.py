@@ -9,7 +9,7 @@ import numpy as np
 
 from rankernel.arrays import Indices
 from rankernel.checks import listed
-from rankernel.encoding import check_total, printable
+from rankernel.encoding import FREE, check_total, dense, printable
 from rankernel.errors import RankingError
 from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings, as_rankings
@@ -44,6 +44,24 @@ def with_counts(data: Data, counts: Any) -> Data:
     if isinstance(data, Rankings):
         return Rankings._trusted(data.ranks, data.items, numbers)
     return Preferences._trusted(data.packed, data.items, numbers, data.users, data.contracted)
+
+
+def without_item(data: Data, item: int) -> Data:
+    """Return the same rows without one of the items: what they say of the others.
+
+    Examples
+    --------
+    >>> without_item(Rankings.from_orders([["a", "b", "c"]]), 1)
+    Rankings: 1 ranking of 2 items (1 full)
+      a > c
+    """
+    items = data.items[:item] + data.items[item + 1 :]
+    if isinstance(data, Rankings):
+        ranks = np.delete(data.ranks, item, axis=1)
+        return Rankings._trusted(dense(ranks, ranks != FREE, "free"), items, data.counts)
+    before = np.delete(np.delete(data.before, item, axis=1), item, axis=2)
+    nothing = ((),) * len(data)
+    return Preferences._trusted(np.packbits(before, axis=2), items, data.counts, data.users, nothing)
 
 
 def voters(data: Any) -> Data:

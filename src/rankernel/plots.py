@@ -256,7 +256,7 @@ def null_distribution(result: Any, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    result : MMDResult or HSICResult
+    result : MMDResult, HSICResult or the like
         What a test found.
     ax : Axes, optional
         Where to draw.
@@ -278,6 +278,52 @@ def null_distribution(result: Any, ax: Axes | None = None) -> Axes:
     )
     ax.set_xlabel("statistic for random divisions of the voters", color=SOFT)
     ax.set_yticks([])
+    bare(ax, "bottom")
+    return ax
+
+
+def differences(found: Any, most: int = 12, ax: Axes | None = None) -> Axes:
+    """Draw in what groups differ: for pairs of items the share of each group that prefers the first to the second.
+
+    Parameters
+    ----------
+    found : Differences
+        What ``result.differences()`` gives.
+    most : int
+        How many pairs to draw, those that make most of the difference.
+    ax : Axes, optional
+        Where to draw.
+
+    Examples
+    --------
+    >>> from rankernel import Rankings, mmd_test
+    >>> X = Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]], counts=[5, 1])
+    >>> Y = Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]], counts=[1, 5])
+    >>> ax = differences(mmd_test(X, Y).differences())
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['a to b', 'a to c', 'b to c']
+    """
+    if not all(hasattr(found, name) for name in ("pairs", "groups")):
+        raise TypeError(f"found={shown(found)} is not possible; give result.differences() of a test of groups")
+    pairs = found.pairs[: whole("most", most)]
+    ax = axes(ax, 7.0, 1.2 + 0.32 * len(pairs))
+    step = 0.5 / max(len(found.groups), 1)
+    ax.axvline(0.5, color=GREY, linewidth=1)
+    for number, group in enumerate(found.groups):
+        colour, y = (
+            COLOURS[number % len(COLOURS)],
+            np.arange(len(pairs)) + step * (number - (len(found.groups) - 1) / 2),
+        )
+        shares = np.array([pair.shares[number] for pair in pairs])
+        ends = np.array([pair.intervals[number] for pair in pairs]).T
+        ax.errorbar(shares, y, xerr=np.abs(ends - shares), fmt="o", color=colour, markersize=5, label=plain(group))
+    ax.set_yticks(range(len(pairs)), [plain(f"{pair.first} to {pair.second}") for pair in pairs])
+    ax.invert_yaxis()
+    ax.set_xlim(0, 1)
+    ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    ax.set_xlabel(f"share that prefers the first, {found.confidence:.0%} intervals", color=SOFT)
+    ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    ax.tick_params(left=False)
     bare(ax, "bottom")
     return ax
 

@@ -34,3 +34,44 @@ def paired_sums(gram, rows, other, columns):
                 part += left[rows[j]] * right[columns[p, j]]
             sums[p] += 2 * part
     return sums
+
+
+@compiled_strictly
+def shuffle_within(rows, order, edges, state):
+    """Shuffle the rows of voters within strata; stratum s is the voters order[edges[s]:edges[s + 1]]."""
+    for s in range(len(edges) - 1):
+        for i in range(edges[s], edges[s + 1] - 1):
+            j = i + np.int64(uniform(state) * (edges[s + 1] - i))
+            rows[order[i]], rows[order[j]] = rows[order[j]], rows[order[i]]
+
+
+@compiled_strictly
+def grouped_counts(rows, strata, group_of, state, counts):
+    """Shuffle anew for each table of ``counts``, and count the voters of each group by row."""
+    for p in range(len(counts)):
+        shuffle_within(rows, strata[0], strata[1], state)
+        for voter in range(len(rows)):
+            counts[p, group_of[voter], rows[voter]] += 1.0
+
+
+@compiled
+def grouped_sums(gram, rows, strata, groups, own_pairs, state, sums):
+    """Shuffle anew for each row of ``sums``, and add up the kernel over pairs of different voters of each group.
+
+    Group g is the voters ``groups[0][groups[1][g]:groups[1][g + 1]]``; the pair of each voter with itself is added
+    ``own_pairs`` times.
+    """
+    members, edges = groups
+    own = np.empty(len(members), dtype=np.int64)
+    for p in range(len(sums)):
+        shuffle_within(rows, strata[0], strata[1], state)
+        for k in range(len(members)):
+            own[k] = rows[members[k]]
+        for g in range(len(edges) - 1):
+            total = 0.0
+            for i in range(edges[g], edges[g + 1]):
+                left, part = gram[own[i]], 0.0
+                for j in range(edges[g], i):
+                    part += left[own[j]]
+                total += 2 * part + own_pairs * left[own[i]]
+            sums[p, g] = total

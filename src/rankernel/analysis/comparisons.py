@@ -17,10 +17,12 @@ from rankernel.rankings import Rankings
 
 if TYPE_CHECKING:
     from rankernel.analysis.summary import Settings
+    from rankernel.tasks.tests.differences import PairDifference
 
 MOST_GROUPS = 6
 MOST_VOTERS = 1500  # of a group, where ballots are many
 MOST_DISTINCT = 3000
+MOST_PAIRS = 4  # of items that make most of a difference
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +38,8 @@ class Comparison:
     corrected: float  # the p-value corrected for the number of tests (Holm)
     null: FloatArray  # the statistic for random divisions of the voters
     shift: FloatArray  # (n_items,): places that each item stands lower in the first group; negative: higher
+    effect: float  # the share of the dispersion of the voters that lies between the two groups
+    pairs: tuple[PairDifference, ...]  # the pairs of items that make most of the difference
 
 
 def groups_to_compare(ballots: Ballots) -> list[int]:
@@ -49,6 +53,7 @@ def compare_groups(
     ballots: Ballots, kernel: Kernel, settings: Settings, step: Callable[[str], Any]
 ) -> list[Comparison]:
     """Return all comparisons of two groups."""
+    from rankernel.tasks.tests.corrections import holm
     from rankernel.tasks.tests.mmd import mmd_test
 
     method, seed, found = settings.method, settings.seed, []
@@ -61,7 +66,19 @@ def compare_groups(
         step("Comparing groups")
     corrected = holm(np.array([result.pvalue for *_, result, _ in found]))
     return [
-        Comparison(a, b, m, n, result.statistic, result.pvalue, p, result.null_distribution, shift)
+        Comparison(
+            a,
+            b,
+            m,
+            n,
+            result.statistic,
+            result.pvalue,
+            p,
+            result.null_distribution,
+            shift,
+            result.effect,
+            result.differences(by="pairs").pairs[:MOST_PAIRS] if len(shift) > 1 else (),
+        )
         for (a, b, m, n, result, shift), p in zip(found, corrected.tolist(), strict=True)
     ]
 
@@ -72,18 +89,3 @@ def some_of(group: Rankings, pair: list[Rankings], seed: int) -> Rankings:
         return group
     rows, counts = some_voters(group.counts, MOST_VOTERS, seed)
     return Rankings(group.ranks[rows], group.items, counts)
-
-
-def holm(pvalues: FloatArray) -> FloatArray:
-    """Return p-values corrected for their number by Holm's method.
-
-    Examples
-    --------
-    >>> holm(np.array([0.01, 0.04, 0.03]))
-    array([0.03, 0.06, 0.06])
-    """
-    order = np.argsort(pvalues, kind="stable")
-    raised = pvalues[order] * np.arange(len(pvalues), 0, -1)
-    corrected = np.empty(len(pvalues))
-    corrected[order] = np.minimum(np.maximum.accumulate(raised), 1.0)
-    return corrected

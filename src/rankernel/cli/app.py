@@ -16,7 +16,7 @@ from rankernel.cli.info_command import info
 from rankernel.cli.map_command import kernel_map
 from rankernel.cli.options import spelled_out
 from rankernel.cli.report_command import report
-from rankernel.cli.test_command import two_sample_test
+from rankernel.cli.test_command import compare_sets
 
 app = typer.Typer(
     cls=GuardedGroup,
@@ -58,7 +58,7 @@ app.command(
     epilog=example("gram votes.soi -o K.npy", "gram votes.soi --kernel kendall -o K.csv", "gram votes.soi -o K.zarr"),
 )(spelled_out(gram))
 app.command("test", epilog=example("test north.soi south.soi", "test votes.csv --by district --permutations 9999"))(
-    spelled_out(two_sample_test)
+    spelled_out(compare_sets)
 )
 app.command("cluster", epilog=example("cluster votes.soi --k 10", "cluster votes.soi --k 4 -o labels.csv"))(
     spelled_out(cluster)

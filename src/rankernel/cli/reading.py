@@ -18,20 +18,26 @@ TABLES = (".csv", ".tsv", ".txt")
 ORDERS = (".soc", ".soi", ".toc", ".toi", ".cat")
 
 
-def read(file: Path | None, how: Reading) -> Source:
-    """Return the rankings in a file; without a file, the bundled example."""
+def read(file: Path | None, how: Reading, judge: str | None = None) -> Source:
+    """Return the rankings in a file; without a file, the bundled example. ``judge`` is a column to keep, too."""
     with steps(None, "Reading"):
-        return source_of(file, how)
+        return source_of(file, how, judge)
 
 
-def source_of(file: Path | None, how: Reading) -> Source:
+def source_of(file: Path | None, how: Reading, judge: str | None) -> Source:
     """Return the rankings of a file by what its name says that it is."""
-    only_csv = {"--by": how.by, "--count": how.count, "--ignore": how.ignore, "--tie": how.separator}
+    only_csv = {
+        "--by": how.by,
+        "--count": how.count,
+        "--ignore": how.ignore,
+        "--tie": how.separator,
+        "--paired": judge,
+    }
     if file is None:
         return bundled(how, only_csv)
     kind = Path(file.name.lower().removesuffix(".gz")).suffix
     if kind in TABLES:
-        return table(file, how)
+        return table(file, how, judge)
     given = [name for name, value in only_csv.items() if value]
     if given:
         raise usage(f"{given[0]} is for CSV files; {printable(file.name)} has no named columns")
@@ -75,7 +81,7 @@ def preflib(file: Path, unlisted: Unlisted) -> Source:
     return Source(rankings, printable(title or file.name), printable(file.name), unlisted=unlisted)
 
 
-def table(file: Path, how: Reading) -> Source:
+def table(file: Path, how: Reading, judge: str | None = None) -> Source:
     """Return the rankings of a table."""
     from rankernel.io import read_csv
 
@@ -83,7 +89,7 @@ def table(file: Path, how: Reading) -> Source:
         file,
         layout=cast(Any, how.layout),
         count=how.count,
-        labels=[how.by] if how.by else [],
+        labels=[column for column in (how.by, judge) if column],
         ignore=how.ignore or [],
         unlisted=cast(Unlisted, how.unlisted),
         separator=how.separator,

@@ -1,8 +1,9 @@
-"""``rankernel test``: whether two sets of rankings differ by more than chance."""
+"""``rankernel test``: whether sets of rankings differ by more than chance, which, and in what."""
 
 from __future__ import annotations
 
-from itertools import combinations
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,16 +13,19 @@ from rankernel.analysis.source import Source
 from rankernel.cli.failures import usage
 from rankernel.cli.kernel_text import parse_kernel, parse_method
 from rankernel.cli.options import COMPUTING, Computing, Permutations, Reading, Showing
-from rankernel.cli.output import console, print_json, show_facts, steps
+from rankernel.cli.output import console, print_json, show_facts
 from rankernel.cli.reading import read
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
 
 if TYPE_CHECKING:
     from rankernel.rankings import Rankings
+    from rankernel.tasks.tests.differences import Differences
 
 MOST_DISTINCT = 20_000  # a matrix of 3 GB
 LEVEL = 0.05
+MOST_LINES = 30  # pairs of groups that are printed
+MOST_DIFFERENCES = 6  # items, and pairs of items
 
 Files = Annotated[
     list[Path] | None,
@@ -33,61 +37,100 @@ Sample = Annotated[
     int | None,
     typer.Option("--sample", min=2, help="Take this many voters of each at random.", rich_help_panel=COMPUTING),
 ]
+Pair = Annotated[
+    tuple[str, str] | None,
+    typer.Option("--pair", metavar="A B", help="Compare these two groups only.", show_default=False),
+]
+Paired = Annotated[
+    str | None,
+    typer.Option(
+        "--paired",
+        metavar="COLUMN",
+        help="CSV column that names the judge: each ranked once in either group, and is compared with itself.",
+        show_default=False,
+    ),
+]
 
 
-def two_sample_test(
+def compare_sets(
     reading: Reading,
     showing: Showing,
     files: Files = None,
+    pair: Pair = None,
+    paired: Paired = None,
     computing: Computing = Computing(kernel="auto"),  # noqa: B008 - a frozen value
     permutations: Permutations = 1000,
     sample: Sample = None,
 ) -> None:
-    """Test whether two sets of rankings come from one distribution (MMD).
+    """Test whether sets of rankings come from one distribution, which of them differ, and in what.
 
-    Compares two files, or the groups of one file. With --kernel auto, five Mallows kernels around the median heuristic
-    make one test of the right level. P-values of several pairs are corrected by Holm's method.
+    Compares two files, or the groups of one file: all together, then pair by pair, corrected by Holm's method. With
+    --kernel auto, two groups are compared by five Mallows kernels around the median heuristic, which make one test of
+    the right level; more groups by the one at the median.
     """
     wanted: Any = "auto" if computing.kernel == "auto" else parse_kernel(computing.kernel)
     how, seed = parse_method(computing.method, computing.seed), computing.seed
-    named, sources = samples(files or [], reading)
+    if paired and sample:
+        raise usage("--paired compares each judge with itself; give either --sample or --paired")
+    named, sources = samples(files or [], reading, paired)
+    named = chosen(named, pair)
     if sample:
         named = {name: some(rankings, sample, seed) for name, rankings in named.items()}
     check_size(named)
-    found = results(named, wanted, how, permutations, seed)
+    if paired:
+        found = paired_answer(named, sources[0], paired, wanted, how, permutations, seed)
+    elif len(named) == 2:
+        found = answer_of_two(named, wanted, how, permutations, seed)
+    else:
+        found = answer_of_many(named, wanted, how, permutations, seed)
     facts = {
         "data": " and ".join(dict.fromkeys(f"{source.title}" for source in sources)),
         "read as": "; ".join(dict.fromkeys(source.reading for source in sources)),
-        "test": found[0]["method"],
-        "kernel": "; ".join(dict.fromkeys(each["kernel"] for each in found)),
+        "test": found.method,
+        "kernel": found.kernel,
         "seed": str(seed),
     }
     if sample:
         facts["sample"] = f"at most {sample:,} voters of each, taken at random"
     if showing.json:
-        print_json(facts | {"comparisons": found})
+        told = {"all": found.omnibus, "comparisons": found.comparisons, "differences": found.differences_by_name()}
+        print_json(facts | told)
     else:
         show(facts, found, permutations)
 
 
-def samples(files: list[Path], reading: Reading) -> tuple[dict[str, Rankings], list[Source]]:
+def samples(files: list[Path], reading: Reading, judge: str | None) -> tuple[dict[str, Rankings], list[Source]]:
     """Return the sets to compare by name, and where they come from."""
     if len(files) > 2 or (len(files) == 2 and reading.by):
         raise usage("give two files, or one file with --by COLUMN")
     if len(files) == 1 and not reading.by:
         raise usage("give a second file, or --by COLUMN to compare the groups of one")
     if len(files) == 2:
+        if judge:
+            raise usage("--paired is for the groups of one file: give --by COLUMN, too")
         sources = [read(file, reading) for file in files]
         names = [source.title for source in sources]
         if names[0] == names[1]:
             names = [str(file) for file in files] if files[0] != files[1] else [f"{names[0]} (1)", f"{names[0]} (2)"]
         return dict(zip(names, (source.rankings for source in sources), strict=True)), sources
-    source = read(files[0] if files else None, reading)
+    source = read(files[0] if files else None, reading, judge)
     assert source.groups is not None
     groups = sorted(set(source.groups.tolist()))
     if len(groups) < 2:
         raise RankingError(f"column {source.by} has one value only; a test needs two groups")
     return {printable(group): source.rankings[source.groups == group] for group in groups}, [source]
+
+
+def chosen(named: dict[str, Rankings], pair: tuple[str, str] | None) -> dict[str, Rankings]:
+    """Return the sets that are asked for."""
+    if pair is None:
+        return named
+    for name in pair:
+        if name not in named:
+            raise usage(f"--pair: there is no group {printable(name)!r}; there are {', '.join(named)}")
+    if pair[0] == pair[1]:
+        raise usage("--pair: name two different groups")
+    return {name: named[name] for name in pair}
 
 
 def some(rankings: Rankings, n_voters: int, seed: int) -> Rankings:
@@ -101,65 +144,200 @@ def some(rankings: Rankings, n_voters: int, seed: int) -> Rankings:
 
 def check_size(named: dict[str, Rankings]) -> None:
     """Refuse sets whose Gram matrix is too large."""
-    largest = sorted((len(rankings.unique()) for rankings in named.values()), reverse=True)[:2]
-    if sum(largest) > MOST_DISTINCT:
+    distinct = sum(len(rankings.unique()) for rankings in named.values())
+    if distinct > MOST_DISTINCT:
         raise MemoryError(
-            f"{sum(largest):,} different rankings make a Gram matrix of {sum(largest) ** 2 * 8 / 1e9:.0f} GB; "
-            "take some voters at random with --sample 5000"
+            f"{distinct:,} different rankings make a Gram matrix of {distinct**2 * 8 / 1e9:.0f} GB; take some "
+            "voters at random with --sample 5000"
         )
 
 
-def results(named: dict[str, Rankings], kernel: Any, method: Any, permutations: int, seed: int) -> list[dict[str, Any]]:
-    """Return what each test found."""
-    import numpy as np
+# ---------------------------------------------------------------------- what was found
 
-    from rankernel.analysis.comparisons import holm
-    from rankernel.analysis.phrases import short_numbers
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What the tests of a command found, for people and for machines."""
+
+    method: str
+    kernel: str
+    omnibus: dict[str, Any] | None
+    comparisons: list[dict[str, Any]]
+    differences: Differences
+
+    def differences_by_name(self) -> dict[str, Any]:
+        """Return in what groups differ, as records."""
+        return {
+            "groups": self.differences.groups,
+            "items": [asdict(item) for item in self.differences.items],
+            "pairs": [asdict(pair) | {"turns": pair.turns} for pair in self.differences.pairs],
+        }
+
+
+def answer_of_two(named: dict[str, Rankings], kernel: Any, method: Any, permutations: int, seed: int) -> Answer:
+    """Return what the test of two sets found."""
     from rankernel.tasks.tests.mmd import mmd_test
     from rankernel.tasks.tests.mmd_aggregated import mmd_aggregated_test
+
+    (first, X), (second, Y) = named.items()
+    test = mmd_aggregated_test if kernel == "auto" else mmd_test
+    result = test(X, Y, kernel, permutations, seed, method=method)
+    return answer_of_pair(result, (first, second), (X.n_voters, Y.n_voters))
+
+
+def paired_answer(
+    named: dict[str, Rankings], source: Source, column: str, kernel: Any, method: Any, permutations: int, seed: int
+) -> Answer:
+    """Return what the test of the same judges in two groups found."""
+    from rankernel.tasks.tests.paired import paired_test
+
+    if len(named) != 2:
+        raise usage(f"--paired compares two groups, and there are {len(named)}; name them with --pair A B")
+    before, after = (judges_in_order(name, source, column) for name in named)
+    if before[0] != after[0]:
+        alone = sorted(set(before[0]) ^ set(after[0]))
+        raise RankingError(
+            f"{source.origin}: judge {printable(alone[0])!r} is in one of the groups only; leave out rows of judges "
+            "who did not rank twice"
+        )
+    wanted = None if kernel == "auto" else kernel
+    result = paired_test(before[1], after[1], wanted, permutations, seed, method=method)
+    return answer_of_pair(result, tuple(named), (before[1].n_voters, after[1].n_voters))
+
+
+def judges_in_order(name: str, source: Source, column: str) -> tuple[list[str], Rankings]:
+    """Return the judges of a group, sorted, and their rankings in this order."""
+    from rankernel.io import CsvRankings
+
+    assert isinstance(source.rankings, CsvRankings)
+    assert source.groups is not None
+    judges = source.rankings.labels[column].tolist()
+    rows = [row for row, group in enumerate(source.groups.tolist()) if printable(group) == name]
+    order = sorted(rows, key=lambda row: str(judges[row]))
+    ordered = [str(judges[row]) for row in order]
+    twice = [a for a, b in pairwise(ordered) if a == b]
+    if twice:
+        raise RankingError(
+            f"judge {printable(twice[0])!r} has several rows in group {name!r}; give each one row a group"
+        )
+    return ordered, source.rankings[order]
+
+
+def answer_of_pair(result: Any, names: tuple[str, ...], sizes: tuple[int, int]) -> Answer:
+    """Return what one test of two sets says."""
+    from rankernel.analysis.phrases import short_numbers
     from rankernel.tasks.tests.results import AggregatedMMDResult
 
-    pairs = list(combinations(named, 2))
-    found: list[dict[str, Any]] = []
-    with steps(len(pairs), "Testing") as step:
-        for first, second in pairs:
-            X, Y = named[first], named[second]
-            test = mmd_aggregated_test if kernel == "auto" else mmd_test
-            result = test(X, Y, kernel, permutations, seed, method=method)
-            several = isinstance(result, AggregatedMMDResult)
-            kernels = result.kernels if isinstance(result, AggregatedMMDResult) else (result.kernel,)
-            found.append(
-                {
-                    "first": first,
-                    "second": second,
-                    "n_first": X.n_voters,
-                    "n_second": Y.n_voters,
-                    "statistic": result.statistic,
-                    "statistic_is": "-log10 of the smallest p-value of a kernel" if several else "squared MMD",
-                    "pvalue": result.pvalue,
-                    "method": result.method,
-                    "kernel": short_numbers(", ".join(map(str, kernels))),
-                }
-            )
-            step("Testing")
-    for each, corrected in zip(found, holm(np.array([each["pvalue"] for each in found])).tolist(), strict=True):
-        each["corrected"] = corrected
-    return found
+    several = isinstance(result, AggregatedMMDResult)
+    kernels = result.kernels if several else (result.kernel,)
+    comparison = {
+        "first": names[0],
+        "second": names[1],
+        "n_first": sizes[0],
+        "n_second": sizes[1],
+        "statistic": result.statistic,
+        "statistic_is": "-log10 of the smallest p-value of a kernel" if several else "squared MMD",
+        "pvalue": result.pvalue,
+        "tail_pvalue": result.tail_pvalue,
+        "corrected": result.pvalue,
+        "effect": result.effect,
+        "effect_interval": result.effect_interval,
+    }
+    differences = replace(result.differences(by="pairs"), groups=names)
+    kernel = short_numbers(", ".join(map(str, kernels)))
+    return Answer(result.method, kernel, None, [comparison], differences)
 
 
-def show(facts: dict[str, str], found: list[dict[str, Any]], permutations: int) -> None:
+def answer_of_many(named: dict[str, Rankings], kernel: Any, method: Any, permutations: int, seed: int) -> Answer:
+    """Return what the test of several sets found, of all together and of each two."""
+    import numpy as np
+
+    from rankernel.analysis.phrases import short_numbers
+    from rankernel.data import concat
+    from rankernel.tasks.tests.k_sample import k_sample_test
+
+    names = list(named)
+    labels = np.repeat(np.arange(len(names)), [len(rankings) for rankings in named.values()])
+    wanted = None if kernel == "auto" else kernel
+    result = k_sample_test(concat(named.values()), labels, wanted, permutations, seed, method=method)
+    pairs = result.pairwise()
+    voters = {str(number): rankings.n_voters for number, rankings in enumerate(named.values())}
+    comparisons = [
+        {
+            "first": names[int(first)],
+            "second": names[int(second)],
+            "n_first": voters[first],
+            "n_second": voters[second],
+            "statistic": float(pairs.statistics[place]),
+            "statistic_is": "squared MMD",
+            "pvalue": float(pairs.pvalues[place]),
+            "tail_pvalue": float(pairs.tail_pvalues[place]),
+            "corrected": float(pairs.corrected[place]),
+            "corrected_from": pairs.corrected_from,
+            "effect": float(pairs.effects[place]),
+        }
+        for place, (first, second) in enumerate(zip(pairs.first, pairs.second, strict=True))
+    ]
+    omnibus = {
+        "n_groups": len(names),
+        "statistic": result.statistic,
+        "pvalue": result.pvalue,
+        "tail_pvalue": result.tail_pvalue,
+        "effect": result.effect,
+        "effect_interval": result.effect_interval,
+    }
+    differences = replace(result.differences(by="pairs"), groups=tuple(names))
+    return Answer(result.method, short_numbers(str(result.kernel)), omnibus, comparisons, differences)
+
+
+def show(facts: dict[str, str], found: Answer, permutations: int) -> None:
     """Print the tests for people."""
     from rankernel.analysis.phrases import pvalue_text
 
     screen = console()
     show_facts(screen, facts)
     screen.print()
-    for each in found:
+    if found.omnibus is not None:
+        low, high = found.omnibus["effect_interval"]
+        differ = "differ" if found.omnibus["pvalue"] <= LEVEL else "may well be alike"
+        screen.print(f"The {found.omnibus['n_groups']} groups {differ}: ", end="")
+        screen.print(
+            f"{pvalue_text(found.omnibus['pvalue'], permutations)}, effect {found.omnibus['effect']:.2g} "
+            f"({low:.2g} to {high:.2g})",
+            style="bold",
+        )
+        screen.print()
+    n_tests = len(found.comparisons)
+    shown = sorted(found.comparisons, key=lambda each: each["corrected"])[:MOST_LINES]
+    for each in shown:
         differ = "differ" if each["corrected"] <= LEVEL else "may well be alike"
-        p = pvalue_text(each["pvalue"], permutations)
-        corrected = f" (corrected for {len(found)} tests: {each['corrected']:.2g})" if len(found) > 1 else ""
+        by_tail = each.get("corrected_from") == "tail"
+        p = f"p = {each['tail_pvalue']:.2g} (tail)" if by_tail else pvalue_text(each["pvalue"], permutations)
+        corrected = f" (corrected for {n_tests} tests: {each['corrected']:.2g})" if n_tests > 1 else ""
         screen.print(
             f"{each['first']} ({each['n_first']:,} voters) and {each['second']} ({each['n_second']:,}) {differ}: ",
             end="",
         )
-        screen.print(f"{p}{corrected}, {each['statistic_is']} {each['statistic']:.4g}", style="bold")
+        interval = " ({:.2g} to {:.2g})".format(*each["effect_interval"]) if "effect_interval" in each else ""
+        screen.print(
+            f"{p}{corrected}, {each['statistic_is']} {each['statistic']:.4g}, effect {each['effect']:.2g}{interval}",
+            style="bold",
+        )
+    if n_tests > len(shown):
+        screen.print(f"and {n_tests - len(shown):,} more pairs of groups; all of them with --json")
+    screen.print()
+    for table in found.differences.tables():
+        show_table(screen, table[: MOST_DIFFERENCES + 1])
+
+
+def show_table(screen: Any, rows: list[list[str]]) -> None:
+    """Print a table with a heading."""
+    from rich.table import Table
+
+    grid = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
+    for name in rows[0]:
+        grid.add_column(printable(name))
+    for row in rows[1:]:
+        grid.add_row(*map(printable, row))
+    screen.print(grid)
+    screen.print()

@@ -18,6 +18,7 @@ from rankernel.arrays import FloatArray, Indices
 from rankernel.checks import flag, numbers, shown, whole
 from rankernel.completions.down_sets import FEW_DOWN_SETS
 from rankernel.completions.models import Uniform
+from rankernel.completions.streams import stream_key
 from rankernel.data import check_same_items
 from rankernel.errors import ExactnessError, IndefiniteKernelWarning, RankingError, SamplingWarning, warn
 from rankernel.gram.estimate import Estimate, estimated, gram_into
@@ -34,6 +35,7 @@ from rankernel.kernels.base import MEDIAN, Kernel
 from rankernel.kernels.named import as_kernel
 from rankernel.memory import ALWAYS_FITS, check_memory, size_text
 from rankernel.rankings import Rankings, first_and_inverse
+from rankernel.seeds import as_seed
 
 BUILDING = Lock()  # two threads that ask for one evaluator at once wait for each other
 EXACT = Exact()
@@ -390,6 +392,17 @@ class Plan:
             return replace(self, method=Mixed(method))
         assert isinstance(self.asked, Auto)  # an exact plan with rows that have no exact value
         return replace(self, asked=replace(self.asked, estimate=method))
+
+    def redrawn(self, times: int) -> Plan | None:
+        """Return the same plan with other draws, independent of these; None where nothing is drawn.
+
+        How much values differ between the two says how sure they are, in whatever they are used for.
+        """
+        method = self.estimator
+        if method is None:
+            return None
+        seed = int(stream_key(as_seed(method.seed), f"drawn again {times}") >> np.uint64(1))
+        return self.with_estimator(replace(method, seed=seed))
 
     def alone(self) -> Plan:
         """Return the plan of the rows by themselves: exact where that is possible, if this plan was to decide."""

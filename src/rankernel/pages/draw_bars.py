@@ -100,6 +100,34 @@ def shift_bars(items: tuple[str, ...], shift: FloatArray, largest: float, shade:
     )
 
 
+def pairs_picture(comparison: Comparison, names: tuple[str, str]) -> Markup | None:
+    """Return for some pairs of items the share of both groups that prefers the first, with intervals."""
+    if not comparison.pairs:
+        return None
+    left, reach, row = 10.0, 280.0, 34.0
+    height = 16 + row * len(comparison.pairs)
+    parts = [tag("path", d=f"M{left + reach / 2:g} 2V{height - 14:g}", class_="zero")]
+    for number, pair in enumerate(comparison.pairs):
+        y = 4 + number * row
+        parts.append(tag("text", f"{cut(pair.first, 18)} to {cut(pair.second, 18)}", x=left, y=y + 11, class_="label"))
+        for place, (share, (low, high)) in enumerate(zip(pair.shares, pair.intervals, strict=True)):
+            line, x = y + 18 + 7 * place, left + reach * share
+            parts += [
+                tag("path", d=f"M{left + reach * low:.1f} {line:g}H{left + reach * high:.1f}", class_="zero"),
+                tag("rect", x=x - 3, y=line - 3, width=6.0, height=6.0, class_="bar" if place == 0 else "fill low"),
+            ]
+    parts += [
+        tag("text", "0%", x=left, y=height - 2, class_="axis"),
+        tag("text", "100%", x=left + reach, y=height - 2, class_="axis end"),
+    ]
+    spoken = "; ".join(
+        f"{pair.first} to {pair.second}: {percent(pair.shares[0])} and {percent(pair.shares[1])}"
+        for pair in comparison.pairs
+    )
+    label = f"Shares that prefer one item to another, in {names[0]} and {names[1]}. {spoken}."
+    return tag("svg", *parts, class_="shift", viewBox=f"0 0 300 {height:g}", role="img", aria_label=label)
+
+
 def null_picture(comparison: Comparison) -> Markup:
     """Return the null distribution of a test, and where the statistic stands."""
     width, height, base = 260.0, 64.0, 46.0

@@ -18,7 +18,7 @@ from rankernel.analysis.phrases import ballot_text, cut, percent, plural, pvalue
 from rankernel.analysis.placement import FEATURES
 from rankernel.analysis.summary import Summary
 from rankernel.pages.draw_bars import MOST_ITEMS as MOST_BARS
-from rankernel.pages.draw_bars import first_choices, null_picture, shift_bars, striking
+from rankernel.pages.draw_bars import first_choices, null_picture, pairs_picture, shift_bars, striking
 from rankernel.pages.draw_heat import MOST_ITEMS, MOST_PIXELS, gram_picture, preference_table
 from rankernel.pages.draw_map import map_data, map_picture, strongest_group
 from rankernel.pages.draw_tree import MOST_BRANCHES, tree_picture
@@ -340,7 +340,7 @@ def test_section(study: Summary) -> Markup:
     else:
         verdict = f"{len(different)} of {len(study.comparisons)} pairs of groups differ by more than chance explains."
     rows = [comparison_row(study, comparison) for comparison in study.comparisons]
-    head = ["Groups", "MMD²", "p-value", "Against chance", "Largest differences of mean places"]
+    head = ["Groups", "MMD², effect", "p-value", "Against chance", "Largest differences of mean places, and of pairs"]
     table = tag(
         "table",
         tag("thead", tag("tr", *[tag("th", name, scope="col") for name in head])),
@@ -354,6 +354,10 @@ def test_section(study: Summary) -> Markup:
     if any(c.n_first < whole[c.first] or c.n_second < whole[c.second] for c in study.comparisons):
         caption.append(f", on {min(sizes):,} to {max(sizes):,} voters of each two groups taken at random")
     caption.append(f". The {MOST_GROUPS} largest groups." if len(names) > MOST_GROUPS else ".")
+    caption.append(
+        " The effect, below MMD², is the share of the dispersion of voters that lies between the two groups. Pairs of "
+        "items: the share that prefers the first, dark in the first group and light in the second, with 95% intervals."
+    )
     return section(
         "tests",
         f"Do the groups differ by {study.source.by or 'group'}?",
@@ -373,10 +377,19 @@ def comparison_row(study: Summary, comparison: Comparison) -> Markup:
     return tag(
         "tr",
         tag("th", f"{names[comparison.first]} – {names[comparison.second]}", tag("small", sizes), scope="row"),
-        tag("td", f"{comparison.statistic:.3g}".replace("-", "−"), class_="figure"),
+        tag(
+            "td",
+            f"{comparison.statistic:.3g}".replace("-", "−"),
+            tag("small", f"{comparison.effect:.2g}".replace("-", "−")),
+            class_="figure",
+        ),
         tag("td", pvalue_text(comparison.corrected, study.settings.n_permutations), class_="figure"),
         tag("td", null_picture(comparison)),
-        tag("td", tag("ul", *differences)),
+        tag(
+            "td",
+            tag("ul", *differences),
+            pairs_picture(comparison, (names[comparison.first], names[comparison.second])),
+        ),
     )
 
 

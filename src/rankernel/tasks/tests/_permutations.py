@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, Literal
 
 import numpy as np
 
 from rankernel import _loops
 from rankernel.arrays import FloatArray, IntArray
+from rankernel.checks import whole
 from rankernel.completions.streams import stream_key
 from rankernel.errors import RankingError
+from rankernel.gram.tiles import stretches
 from rankernel.seeds import Seed, as_seed
+from rankernel.tasks.tests._moments import Moments
+from rankernel.tasks.tests.adaptive import Adaptive
 
 SIDE = 256  # of a tile of the Gram matrix
 ENTRIES = 2**22  # of an array that holds one row for each permutation
 MOST_DENSE = 10**9  # voters that NumPy divides at random
 DENSE = 32  # voters a ballot, from which drawing ballot by ballot is quicker than voter by voter
+ENOUGH = 4  # permutations, times what the smallest p-value that counts needs
+TERM = 8  # multiplications in a matrix product that take as long as one term of a sum over pairs of voters
 TIED = 1e-13  # of the mean size of a kernel value: closer statistics differ by rounding only
+
+Permutations = int | Adaptive
+PermutationsLike = int | Literal["adaptive"] | Adaptive
 
 
 def generator(seed: Seed, purpose: str) -> np.random.Generator:
@@ -24,22 +36,123 @@ def generator(seed: Seed, purpose: str) -> np.random.Generator:
     return np.random.default_rng(int(stream_key(as_seed(seed), purpose)))
 
 
-def divisions(first: IntArray, both: IntArray, n_divisions: int, seed: int) -> Iterator[FloatArray]:
-    """Yield random divisions of all voters into two samples, many at a time: how many of each row go to the first.
+def as_permutations(wanted: Any) -> Permutations:
+    """Return how many permutations are wanted: a number, or a rule that decides while they are drawn."""
+    if isinstance(wanted, str) and wanted == "adaptive":
+        return Adaptive()
+    return wanted if isinstance(wanted, Adaptive) else whole("n_permutations", wanted)
 
-    Permuting voters that share rows makes these numbers multivariate hypergeometric. ``first`` and ``both`` hold the
-    voters of the first sample and of both, by stratum and row; each stratum keeps the size of its first sample.
+
+def sure_for_many(wanted: Permutations, level: float, n_tests: int) -> Permutations:
+    """Return a rule whose decisions are sure for the smallest of many p-values, too; a number stays as it is."""
+    if isinstance(wanted, int) or n_tests == 1:
+        return wanted
+    return Adaptive(level / n_tests, max(wanted.most, ENOUGH * ceil(n_tests / level)))
+
+
+def least_pvalue(wanted: Permutations) -> float:
+    """Return the smallest p-value that there can be."""
+    return 1 / (1 + wanted) if isinstance(wanted, int) else wanted.boundaries().least_pvalue()
+
+
+# ---------------------------------------------------------------------- p-values
+
+
+@dataclass(frozen=True, eq=False)
+class Null:
+    """The statistic for random permutations, and the p-value that they give."""
+
+    values: FloatArray
+    pvalue: float
+
+    @classmethod
+    def drawn(cls, draw: Callable[[int], FloatArray], statistic: float, tolerance: float, wanted: Permutations) -> Null:
+        """Draw as many permutations as are wanted; ``draw`` goes on where it stopped."""
+        if isinstance(wanted, int):
+            values = draw(wanted)
+            return cls(values, pvalue(values, statistic, tolerance))
+        rule, values, look, exceedances = wanted.boundaries(), np.empty(0), -1, 0
+        while look < 0 or not rule.stops(look, exceedances):
+            look += 1
+            values = np.concatenate([values, draw(rule.looks[look] - len(values))])
+            exceedances = int(count_at_least(values, np.array([statistic]), tolerance)[0])
+        return cls(values, rule.pvalue(look, exceedances))
+
+    @property
+    def moments(self) -> Moments:
+        """The moments of what was drawn."""
+        spread = self.values - self.values.mean()
+        variance = float((spread**2).mean())
+        skewness = float((spread**3).mean()) / variance**1.5 if variance > 0 else 0.0
+        return Moments(float(self.values.mean()), variance, skewness)
+
+    def tail(self, exact: Moments | None, statistic: float, tolerance: float, least: float) -> float:
+        """Return the p-value by a Pearson III curve; what is not known exactly comes from what was drawn.
+
+        ``least`` is the probability of the data themselves, which no p-value is below.
+        """
+        moments = self.moments if exact is None else exact
+        if np.isnan(moments.skewness):
+            moments = Moments(moments.mean, moments.variance, self.moments.skewness)
+        return min(max(moments.tail(statistic - tolerance), least), 1.0)
+
+
+def count_at_least(null: FloatArray, values: FloatArray, tolerance: float) -> IntArray:
+    """Return how many of a null distribution are at least as large as each value, equal ones included."""
+    below = np.searchsorted(np.sort(null), values - tolerance, side="left")
+    return np.asarray(len(null) - below, dtype=np.int64)
+
+
+def pvalue(null: FloatArray, statistic: float, tolerance: float) -> float:
+    """Return (1 + #{null >= statistic}) / (1 + #null): the test has its level exactly, ties count against it."""
+    return float(1 + count_at_least(null, np.array([statistic]), tolerance)[0]) / (1 + len(null))
+
+
+def probability_of(strata: IntArray, groups: IntArray, rows: IntArray, times: IntArray) -> float:
+    """Return how likely permutations within strata give these very voters: of each cell its place, and how many.
+
+    Examples
+    --------
+    Two voters of each group, all different: one of six divisions.
+
+    >>> one = np.ones(4, dtype=np.int64)
+    >>> round(probability_of(0 * one, np.array([0, 0, 1, 1]), np.arange(4), one), 6)
+    0.166667
     """
-    strata = [
-        DivisionStream(voters, int(chosen.sum()), generator(seed, f"divisions of stratum {number}"))
-        for number, (chosen, voters) in enumerate(zip(first, both, strict=True))
-    ]
-    step = max(ENTRIES // both.shape[1], 1)
-    for start in range(0, n_divisions, step):
-        counts = np.zeros((min(step, n_divisions - start), both.shape[1]))
-        for stratum in strata:
-            stratum.add_to(counts)
-        yield counts
+    from scipy.special import gammaln
+
+    def ways(*parts: IntArray) -> float:
+        place = np.unique(np.stack((strata, *parts)), axis=1, return_inverse=True)[1]
+        return float(gammaln(np.bincount(place.ravel(), times) + 1).sum())
+
+    return float(np.exp(ways(groups) + ways(rows) - float(gammaln(times + 1).sum()) - ways()))
+
+
+# ---------------------------------------------------------------------- permutations
+
+
+class Divisions:
+    """Random divisions of all voters into two samples, one after the other: how many of each row go to the first.
+
+    Permuting voters that share rows makes these numbers multivariate hypergeometric. ``table`` holds the voters by
+    stratum, by sample and by row; each stratum keeps the size of its first sample.
+    """
+
+    def __init__(self, table: IntArray, seed: int) -> None:
+        check_divisible(table)
+        self.n_rows = table.shape[2]
+        self.strata = [
+            DivisionStream(voters.sum(axis=0), int(voters[0].sum()), generator(seed, f"divisions of stratum {number}"))
+            for number, voters in enumerate(table)
+        ]
+
+    def draw(self, n_divisions: int) -> Iterator[FloatArray]:
+        """Yield the next divisions, many at a time."""
+        for part in stretches(n_divisions, max(ENTRIES // self.n_rows, 1)):
+            counts = np.zeros((part.stop - part.start, self.n_rows))
+            for stratum in self.strata:
+                stratum.add_to(counts)
+            yield counts
 
 
 class DivisionStream:
@@ -68,15 +181,59 @@ class DivisionStream:
             _loops.permuted_sums.choose_voters(self.row_of_voter, self.size, self.state, counts)
 
 
-def permuted(values: IntArray, strata: IntArray, n_permutations: int, n_at_once: int, seed: int) -> Iterator[IntArray]:
-    """Yield random permutations of one value a voter, each a row, within strata, ``n_at_once`` at a time."""
-    streams = [generator(seed, f"permutations of stratum {stratum}") for stratum in range(int(strata.max()) + 1)]
-    members = [np.flatnonzero(strata == stratum) for stratum in range(len(streams))]
-    for start in range(0, n_permutations, n_at_once):
-        shuffled = np.tile(values, (min(n_at_once, n_permutations - start), 1))
-        for rng, inside in zip(streams, members, strict=True):
-            shuffled[:, inside] = rng.permuted(shuffled[:, inside], axis=1)
-        yield shuffled
+class Shuffles:
+    """Random permutations of the rows of voters, within strata, one after the other."""
+
+    def __init__(self, rows: IntArray, strata: IntArray, seed: int) -> None:
+        self.rows, self.strata = rows.copy(), runs(strata)
+        self.state = generator(seed, "shuffles of voters").integers(2**64, size=4, dtype=np.uint64)
+
+    def counts(self, groups: IntArray, n_shuffles: int, n_groups: int, n_rows: int) -> FloatArray:
+        """Return for the next permutations how many voters of each group stand behind each row."""
+        found = np.zeros((n_shuffles, n_groups, n_rows))
+        _loops.permuted_sums.grouped_counts(self.rows, self.strata, groups, self.state, found)
+        return found
+
+    def sums(self, groups: IntArray, n_shuffles: int, gram: FloatArray, biased: bool) -> FloatArray:
+        """Return for the next permutations the sums over pairs of voters of each group, those with itself if biased."""
+        members = runs(groups)
+        found = np.empty((n_shuffles, len(members[1]) - 1))
+        _loops.permuted_sums.grouped_sums(gram, self.rows, self.strata, members, float(biased), self.state, found)
+        return found
+
+
+def runs(labels: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the places of labels 0, 1, ... sorted by label, and where each label begins among them."""
+    sizes = np.bincount(labels)
+    return np.argsort(labels, kind="stable"), np.concatenate([[0], np.cumsum(sizes)])
+
+
+class PermutedValues:
+    """Random permutations of one value a voter, within strata, one after the other."""
+
+    def __init__(self, values: IntArray, strata: IntArray, seed: int) -> None:
+        self.values = values
+        self.streams = [generator(seed, f"permutations of stratum {s}") for s in range(int(strata.max()) + 1)]
+        self.members = [np.flatnonzero(strata == stratum) for stratum in range(len(self.streams))]
+
+    def draw(self, n_permutations: int, n_at_once: int) -> Iterator[IntArray]:
+        """Yield the next permutations, each a row, ``n_at_once`` at a time."""
+        for part in stretches(n_permutations, n_at_once):
+            shuffled = np.tile(self.values, (part.stop - part.start, 1))
+            for rng, inside in zip(self.streams, self.members, strict=True):
+                shuffled[:, inside] = rng.permuted(shuffled[:, inside], axis=1)
+            yield shuffled
+
+
+def check_divisible(table: IntArray) -> None:
+    """Refuse strata in which no voter can change sides: voters by stratum, by group and by row."""
+    if not ((table.sum(axis=2) > 0).sum(axis=1) > 1).any():
+        raise RankingError(
+            "no stratum has voters of two groups, so that there is nothing to permute; use coarser strata"
+        )
+
+
+# ---------------------------------------------------------------------- forms
 
 
 def off_diagonal_forms(gram: FloatArray, vectors: FloatArray) -> FloatArray:
@@ -95,21 +252,10 @@ def off_diagonal_forms(gram: FloatArray, vectors: FloatArray) -> FloatArray:
     return total
 
 
-def count_at_least(null: FloatArray, values: FloatArray, tolerance: float) -> IntArray:
-    """Return how many of a null distribution are at least as large as each value, equal ones included."""
-    below = np.searchsorted(np.sort(null), values - tolerance, side="left")
-    return np.asarray(len(null) - below, dtype=np.int64)
-
-
-def pvalue(null: FloatArray, statistic: float, tolerance: float) -> float:
-    """Return (1 + #{null >= statistic}) / (1 + #null): the test has its level exactly, ties count against it."""
-    return float(1 + count_at_least(null, np.array([statistic]), tolerance)[0]) / (1 + len(null))
-
-
-def check_divisible(first: IntArray, both: IntArray) -> None:
-    """Refuse strata in which no voter can change sides."""
-    sizes, voters = first.sum(axis=1), both.sum(axis=1)
-    if not ((sizes > 0) & (sizes < voters)).any():
-        raise RankingError(
-            "no stratum has voters of both samples, so that there is nothing to permute; use coarser strata"
-        )
+def voter_forms(gram: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Return the sum over pairs of different voters, for each row of numbers of voters."""
+    total, shared = off_diagonal_forms(gram, vectors), np.flatnonzero(vectors.max(axis=0, initial=0) > 1)
+    if len(shared):
+        several = vectors[:, shared]
+        total += (several * (several - 1)) @ np.diagonal(gram)[shared]
+    return total

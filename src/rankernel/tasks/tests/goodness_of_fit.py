@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,21 +13,24 @@ from rankernel.arrays import FloatArray, RankArray
 from rankernel.checks import flag, shown, whole
 from rankernel.completions.draws import draw
 from rankernel.completions.models import CompletionModel, Uniform
+from rankernel.completions.streams import stream_key
 from rankernel.data import concat
 from rankernel.datasets.arguments import draw_permutations
 from rankernel.errors import RankingError
-from rankernel.gram.methods import Method, MethodLike
+from rankernel.gram.methods import Method, MethodLike, MonteCarlo
 from rankernel.gram.plan import unbiased_method
 from rankernel.kernels.base import Kernel
 from rankernel.memory import check_voters
 from rankernel.rankings import Rankings, as_rankings, first_and_inverse
 from rankernel.seeds import Seed, as_seed
-from rankernel.tasks.tests._permutations import TIED, generator, off_diagonal_forms, pvalue
-from rankernel.tasks.tests._voters import plan_for_test, voter_gram
+from rankernel.tasks.tests._effects import N_BOOTSTRAP, Interval, reflected, share
+from rankernel.tasks.tests._permutations import TIED, Null, generator, off_diagonal_forms, pvalue
+from rankernel.tasks.tests._voters import plan_for_test, voter_gram, warn_if_noisy
 from rankernel.tasks.tests.mmd import check_kernel
-from rankernel.tasks.tests.results import MMDResult
+from rankernel.tasks.tests.results import FitResult
 
 AT_ONCE = 64  # simulations
+N_REDRAWN = 7  # times that estimated values of the data are drawn again, to see how sure they are
 FEW = 1024  # distinct rankings: fewer than these in many simulations are compared only once
 
 Sampler = Callable[[int, np.random.Generator], RankArray]
@@ -41,7 +45,7 @@ def goodness_of_fit_test(
     biased: bool = False,
     method: MethodLike = "auto",
     n_reference: int = 1000,
-) -> MMDResult:
+) -> FitResult:
     r"""Test whether rankings come from a model of full rankings, each cut to the buckets of the one observed.
 
     The statistic is :math:`\frac{1}{N(N-1)} \sum_{i \ne j} K(X_i, X_j) - \frac{2}{N} \sum_i \mu(X_i) + \|\mu\|^2`,
@@ -70,6 +74,13 @@ def goodness_of_fit_test(
     n_reference : int
         How many draws stand for a model whose mean embedding is not known.
 
+    Returns
+    -------
+    FitResult
+        ``statistic``, ``pvalue``, ``tail_pvalue``, ``null_distribution``, ``effect``, ``effect_interval``, ``method``,
+        ``plan``, ``kernel``, ``rankings``, ``witness``. The tail is that of a curve with the moments of what was
+        simulated.
+
     Examples
     --------
     >>> from rankernel import Rankings, Uniform
@@ -94,7 +105,7 @@ def goodness_of_fit_test(
     for first in range(0, n_needed, AT_ONCE):
         samples = [cut(sampler, places, data.items, rng) for _ in range(min(AT_ONCE, n_needed - first))]
         null.append(fit.statistics(samples, biased))
-    return fit.result(data, np.concatenate(null), biased, model)
+    return fit.result(data, np.concatenate(null), biased, model, start)
 
 
 def check_data(data: Rankings, biased: bool) -> None:
@@ -165,6 +176,7 @@ class Embedding:
     rankings: Rankings
     shares: FloatArray
     squared_norm: float
+    own: float  # the mean kernel of a ranking of the model with itself
 
     @classmethod
     def of(cls, kernel: Kernel, model: Any, reference: Rankings, data: Rankings, method: MethodLike) -> Embedding:
@@ -177,11 +189,12 @@ class Embedding:
         decision = plan_for_test(kernel, concat([reference, data, rankings]), method)
         unbiased = unbiased_method(decision.method)  # also between a ballot and an equal one among the draws
         plan = kernel.plan(rankings, method=unbiased)
-        if isinstance(model, Uniform):
-            return cls(kernel, unbiased, nothing, np.ones(1), float(plan.gram()[0, 0]))
         counts, n_draws = reference.counts.astype(np.float64), reference.n_voters
+        own = float(counts @ kernel.plan(reference, method=unbiased).diagonal(unbiased=True)) / n_draws
+        if isinstance(model, Uniform):
+            return cls(kernel, unbiased, nothing, np.ones(1), float(plan.gram()[0, 0]), own)
         pairs = float(pair_sums(voter_gram(plan), counts[None], biased=False)[0])
-        return cls(kernel, unbiased, reference, counts / n_draws, pairs / (n_draws * (n_draws - 1)))
+        return cls(kernel, unbiased, reference, counts / n_draws, pairs / (n_draws * (n_draws - 1)), own)
 
     def statistics(self, samples: list[Rankings], biased: bool) -> FloatArray:
         """Return the squared discrepancy between each sample and the model."""
@@ -203,17 +216,74 @@ class Embedding:
         within = pair_sums(K, counts, biased) / (n_voters * (n_voters - (not biased)))
         return within - 2 * (counts @ toward) / n_voters + self.squared_norm, K, toward
 
-    def result(self, data: Rankings, null: FloatArray, biased: bool, model: Any) -> MMDResult:
+    def result(self, data: Rankings, null: FloatArray, biased: bool, model: Any, seed: int) -> FitResult:
         """Return what the kernel says of the data."""
         ballots = data.unique()
-        statistic, K, toward = self.parts(ballots, ballots.counts[None], biased)
-        size = float(np.abs(K).mean() + 2 * np.abs(toward).mean() + abs(self.squared_norm))
-        witness = K @ ballots.counts / ballots.n_voters - toward
+        found, K, toward = self.parts(ballots, ballots.counts[None], biased)
+        statistic, error = float(found[0]), self.kernel_error(ballots, biased)
+        tolerance = TIED * float(np.abs(K).mean() + 2 * np.abs(toward).mean() + abs(self.squared_norm))
+        warn_if_noisy(error, null)
+        drawn = Null(null, pvalue(null, statistic, tolerance))
         text = f"{'biased' if biased else 'unbiased'} squared MMD, {len(null):,} simulations from {model}"
-        p = pvalue(null, float(statistic[0]), TIED * size)
-        return MMDResult(
-            float(statistic[0]), p, null, f"{text}, kernel values: {self.method}", self.kernel, ballots, witness
+        effect = FitEffect(K, ballots.counts.astype(np.float64), toward, self.squared_norm, self.own)
+        return FitResult(
+            statistic,
+            drawn.pvalue,
+            null,
+            drawn.tail(None, statistic, tolerance, 0.0),
+            effect.estimate(),
+            f"{text}, kernel values: {self.method}",
+            self.kernel.plan(ballots, method=self.method),
+            self.kernel,
+            ballots,
+            error,
+            partial(effect.interval, seed),
+            K @ ballots.counts / ballots.n_voters - toward,
         )
+
+    def kernel_error(self, ballots: Rankings, biased: bool) -> float:
+        """Return the standard error of the statistic that comes from estimated kernel values of the data."""
+        if not isinstance(self.method, MonteCarlo):
+            return 0.0
+        base, found = as_seed(self.method.seed), []
+        for times in range(N_REDRAWN):
+            seed = int(stream_key(base, f"drawn again {times}") >> np.uint64(1))
+            other = replace(self, method=replace(self.method, seed=seed))
+            found.append(float(other.parts(ballots, ballots.counts[None], biased)[0][0]))
+        return float(np.std(found, ddof=1))
+
+
+@dataclass(frozen=True, eq=False)
+class FitEffect:
+    """The share of the dispersion of data and model, of equal weight, that lies between the two."""
+
+    gram: FloatArray
+    counts: FloatArray
+    toward: FloatArray
+    squared_norm: float
+    own: float
+
+    def estimate(self) -> float:
+        """Return the share without bias; nan for a single voter."""
+        return float(self.of(self.counts[None], biased=False)[0]) if self.counts.sum() > 1 else float("nan")
+
+    def of(self, counts: FloatArray, biased: bool) -> FloatArray:
+        """Return the share for each row of numbers of voters: as a population, if biased, or as a sample."""
+        n = float(self.counts.sum())
+        alike = pair_sums(self.gram, counts, biased) / (n * (n - (not biased)))
+        apart = alike - 2 * (counts @ self.toward) / n + self.squared_norm
+        spread = counts @ np.diagonal(self.gram) / n - alike + self.own - self.squared_norm
+        return share(apart / 4, spread / 2)
+
+    def interval(self, seed: int) -> Interval:
+        """Return the interval of the share: voters drawn anew, with replacement; the model is known."""
+        n = int(self.counts.sum())
+        if n < 2:
+            return float("nan"), float("nan")
+        rng = generator(seed, "bootstrap of the voters")
+        drawn = rng.multinomial(n, self.counts / n, size=N_BOOTSTRAP).astype(np.float64)
+        population = float(self.of(self.counts[None], biased=True)[0])
+        return reflected(self.estimate(), population, self.of(drawn, biased=False))
 
 
 def pair_sums(gram: FloatArray, counts: FloatArray, biased: bool) -> FloatArray:

@@ -3,39 +3,52 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from rankernel import _loops
-from rankernel.arrays import FloatArray, IntArray
-from rankernel.checks import flag, whole
+from rankernel.arrays import FloatArray, Indices, IntArray
+from rankernel.checks import flag
 from rankernel.data import Data, as_data
 from rankernel.errors import RankingError
 from rankernel.gram.methods import MethodLike
+from rankernel.gram.plan import Plan
 from rankernel.gram.tiles import stretches
 from rankernel.interrupts import heard
 from rankernel.kernels.base import Kernel
 from rankernel.memory import check_memory, check_voters
 from rankernel.seeds import Seed, as_seed
+from rankernel.tasks.tests._correlations import PairedVoters
 from rankernel.tasks.tests._covariates import Covariate, CovariateKernel, covariate_of
-from rankernel.tasks.tests._permutations import ENTRIES, TIED, permuted, pvalue
-from rankernel.tasks.tests._voters import Ballots, group_codes, plan_for_test, voter_gram
+from rankernel.tasks.tests._groups import strata_codes
+from rankernel.tasks.tests._moments import CentredVoters, Moments, permutation_moments
+from rankernel.tasks.tests._permutations import (
+    ENTRIES,
+    TERM,
+    TIED,
+    Null,
+    Permutations,
+    PermutationsLike,
+    PermutedValues,
+    as_permutations,
+    probability_of,
+)
+from rankernel.tasks.tests._voters import Ballots, error_of_draws, plan_for_test, voter_gram, warn_if_noisy
 from rankernel.tasks.tests.mmd import check_kernel
 from rankernel.tasks.tests.results import HSICResult
 
 WITNESS_ROWS = 256
 VOTER_BYTES = 64
 PAIRS_AT_ONCE = 2**28  # of voters, in one call of compiled code
-# A term of the sum over pairs of voters takes about as long as this many multiplications in a matrix product.
-TERM = 8
 
 
 def hsic_test(
     X: Any,
     covariate: Any,
     kernel: Kernel | None = None,
-    n_permutations: int = 1000,
+    n_permutations: PermutationsLike = 1000,
     seed: Seed = 0,
     biased: bool = False,
     method: MethodLike = "auto",
@@ -60,8 +73,8 @@ def hsic_test(
         (Gaussian kernel, its width the median distance between two voters).
     kernel : Kernel, optional
         The kernel of the rankings; ``Mallows("median")`` if left out.
-    n_permutations : int
-        How many permutations make the null distribution.
+    n_permutations : int, "adaptive" or Adaptive
+        How many permutations make the null distribution; "adaptive" draws many only where the p-value is near 0.05.
     seed : int or Generator
         Where the permutations come from.
     biased : bool
@@ -78,7 +91,8 @@ def hsic_test(
     Returns
     -------
     HSICResult
-        ``statistic``, ``pvalue``, ``null_distribution``, ``method``, ``kernel``, ``rankings``, ``witness``.
+        ``statistic``, ``pvalue``, ``tail_pvalue``, ``null_distribution``, ``effect``, ``effect_interval``, ``method``,
+        ``plan``, ``kernel``, ``rankings``, ``witness``.
 
     Examples
     --------
@@ -92,7 +106,7 @@ def hsic_test(
     (0.25, array([0.25, 0.25]))
     """
     data = as_data(X)
-    n_permutations, start = whole("n_permutations", n_permutations), as_seed(seed)
+    wanted, start = as_permutations(n_permutations), as_seed(seed)
     least = 2 if flag("biased", biased) else 4
     if data.n_voters < least:
         raise RankingError(f"X has {data.n_voters} voter(s); this statistic needs at least {least}")
@@ -102,18 +116,41 @@ def hsic_test(
         check_memory((len(data), len(data)), np.float64, 3, "an independence test with numbers")
     else:
         check_memory(plan.distinct.shape, np.float64, 1.5, "an independence test")
-    of_row = np.zeros(len(data), dtype=np.int64) if strata is None else group_codes(strata, data, "strata")
+    stratum = strata_codes(strata, data)
     other = covariate_of(covariate, data, covariate_kernel, method)
-    form = Dependence.of(voter_gram(plan, threads), Ballots.of(data, plan).of_voter, other, biased)
-    null = form.null(np.repeat(of_row, data.counts), n_permutations, start)
-    statistic = float(form.sums(form.values[None])[0])
-    within = " within strata" if strata is not None else ""
+    form = Dependence(voter_gram(plan, threads), Ballots.of(data, plan).of_voter, other, biased)
+    return dependence_result(form, data, plan, np.repeat(stratum, data.counts), wanted, start)
+
+
+def dependence_result(
+    form: Dependence, data: Data, plan: Plan, strata: IntArray, wanted: Permutations, seed: int
+) -> HSICResult:
+    """Return what the kernels of rankings and covariate say; ``strata`` is a number for each voter."""
+    statistic, tolerance = float(form.sums(form.values[None])[0]), TIED * form.scale
+    null = Null.drawn(form.permuted(strata, seed).draw, statistic, tolerance, wanted)
+    exact = form.moments() if strata.max() == 0 else None
+    error = form.kernel_error(plan)
+    warn_if_noisy(error, null.values)
+    within = " within strata" if strata.max() else ""
     text = (
-        f"{'biased' if biased else 'unbiased'} HSIC of rankings and {other.text}, {n_permutations:,} permutations "
-        f"of the voters{within}, kernel values: {plan.method}"
+        f"{'biased' if form.biased else 'unbiased'} HSIC of rankings and {form.covariate.text}, {len(null.values):,} "
+        f"permutations of the voters{within}, kernel values: {plan.method}"
     )
-    p = pvalue(null, statistic, TIED * form.scale)
-    return HSICResult(statistic, p, null, text, plan.kernel, data, by_row(form.witness(other), data))
+    pairs = PairedVoters.of(form.gram, form.rows, form.covariate.gram, form.values)
+    return HSICResult(
+        statistic,
+        null.pvalue,
+        null.values,
+        null.tail(exact, statistic, tolerance, form.least(strata)),
+        pairs.correlation(),
+        text,
+        plan,
+        plan.kernel,
+        data,
+        error,
+        partial(pairs.interval, seed),
+        by_row(form.witness(), data),
+    )
 
 
 def by_row(values: FloatArray, X: Data) -> FloatArray:
@@ -122,34 +159,37 @@ def by_row(values: FloatArray, X: Data) -> FloatArray:
     return np.asarray(np.bincount(row_of_voter, weights=values) / X.counts)
 
 
-def centred(gram: FloatArray, counts: FloatArray, biased: bool) -> FloatArray:
-    """Return the centred kernel between values that occur ``counts`` times, for two different voters if unbiased."""
-    n, out = counts.sum(), np.empty(gram.shape)
-    means, sums = gram @ counts / n, gram @ counts - np.diagonal(gram)
-    for rows in stretches(len(gram), WITNESS_ROWS):
-        if biased:
-            out[rows] = gram[rows] - means[rows, None] - means[None, :] + counts @ means / n
-        else:
-            parts = (sums[rows, None] + sums[None, :]) / (n - 2)
-            out[rows] = gram[rows] - parts + counts @ sums / ((n - 1) * (n - 2))
-    return out
-
-
 @dataclass(frozen=True, eq=False)
 class Dependence:
-    """The statistic as a function of the value of each voter: a sum over pairs of voters, divided by ``divisor``."""
+    """The statistic as a function of the value of each voter: a sum over pairs of voters, divided by ``divisor``.
+
+    Only the covariate is centred, and only once: permuting it changes no mean.
+    """
 
     gram: FloatArray
     rows: IntArray
-    centred: FloatArray
-    values: IntArray
+    covariate: Covariate
     biased: bool
 
-    @classmethod
-    def of(cls, gram: FloatArray, rows: IntArray, covariate: Covariate, biased: bool) -> Dependence:
-        """Centre the covariate, which need be done only once: permuting it changes no mean."""
-        counts = np.bincount(covariate.of_voter, minlength=len(covariate.gram)).astype(np.float64)
-        return cls(gram, rows, centred(covariate.gram, counts, biased), covariate.of_voter, biased)
+    @property
+    def values(self) -> IntArray:
+        """The number of the value of each voter."""
+        return self.covariate.of_voter
+
+    @cached_property
+    def centred(self) -> FloatArray:
+        """The centred kernel of the covariate."""
+        return self.centred_values(self.biased).whole()
+
+    def centred_values(self, biased: bool) -> CentredVoters:
+        """Return the kernel of the covariate, centred over voters."""
+        gram = self.covariate.gram
+        return CentredVoters.of(gram, np.bincount(self.values, minlength=len(gram)).astype(np.float64), biased)
+
+    @property
+    def row_counts(self) -> FloatArray:
+        """How many voters stand behind each row."""
+        return np.bincount(self.rows, minlength=len(self.gram)).astype(np.float64)
 
     @property
     def divisor(self) -> float:
@@ -168,11 +208,32 @@ class Dependence:
         n_rows, n_values = len(self.gram), len(self.centred)
         return n_rows * n_values * (n_rows + n_values) < TERM * len(self.rows) ** 2
 
-    def null(self, strata: IntArray, n_permutations: int, seed: int) -> FloatArray:
+    def permuted(self, strata: IntArray, seed: int) -> PermutedDependence:
         """Return the statistic for random permutations of the values."""
-        width = len(self.gram) * len(self.centred) if self.few_values else len(self.rows)
-        parts = permuted(self.values, strata, n_permutations, max(ENTRIES // max(width, len(self.rows)), 1), seed)
-        return np.concatenate([heard(self.sums, values) for values in parts])
+        return PermutedDependence(self, PermutedValues(self.values, strata, seed))
+
+    def moments(self) -> Moments:
+        """Return the exact moments of the statistic, where voters are permuted freely."""
+        rankings = CentredVoters.of(self.gram, self.row_counts, self.biased)
+        return permutation_moments(rankings, self.centred_values(self.biased)).times(1 / self.divisor)
+
+    def least(self, strata: IntArray) -> float:
+        """Return how likely permutations leave everything as it is."""
+        cells, times = np.unique(np.stack((strata, self.values, self.rows)), axis=1, return_counts=True)
+        return probability_of(cells[0], cells[1], cells[2], times)
+
+    def kernel_error(self, plan: Plan) -> float:
+        """Return the standard error of the statistic that comes from estimated kernel values of the rankings."""
+        table = np.zeros((len(self.gram), len(self.centred)))
+        np.add.at(table, (self.rows, self.values), 1.0)
+        own = np.zeros(len(table)) if self.biased else table @ np.diagonal(self.centred)
+
+        def toward(some: Indices) -> FloatArray:
+            found = table[some] @ self.centred @ table.T
+            found[np.arange(len(some)), some] -= own[some]
+            return np.asarray(found / self.divisor)
+
+        return error_of_draws(plan, self.gram, np.arange(len(self.gram)), toward)
 
     def sums(self, values: IntArray) -> FloatArray:
         """Return the statistic for each row of values."""
@@ -200,15 +261,15 @@ class Dependence:
             total -= np.einsum("u,upv,v->p", np.diagonal(self.gram), tables, np.diagonal(self.centred), optimize=True)
         return total
 
-    def witness(self, covariate: Covariate) -> FloatArray:
+    def witness(self) -> FloatArray:
         """Return the witness function at each voter, from the kernels centred over voters."""
-        other = covariate.gram
+        other = self.covariate.gram
         counts = np.bincount(self.values, minlength=len(other)).astype(np.float64)
         other_means = other @ counts / counts.sum()
         # Voters of the same row with the same value are one cell.
         codes, cell, sizes = np.unique(self.rows * len(other) + self.values, return_inverse=True, return_counts=True)
         rows, values = codes // len(other), codes % len(other)
-        means = self.gram @ np.bincount(self.rows, minlength=len(self.gram)) / len(self.rows)
+        means = self.gram @ self.row_counts / len(self.rows)
         out = np.empty(len(rows))
         for part in stretches(len(rows), WITNESS_ROWS):
             left = self.gram[np.ix_(rows[part], rows)] - means[rows]
@@ -216,3 +277,18 @@ class Dependence:
             right += counts @ other_means / counts.sum()
             out[part] = (left * right) @ sizes / len(self.rows)
         return np.asarray(out[cell.ravel()])
+
+
+@dataclass(frozen=True, eq=False)
+class PermutedDependence:
+    """The statistic for one permutation of the values after another."""
+
+    form: Dependence
+    values: PermutedValues
+
+    def draw(self, n_permutations: int) -> FloatArray:
+        """Return the statistic of the next permutations."""
+        form = self.form
+        width = len(form.gram) * len(form.centred) if form.few_values else len(form.rows)
+        n_at_once = max(ENTRIES // max(width, len(form.rows)), 1)
+        return np.concatenate([heard(form.sums, values) for values in self.values.draw(n_permutations, n_at_once)])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from rankernel.arrays import FloatArray, IntArray, Mask
-from rankernel.checks import flag, labels, listed, numbers, whole
+from rankernel.arrays import FloatArray, IntArray
+from rankernel.checks import flag, labels, listed, numbers
 from rankernel.completions.models import CompletionModel
 from rankernel.data import Data, as_data, concat
 from rankernel.errors import RankingError
@@ -17,18 +18,20 @@ from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
 from rankernel.kernels.named import as_kernel
 from rankernel.seeds import Seed, as_seed
-from rankernel.tasks.tests._permutations import TIED, check_divisible, divisions, off_diagonal_forms, pvalue
-from rankernel.tasks.tests._voters import Ballots, group_codes, plan_for_test, voter_gram
+from rankernel.tasks.tests._effects import group_effect, group_effect_interval
+from rankernel.tasks.tests._groups import GroupedVoters, TwoGroups, table_of
+from rankernel.tasks.tests._permutations import Null, Permutations, PermutationsLike, as_permutations
+from rankernel.tasks.tests._voters import Ballots, group_codes, warn_if_noisy
 from rankernel.tasks.tests.results import MMDResult
 
-FEW_ROWS = 64  # of a Gram matrix, so that they stay in the cache
+NAMES = ("X", "Y")
 
 
 def mmd_test(
     X: Any,
     Y: Any,
     kernel: Kernel | None = None,
-    n_permutations: int = 1000,
+    n_permutations: PermutationsLike = 1000,
     seed: Seed = 0,
     biased: bool = False,
     method: MethodLike = "auto",
@@ -50,8 +53,8 @@ def mmd_test(
         The two samples, over the same items.
     kernel : Kernel, optional
         The kernel; ``Mallows("median")`` if left out, its width taken from both samples together.
-    n_permutations : int
-        How many divisions make the null distribution.
+    n_permutations : int, "adaptive" or Adaptive
+        How many divisions make the null distribution; "adaptive" draws many only where the p-value is near 0.05.
     seed : int or Generator
         Where the divisions come from. The draws of a Monte Carlo method have a seed of their own.
     biased : bool
@@ -69,11 +72,14 @@ def mmd_test(
     Returns
     -------
     MMDResult
-        ``statistic``, ``pvalue``, ``null_distribution``, ``method``, ``kernel``, ``rankings``, ``witness``.
+        ``statistic``, ``pvalue``, ``tail_pvalue``, ``null_distribution``, ``effect``, ``effect_interval``, ``method``,
+        ``plan``, ``kernel``, ``rankings``, ``witness``; ``differences()`` says in what the samples differ.
 
     Notes
     -----
-    The p-value is (1 + #{null >= statistic}) / (1 + n_permutations): it is valid for every number of permutations.
+    The p-value is (1 + #{null >= statistic}) / (1 + n_permutations): it is valid for every number of permutations. The
+    one by the tail comes from the exact first three moments of all permutations, by a Pearson III curve; where there
+    are more than 2,000 different ballots the third comes from the permutations that were drawn, and with strata all.
 
     A partial ranking acts as the uniform distribution on its completions. So of two distributions of partial
     rankings only the distributions of their completions are compared.
@@ -83,26 +89,51 @@ def mmd_test(
     >>> from rankernel import Mallows, Rankings
     >>> X = Rankings.from_orders([["a", "b", "c"], ["a", "c", "b"]], counts=[5, 3])
     >>> Y = Rankings.from_orders([["a", "b", "c"], ["c", "b", "a"]], items=X.items, counts=[2, 6])
-    >>> result = mmd_test(X, Y, Mallows(nu=np.log(2)))
+    >>> result = mmd_test(X, Y, Mallows(nu=float(np.log(2))))
     >>> expected = (41 + 35) / 56 - 2 * 21.25 / 64
     >>> round(expected, 6), round(result.statistic, 6)
     (0.69308, 0.69308)
     >>> result.pvalue < 0.05
     True
+    >>> print(result)
+    MMDResult
+      statistic  0.6931
+      p-value    0.00999 (1,000 permutations), 0.0036 (tail)
+      effect     0.35 of the dispersion of the voters lies between the groups, 95% interval -0.017 to 0.619
+      kernel     Mallows(nu=0.6931471805599453)
+      method     unbiased squared MMD, 1,000 permutations of the voters, kernel values: exact
     """
-    number_of = whole("n_permutations", n_permutations), as_seed(seed)
+    wanted, start = as_permutations(n_permutations), as_seed(seed)
     samples = Samples.checked(X, Y, strata, biased)
     if precomputed is not None:
-        ballots, values, label = Ballots.of(samples.data), "given", kernel
-        matrix = given_gram(samples.data, precomputed)
+        ballots = Ballots.of(samples.data)
+        table = table_of(ballots, samples.second, samples.stratum, 2)
+        voters = GroupedVoters(ballots.data, NAMES, table, kernel, None, given_gram(samples.data, precomputed))
     else:
-        plan = plan_for_test(check_kernel(kernel), samples.data, method)
-        ballots, matrix = Ballots.of(samples.data, plan), voter_gram(plan, threads)
-        label, values = plan.kernel, str(plan.method)
-    found = samples.divided(ballots).evidence(label, matrix, *number_of, biased)
-    p = pvalue(found.null, found.statistic, found.tolerance)
-    text = description(n_permutations, biased, strata, values)
-    return MMDResult(found.statistic, p, found.null, text, found.kernel, ballots.data, found.witness)
+        voters = samples.planned(check_kernel(kernel), method, threads)
+    return two_sample_result(voters, wanted, start, biased)
+
+
+def two_sample_result(voters: GroupedVoters, wanted: Permutations, seed: int, biased: bool) -> MMDResult:
+    """Return what the voters of two groups say."""
+    found = evidence_of(voters, wanted, seed, biased)
+    warn_if_noisy(found.error, found.null.values)
+    return MMDResult(
+        found.statistic,
+        found.null.pvalue,
+        found.null.values,
+        found.tail,
+        found.effect,
+        description(len(found.null.values), biased, voters),
+        voters.plan,
+        voters.kernel,
+        voters.data,
+        found.error,
+        partial(group_effect_interval, voters, seed),
+        voters,
+        biased,
+        found.witness,
+    )
 
 
 def check_kernel(kernel: Kernel | None) -> Kernel:
@@ -122,19 +153,34 @@ def given_gram(X: Data, matrix: Any) -> FloatArray:
 class Evidence:
     """What one kernel says: its statistic, a null distribution, and how close a tie may be by rounding."""
 
-    kernel: Kernel | None
     statistic: float
-    null: FloatArray
+    null: Null
     tolerance: float
+    tail: float
+    effect: float
+    error: float
     witness: FloatArray
+
+
+def evidence_of(voters: GroupedVoters, wanted: Permutations, seed: int, biased: bool) -> Evidence:
+    """Return the statistic of two groups and of random divisions of their voters."""
+    form = TwoGroups(voters, biased, seed)
+    null = Null.drawn(form.draw, form.statistic, form.tolerance, wanted)
+    moments = voters.moments(biased)
+    exact = None if moments is None else moments.times(form.per_dispersion)
+    tail = null.tail(exact, form.statistic, form.tolerance, voters.least())
+    first, second = voters.by_group / voters.sizes[:, None]
+    error = voters.kernel_error(biased) * form.per_dispersion
+    witness = voters.gram @ (first - second)
+    return Evidence(form.statistic, null, form.tolerance, tail, group_effect(voters), error, witness)
 
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Two samples: the rows of both, and for each row whether it is of the first one, and its stratum."""
+    """Two samples: the rows of both, and for each row whether it is of the second one, and its stratum."""
 
     data: Data
-    in_first: Mask
+    second: IntArray
     stratum: IntArray
 
     @classmethod
@@ -145,20 +191,16 @@ class Samples:
         first, second = as_data(X, "X"), as_data(Y, "Y")
         flag("biased", biased)
         least = 1 if biased else 2
-        for name, sample in (("X", first), ("Y", second)):
+        for name, sample in zip(NAMES, (first, second), strict=True):
             if sample.n_voters < least:
                 raise RankingError(f"{name} has {sample.n_voters} voter(s); this statistic needs at least {least}")
         both = concat([first, second])
-        return cls(both, np.arange(len(both)) < len(first), strata_of(strata, both, len(first)))
+        in_second = (np.arange(len(both)) >= len(first)).astype(np.int64)
+        return cls(both, in_second, strata_of(strata, both, len(first)))
 
-    def divided(self, ballots: Ballots) -> Divided:
-        """Count the voters by stratum and ballot."""
-        shape = (int(self.stratum.max()) + 1, len(ballots.data))
-        first, both = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
-        np.add.at(both, (self.stratum, ballots.of_row), self.data.counts)
-        np.add.at(first, (self.stratum, ballots.of_row), np.where(self.in_first, self.data.counts, 0))
-        check_divisible(first, both)
-        return Divided(first, both)
+    def planned(self, kernel: Kernel, method: MethodLike, threads: int | None) -> GroupedVoters:
+        """Return the voters with the plan of a kernel."""
+        return GroupedVoters.planned(self.data, self.second, NAMES, self.stratum, kernel, method, threads)
 
 
 def strata_of(strata: tuple[Any, Any] | None, both: Data, n_first: int) -> IntArray:
@@ -172,65 +214,11 @@ def strata_of(strata: tuple[Any, Any] | None, both: Data, n_first: int) -> IntAr
     return group_codes(np.concatenate(given), both, "strata")
 
 
-def description(n_permutations: int, biased: bool, strata: Any, values: Any) -> str:
+def description(n_permutations: int, biased: bool, voters: GroupedVoters, statistic: str = "squared MMD") -> str:
     """Return what was done, in words."""
-    within = " within strata" if strata is not None else ""
+    within = " within strata" if len(voters.table) > 1 else ""
+    values = "given" if voters.plan is None else voters.plan.method
     return (
-        f"{'biased' if biased else 'unbiased'} squared MMD, {n_permutations:,} permutations of the voters{within}, "
+        f"{'biased' if biased else 'unbiased'} {statistic}, {n_permutations:,} permutations of the voters{within}, "
         f"kernel values: {values}"
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Divided:
-    """How many voters of the first sample, and of both, stand behind each row: shape (n_strata, n_rows)."""
-
-    first: IntArray
-    both: IntArray
-
-    def evidence(self, kernel: Kernel | None, gram: FloatArray, n_divisions: int, seed: int, biased: bool) -> Evidence:
-        """Return the statistic for the two samples and for random divisions of their voters."""
-        first, both = self.first.sum(axis=0).astype(np.float64), self.both.sum(axis=0).astype(np.float64)
-        forms = Discrepancy(gram, both, int(first.sum()), biased)
-        null = [forms.of(counts) for counts in divisions(self.first, self.both, n_divisions, seed)]
-        witness = gram @ (first / first.sum() - (both - first) / (both - first).sum())
-        return Evidence(kernel, float(forms.of(first[None])[0]), np.concatenate(null), TIED * forms.scale, witness)
-
-
-class Discrepancy:
-    """The squared discrepancy as a function of the first sample alone, for fixed voters in all."""
-
-    def __init__(self, gram: FloatArray, both: FloatArray, n_first: int, biased: bool) -> None:
-        self.gram, self.both, self.biased = gram, both, biased
-        self.m, self.n = n_first, int(both.sum()) - n_first
-        self.diagonal = np.diagonal(gram).copy()
-        self.sums, absolute = off_diagonal_sums(gram, both)
-        self.total = float(both @ self.sums)
-        own_pairs = both * both if biased else both * (both - 1)
-        self.scale = (absolute + float(own_pairs @ np.abs(self.diagonal))) / both.sum() ** 2
-        self.shared = np.flatnonzero(both > 1)
-
-    def of(self, first: FloatArray) -> FloatArray:
-        """Return the statistic for each row of numbers of voters of the first sample."""
-        within, reach = off_diagonal_forms(self.gram, first), first @ self.sums
-        XX, YY, XY = within, self.total - 2 * reach + within, reach - within
-        if len(self.shared):  # different voters behind the same row
-            x, diagonal = first[:, self.shared], self.diagonal[self.shared]
-            y = self.both[self.shared] - x
-            XX, YY, XY = XX + (x * (x - 1)) @ diagonal, YY + (y * (y - 1)) @ diagonal, XY + (x * y) @ diagonal
-        m, n = self.m, self.n
-        if not self.biased:
-            return np.asarray(XX / (m * (m - 1)) + YY / (n * (n - 1)) - 2 * XY / (m * n))
-        own = first @ self.diagonal
-        return np.asarray((XX + own) / m**2 + (YY + self.both @ self.diagonal - own) / n**2 - 2 * XY / (m * n))
-
-
-def off_diagonal_sums(gram: FloatArray, counts: FloatArray) -> tuple[FloatArray, float]:
-    """Return the sum of each row over the voters of other rows, and the sum of the sizes of all entries."""
-    sums, absolute = np.empty(len(gram)), 0.0
-    for start in range(0, len(gram), FEW_ROWS):
-        tile = gram[start : start + FEW_ROWS].copy()
-        np.fill_diagonal(tile[:, start:], 0.0)
-        sums[start : start + FEW_ROWS] = tile @ counts
-        absolute += float(counts[start : start + FEW_ROWS] @ np.abs(tile, out=tile) @ counts)
-    return sums, absolute

@@ -10,6 +10,7 @@ B2 permutations are exchangeable, also given the B1 others, so the level holds f
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,9 @@ from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
 from rankernel.kernels.named import as_kernel
 from rankernel.seeds import Seed, as_seed
+from rankernel.tasks.tests._effects import group_effect_interval
 from rankernel.tasks.tests._permutations import count_at_least
-from rankernel.tasks.tests._voters import Ballots, plan_for_test, voter_gram
-from rankernel.tasks.tests.mmd import Evidence, Samples, description
+from rankernel.tasks.tests.mmd import Evidence, Samples, description, evidence_of
 from rankernel.tasks.tests.results import AggregatedMMDResult
 
 AUTO_SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -71,12 +72,37 @@ def mmd_aggregated_test(
     n_divisions, start = 2 * whole("n_permutations", n_permutations), as_seed(seed)
     number("level", level, 0, 1)
     samples = Samples.checked(X, Y, strata, biased)
-    plans = [plan_for_test(kernel, samples.data, method) for kernel in kernels_of(kernels, samples.data)]
-    ballots = Ballots.of(samples.data, plans[0])
-    divided = samples.divided(ballots)
-    evidence = [divided.evidence(plan.kernel, voter_gram(plan, threads), n_divisions, start, biased) for plan in plans]
-    values = "; ".join(dict.fromkeys(str(plan.method) for plan in plans))
-    return aggregated(evidence, level, description(n_permutations, biased, strata, values), ballots.data)
+    voters = [samples.planned(one, method, threads) for one in kernels_of(kernels, samples.data)]
+    evidence = []
+    for each in voters:
+        evidence.append(evidence_of(each, n_divisions, start, biased))
+        each.forget()  # one matrix at a time
+    half = len(evidence[0].null.values) // 2
+    own, best = ranks_among(evidence, half)
+    corrected = corrected_pvalues(own, best)
+    winner = int(np.argmin(own))
+    chosen = voters[winner]
+    return AggregatedMMDResult(
+        float(-np.log10(own[winner] / (1 + half))),
+        float(corrected.min()),
+        -np.log10(best / (1 + half)),
+        min(len(evidence) * min(each.tail for each in evidence), 1.0),
+        evidence[winner].effect,
+        f"{description(n_permutations, biased, chosen)}; {len(evidence)} kernels aggregated",
+        chosen.plan,
+        chosen.kernel,
+        chosen.data,
+        0.0,  # of ranks among permutations with the same kernel values
+        partial(group_effect_interval, chosen, start),
+        chosen,
+        biased,
+        evidence[winner].witness,
+        kernels=tuple(each.kernel for each in voters if each.kernel is not None),
+        statistics=np.array([each.statistic for each in evidence]),
+        pvalues=corrected,
+        rejected=corrected <= level,
+        level=level,
+    )
 
 
 def kernels_of(kernels: Any, data: Data) -> list[Kernel]:
@@ -95,28 +121,6 @@ def kernels_of(kernels: Any, data: Data) -> list[Kernel]:
     return [each.resolve(data) for each in given]
 
 
-def aggregated(evidence: list[Evidence], level: float, method: str, rankings: Data) -> AggregatedMMDResult:
-    """Return the record of the aggregated test; the first half of each null distribution is B1, the rest B2."""
-    half = len(evidence[0].null) // 2
-    own, best = ranks_among(evidence, half)
-    corrected = corrected_pvalues(own, best)
-    winner = int(np.argmin(own))
-    return AggregatedMMDResult(
-        float(-np.log10(own[winner] / (1 + half))),
-        float(corrected.min()),
-        -np.log10(best / (1 + half)),
-        f"{method}; {len(evidence)} kernels aggregated",
-        evidence[winner].kernel,
-        rankings,
-        evidence[winner].witness,
-        kernels=tuple(each.kernel for each in evidence if each.kernel is not None),
-        statistics=np.array([each.statistic for each in evidence]),
-        pvalues=corrected,
-        rejected=corrected <= level,
-        level=level,
-    )
-
-
 def ranks_among(evidence: list[Evidence], half: int) -> tuple[IntArray, IntArray]:
     """Return the rank of the data for each kernel, and of each permutation of the second half for its best kernel.
 
@@ -124,7 +128,10 @@ def ranks_among(evidence: list[Evidence], half: int) -> tuple[IntArray, IntArray
     """
     ranks = np.array(
         [
-            1 + count_at_least(each.null[:half], np.append(each.statistic, each.null[half:]), each.tolerance)
+            1
+            + count_at_least(
+                each.null.values[:half], np.append(each.statistic, each.null.values[half:]), each.tolerance
+            )
             for each in evidence
         ]
     )

@@ -1,30 +1,176 @@
-"""What a test answers with: one named record, in the manner of ``scipy.stats``."""
+"""What a test answers with: one family of named records, in the manner of ``scipy.stats``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, ClassVar
 
 from rankernel.arrays import FloatArray, Mask
 from rankernel.data import Data
+from rankernel.encoding import printable
+from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from rankernel.tasks.tests._effects import Bootstrap, Interval
+    from rankernel.tasks.tests._groups import GroupedVoters
+    from rankernel.tasks.tests.differences import By, Differences
+
+Facts = list[tuple[str, str]]
+
+
+class Told:
+    """A record that is told as a list of facts: printed, or as HTML."""
+
+    def facts(self) -> Facts:
+        """Return what there is to say, each with its name."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        facts = self.facts()
+        width = max(len(name) for name, _ in facts)
+        lines = [f"  {name:{width}}  {text}" for name, text in facts]
+        return "\n".join([type(self).__name__, *map(printable, lines)])
+
+    def _repr_html_(self) -> str:
+        rows = [f"<tr><th>{escape(name)}</th><td>{escape(printable(text))}</td></tr>" for name, text in self.facts()]
+        return f"<table><caption>{type(self).__name__}</caption><tbody>{''.join(rows)}</tbody></table>"
 
 
 @dataclass(frozen=True, eq=False)
-class MMDResult:
+class KernelTestResult(Told):
+    """What a test found: the fields that the results of all tests have.
+
+    Attributes
+    ----------
+    statistic : float
+        The statistic.
+    pvalue : float
+        The share of the null distribution, the statistic itself included, that is at least as large. Valid for every
+        number of permutations; never below one over their number.
+    null_distribution : array of shape (n_permutations,)
+        The statistic for random permutations.
+    tail_pvalue : float
+        The probability of so large a statistic by a Pearson III curve with the moments of all permutations: what
+        ``pvalue`` comes to with ever more permutations, approximately. It may be as small as it likes.
+    effect : float
+        How large the difference is, in a unit that data sets share: at most 1, and 0 if there is none. As an estimate
+        without bias it can fall below.
+    method : str
+        What was done.
+    plan : Plan or None
+        How kernel values were computed; None if a Gram matrix was given.
+    kernel : Kernel or None
+        The kernel, its width a number; None if only a Gram matrix was given.
+    rankings : Rankings or Preferences
+        What was compared.
+    statistic_error : float
+        A bound on the standard error of the statistic that comes from estimated kernel values; 0 where they are exact.
+        The p-value needs no such correction: it is valid with estimated values, too.
+    """
+
+    statistic: float
+    pvalue: float
+    null_distribution: FloatArray = field(repr=False)
+    tail_pvalue: float
+    effect: float
+    method: str
+    plan: Plan | None = field(repr=False)
+    kernel: Kernel | None
+    rankings: Data = field(repr=False)
+    statistic_error: float
+    _bootstrap: Bootstrap = field(repr=False)
+
+    effect_of: ClassVar[str] = "of the dispersion of the voters"
+    drawn: ClassVar[str] = "permutations"
+
+    @cached_property
+    def effect_interval(self) -> Interval:
+        """The 95 % interval of :attr:`effect`, by a bootstrap of the voters; made when it is first asked for."""
+        return self._bootstrap()
+
+    def facts(self) -> Facts:
+        """Return what there is to say, each with its name."""
+        n, (low, high) = len(self.null_distribution), self.effect_interval
+        error = f" ± {self.statistic_error:.2g} (estimated kernel values)" if self.statistic_error else ""
+        return [
+            ("statistic", f"{self.statistic:.4g}{error}"),
+            ("p-value", f"{self.pvalue:.3g} ({n:,} {self.drawn}), {self.tail_pvalue:.2g} (tail)"),
+            ("effect", f"{self.effect:.3g} {self.effect_of}, 95% interval {low:.3g} to {high:.3g}"),
+            *([("kernel", str(self.kernel))] if self.kernel is not None else []),
+            ("method", self.method),
+        ]
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the null distribution, and where the statistic stands."""
+        from rankernel.plots import null_distribution
+
+        return null_distribution(self, ax)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupsResult(KernelTestResult):
+    """What a test of groups found.
+
+    Attributes
+    ----------
+    groups : tuple of str
+        The groups.
+    """
+
+    _voters: GroupedVoters = field(repr=False)
+    _biased: bool = field(repr=False)
+
+    effect_of: ClassVar[str] = "of the dispersion of the voters lies between the groups"
+
+    @property
+    def per_dispersion(self) -> float:
+        """The statistic of :func:`mmd_test` or :func:`k_sample_test` over the dispersion between the groups."""
+        return 1.0
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups."""
+        return self._voters.names
+
+    def differences(self, confidence: float = 0.95, by: By = "auto") -> Differences:
+        """Return in what the groups differ: which items move, and which pairs of items turn.
+
+        Parameters
+        ----------
+        confidence : float
+            How often the interval of a share or of a mean place covers the truth.
+        by : {"auto", "pairs"}
+            How the parts of items are found. The Kendall kernel splits into pairs of items; of any other the part of an
+            item is by how much the statistic falls without it, which takes a Gram matrix for each item. "pairs" is
+            always the split of the Kendall kernel, which is quick. The parts of pairs are always that split.
+
+        Examples
+        --------
+        >>> from rankernel import Kendall, Rankings, mmd_test
+        >>> X = Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]], counts=[5, 1])
+        >>> Y = Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]], counts=[1, 5])
+        >>> first = mmd_test(X, Y).differences().pairs[0]
+        >>> first.first, first.second, [round(share, 2) for share in first.shares], first.turns
+        ('a', 'b', [0.83, 0.17], True)
+        """
+        from rankernel.tasks.tests.differences import differences_of
+
+        return differences_of(self._voters, self._biased, self.per_dispersion, confidence, by)
+
+
+@dataclass(frozen=True, eq=False)
+class MMDResult(GroupsResult):
     """What :func:`mmd_test` found.
 
     Attributes
     ----------
     statistic : float
         The estimate of the squared maximum mean discrepancy.
-    pvalue : float
-        The share of the null distribution, the statistic itself included, that is at least as large.
-    null_distribution : array of shape (n_permutations,)
-        The statistic for random divisions of the voters (or for data simulated from a model).
-    method : str
-        What was done.
-    kernel : Kernel or None
-        The kernel, its width a number; None if only a Gram matrix was given.
     rankings : Rankings or Preferences
         The distinct ballots of both samples, with their numbers of voters.
     witness : array of shape (n_ballots,)
@@ -32,13 +178,13 @@ class MMDResult:
         Positive where the first sample has more voters nearby.
     """
 
-    statistic: float
-    pvalue: float
-    null_distribution: FloatArray = field(repr=False)
-    method: str
-    kernel: Kernel | None
-    rankings: Data = field(repr=False)
     witness: FloatArray = field(repr=False)
+
+    @property
+    def per_dispersion(self) -> float:
+        """The squared discrepancy over the dispersion between the groups."""
+        sizes = self._voters.sizes
+        return float(sizes.sum() / sizes.prod())
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +193,8 @@ class AggregatedMMDResult(MMDResult):
 
     ``statistic`` is minus the decimal logarithm of the smallest p-value that a kernel has by itself, and
     ``null_distribution`` the same for random divisions of the voters; ``pvalue`` compares the two. It is the smallest
-    level at which the aggregated test rejects. ``kernel`` and ``witness`` are those of the kernel with the smallest
-    p-value.
+    level at which the aggregated test rejects. ``kernel``, ``effect``, ``witness`` and ``differences()`` are those of
+    the kernel with the smallest p-value; its tail, times the number of kernels, is ``tail_pvalue``.
 
     Attributes
     ----------
@@ -72,21 +218,16 @@ class AggregatedMMDResult(MMDResult):
 
 
 @dataclass(frozen=True, eq=False)
-class HSICResult:
+class HSICResult(KernelTestResult):
     """What :func:`hsic_test` found.
 
     Attributes
     ----------
     statistic : float
         The estimate of the Hilbert-Schmidt independence criterion.
-    pvalue : float
-        The share of the null distribution, the statistic itself included, that is at least as large.
-    null_distribution : array of shape (n_permutations,)
-        The statistic with the covariate permuted between voters.
-    method : str
-        What was done.
-    kernel : Kernel
-        The kernel of the rankings, its width a number.
+    effect : float
+        The criterion divided by those of rankings and covariate with themselves: a correlation of the two kernels, 0
+        for independent ones and 1 where the kernels are the same.
     rankings : Rankings or Preferences
         The rankings as given, one row for each entry of the witness.
     witness : array of shape (n_rankings,)
@@ -94,10 +235,91 @@ class HSICResult:
         than by chance; its mean over voters is the biased statistic.
     """
 
-    statistic: float
-    pvalue: float
-    null_distribution: FloatArray = field(repr=False)
-    method: str
-    kernel: Kernel
-    rankings: Data = field(repr=False)
     witness: FloatArray = field(repr=False)
+
+    effect_of: ClassVar[str] = "is the correlation of the kernels"
+
+
+@dataclass(frozen=True, eq=False)
+class PairedResult(GroupsResult):
+    """What :func:`paired_test` found.
+
+    ``effect`` is that of :func:`mmd_test`; its interval takes account of the pairs. ``differences()`` tells before and
+    after as two groups.
+
+    Attributes
+    ----------
+    statistic : float
+        The estimate of the squared maximum mean discrepancy between before and after.
+    null_distribution : array of shape (n_permutations,)
+        The statistic for random signs of the judges.
+    rankings : Rankings or Preferences
+        The distinct ballots of before and after, with their numbers of judges.
+    """
+
+    @property
+    def per_dispersion(self) -> float:
+        """The squared discrepancy over the dispersion between the groups."""
+        return 2 / float(self._voters.sizes[0])
+
+
+@dataclass(frozen=True, eq=False)
+class TrendResult(HSICResult):
+    """What :func:`trend_test` found.
+
+    Attributes
+    ----------
+    statistic : float
+        The estimate of the Hilbert-Schmidt independence criterion with the product of times as the other kernel.
+    slopes : dict of str to float
+        By how many places each item falls with each step of the time, by least squares; negative if it rises.
+    """
+
+    slopes: dict[str, float] = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class ChangePointResult(GroupsResult):
+    """What :func:`change_point_test` found.
+
+    Attributes
+    ----------
+    statistic : float
+        The largest dispersion between what comes before and after one change.
+    null_distribution : array of shape (n_permutations,)
+        The same with the rankings in random orders.
+    changes : tuple of int
+        The rows with which something new begins; empty if the test finds no change.
+    costs : array of shape (n_most + 1,)
+        The scatter within the best segments, for 0, 1, ... changes.
+    groups : tuple of str
+        The segments between changes.
+    effect : float
+        As in :func:`k_sample_test`, of the segments; as these were chosen on the same data, it is too large rather than
+        too small.
+    """
+
+    changes: tuple[int, ...]
+    costs: FloatArray = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class FitResult(KernelTestResult):
+    """What :func:`goodness_of_fit_test` found.
+
+    Attributes
+    ----------
+    statistic : float
+        The estimate of the squared maximum mean discrepancy between data and model.
+    null_distribution : array of shape (n_simulations,)
+        The statistic of data simulated from the model.
+    rankings : Rankings
+        The distinct ballots, with their numbers of voters.
+    witness : array of shape (n_ballots,)
+        The witness function at each of them: the mean kernel with the data less that with the model.
+    """
+
+    witness: FloatArray = field(repr=False)
+
+    effect_of: ClassVar[str] = "of the dispersion lies between data and model"
+    drawn: ClassVar[str] = "simulations"

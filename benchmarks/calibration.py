@@ -1,0 +1,219 @@
+"""Level and power of the tests by simulation, and what the tail is worth: ``python -m benchmarks.calibration``.
+
+Each row is one setting: how often a test of the null hypothesis has a p-value of at most 0.05, by permutations and by
+the Pearson III tail, and how often a test of an alternative has. The tail is also held against long permutation runs:
+of statistics at the levels 0.05, 0.01 and 1e-4 of a long run, the p-values that the curve gives.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import rankernel as rk
+from benchmarks.clock import save
+from rankernel.errors import NotCharacteristicWarning
+from rankernel.tasks.tests._groups import GroupedVoters, TwoGroups
+from rankernel.tasks.tests.mmd import Samples
+
+KERNEL = rk.Mallows(0.2)
+LEVELS = (0.05, 0.01, 1e-4)
+CENTER, OTHER = [0, 1, 2, 3, 4], [1, 0, 2, 4, 3]
+
+Answer = tuple[float, float]  # p-values by permutations and by the tail
+
+
+def draw(n: int, theta: float, seed: int, top: int | None = None, center: Any = CENTER) -> rk.Rankings:
+    """Return rankings around a centre, perhaps only their first places."""
+    drawn = rk.datasets.mallows(n, center, theta, seed=seed)
+    return drawn if top is None else drawn.top(top)
+
+
+# ---------------------------------------------------------------------- the tail, beside long runs
+
+SHAPES = {
+    "balanced, 30 and 30": (30, 30, None),
+    "unbalanced, 10 and 90": (10, 90, None),
+    "heavy ties (top 1), 30 and 30": (30, 30, 1),
+    "few ballots, 6 and 6": (6, 6, None),
+}
+
+
+def tails(n_permutations: int) -> Iterator[dict[str, Any]]:
+    """Yield what the curve says where a long run has its levels."""
+    for name, (m, n, top) in SHAPES.items():
+        voters: GroupedVoters = Samples.checked(draw(m, 0.3, 1, top), draw(n, 0.3, 2, top), None, biased=False).planned(
+            KERNEL, "auto", None
+        )
+        form = TwoGroups(voters, biased=False, seed=1)
+        null = np.sort(form.draw(n_permutations))
+        moments = voters.moments(biased=False)
+        assert moments is not None
+        scaled = moments.times(form.per_dispersion)
+        row: dict[str, Any] = {"setting": name, "n_permutations": n_permutations}
+        for level in LEVELS:
+            value = float(null[int(np.ceil((1 - level) * n_permutations)) - 1])
+            true = float((null >= value - form.tolerance).mean())
+            row[f"true, near {level:g}"] = round(true, 6)
+            row[f"tail, near {level:g}"] = round(scaled.tail(value - form.tolerance), 6)
+        yield row
+
+
+# ---------------------------------------------------------------------- level and power
+
+
+def two_samples(run: int, different: bool, top: int | None = None, sizes: tuple[int, int] = (30, 30)) -> Answer:
+    """Return the p-values of a two-sample test."""
+    X = draw(sizes[0], 0.5, 2 * run, top)
+    Y = draw(sizes[1], 0.5, 2 * run + 1, top, OTHER if different else CENTER)
+    found = rk.mmd_test(X, Y, KERNEL, 199, run)
+    return found.pvalue, found.tail_pvalue
+
+
+def several_groups(run: int, different: bool) -> Answer:
+    """Return the p-values of a test of four groups, of which one may differ."""
+    centers = [CENTER, CENTER, CENTER, OTHER if different else CENTER]
+    X = rk.concat([draw(20, 0.5, 4 * run + k, None, center) for k, center in enumerate(centers)])
+    found = rk.k_sample_test(X, np.repeat(range(4), 20), KERNEL, 199, run)
+    return found.pvalue, found.tail_pvalue
+
+
+def covariate(run: int, different: bool) -> Answer:
+    """Return the p-values of an independence test with a number."""
+    X = rk.concat([draw(30, 0.5, 2 * run), draw(30, 0.5, 2 * run + 1, None, OTHER if different else CENTER)])
+    value = np.repeat([0.0, 1.0], 30) + np.random.default_rng(run).normal(0, 0.5, 60)
+    found = rk.hsic_test(X, value, KERNEL, 199, run)
+    return found.pvalue, found.tail_pvalue
+
+
+def same_judges(run: int, different: bool) -> Answer:
+    """Return the p-values of a paired test: judges who rank twice with some noise, one item moved up or not."""
+    rng = np.random.default_rng(run)
+    taste = rng.normal(0, 1, (30, 5))
+    first, second = taste + rng.normal(0, 0.7, (30, 5)), taste + rng.normal(0, 0.7, (30, 5))
+    second[:, 0] += 0.5 * different
+    found = rk.paired_test(rk.Rankings.from_scores(first), rk.Rankings.from_scores(second), KERNEL, 199, run)
+    return found.pvalue, found.tail_pvalue
+
+
+def drift(run: int, different: bool) -> Answer:
+    """Return the p-values of a test of a trend: one item rises steadily, or not."""
+    scores = np.random.default_rng(run).normal(0, 1, (60, 5))
+    scores[:, 0] += 0.6 * different * np.linspace(-1, 1, 60)
+    found = rk.trend_test(rk.Rankings.from_scores(scores), np.arange(60), KERNEL, 199, run)
+    return found.pvalue, found.tail_pvalue
+
+
+def change(run: int, different: bool) -> Answer:
+    """Return the p-values of a test of a change after 25 of 60 rows."""
+    X = rk.concat([draw(25, 0.5, 2 * run), draw(35, 0.5, 2 * run + 1, None, OTHER if different else CENTER)])
+    found = rk.change_point_test(X, KERNEL, n_permutations=199, seed=run)
+    return found.pvalue, found.tail_pvalue
+
+
+def model(run: int, different: bool) -> Answer:
+    """Return the p-values of a test of the uniform model."""
+    found = rk.goodness_of_fit_test(draw(30, 0.35 * different, run), rk.Uniform(), KERNEL, 99, run)
+    return found.pvalue, found.tail_pvalue
+
+
+TESTS: dict[str, Callable[[int, bool], Answer]] = {
+    "mmd_test, 30 and 30": two_samples,
+    "mmd_test, 10 and 90": lambda run, different: two_samples(run, different, None, (10, 90)),
+    "mmd_test, top 1 of 5": lambda run, different: two_samples(run, different, 1),
+    "k_sample_test, 4 groups of 20": several_groups,
+    "hsic_test, 60 and a number": covariate,
+    "goodness_of_fit_test, 30": model,
+    "paired_test, 30 judges": same_judges,
+    "trend_test, 60": drift,
+    "change_point_test, 60": change,
+}
+
+
+def rates(n_runs: int, names: list[str] | None = None) -> Iterator[dict[str, Any]]:
+    """Yield level and power of each test, with the standard error of a level."""
+    for name, test in TESTS.items():
+        if names is not None and name not in names:
+            continue
+        null, other = (np.array([test(run, different) for run in range(n_runs)]) for different in (False, True))
+        yield {
+            "test": name,
+            "runs": n_runs,
+            "level at 0.05": float((null[:, 0] <= 0.05).mean()),
+            "by the tail": float((null[:, 1] <= 0.05).mean()),
+            "level at 0.01, by the tail": float((null[:, 1] <= 0.01).mean()),
+            "power at 0.05": float((other[:, 0] <= 0.05).mean()),
+            "power, by the tail": float((other[:, 1] <= 0.05).mean()),
+        }
+
+
+def outlying(n_runs: int) -> Iterator[dict[str, Any]]:
+    """Yield the false discovery rate of outlying ballots, and how many are found."""
+    for name in ("with a reference of 300", "without"):
+        wrong, found = [], []
+        for run in range(n_runs):
+            X = rk.concat(
+                [draw(100, 1.0, 2 * run, None, list(range(7))), draw(8, 1.0, 2 * run + 1, None, list(range(7))[::-1])]
+            )
+            reference = draw(300, 1.0, 10**6 + run, None, list(range(7))) if name != "without" else None
+            named = rk.outlier_test(X, reference, KERNEL, level=0.1, seed=run).outlying
+            wrong.append(named[:100].sum() / max(int(named.sum()), 1))
+            found.append(named[100:].mean())
+        yield {
+            "outlier_test": name,
+            "runs": n_runs,
+            "level": 0.1,
+            "named wrongly": float(np.mean(wrong)),
+            "found": float(np.mean(found)),
+        }
+
+
+def coverage(n_runs: int) -> Iterator[dict[str, Any]]:
+    """Yield how often the 95 % interval of the effect covers that of the population, and its mean length."""
+    for theta in (0.0, 0.5, 1.5):
+        big = rk.mmd_test(draw(4000, 0.5, 10**6), draw(4000, 0.5 + theta, 10**6 + 1), KERNEL, 1)
+        inside, lengths = 0, []
+        for run in range(n_runs):
+            found = rk.mmd_test(draw(40, 0.5, 2 * run), draw(40, 0.5 + theta, 2 * run + 1), KERNEL, 1, run)
+            low, high = found.effect_interval
+            truth = 0.0 if theta == 0 else big.effect
+            inside += low <= truth <= high
+            lengths.append(high - low)
+        yield {
+            "effect": round(0.0 if theta == 0 else big.effect, 4),
+            "runs": n_runs,
+            "covered": inside / n_runs,
+            "mean length": round(float(np.mean(lengths)), 4),
+        }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.calibration", description=__doc__)
+    parser.add_argument("--runs", type=int, default=1000, help="simulations of each setting")
+    parser.add_argument("--permutations", type=int, default=1_000_000, help="length of the long runs")
+    parser.add_argument("-o", "--output", type=Path, help="a folder: one JSON file for each table")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore", NotCharacteristicWarning)
+    tables = {
+        "tails": lambda: tails(given.permutations),
+        "levels": lambda: rates(given.runs),
+        "outliers": lambda: outlying(max(given.runs // 5, 1)),
+        "effects": lambda: coverage(max(given.runs // 2, 1)),
+    }
+    for name, table in tables.items():
+        rows = []
+        for row in table():
+            rows.append(row)
+            print(name, row, flush=True)
+        if given.output is not None:
+            given.output.mkdir(parents=True, exist_ok=True)
+            save(given.output / f"{name}.json", rows)
+
+
+if __name__ == "__main__":
+    main()

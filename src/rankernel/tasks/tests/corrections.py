@@ -1,0 +1,48 @@
+"""P-values of many tests, corrected for their number."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+
+from rankernel.arrays import FloatArray
+from rankernel.checks import known
+
+Correction = Literal["holm", "benjamini-hochberg"]
+
+
+def corrected_for_number(pvalues: FloatArray, correction: str) -> FloatArray:
+    """Return p-values corrected by the named method."""
+    known("correction", correction, get_args(Correction))
+    return holm(pvalues) if correction == "holm" else benjamini_hochberg(pvalues)
+
+
+def holm(pvalues: FloatArray) -> FloatArray:
+    """Return p-values corrected for their number by Holm's method: hardly ever is any of those below a level wrong.
+
+    Examples
+    --------
+    >>> holm(np.array([0.01, 0.04, 0.03]))
+    array([0.03, 0.06, 0.06])
+    """
+    order = np.argsort(pvalues, kind="stable")
+    raised = pvalues[order] * np.arange(len(pvalues), 0, -1)
+    corrected = np.empty(len(pvalues))
+    corrected[order] = np.minimum(np.maximum.accumulate(raised), 1.0)
+    return corrected
+
+
+def benjamini_hochberg(pvalues: FloatArray) -> FloatArray:
+    """Return p-values corrected by the method of Benjamini and Hochberg: few of those below a level are wrong.
+
+    Examples
+    --------
+    >>> benjamini_hochberg(np.array([0.01, 0.04, 0.03]))
+    array([0.03, 0.04, 0.04])
+    """
+    order = np.argsort(-pvalues, kind="stable")
+    raised = pvalues[order] * len(pvalues) / np.arange(len(pvalues), 0, -1)
+    corrected = np.empty(len(pvalues))
+    corrected[order] = np.minimum(np.minimum.accumulate(raised), 1.0)
+    return corrected

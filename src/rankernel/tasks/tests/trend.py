@@ -1,0 +1,118 @@
+"""The test of a trend: whether rankings move in one direction over time, or along ordered groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rankernel.arrays import FloatArray
+from rankernel.checks import labels, shown
+from rankernel.data import Data, as_data
+from rankernel.errors import RankingError
+from rankernel.gram.exact.features import means_of_seen
+from rankernel.gram.methods import MethodLike
+from rankernel.gram.posets.poset_rows import as_rows
+from rankernel.kernels.base import Kernel
+from rankernel.memory import check_voters
+from rankernel.seeds import Seed, as_seed
+from rankernel.tasks.tests._covariates import Covariate
+from rankernel.tasks.tests._groups import strata_codes
+from rankernel.tasks.tests._permutations import PermutationsLike, as_permutations
+from rankernel.tasks.tests._voters import Ballots, plan_for_test, voter_gram
+from rankernel.tasks.tests.hsic import VOTER_BYTES, Dependence, dependence_result
+from rankernel.tasks.tests.mmd import check_kernel
+from rankernel.tasks.tests.results import TrendResult
+
+LEAST_VOTERS = 4
+
+
+def trend_test(
+    X: Any,
+    time: Any,
+    kernel: Kernel | None = None,
+    n_permutations: PermutationsLike = 1000,
+    seed: Seed = 0,
+    method: MethodLike = "auto",
+    strata: Any = None,
+    threads: int | None = None,
+) -> TrendResult:
+    r"""Test whether rankings move in one direction over time, or along ordered groups.
+
+    The Hilbert-Schmidt independence criterion with the kernel :math:`(t_i - \bar t)(t_j - \bar t)`: the squared length
+    of the covariance of time and embedding. Of all ways to depend on time it looks for a steady one, which it finds
+    with fewer voters than :func:`hsic_test` or :func:`k_sample_test`.
+
+    Parameters
+    ----------
+    X : Rankings, Preferences or integer array
+        The rankings.
+    time : array of shape (n_rankings,)
+        The time of each row, or the number of its group: 1, 2, 3, ... for groups in order. Dates are taken as days.
+    kernel : Kernel, optional
+        The kernel of the rankings; ``Mallows("median")`` if left out.
+    n_permutations : int, "adaptive" or Adaptive
+        How many permutations of the times make the null distribution.
+    seed : int or Generator
+        Where they come from.
+    method : as in :meth:`Kernel.gram`
+        How to compute kernel values.
+    strata : array of shape (n_rankings,), optional
+        A label for each row: times are permuted only within strata.
+    threads : int, optional
+        How many tiles of the Gram matrix to compute at once.
+
+    Returns
+    -------
+    TrendResult
+
+    Examples
+    --------
+    Over three years b overtakes a:
+
+    >>> from rankernel import Rankings
+    >>> ballots = Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]] * 3, counts=[8, 1, 5, 4, 2, 8])
+    >>> result = trend_test(ballots, [2019, 2019, 2020, 2020, 2021, 2021])
+    >>> result.pvalue < 0.05, {item: round(slope, 2) for item, slope in result.slopes.items()}
+    (True, {'a': 0.35, 'b': -0.35, 'c': 0.0})
+    """
+    data = as_data(X)
+    wanted, start = as_permutations(n_permutations), as_seed(seed)
+    if data.n_voters < LEAST_VOTERS:
+        raise RankingError(f"X has {data.n_voters} voter(s); this statistic needs at least {LEAST_VOTERS}")
+    check_voters(data.n_voters, VOTER_BYTES, "a test of a trend")
+    times, stratum = checked_times(time, data), strata_codes(strata, data)
+    plan = plan_for_test(check_kernel(kernel), data, method)
+    points, codes = np.unique(times, return_inverse=True)
+    if len(points) < 2:
+        raise RankingError(f"time is {points[0]:g} in all rows; a trend needs two times")
+    of_voter = np.repeat(codes.ravel(), data.counts)
+    centred = (points - points[of_voter].mean()) / points[of_voter].std()
+    order = Covariate(of_voter, np.outer(centred, centred), f"times ({len(points):,} different, product kernel)")
+    form = Dependence(voter_gram(plan, threads), Ballots.of(data, plan).of_voter, order, biased=False)
+    found = dependence_result(form, data, plan, np.repeat(stratum, data.counts), wanted, start)
+    return TrendResult(**vars(found), slopes=dict(zip(data.items, item_slopes(data, times).tolist(), strict=True)))
+
+
+def checked_times(time: Any, X: Data) -> FloatArray:
+    """Return times as numbers, one for each row."""
+    given = labels("time", time, len(X))
+    if given.dtype.kind == "M":
+        missing, numbers = np.isnat(given), (given - given.min()) / np.timedelta64(1, "D")
+    elif given.dtype.kind in "iufb":
+        numbers = given.astype(np.float64)
+        missing = ~np.isfinite(numbers)
+    else:
+        raise RankingError(
+            f"time holds numbers or dates, and the first is {shown(given.tolist()[0])}; of ordered groups give 1, 2, 3"
+        )
+    if missing.any():
+        raise RankingError(f"the time of row {int(np.argmax(missing))} is missing; leave out rows without one")
+    return np.asarray(numbers, dtype=np.float64)
+
+
+def item_slopes(X: Data, times: FloatArray) -> FloatArray:
+    """Return by how many places each item falls with each unit of time, by least squares over voters."""
+    weights = X.counts / X.n_voters
+    spread = times - weights @ times
+    return np.asarray((weights * spread) @ means_of_seen(as_rows(X), "ranks") / (weights @ spread**2))

@@ -1,0 +1,188 @@
+"""The exact moments of permutation distributions against all permutations, and the tail against long runs."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rankernel as rk
+from rankernel.tasks.tests._moments import CentredVoters, Moments, permutation_moments
+from rankernel.tasks.tests._permutations import least_pvalue, sure_for_many
+from rankernel.tasks.tests.adaptive import Adaptive
+
+
+def all_sums(A, B):
+    n = len(A)
+    return np.array(
+        [sum(A[i, j] * B[p[i], p[j]] for i in range(n) for j in range(n)) for p in itertools.permutations(range(n))]
+    )
+
+
+def centred(A, biased):
+    """Rows add up to 0; without bias, with a zero diagonal."""
+    n = len(A)
+    if biased:
+        H = np.eye(n) - 1 / n
+        return H @ A @ H
+    A = A - np.diag(np.diag(A))
+    sums = A.sum(axis=1)
+    out = A - (sums[:, None] + sums) / (n - 2) + sums.sum() / ((n - 1) * (n - 2))
+    np.fill_diagonal(out, 0.0)
+    return out
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6), st.integers(5, 6), st.booleans(), st.booleans())
+def test_moments_are_those_of_all_permutations(seed, n, biased, ties):
+    rng = np.random.default_rng(seed)
+    counts = [rng.multinomial(n - 3, [1 / 3] * 3) + 1 if ties else np.ones(n, dtype=int) for _ in range(2)]
+    matrices = []
+    for own in counts:
+        values = rng.normal(size=(len(own), len(own)))
+        matrices.append(values + values.T)
+    left, right = (CentredVoters.of(M, c.astype(float), biased) for M, c in zip(matrices, counts, strict=True))
+    full = [np.repeat(np.repeat(M, c, axis=0), c, axis=1) for M, c in zip(matrices, counts, strict=True)]
+    law = all_sums(centred(full[0], biased), centred(full[1], biased))
+    found = permutation_moments(left, right)
+    spread = law - law.mean()
+    assert found.mean == pytest.approx(law.mean(), rel=1e-9, abs=1e-9)
+    assert found.variance == pytest.approx((spread**2).mean(), rel=1e-8, abs=1e-9)
+    if found.variance > 1e-6:
+        assert found.skewness == pytest.approx((spread**3).mean() / (spread**2).mean() ** 1.5, rel=1e-6, abs=1e-6)
+
+
+def published_sums(W):
+    return np.trace(W), np.trace(W @ W), (np.diag(W) ** 2).sum()
+
+
+def test_moments_are_those_that_were_published():
+    """Mean and variance of tr(K L) by the formulas of Kazi-Aoual et al. 1995, for two centred matrices."""
+    rng = np.random.default_rng(1)
+    n = 12
+    K, L = (centred(M + M.T, True) for M in rng.normal(size=(2, n, n)))
+    (T, T2, S2), (Ts, T2s, S2s) = published_sums(K), published_sums(L)
+    mean = T * Ts / (n - 1)
+    first = 2 * ((n - 1) * T2 - T**2) * ((n - 1) * T2s - Ts**2) / ((n - 1) ** 2 * (n + 1) * (n - 2))
+    second = (n * (n + 1) * S2 - (n - 1) * (T**2 + 2 * T2)) * (n * (n + 1) * S2s - (n - 1) * (Ts**2 + 2 * T2s))
+    variance = first + second / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
+    one = np.ones(n)
+    found = permutation_moments(CentredVoters.of(K, one, True), CentredVoters.of(L, one, True))
+    assert found.mean == pytest.approx(mean, rel=1e-10)
+    assert found.variance == pytest.approx(variance, rel=1e-9)
+
+
+def test_pearson_curves():
+    import scipy.stats
+
+    for skewness in (-1.2, -0.3, 0.0, 0.4, 2.5):
+        moments = Moments(1.0, 4.0, skewness)
+        for value in (-2.0, 0.5, 1.0, 3.0, 9.0, 30.0):
+            expected = scipy.stats.pearson3.sf(value, skewness, loc=1.0, scale=2.0)
+            assert moments.tail(value) == pytest.approx(expected, rel=1e-6, abs=1e-300)
+    assert Moments(1.0, 0.0, 0.0).tail(1.0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("sizes", "theta", "top"),
+    [((20, 20), 0.3, None), ((8, 40), 0.3, None), ((20, 20), 0.3, 1), ((6, 6), 0.0, None)],
+    ids=["balanced", "unbalanced", "heavy ties", "few ballots"],
+)
+def test_the_tail_is_near_that_of_long_runs(sizes, theta, top):
+    """Where the level 0.01 of a long run lies, the curve gives 0.01 within a half."""
+    X, Y = (rk.datasets.mallows(size, 5, theta, seed=7 + k) for k, size in enumerate(sizes))
+    if top:
+        X, Y = X.top(top), Y.top(top)
+    result = rk.mmd_test(X, Y, rk.Mallows(0.2), n_permutations=20_000)
+    both = rk.concat([X, Y])
+    K = rk.Mallows(0.2).gram(both)
+    one = np.ones(len(both))
+    labels = np.repeat([0, 1], sizes)
+    weights = np.diag([(sum(sizes) - 1) / (sum(sizes) * (n - 1)) for n in sizes])
+    left = CentredVoters.of(K[np.ix_(np.argsort(labels), np.argsort(labels))], one, False)
+    right = CentredVoters.of(weights, np.array(sizes, dtype=float), False)
+    moments = permutation_moments(left, right).times(sum(sizes) / math.prod(sizes))
+    null = result.null_distribution
+    assert abs(null.mean() - moments.mean) < 5 * null.std() / math.sqrt(len(null))
+    assert null.var() == pytest.approx(moments.variance, rel=0.1)
+    for level in (0.05, 0.01):
+        cut = np.quantile(null, 1 - level)
+        true = (null >= cut).mean()
+        assert (
+            true / 1.5 - 3 * math.sqrt(true / len(null))
+            < moments.tail(cut)
+            < 1.5 * true + 3 * math.sqrt(true / len(null))
+        )
+
+
+# ---------------------------------------------------------------------- stopping early
+
+
+def exact_law(rule):
+    """The probability of every place to stop at, by counting paths of Polya's urn step by step."""
+    looks = list(rule.looks)
+    law, alive = {}, {0: 1.0}
+    drawn = 0
+    for look, n in enumerate(looks):
+        while drawn < n:
+            following = {}
+            for s, p in alive.items():
+                up = (s + 1) / (drawn + 2)
+                following[s + 1] = following.get(s + 1, 0.0) + p * up
+                following[s] = following.get(s, 0.0) + p * (1 - up)
+            alive, drawn = following, drawn + 1
+        for s in list(alive):
+            if rule.stops(look, s):
+                law[look, s] = alive.pop(s)
+    return law
+
+
+@pytest.mark.parametrize("adaptive", [Adaptive(0.05, 400), Adaptive(0.2, 150), Adaptive(0.01, 300), Adaptive(0.05, 50)])
+def test_adaptive_pvalues_are_valid(adaptive):
+    """P(p <= a) <= a for every a, and = a at each value that p can have: they are exact."""
+    rule = adaptive.boundaries()
+    law = exact_law(rule)
+    assert math.fsum(law.values()) == pytest.approx(1.0, abs=1e-9)
+    pvalues = {place: rule.pvalue(*place) for place in law}
+    for value in pvalues.values():
+        assert math.fsum(law[place] for place in law if pvalues[place] <= value + 1e-12) == pytest.approx(
+            value, abs=1e-8
+        )
+    assert min(pvalues.values()) == pytest.approx(least_pvalue(adaptive), abs=1e-12)
+
+
+def test_adaptive_decisions_are_those_of_all_permutations():
+    same = rk.mmd_test(
+        rk.datasets.uniform(30, 4, seed=1), rk.datasets.uniform(30, 4, seed=2), n_permutations="adaptive"
+    )
+    assert len(same.null_distribution) < 1000
+    other = rk.mmd_test(
+        rk.datasets.uniform(30, 4, seed=1), rk.datasets.mallows(30, 4, 2.0, seed=2), n_permutations=Adaptive(0.01, 5000)
+    )
+    assert other.pvalue < 0.01
+    assert len(other.null_distribution) <= 5000
+    assert "permutations" in other.method
+
+
+def test_one_rule_for_many_tests():
+    rule = sure_for_many(Adaptive(), 0.05, 1770)
+    assert least_pvalue(rule) * 1770 <= 0.05
+    assert sure_for_many(1000, 0.05, 1770) == 1000
+    assert sure_for_many(Adaptive(), 0.05, 1) == Adaptive()
+    with pytest.raises(ValueError, match="level"):
+        Adaptive(level=2.0)
+    with pytest.raises((TypeError, ValueError), match="n_permutations"):
+        rk.mmd_test(rk.datasets.uniform(5, 3, seed=1), rk.datasets.uniform(5, 3, seed=2), n_permutations="many")
+
+
+def test_no_tail_is_below_the_probability_of_the_data():
+    X, Y = rk.Rankings([[0, 1, 2]], counts=[3]), rk.Rankings([[2, 1, 0]], counts=[3])
+    result = rk.mmd_test(X, Y, rk.Mallows(0.5), 2000)
+    assert result.tail_pvalue == pytest.approx(2 / math.comb(6, 3))  # the samples may change sides
+    assert result.pvalue == pytest.approx(0.1, abs=5 * math.sqrt(0.09 / 2000))
+    uneven = rk.mmd_test(X, rk.Rankings([[2, 1, 0]], counts=[4]), rk.Mallows(0.5), 20)
+    assert uneven.tail_pvalue == pytest.approx(1 / math.comb(7, 3))
+    three = rk.Rankings([[0, 1, 2], [2, 1, 0], [1, 0, 2]], counts=[2, 2, 2])
+    assert rk.k_sample_test(three, [0, 1, 2], rk.Mallows(0.5), 20).tail_pvalue >= 6 / 90 - 1e-12

@@ -1,0 +1,93 @@
+import itertools
+import math
+
+import naive
+import numpy as np
+import pytest
+
+import rankernel as rk
+from rankernel.tasks.tests.paired import JudgePairs
+
+NU = 0.4
+BEFORE, AFTER, TIMES = [(0, 1, 2), (1, 0, 2), (0, 1, 1)], [(1, 0, 2), (2, 0, 1), (0, 1, 1)], [2, 1, 2]
+
+
+def by_hand(before, after, biased):
+    """The kernel between the differences of two judges, and the statistic for given signs."""
+    n = len(before)
+    K = naive.gram(naive.mallows(NU), before + after, before + after)
+    H = [[K[i][j] + K[n + i][n + j] - K[i][n + j] - K[n + i][j] for j in range(n)] for i in range(n)]
+
+    def statistic(signs):
+        total = math.fsum(signs[i] * signs[j] * H[i][j] for i in range(n) for j in range(n) if biased or i != j)
+        return total / (n * (n - (not biased)))
+
+    return statistic
+
+
+@pytest.mark.parametrize("biased", [False, True])
+def test_statistic_null_distribution_and_moments_are_those_of_all_signs(biased):
+    judges = [[row for row, c in zip(rows, TIMES, strict=True) for _ in range(c)] for rows in (BEFORE, AFTER)]
+    statistic = by_hand(*judges, biased)
+    law = np.array([statistic(signs) for signs in itertools.product([-1, 1], repeat=5)])
+    result = rk.paired_test(
+        rk.Rankings(BEFORE, counts=TIMES), rk.Rankings(AFTER, counts=TIMES), rk.Mallows(NU), 4000, biased=biased
+    )
+    assert result.statistic == pytest.approx(statistic([1] * 5), abs=1e-12)
+    tail = (law >= result.statistic - 1e-12).mean()
+    assert abs(result.pvalue - tail) < 5 * math.sqrt(tail * (1 - tail) / 4000) + 1 / 4001
+    assert {round(v, 9) + 0.0 for v in result.null_distribution} <= {round(v, 9) + 0.0 for v in law}
+    ballots = sorted(set(BEFORE) | set(AFTER))
+    gram = np.array(naive.gram(naive.mallows(NU), ballots, ballots))
+    rows = [np.array([ballots.index(row) for row in side]) for side in judges]
+    moments = JudgePairs.of(gram, *rows, np.ones(len(rows[0]), dtype=np.int64), biased).moments()
+    spread = law - law.mean()
+    assert moments.mean == pytest.approx(law.mean(), abs=1e-12)
+    assert moments.variance == pytest.approx((spread**2).mean(), rel=1e-9)
+    assert moments.skewness == pytest.approx((spread**3).mean() / (spread**2).mean() ** 1.5, rel=1e-9)
+
+
+def judges(run, n, shift):
+    """Judges with tastes of their own, who move one item up with some probability."""
+    rng = np.random.default_rng(run)
+    before = np.argsort(rng.random((n, 5)), axis=1)
+    again = before + rng.normal(0, 0.8, before.shape)
+    again[:, 0] -= shift
+    return before, np.argsort(np.argsort(again, axis=1), axis=1)
+
+
+def test_level_and_power_beside_the_test_of_independent_samples():
+    kernel = rk.Mallows(NU)
+    null = [rk.paired_test(*swapped(run), kernel, 99, run).pvalue <= 0.1 for run in range(200)]
+    assert sum(null) / 200 <= 0.1 + 4 * math.sqrt(0.09 / 200)
+    paired = sum(rk.paired_test(*judges(run, 25, 0.8), kernel, 99, run).pvalue <= 0.05 for run in range(40))
+    apart = sum(rk.mmd_test(*judges(run, 25, 0.8), kernel, 99, run).pvalue <= 0.05 for run in range(40))
+    assert paired > apart + 5
+
+
+def swapped(run):
+    """Before and after in random order: the null hypothesis holds exactly."""
+    before, after = judges(run, 20, 0.0)
+    turn = np.random.default_rng(run + 1000).random(20) < 0.5
+    return np.where(turn[:, None], after, before), np.where(turn[:, None], before, after)
+
+
+def test_effect_and_differences():
+    before, after = judges(3, 60, 1.5)
+    result = rk.paired_test(before, after, rk.Mallows(NU), 200)
+    low, high = result.effect_interval
+    assert low < result.effect < high
+    assert result.effect == pytest.approx(rk.mmd_test(before, after, rk.Mallows(NU), 1).effect, abs=0.02)
+    assert result.groups == ("before", "after")
+    first = result.differences().items[0]
+    assert first.item == "0"
+    assert first.places[1] < first.places[0]
+    whole = rk.mmd_test(before, after, rk.Mallows(NU), 1).differences()
+    assert result.differences().total == pytest.approx(whole.total, abs=1e-12)
+
+
+def test_judges_must_be_the_same():
+    with pytest.raises(rk.RankingError, match="X has 2 rows and Y has 3"):
+        rk.paired_test([[0, 1], [1, 0]], [[0, 1], [1, 0], [0, 1]])
+    with pytest.raises(rk.RankingError, match=r"X has 1 judge\(s\)"):
+        rk.paired_test([[0, 1]], [[0, 1]])
