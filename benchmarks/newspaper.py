@@ -1,7 +1,6 @@
 """From a p-value to a paragraph that a newspaper could print: ``python -m benchmarks.newspaper -o FOLDER``.
 
-Reads the SUSHI data and the ballots of Dublin North from the folder RANKERNEL_DATA. Every number of a paragraph comes
-from a result record.
+Reads the SUSHI data from the folder RANKERNEL_DATA. Every number of the paragraph comes from a result record.
 """
 
 from __future__ import annotations
@@ -10,8 +9,6 @@ import argparse
 import os
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 import rankernel as rk
 from benchmarks.clock import save
@@ -48,32 +45,6 @@ def sushi_paragraph(root: str) -> tuple[str, rk.MMDResult]:
 # end: sushi
 
 
-# start: dublin
-def dublin_paragraph(root: str) -> tuple[str, rk.KSampleResult]:
-    """Do voters of Dublin North who rank few candidates want the same first two as those who rank many?"""
-    ballots = rk.read_preflib(Path(root) / "preflib" / "00001-00000001.soi", unlisted="free")
-    listed = (ballots.ranks >= 0).sum(axis=1)
-    ballots, listed = ballots[listed > 1].top(2), listed[listed > 1]
-    names = np.array(["two or three", "four to six", "seven or more"])
-    result = rk.k_sample_test(ballots, names[np.digitize(listed, [4, 7])], n_permutations=199)
-    pairs = result.pairwise()
-    first, second = (pairs.first[pairs.order()[0]], pairs.second[pairs.order()[0]])
-    both = pairs.pair(first, second)
-    pair, (low, high) = both.differences(by="pairs").pairs[0], both.effect_interval
-    words = (
-        f"Voters of Dublin North who rank {names[0]}, {names[1]}, or {names[2]} candidates {differ(result.pvalue)} "
-        f"when it comes to their first two (p = {result.pvalue:.2g} for all three groups; {int(pairs.rejected.sum())} "
-        f"of {len(pairs)} pairs of groups differ at {pairs.level:.0%} after correction). Most apart are those who rank "
-        f"{first} and {second}: {percent(pair.shares[0])} of the former and {percent(pair.shares[1])} of the latter "
-        f"are for {pair.first} rather than {pair.second}, ties counted half. Of all differences between the voters of "
-        f"these two groups, {both.effect:.1%} lie between the groups (95% interval {low:.1%} to {high:.1%})."
-    )
-    return words, result
-
-
-# end: dublin
-
-
 def row(name: str, words: str, result: Any) -> dict[str, Any]:
     """Return what is kept of a result."""
     return {
@@ -91,7 +62,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, help="a folder for newspaper.json")
     output = parser.parse_args().output
     root = os.environ["RANKERNEL_DATA"]
-    rows = [row("SUSHI", *sushi_paragraph(root)), row("Dublin North", *dublin_paragraph(root))]
+    rows = [row("SUSHI", *sushi_paragraph(root))]
     for each in rows:
         print(each["paragraph"], "\n")
     if output is not None:

@@ -163,7 +163,7 @@ def test_readable_repr():
         (lambda: rk.WeightedKendall.top_k(0), "k=0 is not possible"),
         (lambda: rk.WeightedKendall.additive("linear"), "weights='linear' is not known"),
         (lambda: rk.WeightedKendall.additive([math.nan]), "weights holds nan; .* finite"),
-        (lambda: rk.WeightedKendall.additive([1, 2]).matrix(all_of(3), all_of(3)), "2 weights for 3 places"),
+        (lambda: rk.WeightedKendall.additive([1, 2]).matrix(all_of(3), all_of(3)), "2 numbers for 3 places"),
         (lambda: rk.DistanceInduced("kendall", [0, 1]).matrix(all_of(3), all_of(3)), "center ranks 2 items"),
         (lambda: rk.DistanceInduced("kendall", [0, 0]), "not one full ranking"),
         (lambda: rk.Mallows(0.1).replace(beta=1), "has no parameter 'beta'; it has: nu"),

@@ -58,6 +58,15 @@ NONSENSE = [
 ]
 
 BALLOTS = rk.Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"], ["c", "b"], ["a", {"b", "c"}]])
+NUMBERS = np.arange(8.0).reshape(4, 2)
+
+
+def regression(**arguments):
+    """Fit a regression, unless its kernel is a function, whose errors are its own."""
+    model = rk.KernelRankingRegressor(**arguments)
+    return model if callable(model.kernel) else model.fit(NUMBERS, BALLOTS)
+
+
 FULL = rk.Rankings([[0, 1, 2], [1, 0, 2], [2, 1, 0], [0, 2, 1]], items=["a", "b", "c"])
 KERNEL = rk.Mallows(0.5)
 METHOD = rk.MonteCarlo(4)
@@ -116,6 +125,13 @@ CALLS = {
     "Spearman": (rk.Spearman, {}),
     "Mallows": (rk.Mallows, {"nu": 0.5}),
     "Polynomial": (rk.Polynomial, {"degree": 2}),
+    "Positional": (rk.Positional, {"G": np.eye(3)}),
+    "RankBiasedOverlap": (rk.RankBiasedOverlap, {"p": 0.9, "depth": 2}),
+    "AverageOverlap": (rk.AverageOverlap, {"depth": 2}),
+    "DCG": (
+        lambda **arguments: rk.DCG(**arguments).matrix(FULL.ranks, FULL.ranks),
+        {"discount": [3, 2, 1], "depth": 2},
+    ),
     "Exponential": (rk.Exponential, {"distance": "kendall", "nu": 0.5}),
     "DistanceInduced": (rk.DistanceInduced, {"distance": "kendall", "center": (0, 1, 2)}),
     "Diffusion": (rk.Diffusion, {"beta": 0.1, "graph": "adjacent"}),
@@ -421,10 +437,31 @@ CALLS = {
     ),
     "MallowsSignFeatures.fit": (rk.MallowsSignFeatures(0.5, 4).fit, {"X": BALLOTS}),
     "MallowsSignFeatures.transform": (fitted(rk.MallowsSignFeatures(0.5, 4)).transform, {"X": BALLOTS}),
-    "MeanFeatures": (built(rk.MeanFeatures), {"kernel": rk.Kendall()}),
+    "MeanFeatures": (built(rk.MeanFeatures), {"kernel": rk.Hamming(), "sparse_output": False, "depth": 2}),
     "MeanFeatures.transform": (fitted(rk.MeanFeatures(rk.Kendall())).transform, {"X": BALLOTS}),
     "borda": (rk.borda, {"X": BALLOTS, "ties": "keep"}),
     "kemeny": (rk.kemeny, {"X": BALLOTS, "limit": 10, "n_starts": 1, "seed": 0}),
+    "kernel_consensus": (
+        rk.kernel_consensus,
+        {"X": BALLOTS, "kernel": rk.Kendall(), "limit": 10, "n_starts": 1, "seed": 0},
+    ),
+    "KernelRankingRegressor": (
+        regression,
+        {
+            "output_kernel": rk.Kendall(),
+            "kernel": "rbf",
+            "alpha": 1.0,
+            "gamma": 0.5,
+            "degree": 2,
+            "coef0": 1.0,
+            "kernel_params": {},
+            "method": "auto",
+            "unknown": "mean",
+            "limit": 10,
+            "n_starts": 1,
+            "random_state": 0,
+        },
+    ),
     "cluster_consensus": (rk.cluster_consensus, {"X": BALLOTS, "labels": LABELS, "rule": rk.borda}),
     "pairwise_preferences": (rk.pairwise_preferences, {"X": BALLOTS}),
     # ------------------------------------------------------------------ front ends
@@ -517,6 +554,7 @@ CALLS = {
 
 # Names that take no arguments from people: what functions return, and errors.
 RECORDS = {
+    "KernelConsensus",
     "AggregatedMMDResult",
     "BallotsNeeded",
     "ChangePointResult",

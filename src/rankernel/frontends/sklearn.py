@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import Hyperparameter
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 
 from rankernel.arrays import FloatArray
-from rankernel.checks import whole
+from rankernel.checks import flag, whole
 from rankernel.data import as_data
 from rankernel.errors import RankingError
 from rankernel.frontends._training_plans import RecentPlans, training_plan
@@ -242,6 +242,7 @@ class MeanFeatures(KernelTransformer):
         n_items = rankings.n_items
         if n_items < 2:
             raise RankingError("the data has 1 feature(s): rankings of one item are all alike; give at least two items")
+        flag("sparse_output", self.sparse_output)
         if self.depth is not None:
             self.depth_ = min(whole("depth", self.depth, 0), n_items - 1)
         else:

@@ -30,7 +30,7 @@ def check_discount(name: str, given: Iterable[float] | Discount) -> Weights:
     return tuple(numbers(name, given, (None,)).tolist())
 
 
-def place_discounts(weights: Weights, n_items: int) -> FloatArray:
+def place_discounts(name: str, weights: Weights, n_items: int) -> FloatArray:
     """Return how much each of n places counts, the first place first."""
     places = np.arange(n_items)
     if weights == "hyperbolic":
@@ -38,5 +38,5 @@ def place_discounts(weights: Weights, n_items: int) -> FloatArray:
     if weights == "logarithmic":
         return np.asarray(1 / np.log2(places + 2))
     if len(weights) != n_items:
-        raise ValueError(f"there are {len(weights)} weights for {n_items} places; give one weight a place")
+        raise ValueError(f"{name} has {len(weights)} numbers for {n_items} places; give one a place")
     return np.array(weights, dtype=np.float64)

@@ -161,7 +161,7 @@ class WeightedKendall(Kernel):
         if self.combine == "top-k":
             inside = np.arange(n_items) < int(self.weights)  # type: ignore[arg-type]
             return np.asarray(np.outer(inside, inside), dtype=np.float64)
-        u = place_discounts(self.weights, n_items)  # type: ignore[arg-type]
+        u = place_discounts("weights", self.weights, n_items)  # type: ignore[arg-type]
         return np.asarray(np.add.outer(u, u) if self.combine == "additive" else np.outer(u, u))
 
     def features(self, X: RankArray) -> FloatArray:

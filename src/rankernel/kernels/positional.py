@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from rankernel import _loops
 from rankernel.arrays import FloatArray, RankArray
-from rankernel.checks import number, whole
+from rankernel.checks import number, numbers, whole
 from rankernel.kernels.base import TUNABLE, Kernel
 from rankernel.kernels.discounts import Weights, check_discount, place_discounts
 from rankernel.linear_forms import LinearForm, PlaceForm
@@ -133,11 +133,9 @@ class Positional(PositionalKernel):
 
 def symmetric(G: ArrayLike) -> FloatArray:
     """Return a matrix on places, refusing what is none."""
-    matrix = np.array(G, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
+    matrix = numbers("G", G, (None, None))
+    if matrix.shape[0] != matrix.shape[1] or not len(matrix):
         raise ValueError(f"G has shape {matrix.shape}; it must be a square matrix, one row and column a place")
-    if not np.isfinite(matrix).all():
-        raise ValueError("G has entries that are not finite numbers")
     if not np.allclose(matrix, matrix.T, rtol=0, atol=ROUNDING * np.abs(matrix).max()):
         p, q = np.unravel_index(np.argmax(np.abs(matrix - matrix.T)), matrix.shape)
         raise ValueError(f"G is not symmetric: G[{p}, {q}] = {matrix[p, q]:g} but G[{q}, {p}] = {matrix[q, p]:g}")
@@ -294,7 +292,7 @@ class DCG(PositionalKernel):
 
     def gains(self, n_items: int) -> FloatArray:
         """Return the discount of each place."""
-        gains = place_discounts(self.discount, n_items)
+        gains = place_discounts("discount", self.discount, n_items)
         return gains if self.depth is None else np.where(np.arange(n_items) < self.depth, gains, 0.0)
 
     def make_places(self, n_items: int) -> PlaceForm:

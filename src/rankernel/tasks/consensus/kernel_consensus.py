@@ -10,6 +10,7 @@ import numpy as np
 from rankernel.checks import whole
 from rankernel.data import voters
 from rankernel.kernels.base import Kernel
+from rankernel.kernels.named import as_kernel
 from rankernel.rankings import Rankings
 from rankernel.seeds import Seed, as_seed
 from rankernel.tasks.consensus.aggregation import MOST_ITEMS, mean_of_seen
@@ -73,6 +74,7 @@ def kernel_consensus(X: Any, kernel: Kernel, limit: int = 20, n_starts: int = 10
     >>> kernel_consensus(lists, Spearman()).ranking.to_orders()  # b is never far behind
     [['b', 'a', 'c', 'd']]
     """
+    kernel = as_kernel(kernel)
     whole("limit", limit, 1, MOST_ITEMS)
     whole("n_starts", n_starts)
     rankings = voters(X)

@@ -8,13 +8,13 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from rankernel.arrays import FloatArray, Mask
 from rankernel.checks import known as known_word
-from rankernel.checks import number, whole
+from rankernel.checks import number, shown, whole
 from rankernel.data import Data, as_data
 from rankernel.errors import RankingError
 from rankernel.gram.exact.features import means_of_seen
@@ -22,6 +22,7 @@ from rankernel.gram.methods import MethodLike
 from rankernel.gram.posets.poset_rows import as_rows
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.kendall import Kendall
+from rankernel.kernels.named import as_kernel
 from rankernel.linear_forms import SEEN
 from rankernel.rankings import Rankings
 from rankernel.seeds import Seed, as_seed
@@ -144,6 +145,16 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
             How much each row counts.
         """
         number("alpha", self.alpha, 0)
+        number("degree", self.degree)
+        number("coef0", self.coef0)
+        if self.gamma is not None:
+            number("gamma", self.gamma)
+        if isinstance(self.kernel, str):
+            known_word("kernel", self.kernel, ("precomputed", *PAIRWISE_KERNEL_FUNCTIONS))
+        elif not callable(self.kernel):  # a kernel of rankings is, too
+            raise TypeError(
+                f"kernel={shown(self.kernel)} is no kernel; give a name, a function or a Kernel of rankings"
+            )
         known_word("unknown", self.unknown, ("mean", "skip"))
         whole("limit", self.limit, 1, MOST_ITEMS)
         whole("n_starts", self.n_starts)
@@ -151,8 +162,10 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
         labels = self._labels(y, covariates)
         weights = self._weights(sample_weight, covariates, labels)
         self.items_, self._named = labels.items, has_names(y)
-        seed = int(np.random.default_rng(as_seed(self.random_state)).integers(2**32))
-        self.decoder_ = Decoder(self.output_kernel, labels.n_items, self.limit, self.n_starts, seed)
+        seed = int(np.random.default_rng(as_seed(self.random_state, "random_state")).integers(2**32))
+        self.decoder_ = Decoder(
+            as_kernel(self.output_kernel, "output_kernel"), labels.n_items, self.limit, self.n_starts, seed
+        )
         rows = as_rows(labels)
         wanted = [self.decoder_.sees] + (["pairs"] if self.decoder_.sees != "pairs" else [])
         targets = np.hstack([means_of_seen(rows, sees).reshape(len(rows), -1) for sees in wanted])
