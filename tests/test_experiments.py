@@ -224,6 +224,7 @@ def test_measured_variances_agree_with_the_closed_form(tmp_path):
     assert measured.high / measured.low < 1.5  # 1000 repetitions
 
 
+@pytest.mark.filterwarnings("ignore:kernel values are estimated:rankernel.SamplingWarning")  # four draws
 def test_pvalues_are_paired_and_only_draws_vary_on_fixed_data(tmp_path):
     table = mmd_table.TwoSampleTable(Study(tmp_path, quick=True))
     runs = [table.tested(6, 10, 1, repeat, 4, mmd_table.METHODS) for repeat in range(6)]

@@ -113,7 +113,7 @@ def hsic_test(
     check_voters(data.n_voters, VOTER_BYTES, "an independence test")
     plan = plan_for_test(check_kernel(kernel), data, method)
     if not isinstance(covariate, Data) and np.asarray(covariate).dtype.kind == "f":  # a value for each row
-        check_memory((len(data), len(data)), np.float64, 3, "an independence test with numbers")
+        check_memory((len(data), len(data)), np.float64, 4, "an independence test with numbers")
     else:
         check_memory(plan.distinct.shape, np.float64, 1.5, "an independence test")
     stratum = strata_codes(strata, data)

@@ -36,7 +36,7 @@ MOST_LINES = 12  # of a table that is printed
 
 @dataclass(frozen=True, eq=False)
 class KSampleResult(GroupsResult):
-    """What :func:`k_sample_test` found.
+    """What :func:`k_sample_test` found; ``groups`` are the names of the groups.
 
     Attributes
     ----------
@@ -44,8 +44,6 @@ class KSampleResult(GroupsResult):
         The dispersion between the groups.
     rankings : Rankings or Preferences
         The distinct ballots, with their numbers of voters.
-    groups : tuple of str
-        The groups.
     """
 
     _wanted: Permutations = field(repr=False, kw_only=True)

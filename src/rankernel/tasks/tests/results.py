@@ -280,7 +280,7 @@ class TrendResult(HSICResult):
 
 @dataclass(frozen=True, eq=False)
 class ChangePointResult(GroupsResult):
-    """What :func:`change_point_test` found.
+    """What :func:`change_point_test` found; ``groups`` are the segments between changes.
 
     Attributes
     ----------
@@ -292,8 +292,6 @@ class ChangePointResult(GroupsResult):
         The rows with which something new begins; empty if the test finds no change.
     costs : array of shape (n_most + 1,)
         The scatter within the best segments, for 0, 1, ... changes.
-    groups : tuple of str
-        The segments between changes.
     effect : float
         As in :func:`k_sample_test`, of the segments; as these were chosen on the same data, it is too large rather than
         too small.
