@@ -15,8 +15,9 @@ from rankernel.arrays import IntArray
 STEP = {
     "entry": 4e-9,  # of a matrix, to write it and its mirror image
     "bits": 0.8e-9,  # a word of bits of two rankings compared
+    "shared": 2e-9,  # items of two buckets counted, and looked up
     "listed": 3e-9,  # an item of a short list looked up in another list
-    "inversion": 6e-9,  # an item of a long list put in its place
+    "inversion": 50e-9,  # an item of a long list put in its place
     "item": 1.2e-9,  # of a code: what a kernel sees of one item in two rankings
     "code": 12e-9,  # told apart from others and looked up
     "product": 0.35e-9,  # of two features

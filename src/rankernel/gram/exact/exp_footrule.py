@@ -42,7 +42,7 @@ class ExponentialFootrule(Formula):
 
     def seconds(self, left: Shape, right: Shape, width: float) -> float:
         """Return the time of the sweep, about a third of whose states can be reached."""
-        return 1e-5 + 0.8e-9 * n_steps(left, right)
+        return 1e-5 + 6e-9 * n_steps(left, right)
 
     def log_value(self, overlap: Overlap, nu: float) -> tuple[float, float]:
         """Return the logarithm of the kernel and its derivative in nu."""

@@ -141,20 +141,30 @@ class KendallEvaluator(Evaluator):
         )
 
     @cached_property
+    def n_ties(self) -> tuple[int, int]:
+        """The most ties of a ranking on either side."""
+        left, right = (int((side.sizes > 1).sum(axis=1).max(initial=0)) for side in (self.left, self.right))
+        return left, right
+
+    @cached_property
     def tabulated(self) -> bool:
         """Whether a function has one small table for all pairs of bucket sizes: at most one tie on each side."""
         kinds = [side.kinds[0] for side in (self.left, self.right)]
-        one_tie = all(shape.n_ties <= 1 for side in kinds for shape in side)
-        return one_tie and len(kinds[0]) * len(kinds[1]) * SHARED * (comb(self.n_items, 2) + 1) <= MOST_TABULATED
+        return (
+            max(self.n_ties) <= 1
+            and len(kinds[0]) * len(kinds[1]) * SHARED * (comb(self.n_items, 2) + 1) <= MOST_TABULATED
+        )
 
     def seconds(self, n_rows: int, n_columns: int) -> float:
         """Return the time for the pairs of bits, listed items or sorted items of all entries."""
         if self.direct:
             step = STEP["bits"] * -(-comb(self.n_items, 2) // 64) * (2 if self.linear else 1)
+            if self.exponential and max(self.n_ties) > 1:  # every two buckets are intersected
+                step += STEP["shared"] * max(self.n_ties[0], 1) * max(self.n_ties[1], 1)
         elif self.short:
             step = STEP["listed"] * int(self.X.n_buckets.max(initial=0))
         else:
-            step = STEP["inversion"] * self.n_items
+            step = STEP["inversion"] * self.n_items * (3 if max(self.n_ties) > 1 else 1)  # of both, within and between
         return n_rows * n_columns * (STEP["entry"] + step + (0 if self.direct or self.exponential else STEP["code"]))
 
     # ------------------------------------------------------------------ values
