@@ -1,6 +1,6 @@
 """What things cost: seconds that one step of each loop takes on one core.
 
-Measured on one ordinary machine by ``python -m benchmarks cost`` and the same numbers everywhere, so that "auto" makes
+Measured on one ordinary machine by ``python -m benchmarks.cost`` and the same numbers everywhere, so that "auto" makes
 the same decision on every machine and however busy it is.
 """
 
