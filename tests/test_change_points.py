@@ -70,6 +70,12 @@ def test_level_and_no_changes_where_there_are_none():
     assert "ChangePointResult" in str(quiet)
 
 
+def test_no_change_is_found_in_a_rounding():
+    same, other = [0, 1, 2, 3], [3, 2, 1, 0]
+    stream = rk.Rankings([same] * 12 + [other] * 9)
+    assert rk.change_point_test(stream, rk.Mallows(0.2), n_permutations=20).changes == (12,)
+
+
 def test_short_streams_are_refused():
     with pytest.raises(rk.RankingError, match="X has 6 rows; a change with at least 5 rows on either side needs 10"):
         rk.change_point_test(rk.datasets.uniform(6, 3, seed=0))

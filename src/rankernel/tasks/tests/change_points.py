@@ -210,7 +210,8 @@ def penalised(costs: FloatArray, n_rows: int) -> int:
     if len(costs[late]) < 3:
         terms = terms[:, 1:]
     slopes = np.linalg.lstsq(terms[late], costs[late], rcond=None)[0][:-1]
-    return int(np.argmin(costs - 2 * terms[:, :-1] @ np.minimum(slopes, 0.0)))
+    totals = costs - 2 * terms[:, :-1] @ np.minimum(slopes, 0.0)
+    return int(np.argmax(totals <= totals.min() + TIED * costs[0]))  # more changes must gain more than a rounding
 
 
 def traced(starts: IntArray, n_changes: int, n_rows: int) -> list[int]:
