@@ -436,9 +436,9 @@ def test_report_of_real_files(name, tmp_path):
     ("arguments", "code", "part"),
     [
         (["info", "missing.soi"], 1, "there is no file missing.soi"),
-        (["info", "."], 2, "no kind of file"),
-        (["info", "votes.pdf"], 2, "no kind of file"),
-        (["info", "votes.soi", "--by", "x"], 2, "--by is for CSV files"),
+        (["info", "."], 1, "there is no .json in it"),
+        (["info", "votes.pdf"], 1, "there is no file votes.pdf"),
+        (["info", "votes.soi", "--by", "x"], 2, "--by is not for votes.soi, which is read as PrefLib"),
         (["info", "--count", "n"], 2, "--count is for a file"),
         (["info", "--unlisted", "free"], 2, "bundled example"),
         (["info", "--by", "planet"], 2, "planet"),

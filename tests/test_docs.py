@@ -13,7 +13,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if not {"_build", "generated", "reproduction"} & set(path.parts))
 NOTES = tomllib.loads((DOCS / "reference" / "notes.toml").read_text(encoding="utf-8"))
 NAMES = sorted(set(rankernel.__all__) - {"__version__"})
-MODULES = {"datasets", "distances", "plots"}  # pages of their own
+MODULES = {"datasets", "distances", "interop", "plots"}  # pages of their own
 
 
 def text_of(path: Path) -> str:

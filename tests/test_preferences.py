@@ -157,7 +157,7 @@ LONG = Preferences.from_pairs(
 )
 COLUMNS = [list(column) for column in zip(*TRIPLES, strict=True)]
 NAMED = dict(zip(["user", "better", "worse"], COLUMNS, strict=True))
-SHUFFLED = {"worse": NAMED["worse"], "weight": [1, 2, 3], "user": NAMED["user"], "better": NAMED["better"]}
+SHUFFLED = {"worse": NAMED["worse"], "timestamp": [1, 2, 3], "user": NAMED["user"], "better": NAMED["better"]}
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ SHUFFLED = {"worse": NAMED["worse"], "weight": [1, 2, 3], "user": NAMED["user"],
         SHUFFLED,
         pd.DataFrame(NAMED),
         pd.DataFrame(SHUFFLED),
-        pd.DataFrame(TRIPLES, columns=["who", "winner", "loser"]),
+        pd.DataFrame(TRIPLES, columns=["judge_id", "winner", "loser"]),
         pl.DataFrame(NAMED),
         pl.DataFrame(SHUFFLED),
     ],
@@ -235,8 +235,8 @@ def test_no_users():
 @pytest.mark.parametrize(
     ("pairs", "options", "message"),
     [
-        ([[("a", "a")]], {}, "user '0', pair 0, prefers 'a' to itself"),
-        ([("ann", "a", "b"), ("bob", "c", "c")], {}, r"row 1 \(user 'bob'\) prefers 'c' to itself"),
+        ([[("a", "a")]], {}, "user '0', pair 0, compares 'a' with itself"),
+        ([("ann", "a", "b"), ("bob", "c", "c")], {}, r"row 1 \(user 'bob'\) compares 'c' with itself"),
         (
             [[("a", "b"), ("a", "x")]],
             {"items": ["a", "b"]},
@@ -253,7 +253,7 @@ def test_no_users():
         ("ab", {}, "pairs='ab'"),
         (7, {}, "pairs=7"),
         (np.zeros((3, 2)), {}, r"shape \(3, 2\)"),
-        ({"user": ["a"], "better": ["b"]}, {}, "wanted are user, better and worse"),
+        ({"user": ["a"], "better": ["b"]}, {}, "the columns are user, better; a table of pairs has"),
         ({"user": ["a"], "better": ["b"], "worse": []}, {}, r"lengths \[1, 1, 0\]"),
         ([[("a", "b")]], {"users": ["x", "y"]}, "users holds 2 names for 1 users"),
         ([[("a", "b")]], {"users": "x"}, "one string"),
@@ -328,7 +328,7 @@ def test_fewest_pairs_give_the_same_preferences(data):
 def test_looks():
     prefs = Preferences.from_pairs([[("a", "b"), ("b", "c"), ("a", "c")], [("a\n", "b"), ("b", "a\n")]], counts=[1, 2])
     assert repr(prefs).splitlines() == [
-        "Preferences: 2 users from 3 voters, 4 items",
+        "Preferences: 2 users from 3 voters, 4 items (1 user contradicts itself)",
         "  0: 1 × a > b, b > c",
         "  1: 2 × nothing known (contracted: {b, a\\n})",
     ]

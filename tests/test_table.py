@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strategies import any_ranking
 
 from rankernel.errors import RankingError
-from rankernel.io import CsvRankings, Repairs, read_csv, write_csv
+from rankernel.io import FileRankings, Repairs, read_csv, write_csv
 from rankernel.rankings import Rankings
 
 FOLDER_KEPT = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -106,7 +106,8 @@ def test_other_columns_are_positions_if_the_layout_is_stated(tmp_path):
 
 def ballot(tmp_path, cells, **options):
     head = ",".join(f"rank {number}" for number in range(1, cells.count(",") + 2))
-    votes = read(tmp_path, f"{head}\n{cells}\n", items=list("ABCD"), layout="positions", unlisted="free", **options)
+    options |= {"items": list("ABCD"), "layout": "positions", "unlisted": "free", "blank": "keep"}
+    votes = read(tmp_path, f"{head}\n{cells}\n", **options)
     repairs = votes.repairs
     return ">".join(orders(votes)[0]), (repairs.skipped, repairs.repeated, repairs.overvoted, repairs.blank)
 
@@ -161,19 +162,21 @@ def test_a_joined_cell_does_not_become_a_candidate(tmp_path):
 def test_a_candidate_may_be_called_like_a_skipped_cell(tmp_path):
     votes = read(tmp_path, "rank 1,rank 2\nBlank,Ann\n", items=["Ann", "Blank"])
     assert orders(votes) == [["Blank", "Ann"]]
-    assert orders(read(tmp_path, "rank 1,rank 2\nBlank,Ann\n")) == [["Ann"]]
+    assert orders(read(tmp_path, "rank 1,rank 2\nBlank,Ann\nAnn,Blank\n")) == [["Blank", "Ann"], ["Ann", "Blank"]]
+    assert orders(read(tmp_path, "rank 1,rank 2\nBlank,Ann\n", nothing=["Blank"])) == [["Ann"]]
 
 
 def test_blank_ballots_are_kept_or_dropped_and_counted(tmp_path):
     text = "town,n,rank 1,rank 2\nX,2,A,B\nY,3,,\nZ,4,B,A\n"
     options = {"labels": ["town"], "count": "n"}
-    kept = read(tmp_path, text, **options)
+    kept = read(tmp_path, text, blank="keep", **options)
     assert kept.ranks.tolist() == [[0, 1], [0, 0], [1, 0]]
-    assert read(tmp_path, text, unlisted="free", **options).ranks.tolist() == [[0, 1], [-1, -1], [1, 0]]
-    dropped = read(tmp_path, text, blank="drop", **options)
+    assert read(tmp_path, text, unlisted="free", blank="keep", **options).ranks.tolist() == [[0, 1], [-1, -1], [1, 0]]
+    dropped = read(tmp_path, text, **options)
     assert dropped == kept[[0, 2]]
     assert dropped.labels["town"].tolist() == ["X", "Z"]
-    assert kept.repairs == dropped.repairs == Repairs(blank=1)
+    assert dropped.repairs == Repairs(blank=1)
+    assert str(kept.repairs) == "1 blank ballot kept"
     with pytest.raises(RankingError, match="no row names an item"):
         read(tmp_path, "rank 1,rank 2\n,\n", layout="positions")
 
@@ -272,24 +275,24 @@ def test_options_are_checked(tmp_path):
 def test_csv_rankings_are_rankings(tmp_path):
     votes = read(tmp_path, "town,rank 1,rank 2\nX,A,B\nY,,B\n", labels=["town"])
     plain = Rankings([[0, 1], [1, 0]], ["A", "B"])
-    assert isinstance(votes, CsvRankings)
+    assert isinstance(votes, FileRankings)
     assert votes == plain
     assert plain == votes
     assert hash(votes) == hash(plain)
     for part in (votes[:1], votes[1], votes.top(1), votes.unique(), next(iter(votes))):
         assert type(part) is Rankings
     for twin in (pickle.loads(pickle.dumps(votes)), copy.copy(votes), copy.deepcopy(votes)):
-        assert type(twin) is CsvRankings
+        assert type(twin) is FileRankings
         assert twin == votes
         assert twin.labels["town"].tolist() == ["X", "Y"]
         assert twin.repairs == Repairs(skipped=1)
-    assert repr(votes).startswith("CsvRankings: 2 rankings of 2 items")
-    assert repr(votes).endswith("Repairs(skipped=1, repeated=0, overvoted=0, blank=0)")
+    assert repr(votes).startswith("FileRankings: 2 rankings of 2 items")
+    assert repr(votes).endswith("read as a table with one column a position\n  mended: 1 skipped cell")
     with pytest.raises(AttributeError):
         votes.labels = {}
     with pytest.raises(ValueError, match="read-only"):
         votes.labels["town"][0] = "Z"
-    bare = CsvRankings([[0, 1]], ["A", "B"])
+    bare = FileRankings([[0, 1]], ["A", "B"])
     assert (bare.labels, bare.repairs) == ({}, Repairs())
 
 
@@ -302,7 +305,7 @@ def test_written_rankings_come_back(tmp_path, rows, name):
     items = ["=1+1", 'say "x"', "a;b", "Ann, Bo"]
     rankings = Rankings(np.array(rows).reshape(-1, 4), items, np.arange(1, len(rows) + 1))
     write_csv(rankings, tmp_path / name, overwrite=True)
-    back = read_csv(tmp_path / name, layout="ranks", count="count", unlisted="free")
+    back = read_csv(tmp_path / name, layout="ranks", count="count", unlisted="free", blank="keep")
     assert back == rankings
     if rankings.is_exhaustive():
         assert read_csv(tmp_path / name, layout="ranks", count="count") == rankings
@@ -376,3 +379,22 @@ def test_any_bytes_are_refused_or_read_into_sound_rankings(tmp_path, raw, layout
     assert Rankings(votes.ranks, votes.items, votes.counts) == votes
     assert len(votes) <= raw.count(b"\n") + raw.count(b"\r")
     assert unlisted == "free" or votes.is_exhaustive()
+
+
+def test_lines_that_occur_again_are_read_as_all_others_are(tmp_path):
+    rng = np.random.default_rng(0)
+    cells = np.array(["Ann", "Bob", "Cy", "", "skipped", "overvote"])
+    rows = [",".join(cells[rng.integers(6, size=3)]) for _ in range(300)]
+    rows[7] = ""
+    text = "rank 1,rank 2,rank 3\n" + "\n".join(rows) + "\n"
+    quick = read(tmp_path, text, overvotes="skip", blank="keep")
+    slow = read(tmp_path, text.replace("Ann", '"Ann"'), overvotes="skip", blank="keep")
+    assert quick == slow
+    assert quick.repairs == slow.repairs
+    assert len(quick) == 299
+    bad = text + "Ann,Bob,Cy,Dee\n"
+    for name in ("Ann", '"Ann"'):
+        with pytest.raises(RankingError, match="line 302: the row has 4 cells"):
+            read(tmp_path, bad.replace("Ann", name))
+    with pytest.raises(RankingError, match="line 9: 'Ann' is named twice"):
+        read(tmp_path, "rank 1,rank 2\n" + "Ann,Bob\n" * 6 + "\nAnn,Ann\n", repeated="error")

@@ -1,5 +1,6 @@
 from rankernel import datasets as datasets
 from rankernel import distances as distances
+from rankernel import interop as interop
 from rankernel import plots as plots
 from rankernel.completions import LogDensity as LogDensity
 from rankernel.completions import MallowsModel as MallowsModel
@@ -14,6 +15,7 @@ from rankernel.errors import ExactnessError as ExactnessError
 from rankernel.errors import IndefiniteKernelWarning as IndefiniteKernelWarning
 from rankernel.errors import NotCharacteristicWarning as NotCharacteristicWarning
 from rankernel.errors import RankingError as RankingError
+from rankernel.errors import ReadingWarning as ReadingWarning
 from rankernel.errors import SamplingWarning as SamplingWarning
 from rankernel.frontends.nu_selection import NuSelection as NuSelection
 from rankernel.frontends.nu_selection import select_nu as select_nu
@@ -32,8 +34,13 @@ from rankernel.gram import monte_carlo_variance as monte_carlo_variance
 from rankernel.io import fetch_preflib as fetch_preflib
 from rankernel.io import fetch_sushi as fetch_sushi
 from rankernel.io import load_sushi as load_sushi
+from rankernel.io import read as read
+from rankernel.io import read_blt as read_blt
 from rankernel.io import read_csv as read_csv
+from rankernel.io import read_cvr as read_cvr
+from rankernel.io import read_pairs as read_pairs
 from rankernel.io import read_preflib as read_preflib
+from rankernel.io import write_blt as write_blt
 from rankernel.io import write_csv as write_csv
 from rankernel.io import write_preflib as write_preflib
 from rankernel.kernels import *

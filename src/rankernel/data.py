@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from rankernel.arrays import Indices
 from rankernel.checks import listed
-from rankernel.encoding import FREE, check_total, dense, printable
+from rankernel.encoding import FREE, Unlisted, check_unlisted, dense, number_table, printable
 from rankernel.errors import RankingError
-from rankernel.preferences import Preferences
-from rankernel.rankings import Rankings, as_rankings
+from rankernel.multiplicities import check_total
+from rankernel.preferences import BEFORE, NOT_BEFORE, Preferences, pairs_text
+from rankernel.rankings import Rankings, order_text
 from rankernel.rankings import first_and_inverse as first_and_inverse_of_ranks
 
 Data = Rankings | Preferences
 
 
-def as_data(data: Any, name: str = "X") -> Data:
+def as_data(data: Any, unlisted: Unlisted | None = None, name: str = "X") -> Data:
     """Return preferences as rankings where every user has one, and anything else that is no Rankings as its ranks.
+
+    In a plain array -1 is free. What is missing (NaN, None, a masked cell) is read as ``unlisted`` says, and refused
+    where nothing is said.
 
     Examples
     --------
@@ -27,10 +31,29 @@ def as_data(data: Any, name: str = "X") -> Data:
     'Rankings'
     >>> type(as_data(Preferences.from_pairs([[("a", "b"), ("c", "d")]]))).__name__
     'Preferences'
+    >>> as_data([[0, np.nan, -1]], unlisted="last").ranks
+    array([[ 0,  1, -1]], dtype=int32)
     """
-    if not isinstance(data, Preferences):
-        return as_rankings(data, name)
-    return data.to_rankings() if data.is_ranking().all() else data
+    if unlisted is not None:
+        check_unlisted(unlisted)
+    if isinstance(data, Rankings):
+        return data
+    if is_relations(data):
+        data = Preferences._from_array(np.asarray(data))
+    if isinstance(data, Preferences):
+        return data.to_rankings() if data.is_ranking().all() else data
+    try:
+        table = number_table(data, None, scores=False)
+        return Rankings._trusted(table.plain_ranks(unlisted), table.items)
+    except RankingError as error:
+        raise RankingError(f"{name}: {error}") from None
+
+
+def is_relations(data: Any) -> bool:
+    """Say whether an array is one of relations, as ``np.asarray`` makes it of preferences."""
+    if not isinstance(data, np.ndarray) or data.ndim != 2 or data.dtype.kind not in "if" or not data.size:
+        return False
+    return data.flat[0] in (BEFORE, NOT_BEFORE) and bool(((data == BEFORE) | (data == NOT_BEFORE)).all())
 
 
 def first_and_inverse(data: Data) -> tuple[Indices, Indices]:
@@ -44,6 +67,26 @@ def with_counts(data: Data, counts: Any) -> Data:
     if isinstance(data, Rankings):
         return Rankings._trusted(data.ranks, data.items, numbers)
     return Preferences._trusted(data.packed, data.items, numbers, data.users, data.contracted)
+
+
+def renamed(data: Data, items: tuple[str, ...]) -> Data:
+    """Return the same rows about items of other names."""
+    if isinstance(data, Rankings):
+        return Rankings._trusted(data.ranks, items, data.counts)
+    return Preferences._trusted(data.packed, items, data.counts, data.users, data.contracted)
+
+
+def row_texts(data: Data) -> Iterator[str]:
+    """Return each row in words: ``a > {b, c}``, or the pairs of a user, ``a > b, c > d``.
+
+    Examples
+    --------
+    >>> list(row_texts(Preferences.from_pairs([[("a", "b"), ("c", "d")]])))
+    ['a > b, c > d']
+    """
+    if isinstance(data, Preferences):
+        return (pairs_text(pairs, ()) for pairs in data.to_pairs())
+    return (order_text(order, data.items) for order in data.to_orders())
 
 
 def without_item(data: Data, item: int) -> Data:
@@ -86,7 +129,7 @@ def concat(parts: Iterable[Any]) -> Any:
       y > x
     """
     given = listed("parts", parts, "a list of rankings")
-    sets = [as_data(part, f"parts[{number}]") for number, part in enumerate(given)]
+    sets = [as_data(part, name=f"parts[{number}]") for number, part in enumerate(given)]
     if not sets:
         raise RankingError("parts: there is nothing to concatenate; give at least one set of rankings")
     items = sets[0].items

@@ -1,4 +1,4 @@
-"""The gate: whatever people hold their rankings in comes through here and leaves as one checked integer array.
+"""The gate: whatever tables people hold their rankings in come through here and leave as one checked integer array.
 
 Inside the package a ranking is a row of *ranks*: ``ranks[a]`` is the bucket of item ``a``, 0 the best, without
 gaps, and -1 where nothing is known of the item.
@@ -9,19 +9,21 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel.arrays import IntArray, Mask, RankArray
+from rankernel.arrays import FloatArray, Mask, RankArray
 from rankernel.checks import shown
 from rankernel.errors import RankingError
 
 Unlisted = Literal["last", "free"]
 
 FREE = -1
-MOST_VOTERS = 2**53
+BLOCK = 2**21  # cells made dense at once: what is made on the way stays small
+MOST_BITS = 63  # values that a row may have to be made dense by the bits of one number
 
 
 def printable(name: object) -> str:
@@ -60,98 +62,114 @@ def check_items(items: Iterable[object]) -> tuple[str, ...]:
     return names
 
 
-def check_counts(counts: Any, n_rankings: int) -> IntArray:
-    """Return multiplicities as a read-only integer array, one positive whole number for each ranking."""
-    if counts is None:
-        array = np.ones(n_rankings, dtype=np.int64)
-    else:
-        given = np.asarray(counts)
-        if given.shape != (n_rankings,):
-            raise RankingError(
-                f"counts has shape {given.shape} but there are {n_rankings} rankings; give one count for each"
-            )
-        array = whole_numbers(given, "count")
-        if array.size and array.min() < 1:
-            row = int(np.argmax(array < 1))
-            raise RankingError(f"row {row} has count {array[row]}; a count is a positive number of voters")
-        check_total(array)
-    array.flags.writeable = False
-    return array
-
-
-def check_total(counts: IntArray) -> None:
-    """Refuse more voters in all than a float can tell apart: sums and shares of voters would be wrong."""
-    total = float(counts.sum(dtype=np.float64))
-    if total > 2 * MOST_VOTERS or int(counts.sum()) > MOST_VOTERS:  # the second sum is exact, and fits
-        raise RankingError(f"counts add up to {total:.4g} voters; there can be at most 2^53, about 9e15")
-
-
-def whole_numbers(values: NDArray[Any], what: str) -> IntArray:
-    """Return a one-dimensional numeric array as integers, naming the row where it is not whole."""
-    if values.dtype.kind in "iu":
-        if values.size and int(values.max()) > MOST_VOTERS:
-            row = int(np.argmax(values))
-            raise RankingError(f"row {row} has {what} {values[row]}; a {what} is at most 2^53, about 9e15")
-        return values.astype(np.int64)
-    if values.dtype.kind == "O" or values.dtype.kind in "fU":
-        try:
-            values = values.astype(np.float64)
-        except (TypeError, ValueError):
-            raise RankingError(f"{what}s must be whole numbers; got values such as {values.flat[0]!r}") from None
-    elif values.size:
-        raise RankingError(f"{what}s must be whole numbers; got an array of {values.dtype}")
-    wrong = ~(np.abs(values) <= MOST_VOTERS) | (values != np.floor(values))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise RankingError(f"row {row} has {what} {values[row]}; a {what} is a whole number, at most 2^53")
-    return values.astype(np.int64)
-
-
 def is_missing(value: object) -> bool:
-    """Say whether a value stands for nothing: None, NaN, or a frame library's missing value."""
-    if value is None or (isinstance(value, numbers.Real) and math.isnan(value)):
+    """Say whether a value stands for nothing: None, NaN, a masked cell, or a frame library's missing value."""
+    if value is None or value is np.ma.masked or (isinstance(value, numbers.Real) and math.isnan(value)):
         return True
     return type(value).__name__ in ("NAType", "NaTType")
-
-
-def table(data: Any, what: str) -> tuple[NDArray[Any], tuple[str, ...] | None]:
-    """Return the values of an array, list of rows or data frame, and the names of its columns if it has any.
-
-    A cell of a masked array that is masked is missing.
-    """
-    if hasattr(data, "columns") and hasattr(data, "to_numpy"):
-        return np.asarray(data.to_numpy()), check_items(data.columns)
-    if isinstance(data, np.ma.MaskedArray):
-        values = np.ma.filled(data.astype(np.float64), np.nan) if np.ma.is_masked(data) else data.data
-    elif isinstance(data, np.ndarray):
-        values = data
-    else:
-        if not is_list(data):
-            raise RankingError(
-                f"{shown(data)} is not a table of {what}s; give Rankings, or an array with one row a ranking"
-            )
-        rows = []
-        for number, row in enumerate(data):
-            if not is_list(row):
-                raise RankingError(f"row {number} is {shown(row)}; a row of a table of {what}s is a list of numbers")
-            rows.append(list(row))
-        for number, row in enumerate(rows):
-            if len(row) != len(rows[0]):
-                raise RankingError(
-                    f"row {number} has {len(row)} entries but row 0 has {len(rows[0])}; a table of ranks is "
-                    "rectangular (for lists of item names use Rankings.from_orders)"
-                )
-        values = array_of(rows) if rows else np.empty((0, 0))
-    if values.ndim != 2:
-        raise RankingError(
-            f"expected a table of {what}s with one row a ranking and one column an item; got {values.ndim} dimension(s)"
-        )
-    return values, None
 
 
 def is_list(data: Any) -> bool:
     """Say whether something can be gone through, and is no text and no single number."""
     return isinstance(data, Iterable) and not isinstance(data, str | bytes) and getattr(data, "ndim", 1) > 0
+
+
+def is_frame(data: Any) -> bool:
+    """Say whether data is a frame of pandas or polars."""
+    return hasattr(data, "columns") and hasattr(data, "to_numpy")
+
+
+# ---------------------------------------------------------------------- tables of numbers
+
+
+@dataclass(frozen=True)
+class NumberTable:
+    """Numbers that order the items of each row, smaller is better; which cells are missing, and which say -1."""
+
+    numbers: NDArray[Any]
+    missing: Mask
+    free: Mask
+    items: tuple[str, ...]
+
+    def ranks(self, unlisted: Unlisted) -> RankArray:
+        """Return bucket indices; what is missing is last or free, and what says -1 is read in the same way."""
+        return dense(self.numbers, ~(self.missing | self.free), unlisted)
+
+    def plain_ranks(self, unlisted: Unlisted | None) -> RankArray:
+        """Return bucket indices of a plain array: -1 is free, and what is missing must be said."""
+        if unlisted is None:
+            refuse_missing(self.missing, self.items)
+        ranks = self.ranks(unlisted or "free")
+        ranks[self.free] = FREE
+        return ranks
+
+
+def refuse_missing(missing: Mask, items: Sequence[object]) -> None:
+    """Refuse missing cells of which nobody said what they mean."""
+    if missing.any():
+        row, column = (int(i) for i in np.argwhere(missing)[0])
+        raise RankingError(
+            f"row {row}, item {printable(items[column])!r} is missing (NaN), and a plain array does not say what that "
+            "means: use Rankings.from_ranks(data, unlisted='last') if missing items stand behind the others, or "
+            "unlisted='free' if nothing is known of them"
+        )
+
+
+def number_table(data: Any, items: Iterable[object] | None, scores: bool) -> NumberTable:
+    """Return a table of ranks or scores, checked: an array, list of rows or frame, whose columns name the items."""
+    what = "score" if scores else "rank"
+    values, hidden, columns = table(data, what)
+    if values.shape == (0, 0) and items is not None:
+        names = check_items(items)
+        values = hidden = np.empty((0, len(names)), dtype=bool)
+    if items is None:
+        names = columns if columns is not None else check_items(range(values.shape[1]))
+    else:
+        names = check_items(items)
+        if len(names) != values.shape[1]:
+            raise RankingError(f"items: there are {len(names)} names, but the table has {values.shape[1]} columns")
+    if not values.size:
+        return NumberTable(values.astype(np.int64), hidden.astype(bool), hidden.astype(bool), names)
+    given, missing = numeric(values, hidden, names, what)
+    if scores:
+        return NumberTable(negated(given), missing, np.zeros(given.shape, dtype=bool), names)
+    return NumberTable(given, missing, checked_ranks(given, missing, names), names)
+
+
+def table(data: Any, what: str) -> tuple[NDArray[Any], Mask, tuple[str, ...] | None]:
+    """Return the values of an array, list of rows or data frame, what is masked, and the names of its columns."""
+    if is_frame(data):
+        values = np.asarray(data.to_numpy())
+        return values, np.zeros(values.shape, dtype=bool), check_items(data.columns)
+    if isinstance(data, np.ndarray):
+        values = data
+    elif not is_list(data):
+        raise RankingError(
+            f"{shown(data)} is not a table of {what}s; give Rankings, or an array with one row a ranking"
+        )
+    else:
+        values = rectangle(data, what)
+    if values.ndim != 2:
+        raise RankingError(
+            f"expected a table of {what}s with one row a ranking and one column an item; got {values.ndim} dimension(s)"
+        )
+    hidden = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else np.zeros(values.shape, dtype=bool)
+    return np.asarray(values), hidden, None
+
+
+def rectangle(rows: Iterable[Any], what: str) -> NDArray[Any]:
+    """Return a list of rows as an array, naming the first row of another length."""
+    lists = []
+    for number, row in enumerate(rows):
+        if not is_list(row):
+            raise RankingError(f"row {number} is {shown(row)}; a row of a table of {what}s is a list of numbers")
+        lists.append(list(row))
+        if len(lists[-1]) != len(lists[0]):
+            raise RankingError(
+                f"row {number} has {len(lists[-1])} entries but row 0 has {len(lists[0])}; a table of ranks is "
+                "rectangular (for lists of item names use Rankings.from_orders)"
+            )
+    return array_of(lists) if lists else np.empty((0, 0))
 
 
 def array_of(rows: list[list[Any]]) -> NDArray[Any]:
@@ -166,51 +184,71 @@ def array_of(rows: list[list[Any]]) -> NDArray[Any]:
         return out
 
 
-def numeric(values: NDArray[Any], items: Sequence[str], what: str) -> NDArray[Any]:
-    """Return a table as numbers (missing cells as NaN), naming the first cell that is not one."""
-    if values.dtype.kind in "iuf":
-        return values
+def numeric(values: NDArray[Any], hidden: Mask, items: Sequence[str], what: str) -> tuple[NDArray[Any], Mask]:
+    """Return a table as numbers and which are missing, naming the first cell that is no number."""
     if values.dtype.kind == "b":
         raise RankingError(f"the table holds true/false values; {what}s are numbers")
     if values.dtype.kind in "mMc":
         raise RankingError(f"the table of {what}s holds {values.dtype} values; {what}s are numbers")
-    out = np.empty(values.shape, dtype=np.float64)
-    for (row, column), value in np.ndenumerate(values):
-        try:
-            out[row, column] = np.nan if is_missing(value) else float(value)
-        except (TypeError, ValueError):
-            raise RankingError(
-                f"row {row}, item {printable(items[column])!r} holds {printable(value)!r}; a {what} is a number"
-            ) from None
-    return out
+    if values.dtype.kind not in "iuf":
+        out = np.empty(values.shape, dtype=np.float64)
+        for (row, column), value in np.ndenumerate(values):
+            try:
+                out[row, column] = np.nan if hidden[row, column] or is_missing(value) else float(value)
+            except (TypeError, ValueError):
+                raise RankingError(
+                    f"row {row}, item {printable(items[column])!r} holds {printable(value)!r}; a {what} is a number"
+                ) from None
+        values = out
+    return values, (hidden | np.isnan(values)) if values.dtype.kind == "f" else hidden
 
 
-def rank_table(values: NDArray[Any], items: Sequence[str]) -> tuple[NDArray[Any], Mask]:
-    """Return numbers that order each row, and which cells are listed, from a table of ranks (-1 or NaN: unlisted)."""
-    values = numeric(values, items, "rank")
-    listed = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(values.shape, dtype=bool)
+def negated(scores: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers in the other order."""
+    if scores.dtype.kind == "f":
+        return -scores
+    # Negating the order, not the numbers: the smallest signed integer and all unsigned ones have no negative.
+    return -np.unique(scores, return_inverse=True)[1].reshape(scores.shape)
+
+
+def checked_ranks(values: NDArray[Any], missing: Mask, items: Sequence[str]) -> Mask:
+    """Return which cells of a table of ranks say -1, having refused numbers that are no ranks."""
+    free = np.asarray((values == FREE) & ~missing)
     if values.dtype.kind == "f":
-        wrong = listed & ~(np.isfinite(values) & (np.floor(values) == values))
+        listed = np.asarray(~(missing | free))
+        complain(listed & ~np.isfinite(values), values, items, "a rank is a finite number")
+        broken: Mask = listed & (np.floor(values, where=listed, out=np.zeros(values.shape)) != values)
+        rows = np.flatnonzero(broken.any(axis=1))
+        shared = np.zeros(values.shape, dtype=bool)
+        shared[rows] = is_shared_rank(values[rows], listed[rows])
         complain(
-            wrong,
+            broken & ~shared,
             values,
             items,
-            "a rank is a whole number (for other numbers use Rankings.from_scores, where larger is better)",
+            "a rank is a whole number, or the mean of the places that tied items share, as df.rank() and rankdata "
+            "give it (for other numbers use Rankings.from_scores, where larger is better)",
         )
     if values.dtype.kind != "u":
-        complain(values < FREE, values, items, "a rank is 0 or more, and -1 means not ranked")
-        listed &= values != FREE
-    return values, listed
+        complain(~missing & (values < FREE), values, items, "a rank is 0 or more, and -1 means not ranked")
+    return free
 
 
-def score_table(values: NDArray[Any], items: Sequence[str]) -> tuple[NDArray[Any], Mask]:
-    """Return numbers that order each row, and which cells are listed, from a table of scores (NaN: unlisted)."""
-    scores = numeric(values, items, "score")
-    if scores.dtype.kind == "f":
-        return -scores, ~np.isnan(scores)
-    # Negating the order, not the numbers: the smallest signed integer and all unsigned ones have no negative.
-    order = np.unique(scores, return_inverse=True)[1].reshape(scores.shape)
-    return -order, np.ones(scores.shape, dtype=bool)
+def is_shared_rank(values: NDArray[Any], listed: Mask) -> Mask:
+    """Say of each row, in every cell, whether its numbers are the mean places of tied items, from 1 or from 0."""
+    off = np.where(listed, values - mean_places_of_ties(values, listed), 0.0)
+    fits = (off == 0).all(axis=1, keepdims=True) | np.where(listed, off == -1, True).all(axis=1, keepdims=True)
+    return np.asarray(np.broadcast_to(fits, values.shape))
+
+
+def mean_places_of_ties(values: NDArray[Any], listed: Mask) -> FloatArray:
+    """Return the mean of the places, from 1, that each listed item shares with those tied with it."""
+    buckets = dense(values, listed, "free")
+    places = np.empty(values.shape)
+    for row, ranks in enumerate(buckets):
+        sizes = np.bincount(ranks[ranks != FREE], minlength=1)
+        before = np.cumsum(sizes) - sizes
+        places[row] = (before + (sizes + 1) / 2)[ranks]
+    return places
 
 
 def complain(wrong: Mask, values: NDArray[Any], items: Sequence[str], wanted: str) -> None:
@@ -220,81 +258,47 @@ def complain(wrong: Mask, values: NDArray[Any], items: Sequence[str], wanted: st
         raise RankingError(f"row {row}, item {printable(items[column])!r} holds {values[row, column]}; {wanted}")
 
 
+# ---------------------------------------------------------------------- ranks without gaps
+
+
 def dense(values: NDArray[Any], listed: Mask, unlisted: Unlisted) -> RankArray:
     """Return bucket indices without gaps, row by row: smaller values are better, equal ones share a bucket."""
     check_unlisted(unlisted)
-    n_rankings, n_items = values.shape
-    ranks = np.empty((n_rankings, n_items), dtype=np.int32)
-    if n_rankings and n_items:
-        # Sorting by (unlisted, value) puts the unlisted items of each row behind the listed ones.
-        order = np.lexsort((values, ~listed), axis=-1)
-        ordered = np.take_along_axis(values, order, axis=1)
-        shown = np.take_along_axis(listed, order, axis=1)
-        step = np.zeros((n_rankings, n_items), dtype=np.int32)
-        step[:, 1:] = (ordered[:, 1:] != ordered[:, :-1]) | (shown[:, 1:] != shown[:, :-1])
-        step[:, 1:] &= shown[:, 1:] | shown[:, :-1]
-        np.put_along_axis(ranks, order, np.cumsum(step, axis=1, dtype=np.int32), axis=1)
+    ranks = np.empty(values.shape, dtype=np.int32)
+    few = few_values(values, listed)
+    step = max(BLOCK // max(values.shape[1], 1), 1)
+    for start in range(0, len(values), step):
+        rows = slice(start, start + step)
+        ranks[rows] = (dense_by_bits if few else dense_by_sorting)(values[rows], listed[rows])
         if unlisted == "free":
-            ranks[~listed] = FREE
+            ranks[rows][~listed[rows]] = FREE
     return ranks
 
 
-def orders_to_ranks(
-    orders: Iterable[Iterable[Any]], items: Iterable[object] | None, unlisted: Unlisted
-) -> tuple[RankArray, tuple[str, ...]]:
-    """Return ranks and item names from orders: best item first, a set for a tie.
-
-    Without ``items`` the items are those that occur, in the order in which they first do.
-    """
-    check_unlisted(unlisted)
-    rows = [buckets_of(order, row) for row, order in enumerate(orders)]
-    fixed = items is not None
-    index: dict[str, int] = {name: i for i, name in enumerate(check_items(items))} if items is not None else {}
-    codes: list[list[list[int]]] = []
-    for row, buckets in enumerate(rows):
-        seen: set[str] = set()
-        coded = []
-        for bucket in buckets:
-            for name in bucket:
-                if name in seen:
-                    raise RankingError(
-                        f"row {row} lists item {printable(name)!r} twice; a ranking names each item at most once"
-                    )
-                seen.add(name)
-                if name not in index:
-                    if fixed:
-                        raise RankingError(f"row {row} lists {printable(name)!r}, which is not among the items")
-                    index[name] = len(index)
-            coded.append([index[name] for name in bucket])
-        codes.append(coded)
-    names = check_items(index)
-    ranks = np.full((len(rows), len(names)), FREE, dtype=np.int32)
-    for row, coded in enumerate(codes):
-        for rank, columns in enumerate(coded):
-            ranks[row, columns] = rank
-        if unlisted == "last":
-            ranks[row, ranks[row] == FREE] = len(coded)
-    return ranks, names
+def few_values(values: NDArray[Any], listed: Mask) -> bool:
+    """Say whether all listed values are whole numbers from 0 to below the bits of one number."""
+    if values.dtype.kind not in "iu" or not values.size or not hasattr(np, "bitwise_count"):
+        return False
+    return bool(values.min(where=listed, initial=0) >= 0 and values.max(where=listed, initial=0) < MOST_BITS)
 
 
-def buckets_of(order: Iterable[Any], row: int) -> list[list[str]]:
-    """Return the buckets of one order as lists of names."""
-    if isinstance(order, (str, bytes)):
-        raise RankingError(f"row {row} is the string {printable(order)!r}; an order is a list of items, best first")
-    if isinstance(order, (set, frozenset)):
-        raise RankingError(f"row {row} is a set, which has no order; write a tie as a set inside the list")
-    if not is_list(order):
-        raise RankingError(f"row {row} is {shown(order)}; an order is a list of items, best first")
-    buckets = []
-    for entry in order:
-        # A set has no order of its own; sorting makes the result the same on every run.
-        members = sorted(entry, key=str) if isinstance(entry, (set, frozenset)) else [entry]
-        if not members:
-            raise RankingError(f"row {row} has an empty tie; a tie is a set of at least one item")
-        for member in members:
-            if is_missing(member):
-                raise RankingError(f"row {row} lists a missing value ({member!r}); leave out items that are not ranked")
-            if isinstance(member, (list, dict)):
-                raise RankingError(f"row {row} lists {member!r}; write a tie as a set, such as {{'a', 'b'}}")
-        buckets.append([str(member) for member in members])
-    return buckets
+def dense_by_bits(values: NDArray[Any], listed: Mask) -> RankArray:
+    """Return how many different listed values of the row are smaller; for unlisted items, how many there are."""
+    bits = np.left_shift(np.uint64(1), np.where(listed, values, 0).astype(np.uint64))
+    seen = np.bitwise_or.reduce(np.where(listed, bits, np.uint64(0)), axis=1, keepdims=True)
+    below = np.where(listed, bits - np.uint64(1), ~np.uint64(0))
+    return np.bitwise_count(seen & below).astype(np.int32)
+
+
+def dense_by_sorting(values: NDArray[Any], listed: Mask) -> RankArray:
+    """Return the same for any numbers."""
+    # Sorting by (unlisted, value) puts the unlisted items of each row behind the listed ones.
+    order = np.lexsort((values, ~listed), axis=-1)
+    ordered = np.take_along_axis(values, order, axis=1)
+    shown = np.take_along_axis(listed, order, axis=1)
+    step = np.zeros(values.shape, dtype=np.int32)
+    step[:, 1:] = (ordered[:, 1:] != ordered[:, :-1]) | (shown[:, 1:] != shown[:, :-1])
+    step[:, 1:] &= shown[:, 1:] | shown[:, :-1]
+    ranks = np.empty(values.shape, dtype=np.int32)
+    np.put_along_axis(ranks, order, np.cumsum(step, axis=1, dtype=np.int32), axis=1)
+    return ranks

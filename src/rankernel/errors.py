@@ -32,6 +32,10 @@ class SamplingWarning(UserWarning):
     """A Monte Carlo estimate is less certain than its number of draws suggests."""
 
 
+class ReadingWarning(UserWarning):
+    """A file was read, but something in it may not be what was meant."""
+
+
 def missing_extra(package: str, extra: str) -> MissingExtraError:
     """Return the error for a package that belongs to an extra of rankernel and is not installed."""
     return MissingExtraError(f"this needs {package}, which is not installed; do: pip install 'rankernel[{extra}]'")

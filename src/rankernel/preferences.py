@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, SupportsIndex
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from rankernel.arrays import Indices, IntArray, Mask, RankArray
-from rankernel.checks import listed, shown
-from rankernel.encoding import FREE, check_counts, check_items, is_missing, printable
+from rankernel.checks import instance, listed
+from rankernel.encoding import FREE, check_items, printable
 from rankernel.errors import RankingError
-from rankernel.rankings import Rankings, as_rankings
+from rankernel.multiplicities import added_up, check_counts
+from rankernel.notebook import html_card
+from rankernel.pair_tables import Comparisons, is_long, long_table, user_lists, user_names
+from rankernel.rankings import PARTIAL, Rankings, as_rankings, row_index
 
 Packed = NDArray[np.uint8]
 Pair = tuple[str, str]
 Groups = tuple[tuple[str, ...], ...]
 
-COLUMNS = ("user", "better", "worse")
 SHOWN = 8
 SHOWN_PAIRS = 6
+NOT_BEFORE, BEFORE = -2, -3  # in a plain array of relations, which no array of ranks holds
 # Relations are unpacked and closed this many bits at a time.
 CHUNK_BITS = 2**26
 
@@ -58,7 +62,7 @@ class Preferences:
     counts: IntArray
     #: Names of the users.
     users: tuple[str, ...]
-    #: For each user the groups of items that were contracted into ties, as they were in a circle.
+    #: For each user the groups of items that were contracted into ties, as the user's pairs run in a circle.
     contracted: tuple[Groups, ...]
 
     @classmethod
@@ -74,7 +78,9 @@ class Preferences:
         new = object.__new__(Preferences)
         packed.flags.writeable = False
         counts.flags.writeable = False
-        for name, value in zip(cls.__dataclass_fields__, (packed, items, counts, users, contracted), strict=True):
+        for name, value in zip(
+            Preferences.__dataclass_fields__, (packed, items, counts, users, contracted), strict=True
+        ):
             object.__setattr__(new, name, value)
         return new
 
@@ -85,44 +91,82 @@ class Preferences:
         items: Iterable[object] | None = None,
         counts: Any = None,
         users: Iterable[object] | None = None,
+        columns: Mapping[str, str] | None = None,
+        ignore: Sequence[str] = (),
     ) -> Preferences:
         """Build from pairs (better, worse).
+
+        The columns of a table with names are found by these: ``winner`` and ``loser`` (also better and worse, chosen
+        and rejected) in any order; or an arena table ``model_a``, ``model_b`` and ``winner``, which says ``model_a``,
+        ``model_b``, the name of the winner, ``tie`` or ``tie (bothbad)``. Beside them may stand a ``judge`` (user,
+        annotator, rater, ...) and a ``count`` (n, weight, ...). Without a judge, every row is a voter of its own. A tie
+        says that nothing tells the two apart. A table that leaves doubt is refused.
 
         Parameters
         ----------
         pairs : list of lists of pairs, or a long table
-            Either one list of pairs (better, worse) a user; or a table with one row a pair and three columns user,
-            better, worse: a frame or mapping (the columns of these names, else the first three), an array of shape
-            (n_pairs, 3), a list of triples, or a tuple of three arrays.
+            Either one list of pairs (better, worse) a user; or a table with one row a comparison: a frame or mapping,
+            by the names of its columns; or, without names, user, better, worse: an array of shape (n_pairs, 3), a list
+            of triples, or a tuple of three arrays.
         items : iterable of names, optional
             All items there are; if left out, those that occur, in order of first appearance.
-        counts : array of shape (n_users,), optional
+        counts : array of shape (n_users,) or name of a column, optional
             How many voters have the preferences of each user; 1 each if left out.
         users : iterable of names, optional
             Names of the users. With lists of pairs, one name a list (numbers from 0 if left out). With a long table,
             all users there are, in the order wanted; of a user without rows nothing is known.
+        columns : mapping, optional
+            Which column is what, where its name does not tell: ``{"user": "expert"}``. There are user, better, worse;
+            a, b, winner; count.
+        ignore : names of columns
+            Columns that say nothing about the pairs.
 
         Examples
         --------
         >>> prefs = Preferences.from_pairs([("ann", "a", "b"), ("bob", "b", "c"), ("ann", "b", "c"), ("bob", "c", "b")])
         >>> prefs
-        Preferences: 2 users, 3 items
+        Preferences: 2 users, 3 items (1 user contradicts itself)
           ann: a > b, b > c
           bob: nothing known (contracted: {b, c})
         >>> prefs.contracted
         ((), (('b', 'c'),))
+        >>> arena = {"model_a": ["x", "y"], "model_b": ["y", "z"], "winner": ["model_b", "tie"]}
+        >>> Preferences.from_pairs(arena)
+        Preferences: 2 users, 3 items
+          0: y > x
+          1: nothing known
         """
-        rows, names = long_table(pairs, users) if is_long(pairs) else user_lists(pairs, users)
-        stated, item_names = stated_relations(rows, len(names), items)
-        packed, contracted = [stated[:0]], []
-        step = max(1, CHUNK_BITS // len(item_names) ** 2)
-        for first in range(0, len(names), step):
-            reach = unpacked(closure(stated[first : first + step]), len(item_names))
+        roles = dict(instance("columns", {} if columns is None else columns, Mapping, "a mapping of roles to columns"))
+        passed_over = [ignore] if isinstance(ignore, str) else listed("ignore", ignore, "names of columns")
+        for name in passed_over:
+            instance("ignore", name, str, "names of columns")
+        if isinstance(counts, str):
+            counts, roles = None, {**roles, "count": counts}
+        if is_long(pairs):
+            stated = long_table(pairs, users, items, roles, passed_over)
+        elif roles or passed_over:
+            raise RankingError(
+                "columns, ignore, and counts as the name of a column are for a table with one row a comparison"
+            )
+        else:
+            stated = user_lists(pairs, users, items)
+        return cls._from_comparisons(stated, stated.counts if counts is None else counts)
+
+    @classmethod
+    def _from_comparisons(cls, stated: Comparisons, counts: Any) -> Preferences:
+        names = check_items(stated.items)
+        relations = stated_relations(stated)
+        packed, contracted = [relations[:0]], []
+        step = max(1, CHUNK_BITS // len(names) ** 2)
+        for first in range(0, len(relations), step):
+            reach = unpacked(closure(relations[first : first + step]), len(names))
             back = reach.transpose(0, 2, 1)
             packed.append(np.packbits(reach & ~back, axis=2))
-            contracted += [groups_of(mutual, item_names) for mutual in reach & back]
-        number = check_counts(counts, len(names))
-        return cls._trusted(np.concatenate(packed), item_names, number, names, tuple(contracted))
+            circles = reach & back
+            contracted += [groups_of(circle, names) if circle.any() else () for circle in circles]
+        number = check_counts(counts, len(relations))
+        groups = contradictions(stated, contracted)
+        return cls._trusted(np.concatenate(packed), names, number, stated.users, groups)
 
     @classmethod
     def from_rankings(cls, rankings: Any, users: Iterable[object] | None = None) -> Preferences:
@@ -135,7 +179,9 @@ class Preferences:
           0: a > b, a > c
         """
         ranked = as_rankings(rankings)
-        names = check_users(users, len(ranked))
+        names = tuple(map(str, range(len(ranked)))) if users is None else user_names(users)
+        if len(names) != len(ranked):
+            raise RankingError(f"there are {len(names)} user names for {len(ranked)} users; give one name each")
         packed = np.packbits(relations_of_ranks(ranked.ranks), axis=2)
         return cls._trusted(packed, ranked.items, ranked.counts, names, ((),) * len(ranked))
 
@@ -166,23 +212,52 @@ class Preferences:
         """Number of voters: the sum of the counts."""
         return int(self.counts.sum())
 
+    @property
+    def n_contradicting(self) -> int:
+        """Number of users whose pairs run in a circle."""
+        return sum(bool(groups) for groups in self.contracted)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """That of the relations as an array, (n_users, n_items²): scikit-learn splits by rows whatever has a shape."""
+        return self.n_users, self.n_items**2
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return the relations, a row a user: -3 where item x stands before item y, -2 where it does not.
+
+        No array of ranks holds these numbers, so all functions that take an array of ranks take this one, too, and
+        preferences pass through scikit-learn.
+        """
+        if copy is False:
+            raise ValueError("relations are stored as bits; an array of them needs a copy")
+        table = np.full(self.shape, NOT_BEFORE, dtype=dtype or np.int8)
+        for row, before in enumerate(self._each_before()):
+            table[row, before.ravel()] = BEFORE
+        return table
+
+    @classmethod
+    def _from_array(cls, table: NDArray[Any]) -> Preferences:
+        """Build from relations as an array of numbers gives them."""
+        n_items = math.isqrt(table.shape[1])
+        before = (table == BEFORE).reshape(len(table), n_items, n_items)
+        packed = np.packbits(before, axis=2)
+        wrong = (closure(packed) != packed).any(axis=(1, 2)) | before.diagonal(axis1=1, axis2=2).any(axis=1)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise RankingError(f"row {row} is no partial order: it is not transitive, or has an item before itself")
+        users = tuple(map(str, range(len(table))))
+        names = check_items(range(n_items))
+        return cls._trusted(packed, names, check_counts(None, len(table)), users, ((),) * len(table))
+
     def __len__(self) -> int:
         return self.n_users
 
     def __iter__(self) -> Iterator[Preferences]:
         return (self[row] for row in range(len(self)))
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """How many rows and items: scikit-learn splits by rows whatever has a shape."""
-        return len(self), self.n_items
-
     def __getitem__(self, rows: Any) -> Preferences:
         """Return the preferences of some users: an index, a slice, an index array or a mask."""
-        if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:  # as scikit-learn takes rows
-            rows = rows[0]
-        if isinstance(rows, tuple):
-            raise TypeError("preferences are indexed by user only; use .before[users, x, y] for single pairs")
+        rows = row_index(rows, "preferences are indexed by user only; use .before[users, x, y] for single pairs")
         if isinstance(rows, SupportsIndex) and not isinstance(rows, np.ndarray):
             row = range(len(self))[rows]
             rows = slice(row, row + 1)
@@ -213,11 +288,15 @@ class Preferences:
     def __reduce__(self) -> tuple[Any, ...]:
         return Preferences._trusted, (self.packed, self.items, self.counts, self.users, self.contracted)
 
+    _repr_html_ = html_card
+
     def __repr__(self) -> str:
         n_users, n_items = len(self), self.n_items
         voters = "" if self.n_voters == n_users else f" from {self.n_voters:,} voters"
         head = f"{type(self).__name__}: {n_users:,} user{'s' * (n_users != 1)}{voters}"
-        lines = [f"{head}, {n_items:,} item{'s' * (n_items != 1)}"]
+        circles = self.n_contradicting
+        tail = f" ({circles:,} user{'s contradict themselves' if circles > 1 else ' contradicts itself'})"
+        lines = [f"{head}, {n_items:,} item{'s' * (n_items != 1)}{tail if circles else ''}"]
         shown = self[:SHOWN]
         for name, count, pairs, groups in zip(
             shown.users, shown.counts.tolist(), shown.to_pairs(), shown.contracted, strict=True
@@ -256,6 +335,19 @@ class Preferences:
         agree = [not len(disagreements(before, bucket_ranks(before))) for before in self._each_before()]
         return np.array(agree, dtype=bool)
 
+    def kinds(self) -> NDArray[np.str_]:
+        """Return what each user's preferences are: those of rankings, or "partial" if they are none.
+
+        Examples
+        --------
+        >>> Preferences.from_pairs([[("a", "b"), ("c", "d")], [("a", "b")]]).kinds().tolist()
+        ['partial', 'incomplete']
+        """
+        ranked = self.is_ranking()
+        kinds = np.full(len(self), PARTIAL, dtype="<U10")
+        kinds[ranked] = self[np.flatnonzero(ranked)].to_rankings().kinds()
+        return kinds
+
     def first_and_inverse(self) -> tuple[Indices, Indices]:
         """Return where each distinct partial order first occurs, and for each user which distinct one it is."""
         rows = np.ascontiguousarray(self.packed.reshape(len(self), -1))
@@ -274,7 +366,7 @@ class Preferences:
         """
         first, inverse = self.first_and_inverse()
         some = self[first]
-        counts = np.bincount(inverse, self.counts).astype(np.int64)
+        counts = added_up(self.counts, inverse, len(first))
         return self._trusted(some.packed, self.items, counts, some.users, some.contracted)
 
     def with_items(self, items: Iterable[object]) -> Preferences:
@@ -384,144 +476,31 @@ def pairs_text(pairs: list[Pair], groups: Groups) -> str:
     return f"{text} (contracted: {ties})" if ties else text
 
 
-# ---------------------------------------------------------------------- the gate
-
-# One pair as it comes in: the number of the user, where it was found (for messages), better, worse.
-Row = tuple[int, str, str, str]
+# ---------------------------------------------------------------------- what comparisons state
 
 
-def is_name(value: object) -> bool:
-    """Say whether a value is a single name and not a collection of them."""
-    return isinstance(value, (str, bytes)) or not isinstance(value, Iterable)
+def stated_relations(stated: Comparisons) -> Packed:
+    """Return the relations that comparisons state, not yet closed; a tie states both directions."""
+    n_items = len(stated.items)
+    relations = np.zeros((len(stated.users), n_items, (n_items + 7) // 8), dtype=np.uint8)
+    for rows, first, second in (
+        (slice(None), stated.better, stated.worse),
+        (stated.tied, stated.worse, stated.better),
+    ):
+        bits = (128 >> (second[rows] & 7)).astype(np.uint8)
+        np.bitwise_or.at(relations, (stated.user[rows], first[rows], second[rows] >> 3), bits)
+    return relations
 
 
-def is_long(pairs: Any) -> bool:
-    """Say whether pairs come as a long table (user, better, worse) and not as one list of pairs a user."""
-    if isinstance(pairs, Mapping) or hasattr(pairs, "columns"):
-        return True
-    if isinstance(pairs, np.ndarray):
-        return pairs.ndim == 2
-    if are_columns(pairs):
-        return True
-    return isinstance(pairs, Sequence) and len(pairs) > 0 and all(is_triple(row) for row in pairs)
-
-
-def is_triple(row: Any) -> bool:
-    """Say whether a row is (user, better, worse)."""
-    return isinstance(row, (tuple, list, np.ndarray)) and len(row) == 3 and all(is_name(value) for value in row)
-
-
-def are_columns(pairs: Any) -> bool:
-    """Say whether this is a tuple of three arrays."""
-    return isinstance(pairs, tuple) and len(pairs) == 3 and all(np.ndim(c) == 1 and hasattr(c, "dtype") for c in pairs)
-
-
-def columns_of(pairs: Any) -> list[list[Any]]:
-    """Return the three columns of a long table."""
-    if isinstance(pairs, Mapping) or hasattr(pairs, "columns"):
-        names = list(pairs if isinstance(pairs, Mapping) else pairs.columns)
-        if len(names) < 3:
-            raise RankingError(f"pairs: the table has the columns {names}; wanted are user, better and worse")
-        wanted = COLUMNS if set(COLUMNS) <= set(names) else names[:3]
-        columns = [list(pairs[name]) for name in wanted]
-    elif are_columns(pairs):
-        columns = [list(column) for column in pairs]
-    else:
-        if isinstance(pairs, np.ndarray) and pairs.shape[1] != 3:
-            raise RankingError(
-                f"pairs: the table has shape {pairs.shape}; a long table has three columns: user, better, worse"
-            )
-        columns = [[row[column] for row in pairs] for column in range(3)]
-    lengths = [len(column) for column in columns]
-    if len(set(lengths)) > 1:
-        raise RankingError(f"the columns user, better and worse have lengths {lengths}; they must be equal")
-    return columns
-
-
-def long_table(pairs: Any, users: Iterable[object] | None) -> tuple[list[Row], tuple[str, ...]]:
-    """Return checked pairs and user names from a long table."""
-    columns = columns_of(pairs)
-    index = {} if users is None else {name: number for number, name in enumerate(user_names(users))}
-    rows = []
-    for number, (user, better, worse) in enumerate(zip(*columns, strict=True)):
-        if is_missing(user):
-            raise RankingError(f"row {number} has no user ({user!r}); every pair belongs to one")
-        name = str(user)
-        if users is None:
-            index.setdefault(name, len(index))
-        elif name not in index:
-            raise RankingError(f"row {number} is of user {printable(name)!r}, who is not among the users")
-        rows.append(checked_pair(index[name], f"row {number} (user {printable(name)!r})", better, worse))
-    return rows, tuple(index)
-
-
-def user_lists(pairs: Any, users: Iterable[object] | None) -> tuple[list[Row], tuple[str, ...]]:
-    """Return checked pairs and user names from one list of pairs a user."""
-    if is_name(pairs):
-        raise RankingError(
-            f"pairs={shown(pairs)} is not possible; give one list of pairs (better, worse) a user, or a long table"
-        )
-    lists = list(pairs)
-    names = check_users(users, len(lists))
-    rows = []
-    for user, own in enumerate(lists):
-        where = f"user {printable(names[user])!r}"
-        if is_name(own):
-            raise RankingError(f"{where} has {shown(own)}; wanted is a list of pairs (better, worse)")
-        for number, pair in enumerate(own):
-            if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
-                raise RankingError(
-                    f"{where}, pair {number}, is {pair!r}; a pair is (better, worse), and pairs are listed user by user"
-                )
-            rows.append(checked_pair(user, f"{where}, pair {number},", pair[0], pair[1]))
-    return rows, names
-
-
-def checked_pair(user: int, where: str, better: Any, worse: Any) -> Row:
-    """Return one pair, refusing missing values, collections, and an item better than itself."""
-    for value in (better, worse):
-        if is_missing(value):
-            raise RankingError(f"{where} has a missing item ({value!r}); leave out pairs that are not known")
-        if not is_name(value):
-            raise RankingError(f"{where} holds {value!r} in the place of an item; an item is one name")
-    if str(better) == str(worse):
-        raise RankingError(f"{where} prefers {printable(better)!r} to itself; a pair has two different items")
-    return user, where, str(better), str(worse)
-
-
-def user_names(users: Iterable[object]) -> tuple[str, ...]:
-    """Return user names as strings, refusing missing and repeated ones."""
-    if isinstance(users, str):
-        raise RankingError(f"users={printable(users)!r} is one string; give a list of user names")
-    given = listed("users", users, "a list of user names")
-    names = tuple(str(name) for name in given)
-    for number, name in enumerate(given):
-        if is_missing(name):
-            raise RankingError(f"users: the name of user {number} is missing ({name!r})")
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise RankingError(f"two users are named {printable(twice)!r}; user names must be unique")
-    return names
-
-
-def check_users(users: Iterable[object] | None, n_users: int) -> tuple[str, ...]:
-    """Return one name a user, numbers from 0 if none are given."""
-    names = tuple(str(number) for number in range(n_users)) if users is None else user_names(users)
-    if len(names) != n_users:
-        raise RankingError(f"users holds {len(names)} names for {n_users} users; give one name each")
-    return names
-
-
-def stated_relations(rows: list[Row], n_users: int, items: Iterable[object] | None) -> tuple[Packed, tuple[str, ...]]:
-    """Return the relations that pairs state, not yet closed, and the names of the items."""
-    found = dict.fromkeys(name for _, _, *pair in rows for name in pair) if items is None else items
-    names = check_items(found)
-    index = {name: number for number, name in enumerate(names)}
-    stated = np.zeros((n_users, len(names), (len(names) + 7) // 8), dtype=np.uint8)
-    for user, where, *pair in rows:
-        for name in pair:
-            if name not in index:
-                raise RankingError(f"{where} names {printable(name)!r}, which is not among the items")
-        better, worse = (index[name] for name in pair)
-        stated[user, better, worse >> 3] |= bit(worse)
-    return stated, names
+def contradictions(stated: Comparisons, contracted: list[Groups]) -> tuple[Groups, ...]:
+    """Return the groups in which a user prefers one item to another all the same; a group of mere ties is none."""
+    kept: list[Groups] = [()] * len(contracted)
+    strict = np.flatnonzero(~stated.tied)
+    strict = strict[np.argsort(stated.user[strict], kind="stable")]
+    ends = np.searchsorted(stated.user[strict], np.arange(len(contracted) + 1))
+    for user in (user for user, groups in enumerate(contracted) if groups):
+        rows = strict[ends[user] : ends[user + 1]]
+        better, worse = ([stated.items[item] for item in side[rows]] for side in (stated.better, stated.worse))
+        pairs = list(zip(better, worse, strict=True))
+        kept[user] = tuple(group for group in contracted[user] if any(x in group and y in group for x, y in pairs))
+    return tuple(kept)

@@ -13,26 +13,17 @@ from numpy.typing import DTypeLike, NDArray
 
 from rankernel.arrays import Indices, IntArray, RankArray
 from rankernel.checks import instance, listed, shown, whole
-from rankernel.encoding import (
-    FREE,
-    Unlisted,
-    check_counts,
-    check_items,
-    check_unlisted,
-    dense,
-    is_list,
-    orders_to_ranks,
-    printable,
-    rank_table,
-    score_table,
-    table,
-)
+from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, is_frame, is_list, number_table, printable
 from rankernel.errors import RankingError, missing_extra
+from rankernel.multiplicities import added_up, check_counts
+from rankernel.notebook import html_card
+from rankernel.order_lists import orders_to_ranks
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FULL, TOP_K, EXHAUSTIVE, INCOMPLETE = "full", "top-k", "exhaustive", "incomplete"
+PARTIAL = "partial"  # preferences that are no ranking
 SHOWN = 8
 
 
@@ -47,7 +38,8 @@ class Rankings:
     Parameters
     ----------
     ranks : array of shape (n_rankings, n_items)
-        Whole numbers, smaller is better, equal is tied, -1 (or NaN) is free. Gaps are closed.
+        Whole numbers, smaller is better, equal is tied, -1 is free. Gaps are closed. What is missing (NaN, None, a
+        masked cell) is refused, because it may mean two things: :meth:`from_ranks` lets you say which.
     items : iterable of names, optional
         Names of the items, in the order of the columns; numbers from 0 if left out.
     counts : array of shape (n_rankings,), optional
@@ -70,8 +62,10 @@ class Rankings:
     counts: IntArray
 
     def __init__(self, ranks: Any, items: Iterable[object] | None = None, counts: Any = None) -> None:
-        encoded, names = coded(ranks, items, scores=False, unlisted="free")
-        self._set(encoded, names, check_counts(counts, len(encoded)))
+        check_is_no_rankings(ranks)
+        table = number_table(ranks, items, scores=False)
+        encoded = table.plain_ranks(None)
+        self._set(encoded, table.items, check_counts(counts, len(encoded)))
 
     def _set(self, ranks: RankArray, items: tuple[str, ...], counts: IntArray) -> None:
         ranks.flags.writeable = False
@@ -90,7 +84,7 @@ class Rankings:
     @classmethod
     def from_orders(
         cls,
-        orders: Iterable[Iterable[Any]],
+        orders: Any,
         items: Iterable[object] | None = None,
         counts: Any = None,
         unlisted: Unlisted = "last",
@@ -99,11 +93,13 @@ class Rankings:
 
         Parameters
         ----------
-        orders : iterable of lists
-            One list a ranking.
+        orders : iterable of lists, array or frame
+            One list a ranking; or a table with one column a place, cells empty or missing behind the end of a ranking.
+            Columns of a frame that name places ("choice 2", "choice 1") are read in the order of these. A list whose
+            entries all are tuples is one of ties, as in preflibtools: ``((1,), (2, 3))`` is 1 > {2, 3}.
         items : iterable of names, optional
             All items there are; if left out, those that occur, in order of first appearance.
-        counts : array, optional
+        counts : array or name of a column, optional
             How many voters gave each ranking.
         unlisted : {"last", "free"}
             Items that a list does not name share one last bucket ("last": a truncated ballot, a top-k list),
@@ -114,9 +110,13 @@ class Rankings:
         >>> Rankings.from_orders([["a", "b"], ["c"]], unlisted="free").ranks
         array([[ 0,  1, -1],
                [-1, -1,  0]], dtype=int32)
+        >>> import pandas as pd
+        >>> Rankings.from_orders(pd.DataFrame({"1st": ["a", "c"], "2nd": ["b", None]}))
+        Rankings: 2 rankings of 3 items (1 full, 1 top-k)
+          a > b > c
+          c > {a, b}
         """
-        if not is_list(orders):
-            raise RankingError(f"orders={shown(orders)} is not possible; give a list of orders, each best first")
+        orders, counts = split_counts(orders, counts)
         ranks, names = orders_to_ranks(orders, items, unlisted)
         return cls._trusted(ranks, names, check_counts(counts, len(ranks)))
 
@@ -126,8 +126,9 @@ class Rankings:
     ) -> Rankings:
         """Build from a table of ranks: smaller is better, equal is tied, -1 or a missing cell is not ranked.
 
-        ``ranks`` is an array, a list of rows, or a pandas or polars frame whose columns name the items. ``counts``
-        may be an array or, with a frame, the name of the column that holds them.
+        ``ranks`` is an array, a list of rows, or a pandas or polars frame whose columns name the items. Ranks are whole
+        numbers, or the mean places of ties that ``df.rank()`` and ``scipy.stats.rankdata`` give, such as 3.5.
+        ``counts`` may be an array or, with a frame, the name of the column that holds them.
 
         Examples
         --------
@@ -136,9 +137,7 @@ class Rankings:
           a > b > c
           b > {a, c}
         """
-        ranks, counts = split_counts(ranks, counts)
-        encoded, names = coded(ranks, items, scores=False, unlisted=unlisted)
-        return cls._trusted(encoded, names, check_counts(counts, len(encoded)))
+        return cls._from_numbers(ranks, items, counts, unlisted, scores=False)
 
     @classmethod
     def from_scores(
@@ -154,9 +153,18 @@ class Rankings:
         Rankings: 1 ranking of 3 items (1 full)
           a > c > b
         """
-        scores, counts = split_counts(scores, counts)
-        encoded, names = coded(scores, items, scores=True, unlisted=unlisted)
-        return cls._trusted(encoded, names, check_counts(counts, len(encoded)))
+        return cls._from_numbers(scores, items, counts, unlisted, scores=True)
+
+    @classmethod
+    def _from_numbers(
+        cls, data: Any, items: Iterable[object] | None, counts: Any, unlisted: Unlisted, scores: bool
+    ) -> Rankings:
+        check_unlisted(unlisted)
+        check_is_no_rankings(data)
+        data, counts = split_counts(data, counts)
+        table = number_table(data, items, scores)
+        encoded = table.ranks(unlisted)
+        return cls._trusted(encoded, table.items, check_counts(counts, len(encoded)))
 
     # ------------------------------------------------------------------ shape
 
@@ -175,6 +183,11 @@ class Rankings:
         """Number of voters: the sum of the counts."""
         return int(self.counts.sum())
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """That of ``ranks``, (n_rankings, n_items): scikit-learn splits by rows whatever has a shape."""
+        return self.n_rankings, self.n_items
+
     def __len__(self) -> int:
         return self.n_rankings
 
@@ -186,17 +199,9 @@ class Rankings:
             raise ValueError(f"ranks are {self.ranks.dtype}; an array of {np.dtype(dtype)} needs a copy")
         return np.array(self.ranks, dtype=dtype) if copy else np.asarray(self.ranks, dtype=dtype)
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """How many rows and items: scikit-learn splits by rows whatever has a shape."""
-        return len(self), self.n_items
-
     def __getitem__(self, rows: Any) -> Rankings:
         """Return some of the rankings, as rankings: an index, a slice, an index array or a mask over rows."""
-        if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:  # as scikit-learn takes rows
-            rows = rows[0]
-        if isinstance(rows, tuple):
-            raise TypeError("rankings are indexed by row only; use .ranks[rows, items] for single entries")
+        rows = row_index(rows, "rankings are indexed by row only; use .ranks[rows, items] for single entries")
         if isinstance(rows, SupportsIndex) and not isinstance(rows, np.ndarray):
             row = range(len(self))[rows]
             rows = slice(row, row + 1)
@@ -218,6 +223,8 @@ class Rankings:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Rankings._trusted, (self.ranks, self.items, self.counts)
+
+    _repr_html_ = html_card
 
     def __repr__(self) -> str:
         n_rankings, n_items = self.ranks.shape
@@ -329,9 +336,7 @@ class Rankings:
         array([2, 1])
         """
         first, inverse = first_and_inverse(self.ranks)
-        counts = np.zeros(len(first), dtype=np.int64)
-        np.add.at(counts, inverse, self.counts)
-        return self._trusted(self.ranks[first], self.items, counts)
+        return self._trusted(self.ranks[first], self.items, added_up(self.counts, inverse, len(first)))
 
     def canonical(self) -> Rankings:
         """Return the same rankings, those that say nothing (at most one bucket) written in one way: all items tied.
@@ -437,31 +442,26 @@ def split_counts(data: Any, counts: Any) -> tuple[Any, Any]:
     """Take the counts out of a frame where ``counts`` is the name of one of its columns."""
     if not isinstance(counts, str):
         return data, counts
-    if not hasattr(data, "columns"):
+    if not is_frame(data):
         raise RankingError(f"counts={counts!r} names a column, but the data is not a frame; give an array of counts")
     if counts not in data.columns:
         raise RankingError(f"the frame has no column {counts!r} to take the counts from")
     return data[[name for name in data.columns if name != counts]], data[counts].to_numpy()
 
 
-def coded(
-    data: Any, items: Iterable[object] | None, scores: bool, unlisted: Unlisted
-) -> tuple[RankArray, tuple[str, ...]]:
-    """Return ranks and item names from a table of ranks or scores."""
+def check_is_no_rankings(data: Any) -> None:
+    """Refuse to read rankings as if they were numbers."""
     if isinstance(data, Rankings):
         raise RankingError("this is a Rankings object already; use it as it is, or its .ranks")
-    values, columns = table(data, "score" if scores else "rank")
-    if values.shape == (0, 0) and items is not None:
-        names = check_items(items)
-        values = np.empty((0, len(names)))
-    if items is None:
-        names = columns if columns is not None else check_items(range(values.shape[1]))
-    else:
-        names = check_items(items)
-        if len(names) != values.shape[1]:
-            raise RankingError(f"items: there are {len(names)} names, but the table has {values.shape[1]} columns")
-    numbers, listed = score_table(values, names) if scores else rank_table(values, names)
-    return dense(numbers, listed, unlisted), names
+
+
+def row_index(rows: Any, refusal: str) -> Any:
+    """Return an index over rows; scikit-learn writes ``[rows, ...]``, which means the same."""
+    if isinstance(rows, tuple):
+        if len(rows) != 2 or rows[1] is not Ellipsis:
+            raise TypeError(refusal)
+        return rows[0]
+    return rows
 
 
 def first_and_inverse(ranks: RankArray) -> tuple[Indices, Indices]:
@@ -502,7 +502,7 @@ def one_full_ranking(center: Any, name: str = "center") -> Rankings:
 
 
 def as_rankings(data: Any, name: str = "rankings") -> Rankings:
-    """Return rankings as they are, and read anything else as the array of their ranks (-1: free).
+    """Return rankings as they are, preferences that amount to rankings as these, and anything else as its ranks.
 
     Examples
     --------
@@ -512,6 +512,14 @@ def as_rankings(data: Any, name: str = "rankings") -> Rankings:
     """
     if isinstance(data, Rankings):
         return data
+    if hasattr(data, "to_rankings"):
+        try:
+            ranked: Rankings = data.to_rankings()
+        except RankingError as error:
+            raise RankingError(
+                f"{name}: this is for rankings, and not all of these preferences are some: {error}"
+            ) from None
+        return ranked
     try:
         return Rankings(data)
     except RankingError as error:

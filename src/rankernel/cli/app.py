@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from rankernel import __version__
+from rankernel.cli.clean_command import clean
 from rankernel.cli.cluster_command import cluster
 from rankernel.cli.failures import GuardedGroup
 from rankernel.cli.gram_command import gram
@@ -25,7 +26,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=(
         "Try **rankernel report** with no file: it writes a page about the bundled example. "
-        "Files: PrefLib (.soc .soi .toc .toi .cat) or .csv, plain or gzipped. "
+        "Files: PrefLib (.soc .soi .toc .toi .cat), .blt, .csv, cast vote records (.csv .xlsx .json .zip), plain or "
+        "gzipped. "
         "Exit codes: 0 done, 1 something is wrong with the data, 2 with the command line, 130 interrupted."
     ),
 )
@@ -53,6 +55,9 @@ def example(*lines: str) -> str:
 
 
 app.command("info", epilog=example("info votes.soi", "info votes.csv --count n --json"))(spelled_out(info))
+app.command("clean", epilog=example("clean cvr.csv -o ballots.csv", "clean cvr.zip --contest Mayor -o mayor.blt"))(
+    spelled_out(clean)
+)
 app.command(
     "gram",
     epilog=example("gram votes.soi -o K.npy", "gram votes.soi --kernel kendall -o K.csv", "gram votes.soi -o K.zarr"),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from rankernel.analysis.clustering import Clustering
     from rankernel.analysis.summary import Summary
-    from rankernel.rankings import Rankings
+    from rankernel.data import Data
 
 
 def cluster(
@@ -69,11 +69,11 @@ def cluster(
         show(facts, job, clustering)
 
 
-def rows_of(rankings: Rankings, clustering: Clustering) -> list[int]:
+def rows_of(rankings: Data, clustering: Clustering) -> list[int]:
     """Return the cluster of each row of the data."""
-    from rankernel.rankings import first_and_inverse
+    from rankernel.data import first_and_inverse
 
-    _, inverse = first_and_inverse(rankings.ranks)
+    _, inverse = first_and_inverse(rankings)
     return [int(label) for label in clustering.labels[inverse]]
 
 
@@ -85,16 +85,16 @@ def write(path: Path, found: Summary, clustering: Clustering) -> None:
         ax = plots.dendrogram(clustering.tree, clustering.labels[found.view.rows])
         plots.save(ax, path)
         return
-    from rankernel.rankings import order_text
+    from rankernel.data import row_texts
 
-    rankings = found.source.rankings
+    rankings, columns = found.source.rankings, found.source.columns
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["cluster", "count", "ranking"])
-        rows = zip(rows_of(rankings, clustering), rankings.counts.tolist(), rankings.to_orders(), strict=True)
-        for label, count, order in rows:
-            name = clustering.clusters[label].name
-            writer.writerow([plain_cell(name), count, plain_cell(order_text(order, rankings.items))])
+        writer.writerow([*map(plain_cell, columns), "cluster", "count", "ranking"])
+        rows = zip(rows_of(rankings, clustering), rankings.counts.tolist(), row_texts(rankings), strict=True)
+        for row, (label, count, words) in enumerate(rows):
+            kept = [plain_cell(str(values[row])) for values in columns.values()]
+            writer.writerow([*kept, plain_cell(clustering.clusters[label].name), count, plain_cell(words)])
 
 
 def as_json(job: Job, clustering: Clustering) -> dict[str, Any]:

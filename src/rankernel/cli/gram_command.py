@@ -16,8 +16,8 @@ from rankernel.encoding import printable
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from rankernel.data import Data
     from rankernel.gram.plan import Plan
-    from rankernel.rankings import Rankings
 
 IN_PIECES = (".npy", ".zarr")  # written piece by piece, never wholly in memory, and gone on with after an interruption
 FORMATS = (*IN_PIECES, ".npz", ".csv")
@@ -127,7 +127,7 @@ def stored(output: Path, plan: Plan, dtype: str, resume: bool, force: bool) -> N
         raise
 
 
-def in_memory(output: Path | None, plan: Plan, X: Rankings, dtype: str, force: bool) -> NDArray[Any] | None:
+def in_memory(output: Path | None, plan: Plan, X: Data, dtype: str, force: bool) -> NDArray[Any] | None:
     """Compute the matrix, write it if there is a file for it, and return a corner of it if not."""
     from rankernel.memory import check_memory
 
@@ -156,15 +156,18 @@ def filled(plan: Plan, dtype: str) -> NDArray[Any]:
     return value
 
 
-def write(path: Path, matrix: NDArray[Any], X: Rankings, kernel: str) -> None:
+def write(path: Path, matrix: NDArray[Any], X: Data, kernel: str) -> None:
     """Write a matrix with all that belongs to it, or as text with enough digits to read it back to the bit."""
     import numpy as np
+
+    from rankernel.rankings import Rankings
 
     if path.suffix.lower() == ".csv":
         np.savetxt(path, matrix, delimiter=",", fmt="%.17g" if matrix.dtype == np.float64 else "%.9g")
         return
     with path.open("wb") as file:
-        np.savez(file, gram=matrix, counts=X.counts, ranks=X.ranks, items=np.array(X.items), kernel=np.array(kernel))
+        said = {"ranks": X.ranks} if isinstance(X, Rankings) else {"before": X.before}
+        np.savez(file, gram=matrix, counts=X.counts, **said, items=np.array(X.items), kernel=np.array(kernel))
 
 
 def finish(facts: dict[str, Any], json: bool) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from rankernel.analysis.phrases import plural
 from rankernel.analysis.source import Source
 from rankernel.cli.options import File, Reading, Showing
 from rankernel.cli.output import console, print_json, show_facts
 from rankernel.cli.reading import read
+from rankernel.data import row_texts
 from rankernel.encoding import printable
-from rankernel.rankings import order_text
 
 MOST_COMMON = 5
 SHOWN_ITEMS = 30
@@ -46,8 +47,8 @@ def facts_of(source: Source) -> dict[str, Any]:
         "voters_by_kind": dict(voters_by_kind),
         "largest_count": int(distinct.counts.max()),
         "most_common": [
-            {"ballot": order_text(order, rankings.items), "voters": voters}
-            for order, voters in zip(common.to_orders(), common.counts.tolist(), strict=True)
+            {"ballot": words, "voters": voters}
+            for words, voters in zip(row_texts(common), common.counts.tolist(), strict=True)
         ],
         "unlisted": source.reading,
     }
@@ -68,14 +69,15 @@ def show(source: Source, facts: dict[str, Any]) -> None:
     if source.description:
         screen.print(source.description, style="dim")
     rows = {
-        "rankings": f"{facts['n_rankings']:,} rows, {facts['n_distinct']:,} different, {facts['n_voters']:,} voters",
+        "rankings": f"{plural(facts['n_rankings'], 'row')}, {facts['n_distinct']:,} different, "
+        f"{plural(facts['n_voters'], 'voter')}",
         "kinds": ", ".join(f"{number:,} {kind}" for kind, number in facts["kinds"].items()),
         "items": f"{facts['n_items']:,}: {listed(source.rankings.items)}",
         "read as": facts["unlisted"],
     }
     if "groups" in facts:
         groups = facts["groups"].items()
-        rows[f"by {source.by}"] = ", ".join(f"{printable(group)} {voters:,} voters" for group, voters in groups)
+        rows[f"by {source.by}"] = ", ".join(f"{printable(group)} {plural(voters, 'voter')}" for group, voters in groups)
     show_facts(screen, rows)
     screen.print("most common:", style="dim")
     width = len(f"{facts['largest_count']:,}")

@@ -29,11 +29,11 @@ class Job:
 
     def assumptions(self, values: str) -> dict[str, str]:
         """Return what was assumed, in words."""
-        from rankernel.analysis.phrases import short_numbers
+        from rankernel.analysis.phrases import plural, short_numbers
 
         rankings = self.source.rankings
         return {
-            "data": f"{self.source.title}: {rankings.n_voters:,} voters, {rankings.n_items:,} items",
+            "data": f"{self.source.title}: {plural(rankings.n_voters, 'voter')}, {plural(rankings.n_items, 'item')}",
             "read as": self.source.reading,
             "kernel": short_numbers(str(self.kernel)),
             "values": values,

@@ -22,6 +22,7 @@ from rankernel.encoding import printable
 
 if TYPE_CHECKING:
     from rankernel.analysis.summary import Summary
+    from rankernel.arrays import Indices
 
 
 def kernel_map(reading: Reading, computing: Computing, writing: Writing, file: File = None, k: Clusters = None) -> None:
@@ -65,13 +66,36 @@ def write(path: Path, found: Summary, by_group: bool) -> None:
         ax.set_title(plots.plain(found.source.title), loc="left")
         plots.save(ax, path)
         return
-    from rankernel.rankings import order_text
+    from rankernel.data import row_texts
 
+    if found.source.columns:
+        write_rows(path, found, labels, names)
+        return
     rankings = found.ballots.rankings[view.rows]
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["x", "y", "count", "label", "ranking"])
-        rows = zip(found.placement.points.tolist(), view.counts.tolist(), labels, rankings.to_orders(), strict=True)
-        for (x, y), count, label, order in rows:
+        rows = zip(found.placement.points.tolist(), view.counts.tolist(), labels, row_texts(rankings), strict=True)
+        for (x, y), count, label, words in rows:
             name = names[label] if label >= 0 else ""
-            writer.writerow([x, y, count, plain_cell(name), plain_cell(order_text(order, rankings.items))])
+            writer.writerow([x, y, count, plain_cell(name), plain_cell(words)])
+
+
+def write_rows(path: Path, found: Summary, labels: Indices, names: list[str]) -> None:
+    """Write the coordinates of each row of the data whose ballot is shown, with the columns that are kept beside it."""
+    from rankernel.data import first_and_inverse, row_texts
+
+    source = found.source
+    columns, (_, ballot_of_row) = source.columns, first_and_inverse(source.rankings)
+    place = {ballot: number for number, ballot in enumerate(found.view.rows.tolist())}
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*map(plain_cell, columns), "x", "y", "count", "label", "ranking"])
+        rows = zip(ballot_of_row.tolist(), source.rankings.counts.tolist(), row_texts(source.rankings), strict=True)
+        for row, (ballot, count, words) in enumerate(rows):
+            if ballot in place:
+                number = place[ballot]
+                kept = [plain_cell(str(values[row])) for values in columns.values()]
+                x, y = found.placement.points[number].tolist()
+                label = names[labels[number]] if labels[number] >= 0 else ""
+                writer.writerow([*kept, x, y, count, plain_cell(label), plain_cell(words)])

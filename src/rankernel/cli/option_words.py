@@ -17,19 +17,31 @@ WORDS: list[
     (r"\bmoments=([012])", r"--method montecarlo:moments=\1"),
     (r"\bn_draws=", "draws="),
     (r"\bor give n_draws\b", f"or give {METHOD}"),
-    (r"\boverwrite=True", "--force"),
-    (r"\bresume=True", "--resume"),
     (r"\bdtype=float32", "--dtype float32"),
     (r"\bn_clusters=", "--k "),
-    (r"\bseparator='(.)'", r"--tie '\1'"),
-    (r"\bignore=\['([^']*)'\]", r"--ignore '\1'"),
-    (r"\bignore=", "--ignore"),
-    (r"\blabels=", "--by"),
-    (r"\bcount=(?=,|;| |$)", "--count"),
-    (r"\blayout='(\w+)'", r"--layout \1"),
     (r"\brk\.(\w+)", lambda found: found[1].lower()),
     (r"\bMallows\(nu\)", "mallows"),
 ]
+# Options whose advice says no more than name=value; what has no option is left as it is.
+OPTIONS = {
+    "separator": "--tie",
+    "labels": "--by",
+    "overwrite": "--force",
+    "resume": "--resume",
+    "fold_case": "--fold-case",
+    "lenient": "--lenient",
+    "ascending": "--ascending",
+    "max_bytes": "--max-bytes",
+    "columns": "--column",
+    **{
+        name: f"--{name}"
+        for name in (
+            *("layout", "items", "count", "ignore", "unlisted", "skipped", "repeated", "overvotes", "nothing", "blank"),
+            *("delimiter", "encoding", "contest"),
+        )
+    },
+}
+OPTION = re.compile(rf"\b({'|'.join(OPTIONS)})=(True|\[[^\]]*\]|'[^']*'|\"[^\"]*\"|\.\.\.|[\w.]+)?")
 KNOWN = [(re.compile(pattern), words) for pattern, words in WORDS]
 
 
@@ -40,7 +52,20 @@ def in_options(text: str) -> str:
     --------
     >>> in_options("K.npy is unfinished; resume=True goes on, overwrite=True starts again")
     'K.npy is unfinished; --resume goes on, --force starts again'
+    >>> in_options("give separator='|', or list all items in items=...")
+    "give --tie '|', or list all items in --items"
     """
     for pattern, words in KNOWN:
         text = pattern.sub(words, text)
+    text = OPTION.sub(option, text).replace("read_cvr(path, --contest)", "--contest")
+    for word, name in (("labels", "--by"), ("ignore", "--ignore"), ("count", "--count")):
+        text = re.sub(rf"(?<![\w-]){word}(?= names the column|, --| or --|, ignore or count)", name, text)
     return text
+
+
+def option(found: re.Match[str]) -> str:
+    """Return one option with its value as it is written on the command line."""
+    name, value = OPTIONS[found[1]], found[2] or ""
+    if value in ("", "True", "..."):
+        return name
+    return f"{name} {value.strip('[]') if value.startswith('[') else value}"

@@ -60,9 +60,26 @@ def one_of(*known: str) -> Callable[[str], str]:
     return check
 
 
+def word_option(name: str, known: tuple[str, ...], words: str) -> Any:
+    """Return an option about reading that is one of some words."""
+    return typer.Option(
+        name,
+        metavar="|".join(known),
+        help=words,
+        callback=one_of(*known),
+        autocompletion=complete_from(known),
+        rich_help_panel=READING,
+    )
+
+
+LAYOUTS = ("auto", "ranks", "positions", "scores", "pairs")
 File: TypeAlias = Annotated[
     Path | None,
-    typer.Argument(metavar="FILE", help="PrefLib or CSV file; if left out, the bundled example.", show_default=False),
+    typer.Argument(
+        metavar="FILE",
+        help="PrefLib, BLT, CSV, or a cast vote record; if left out, the bundled example.",
+        show_default=False,
+    ),
 ]
 UnlistedText: TypeAlias = Annotated[
     str,
@@ -77,35 +94,124 @@ UnlistedText: TypeAlias = Annotated[
 ]
 By: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        "--by", metavar="COLUMN", help="CSV column that says which group a row is of.", rich_help_panel=READING
-    ),
+    typer.Option("--by", metavar="COLUMN", help="Column that says which group a row is of.", rich_help_panel=READING),
 ]
 Count: TypeAlias = Annotated[
     str | None,
-    typer.Option("--count", metavar="COLUMN", help="CSV column of multiplicities.", rich_help_panel=READING),
+    typer.Option("--count", metavar="COLUMN", help="Column of multiplicities.", rich_help_panel=READING),
 ]
 Ignore: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
-        "--ignore", metavar="COLUMN", help="CSV column to pass over; may be repeated.", rich_help_panel=READING
-    ),
+    typer.Option("--ignore", metavar="COLUMN", help="Column to pass over; may be repeated.", rich_help_panel=READING),
 ]
 Layout: TypeAlias = Annotated[
     str,
     typer.Option(
         "--layout",
-        metavar="auto|ranks|positions",
-        help="What the CSV columns are: items (cells are ranks) or positions (cells are items).",
-        callback=one_of("auto", "ranks", "positions"),
-        autocompletion=complete_from(("auto", "ranks", "positions")),
+        metavar="|".join(LAYOUTS),
+        help="What the table holds: ranks or scores of items, one column each; items, one column a position; pairs.",
+        callback=one_of(*LAYOUTS),
+        autocompletion=complete_from(LAYOUTS),
         rich_help_panel=READING,
+    ),
+]
+Ids: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--id",
+        metavar="COLUMN",
+        help="Column to keep beside the rankings, such as an id; may be repeated.",
+        rich_help_panel=READING,
+    ),
+]
+Ascending: TypeAlias = Annotated[
+    bool,
+    typer.Option("--ascending", help="With --layout scores: the smaller is the better.", rich_help_panel=READING),
+]
+Items: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--items", metavar="NAMES", help="All items there are, with commas between them.", rich_help_panel=READING
+    ),
+]
+Contest: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--contest",
+        metavar="NAME",
+        help="Contest of a cast vote record; a part will do.",
+        rich_help_panel=READING,
+    ),
+]
+Blank: TypeAlias = Annotated[
+    str, word_option("--blank", ("drop", "keep"), "Ballots that list nothing are left out, or stay.")
+]
+Skipped: TypeAlias = Annotated[
+    str, word_option("--skipped", ("close", "stop"), "At a skipped position: move up what follows, or end the ballot.")
+]
+Repeated: TypeAlias = Annotated[
+    str,
+    word_option("--repeated", ("first", "stop", "error"), "Where an item is named again: the first counts, or ..."),
+]
+Overvotes: TypeAlias = Annotated[
+    str,
+    word_option(
+        "--overvotes",
+        ("auto", "stop", "skip", "tie", "error"),
+        "Several items in one position: end the ballot, pass over, tie them, or refuse; with --tie they are tied.",
+    ),
+]
+Nothing: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--nothing",
+        metavar="WORD",
+        help="One more word that means that nothing was marked; may be repeated.",
+        rich_help_panel=READING,
+    ),
+]
+FoldCase: TypeAlias = Annotated[
+    bool,
+    typer.Option("--fold-case", help="Names that differ only in case or blanks are one.", rich_help_panel=READING),
+]
+Delimiter: TypeAlias = Annotated[
+    str,
+    typer.Option("--delimiter", metavar="SIGN", help="Sign between cells; found if left out.", rich_help_panel=READING),
+]
+Encoding: TypeAlias = Annotated[
+    str,
+    typer.Option("--encoding", metavar="NAME", help="Of the text, such as latin-1.", rich_help_panel=READING),
+]
+Columns: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="ROLE=NAME",
+        help="With pairs: which column is what, such as user=expert; may be repeated.",
+        rich_help_panel=READING,
+    ),
+]
+Lenient: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--lenient", help="PrefLib: read counts of zero and numbers from 0, with a note.", rich_help_panel=READING
+    ),
+]
+MaxBytes: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--max-bytes",
+        min=1,
+        metavar="N",
+        help="What a small file may grow to, unpacked or as a table.",
+        rich_help_panel=READING,
+        show_default=False,
     ),
 ]
 Separator: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--tie", metavar="SIGN", help="Sign between tied items in one CSV cell, such as |.", rich_help_panel=READING
+        "--tie", metavar="SIGN", help="Sign between tied items in one cell, such as |.", rich_help_panel=READING
     ),
 ]
 KernelText: TypeAlias = Annotated[
@@ -196,6 +302,21 @@ class Reading:
     ignore: Ignore = None
     layout: Layout = "auto"
     separator: Separator = None
+    id: Ids = None
+    ascending: Ascending = False
+    items: Items = None
+    contest: Contest = None
+    blank: Blank = "drop"
+    skipped: Skipped = "close"
+    repeated: Repeated = "first"
+    overvotes: Overvotes = "auto"
+    nothing: Nothing = None
+    fold_case: FoldCase = False
+    delimiter: Delimiter = "auto"
+    encoding: Encoding = "utf-8"
+    columns: Columns = None
+    lenient: Lenient = False
+    max_bytes: MaxBytes = None
 
 
 @dataclass(frozen=True)

@@ -2,59 +2,101 @@
 
 from __future__ import annotations
 
+import csv
+import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
+from rankernel.analysis.phrases import plural
 from rankernel.analysis.source import Source
 from rankernel.cli.failures import usage
 from rankernel.cli.options import Reading
 from rankernel.cli.output import steps
-from rankernel.encoding import Unlisted, printable
+from rankernel.data import Data
+from rankernel.encoding import printable
 
-if TYPE_CHECKING:
-    from rankernel.io import CsvRankings
-
-TABLES = (".csv", ".tsv", ".txt")
-ORDERS = (".soc", ".soi", ".toc", ".toi", ".cat")
+NAMES = {"by": "labels", "id": "labels"}  # of options whose name in the library is another
+SHOWN = {"separator": "--tie", "fold_case": "--fold-case", "max_bytes": "--max-bytes", "columns": "--column"}
 
 
 def read(file: Path | None, how: Reading, judge: str | None = None) -> Source:
     """Return the rankings in a file; without a file, the bundled example. ``judge`` is a column to keep, too."""
     with steps(None, "Reading"):
-        return source_of(file, how, judge)
+        return source_in(file, how, judge)
 
 
-def source_of(file: Path | None, how: Reading, judge: str | None) -> Source:
-    """Return the rankings of a file by what its name says that it is."""
-    only_csv = {
-        "--by": how.by,
-        "--count": how.count,
-        "--ignore": how.ignore,
-        "--tie": how.separator,
-        "--paired": judge,
+def source_in(file: Path | None, how: Reading, judge: str | None) -> Source:
+    """Return the rankings of a file by what its name or its contents say that it is."""
+    given = {
+        field.name: value for field in dataclasses.fields(how) if (value := getattr(how, field.name)) != field.default
     }
     if file is None:
-        return bundled(how, only_csv)
-    kind = Path(file.name.lower().removesuffix(".gz")).suffix
-    if kind in TABLES:
-        return table(file, how, judge)
-    given = [name for name, value in only_csv.items() if value]
-    if given:
-        raise usage(f"{given[0]} is for CSV files; {printable(file.name)} has no named columns")
-    if kind not in ORDERS:
-        raise usage(
-            f"{printable(file.name)} is no kind of file that is known; use {', '.join((*ORDERS, '.csv'))}, or .gz"
-        )
-    return preflib(file, cast(Unlisted, how.unlisted))
+        return bundled(how, given)
+    from rankernel.io.registry import PAIRS, format_of
+
+    options = reader_options(given, how, judge)
+    chosen = PAIRS if options.get("layout") == "pairs" else format_of(file, options)
+    if chosen is PAIRS:
+        options.pop("layout", None)
+    for name in options:
+        if name not in chosen.options:
+            option = next((option_name(key) for key in given if NAMES.get(key, key) == name), "--paired")
+            raise usage(f"{option} is not for {printable(file.name)}, which is read as {chosen.name}")
+    return source_of(chosen.read(file, **options), file, how)
 
 
-def bundled(how: Reading, only_csv: dict[str, Any]) -> Source:
+def option_name(field: str) -> str:
+    """Return an option as it is written on the command line."""
+    return SHOWN.get(field, f"--{field}")
+
+
+def reader_options(given: dict[str, Any], how: Reading, judge: str | None) -> dict[str, Any]:
+    """Return what was asked for on the command line as options of a reader."""
+    options = {NAMES.get(name, name): value for name, value in given.items()}
+    labels = [name for name in (how.by, *(how.id or []), judge) if name]
+    if labels:
+        options["labels"] = list(dict.fromkeys(labels))
+    if how.items is not None:
+        options["items"] = [name.strip() for name in next(csv.reader([how.items]), []) if name.strip()]
+    if how.columns:
+        options["columns"] = dict(role_and_name(text) for text in how.columns)
+    if how.separator and how.overvotes == "auto":
+        options["overvotes"] = "tie"
+    return options
+
+
+def role_and_name(text: str) -> tuple[str, str]:
+    """Return what a column is and its name, from ``user=expert``."""
+    role, sign, name = text.partition("=")
+    if not sign or not name:
+        raise usage(f"--column {printable(text)} is not such as user=expert")
+    return role.strip(), name.strip()
+
+
+def source_of(data: Data, file: Path, how: Reading) -> Source:
+    """Return what was read with what is known beside it."""
+    name, about, repairs = printable(file.name), data.about, data.repairs  # type: ignore[union-attr]
+    labels: dict[str, Any] = data.labels  # type: ignore[union-attr]
+    said = [f"Read as {about.format}."] if about.format else []
+    if about.passed_over:
+        said.append(f"Columns passed over: {', '.join(map(printable, about.passed_over[:12]))}.")
+    if repairs:
+        said.append(f"Mended while reading: {repairs}.")
+    circles = getattr(data, "n_contradicting", 0)
+    if circles:
+        said.append(f"{plural(circles, 'user contradicts itself', 'users contradict themselves')}: circles are ties.")
+    groups = labels[how.by] if how.by else None
+    title = printable(about.title or file.name)
+    return Source(data, title, name, " ".join(said), printable(how.by or ""), groups, how.unlisted, labels)
+
+
+def bundled(how: Reading, given: dict[str, Any]) -> Source:
     """Return the bundled example, which has two kinds of groups."""
     from rankernel.datasets import load_example
 
-    given = [name for name, value in only_csv.items() if value and name != "--by"]
-    if given or how.unlisted != "last":
-        raise usage(f"{given[0] if given else '--unlisted free'} is for a file; the bundled example is read as it is")
+    others = [option_name(name) for name in given if name != "by"]
+    if others:
+        raise usage(f"{others[0]} is for a file; the bundled example is read as it is")
     example = load_example()
     groups = {"district": example.districts, "group": example.groups}
     if how.by is not None and how.by not in groups:
@@ -68,34 +110,3 @@ def bundled(how: Reading, only_csv: dict[str, Any]) -> Source:
         column,
         groups[column],
     )
-
-
-def preflib(file: Path, unlisted: Unlisted) -> Source:
-    """Return the rankings of a PrefLib file, named by its header."""
-    from rankernel.io.files import read_text
-    from rankernel.io.preflib import read_header, read_preflib
-
-    rankings = read_preflib(file, unlisted)
-    header, _, _ = read_header(read_text(file), file)
-    title, _ = header.get("TITLE", ("", 0))
-    return Source(rankings, printable(title or file.name), printable(file.name), unlisted=unlisted)
-
-
-def table(file: Path, how: Reading, judge: str | None = None) -> Source:
-    """Return the rankings of a table."""
-    from rankernel.io import read_csv
-
-    rankings: CsvRankings = read_csv(
-        file,
-        layout=cast(Any, how.layout),
-        count=how.count,
-        labels=[column for column in (how.by, judge) if column],
-        ignore=how.ignore or [],
-        unlisted=cast(Unlisted, how.unlisted),
-        separator=how.separator,
-        overvotes="tie" if how.separator else "stop",
-    )
-    mended = f"Mended while reading: {rankings.repairs}." if rankings.repairs else ""
-    groups = rankings.labels[how.by] if how.by else None
-    name = printable(file.name)
-    return Source(rankings, name, name, mended, printable(how.by or ""), groups, how.unlisted)

@@ -19,7 +19,7 @@ from rankernel.encoding import printable
 from rankernel.errors import RankingError
 
 if TYPE_CHECKING:
-    from rankernel.rankings import Rankings
+    from rankernel.data import Data
     from rankernel.tasks.tests.differences import Differences
 
 MOST_DISTINCT = 20_000  # a matrix of 3 GB
@@ -99,7 +99,7 @@ def compare_sets(
         show(facts, found, permutations)
 
 
-def samples(files: list[Path], reading: Reading, judge: str | None) -> tuple[dict[str, Rankings], list[Source]]:
+def samples(files: list[Path], reading: Reading, judge: str | None) -> tuple[dict[str, Data], list[Source]]:
     """Return the sets to compare by name, and where they come from."""
     if len(files) > 2 or (len(files) == 2 and reading.by):
         raise usage("give two files, or one file with --by COLUMN")
@@ -121,7 +121,7 @@ def samples(files: list[Path], reading: Reading, judge: str | None) -> tuple[dic
     return {printable(group): source.rankings[source.groups == group] for group in groups}, [source]
 
 
-def chosen(named: dict[str, Rankings], pair: tuple[str, str] | None) -> dict[str, Rankings]:
+def chosen(named: dict[str, Data], pair: tuple[str, str] | None) -> dict[str, Data]:
     """Return the sets that are asked for."""
     if pair is None:
         return named
@@ -133,16 +133,16 @@ def chosen(named: dict[str, Rankings], pair: tuple[str, str] | None) -> dict[str
     return {name: named[name] for name in pair}
 
 
-def some(rankings: Rankings, n_voters: int, seed: int) -> Rankings:
+def some(rankings: Data, n_voters: int, seed: int) -> Data:
     """Return some voters taken at random."""
     from rankernel.analysis.distinct_ballots import some_voters
-    from rankernel.rankings import Rankings
+    from rankernel.data import with_counts
 
     rows, counts = some_voters(rankings.counts, n_voters, seed)
-    return Rankings(rankings.ranks[rows], rankings.items, counts)
+    return with_counts(rankings[rows], counts)
 
 
-def check_size(named: dict[str, Rankings]) -> None:
+def check_size(named: dict[str, Data]) -> None:
     """Refuse sets whose Gram matrix is too large."""
     distinct = sum(len(rankings.unique()) for rankings in named.values())
     if distinct > MOST_DISTINCT:
@@ -174,7 +174,7 @@ class Answer:
         }
 
 
-def answer_of_two(named: dict[str, Rankings], kernel: Any, method: Any, permutations: int, seed: int) -> Answer:
+def answer_of_two(named: dict[str, Data], kernel: Any, method: Any, permutations: int, seed: int) -> Answer:
     """Return what the test of two sets found."""
     from rankernel.tasks.tests.mmd import mmd_test
     from rankernel.tasks.tests.mmd_aggregated import mmd_aggregated_test
@@ -186,7 +186,7 @@ def answer_of_two(named: dict[str, Rankings], kernel: Any, method: Any, permutat
 
 
 def paired_answer(
-    named: dict[str, Rankings], source: Source, column: str, kernel: Any, method: Any, permutations: int, seed: int
+    named: dict[str, Data], source: Source, column: str, kernel: Any, method: Any, permutations: int, seed: int
 ) -> Answer:
     """Return what the test of the same judges in two groups found."""
     from rankernel.tasks.tests.paired import paired_test
@@ -205,13 +205,10 @@ def paired_answer(
     return answer_of_pair(result, tuple(named), (before[1].n_voters, after[1].n_voters))
 
 
-def judges_in_order(name: str, source: Source, column: str) -> tuple[list[str], Rankings]:
+def judges_in_order(name: str, source: Source, column: str) -> tuple[list[str], Data]:
     """Return the judges of a group, sorted, and their rankings in this order."""
-    from rankernel.io import CsvRankings
-
-    assert isinstance(source.rankings, CsvRankings)
     assert source.groups is not None
-    judges = source.rankings.labels[column].tolist()
+    judges = source.columns[column].tolist()
     rows = [row for row, group in enumerate(source.groups.tolist()) if printable(group) == name]
     order = sorted(rows, key=lambda row: str(judges[row]))
     ordered = [str(judges[row]) for row in order]
@@ -248,7 +245,7 @@ def answer_of_pair(result: Any, names: tuple[str, ...], sizes: tuple[int, int]) 
     return Answer(result.method, kernel, None, [comparison], differences)
 
 
-def answer_of_many(named: dict[str, Rankings], kernel: Any, method: Any, permutations: int, seed: int) -> Answer:
+def answer_of_many(named: dict[str, Data], kernel: Any, method: Any, permutations: int, seed: int) -> Answer:
     """Return what the test of several sets found, of all together and of each two."""
     import numpy as np
 

@@ -1,6 +1,6 @@
 """Rankings to try things on: models to draw from, the paper's synthetic data, and a bundled synthetic election.
 
-Real data is not bundled: ``fetch_sushi`` and ``fetch_preflib`` get it from where it is published.
+Real data is not bundled: ``rankernel.fetch_sushi`` and ``fetch_preflib`` get it from where it is published.
 """
 
 from rankernel.datasets.around_center import mallows
@@ -11,17 +11,12 @@ from rankernel.datasets.mixtures import Mixture, mixture
 from rankernel.datasets.paper_samples import TwoSample, paper_two_sample
 from rankernel.datasets.truncation import truncate
 from rankernel.datasets.uniform import uniform
-from rankernel.io.fetch import fetch_preflib, fetch_sushi
-from rankernel.io.sushi import load_sushi
 
 __all__ = [
     "Example",
     "Mixture",
     "TwoSample",
-    "fetch_preflib",
-    "fetch_sushi",
     "load_example",
-    "load_sushi",
     "make_example",
     "mallows",
     "mixture",

@@ -1,73 +1,44 @@
-"""Ballots as machines record them: one cell a position, with gaps, repeated candidates and overvoted positions."""
+"""Ballots as machines record them: one cell a position, with gaps, repeated candidates and overvoted positions.
+
+Rows without any of these are read all at once; the others one by one, each different one once.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
-from rankernel.encoding import printable
+import numpy as np
+from numpy.typing import NDArray
+
+from rankernel.arrays import IntArray, Mask, RankArray
+from rankernel.encoding import FREE, printable
 from rankernel.errors import RankingError
-from rankernel.io.files import AnyPath, fail
-from rankernel.io.records import Records
+from rankernel.io.files import MOST_BYTES, AnyPath, check_table_size, fail
+from rankernel.io.records import Codes, Records
+from rankernel.io.repairs import Repairs
+from rankernel.io.words import Words, names_among
 
 Skipped = Literal["close", "stop"]
 Repeated = Literal["first", "stop", "error"]
 Overvotes = Literal["stop", "skip", "tie", "error"]
 
-SKIPPED_WORDS = frozenset({"", "-", "skipped", "skip", "undervote", "undervoted", "blank", "n/a", "na", "nan", "null"})
-OVERVOTE_WORDS = frozenset({"overvote", "overvoted", "over vote"})
 JOINING = ("|", ";", "/", ",", "&", "+", "\n")
-
-ORDINAL_WORDS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
-ORDINALS = {word: number for number, word in enumerate(ORDINAL_WORDS.split(), start=1)}
-PLACE = "(?:rank|ranking|choice|preference|pref|position|pos|place|vote|selection)"
-POSITION_NAMES = (
-    re.compile(rf"{PLACE}?[\s_.#-]*([0-9]{{1,6}})(?:st|nd|rd|th)?"),
-    re.compile(rf"([0-9]{{1,6}})(?:st|nd|rd|th)?[\s_.-]*{PLACE}"),
-    re.compile(rf"({'|'.join(ORDINALS)})[\s_.-]*{PLACE}?"),
-)
-
-
-@dataclass(frozen=True)
-class Repairs:
-    """How often ballots had to be mended: in cells and rows of the file, however many voters a row stands for.
-
-    Attributes
-    ----------
-    skipped : int
-        Skipped cells with a marked one behind them.
-    repeated : int
-        Candidates named again.
-    overvoted : int
-        Cells with more than one candidate.
-    blank : int
-        Rows in which nothing is listed, or nothing was left.
-
-    Examples
-    --------
-    >>> bool(Repairs()), bool(Repairs(skipped=2))
-    (False, True)
-    """
-
-    skipped: int = 0
-    repeated: int = 0
-    overvoted: int = 0
-    blank: int = 0
-
-    def __bool__(self) -> bool:
-        return bool(self.skipped or self.repeated or self.overvoted or self.blank)
+NOTHING, IRREGULAR = -1, -2  # among the numbers of names
 
 
 @dataclass(frozen=True)
 class BallotRules:
-    """What to do with a gap, with a candidate named again and with an overvoted position."""
+    """What to do with a gap, with a candidate named again and with an overvoted position; which words are no names."""
 
     skipped: Skipped = "close"
     repeated: Repeated = "first"
     overvotes: Overvotes = "stop"
     separator: str | None = None
+    nothing: tuple[str, ...] = ()
+    fold_case: bool = False
+    max_bytes: int = MOST_BYTES
 
     def __post_init__(self) -> None:
         for name, kinds in (("skipped", Skipped), ("repeated", Repeated), ("overvotes", Overvotes)):
@@ -78,34 +49,180 @@ class BallotRules:
             raise RankingError("separator='' separates nothing; give the sign between the names in an overvoted cell")
 
 
-def position_of(column: str) -> int | None:
-    """Return the position that the name of a column states: 2 for ``rank 2``, ``choice_2`` and ``2nd choice``."""
-    for pattern in POSITION_NAMES:
-        match = pattern.fullmatch(column.lower())
-        if match:
-            number = match.group(1)
-            return ORDINALS[number] if number in ORDINALS else int(number)
-    return None
+class Ballots(NamedTuple):
+    """Ranks, -1 where an item is not listed; the items; what was mended."""
+
+    ranks: RankArray
+    items: tuple[str, ...]
+    repairs: Repairs
+
+
+class Meaning(NamedTuple):
+    """What a cell says: the names in it, none if nothing was marked; and whether it only says that it is overvoted."""
+
+    names: tuple[str, ...]
+    overvoted: bool = False
+
+
+def read_ballots(table: Records, items: tuple[str, ...] | None, rules: BallotRules) -> Ballots:
+    """Return the ballots of a table with one column a position."""
+    if items is None and rules.separator is None:
+        check_joined(table)
+    words = Words.given(items, rules.nothing)
+    used = table.used()
+    known = meanings(table, used, words, rules)
+    folded, merged = fold_names(known.values(), items, rules.fold_case)
+    known = {code: Meaning(tuple(folded.get(name, name) for name in m.names), m.overvoted) for code, m in known.items()}
+    names = items or tuple(dict.fromkeys(name for m in known.values() if not m.overvoted for name in m.names))
+    reader = Reader(rules, known, {name: number for number, name in enumerate(names)}, table)
+    check_table_size(len(table), len(names), table.path, rules.max_bytes)
+    ranks = reader.ranks()
+    if items is None:
+        listed = (ranks != FREE).any(axis=0)
+        ranks, names = ranks[:, listed], tuple(name for name, there in zip(names, listed, strict=True) if there)
+    repairs = Repairs(
+        reader.skipped, reader.repeated, reader.overvoted, words=read_as_nothing(table, known), merged=merged
+    )
+    return Ballots(ranks, names, repairs)
+
+
+# ---------------------------------------------------------------------- what the cells mean
+
+
+def meanings(table: Records, used: list[int], words: Words, rules: BallotRules) -> dict[int, Meaning]:
+    """Return what each text of a cell says, in order of first appearance."""
+    found: dict[int, Meaning] = {}
+    doubtful = []
+    for code in used:
+        text = table.texts[code]
+        found[code] = meaning_of(text, words, rules.separator)
+        if words.is_doubtful(text):
+            doubtful.append(code)
+            found[code] = Meaning(())
+    if doubtful:
+        is_name = np.zeros(len(table.texts), dtype=bool)
+        is_name[[code for code, meaning in found.items() if meaning.names]] = True
+        for code, row in names_among(doubtful, table.codes, is_name).items():
+            found[code] = Meaning((table.texts[code],))
+            if row < 0:
+                word = printable(table.texts[code])
+                raise fail(
+                    table.path,
+                    table.line(~row),
+                    f"{word!r} may be a name, which other rows rank, or mean that nothing was marked; list it in "
+                    "items=... if it is a name, or in nothing=... if not",
+                )
+    return found
+
+
+def meaning_of(cell: str, words: Words, separator: str | None) -> Meaning:
+    """Return what a cell says."""
+    if words.is_nothing(cell):
+        return Meaning(())
+    if words.is_overvote(cell):
+        return Meaning((cell,), overvoted=True)
+    if separator is None or cell in words.items:
+        return Meaning((cell,))
+    return Meaning(tuple(name for part in cell.split(separator) if not words.is_nothing(name := part.strip())))
+
+
+def read_as_nothing(table: Records, known: dict[int, Meaning]) -> tuple[tuple[str, int], ...]:
+    """Return the words that were read as nothing, and how often they occur; an empty cell is no word."""
+    silent = [code for code, meaning in known.items() if not meaning.names and table.texts[code]]
+    if not silent:
+        return ()
+    times = np.bincount(table.codes.ravel(), minlength=len(table.texts))
+    return tuple((table.texts[code], int(times[code])) for code in silent)
+
+
+def fold_names(
+    known: Iterable[Meaning], items: tuple[str, ...] | None, fold: bool
+) -> tuple[dict[str, str], tuple[tuple[str, str], ...]]:
+    """Return by which names to replace others that differ from them in case or blanks only, if that is wanted."""
+    if not fold:
+        return {}, ()
+    first = {folded(name): name for name in reversed(items or ())}
+    replaced: dict[str, str] = {}
+    for meaning in known:
+        for name in meaning.names if not meaning.overvoted else ():
+            kept = first.setdefault(folded(name), name)
+            if kept != name:
+                replaced[name] = kept
+    return replaced, tuple(replaced.items())
+
+
+def folded(name: str) -> str:
+    """Return a name without what case and blanks tell."""
+    return "".join(name.split()).casefold()
+
+
+def check_joined(table: Records) -> None:
+    """Refuse a cell that looks like several candidates, instead of making one candidate of them."""
+    used = table.used()
+    present = {table.texts[code] for code in used}
+    for code in used:
+        cell = table.texts[code]
+        for sign in JOINING:
+            parts = [part.strip() for part in cell.split(sign)] if sign in cell else []
+            if len(parts) > 1 and all(part and part in present for part in parts):
+                raise fail(
+                    table.path,
+                    table.line(int(table.first_rows()[code])),
+                    f"{printable(cell)!r} looks like an overvote, {len(parts)} names joined by {sign!r}; give "
+                    f"separator={sign!r}, or list all items in items=... if it is one name",
+                )
+
+
+# ---------------------------------------------------------------------- ballots one by one, and all at once
 
 
 class Reader:
     """Reads ballots by the rules and counts what it mends."""
 
-    def __init__(self, rules: BallotRules, items: Iterable[str], path: AnyPath) -> None:
-        self.rules = rules
-        self.items = frozenset(items)
-        self.path = path
+    def __init__(self, rules: BallotRules, known: dict[int, Meaning], numbers: dict[str, int], table: Records) -> None:
+        self.rules, self.known, self.numbers, self.table = rules, known, numbers, table
         self.skipped = self.repeated = self.overvoted = 0
 
-    def order(self, cells: Sequence[str], line: int) -> list[list[str]]:
+    def ranks(self) -> RankArray:
+        """Return the place of each item in each row, -1 where it is not listed."""
+        single = np.full(max(len(self.table.texts), 1), IRREGULAR, dtype=np.int32)
+        for code, meaning in self.known.items():
+            if not meaning.names:
+                single[code] = NOTHING
+            elif len(meaning.names) == 1 and not meaning.overvoted:
+                single[code] = self.numbers.get(meaning.names[0], IRREGULAR)
+        names = single[self.table.codes]
+        ranks: RankArray = np.full((len(self.table), len(self.numbers)), FREE, dtype=np.int32)
+        regular = is_regular(names)
+        rows, places = np.nonzero((names >= 0) & regular[:, None])
+        ranks[rows, names[rows, places]] = places
+        self.mend(np.flatnonzero(~regular), ranks)
+        return ranks
+
+    def mend(self, rows: IntArray, ranks: RankArray) -> None:
+        """Read rows that are not regular, each different one once."""
+        first, inverse = distinct(self.table.codes[rows])
+        times = np.bincount(inverse, minlength=len(first)).tolist()
+        mended = np.full((len(first), ranks.shape[1]), FREE, dtype=np.int32)
+        for number, row in enumerate(rows[first].tolist()):
+            before = self.skipped, self.repeated, self.overvoted
+            for place, bucket in enumerate(self.order(self.table.codes[row].tolist(), self.table.line(row))):
+                mended[number, [self.numbers[name] for name in bucket]] = place
+            more = times[number] - 1
+            self.skipped += more * (self.skipped - before[0])
+            self.repeated += more * (self.repeated - before[1])
+            self.overvoted += more * (self.overvoted - before[2])
+        ranks[rows] = mended[inverse]
+
+    def order(self, cells: Sequence[int], line: int) -> list[list[str]]:
         """Return the buckets of one ballot, best first."""
-        marked = [self.names(cell) for cell in cells]
-        while marked and not marked[-1]:  # blanks at the end are where the ballot ends, not gaps
+        marked = [self.known[cell] for cell in cells]
+        while marked and not marked[-1].names:  # blanks at the end are where the ballot ends, not gaps
             marked.pop()
         order: list[list[str]] = []
         seen: set[str] = set()
-        for cell, names in zip(cells, marked, strict=False):
-            bucket = self.bucket(cell, names, seen, line)
+        for cell, meaning in zip(cells, marked, strict=False):
+            bucket = self.bucket(self.table.texts[cell], meaning, seen, line)
             if bucket is None:
                 break
             if bucket:
@@ -113,79 +230,58 @@ class Reader:
                 seen.update(bucket)
         return order
 
-    def names(self, cell: str) -> list[str]:
-        """Return the names in a cell: none if it was skipped, the word itself if it says only that it is overvoted."""
-        if cell in self.items:
-            return [cell]
-        if cell.lower() in SKIPPED_WORDS:
-            return []
-        if self.rules.separator is None:
-            return [cell]
-        return [name for part in cell.split(self.rules.separator) if (name := part.strip())]
-
-    def bucket(self, cell: str, names: list[str], seen: set[str], line: int) -> list[str] | None:
+    def bucket(self, cell: str, meaning: Meaning, seen: set[str], line: int) -> list[str] | None:
         """Return what a cell adds to the ballot, or None where the ballot ends."""
+        names = meaning.names
         if not names:
             self.skipped += 1
             return None if self.rules.skipped == "stop" else []
-        if len(names) > 1 or self.is_overvote_word(cell):
+        if len(names) > 1 or meaning.overvoted:
             self.overvoted += 1
             if self.rules.overvotes != "tie":
                 return self.without_overvote(cell, line)
-            if len(names) == 1:
-                raise fail(self.path, line, f"{printable(cell)!r} does not say which candidates; overvotes='tie' must")
+            if meaning.overvoted:
+                raise self.fail(line, f"{printable(cell)!r} does not say which candidates; overvotes='tie' must")
         new = [name for name in dict.fromkeys(names) if name not in seen]
         if len(new) < len(names):
             self.repeated += len(names) - len(new)
             if self.rules.repeated == "error":
-                raise fail(self.path, line, f"{printable(cell)!r} is named twice; choose repeated='first' or 'stop'")
+                raise self.fail(line, f"{printable(cell)!r} is named twice; choose repeated='first' or 'stop'")
             if self.rules.repeated == "stop":
                 return None
-        self.check_names(new, line)
+        for name in new:
+            if name not in self.numbers:
+                raise self.fail(line, f"{printable(name)!r} is not among the items")
         return new
-
-    def is_overvote_word(self, cell: str) -> bool:
-        """Say whether a cell only states that it is overvoted."""
-        return cell.lower() in OVERVOTE_WORDS and cell not in self.items
 
     def without_overvote(self, cell: str, line: int) -> list[str] | None:
         """Return what is left of an overvoted cell."""
         if self.rules.overvotes == "error":
-            problem = f"{printable(cell)!r} is overvoted; choose overvotes='stop', 'skip' or 'tie'"
-            raise fail(self.path, line, problem)
+            raise self.fail(line, f"{printable(cell)!r} is overvoted; choose overvotes='stop', 'skip' or 'tie'")
         return None if self.rules.overvotes == "stop" else []
 
-    def check_names(self, names: Iterable[str], line: int) -> None:
-        """Refuse a name outside the fixed list of items, if there is one."""
-        for name in names:
-            if self.items and name not in self.items:
-                raise fail(self.path, line, f"{printable(name)!r} is not among the items")
+    def fail(self, line: int, problem: str) -> RankingError:
+        """Return the error for a row."""
+        path: AnyPath = self.table.path
+        return fail(path, line, problem)
 
 
-def read_ballots(
-    table: Records, items: tuple[str, ...] | None, rules: BallotRules
-) -> tuple[list[list[list[str]]], Repairs]:
-    """Return the buckets of each row of a table with one column a position, and what was mended."""
-    if items is None and rules.separator is None:
-        check_joined(table)
-    reader = Reader(rules, items or (), table.path)
-    orders = [reader.order(row, line) for row, line in zip(table.rows, table.lines, strict=True)]
-    return orders, Repairs(reader.skipped, reader.repeated, reader.overvoted)
+def is_regular(names: Codes) -> Mask:
+    """Say of each row whether it names different items, one a cell, and nothing behind the last."""
+    listed = names >= 0
+    gap = (listed[:, 1:] & ~listed[:, :-1]).any(axis=1)
+    ordered = np.sort(names, axis=1)
+    repeated = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
+    return np.asarray(~(gap | repeated | (names == IRREGULAR).any(axis=1)))
 
 
-def check_joined(table: Records) -> None:
-    """Refuse a cell that looks like several candidates, instead of making one candidate of them."""
-    first: dict[str, int] = {}
-    for row, line in zip(table.rows, table.lines, strict=True):
-        for cell in row:
-            first.setdefault(cell, line)
-    for cell, line in first.items():
-        for sign in JOINING:
-            parts = [part.strip() for part in cell.split(sign)]
-            if len(parts) > 1 and all(part and part in first for part in parts):
-                raise fail(
-                    table.path,
-                    line,
-                    f"{printable(cell)!r} looks like an overvote, {len(parts)} names joined by {sign!r}; give "
-                    f"separator={sign!r}, or list all items in items=... if it is one name",
-                )
+def distinct(rows: Codes) -> tuple[IntArray, NDArray[np.intp]]:
+    """Return where each different row first occurs, in that order, and which of them each row is."""
+    if not rows.size:
+        return np.arange(min(len(rows), 1)), np.zeros(len(rows), dtype=np.intp)
+    keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return first[order], place[inverse.ravel()]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import unicodedata
 import zlib
 from pathlib import Path
 from typing import TypeAlias
 
+from rankernel.checks import whole
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
 from rankernel.whole_files import whole_file
@@ -16,6 +18,7 @@ from rankernel.whole_files import whole_file
 AnyPath: TypeAlias = str | os.PathLike[str]
 
 GZIP_MAGIC = b"\x1f\x8b"
+MOST_BYTES = 2**30  # that a small file may grow to: as text, and as a table of ranks
 BYTE_ORDER_MARK = "\ufeff"
 UNWRITABLE = {"Cc": "a control character", "Zl": "a line break", "Zp": "a line break", "Cs": "half a surrogate pair"}
 
@@ -23,17 +26,28 @@ UNWRITABLE = {"Cc": "a control character", "Zl": "a line break", "Zp": "a line b
 def fail(path: AnyPath, line: int | None, problem: str) -> RankingError:
     """Return the error for something wrong in a file: ``votes.soi, line 17: ...``."""
     place = "" if line is None else f", line {line}"
-    return RankingError(f"{printable(Path(path).name)}{place}: {problem}")
+    return RankingError(f"{printable(Path(path).name or path)}{place}: {problem}")
 
 
-def read_text(path: AnyPath, encoding: str = "utf-8") -> str:
+def read_text(path: AnyPath, encoding: str = "utf-8", max_bytes: int = MOST_BYTES) -> str:
     """Return the text of a file, unpacked if it is gzipped, without the byte order mark that some programs put first.
 
     Line ends are left as they are. What is not text in the given encoding is refused, naming line and byte.
     """
+    return decoded(read_bytes(path, max_bytes), path, encoding)
+
+
+def read_bytes(path: AnyPath, max_bytes: int = MOST_BYTES) -> bytes:
+    """Return the bytes of a file, unpacked if it is gzipped."""
+    whole("max_bytes", max_bytes)
     raw = Path(path).read_bytes()
     if raw.startswith(GZIP_MAGIC) or Path(path).suffix.lower() == ".gz":
-        raw = unpacked(raw, path)
+        raw = unpacked(raw, path, max_bytes)
+    return raw
+
+
+def decoded(raw: bytes, path: AnyPath, encoding: str) -> str:
+    """Return bytes of a file as text."""
     try:
         return raw.decode(encoding).removeprefix(BYTE_ORDER_MARK)
     except UnicodeDecodeError as error:
@@ -48,12 +62,32 @@ def read_text(path: AnyPath, encoding: str = "utf-8") -> str:
         raise RankingError(f"encoding={encoding!r} is not a text encoding that Python knows") from None
 
 
-def unpacked(raw: bytes, path: AnyPath) -> bytes:
-    """Return gzipped bytes unpacked."""
+def unpacked(raw: bytes, path: AnyPath, max_bytes: int) -> bytes:
+    """Return gzipped bytes unpacked, if they are not too many."""
     try:
-        return gzip.decompress(raw)
+        with gzip.GzipFile(fileobj=io.BytesIO(raw)) as file:
+            content = file.read(max_bytes + 1)
     except (EOFError, OSError, zlib.error) as error:
         raise fail(path, None, f"the gzip data is damaged or cut short ({error}); get the file again") from None
+    check_unpacked_size(len(content), path, max_bytes)
+    return content
+
+
+def check_unpacked_size(n_bytes: int, path: AnyPath, max_bytes: int) -> None:
+    """Refuse a small file that grows too large."""
+    if n_bytes > max_bytes:
+        raise fail(path, None, f"it unpacks to more than {max_bytes:,} bytes; if that is right, raise max_bytes=")
+
+
+def check_table_size(n_rows: int, n_items: int, path: AnyPath, max_bytes: int) -> None:
+    """Refuse rankings whose table of ranks would be too large."""
+    if 4 * n_rows * n_items > max_bytes:
+        raise fail(
+            path,
+            None,
+            f"{n_rows:,} rankings of {n_items:,} items make a table of {4 * n_rows * n_items:,} bytes, more than "
+            f"{max_bytes:,}; if that is right, raise max_bytes=",
+        )
 
 
 def write_text(path: AnyPath, text: str, overwrite: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -10,9 +11,19 @@ import numpy as np
 
 from rankernel.arrays import IntArray, Mask, RankArray
 from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, dense, printable
-from rankernel.errors import RankingError
-from rankernel.io.files import AnyPath, check_writable_name, fail, read_text, write_text
+from rankernel.errors import RankingError, ReadingWarning, warn
+from rankernel.io.file_data import About, FileRankings, Reading, file_rankings
+from rankernel.io.files import (
+    MOST_BYTES,
+    AnyPath,
+    check_table_size,
+    check_writable_name,
+    fail,
+    read_text,
+    write_text,
+)
 from rankernel.io.orders import Orders, read_orders
+from rankernel.multiplicities import check_total
 from rankernel.rankings import Rankings, as_rankings
 
 Kind = Literal["soc", "soi", "toc", "toi", "cat"]
@@ -27,7 +38,13 @@ OLD_FORMAT = (
 )
 
 
-def read_preflib(path: AnyPath, unlisted: Unlisted = "last", encoding: str = "utf-8") -> Rankings:
+def read_preflib(
+    path: AnyPath,
+    unlisted: Unlisted = "last",
+    encoding: str = "utf-8",
+    lenient: bool = False,
+    max_bytes: int = MOST_BYTES,
+) -> FileRankings:
     """Read a PrefLib file: soc, soi, toc, toi or cat, plain or gzipped.
 
     A line ``13: 1,{4,3},2`` says that 13 voters put alternative 1 first, then 4 and 3 tied, then 2. In a cat file each
@@ -42,10 +59,15 @@ def read_preflib(path: AnyPath, unlisted: Unlisted = "last", encoding: str = "ut
         Alternatives that a line does not list share one last bucket, or nothing is known of them.
     encoding : str
         How the file encodes its text.
+    lenient : bool
+        Whether to read, with a :class:`ReadingWarning`, what some public files have and the format does not allow:
+        orders with a count of zero, which are left out, and alternatives numbered from 0.
+    max_bytes : int
+        What a small file may grow to, unpacked or as a table of ranks.
 
     Returns
     -------
-    Rankings
+    FileRankings
         One row for each line of the file, with its multiplicity, over the named alternatives.
 
     Raises
@@ -62,26 +84,39 @@ def read_preflib(path: AnyPath, unlisted: Unlisted = "last", encoding: str = "ut
     ...     write_preflib(ballots, f"{folder}/drinks.soi")
     ...     read_preflib(f"{folder}/drinks.soi")
     ...     read_preflib(f"{folder}/drinks.soi", unlisted="free")[1]
-    Rankings: 2 rankings from 7 voters of 3 items (1 full, 1 top-k)
+    FileRankings: 2 rankings from 7 voters of 3 items (1 full, 1 top-k)
       5 × tea > milk > coffee
       2 × milk > {tea, coffee}
+      read as PrefLib soi; title 'rankings'
     Rankings: 1 ranking from 2 voters of 3 items (1 incomplete)
       2 × milk, free: {tea, coffee}
     """
     check_unlisted(unlisted)
-    text = read_text(path, encoding)
+    text = read_text(path, encoding, max_bytes)
     header, n_lines, end = read_header(text, path)
     kind = kind_of(header, path)
-    items = alternatives(header, path)
+    first = first_number(header) if lenient else 1
+    items = alternatives(header, path, first)
     orders = read_orders(text[end:], n_lines + 1, path)
     check_totals(header, kind, orders, path)
+    check_total(orders.counts)
+    check_table_size(len(orders.lines), len(items), path, max_bytes)
+    if first == 0:
+        warn(f"{printable(Path(path).name)}: its alternatives are numbered from 0", ReadingWarning)
+        orders = replace(orders, alternatives=orders.alternatives + 1)
     ranks = raw_ranks(orders, len(items), path)
-    check_kind(ranks, orders, kind, header, path)
+    empty = orders.counts < 1 if lenient else np.zeros(len(orders.counts), dtype=bool)
+    check_kind(ranks, orders, kind, header, path, empty)
     if kind == "cat":
         ranks = dense(ranks, ranks != FREE, unlisted)
     elif unlisted == "last":
         ranks = np.where(ranks == FREE, orders.widths[:, None], ranks).astype(np.int32)
-    return Rankings._trusted(ranks, items, orders.counts)
+    if empty.any():
+        number = int(np.count_nonzero(empty))
+        orders_of = "1 order has" if number == 1 else f"{number:,} orders have"
+        warn(f"{printable(Path(path).name)}: {orders_of} no voters, left out", ReadingWarning)
+    about = About(f"PrefLib {kind}", header.get("TITLE", ("", 0))[0])
+    return file_rankings(ranks[~empty], items, orders.counts[~empty], Reading(about=about))
 
 
 # ---------------------------------------------------------------------- the header
@@ -140,7 +175,12 @@ def header_number(header: Header, key: str, path: AnyPath) -> int:
     return int(text)
 
 
-def alternatives(header: Header, path: AnyPath) -> tuple[str, ...]:
+def first_number(header: Header) -> int:
+    """Return the number of the first alternative: 1, or 0 in some files."""
+    return 0 if "ALTERNATIVE NAME 0" in header else 1
+
+
+def alternatives(header: Header, path: AnyPath, first: int) -> tuple[str, ...]:
     """Return the names of the alternatives in the order of their numbers."""
     n_items = header_number(header, "NUMBER ALTERNATIVES", path)
     n_named = sum(key.startswith("ALTERNATIVE NAME ") for key in header)
@@ -148,10 +188,11 @@ def alternatives(header: Header, path: AnyPath) -> tuple[str, ...]:
         line = header["NUMBER ALTERNATIVES"][1]
         raise fail(path, line, f"the header promises {n_items} alternatives but names {n_named}")
     names = []
-    for number in range(1, n_items + 1):
+    for number in range(first, n_items + first):
         key = f"ALTERNATIVE NAME {number}"
         if key not in header:
-            raise fail(path, None, f"the header has no line '# {key}: ...'; alternatives are numbered from 1")
+            advice = "; lenient=True reads numbers from 0" if first_number(header) == 0 else ""
+            raise fail(path, None, f"the header has no line '# {key}: ...'; alternatives are numbered from 1{advice}")
         names.append(header[key][0])
     try:
         return check_items(names)
@@ -194,10 +235,11 @@ def first_repeated(cells: IntArray) -> int:
     return int(ordered[1:][ordered[1:] == ordered[:-1]][0])
 
 
-def check_kind(ranks: RankArray, orders: Orders, kind: Kind, header: Header, path: AnyPath) -> None:
+def check_kind(ranks: RankArray, orders: Orders, kind: Kind, header: Header, path: AnyPath, empty: Mask) -> None:
     """Refuse rows that the stated kind does not allow, and orders given twice."""
     lengths = orders.lengths
-    refuse(orders.counts < 1, orders, "has no voters; a count is 1 or more", path)
+    problem = "has no voters; a count is 1 or more (lenient=True leaves such orders out)"
+    refuse((orders.counts < 1) & ~empty, orders, problem, path)
     if kind in COMPLETE:
         refuse(lengths < ranks.shape[1], orders, f"lacks alternatives, but {kind} orders are complete", path)
     if kind in STRICT:

@@ -1,53 +1,121 @@
-"""The records of a comma-separated file: named columns and rows of cells, each with the line it came from."""
+"""The records of a table of text: named columns, and cells as numbers of the different texts that occur.
+
+A file of a million ballots has few different cells, so whatever is asked of a cell is asked once of each text.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+import re
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
+from rankernel.arrays import IntArray
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
-from rankernel.io.files import AnyPath, fail, read_text
+from rankernel.io.files import MOST_BYTES, AnyPath, fail, read_text
+
+Codes = NDArray[np.int32]
 
 DELIMITERS = (",", ";", "\t", "|")
+LONE_RETURN = re.compile("\r(?!\n)")
 
 
 @dataclass(frozen=True)
 class Records:
-    """A table of cells, blanks around them removed: column names, rows, and the line on which each row begins."""
+    """A table of cells, blanks around them removed.
+
+    Attributes
+    ----------
+    path : path
+        The file.
+    columns : tuple of str
+        Names of the columns.
+    texts : list of str
+        The different texts of cells.
+    codes : array of shape (n_rows, n_columns)
+        Which text stands in each cell.
+    lines : array of shape (n_rows,)
+        The line of the file on which each row begins.
+    head : int
+        The line that names the columns.
+    """
 
     path: AnyPath
     columns: tuple[str, ...]
-    rows: list[list[str]]
-    lines: list[int]
+    texts: list[str]
+    codes: Codes
+    lines: IntArray
+    head: int = 1
 
-    def column(self, name: str, role: str) -> list[str]:
-        """Return the cells of one column."""
-        position = self.position(name, role)
-        return [row[position] for row in self.rows]
+    def __len__(self) -> int:
+        return len(self.codes)
 
     def position(self, name: str, role: str) -> int:
         """Return where a column stands, naming what it was wanted for if there is none."""
         if name not in self.columns:
-            known = ", ".join(printable(column) for column in self.columns)
-            raise fail(self.path, 1, f"{role} names the column {printable(name)!r}; the columns are {known}")
+            known = ", ".join(printable(column) for column in self.columns[:40])
+            raise fail(self.path, self.head, f"{role} names the column {printable(name)!r}; the columns are {known}")
         return self.columns.index(name)
+
+    def column(self, name: str, role: str) -> NDArray[np.str_]:
+        """Return the texts of one column."""
+        return self.text_array()[self.codes[:, self.position(name, role)]]
+
+    def text_array(self) -> NDArray[np.str_]:
+        """Return the different texts as an array."""
+        return np.array([*self.texts, ""], dtype=np.str_)[:-1]
+
+    def row(self, number: int) -> list[str]:
+        """Return the cells of one row."""
+        return [self.texts[code] for code in self.codes[number].tolist()]
+
+    def line(self, row: int) -> int:
+        """Return the line of a row."""
+        return int(self.lines[row])
+
+    def with_columns(self, positions: Sequence[int]) -> Records:
+        """Return some of the columns, in this order."""
+        names = tuple(self.columns[position] for position in positions)
+        return replace(self, columns=names, codes=self.codes[:, list(positions)])
 
     def without(self, names: Collection[str]) -> Records:
         """Return the table without some of its columns."""
-        kept = [position for position, name in enumerate(self.columns) if name not in names]
-        rows = [[row[position] for position in kept] for row in self.rows]
-        return Records(self.path, tuple(self.columns[position] for position in kept), rows, self.lines)
+        dropped = frozenset(names)
+        return self.with_columns([place for place, name in enumerate(self.columns) if name not in dropped])
+
+    def first_rows(self) -> IntArray:
+        """Return for each text a row in which it occurs first, -1 if it is in none."""
+        first = np.full(len(self.texts), -1, dtype=np.int64)
+        n_columns = max(self.codes.shape[1], 1)
+        # Of several values for one place the last one stays: backwards, the first occurrence.
+        flat = self.codes.ravel()[::-1]
+        first[flat] = (np.arange(len(flat))[::-1]) // n_columns
+        return first
+
+    def used(self) -> list[int]:
+        """Return the texts that occur, in order of first appearance, row by row."""
+        first = np.full(len(self.texts), -1, dtype=np.int64)
+        flat = self.codes.ravel()[::-1]
+        first[flat] = np.arange(len(flat))[::-1]
+        return [int(code) for code in np.argsort(first, kind="stable") if first[code] >= 0]
 
 
-def read_records(path: AnyPath, delimiter: str, encoding: str) -> Records:
+def read_records(path: AnyPath, delimiter: str, encoding: str, max_bytes: int = MOST_BYTES) -> Records:
     """Return the cells of a file; the first record names the columns, and every other one is as long.
 
     Lines with nothing on them at all are passed over.
     """
-    text = read_text(path, encoding)
+    return records_of_text(read_text(path, encoding, max_bytes), delimiter, path)
+
+
+def records_of_text(text: str, delimiter: str, path: AnyPath) -> Records:
+    """Return the cells of a text."""
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise fail(path, line, "there is a zero byte; this is not a comma-separated text file")
@@ -55,37 +123,97 @@ def read_records(path: AnyPath, delimiter: str, encoding: str) -> Records:
         delimiter = guessed_delimiter(text, path)
     elif len(delimiter) != 1 or delimiter in '"\r\n ':
         raise RankingError(f"delimiter={delimiter!r} is not one character that can separate cells, or 'auto'")
-    records = list(parsed(text, delimiter, path))
-    if not records:
+    return coded_by_line(text, delimiter, path) or coded(parsed(text, delimiter, path), path)
+
+
+def coded_by_line(text: str, delimiter: str, path: AnyPath) -> Records | None:
+    """Return the same where every line is a record and most lines occur again, each different one taken apart once.
+
+    None where that is not so, or where something is wrong, which the slower way will name.
+    """
+    if '"' in text or LONE_RETURN.search(text):
+        return None
+    lines = text.removesuffix("\n").split("\n")
+    head = next((number for number, line in enumerate(lines) if line.rstrip("\r")), len(lines))
+    seen = Numbering()
+    of_line = np.fromiter(map(seen.__getitem__, lines[head + 1 :]), dtype=np.int64)
+    if not len(of_line) or 2 * len(seen) > len(of_line):
+        return None
+    try:
+        first, *cells = csv.reader([lines[head], *seen], delimiter=delimiter, strict=True)
+        different = coded(((1, row) for row in [first, *(row for row in cells if row)]), path)
+    except (csv.Error, RankingError):
+        return None
+    filled = np.array([bool(row) for row in cells], dtype=bool)
+    place = np.cumsum(filled) - 1
+    kept = filled[of_line]
+    numbers = np.flatnonzero(kept) + head + 2
+    return replace(different, codes=different.codes[place[of_line[kept]]], lines=numbers, head=head + 1)
+
+
+def coded(records: Iterable[tuple[int, list[str]]], path: AnyPath) -> Records:
+    """Return records as a table; the first names the columns."""
+    records = iter(records)
+    head, names = next(records, (1, None))
+    if names is None:
         raise fail(path, 1, "the file is empty; its first line names the columns")
-    first_line, names = records[0]
-    check_columns(names, path, first_line)
-    for line, cells in records[1:]:
-        if len(cells) != len(names):
-            raise fail(path, line, f"the row has {len(cells)} cells but there are {len(names)} columns")
-    return Records(path, tuple(names), [cells for _, cells in records[1:]], [line for line, _ in records[1:]])
+    columns = [name.strip() for name in names]
+    check_columns(columns, path, head)
+    seen = Numbering()
+    codes, lines, width = array("i"), array("q"), len(columns)
+    for line, cells in records:
+        if len(cells) != width:
+            raise fail(path, line, f"the row has {len(cells)} cells but there are {width} columns")
+        codes.extend(map(seen.__getitem__, cells))
+        lines.append(line)
+    raw = np.frombuffer(codes, dtype=np.int32) if codes else np.empty(0, dtype=np.int32)
+    texts: dict[str, int] = {}
+    stripped = np.array([texts.setdefault(text.strip(), len(texts)) for text in seen] or [0], dtype=np.int32)
+    rows = stripped[raw].reshape(len(lines), width)
+    return Records(path, tuple(columns), list(texts), rows, np.array(lines, dtype=np.int64), head)
+
+
+class Numbering(dict[str, int]):
+    """Numbers texts in the order in which they are first asked for."""
+
+    def __missing__(self, text: str) -> int:
+        self[text] = number = len(self)
+        return number
 
 
 def parsed(text: str, delimiter: str, path: AnyPath) -> Iterator[tuple[int, list[str]]]:
     """Yield the line number and the cells of each record."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    reader = csv.reader(text_lines(text), delimiter=delimiter, strict=True)
     line = 1
-    while True:
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise fail(path, line, f"the row cannot be taken apart into cells ({error})") from None
-        if cells:
-            yield line, [cell.strip() for cell in cells]
-        line = reader.line_num + 1
+    try:
+        for cells in reader:
+            if cells:
+                yield line, cells
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise fail(path, line, f"the row cannot be taken apart into cells ({error})") from None
+
+
+def text_lines(text: str) -> Iterator[str]:
+    """Yield the lines of a text one by one, so that no second copy of it is made."""
+    if LONE_RETURN.search(text):  # line ends of old machines, alone or mixed with others
+        yield from io.StringIO(text, newline="")
+        return
+    start = 0
+    while end := text.find("\n", start) + 1:
+        yield text[start:end]
+        start = end
+    if start < len(text):
+        yield text[start:]
 
 
 def guessed_delimiter(text: str, path: AnyPath) -> str:
     """Return the one sign that cuts every row into the same number of cells, more than one."""
     head = text.lstrip("\r\n").split("\n", 1)[0]
-    fitting = [sign for sign in DELIMITERS if sign in head and cuts_evenly(text, sign, path)]
+    present = [sign for sign in DELIMITERS if sign in head]
+    if len(present) == 1:
+        return present[0]
+    fitting = [sign for sign in present if cuts_evenly(text, sign, path)]
     if len(fitting) > 1:
         signs = " and ".join(repr(sign) for sign in fitting)
         raise fail(path, 1, f"the cells may be separated by {signs}; choose one with delimiter=...")
@@ -98,10 +226,14 @@ def guessed_delimiter(text: str, path: AnyPath) -> str:
 def cuts_evenly(text: str, delimiter: str, path: AnyPath) -> bool:
     """Say whether a delimiter gives all records the same number of cells, more than one."""
     try:
-        widths = {len(cells) for _, cells in parsed(text, delimiter, path)}
+        width = 0
+        for _, cells in parsed(text, delimiter, path):
+            width = width or len(cells)
+            if len(cells) != width or width == 1:
+                return False
     except RankingError:
         return False
-    return len(widths) == 1 and widths != {1}
+    return width > 1
 
 
 def check_columns(names: list[str], path: AnyPath, line: int) -> None:

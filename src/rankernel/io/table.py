@@ -5,95 +5,50 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import repeat
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel.arrays import IntArray, RankArray
-from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, dense, orders_to_ranks, printable
-from rankernel.errors import RankingError
-from rankernel.io.ballots import (
-    SKIPPED_WORDS,
-    BallotRules,
-    Overvotes,
-    Repairs,
-    Repeated,
-    Skipped,
-    position_of,
-    read_ballots,
+from rankernel.arrays import FloatArray, IntArray, Mask, RankArray
+from rankernel.column_places import count_up, place_of
+from rankernel.encoding import (
+    FREE,
+    Unlisted,
+    check_items,
+    check_unlisted,
+    dense,
+    is_shared_rank,
+    printable,
 )
-from rankernel.io.files import AnyPath, check_writable_name, fail, write_text
+from rankernel.errors import RankingError, ReadingWarning, warn
+from rankernel.io.ballots import BallotRules, Ballots, Overvotes, Repeated, Skipped, folded, read_ballots
+from rankernel.io.file_data import About, FileRankings, Labels, Reading, file_rankings
+from rankernel.io.files import MOST_BYTES, AnyPath, check_table_size, check_writable_name, fail, write_text
 from rankernel.io.records import Records, read_records
+from rankernel.io.repairs import Repairs
+from rankernel.io.words import Words
+from rankernel.multiplicities import MOST_VOTERS, check_total
 from rankernel.rankings import Rankings, as_rankings
 
-Layout = Literal["auto", "ranks", "positions"]
-Labels = dict[str, NDArray[np.str_]]
+Layout = Literal["auto", "ranks", "positions", "scores"]
+Blank = Literal["drop", "keep"]
 
-WHOLE = re.compile(r"([0-9]{1,9})(?:\.0*)?")
-UNRANKED = SKIPPED_WORDS | {"-1", "-1.0"}
+WHOLE = re.compile(r"([0-9]{1,30})(?:\.0*)?")
+NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 BOOKKEEPING_WORDS = """
 age ballot ballotid batch box case count counts cvr cvrid date day district entry id ids index line n name no num number
 precinct record region respondent response row session state station sum survey tabulator time timestamp total type
 unnamed user userid users vote voter voterid voters votes ward weight weights year
 """
 BOOKKEEPING = frozenset(BOOKKEEPING_WORDS.split())
-
-
-@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
-class CsvRankings(Rankings):
-    """Rankings read from a table, with the labels of each row and a record of what was mended.
-
-    They behave as :class:`Rankings` in everything and compare by the rankings alone; slices of them, and all that is
-    made from them, are plain :class:`Rankings`.
-
-    Parameters
-    ----------
-    ranks, items, counts
-        As in :class:`Rankings`.
-    labels : dict of arrays, optional
-        For each label column the text in every row.
-    repairs : Repairs
-        How often a ballot had to be mended.
-    """
-
-    labels: Labels
-    repairs: Repairs
-
-    def __init__(
-        self,
-        ranks: Any,
-        items: Iterable[object] | None = None,
-        counts: Any = None,
-        labels: Labels | None = None,
-        repairs: Repairs | None = None,
-    ) -> None:
-        Rankings.__init__(self, ranks, items, counts)
-        self._attach({} if labels is None else labels, Repairs() if repairs is None else repairs)
-
-    def _attach(self, labels: Labels, repairs: Repairs) -> None:
-        for values in labels.values():
-            values.flags.writeable = False
-        object.__setattr__(self, "labels", labels)
-        object.__setattr__(self, "repairs", repairs)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return csv_rankings, (self.ranks, self.items, self.counts, self.labels, self.repairs)
-
-    def __repr__(self) -> str:
-        return Rankings.__repr__(self) + (f"\n  {self.repairs}" if self.repairs else "")
-
-
-def csv_rankings(
-    ranks: RankArray, items: tuple[str, ...], counts: IntArray, labels: Labels, repairs: Repairs
-) -> CsvRankings:
-    """Build from arrays that already satisfy every promise of the class."""
-    new = object.__new__(CsvRankings)
-    new._set(ranks, items, counts)
-    new._attach(labels, repairs)
-    return new
+LAYOUTS = (
+    "layout='ranks' (one column an item, cells are ranks), layout='positions' (one column a position, cells are item "
+    "names) or layout='scores' (one column an item, larger is better)"
+)
 
 
 def read_csv(
@@ -105,34 +60,40 @@ def read_csv(
     labels: Sequence[str] = (),
     ignore: Sequence[str] = (),
     unlisted: Unlisted = "last",
+    ascending: bool = False,
     skipped: Skipped = "close",
     repeated: Repeated = "first",
     overvotes: Overvotes = "stop",
     separator: str | None = None,
-    blank: Literal["keep", "drop"] = "keep",
+    nothing: Sequence[str] = (),
+    fold_case: bool = False,
+    blank: Blank = "drop",
     delimiter: str = "auto",
     encoding: str = "utf-8",
-) -> CsvRankings:
+    max_bytes: int = MOST_BYTES,
+) -> FileRankings:
     """Read rankings from a table of text, plain or gzipped: one row a ranking, the first row naming the columns.
 
-    Two layouts are known. With one column an item (``layout="ranks"``) a cell holds a rank, a whole number: smaller
-    is better, equal is tied, gaps are closed, and an empty cell or -1 is not ranked. With one column a position
-    (``layout="positions"``; columns such as ``rank 1``, ``choice_2``, ``3rd choice``) a cell names an item; so come the
-    cast vote records of ranked-choice elections, with the irregularities that voters leave on paper. An empty cell,
-    or one that says *skipped* or *undervote*, is a gap if a marked one follows. A cell that says *overvote*, or names
-    several items joined by ``separator``, is an overvote.
+    Three layouts are known. With one column an item (``layout="ranks"``) a cell holds a rank: a whole number, or the
+    mean of the places that tied items share; smaller is better, equal is tied, gaps are closed, and an empty cell or -1
+    is not ranked. Or it holds a score (``layout="scores"``), any number, of which the larger is better. With one
+    column a position (``layout="positions"``; columns such as ``rank 1``, ``choice_2``, ``3rd choice``) a cell names an
+    item; so come the cast vote records of ranked-choice elections, with the irregularities that voters leave on paper.
+    An empty cell, or one that says *skipped* or *undervote*, is a gap if a marked one follows. A cell that says
+    *overvote*, or names several items joined by ``separator``, is an overvote.
 
-    ``layout="auto"`` decides only where there is no doubt, and otherwise says how to choose.
+    ``layout="auto"`` decides only where there is no doubt, and otherwise says how to choose. Names that differ only in
+    case or blanks are pointed out by a :class:`ReadingWarning`.
 
     Parameters
     ----------
     path : path
         The file.
-    layout : {"auto", "ranks", "positions"}
+    layout : {"auto", "ranks", "positions", "scores"}
         What the columns are.
     items : iterable of names, optional
         All items there are. In the layout of positions: other names are refused, items that no row names are added;
-        if left out, the items are the names that occur, in order of first appearance. In the layout of ranks: the
+        if left out, the items are the names that occur, in order of first appearance. In the other layouts: the
         item columns, all others being refused.
     count : str, optional
         The column that says how many voters gave each ranking.
@@ -142,6 +103,8 @@ def read_csv(
         Columns to pass over, such as ids.
     unlisted : {"last", "free"}
         Items that a row does not list share one last bucket, or nothing is known of them.
+    ascending : bool
+        Whether the smaller score is the better one, as with times and losses.
     skipped : {"close", "stop"}
         At a gap: move what follows up, or end the ballot.
     repeated : {"first", "stop", "error"}
@@ -150,16 +113,24 @@ def read_csv(
         At an overvote: end the ballot, pass over the cell, tie the items that it names, or refuse the file.
     separator : str, optional
         What joins the names in an overvoted cell.
-    blank : {"keep", "drop"}
-        Rows that list nothing stay, as rankings of which nothing is listed, or are left out.
+    nothing : sequence of str
+        More words in cells that mean that nothing was marked, beside those that are known: *skipped*, *undervote*,
+        *exhausted*, *(blank)*, *n/a*, *NA*, *NaN*, *null* and the like. *Blank*, *Skip*, *Na* and *Null* may be names:
+        they count as nothing unless some row ranks them.
+    fold_case : bool
+        Whether names that differ only in case or blanks are one item.
+    blank : {"drop", "keep"}
+        Rows that list nothing are left out, as they are no voters; or stay, as rankings of which nothing is listed.
     delimiter : str
         The sign between cells; "auto" finds it among comma, semicolon, tab and bar.
     encoding : str
         How the file encodes its text.
+    max_bytes : int
+        What a small file may grow to, unpacked or as a table of ranks.
 
     Returns
     -------
-    CsvRankings
+    FileRankings
         The rankings, with ``labels`` and ``repairs``, the number of irregularities met.
 
     Examples
@@ -176,11 +147,12 @@ def read_csv(
     ...     _ = file.write_text(text)
     ...     votes = read_csv(file, labels=["ward"])
     >>> votes
-    CsvRankings: 3 rankings of 3 items (3 full)
+    FileRankings: 3 rankings of 3 items (3 full)
       Ann > Bob > Cy
       Bob > Cy > Ann
       Cy > Ann > Bob
-      Repairs(skipped=1, repeated=1, overvoted=0, blank=0)
+      read as a table with one column a position
+      mended: 1 skipped cell, 1 repeated name, 'skipped' read as nothing (1 cell)
     >>> votes[votes.labels["ward"] == "South"]
     Rankings: 2 rankings of 3 items (2 full)
       Bob > Cy > Ann
@@ -188,29 +160,65 @@ def read_csv(
     """
     check_unlisted(unlisted)
     check_choice("layout", layout, get_args(Layout))
-    check_choice("blank", blank, ("keep", "drop"))
-    rules = BallotRules(skipped, repeated, overvotes, separator)
+    rules = BallotRules(skipped, repeated, overvotes, separator, tuple(listed_names(nothing)), fold_case, max_bytes)
     names = None if items is None else check_items(items)
-    table = read_records(path, delimiter, encoding)
-    kept_labels = {name: np.array(table.column(name, "labels"), dtype=np.str_) for name in listed_names(labels)}
+    table = read_records(path, delimiter, encoding, max_bytes)
+    kept = {name: table.column(name, "labels") for name in listed_names(labels)}
     counts = read_counts(table, count)
-    votes = vote_columns(table, [*listed_names(labels), *listed_names(ignore), *listed_names(count or ())])
-    if chosen_layout(votes, layout) == "ranks":
-        free, names = ranks_from_columns(votes, names)
-        repairs = Repairs()
-    else:
-        orders, repairs = read_ballots(in_order_of_positions(votes), names, rules)
-        free, names = ranks_from_orders(orders, names, path)
-    listed = free != FREE
-    marked = listed.any(axis=1)
-    kept = marked | (blank == "keep")
-    return csv_rankings(
-        dense(free, listed, unlisted)[kept],
-        names,
-        counts[kept],
-        {name: values[kept] for name, values in kept_labels.items()},
-        replace(repairs, blank=int(np.count_nonzero(~marked))),
+    votes = vote_columns(table, [*kept, *listed_names(ignore), *listed_names(count or ())])
+    chosen = chosen_layout(votes, layout, rules)
+    if ascending and chosen != "scores":
+        raise RankingError("ascending=True is for layout='scores'; ranks are always better the smaller they are")
+    ballots, words = taken(votes, chosen, names, rules, ascending)
+    return assembled(
+        ballots, counts, kept, unlisted, blank, path, About(words, passed_over=tuple(listed_names(ignore)))
     )
+
+
+def taken(
+    votes: Records, layout: Layout, items: tuple[str, ...] | None, rules: BallotRules, ascending: bool
+) -> tuple[Ballots, str]:
+    """Return the ballots in the columns of votes, and in words how they were read."""
+    if layout == "positions":
+        return read_ballots(in_order_of_positions(votes), items, rules), "a table with one column a position"
+    numbers, names = numbers_in_columns(votes, items, rules, layout)
+    if layout == "ranks":
+        return Ballots(ranks_of(numbers, votes, names), names, Repairs()), "a table of ranks, one column an item"
+    listed = ~np.isnan(numbers)
+    ranks = dense(np.where(listed, numbers if ascending else -numbers, 0.0), listed, "free")
+    how = "smaller is better" if ascending else "larger is better"
+    return Ballots(ranks, names, Repairs()), f"a table of scores, one column an item, {how}"
+
+
+def assembled(
+    ballots: Ballots, counts: IntArray, labels: Labels, unlisted: Unlisted, blank: Blank, path: AnyPath, about: About
+) -> FileRankings:
+    """Return what was read, blank ballots left out or kept."""
+    check_choice("blank", blank, get_args(Blank))
+    listed = ballots.ranks != FREE
+    marked = listed.any(axis=1)
+    if not ballots.items or (blank == "drop" and len(marked) and not marked.any()):
+        raise fail(path, None, "no row names an item; list the items there are in items=..., and keep blank='keep'")
+    point_out_alike(ballots.items, path)
+    ranks = dense(ballots.ranks, listed, unlisted)
+    repairs = replace(ballots.repairs, blank=int(np.count_nonzero(~marked)), kept_blank=blank == "keep")
+    if blank == "drop" and not marked.all():
+        ranks, counts = ranks[marked], counts[marked]
+        labels = {name: values[marked] for name, values in labels.items()}
+    return file_rankings(ranks, ballots.items, counts, Reading(labels, repairs, about))
+
+
+def point_out_alike(items: tuple[str, ...], path: AnyPath) -> None:
+    """Warn of names that differ only in case or blanks."""
+    seen: dict[str, str] = {}
+    alike = [(seen[folded(name)], name) for name in items if seen.setdefault(folded(name), name) != name]
+    if alike:
+        pairs = "; ".join(f"{printable(one)!r} and {printable(other)!r}" for one, other in alike[:5])
+        warn(
+            f"{fail(path, None, '')}{pairs}{' ...' * (len(alike) > 5)} differ only in case or blanks, and are read as "
+            "different items; fold_case=True makes them one",
+            ReadingWarning,
+        )
 
 
 def check_choice(option: str, value: str, known: Sequence[str]) -> None:
@@ -227,14 +235,31 @@ def listed_names(names: Sequence[str]) -> list[str]:
 def read_counts(table: Records, count: str | None) -> IntArray:
     """Return how many voters each row stands for."""
     if count is None:
-        return np.ones(len(table.rows), dtype=np.int64)
-    counts = []
-    for cell, line in zip(table.column(count, "count"), table.lines, strict=True):
+        return np.ones(len(table), dtype=np.int64)
+    column = table.with_columns([table.position(count, "count")])
+
+    def number(cell: str) -> int:
         whole = WHOLE.fullmatch(cell)
-        if not whole or int(whole.group(1)) < 1:
-            raise fail(table.path, line, f"the count {printable(cell)!r} is not a positive number of voters")
-        counts.append(int(whole.group(1)))
-    return np.array(counts, dtype=np.int64)
+        return min(int(whole.group(1)), MOST_VOTERS + 1) if whole else 0
+
+    counts = by_text(column, number, np.int64)[:, 0]
+    if (counts < 1).any():
+        row = int(np.argmax(counts < 1))
+        cell = printable(column.row(row)[0])
+        raise fail(table.path, table.line(row), f"the count {cell!r} is not a positive number of voters")
+    try:
+        check_total(counts)
+    except RankingError as error:
+        raise fail(table.path, None, str(error)) from None
+    return counts
+
+
+def by_text(table: Records, number: Callable[[str], float], dtype: type) -> NDArray[Any]:
+    """Return a number for each cell, asked once of each text."""
+    values: NDArray[Any] = np.zeros(max(len(table.texts), 1), dtype=dtype)
+    for code in table.used():
+        values[code] = number(table.texts[code])
+    return values[table.codes]
 
 
 def vote_columns(table: Records, others: Sequence[str]) -> Records:
@@ -243,103 +268,146 @@ def vote_columns(table: Records, others: Sequence[str]) -> Records:
         table.position(name, "labels, ignore or count")
     votes = table.without(others)
     if not votes.columns:
-        raise fail(table.path, 1, "no column is left for the votes beside those of labels, ignore and count")
+        raise fail(table.path, table.head, "no column is left for the votes beside those of labels, ignore and count")
     return votes
 
 
 # ---------------------------------------------------------------------- which layout it is
 
 
-def chosen_layout(votes: Records, layout: Layout) -> Layout:
+def chosen_layout(votes: Records, layout: Layout, rules: BallotRules) -> Layout:
     """Return the layout asked for or, if it is left open, the only one that makes sense of the table."""
     if layout != "auto":
         return layout
-    positions = [position_of(name) for name in votes.columns]
-    stray = first_unranked_cell(votes)
-    if None not in positions:
-        check_unambiguous(votes, sorted(p for p in positions if p is not None), stray is None)
+    places = [place_of(name) for name in votes.columns]
+    stray = first_unranked_cell(votes, rules)
+    if None not in places:
+        check_unambiguous(votes, stray is None)
         return "positions"
-    if any(position is not None for position in positions):
-        other = votes.columns[positions.index(None)]
+    if any(place is not None for place in places):
+        other = votes.columns[places.index(None)]
         raise doubt(votes, f"some columns look like positions but {printable(other)!r} does not")
     if stray is not None:
         line, column, cell = stray
         raise doubt(votes, f"column {printable(column)!r} holds {printable(cell)!r}, which is no rank", line)
-    check_plausible_ranks(votes)
+    check_plausible_ranks(votes, rules)
     return "ranks"
 
 
-def doubt(votes: Records, problem: str, line: int = 1) -> RankingError:
+def doubt(votes: Records, problem: str, line: int | None = None) -> RankingError:
     """Return the error for a table whose layout is open to doubt."""
     return fail(
         votes.path,
-        line,
-        f"{problem}; name columns that hold no votes in labels=, ignore= or count=, or state the layout: "
-        "layout='ranks' (one column an item, cells are ranks) or layout='positions' (one column a position, cells are "
-        "item names)",
+        votes.head if line is None else line,
+        f"{problem}; name columns that hold no votes in labels=, ignore= or count=, or state the layout: {LAYOUTS}",
     )
 
 
-def first_unranked_cell(votes: Records) -> tuple[int, str, str] | None:
+def first_unranked_cell(votes: Records, rules: BallotRules) -> tuple[int, str, str] | None:
     """Return line, column and content of the first cell that is neither a rank nor empty, if there is one."""
-    for row, line in zip(votes.rows, votes.lines, strict=True):
-        for column, cell in zip(votes.columns, row, strict=True):
-            if not WHOLE.fullmatch(cell) and cell.lower() not in UNRANKED:
-                return line, column, cell
-    return None
+    words = Words.given(None, rules.nothing)
+    strange = np.zeros(max(len(votes.texts), 1), dtype=bool)
+    for code in votes.used():
+        cell = votes.texts[code]
+        number = NUMBER.fullmatch(cell) and (float(cell) >= 0 or float(cell) == FREE)
+        strange[code] = not number and not words.is_nothing(cell) and not words.is_doubtful(cell)
+    where = strange[votes.codes]
+    if not where.any():
+        return None
+    row, column = divmod(int(np.argmax(where)), where.shape[1])
+    return votes.line(row), votes.columns[column], votes.texts[votes.codes[row, column]]
 
 
-def check_unambiguous(votes: Records, positions: list[int], numeric: bool) -> None:
+def check_unambiguous(votes: Records, numeric: bool) -> None:
     """Refuse columns named like positions if they could be items all the same, or if some are missing."""
     if numeric:
         raise doubt(votes, "the columns look like positions but hold no names, only numbers or nothing")
-    if positions[0] > 1 or positions != list(range(positions[0], positions[0] + len(positions))):
-        raise doubt(votes, f"the columns look like positions but do not count up: {', '.join(map(str, positions))}")
+    in_order_of_positions(votes)
 
 
-def check_plausible_ranks(votes: Records) -> None:
+def check_plausible_ranks(votes: Records, rules: BallotRules) -> None:
     """Refuse numbers that may be no ranks: of a column that looks like bookkeeping, or with gaps, as scores have."""
     for name in votes.columns:
         if set(re.findall(r"[^\W_]+", re.sub("[0-9]+", " ", name.lower()))) <= BOOKKEEPING:
             raise doubt(votes, f"column {printable(name)!r} does not look like an item")
-    table, _ = ranks_from_columns(votes, None)
-    best = int(table[table != FREE].min(initial=1))
-    for row, line in zip(table.tolist(), votes.lines, strict=True):
-        listed = sorted(rank for rank in row if rank != FREE)
-        for place, rank in enumerate(listed):
-            # With ties, 1 2 2 3 and 1 2 2 4 are both in use; neither goes beyond the place of the item.
-            if rank > best + place or (place == 0 and rank != best):
-                raise doubt(votes, f"the numbers {', '.join(map(str, listed))} leave out ranks, as scores do", line)
+    numbers, _ = numbers_in_columns(votes, None, rules, "ranks")
+    best = np.nanmin(numbers, initial=1.0)  # ranks begin with 1, or with 0
+    ordered = np.sort(numbers, axis=1)  # what is not ranked comes last
+    # With ties, 1 2 2 3 and 1 2 2 4 are both in use, and 1 2.5 2.5 4; none goes beyond the place of the item.
+    beyond = ordered > best + np.arange(ordered.shape[1])
+    shared = np.isnan(numbers) | (numbers == np.floor(numbers))
+    strange = (beyond.any(axis=1) & shared.all(axis=1)) | (ordered[:, 0] > best)
+    rows = np.flatnonzero(strange)
+    if len(rows):
+        row = int(rows[0])
+        listed = ", ".join(f"{value:g}" for value in ordered[row][~np.isnan(ordered[row])])
+        raise doubt(votes, f"the numbers {listed} leave out ranks, as scores do", votes.line(row))
 
 
 # ---------------------------------------------------------------------- one column an item
 
 
-def ranks_from_columns(votes: Records, items: tuple[str, ...] | None) -> tuple[RankArray, tuple[str, ...]]:
-    """Return the numbers in the cells, -1 where there is none, and the items that the columns name."""
+def numbers_in_columns(
+    votes: Records, items: tuple[str, ...] | None, rules: BallotRules, layout: Layout
+) -> tuple[FloatArray, tuple[str, ...]]:
+    """Return the numbers in the cells, NaN where there is none, and the items that the columns name."""
     if "" in votes.columns:
         number = votes.columns.index("") + 1
-        raise fail(votes.path, 1, f"column {number} has no name; name the item, or pass it over with ignore=['']")
+        raise fail(
+            votes.path, votes.head, f"column {number} has no name; name the item, or pass it over with ignore=['']"
+        )
     names = votes.columns if items is None else items
+    known = frozenset(names)
     for name in votes.columns:
-        if name not in names:
-            raise fail(votes.path, 1, f"column {printable(name)!r} is not among the items; pass it over with ignore=")
-    order = [votes.position(name, "items") for name in names]
-    ranks = np.empty((len(votes.rows), len(names)), dtype=np.int32)
-    for number, (row, line) in enumerate(zip(votes.rows, votes.lines, strict=True)):
-        ranks[number] = [rank_in(row[position], votes, line, position) for position in order]
-    return ranks, names
+        if name not in known:
+            problem = f"column {printable(name)!r} is not among the items; pass it over with ignore="
+            raise fail(votes.path, votes.head, problem)
+    check_table_size(len(votes), len(names), votes.path, rules.max_bytes)
+    if items is not None:
+        votes = votes.with_columns([votes.position(name, "items") for name in names])
+    words, what = Words.given(None, rules.nothing), "score" if layout == "scores" else "rank"
+    strange: set[str] = set()
+
+    def number_in(cell: str) -> float:
+        if NUMBER.fullmatch(cell):
+            value = float(cell)
+            if what == "rank" and value == FREE:
+                return np.nan
+            if what == "score" or value >= 0:
+                return value
+        elif words.is_nothing(cell) or words.is_doubtful(cell):
+            return np.nan
+        strange.add(cell)
+        return np.nan
+
+    numbers = by_text(votes, number_in, np.float64)
+    if strange:
+        refuse_cell(votes, np.isin(votes.codes, [votes.texts.index(cell) for cell in strange]), what)
+    refuse_cell(votes, np.isinf(numbers), what)
+    return numbers, names
 
 
-def rank_in(cell: str, votes: Records, line: int, position: int) -> int:
-    """Return the rank in a cell, -1 if there is none."""
-    whole = WHOLE.fullmatch(cell)
-    if whole:
-        return int(whole.group(1))
-    if cell.lower() in UNRANKED:
-        return FREE
-    column = printable(votes.columns[position])
-    raise fail(votes.path, line, f"item {column!r} holds {printable(cell)!r}; a rank is a whole number, 0 or more")
+def refuse_cell(votes: Records, wrong: Mask, what: str) -> None:
+    """Raise for the first wrong cell, if there is one."""
+    if wrong.any():
+        row, column = divmod(int(np.argmax(wrong)), wrong.shape[1])
+        cell, name = printable(votes.texts[votes.codes[row, column]]), printable(votes.columns[column])
+        wanted = "a number" if what == "score" else "a whole number, 0 or more, or the mean place of tied items"
+        raise fail(votes.path, votes.line(row), f"item {name!r} holds {cell!r}; a {what} is {wanted}")
+
+
+def ranks_of(numbers: FloatArray, votes: Records, names: tuple[str, ...]) -> RankArray:
+    """Return bucket indices of ranks, -1 where there is none."""
+    listed = ~np.isnan(numbers)
+    values = np.where(listed, numbers, 0.0)
+    broken = values != np.floor(values)
+    rows = np.flatnonzero(broken.any(axis=1))
+    if len(rows):
+        broken[rows] &= ~is_shared_rank(values[rows], listed[rows])
+        refuse_cell(votes.with_columns([votes.position(name, "items") for name in names]), broken, "rank")
+    elif values.size and values.max() < 2**53:
+        values = values.astype(np.int64)
+    return dense(values, listed, "free")
 
 
 # ---------------------------------------------------------------------- one column a position
@@ -347,35 +415,42 @@ def rank_in(cell: str, votes: Records, line: int, position: int) -> int:
 
 def in_order_of_positions(votes: Records) -> Records:
     """Return the table with its columns in the order of the positions they state, or as it is if they state none."""
-    positions = [p for name in votes.columns if (p := position_of(name)) is not None]
-    if len(positions) < len(votes.columns):
+    places = [place_of(name) for name in votes.columns]
+    stated = [place for place in places if place is not None]
+    if not stated:
         return votes
-    if len(set(positions)) < len(positions):
-        raise fail(votes.path, 1, f"two columns state one position: {', '.join(map(printable, votes.columns))}")
-    order = np.argsort(positions).tolist()
-    rows = [[row[column] for column in order] for row in votes.rows]
-    return Records(votes.path, tuple(votes.columns[column] for column in order), rows, votes.lines)
-
-
-def ranks_from_orders(
-    orders: list[list[list[str]]], items: tuple[str, ...] | None, path: AnyPath
-) -> tuple[RankArray, tuple[str, ...]]:
-    """Return ranks, -1 where an item is not listed, and items from the buckets of each row."""
-    if items is None and not any(orders):
-        raise fail(path, None, "no row names an item; list the items there are in items=...")
-    buckets = [[set(bucket) for bucket in order] for order in orders]
-    return orders_to_ranks(buckets, items, "free")
+    if len(stated) < len(places):
+        other = printable(votes.columns[places.index(None)])
+        raise doubt(votes, f"some columns look like positions but {other!r} does not")
+    contests = list(dict.fromkeys(place.contest for place in stated))
+    if len(contests) > 1:
+        names = ", ".join(repr(printable(contest)) for contest in contests[:8])
+        raise doubt(votes, f"the columns are of several contests ({names}): read_cvr(path, contest=...) takes one")
+    numbers = [place.number for place in stated]
+    if len(set(numbers)) < len(numbers):
+        columns = ", ".join(map(printable, votes.columns))
+        raise fail(votes.path, votes.head, f"two columns state one position: {columns}")
+    if not count_up(numbers):
+        listing = ", ".join(map(str, sorted(numbers)))
+        raise doubt(votes, f"the columns look like positions but do not count up: {listing}")
+    return votes.with_columns(sorted(range(len(numbers)), key=numbers.__getitem__))
 
 
 # ---------------------------------------------------------------------- writing
 
 
-def write_csv(rankings: Rankings, path: AnyPath, overwrite: bool = False, count: str | None = "count") -> None:
+def write_csv(
+    rankings: Rankings,
+    path: AnyPath,
+    overwrite: bool = False,
+    count: str | None = "count",
+    labels: Mapping[str, Sequence[str]] | None = None,
+) -> None:
     """Write rankings as a comma-separated table, one column an item holding ranks from 1, gzipped for ``.gz``.
 
     Cells of free items are empty, and the last column holds the counts. The table gives the rankings back with
-    ``read_csv(path, layout="ranks", count="count", unlisted="free")``. Names are written as they are: one that begins
-    with ``=`` is a formula to a spreadsheet program that opens the file.
+    ``read_csv(path, layout="ranks", count="count", unlisted="free", blank="keep")``. Names are written as they are: one
+    that begins with ``=`` is a formula to a spreadsheet program that opens the file.
 
     Parameters
     ----------
@@ -387,6 +462,8 @@ def write_csv(rankings: Rankings, path: AnyPath, overwrite: bool = False, count:
         Whether a file of that name may be replaced.
     count : str or None
         Name of the column of counts; None leaves it out, which only rankings of one voter each allow.
+    labels : mapping, optional
+        More columns, of text, to stand in front: their names, and what they say of each ranking.
 
     Raises
     ------
@@ -408,21 +485,31 @@ def write_csv(rankings: Rankings, path: AnyPath, overwrite: bool = False, count:
     rankings = as_rankings(rankings)
     for name in rankings.items:
         check_writable_name(name)
+    if count is not None:
+        check_writable_name(count, "the column of counts")
     if count in rankings.items:
         raise RankingError(f"an item is named {printable(count)!r}, too; choose another name: write_csv(count=...)")
     if count is None and (rankings.counts != 1).any():
         raise RankingError("count=None would lose how many voters gave each ranking; name a column for the counts")
-    write_text(path, csv_text(rankings, count), overwrite)
+    beside = dict(labels or {})
+    for name, texts in beside.items():
+        check_writable_name(name, "column")
+        if name in (*rankings.items, count):
+            raise RankingError(f"the column {printable(name)!r} has the name of an item or of the counts; rename it")
+        if len(texts) != len(rankings):
+            raise RankingError(f"the column {printable(name)!r} has {len(texts)} cells for {len(rankings)} rankings")
+    write_text(path, csv_text(rankings, count, beside), overwrite)
 
 
-def csv_text(rankings: Rankings, count: str | None) -> str:
+def csv_text(rankings: Rankings, count: str | None, labels: Mapping[str, Sequence[str]]) -> str:
     """Return the table as text."""
     text = io.StringIO()
     # Quoted names leave no doubt about the delimiter, whatever signs they hold.
-    names = [*rankings.items, *listed_names(count or ())]
+    names = [*labels, *rankings.items, *listed_names(count or ())]
     csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(names)
     cells = csv.writer(text, lineterminator="\n")
-    for row, voters in zip(rankings.ranks.tolist(), rankings.counts.tolist(), strict=True):
-        ranks = ["" if rank == FREE else rank + 1 for rank in row]
+    beside = zip(*labels.values(), strict=True) if labels else repeat(())
+    for row, voters, said in zip(rankings.ranks.tolist(), rankings.counts.tolist(), beside, strict=False):
+        ranks = [*said, *("" if rank == FREE else rank + 1 for rank in row)]
         cells.writerow(ranks if count is None else [*ranks, voters])
     return text.getvalue()

@@ -1,0 +1,59 @@
+"""How things look in a notebook: small, escaped, in the colours of the page, light or dark."""
+
+from __future__ import annotations
+
+import dataclasses
+from html import escape
+from typing import Any
+
+import numpy as np
+
+MOST_LINES = 40
+# Nothing but what the page itself uses: the text takes its colour, the lines are a part of it.
+BOX = "border-left:3px solid currentColor;padding:2px 0 2px 10px;margin:4px 0;color:inherit;background:transparent"
+CELL = "text-align:left;padding:1px 12px 1px 0;border:0;background:transparent"
+
+
+def html_card(value: Any) -> str:
+    """Return anything of the package as HTML: a record by its fields, all else by its text, the first line strong.
+
+    Examples
+    --------
+    >>> from rankernel import Rankings
+    >>> "&lt;b&gt; &gt; a" in html_card(Rankings.from_orders([["<b>", "a"]]))
+    True
+    """
+    text = str(value)
+    fields = dataclasses.fields(value) if dataclasses.is_dataclass(value) else ()
+    if text.startswith(f"{type(value).__name__}(") and fields and len(text) > 60:
+        return box(type(value).__name__, table([(field.name, short(getattr(value, field.name))) for field in fields]))
+    head, *rest = text.splitlines() or [""]
+    if len(rest) > MOST_LINES:
+        rest = [*rest[:MOST_LINES], f"  ... and {len(rest) - MOST_LINES:,} more lines"]
+    return box(head, f'<pre style="{CELL};margin:0">{escape(chr(10).join(rest))}</pre>' if rest else "")
+
+
+def box(head: str, inside: str) -> str:
+    """Return a heading with something below it."""
+    return f'<div style="{BOX}"><strong>{escape(head)}</strong>{inside}</div>'
+
+
+def table(rows: list[tuple[str, str]]) -> str:
+    """Return names and values as a table."""
+    cells = "".join(
+        f'<tr><th scope="row" style="{CELL};font-weight:normal;opacity:.7">{escape(name)}</th>'
+        f'<td style="{CELL}">{escape(text)}</td></tr>'
+        for name, text in rows
+    )
+    return f'<table style="border-collapse:collapse;margin:0">{cells}</table>'
+
+
+def short(value: Any) -> str:
+    """Return a value in one short line."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"array of shape {' × '.join(map(str, value.shape))}"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    lines = str(value).splitlines() or [""]
+    text = lines[1].strip() if len(lines) > 1 and "ranking" in lines[0] else lines[0]
+    return text if len(text) <= 120 else text[:119] + "…"
