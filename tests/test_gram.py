@@ -384,7 +384,7 @@ def test_a_formula_that_is_not_accurate_enough_gives_way():
 @pytest.mark.parametrize(("unlisted", "total"), [("last", 8878.666667), ("free", 910.826667), (None, 14318.933333)])
 def test_kendall_agrees_with_kernrank_on_sushi(unlisted, total):
     """Sum of all 90,000 entries for the first 300 users, as R's kernrank gives it."""
-    rankings = rk.datasets.load_sushi(real_data.sushi()).rankings[:300]
+    rankings = rk.load_sushi(real_data.sushi()).rankings[:300]
     rows = rankings if unlisted is None else rankings.top(4, unlisted=unlisted)
     assert rk.Kendall().gram(rows).sum() == pytest.approx(total, abs=5e-7)
 
@@ -395,8 +395,8 @@ def test_kendall_agrees_with_kernrank_on_sushi(unlisted, total):
     [
         lambda: rk.read_preflib(real_data.preflib("00001-00000001.soi"))[::40],
         lambda: rk.read_preflib(real_data.preflib("00005-00000001.toi")),
-        lambda: rk.datasets.load_sushi(real_data.sushi(), "b").rankings[:150],
-        lambda: rk.datasets.load_sushi(real_data.sushi(), "b", unlisted="last").rankings[:300],
+        lambda: rk.load_sushi(real_data.sushi(), "b").rankings[:150],
+        lambda: rk.load_sushi(real_data.sushi(), "b", unlisted="last").rankings[:300],
     ],
     ids=["Dublin North", "Burlington", "sushi b, free", "sushi b, last"],
 )

@@ -252,7 +252,7 @@ def test_taste_in_sushi_depends_on_age():
     root = os.environ.get("RANKERNEL_DATA")
     if not root:
         pytest.skip("RANKERNEL_DATA is not set: it is the folder of the real data")
-    sushi = rk.datasets.load_sushi(root)
+    sushi = rk.load_sushi(root)
     X, age = sushi.rankings[:1000], sushi.users["age"][:1000]
     assert hsic_test(X, age, rk.Mallows("median"), 199).pvalue == 1 / 200
     shuffled = np.random.default_rng(0).permutation(age)

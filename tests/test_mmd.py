@@ -497,7 +497,7 @@ def sushi():
     root = os.environ.get("RANKERNEL_DATA")
     if not root:
         pytest.skip("RANKERNEL_DATA is not set: it is the folder of the real data")
-    return rk.datasets.load_sushi(root)
+    return rk.load_sushi(root)
 
 
 @pytest.mark.parametrize("column", ["gender", "east_west", "age"])

@@ -283,7 +283,7 @@ def test_what_auto_means_depends_on_the_items_never_on_the_rows(n_rows, n_items)
 @real_data.needs_data
 def test_antithetic_variance_on_sushi():
     """Top-4 of ten at the median width: about a hundred times below independent draws, by the exact formulas."""
-    rows = rk.datasets.load_sushi(real_data.sushi()).rankings[:60].top(4)
+    rows = rk.load_sushi(real_data.sushi()).rankings[:60].top(4)
     nu = rk.Mallows("median").resolve(rows).nu
     ratios = []
     for i, j in itertools.combinations(range(60), 2):

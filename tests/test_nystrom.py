@@ -215,7 +215,9 @@ def test_names_of_items():
 def test_frames_in_and_out():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"tea": [0, 1, 2], "milk": [1, 0, None], "juice": [2, 2, 0]})
-    features = NystromFeatures(rk.Kendall(), 2).set_output(transform="pandas")
+    with pytest.raises(rk.RankingError, match=r"row 2, item 'milk' is missing \(NaN\).*unlisted='last'.*'free'"):
+        NystromFeatures(rk.Kendall(), 2).fit(frame)
+    features = NystromFeatures(rk.Kendall(), 2, unlisted="last").set_output(transform="pandas")
     out = features.fit_transform(frame)
     assert list(out.columns) == ["nystromfeatures0", "nystromfeatures1"]
     assert features.feature_names_in_.tolist() == ["tea", "milk", "juice"]

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from rankernel.arrays import FloatArray
 from rankernel.checks import instance, listed, numbers, shown, whole
 from rankernel.checks import labels as one_label_a_row
+from rankernel.data import as_data
 from rankernel.errors import missing_extra
-from rankernel.rankings import as_rankings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -234,7 +234,7 @@ def preferences(X: Any, ax: Axes | None = None) -> Axes:
     """
     from rankernel.tasks.consensus.aggregation import borda, pairwise_preferences
 
-    rankings = as_rankings(X, "X")
+    rankings = as_data(X)
     order = np.argsort(borda(rankings, ties="items").ranking.ranks[0])
     shares = pairwise_preferences(rankings)[np.ix_(order, order)]
     np.fill_diagonal(shares, np.nan)

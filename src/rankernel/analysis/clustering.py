@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from string import ascii_uppercase
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankernel.analysis.distinct_ballots import Ballots, View
 from rankernel.analysis.placement import Placement
-from rankernel.arrays import FloatArray, Indices, IntArray
+from rankernel.arrays import FloatArray, Indices, IntArray, Mask
+from rankernel.data import Data
 from rankernel.encoding import FREE
 from rankernel.kernels.base import Kernel
+from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings
 
 FEWEST, MOST = 3, 8  # clusters, if their number is left open
@@ -30,7 +31,7 @@ class Cluster:
     consensus: Rankings  # one ranking that speaks for it, one row
     shift: FloatArray  # (n_items,): places that each item stands lower than among all voters; negative: higher
     firsts: FloatArray  # (n_items,): the share of voters who put each item first; a tie for the first place is divided
-    ballot: Rankings  # the most common ballot, one row, its count the voters who gave it
+    ballot: Data  # the most common ballot, one row, its count the voters who gave it
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,7 @@ def cluster_ballots(
     return Clustering(tree, labels, labels[view.rows], clusters, n_clusters is None, rule)
 
 
-def consensus_rule(kernel: Kernel, n_items: int) -> tuple[str, Callable[[Rankings], Rankings]]:
+def consensus_rule(kernel: Kernel, n_items: int) -> tuple[str, Callable[[Data], Rankings]]:
     """Return what stands for a cluster, in words, and what makes it: by the kernel itself, if there is a way back."""
     from rankernel.tasks.consensus.aggregation import borda
     from rankernel.tasks.consensus.decoding import has_decoder
@@ -107,7 +108,7 @@ def by_size(labels: Indices, counts: IntArray) -> Indices:
     return place[labels]
 
 
-def describe_clusters(rankings: Rankings, labels: Indices, consensus: Callable[[Rankings], Rankings]) -> list[Cluster]:
+def describe_clusters(rankings: Data, labels: Indices, consensus: Callable[[Data], Rankings]) -> list[Cluster]:
     """Return what each cluster wants."""
     overall = mean_places(rankings)
     clusters = []
@@ -133,19 +134,32 @@ def letter(number: int) -> str:
     return ascii_uppercase[place] + (str(again + 1) if again else "")
 
 
-def mean_places(rankings: Rankings) -> FloatArray:
+def mean_places(rankings: Data) -> FloatArray:
     """Return the mean place of each item, from 1; tied items share their places."""
     from rankernel.tasks.consensus.aggregation import mean_of_seen
 
     return mean_of_seen(rankings, "ranks") + (rankings.n_items + 1) / 2
 
 
-def first_shares(rankings: Rankings) -> FloatArray:
+def first_shares(rankings: Data) -> FloatArray:
     """Return the share of voters who put each item first, among those who put some item before another."""
-    first: NDArray[Any] = rankings.ranks == 0
-    says = (rankings.n_buckets > 1) | ((rankings.ranks == FREE).any(axis=1) & first.any(axis=1))
+    first = first_items(rankings)
+    says = first.any(axis=1)
     if not says.any():
         return np.zeros(rankings.n_items)
     shares = first[says] / first[says].sum(axis=1, keepdims=True)
     counts = rankings.counts[says]
     return np.asarray(counts @ shares / counts.sum())
+
+
+def first_items(rankings: Data) -> Mask:
+    """Return which items stand first in each row, none where it puts no item before another.
+
+    In preferences these are the items that are better than some and worse than none.
+    """
+    if isinstance(rankings, Preferences):
+        before = rankings.before
+        return np.asarray(before.any(axis=2) & ~before.any(axis=1))
+    first: Mask = np.asarray(rankings.ranks == 0)
+    says = (rankings.n_buckets > 1) | ((rankings.ranks == FREE).any(axis=1) & first.any(axis=1))
+    return np.asarray(first & says[:, None])

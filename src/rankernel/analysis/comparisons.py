@@ -12,8 +12,8 @@ import numpy as np
 from rankernel.analysis.clustering import mean_places
 from rankernel.analysis.distinct_ballots import Ballots, some_voters
 from rankernel.arrays import FloatArray
+from rankernel.data import Data, with_counts
 from rankernel.kernels.base import Kernel
-from rankernel.rankings import Rankings
 
 if TYPE_CHECKING:
     from rankernel.analysis.summary import Settings
@@ -83,9 +83,9 @@ def compare_groups(
     ]
 
 
-def some_of(group: Rankings, pair: list[Rankings], seed: int) -> Rankings:
+def some_of(group: Data, pair: list[Data], seed: int) -> Data:
     """Return a group, or some of its voters taken at random where the ballots of both are very many."""
     if sum(map(len, pair)) <= MOST_DISTINCT:
         return group
     rows, counts = some_voters(group.counts, MOST_VOTERS, seed)
-    return Rankings(group.ranks[rows], group.items, counts)
+    return with_counts(group[rows], counts)

@@ -8,8 +8,8 @@ import numpy as np
 
 from rankernel.analysis.source import Source
 from rankernel.arrays import Indices, IntArray
+from rankernel.data import Data, first_and_inverse, renamed, with_counts
 from rankernel.encoding import printable
-from rankernel.rankings import Rankings, first_and_inverse
 
 MOST_SHOWN = 1500  # ballots in a picture, and leaves of a tree
 
@@ -18,14 +18,14 @@ MOST_SHOWN = 1500  # ballots in a picture, and leaves of a tree
 class Ballots:
     """Different ballots."""
 
-    rankings: Rankings  # one row for each different ballot; its count is the number of voters
+    rankings: Data  # one row for each different ballot; its count is the number of voters
     groups: tuple[str, ...]  # names of the groups, none if they are not known
     by_group: IntArray  # (n_ballots, n_groups): how many voters of each group gave each ballot
 
-    def of_group(self, group: int) -> Rankings:
+    def of_group(self, group: int) -> Data:
         """Return the ballots of one group."""
         rows = np.flatnonzero(self.by_group[:, group])
-        return Rankings(self.rankings.ranks[rows], self.rankings.items, self.by_group[rows, group])
+        return with_counts(self.rankings[rows], self.by_group[rows, group])
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +45,11 @@ class View:
 def distinct_ballots(source: Source) -> Ballots:
     """Return the different ballots of a source."""
     rankings = source.rankings
-    named = Rankings(rankings.ranks, unambiguous(rankings.items), rankings.counts)
+    named = renamed(rankings, unambiguous(rankings.items))
     if source.groups is None:
         return Ballots(named.unique(), (), np.zeros((len(named.unique()), 0), dtype=np.int64))
     names, codes = np.unique(source.groups, return_inverse=True)
-    first, inverse = first_and_inverse(rankings.ranks)
+    first, inverse = first_and_inverse(rankings)
     by_group = np.zeros((len(first), len(names)), dtype=np.int64)
     np.add.at(by_group, (inverse, codes.ravel()), rankings.counts)
     return Ballots(named.unique(), tuple(printable(name) or "(none)" for name in names.tolist()), by_group)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from rankernel.data import Data
 from rankernel.encoding import FREE
-from rankernel.rankings import Rankings
+from rankernel.preferences import Preferences
 
 
 def percent(share: float) -> str:
@@ -61,14 +62,18 @@ def cut(name: str, length: int) -> str:
     return name if len(name) <= length else name[: length - 1].rstrip() + "…"
 
 
-def ballot_text(ballot: Rankings, most: int = 4, length: int = 24) -> str:
-    """Return the first places of a ballot, best first; a last place that several share is left out.
+def ballot_text(ballot: Data, most: int = 4, length: int = 24) -> str:
+    """Return the first places of a ballot, best first, or its first pairs; a last place that several share is left out.
 
     Examples
     --------
     >>> ballot_text(Rankings.from_orders([["a", {"b", "c"}, "d"]], items=list("abcdef")))
     'a > b = c > d'
     """
+    if isinstance(ballot, Preferences):
+        pairs = ballot.to_pairs()[0]
+        said = [f"{cut(better, length)} > {cut(worse, length)}" for better, worse in pairs[:most]]
+        return ", ".join(said + ["…"] * (len(pairs) > most)) or "no preference"
     ranks = ballot.ranks[0].tolist()
     buckets: list[list[str]] = [[] for _ in range(max(ranks) + 1)]
     for item, rank in zip(ballot.items, ranks, strict=True):

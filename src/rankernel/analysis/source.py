@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankernel.data import Data
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
-from rankernel.rankings import Rankings
+from rankernel.preferences import Preferences
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
     """Rankings and what is known of them."""
 
-    rankings: Rankings  # the data, at least one ranking
+    rankings: Data  # the data, at least one ranking
     title: str = "Rankings"  # what it is called
     origin: str = ""  # where it comes from, such as the name of a file
     description: str = ""  # a few sentences about it, if there are any
     by: str = ""  # what the groups are, such as "district"; empty if there are none
     groups: NDArray[np.str_] | None = None  # the group of each row
     unlisted: str = "last"  # how items that a row does not list were read
+    columns: dict[str, NDArray[np.str_]] = field(default_factory=dict)  # more that is known of each row, such as ids
 
     def __post_init__(self) -> None:
         if not len(self.rankings):
@@ -35,6 +37,8 @@ class Source:
     @property
     def reading(self) -> str:
         """How unlisted items were read, in words."""
+        if isinstance(self.rankings, Preferences):
+            return "of items that no pair relates, directly or through others, nothing is known"
         if self.rankings.is_full():
             return "every ranking is full"
         if self.unlisted == "free":

@@ -10,13 +10,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from rankernel import _loops
-from rankernel.arrays import FloatArray, Indices, RankArray
+from rankernel.arrays import FloatArray, Indices, Mask, RankArray
 from rankernel.checks import listed, whole
 from rankernel.completions.enumerate import enumerate_completions, n_completions
 from rankernel.completions.keys import FullRanks
+from rankernel.completions.linear_extensions import count, draw_extensions, enumerate_extensions
 from rankernel.completions.streams import row_streams
+from rankernel.data import Data, as_data
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.kernels.named import as_kernel
+from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings, as_rankings
 from rankernel.seeds import Seed, as_seed
 
@@ -44,7 +47,7 @@ def herd(ranking: Any, kernel: FullKernel, n_draws: int, candidates: Any = None,
 
     Parameters
     ----------
-    ranking : Rankings of length 1, or one row of ranks
+    ranking : Rankings or Preferences of length 1, or one row of ranks
         The ranking.
     kernel : kernel on full rankings
         Anything with ``.matrix(X, Y)`` on arrays of rank vectors.
@@ -68,19 +71,29 @@ def herd(ranking: Any, kernel: FullKernel, n_draws: int, candidates: Any = None,
     array([0, 4, 4, 4])
     """
     one = single(ranking)
-    return Rankings(herd_rows(one.ranks[0], full_kernel(kernel), n_draws, candidates, seed), one.items)
-
-
-def herd_rows(ranks: RankArray, kernel: FullKernel, n_draws: int, candidates: Any = None, seed: Seed = 0) -> RankArray:
-    """Do the work of :func:`herd` on one row of ranks."""
+    kernel = full_kernel(kernel)
     whole("n_draws", n_draws)
     number = as_seed(seed)
-    pool = candidate_rows(ranks, candidates, number)
+    if isinstance(one, Preferences):
+        pool = extensions_to_choose_from(one, candidates, number)
+    else:
+        pool = candidate_rows(one.ranks[0], candidates, number)
+    return Rankings(chosen_rows(pool, kernel, n_draws, number), one.items)
+
+
+def herd_rows(ranks: RankArray, kernel: FullKernel, n_draws: int) -> RankArray:
+    """Do the work of :func:`herd` on one row of ranks."""
+    whole("n_draws", n_draws)
+    return chosen_rows(candidate_rows(ranks, None, 0), kernel, n_draws, 0)
+
+
+def chosen_rows(pool: RankArray, kernel: FullKernel, n_draws: int, number: int) -> RankArray:
+    """Return full rankings chosen one by one out of a pool."""
     # In a random order, taking the first of equally good candidates takes any of them.
     pool = pool[np.random.default_rng(number).permutation(len(pool))]
     mean, diagonal = mean_and_diagonal(kernel, pool)
     total = np.zeros(len(pool))
-    chosen = np.empty((n_draws, len(ranks)), dtype=np.int32)
+    chosen = np.empty((n_draws, pool.shape[1]), dtype=np.int32)
     for step in range(n_draws):
         best = first_smallest(diagonal + 2 * total - 2 * (step + 1) * mean)
         chosen[step] = pool[best]
@@ -110,14 +123,17 @@ def joint_herd(ranking: Any, kernel: FullKernel, n_draws: int) -> Rankings:
     """
     whole("n_draws", n_draws)
     one, kernel = single(ranking), full_kernel(kernel)
-    number = n_completions(one.ranks[0])
+    number = count(one.before[0]) if isinstance(one, Preferences) else n_completions(one.ranks[0])
     n_choices = comb(number + n_draws - 1, n_draws)
     if n_choices > MAX_SEARCH:
         raise ExactnessError(
             f"there are {n_choices:,} choices of {n_draws} among {number:,} completions, and at most "
             f"{MAX_SEARCH:,} are tried; use herd, which chooses one by one"
         )
-    full = enumerate_completions(one.ranks[0]).astype(np.int32)
+    if isinstance(one, Preferences):
+        full = enumerate_extensions(one.before[0]).astype(np.int32)
+    else:
+        full = enumerate_completions(one.ranks[0]).astype(np.int32)
     gram = np.asarray(kernel.matrix(full, full), dtype=np.float64)
     mean = gram.mean(axis=1)
     best_score, best = np.inf, np.zeros(n_draws, dtype=np.intp)
@@ -137,15 +153,15 @@ def choices_in_chunks(n_completions: int, n_draws: int) -> Iterator[Indices]:
         yield np.array(chunk, dtype=np.intp)
 
 
-def single(ranking: Any) -> Rankings:
-    """Return one ranking as rankings of length 1."""
+def single(ranking: Any) -> Data:
+    """Return one ranking as rankings of length 1, or the preferences of one user."""
     given = ranking
-    if not isinstance(ranking, Rankings):
+    if not isinstance(ranking, Data):
         rows = listed("ranking", ranking, "one ranking, the rank of each item")
-        given = as_rankings(rows if rows and isinstance(rows[0], Iterable) else [rows], "ranking")
-    if len(given) != 1:
-        raise RankingError(f"ranking: herding is for one ranking at a time; got {len(given)}")
-    one: Rankings = given
+        given = rows if rows and isinstance(rows[0], Iterable) else [rows]
+    one = as_data(given, name="ranking")
+    if len(one) != 1:
+        raise RankingError(f"ranking: herding is for one ranking at a time; got {len(one)}")
     return one
 
 
@@ -153,6 +169,30 @@ def full_kernel(kernel: Any) -> FullKernel:
     """Return a kernel: by its name, or anything that has a matrix."""
     found: FullKernel = kernel if callable(getattr(kernel, "matrix", None)) else as_kernel(kernel)
     return found
+
+
+def extensions_to_choose_from(one: Preferences, candidates: Any, seed: int) -> RankArray:
+    """Return full rankings that agree with the preferences of one user: those given, all of them, or a pool."""
+    before = one.before[0]
+    if candidates is None and 0 < count_up_to(before) <= FEW:
+        return enumerate_extensions(before).astype(np.int32)
+    if candidates is None or isinstance(candidates, int | np.integer):
+        size = POOL if candidates is None else whole("candidates", candidates)
+        return draw_extensions(before, size, seed).astype(np.int32)
+    given = as_rankings(candidates, "candidates")
+    places = given.ranks
+    agrees = given.is_full() and given.n_items == one.n_items and len(given) > 0
+    if not agrees or (before & (places[:, :, None] > places[:, None, :])).any():
+        raise RankingError("candidates are full rankings of the same items that agree with the preferences")
+    return places
+
+
+def count_up_to(before: Mask) -> int:
+    """Return how many linear extensions there are, 0 where they are too many to be counted."""
+    try:
+        return count(before)
+    except ExactnessError:
+        return 0
 
 
 def candidate_rows(ranks: RankArray, candidates: Any, seed: int) -> RankArray:

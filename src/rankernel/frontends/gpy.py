@@ -12,6 +12,7 @@ import numpy as np
 
 from rankernel.arrays import FloatArray, RankArray
 from rankernel.completions.draws import draw
+from rankernel.data import Data, as_data
 from rankernel.errors import RankingError, missing_extra
 from rankernel.frontends._training_plans import Block, GramBlocks
 from rankernel.gram.methods import MethodLike, MonteCarlo
@@ -19,7 +20,7 @@ from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Exponential
 from rankernel.kernels.exponential import Mallows as MallowsKernel
 from rankernel.kernels.kendall import Kendall as KendallKernel
-from rankernel.rankings import Rankings, as_rankings
+from rankernel.rankings import Rankings
 
 try:
     import GPy
@@ -157,10 +158,10 @@ class RankingKern(GPy.kern.Kern):  # type: ignore[misc]
     def _current(self) -> Kernel:
         return self.kernel.replace(**{name: getattr(self, name).item() for name in self.kernel.params})
 
-    def _rankings(self, X: Any) -> Rankings:
-        rankings = as_rankings(np.asarray(X))
-        if self.only_full and not rankings.is_full():
-            row = int(np.argmax(rankings.n_buckets < rankings.n_items))
+    def _rankings(self, X: Any) -> Data:
+        rankings = as_data(np.asarray(X))
+        if self.only_full and not (isinstance(rankings, Rankings) and rankings.is_full()):
+            row = int(np.argmax(rankings.n_buckets < rankings.n_items)) if isinstance(rankings, Rankings) else 0
             raise RankingError(
                 f"row {row} is not a full ranking, and method='full' averages over nothing; use method='exact', "
                 "'monte_carlo' or 'antithetic'"

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.arrays import Indices
+from rankernel.data import Data, as_data, first_and_inverse
 from rankernel.errors import missing_extra
 from rankernel.frontends._training_plans import Block, GramBlocks
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
-from rankernel.rankings import Rankings, as_rankings, first_and_inverse
 
 try:
     import gpytorch
@@ -193,17 +193,17 @@ class Batch:
 
     def single(self, kernel: Kernel, element: int, gradient: bool) -> Block:
         """Return the block of one element."""
-        X = as_rankings(self.left[element])
+        X = as_data(self.left[element])
         if self.diag and self.same:
             return self.blocks.diagonal(kernel, X, gradient)
-        Y = None if self.same else as_rankings(self.right[element])
+        Y = None if self.same else as_data(self.right[element])
         block = self.blocks.gram(kernel, X, Y, gradient)
         return picked(block, np.diag_indices(len(X))) if self.diag else block
 
     def diagonals(self, kernel: Kernel, gradient: bool) -> list[Block]:
         """Return the diagonals of all elements at once."""
         n_batch, n_rankings, n_items = self.left.shape
-        block = self.blocks.diagonal(kernel, as_rankings(self.left.reshape(-1, n_items)), gradient)
+        block = self.blocks.diagonal(kernel, as_data(self.left.reshape(-1, n_items)), gradient)
         rows = np.arange(n_batch * n_rankings).reshape(n_batch, n_rankings)
         return [picked(block, own) for own in rows]
 
@@ -223,10 +223,10 @@ def on_batch(x: torch.Tensor, batch: torch.Size) -> NDArray[Any]:
     return ranks.reshape(-1, *x.shape[-2:])
 
 
-def distinct(ranks: NDArray[Any]) -> tuple[Rankings, Indices]:
+def distinct(ranks: NDArray[Any]) -> tuple[Data, Indices]:
     """Return the distinct rankings of a batch, and which of them each one is."""
-    rankings = as_rankings(ranks.reshape(-1, ranks.shape[2]))
-    first, inverse = first_and_inverse(rankings.ranks)
+    rankings = as_data(ranks.reshape(-1, ranks.shape[2]))
+    first, inverse = first_and_inverse(rankings)
     return rankings[first], inverse.reshape(ranks.shape[:2])
 
 

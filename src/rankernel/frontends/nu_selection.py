@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from rankernel.arrays import FloatArray
 from rankernel.checks import known, numbers, shown, whole
 from rankernel.checks import labels as one_label_a_row
-from rankernel.data import as_data
+from rankernel.data import Data, as_data
 from rankernel.frontends.sklearn import SklearnKernel
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.named import as_kernel
-from rankernel.rankings import Rankings, as_rankings
+from rankernel.notebook import html_card
 from rankernel.seeds import Seed, as_seed
 
 STEPS = 2.0 ** np.arange(-4, 5)
@@ -43,6 +43,8 @@ class NuSelection:
     criterion : {"cv", "marginal_likelihood"}
         What it was chosen by.
     """
+
+    _repr_html_ = html_card
 
     kernel: Kernel
     value: float
@@ -117,7 +119,7 @@ def select_nu(
         scores = cross_validated(plan, labels, name, grid, cv, estimator, scoring, as_seed(seed) % 2**32)
         best = float(grid[np.argmax(scores)])
         return NuSelection(plan.kernel.replace(**{name: best}), best, grid, scores, name, criterion)
-    chosen, scores = most_likely(plan, as_rankings(data), labels, name, grid)
+    chosen, scores = most_likely(plan, data, labels, name, grid)
     return NuSelection(chosen, float(chosen.params[name]), grid, scores, name, criterion)
 
 
@@ -164,7 +166,7 @@ def cross_validated(
     return np.array([cross_val_score(estimator, matrix, y, cv=cv, scoring=scoring).mean() for matrix in matrices])
 
 
-def most_likely(plan: Plan, X: Rankings, y: NDArray[Any], name: str, grid: FloatArray) -> tuple[Kernel, FloatArray]:
+def most_likely(plan: Plan, X: Data, y: NDArray[Any], name: str, grid: FloatArray) -> tuple[Kernel, FloatArray]:
     """Return the kernel of the largest marginal likelihood, and its logarithm along the grid."""
     from scipy.optimize import minimize
 
@@ -180,7 +182,7 @@ def most_likely(plan: Plan, X: Rankings, y: NDArray[Any], name: str, grid: Float
     return chosen, np.array([-loss(theta)[0] for theta in along])
 
 
-def gaussian_processes(ranking: SklearnKernel, X: Rankings, y: NDArray[Any]) -> tuple[list[Any], Any, str]:
+def gaussian_processes(ranking: SklearnKernel, X: Data, y: NDArray[Any]) -> tuple[list[Any], Any, str]:
     """Return Gaussian processes for labels (one for each class against the others), their kernel, and where it is."""
     from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
@@ -188,7 +190,8 @@ def gaussian_processes(ranking: SklearnKernel, X: Rankings, y: NDArray[Any]) -> 
     scaled = ConstantKernel(1.0, SCALES) * ranking
     if not is_classes(y):
         noisy = scaled + WhiteKernel(0.1, SCALES)
-        return [GaussianProcessRegressor(noisy, optimizer=None, normalize_y=True).fit(X.ranks, y)], noisy, "k1__k2"
+        process = GaussianProcessRegressor(noisy, optimizer=None, normalize_y=True)
+        return [process.fit(np.asarray(X), y)], noisy, "k1__k2"
     classes = np.unique(y)
     sides = [y == one for one in (classes[1:] if len(classes) == 2 else classes)]
-    return [GaussianProcessClassifier(scaled, optimizer=None).fit(X.ranks, side) for side in sides], scaled, "k2"
+    return [GaussianProcessClassifier(scaled, optimizer=None).fit(np.asarray(X), side) for side in sides], scaled, "k2"

@@ -12,6 +12,7 @@ from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 from rankernel.arrays import FloatArray
 from rankernel.checks import flag, whole
 from rankernel.data import as_data
+from rankernel.encoding import Unlisted
 from rankernel.errors import RankingError
 from rankernel.frontends._training_plans import RecentPlans, training_plan
 from rankernel.gram.estimate import slopes
@@ -38,8 +39,9 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
     """A kernel on rankings as scikit-learn wants it: for Gaussian processes, SVC, KernelRidge, KernelPCA.
 
     Rows are rankings: ranks of the items as whole numbers (floats are fine), smaller is better, equal is tied, -1 is
-    free. The parameters of the kernel are parameters of this object, by the names of ``kernel.params``: grids go over
-    ``kernel__nu``, and Gaussian processes fit their logarithms by the exact derivative.
+    free; or preferences, which pass through scikit-learn as the array of their relations. The parameters of the kernel
+    are parameters of this object, by the names of ``kernel.params``: grids go over ``kernel__nu``, and Gaussian
+    processes fit their logarithms by the exact derivative.
 
     Parameters
     ----------
@@ -51,6 +53,8 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
         of every block that an estimator asks for, so that all blocks fit together, whatever their size.
     limits : pair, "fixed", or a dictionary of them by parameter
         Between which values a Gaussian process looks for a parameter; "fixed" leaves it as it is.
+    unlisted : {"last", "free"}, optional
+        What NaN or None in a plain array or frame means: the item is last, or free. Refused if left out.
 
     Examples
     --------
@@ -65,19 +69,29 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
     """
 
     def __init__(
-        self, kernel: Kernel, method: MethodLike = "auto", limits: Bounds | Mapping[str, Bounds] = WIDEST
+        self,
+        kernel: Kernel,
+        method: MethodLike = "auto",
+        limits: Bounds | Mapping[str, Bounds] = WIDEST,
+        unlisted: Unlisted | None = None,
     ) -> None:
         self.kernel = as_kernel(kernel)
         self.method = method
         self.limits = limits
+        self.unlisted = unlisted
 
     @classmethod
     def from_data(
-        cls, kernel: Kernel, X: Any, method: MethodLike = "auto", limits: Bounds | Mapping[str, Bounds] = WIDEST
+        cls,
+        kernel: Kernel,
+        X: Any,
+        method: MethodLike = "auto",
+        limits: Bounds | Mapping[str, Bounds] = WIDEST,
+        unlisted: Unlisted | None = None,
     ) -> SklearnKernel:
         """Return the kernel with all that is open taken from the training data: its width, and whether to estimate."""
-        plan = as_kernel(kernel).plan(as_data(X), method=method)
-        return cls(plan.kernel, plan.method if isinstance(plan.method, MonteCarlo) else method, limits)
+        plan = as_kernel(kernel).plan(as_data(X, unlisted), method=method)
+        return cls(plan.kernel, plan.method if isinstance(plan.method, MonteCarlo) else method, limits, unlisted)
 
     # ------------------------------------------------------------------ values
 
@@ -109,7 +123,7 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
 
         Exact for every row that has an exact value, however many rows there are, unless ``method`` says otherwise.
         """
-        data = as_data(X)
+        data = as_data(X, self.unlisted)
         return self._plan(data[:0], None).against(data).diagonal()
 
     def is_stationary(self) -> bool:
@@ -122,9 +136,9 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
                 "training and test data are seen apart, so draws cannot depend on the row; "
                 "use MonteCarlo(distinct_rows=False)"
             )
-        others = None if Y is None or Y is X else as_data(Y, "Y")
+        others = None if Y is None or Y is X else as_data(Y, self.unlisted, "Y")
         as_method(self.method)
-        return training_plan(self._numeric(), as_data(X), others, self.method, recent_plans(self))
+        return training_plan(self._numeric(), as_data(X, self.unlisted), others, self.method, recent_plans(self))
 
     def _numeric(self) -> Kernel:
         if MEDIAN in self.kernel.params.values():
@@ -138,12 +152,12 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the arguments of the constructor; if ``deep``, the parameters of the kernel, too."""
-        own = {"kernel": self.kernel, "method": self.method, "limits": self.limits}
+        own = {"kernel": self.kernel, "method": self.method, "limits": self.limits, "unlisted": self.unlisted}
         return own | self.kernel.params if deep else own
 
     def set_params(self, **params: Any) -> Self:
         """Set arguments of the constructor or parameters of the kernel."""
-        for name in ("kernel", "method", "limits"):
+        for name in ("kernel", "method", "limits", "unlisted"):
             if name in params:
                 setattr(self, name, params.pop(name))
         if params:
@@ -211,6 +225,8 @@ class MeanFeatures(KernelTransformer):
     depth : int, optional
         How many places positional kernels tell apart; longer lists are refused. If left out, as many as the training
         rankings do where the output is sparse, else all. Lists of k items have k + 1 features for each item.
+    unlisted : {"last", "free"}, optional
+        What NaN or None in a plain array or frame means: the item is last, or free. Refused if left out.
 
     Examples
     --------
@@ -231,10 +247,17 @@ class MeanFeatures(KernelTransformer):
     ((3, 3001), 18, True)
     """
 
-    def __init__(self, kernel: Kernel, sparse_output: bool = False, depth: int | None = None) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        sparse_output: bool = False,
+        depth: int | None = None,
+        unlisted: Unlisted | None = None,
+    ) -> None:
         self.kernel = kernel
         self.sparse_output = sparse_output
         self.depth = depth
+        self.unlisted = unlisted
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the number of items, and how many places they tell apart."""

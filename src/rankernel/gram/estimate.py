@@ -20,6 +20,7 @@ from rankernel.gram.posets.poset_rows import Rows
 from rankernel.gram.tiles import fill_gram, stretches, tiles
 from rankernel.kernels.base import Kernel
 from rankernel.memory import check_memory
+from rankernel.notebook import html_card
 
 if TYPE_CHECKING:
     from rankernel.gram.plan import Plan
@@ -63,6 +64,8 @@ class Estimate:
     >>> estimate.value[0, 1].round(4), estimate.gradient["nu"][0, 1].round(4), estimate.stderr[0, 1]
     (np.float64(0.3679), np.float64(-0.3679), np.float64(0.0))
     """
+
+    _repr_html_ = html_card
 
     value: NDArray[Any]
     stderr: FloatArray

@@ -34,6 +34,7 @@ from rankernel.gram.tiles import fill, fill_gram, n_threads, stretches, tiles
 from rankernel.kernels.base import MEDIAN, Kernel
 from rankernel.kernels.named import as_kernel
 from rankernel.memory import ALWAYS_FITS, check_memory, size_text
+from rankernel.notebook import html_card
 from rankernel.rankings import Rankings, first_and_inverse
 from rankernel.seeds import as_seed
 
@@ -73,6 +74,8 @@ class Plan:
     >>> plan.gram().shape, plan.against(test).gram().shape
     ((3, 3), (1, 3))
     """
+
+    _repr_html_ = html_card
 
     kernel: Kernel
     X: Rows  # the distinct rows

@@ -14,6 +14,7 @@ import numpy as np
 
 from rankernel.arrays import FloatArray, Indices
 from rankernel.checks import numbers
+from rankernel.notebook import html_card
 
 if TYPE_CHECKING:
     from rankernel.gram.plan import Plan
@@ -34,6 +35,8 @@ class GramSums:
     trace : float or None
         The sum over the voters of the kernel with themselves; None where rows and columns are different rankings.
     """
+
+    _repr_html_ = html_card
 
     rows: FloatArray
     columns: FloatArray

@@ -22,6 +22,7 @@ from rankernel.arrays import FloatArray, RankArray
 from rankernel.checks import is_number, shown
 from rankernel.distances import Distance
 from rankernel.errors import ExactnessError
+from rankernel.notebook import html_card
 
 if TYPE_CHECKING:
     from rankernel.gram.estimate import Estimate
@@ -79,6 +80,8 @@ class Kernel(ABC):
     >>> Kendall() + Mallows(nu=0.1) == Kendall() + Mallows(nu=0.1)
     True
     """
+
+    _repr_html_ = html_card
 
     @abstractmethod
     def matrix(self, X: RankArray, Y: RankArray) -> FloatArray:

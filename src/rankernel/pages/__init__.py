@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rankernel.analysis.source import Source
 from rankernel.checks import file_name, instance
 from rankernel.checks import labels as one_label_a_row
-from rankernel.rankings import as_rankings
+from rankernel.data import as_data
 from rankernel.whole_files import whole_file
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def report(
 
     Parameters
     ----------
-    rankings : Rankings or array of ranks
+    rankings : Rankings, Preferences or array of ranks
         What the page is about.
     path : path, optional
         Where to write it; a file that is there is replaced.
@@ -52,7 +52,7 @@ def report(
     from rankernel.analysis.summary import Settings, summarize
     from rankernel.pages.page import page
 
-    ballots = as_rankings(rankings)
+    ballots = as_data(rankings, name="rankings")
     groups = None if labels is None else one_label_a_row("labels", labels, len(ballots)).astype(str)
     for name, text in (("title", title), ("by", by)):
         instance(name, text, str, "a text")

@@ -10,7 +10,9 @@ from rankernel.analysis.clustering import Cluster
 from rankernel.analysis.phrases import ballot_text, cut, percent, plural
 from rankernel.analysis.summary import Summary
 from rankernel.arrays import FloatArray, Indices, IntArray
+from rankernel.data import Data
 from rankernel.pages.markup import Markup, join, tag
+from rankernel.preferences import Preferences
 
 WIDTH, HEIGHT, MARGIN, FOOT = 960.0, 640.0, 30.0, 50.0  # below the points is room for the key
 SMALLEST, LARGEST = 2.6, 20.0  # radii
@@ -60,11 +62,18 @@ def map_data(study: Summary) -> dict[str, Any]:
         "items": list(rankings.items),
         "groups": list(study.ballots.groups),
         "clusters": clusters,
-        "ranks": rankings.ranks.tolist(),
+        **said_by(rankings),
         "voters": rankings.counts.tolist(),
         "labels": shown_labels(study).tolist(),
         "byGroup": study.ballots.by_group[study.view.rows].tolist(),
     }
+
+
+def said_by(rankings: Data) -> dict[str, Any]:
+    """Return what each ballot says: the ranks of its items, or its pairs."""
+    if isinstance(rankings, Preferences):
+        return {"pairs": rankings.to_pairs()}
+    return {"ranks": rankings.ranks.tolist()}
 
 
 def map_picture(study: Summary) -> Markup:

@@ -32,6 +32,7 @@ KINDS = {
     "top-k": "top-k: the first places, the rest tied last",
     "exhaustive": "with ties elsewhere",
     "incomplete": "incomplete: some items may stand anywhere",
+    "partial": "pairs: some items are compared, of others nothing is known",
 }
 PAPER = (
     "María Lomelí, Mark Rowland, Arthur Gretton and Zoubin Ghahramani (2019). Antithetic and Monte Carlo kernel "

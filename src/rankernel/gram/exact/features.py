@@ -72,9 +72,9 @@ class FeatureEvaluator(Evaluator):
         return made + n_rows * n_columns * (STEP["entry"] + STEP["product"] * self.n_features)
 
 
-def means_of_seen(X: Rows, sees: str) -> FloatArray:
-    """Return the mean over completions of what a linear kernel sees."""
-    return X.seen_means(sees) if isinstance(X, PartialOrders) else seen_means(X, sees)
+def means_of_seen(X: Rows, sees: str, n_draws: int = 0) -> FloatArray:
+    """Return the mean over completions of what a linear kernel sees; of partial orders out of reach, over draws."""
+    return X.seen_means(sees, n_draws) if isinstance(X, PartialOrders) else seen_means(X, sees)
 
 
 def mean_features(kernel: Kernel, n_items: int, rankings_only: bool) -> tuple[Features, float] | None:

@@ -22,11 +22,12 @@ from rankernel.completions.draws import PURPOSE, Draws
 from rankernel.completions.enumerate import enumerate_completions, n_completions
 from rankernel.completions.keys import FullRanks
 from rankernel.completions.linear_extensions import count, enumerate_extensions, marginals
-from rankernel.completions.models import CompletionModel
+from rankernel.completions.models import CompletionModel, Uniform
 from rankernel.completions.partial_orders import draw_relations, relation_streams
 from rankernel.completions.streams import row_streams
 from rankernel.data import as_data
 from rankernel.encoding import FREE
+from rankernel.errors import ExactnessError
 from rankernel.preferences import Preferences, bucket_ranks, disagreements
 from rankernel.rankings import Rankings, first_and_inverse
 
@@ -122,8 +123,11 @@ class PartialOrders:
             self.known[key] = marginals(self.relation(row), max_down_sets)
         return self.known[key]
 
-    def seen_means(self, sees: str) -> FloatArray:
-        """Return the mean of what a linear kernel sees of each row: all rankings at once, other rows one by one."""
+    def seen_means(self, sees: str, n_draws: int = 0) -> FloatArray:
+        """Return the mean of what a linear kernel sees of each row: all rankings at once, other rows one by one.
+
+        Where that is out of reach, it is the mean over so many draws, or an :class:`ExactnessError` if they are none.
+        """
         names = tuple(map(str, range(self.n_items)))  # any will do
         rankings = Rankings._trusted(self.ranks[self.is_ranking], names, self.counts[self.is_ranking])
         values = of_rankings.seen_means(rankings, sees)
@@ -136,8 +140,26 @@ class PartialOrders:
             "ranks": lambda position, _: position @ places,
         }
         for row in np.flatnonzero(~self.is_ranking).tolist():
-            out[row] = seen[sees](*self.marginals(row))
+            try:
+                out[row] = seen[sees](*self.marginals(row))
+            except ExactnessError:
+                if not n_draws:
+                    raise
+                drawn = self[row : row + 1].draw(n_draws, Uniform()).ranks[0].astype(np.int32)
+                out[row] = of_rankings.seen_means(Rankings._trusted(drawn, names), sees).mean(axis=0)
         return out
+
+    def n_out_of_reach(self) -> int:
+        """Return how many rows have no exact marginals."""
+        return sum(not self.within_reach(row) for row in np.flatnonzero(~self.is_ranking).tolist())
+
+    def within_reach(self, row: int) -> bool:
+        """Say whether the marginals of a row that is not a ranking can be computed exactly."""
+        try:
+            self.marginals(row)
+        except ExactnessError:
+            return False
+        return True
 
     # ------------------------------------------------------------------ all completions
 
@@ -149,6 +171,13 @@ class PartialOrders:
                 break
             total += n_completions(self.ranks[row]) if is_ranking else count(self.relation(row), max_down_sets)
         return total
+
+    def has_at_most(self, limit: int) -> bool:
+        """Say whether the rows surely have no more completions than that together."""
+        try:
+            return self.n_completions(limit) <= limit
+        except ExactnessError:
+            return False
 
     def all_completions(self, limit: int) -> list[FullRanks]:
         """Return all completions of each row; ``limit`` is how many one row may have."""
@@ -219,7 +248,7 @@ def as_rows(data: Any, name: str = "X") -> Rows:
     """
     if isinstance(data, PartialOrders):
         return data
-    given = as_data(data, name)
+    given = as_data(data, name=name)
     if isinstance(given, Preferences):
         return PartialOrders.from_preferences(given)
     return given.canonical()

@@ -33,9 +33,13 @@
     return found;
   };
 
-  const describe = (row) => {
-    tip.replaceChildren();
-    element("b", count(known.voters[row]), tip);
+  const listPairs = (pairs) => {
+    pairs.slice(0, LINES).forEach((pair) => element("p", pair.join(" > "), tip));
+    if (pairs.length > LINES) element("p", `and ${pairs.length - LINES} more pairs`, tip);
+    if (!pairs.length) element("p", "no preference", tip);
+  };
+
+  const listPlaces = (row) => {
     const list = element("ol", "", tip);
     const levels = buckets(known.ranks[row]);
     let place = 1;
@@ -49,6 +53,13 @@
     if (levels.length > LINES) element("p", `and ${levels.length - LINES} more places`, tip);
     const free = known.ranks[row].filter((rank) => rank < 0).length;
     if (free) element("p", `${free} ${free === 1 ? "item" : "items"} anywhere`, tip);
+  };
+
+  const describe = (row) => {
+    tip.replaceChildren();
+    element("b", count(known.voters[row]), tip);
+    if (known.pairs) listPairs(known.pairs[row]);
+    else listPlaces(row);
     if (known.clusters.length) element("p", `Cluster ${known.clusters[known.labels[row]]}`, tip);
     if (known.groups.length) {
       const parts = known.groups.map((name, g) => [name, known.byGroup[row][g]]).filter((part) => part[1]);

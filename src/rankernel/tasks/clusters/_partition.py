@@ -10,6 +10,7 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from rankernel.arrays import FloatArray, Indices
+from rankernel.encoding import Unlisted
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
@@ -30,6 +31,7 @@ class KernelPartition(ClusterMixin, KernelTransformer):  # type: ignore[misc]
         n_init: int = 10,
         max_iter: int = 300,
         random_state: Seed = 0,
+        unlisted: Unlisted | None = None,
     ) -> None:
         self.kernel = kernel
         self.n_clusters = n_clusters
@@ -37,6 +39,7 @@ class KernelPartition(ClusterMixin, KernelTransformer):  # type: ignore[misc]
         self.n_init = n_init
         self.max_iter = max_iter
         self.random_state = random_state
+        self.unlisted = unlisted
 
     def predict(self, X: Any) -> Indices:
         """Return the cluster whose center is nearest to each ranking."""

@@ -39,6 +39,8 @@ class KernelKMedoids(KernelPartition):
         The most passes over all rows of one start.
     random_state : int, Generator or None
         Decides the starts.
+    unlisted : {"last", "free"}, optional
+        What NaN or None in a plain array or frame means: the item is last, or free. Refused if left out.
 
     Attributes
     ----------

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rankernel.arrays import FloatArray, Indices
 from rankernel.checks import labels as one_label_a_row
-from rankernel.encoding import check_counts
+from rankernel.multiplicities import check_counts
 from rankernel.tasks.clusters.dendrogram import n_leaves
 
 

@@ -13,9 +13,10 @@ from rankernel.checks import known, shown, whole
 from rankernel.checks import labels as one_label_a_row
 from rankernel.data import Data, as_data, voters
 from rankernel.gram.exact.features import means_of_seen
-from rankernel.gram.posets.poset_rows import as_rows
+from rankernel.gram.posets.poset_rows import PartialOrders, as_rows
 from rankernel.kemeny_search import ROUNDING, kemeny_order, least_possible_regret
 from rankernel.linear_forms import Sight, seen_of_nothing
+from rankernel.notebook import html_card
 from rankernel.rankings import Rankings
 from rankernel.seeds import Seed, as_seed
 
@@ -23,6 +24,7 @@ Ties = Literal["keep", "items"]
 
 BLOCK = 2**24  # numbers in memory at once
 MOST_ITEMS = 26  # 2**26 numbers are half a gigabyte
+DRAWS = 1000  # of preferences whose linear extensions are too many to be counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,8 @@ class Consensus:
         How it was found, in words.
     """
 
+    _repr_html_ = html_card
+
     ranking: Rankings
     cost: float
     exact: bool
@@ -52,7 +56,8 @@ def pairwise_preferences(X: Any) -> FloatArray:
     """Return for every two items the share of voters who prefer the first.
 
     A voter who ties both counts one half for each; of a free item nothing is known, and the share is the probability
-    in a random completion. So ``P[a, b] + P[b, a] = 1``, and the diagonal is 1/2.
+    in a random completion. So ``P[a, b] + P[b, a] = 1``, and the diagonal is 1/2. Where the completions of a user's
+    preferences are too many to be counted, the probability is the mean of 1,000 draws.
 
     Parameters
     ----------
@@ -188,7 +193,7 @@ def mean_of_seen(X: Data, sees: Sight) -> FloatArray:
     step = max(BLOCK // max(total.size, 1), 1)
     for start in range(0, len(distinct), step):
         block = distinct[start : start + step]
-        total += np.tensordot(block.counts, means_of_seen(as_rows(block), sees), axes=1)
+        total += np.tensordot(block.counts, means_of_seen(as_rows(block), sees, DRAWS), axes=1)
     total /= distinct.n_voters
     return total
 
@@ -200,4 +205,8 @@ def judged(X: Data, preferences: FloatArray, ranks: RankArray, details: str, exa
     regret = float(against.sum()) + int(tied) / 4
     exact = exact or regret <= least_possible_regret(preferences) + ROUNDING
     ranking = Rankings._trusted(ranks[None, :], X.items)
+    rows = as_rows(X)
+    estimated = rows.n_out_of_reach() if isinstance(rows, PartialOrders) else 0
+    if estimated:
+        exact, details = False, f"{details}; shares of {estimated:,} of {len(X):,} users estimated by {DRAWS:,} draws"
     return Consensus(ranking, regret * X.n_voters, exact, details)

@@ -77,7 +77,7 @@ def kernel_consensus(X: Any, kernel: Kernel, limit: int = 20, n_starts: int = 10
     kernel = as_kernel(kernel)
     whole("limit", limit, 1, MOST_ITEMS)
     whole("n_starts", n_starts)
-    rankings = voters(X)
+    kernel, rankings = as_kernel(kernel), voters(X)
     decoder = Decoder(
         kernel, rankings.n_items, limit, n_starts, int(np.random.default_rng(as_seed(seed)).integers(2**32))
     )

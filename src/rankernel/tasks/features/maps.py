@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankernel.arrays import FloatArray
 from rankernel.checks import shown, whole
+from rankernel.encoding import Unlisted
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
 from rankernel.gram.tiles import stretches
@@ -44,6 +45,8 @@ class KernelMap(KernelTransformer):
         For many rankings: an object with ``fit_transform`` and ``transform`` that gives features whose inner products
         are the kernel, or near it, such as ``NystromFeatures(kernel)``. Then no Gram matrix is made, and ``kernel``
         and ``method`` are not used.
+    unlisted : {"last", "free"}, optional
+        What NaN or None in a plain array or frame means: the item is last, or free. Refused if left out.
 
     Attributes
     ----------
@@ -84,11 +87,13 @@ class KernelMap(KernelTransformer):
         n_components: int = 2,
         method: MethodLike = "auto",
         features: Any = None,
+        unlisted: Unlisted | None = None,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
         self.method = method
         self.features = features
+        self.unlisted = unlisted
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; if ``deep``, those of the kernel, too."""

@@ -46,7 +46,7 @@ def mmd2_streamed(X: Any, Y: Any, kernel: Kernel, method: MethodLike = "auto", t
 
 def pooled_plan(X: Any, Y: Any, kernel: Kernel, method: MethodLike) -> tuple[Plan, FloatArray]:
     """Return the plan of two sets together, unbiased everywhere, and how many voters of each set each row has."""
-    left, right = as_data(X, "X"), as_data(Y, "Y")
+    left, right = as_data(X), as_data(Y, name="Y")
     arrays = not (isinstance(X, Data) and isinstance(Y, Data))
     if arrays and isinstance(right, Rankings) and left.n_items == right.n_items:  # an array takes the other's names
         right = Rankings._trusted(right.ranks, left.items, right.counts)

@@ -11,6 +11,7 @@ import numpy as np
 from rankernel.arrays import FloatArray, Indices
 from rankernel.checks import number, whole
 from rankernel.completions.streams import stream_key
+from rankernel.encoding import Unlisted
 from rankernel.gram.methods import MethodLike, MonteCarlo
 from rankernel.gram.plan import Plan
 from rankernel.gram.tiles import stretches
@@ -46,6 +47,8 @@ class NystromFeatures(KernelTransformer):
         The choice of the pivots.
     tol : float, optional
         Stop as soon as the missing part of the trace is at most ``tol`` times the trace.
+    unlisted : {"last", "free"}, optional
+        What NaN or None in a plain array or frame means: the item is last, or free. Refused if left out.
 
     Attributes
     ----------
@@ -82,12 +85,14 @@ class NystromFeatures(KernelTransformer):
         method: MethodLike = "auto",
         random_state: Seed = 0,
         tol: float | None = None,
+        unlisted: Unlisted | None = None,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
         self.method = method
         self.random_state = random_state
         self.tol = tol
+        self.unlisted = unlisted
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the pivots."""

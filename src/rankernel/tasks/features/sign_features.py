@@ -16,6 +16,7 @@ from rankernel.completions.keys import FullRanks
 from rankernel.completions.models import Uniform
 from rankernel.completions.streams import stream_key
 from rankernel.data import first_and_inverse
+from rankernel.encoding import Unlisted
 from rankernel.gram.posets.poset_rows import PartialOrders, Rows, as_rows
 from rankernel.gram.tiles import run, stretches
 from rankernel.kernels.exponential import Mallows
@@ -51,6 +52,8 @@ class MallowsSignFeatures(RankingTransformer):
         Full rankings for each partial one.
     random_state : int or Generator
         The sets, and the draws: those of a ranking depend on this and on the ranking alone.
+    unlisted : {"last", "free"}, optional
+        What NaN or None in a plain array or frame means: the item is last, or free. Refused if left out.
 
     Attributes
     ----------
@@ -68,12 +71,18 @@ class MallowsSignFeatures(RankingTransformer):
     """
 
     def __init__(
-        self, nu: float | str = "median", n_features: int = 1000, n_draws: int = 64, random_state: Seed = 0
+        self,
+        nu: float | str = "median",
+        n_features: int = 1000,
+        n_draws: int = 64,
+        random_state: Seed = 0,
+        unlisted: Unlisted | None = None,
     ) -> None:
         self.nu = nu
         self.n_features = n_features
         self.n_draws = n_draws
         self.random_state = random_state
+        self.unlisted = unlisted
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the sets of pairs."""
@@ -133,12 +142,15 @@ def some_completions(X: Rows, n_draws: int, seed: int) -> tuple[FullRanks, IntAr
     """Return completions of each ranking, all if they are few, and where those of each begin."""
     if isinstance(X, PartialOrders):
         sets = list(X.draw(n_draws, Uniform(), seed).ranks)
+        for row in range(len(X)):
+            if X[row : row + 1].has_at_most(n_draws):
+                sets[row] = X[row : row + 1].all_completions(n_draws)[0]
     else:
         few = np.array([number <= n_draws for number in X.n_completions()])
         sets = [enumerate_completions(row) if is_few else row for row, is_few in zip(X.ranks, few, strict=True)]
         if not few.all():
             drawn = draw(X[~few], n_draws, coupling="antithetic", seed=seed).ranks
-            for row, draws in zip(np.flatnonzero(~few), drawn, strict=True):
+            for row, draws in zip(np.flatnonzero(~few).tolist(), drawn, strict=True):
                 sets[row] = draws
     sizes = [len(full) for full in sets]
     return np.concatenate(sets), np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

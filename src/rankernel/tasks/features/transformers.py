@@ -9,17 +9,17 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rankernel.data import Data, as_data
+from rankernel.data import Data, as_data, renamed
+from rankernel.encoding import Unlisted, refuse_missing
 from rankernel.errors import RankingError
 from rankernel.kernels.named import as_kernel
-from rankernel.preferences import Preferences
-from rankernel.rankings import Rankings
 
 
 class RankingTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A scikit-learn transformer whose rows are rankings: Rankings, Preferences, a frame, or an array of ranks."""
 
     items_: tuple[str, ...]
+    unlisted: Unlisted | None
 
     def _learn_items(self, X: Any) -> Data:
         """Return the rankings of the training data, and remember over which items they are."""
@@ -40,15 +40,15 @@ class RankingTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                     "X is not about the items of fit: some names differ; bring them to the same names first"
                 )
             return data.with_items(self.items_)
-        if isinstance(data, Preferences):
-            return data
-        return Rankings._trusted(data.ranks, self.items_, data.counts)
+        return renamed(data, self.items_)
 
     def _read(self, X: Any, reset: bool) -> Data:
         """Return the rankings, having refused in scikit-learn's own words what is no table of numbers."""
         if not isinstance(X, Data) and not hasattr(X, "columns"):
             X = checked_table(X, self)
-        data = as_data(X)
+            if self.unlisted is None:
+                refuse_missing(np.isnan(X), range(X.shape[1]))
+        data = as_data(X, self.unlisted)
         if not reset and data.n_items != self.n_features_in_:
             raise RankingError(
                 f"X has {data.n_items} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
@@ -61,7 +61,7 @@ class RankingTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True  # whole numbers
-        tags.input_tags.allow_nan = True  # an item that is not ranked
+        tags.input_tags.allow_nan = self.unlisted is not None  # an item that is not ranked
         return tags
 
 

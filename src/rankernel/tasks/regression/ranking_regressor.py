@@ -13,9 +13,10 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from rankernel.arrays import FloatArray, Mask
+from rankernel.checks import instance, number, shown, whole
 from rankernel.checks import known as known_word
-from rankernel.checks import number, shown, whole
 from rankernel.data import Data, as_data
+from rankernel.encoding import Unlisted
 from rankernel.errors import RankingError
 from rankernel.gram.exact.features import means_of_seen
 from rankernel.gram.methods import MethodLike
@@ -69,6 +70,8 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
         How many local searches on longer ones.
     random_state : int, Generator or None
         Decides where these start.
+    unlisted : {"last", "free"}, optional
+        What NaN or None in a plain array or frame of rankings means: the item is last, or free. Refused if left out.
 
     Attributes
     ----------
@@ -116,6 +119,7 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
         limit: int = 12,
         n_starts: int = 10,
         random_state: Seed = 0,
+        unlisted: Unlisted | None = None,
     ) -> None:
         self.output_kernel = output_kernel
         self.kernel = kernel
@@ -129,6 +133,7 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
         self.limit = limit
         self.n_starts = n_starts
         self.random_state = random_state
+        self.unlisted = unlisted
 
     # ------------------------------------------------------------------ fit
 
@@ -144,20 +149,7 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
         sample_weight : array of shape (n_rows,), optional
             How much each row counts.
         """
-        number("alpha", self.alpha, 0)
-        number("degree", self.degree)
-        number("coef0", self.coef0)
-        if self.gamma is not None:
-            number("gamma", self.gamma)
-        if isinstance(self.kernel, str):
-            known_word("kernel", self.kernel, ("precomputed", *PAIRWISE_KERNEL_FUNCTIONS))
-        elif not callable(self.kernel):  # a kernel of rankings is, too
-            raise TypeError(
-                f"kernel={shown(self.kernel)} is no kernel; give a name, a function or a Kernel of rankings"
-            )
-        known_word("unknown", self.unknown, ("mean", "skip"))
-        whole("limit", self.limit, 1, MOST_ITEMS)
-        whole("n_starts", self.n_starts)
+        self._check_parameters()
         covariates = self._read(X, reset=True)
         labels = self._labels(y, covariates)
         weights = self._weights(sample_weight, covariates, labels)
@@ -176,6 +168,24 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
         self._solve(covariates, targets, known, weights)
         return self
 
+    def _check_parameters(self) -> None:
+        """Refuse parameters that make no sense."""
+        if isinstance(self.kernel, str):
+            known_word("kernel", self.kernel, (*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"))
+        elif not (isinstance(self.kernel, Kernel) or callable(self.kernel)):
+            raise TypeError(
+                f"kernel={shown(self.kernel)} is no kernel; give a name, a callable or a kernel on rankings"
+            )
+        number("alpha", self.alpha, 0)
+        if self.gamma is not None:
+            number("gamma", self.gamma, 0)
+        number("degree", self.degree, 0)
+        number("coef0", self.coef0)
+        instance("kernel_params", self.kernel_params, dict | None, "a dict, or None")
+        known_word("unknown", self.unknown, ("mean", "skip"))
+        whole("limit", self.limit, 1, MOST_ITEMS)
+        whole("n_starts", self.n_starts)
+
     def _solve(self, X: Any, targets: FloatArray, known: Mask, weights: FloatArray) -> None:
         """Learn the means and the coefficients of ridge regressions, each of the rows that know something of it."""
         primal = self._linear and X.shape[1] < X.shape[0]
@@ -188,7 +198,7 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
             if own.any():
                 self.mean_[columns] = own @ targets[:, columns] / own.sum()
                 left = targets[:, columns] - self.mean_[columns]
-                coefficients[:, columns] = ridge(X, gram, left, own, self.alpha)
+                coefficients[:, columns] = ridge(X, gram, left, own, float(self.alpha))
         setattr(self, "coef_" if primal else "dual_coef_", coefficients)
 
     @property
@@ -209,7 +219,11 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
         if callable(self.kernel):
             params = self.kernel_params or {}
         else:
-            params = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+            params = {
+                "gamma": None if self.gamma is None else float(self.gamma),
+                "degree": self.degree,
+                "coef0": self.coef0,
+            }
         known = not callable(self.kernel)
         return np.asarray(pairwise_kernels(X, self.X_fit_, metric=self.kernel, filter_params=known, **params))
 
@@ -287,7 +301,7 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
         """Return covariates: numbers, or rankings where the kernel is one on rankings."""
         if not isinstance(self.kernel, Kernel):
             return validate_data(self, X, accept_sparse="csr", reset=reset)
-        data = as_data(X)
+        data = as_data(X, self.unlisted)
         validate_data(self, np.empty((len(data), data.n_items)), reset=reset, skip_check_array=True)
         return data
 
@@ -297,7 +311,7 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
             raise ValueError("this estimator requires y to be passed, but the target y is None; give rankings")
         if not has_names(y):
             y = check_array(y, ensure_all_finite="allow-nan", input_name="y", estimator=self)
-        labels = as_data(y)
+        labels = as_data(y, self.unlisted, "y")
         n_given = n_rows(covariates)
         if len(labels) != n_given:
             raise RankingError(f"there are {n_given} rows of covariates but {len(labels)} labels; give one for each")

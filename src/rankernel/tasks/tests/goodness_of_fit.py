@@ -14,13 +14,14 @@ from rankernel.checks import flag, shown, whole
 from rankernel.completions.draws import draw
 from rankernel.completions.models import CompletionModel, Uniform
 from rankernel.completions.streams import stream_key
-from rankernel.data import concat
+from rankernel.data import as_data, concat
 from rankernel.datasets.arguments import draw_permutations
 from rankernel.errors import RankingError
 from rankernel.gram.methods import Method, MethodLike, MonteCarlo
 from rankernel.gram.plan import unbiased_method
 from rankernel.kernels.base import Kernel
 from rankernel.memory import check_voters
+from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings, as_rankings, first_and_inverse
 from rankernel.seeds import Seed, as_seed
 from rankernel.tasks.tests._effects import N_BOOTSTRAP, Interval, reflected, share
@@ -89,7 +90,12 @@ def goodness_of_fit_test(
     0.01
     """
     n_needed, start = whole("n_simulations", n_simulations), as_seed(seed)
-    data = as_rankings(X, "X")
+    data = as_data(X)
+    if isinstance(data, Preferences):
+        raise RankingError(
+            "which pairs each user was asked about is not known, so that no draw of the model can be cut to such "
+            "preferences; compare them with a sample: mmd_test(X, Y)"
+        )
     check_data(data, flag("biased", biased))
     if not (isinstance(model, CompletionModel) or callable(model)):
         raise TypeError(f"model={shown(model)} is no model; give one such as PlackettLuce(weights), or a function")

@@ -188,7 +188,7 @@ class Samples:
         """Return the two samples, having refused those that are too small for the statistic."""
         if isinstance(Y, CompletionModel) or callable(Y):
             raise TypeError("Y is a model, not a sample of rankings; use goodness_of_fit_test(X, model)")
-        first, second = as_data(X, "X"), as_data(Y, "Y")
+        first, second = as_data(X), as_data(Y, name="Y")
         flag("biased", biased)
         least = 1 if biased else 2
         for name, sample in zip(NAMES, (first, second), strict=True):

@@ -134,7 +134,7 @@ def outlier_test(
         distances = distances_from_rest(square(plan, threads), data.counts.astype(np.float64))
         pvalues, text = empirical_pvalues(distances, data.counts), "the rest, with an empirical null distribution"
     else:
-        usual = as_data(reference, "reference")
+        usual = as_data(reference, name="reference")
         check_enough(usual, "reference")
         if set(data.items) != set(usual.items):
             raise RankingError("X and reference are not over the same items; use .with_items(items)")

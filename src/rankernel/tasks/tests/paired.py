@@ -91,7 +91,7 @@ def paired_test(
     True
     """
     wanted, start = as_permutations(n_permutations), as_seed(seed)
-    first, second = as_data(X, "X"), as_data(Y, "Y")
+    first, second = as_data(X), as_data(Y, name="Y")
     if len(first) != len(second) or not np.array_equal(first.counts, second.counts):
         raise RankingError(
             f"X has {len(first)} rows and Y has {len(second)}, and row i of both must be the same judge (or as many "

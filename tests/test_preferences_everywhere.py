@@ -1,0 +1,492 @@
+"""Preferences go wherever rankings go: every public name is here, with what it must give or how it refuses."""
+
+import itertools
+
+import naive
+import numpy as np
+import pytest
+from sklearn.decomposition import KernelPCA
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC, LinearSVC
+
+import rankernel as rk
+from rankernel import Preferences, RankingError, Rankings
+
+ITEMS = ("a", "b", "c", "d")
+PAIRS = [
+    [("a", "b"), ("c", "d")],
+    [("b", "a"), ("c", "d")],
+    [("d", "a"), ("b", "c")],
+    [("a", "b"), ("a", "c")],  # a ranking
+    [("a", "d"), ("c", "b")],
+    [("d", "c"), ("b", "a")],
+    [("a", "c"), ("b", "d"), ("c", "a")],  # a circle
+]
+COUNTS = [2, 1, 1, 3, 1, 2, 1]
+PREFS = Preferences.from_pairs(PAIRS, ITEMS, COUNTS)
+X, Y = PREFS[:4], PREFS[3:]
+SINGLE = Preferences.from_pairs(PAIRS * 2, ITEMS)  # one voter each, for estimators, which see no counts
+LABELS = np.array([0, 1] * len(PAIRS))
+GROUPS = list("xyzyxxz") + list("zzyxyxz")
+KERNEL = rk.Mallows(0.2)
+
+
+def extensions(pairs):
+    """All orders of the items that agree with a user's pairs, as rank vectors; those of a circle say nothing."""
+    contradicting = {frozenset(pair) for pair in pairs if pair[::-1] in pairs}
+    sane = [(ITEMS.index(x), ITEMS.index(y)) for x, y in pairs if frozenset((x, y)) not in contradicting]
+    orders = itertools.permutations(range(len(ITEMS)))
+    return [ranks for ranks in orders if all(ranks[x] < ranks[y] for x, y in sane)]
+
+
+EXTENSIONS = [extensions(pairs) for pairs in PAIRS]
+
+
+def mean(values):
+    values = list(values)
+    return sum(values) / len(values)
+
+
+def naive_gram(kernel):
+    return np.array([[mean(kernel(x, y) for x in left for y in right) for right in EXTENSIONS] for left in EXTENSIONS])
+
+
+GRAM = naive_gram(naive.mallows(0.2))
+TWICE = np.tile(GRAM, (2, 2))
+SHARES = np.array(
+    [
+        [
+            sum(
+                count * mean((r[x] < r[y]) + (x == y) / 2 for r in rankings)
+                for count, rankings in zip(COUNTS, EXTENSIONS, strict=True)
+            )
+            / sum(COUNTS)
+            for y in range(4)
+        ]
+        for x in range(4)
+    ]
+)
+
+
+def unbiased_mmd2(gram, m, n):
+    a, b = slice(0, m), slice(m, m + n)
+    within = [(gram[s, s].sum() - gram[s, s].trace()) / (k * (k - 1)) for s, k in ((a, m), (b, n))]
+    return sum(within) - 2 * gram[a, b].mean()
+
+
+def mmd2_of_voters():
+    rows = [*range(4), *range(3, 7)]
+    sizes = [COUNTS[row] for row in rows]
+    voters = np.repeat(rows, sizes)
+    return unbiased_mmd2(GRAM[np.ix_(voters, voters)], sum(sizes[:4]), sum(sizes[4:]))
+
+
+def costs(shares):
+    """The cost of every full ranking, from the shares."""
+    return {
+        order: sum(COUNTS) * sum(shares[y, x] for x, y in itertools.combinations(order, 2))
+        for order in itertools.permutations(range(4))
+    }
+
+
+def close(value, wanted):
+    np.testing.assert_allclose(value, wanted, rtol=1e-9, atol=1e-12)
+
+
+# ---------------------------------------------------------------------- what each name gives
+
+
+def gram():
+    close(KERNEL.gram(PREFS), GRAM)
+    close(KERNEL.plan(PREFS).gram(), GRAM)
+
+
+def sums():
+    voters = np.repeat(range(7), COUNTS)
+    close(KERNEL.plan(PREFS).sums().total, GRAM[np.ix_(voters, voters)].sum())
+
+
+def shares():
+    close(rk.pairwise_preferences(PREFS), SHARES)
+
+
+def borda():
+    found = rk.borda(PREFS)
+    places = SHARES.sum(axis=0)  # how many items stand before each, and itself one half
+    assert np.argsort(places).tolist() == np.argsort(found.ranking.ranks[0], kind="stable").tolist()
+
+
+def kemeny():
+    found = rk.kemeny(PREFS)
+    assert found.exact
+    close(found.cost, min(costs(SHARES).values()))
+
+
+def cluster_consensus():
+    found = rk.cluster_consensus(PREFS, [0, 0, 0, 0, 1, 1, 1])
+    close(found[0].cost, rk.borda(PREFS[:4]).cost)
+
+
+def nearest_rankings(kernel):
+    """Return the full rankings nearest to the mean of all voters, and the square of their distance."""
+    among = naive_gram(kernel)
+    weights = np.array(COUNTS) / sum(COUNTS)
+    distances = {
+        full: kernel(full, full)
+        - 2 * sum(w * mean(kernel(full, r) for r in rows) for w, rows in zip(weights, EXTENSIONS, strict=True))
+        + weights @ among @ weights
+        for full in itertools.permutations(range(len(ITEMS)))
+    }
+    least = min(distances.values())
+    return [full for full, value in distances.items() if value <= least + 1e-12], least
+
+
+def kernel_consensus():
+    for kernel, oracle in (
+        (rk.Kendall(), naive.kendall_kernel),
+        (rk.Spearman(), lambda x, y: naive.spearman_kernel(x, y) / naive.spearman_kernel(x, x)),
+        (rk.RankBiasedOverlap(0.6), naive.rank_biased_overlap(0.6)),
+    ):
+        found, (nearest, distance2) = rk.kernel_consensus(PREFS, kernel), nearest_rankings(oracle)
+        assert tuple(found.ranking.ranks[0].tolist()) in nearest
+        close(found.distance2, distance2)
+
+
+def regressor():
+    """Preferences as labels: kernel ridge regression of the shares of pairs; and as covariates."""
+    numbers = np.arange(7.0)[:, None]
+    labels = Preferences.from_pairs(PAIRS, ITEMS)
+    model = rk.KernelRankingRegressor(kernel="linear", alpha=0.5).fit(numbers, labels)
+    shares = np.array([[[mean(r[x] < r[y] for r in rows) for y in range(4)] for x in range(4)] for rows in EXTENSIONS])
+    centred = shares - shares.mean(axis=0)
+    wanted = shares.mean(axis=0) + np.einsum("i,ixy->xy", numbers[:, 0], centred) / ((numbers**2).sum() + 0.5) * 2.0
+    off = ~np.eye(4, dtype=bool)
+    close(model.predict_scores([[2.0]])[0][off], wanted[off])
+    assert model.predict(numbers).is_full()
+    from_preferences = rk.KernelRankingRegressor(kernel=KERNEL).fit(SINGLE, rk.concat([labels, labels]))
+    assert len(from_preferences.predict(SINGLE)) == len(SINGLE)
+
+
+def positional():
+    for kernel, oracle in (
+        (rk.RankBiasedOverlap(0.6), naive.rank_biased_overlap(0.6)),
+        (rk.AverageOverlap(3), naive.average_overlap(3)),
+        (rk.Positional(np.diag([3.0, 2.0, 1.0, 0.0])), naive.positional(lambda p, q: (3 - p) * (p == q))),
+    ):
+        close(kernel.gram(PREFS), naive_gram(oracle))
+        features = rk.MeanFeatures(kernel).fit_transform(PREFS)
+        close(features @ features.T, naive_gram(oracle))
+
+
+def mmd_test():
+    close(rk.mmd_test(X, Y, KERNEL, 20).statistic, mmd2_of_voters())
+
+
+def mmd_aggregated_test():
+    result = rk.mmd_aggregated_test(X, Y, [KERNEL, rk.Mallows(0.7)], 20)
+    assert 0 < result.pvalue <= 1
+
+
+def mmd2_streamed():
+    close(rk.mmd2_streamed(X, Y, KERNEL), mmd2_of_voters())
+
+
+def hsic_test():
+    by_label = rk.hsic_test(SINGLE, LABELS, KERNEL, n_permutations=20)
+    both = rk.hsic_test(SINGLE, SINGLE, KERNEL, n_permutations=20)
+    assert both.statistic > by_label.statistic
+
+
+def k_sample_test():
+    result = rk.k_sample_test(SINGLE, GROUPS, KERNEL, 20)
+    close(result.statistic, rk.k_sample_test(SINGLE, GROUPS, precomputed=TWICE, n_permutations=20).statistic)
+    pairs = result.pairwise()
+    assert list(zip(pairs.first, pairs.second, strict=True)) == [("x", "y"), ("x", "z"), ("y", "z")]
+
+
+def differences():
+    found = rk.k_sample_test(SINGLE, GROUPS, KERNEL, 20).differences()
+    users = EXTENSIONS * 2
+    for pair in found.pairs:
+        x, y = ITEMS.index(pair.first), ITEMS.index(pair.second)
+        rows = [[mean(r[x] < r[y] for r in users[i]) for i in range(14) if GROUPS[i] == g] for g in "xyz"]
+        close(pair.shares, [mean(row) for row in rows])
+    for item in found.items:
+        x = ITEMS.index(item.item)
+        rows = [[1 + mean(r[x] for r in users[i]) for i in range(14) if GROUPS[i] == g] for g in "xyz"]
+        close(item.places, [mean(row) for row in rows])
+
+
+def paired_test():
+    among = TWICE[:12, :12]
+    change = among[:6, :6] - among[:6, 6:] - among[6:, :6] + among[6:, 6:]
+    wanted = (change.sum() - change.trace()) / (6 * 5)
+    close(rk.paired_test(SINGLE[:6], SINGLE[6:12], KERNEL, 20).statistic, wanted)
+
+
+def trend_test():
+    time = np.arange(14.0)
+    units = (time - time.mean()) / time.std()
+    close(rk.trend_test(SINGLE, time, KERNEL, 20).statistic, unbiased_hsic(TWICE, np.outer(units, units)))
+
+
+def unbiased_hsic(left, right):
+    """By its definition: over all four different rows."""
+    m, total = len(left), 0.0
+    for i, j, q, r in itertools.permutations(range(m), 4):
+        total += left[i, j] * (right[i, j] + right[q, r] - 2 * right[i, q])
+    return total / (m * (m - 1) * (m - 2) * (m - 3))
+
+
+def change_point_test():
+    stream = Preferences.from_pairs([PAIRS[0]] * 12 + [PAIRS[5]] * 9, ITEMS)
+    assert rk.change_point_test(stream, KERNEL, n_permutations=20).changes == (12,)
+
+
+def outlier_test():
+    many = Preferences.from_pairs([PAIRS[0]] * 120 + [PAIRS[5]], ITEMS)
+    found = rk.outlier_test(many, kernel=KERNEL)
+    assert found.pvalues[-1] == found.pvalues.min() < found.pvalues[0]
+
+
+def power():
+    pilot = rk.k_sample_test(Preferences.from_pairs([PAIRS[0], PAIRS[5]] * 10, ITEMS), [0, 1] * 10, KERNEL, 20)
+    assert rk.power(pilot, 20, n_simulations=20).power == 1
+    assert max(rk.ballots_needed(pilot, n_simulations=20).n_voters) <= 10
+
+
+def distances():
+    squares = np.add.outer(np.diag(GRAM), np.diag(GRAM)) - 2 * GRAM
+    close(rk.kernel_distances(PREFS, KERNEL) ** 2, squares - np.diag(np.diag(squares)))
+
+
+def linkage():
+    from scipy.cluster.hierarchy import linkage as scipy_linkage
+    from scipy.spatial.distance import squareform
+
+    wanted = scipy_linkage(squareform(rk.kernel_distances(SINGLE, KERNEL), checks=False), "average")
+    close(np.sort(rk.linkage(SINGLE, KERNEL)[:, 2]), np.sort(wanted[:, 2]))
+
+
+def partitions():
+    for estimator in (rk.KernelKMeans(KERNEL, 2), rk.KernelKMedoids(KERNEL, 2)):
+        labels = estimator.fit_predict(SINGLE)
+        assert (labels[:7] == labels[7:]).all()
+        assert (estimator.predict(np.asarray(SINGLE)) == labels).all()
+
+
+def kernel_map():
+    wanted = KernelPCA(2, kernel="precomputed").fit_transform(TWICE)
+    close(np.abs(rk.KernelMap(KERNEL).fit_transform(SINGLE)), np.abs(wanted))
+
+
+def nystrom():
+    features = rk.NystromFeatures(KERNEL, 7).fit_transform(SINGLE)
+    np.testing.assert_allclose(features @ features.T, TWICE, atol=1e-8)
+
+
+def sign_features():
+    n_features = 20_000
+    features = rk.MallowsSignFeatures(0.2, n_features, random_state=1).fit_transform(PREFS)
+    products = features[:, None, :] * features[None, :, :] * n_features
+    error = products.std(axis=2) / np.sqrt(n_features)
+    off = ~np.eye(7, dtype=bool)
+    assert (np.abs(products.mean(axis=2) - GRAM)[off] <= 5 * error[off] + 1e-12).all()
+
+
+def mean_features():
+    features = rk.MeanFeatures(rk.Kendall()).fit_transform(PREFS)
+    close(features @ features.T, naive_gram(naive.kendall_kernel))
+
+
+def sklearn_kernel():
+    wanted = SVC(kernel="precomputed").fit(TWICE, LABELS).decision_function(TWICE)
+    for kernel in (rk.SklearnKernel(KERNEL), KERNEL):
+        close(SVC(kernel=kernel).fit(SINGLE, LABELS).decision_function(SINGLE), wanted)
+    process = GaussianProcessClassifier(rk.SklearnKernel(KERNEL)).fit(SINGLE, LABELS)
+    assert process.predict_proba(SINGLE).shape == (14, 2)
+    pipe = make_pipeline(rk.NystromFeatures(KERNEL, 5), LinearSVC())
+    assert cross_val_predict(pipe, SINGLE, LABELS, cv=2).shape == (14,)
+
+
+def select_nu():
+    for criterion in ("cv", "marginal_likelihood"):
+        assert rk.select_nu(SINGLE, LABELS, rk.Mallows("median"), criterion=criterion, cv=2).value > 0
+
+
+def median_distance():
+    assert 0 < rk.median_distance(rk.distances.kendall, SINGLE) < 6
+
+
+def monte_carlo():
+    estimates = [KERNEL.gram(PREFS, method=rk.MonteCarlo(4, seed=seed))[0, 1] for seed in range(400)]
+    assert abs(np.mean(estimates) - GRAM[0, 1]) < 5 * np.std(estimates) / np.sqrt(400)
+
+
+def herd():
+    allowed = set(EXTENSIONS[0])
+    for chosen in (rk.herd(PREFS[0], KERNEL, 6), rk.joint_herd(PREFS[0], KERNEL, 2)):
+        assert {tuple(row) for row in chosen.ranks.tolist()} <= allowed
+
+
+def concat():
+    both = rk.concat([PREFS, Rankings.from_orders([ITEMS])])
+    assert both.n_users == 8
+    assert both[7].to_rankings().is_full()
+
+
+def report():
+    page = rk.report(SINGLE, labels=LABELS.astype(str))
+    assert "a &gt; b, c &gt; d" in page
+    assert '"pairs":' in page
+
+
+def picture():
+    assert rk.plots.preferences(PREFS).get_title() is not None
+
+
+def pairs_of_preferences():
+    assert Preferences.from_pairs(PREFS.to_pairs(), ITEMS, PREFS.counts, PREFS.users) == PREFS
+
+
+def gpy():
+    from rankernel.frontends.gpy import Mallows
+
+    array = np.asarray(SINGLE).astype(float)
+    close(Mallows(array.shape[1], nu=0.2, method="exact").K(array), TWICE)
+
+
+def gpytorch():
+    import torch
+
+    from rankernel.frontends.gpytorch import RankingKernel
+
+    array = torch.tensor(np.asarray(SINGLE)).double()
+    gram = RankingKernel(KERNEL)(array).to_dense().detach().numpy()
+    np.testing.assert_allclose(gram, TWICE, rtol=1e-6)  # nu is stored in single precision
+
+
+def dask():
+    from rankernel.frontends import dask
+
+    close(dask.gram(KERNEL.plan(PREFS), chunks=3).compute(), GRAM)
+    close(dask.mmd2(X, Y, KERNEL), mmd2_of_voters())
+
+
+GIVES = {
+    "Plan": gram,
+    "Estimate": gram,
+    "MonteCarlo": monte_carlo,
+    "GramSums": sums,
+    "pairwise_preferences": shares,
+    "borda": borda,
+    "kemeny": kemeny,
+    "Consensus": kemeny,
+    "cluster_consensus": cluster_consensus,
+    "kernel_consensus": kernel_consensus,
+    "KernelConsensus": kernel_consensus,
+    "KernelRankingRegressor": regressor,
+    "Positional": positional,
+    "mmd_test": mmd_test,
+    "mmd_aggregated_test": mmd_aggregated_test,
+    "mmd2_streamed": mmd2_streamed,
+    "hsic_test": hsic_test,
+    "k_sample_test": k_sample_test,
+    "KSampleResult": k_sample_test,
+    "PairwiseResult": k_sample_test,
+    "Differences": differences,
+    "ItemDifference": differences,
+    "PairDifference": differences,
+    "paired_test": paired_test,
+    "PairedResult": paired_test,
+    "trend_test": trend_test,
+    "TrendResult": trend_test,
+    "change_point_test": change_point_test,
+    "ChangePointResult": change_point_test,
+    "outlier_test": outlier_test,
+    "OutlierResult": outlier_test,
+    "power": power,
+    "PowerResult": power,
+    "ballots_needed": power,
+    "BallotsNeeded": power,
+    "kernel_distances": distances,
+    "linkage": linkage,
+    "KernelKMeans": partitions,
+    "KernelKMedoids": partitions,
+    "KernelMap": kernel_map,
+    "NystromFeatures": nystrom,
+    "MallowsSignFeatures": sign_features,
+    "MeanFeatures": mean_features,
+    "SklearnKernel": sklearn_kernel,
+    "select_nu": select_nu,
+    "median_distance": median_distance,
+    "herd": herd,
+    "joint_herd": herd,
+    "concat": concat,
+    "report": report,
+    "plots": picture,
+    "Preferences": pairs_of_preferences,
+    "frontends.gpy": gpy,
+    "frontends.gpytorch": gpytorch,
+    "frontends.dask": dask,
+}
+REFUSES = {
+    "goodness_of_fit_test": (
+        lambda: rk.goodness_of_fit_test(PREFS, rk.Uniform(), KERNEL),
+        "compare them with",
+    ),
+    "monte_carlo_variance": (lambda: rk.monte_carlo_variance(PREFS, PREFS, KERNEL, 4), "this is for rankings"),
+    "antithetic": (lambda: rk.antithetic([[0, 1, 2, 3]], PREFS[0]), "this is for rankings"),
+    "project": (lambda: rk.project([[0, 1, 2, 3]], PREFS[0]), "this is for rankings"),
+    "distances": (lambda: rk.distances.kendall(PREFS, PREFS), "this is for rankings"),
+    "datasets": (lambda: rk.datasets.truncate(PREFS, 2), "this is for rankings"),
+    "write_csv": (lambda: rk.write_csv(PREFS, "never.csv"), "this is for rankings"),
+    "write_blt": (lambda: rk.write_blt(PREFS, "never.blt"), "this is for rankings"),
+    "interop": (lambda: rk.interop.to_votekit(PREFS), "this is for rankings"),
+    "write_preflib": (lambda: rk.write_preflib(PREFS, "never.soi"), "this is for rankings"),
+}
+
+
+@pytest.mark.parametrize("name", GIVES)
+def test_takes_preferences(name):
+    if name.startswith("frontends."):
+        module = name.removeprefix("frontends.")
+        pytest.importorskip({"gpy": "GPy"}.get(module, module))
+    GIVES[name]()
+
+
+@pytest.mark.parametrize("name", REFUSES)
+def test_says_in_one_sentence_why_it_cannot(name):
+    call, words = REFUSES[name]
+    with pytest.raises(RankingError, match=words):
+        call()
+
+
+NO_DATA = """
+__version__ LogDensity MallowsModel PlackettLuce Uniform ExactnessError IndefiniteKernelWarning
+NotCharacteristicWarning RankingError ReadingWarning SamplingWarning NuSelection Auto Enumeration Exact Mixed
+fetch_preflib fetch_sushi load_sushi read read_blt read_csv read_cvr read_pairs read_preflib Rankings flat_clusters
+class_purities dendrogram_purity Adaptive AggregatedMMDResult FitResult HSICResult MMDResult
+"""
+
+
+def test_every_public_name_is_here():
+    classes = {name: value for name in rk.__all__ if isinstance(value := getattr(rk, name), type)}
+    kernels = {name for name, value in classes.items() if issubclass(value, rk.Kernel)}
+    known = {*GIVES, *REFUSES, *NO_DATA.split(), *kernels}
+    assert [name for name in rk.__all__ if name not in known] == []
+
+
+def test_a_consensus_of_what_cannot_be_counted_is_estimated_and_says_so():
+    rng = np.random.default_rng(0)
+    order = rng.permutation(60).tolist()
+    pairs = [(f"i{order[a]}", f"i{order[b]}") for a, b in (sorted(rng.choice(60, 2, replace=False)) for _ in range(70))]
+    large = Preferences.from_pairs([pairs, pairs[:3]])
+    found = rk.borda(large)
+    assert not found.exact
+    assert "shares of 1 of 2 users estimated by 1,000 draws" in found.details
+    known = rk.pairwise_preferences(large[:1])
+    better, worse = ([large.items.index(pair[side]) for pair in pairs] for side in (0, 1))
+    assert (known[better, worse] == 1).all()
