@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
+
+from rankernel.encoding import printable
 
 MOST_LINES = 40
 # Nothing but what the page itself uses: the text takes its colour, the lines are a part of it.
@@ -38,14 +41,21 @@ def box(head: str, inside: str) -> str:
     return f'<div style="{BOX}"><strong>{escape(head)}</strong>{inside}</div>'
 
 
-def table(rows: list[tuple[str, str]]) -> str:
-    """Return names and values as a table."""
-    cells = "".join(
-        f'<tr><th scope="row" style="{CELL};font-weight:normal;opacity:.7">{escape(name)}</th>'
-        f'<td style="{CELL}">{escape(text)}</td></tr>'
-        for name, text in rows
-    )
-    return f'<table style="border-collapse:collapse;margin:0">{cells}</table>'
+def table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
+    """Return rows as a table, each begun by its name; the first ones of many."""
+    rows = list(rows)
+    more = [(f"and {len(rows) - MOST_LINES:,} more",)] if len(rows) > MOST_LINES else []
+    lines = [line(head, "col")] * bool(head) + [line(row, "row") for row in rows[:MOST_LINES] + more]
+    return f'<table style="border-collapse:collapse;margin:0">{"".join(lines)}</table>'
+
+
+def line(cells: Sequence[str], scope: str) -> str:
+    """Return one row of a table: all of it a heading, or its first cell alone."""
+    n_heads = len(cells) if scope == "col" else 1
+    name = f'<th scope="{scope}" style="{CELL};font-weight:normal;opacity:.7">'
+    shown = [escape(printable(cell)) for cell in cells]
+    heads = "".join(f"{name}{text}</th>" for text in shown[:n_heads])
+    return f"<tr>{heads}" + "".join(f'<td style="{CELL}">{text}</td>' for text in shown[n_heads:]) + "</tr>"
 
 
 def short(value: Any) -> str:

@@ -67,6 +67,7 @@ def ballot_text(ballot: Data, most: int = 4, length: int = 24) -> str:
 
     Examples
     --------
+    >>> from rankernel import Rankings
     >>> ballot_text(Rankings.from_orders([["a", {"b", "c"}, "d"]], items=list("abcdef")))
     'a > b = c > d'
     """

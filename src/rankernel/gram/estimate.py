@@ -178,9 +178,7 @@ def side_lengths(plan: Plan, drawn: SampledEvaluator, number: int, side: Rows) -
 
 def own_values(plan: Plan, side: Rows, found: Evaluator) -> FloatArray:
     """Return the values of rankings with themselves by an evaluator of theirs."""
-    own = replace(plan, X=side, Y=side, rows=None, columns=None, method=Exact(), asked=Exact())
-    object.__setattr__(own, "_evaluator", found)
-    return own.diagonal()
+    return plan.using(found, X=side, Y=side, rows=None, columns=None, method=Exact(), asked=Exact()).diagonal()
 
 
 def spread_pair(place: Any, value: FloatArray, error: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:

@@ -259,8 +259,7 @@ class Plan:
         if not self.symmetric or mirrored or not len(first) or not len(second) or first.max() <= second.min():
             return out
         behind = first[:, None] > second[None, :]
-        turned = replace(self, Y=self.X[:])  # a plan that is not symmetric, with the same evaluator
-        object.__setattr__(turned, "_evaluator", self.evaluator)
+        turned = self.using(self.evaluator, Y=self.X[:])  # a plan that is not symmetric
         return np.where(behind, turned.oriented((columns, rows), (second, first), threads).T, out)
 
     def blocks(self, side: int | None = None, threads: int | None = None) -> Iterator[tuple[slice, slice, FloatArray]]:
@@ -374,23 +373,19 @@ class Plan:
 
     def with_kernel(self, kernel: Kernel) -> Plan:
         """Return the same plan for a kernel with other parameters; what is known of the rankings is used again."""
-        other = replace(self, kernel=as_kernel(kernel))
-        fallback = self.fallback
+        kernel, fallback = as_kernel(kernel), self.fallback
         if fallback is None or self.evaluator.is_certain(kernel):
-            object.__setattr__(other, "_evaluator", self.evaluator)
-            return other
+            return self.using(self.evaluator, kernel=kernel)
         warn(f"{short(kernel)} has no accurate exact value here, and is estimated: {fallback}", SamplingWarning)
-        return replace(other, method=fallback)
+        return replace(self, kernel=kernel, method=fallback)
 
     def with_estimator(self, method: MonteCarlo) -> Plan:
         """Return the same plan, its estimates by another estimator."""
         if isinstance(self.method, MonteCarlo):
-            other = replace(self, method=method)
-            if method == replace(self.method, replicates=method.replicates) and isinstance(
-                self.evaluator, SampledEvaluator
-            ):
-                object.__setattr__(other, "_evaluator", self.evaluator.with_replicates(method))
-            return other
+            same_draws = method == replace(self.method, replicates=method.replicates)
+            if same_draws and isinstance(self.evaluator, SampledEvaluator):
+                return self.using(self.evaluator.with_replicates(method), method=method)
+            return replace(self, method=method)
         if isinstance(self.method, Mixed):
             return replace(self, method=Mixed(method))
         assert isinstance(self.asked, Auto)  # an exact plan with rows that have no exact value
@@ -413,10 +408,13 @@ class Plan:
         if fallback is None:
             return own
         found = exact_evaluator(self.kernel, self.X, self.X, EXACT.limit, certain=True)
-        if isinstance(found, Obstacle):
-            return replace(own, method=fallback)
-        object.__setattr__(own, "_evaluator", found)
-        return own
+        return replace(own, method=fallback) if isinstance(found, Obstacle) else own.using(found)
+
+    def using(self, evaluator: Evaluator, **changes: Any) -> Plan:
+        """Return the same plan but for some changes, its tiles made by an evaluator that is there already."""
+        other = replace(self, **changes)
+        object.__setattr__(other, "_evaluator", evaluator)
+        return other
 
     def own_values(self, of: Callable[[Plan], FloatArray]) -> FloatArray:
         """Return values of each row with itself, in the way that it has by itself: other rows change nothing."""
@@ -424,8 +422,7 @@ class Plan:
         if self.fallback is None:
             found = of(rows)
         elif isinstance(closed := closed_form(self.kernel, self.X, self.X, certain=True), Evaluator):
-            object.__setattr__(rows, "_evaluator", closed)
-            found = of(rows)
+            found = of(rows.using(closed))
         else:
             found = np.concatenate([of(replace(rows, X=one, Y=one).alone()) for one in singles(self.X)])
         return found if self.rows is None else found[self.rows]
@@ -435,9 +432,7 @@ class Plan:
         """The plan of the distinct rankings alone, from which the whole matrix can be spread."""
         if self.rows is None and self.columns is None:
             return self
-        alone = replace(self, rows=None, columns=None)
-        object.__setattr__(alone, "_evaluator", self.evaluator)
-        return alone
+        return self.using(self.evaluator, rows=None, columns=None)
 
     # ------------------------------------------------------------------ steps
 

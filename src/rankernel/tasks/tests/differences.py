@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -22,6 +21,7 @@ from rankernel.gram.exact.features import means_of_seen
 from rankernel.gram.posets.poset_rows import as_rows
 from rankernel.gram.tiles import stretches
 from rankernel.kernels.kendall import Kendall
+from rankernel.notebook import box, table
 from rankernel.tasks.tests._effects import Interval
 from rankernel.tasks.tests._groups import GroupedVoters
 
@@ -142,7 +142,7 @@ class Differences:
         return "\n".join(["Differences", *items, *pairs])
 
     def _repr_html_(self) -> str:
-        return "".join(html_table(table) for table in self.tables())
+        return box("Differences", "".join(table(rows, head) for head, *rows in self.tables()))
 
 
 def differences_of(
@@ -292,14 +292,3 @@ def aligned(table: Sequence[Sequence[str]]) -> list[str]:
     return [
         "  " + "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in shown
     ]
-
-
-def html_table(table: Sequence[Sequence[str]]) -> str:
-    """Return a table as HTML, its first row the heading."""
-
-    def row(cells: Sequence[str], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{escape(printable(cell))}</{tag}>" for cell in cells) + "</tr>"
-
-    head, *body = table
-    rows = "".join(row(cells, "td") for cells in body)
-    return f"<table><thead>{row(head, 'th')}</thead><tbody>{rows}</tbody></table>"

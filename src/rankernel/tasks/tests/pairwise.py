@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from html import escape
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from rankernel.arrays import FloatArray, Mask
 from rankernel.checks import number, shown
 from rankernel.encoding import printable
 from rankernel.errors import RankingError, missing_extra
+from rankernel.notebook import box, table
 from rankernel.tasks.tests._effects import pair_effects
 from rankernel.tasks.tests._groups import GroupedVoters, TwoGroups
 from rankernel.tasks.tests._permutations import (
@@ -231,5 +231,4 @@ class PairwiseResult:
         return "\n".join([f"{type(self).__name__}: {self.heading()}", *shown, *more])
 
     def _repr_html_(self) -> str:
-        rows = [f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self.lines()]
-        return f"<table><caption>{escape(self.heading())}</caption><tbody>{''.join(rows)}</tbody></table>"
+        return box(self.heading(), table(self.lines()))

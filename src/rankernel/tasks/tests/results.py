@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, ClassVar
 
 from rankernel.arrays import FloatArray, Mask
@@ -12,6 +11,7 @@ from rankernel.data import Data
 from rankernel.encoding import printable
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
+from rankernel.notebook import box, table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,8 +37,7 @@ class Told:
         return "\n".join([type(self).__name__, *map(printable, lines)])
 
     def _repr_html_(self) -> str:
-        rows = [f"<tr><th>{escape(name)}</th><td>{escape(printable(text))}</td></tr>" for name, text in self.facts()]
-        return f"<table><caption>{type(self).__name__}</caption><tbody>{''.join(rows)}</tbody></table>"
+        return box(type(self).__name__, table(self.facts()))
 
 
 @dataclass(frozen=True, eq=False)
