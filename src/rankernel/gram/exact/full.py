@@ -38,7 +38,7 @@ def of_distances(function: Any, distance: Distance, d: NDArray[Any], n_items: in
 
 def seconds_of_kernel(kernel: Kernel, n_items: int) -> float:
     """Return about how long a kernel takes between two full rankings."""
-    step = STEP["cycle"] if kernel.argument is None or kernel.argument.left_invariant else STEP["distance"]
+    step = STEP["cycle"] if kernel.argument is None or kernel.argument.cycles is not None else STEP["distance"]
     if kernel.argument is not None and kernel.argument.name == "kendall":
         step = STEP["inversion"]
     return step * n_items + STEP["kernel"]

@@ -82,7 +82,7 @@ def estimate_seconds(method: MonteCarlo, kernel: Kernel, n_items: int, n_rows: i
         words = -(-n_items * (n_items - 1) // 128)
         step = STEP["sum"] if words == 1 else STEP["lookup"] + STEP["bits"] * words
     else:
-        step = STEP["lookup"] + n_items * (STEP["cycle"] if counted.left_invariant else STEP["product"])
+        step = STEP["lookup"] + n_items * (STEP["cycle"] if counted.cycles is not None else STEP["product"])
     controls = Controls.of(kernel, n_items, int(method.moments))
     exact = (STEP["product"] * pairs + STEP["feature"] * (n_rows + n_columns)) * controls.n_features(n_items)
     drawn = STEP["draw"] * (n_rows + n_columns) * m * n_items
