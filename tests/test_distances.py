@@ -41,6 +41,19 @@ def test_equals_the_oracle_on_many_items(distance, n):
     np.testing.assert_allclose(distance(rows), expected, rtol=1e-13)
 
 
+def test_pairs_of_very_many_items_are_counted_without_bits():
+    n = distances.MOST_BITS_ITEMS + 1
+    rows = [np.arange(n), np.random.default_rng(1).permutation(n)]
+    assert distances.kendall(rows)[0, 1] == naive.kendall(*(row.tolist() for row in rows))
+
+
+def test_pairs_of_many_rankings_are_counted_in_parts():
+    rows = rk.datasets.uniform(distances.BITS_AT_ONCE + 30, 5, seed=1)
+    known = {(x, y): naive.kendall(x, y) for x, y in itertools.product(itertools.permutations(range(5)), repeat=2)}
+    keys = [tuple(row) for row in rows.ranks.tolist()]
+    assert distances.kendall(rows, rows[2:]).tolist() == [[known[x, y] for y in keys[2:]] for x in keys]
+
+
 @EVERY
 def test_whole_numbers_are_integers(distance):
     d = distance([[0, 1, 2]], [[2, 0, 1]])

@@ -22,6 +22,9 @@ from rankernel.interrupts import heard
 from rankernel.linear_forms import SquareForm
 from rankernel.rankings import as_rankings
 
+MOST_BITS_ITEMS = 1024  # whose pairs are compared as bits
+BITS_AT_ONCE = 512  # rankings, so that their words stay in the cache
+
 
 @dataclass(frozen=True)
 class Distance:
@@ -128,6 +131,18 @@ def rankwise(name: str) -> Callable[[RankArray, RankArray, NDArray[Any]], None]:
     return fill
 
 
+def fill_kendall(X: RankArray, Y: RankArray, out: NDArray[Any]) -> None:
+    """Count the pairs that two rankings order differently: as bits, unless they are very many."""
+    if X.shape[1] > MOST_BITS_ITEMS:
+        _loops.rank_distances.kendall(X, Y, out)
+        return
+    for columns in (slice(start, start + BITS_AT_ONCE) for start in range(0, len(Y), BITS_AT_ONCE)):
+        right = np.ascontiguousarray(_loops.bits.pairs_in_order(Y[columns]).T)
+        for rows in (slice(start, start + BITS_AT_ONCE) for start in range(0, len(X), BITS_AT_ONCE)):
+            left = _loops.bits.pairs_in_order(X[rows])
+            _loops.rank_distances.differing_bits(left, right, out[rows, columns])
+
+
 def reached_places(at: FloatArray) -> FloatArray:
     """Return for each item and each place but the last whether (or how probably) it stands there or before."""
     return np.asarray(np.cumsum(at, axis=2)[:, :, :-1].reshape(len(at), -1))
@@ -142,7 +157,7 @@ kendall = Distance(
     marked_in_paper=True,
     best_coupling="antithetic",
     square=SquareForm("pairs", lambda signs: signs / 2, scale=0.5),
-    fill=lambda X, Y, out: _loops.rank_distances.kendall(X, Y, out),
+    fill=fill_kendall,
     largest=lambda n: n * (n - 1) // 2,
 )
 

@@ -2,7 +2,19 @@
 
 import numpy as np
 
+from rankernel._loops.bits import popcount
 from rankernel._loops.compiled import compiled
+
+
+@compiled
+def differing_bits(X, Y, out):
+    """Bits in which the words of X differ from those of Y, which come transposed: one row for each word."""
+    for i in range(X.shape[0]):
+        out[i] = 0
+        for w in range(X.shape[1]):
+            word = X[i, w]
+            for j in range(Y.shape[1]):
+                out[i, j] += popcount(word ^ Y[w, j])
 
 
 @compiled

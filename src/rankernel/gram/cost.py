@@ -15,6 +15,7 @@ from rankernel.arrays import IntArray
 STEP = {
     "entry": 4e-9,  # of a matrix, to write it and its mirror image
     "bits": 0.8e-9,  # a word of bits of two rankings compared
+    "differing": 1.6e-9,  # bits of a word of one full ranking and of another counted
     "shared": 2e-9,  # items of two buckets counted, and looked up
     "listed": 3e-9,  # an item of a short list looked up in another list
     "inversion": 50e-9,  # an item of a long list put in its place
@@ -22,7 +23,7 @@ STEP = {
     "code": 12e-9,  # told apart from others and looked up
     "product": 0.35e-9,  # of two features
     "feature": 10e-9,  # of one ranking made
-    "distance": 1.5e-9,  # of two full rankings, for each item
+    "distance": 0.5e-9,  # of two full rankings, for each item
     "cycle": 5e-9,  # of two full rankings followed, for each item
     "kernel": 12e-9,  # an elementary function of an array
     "draw": 25e-9,  # of a completion, for each item

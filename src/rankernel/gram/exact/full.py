@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from rankernel.distances import Distance
 from rankernel.errors import ExactnessError
 from rankernel.gram.cost import STEP
 from rankernel.gram.evaluator import Evaluator, Part, Tile
+from rankernel.kernels.algebra import Tree
 from rankernel.kernels.base import Kernel
 
 TILE_ENTRIES = 2**22  # kernel evaluations at once
@@ -38,9 +40,11 @@ def of_distances(function: Any, distance: Distance, d: NDArray[Any], n_items: in
 
 def seconds_of_kernel(kernel: Kernel, n_items: int) -> float:
     """Return about how long a kernel takes between two full rankings."""
-    step = STEP["cycle"] if kernel.argument is None or kernel.argument.cycles is not None else STEP["distance"]
+    if kernel.argument is None and isinstance(kernel, Tree):
+        return sum(seconds_of_kernel(part, n_items) for part in kernel.varying)
     if kernel.argument is not None and kernel.argument.name == "kendall":
-        step = STEP["inversion"]
+        return STEP["differing"] * -(-comb(n_items, 2) // 64) + STEP["kernel"]
+    step = STEP["cycle"] if kernel.argument is None or kernel.argument.cycles is not None else STEP["distance"]
     return step * n_items + STEP["kernel"]
 
 
