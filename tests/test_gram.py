@@ -1,6 +1,8 @@
 """Exact Gram matrices of partial rankings: every kernel, every kind of ranking, against brute force."""
 
+import itertools
 import math
+from collections import Counter
 from fractions import Fraction
 
 import all_kernels
@@ -327,7 +329,7 @@ def test_short_lists_count_listed_items_only(n, monkeypatch):
     monkeypatch.setattr(kendall_means, "SHORT", 10**6)
     whole = kernel.estimate(rows, gradient=True)
     assert "listed items" in short.details
-    assert "inversions" in whole.details
+    assert "pairs as bits" in whole.details
     np.testing.assert_allclose(short.value, whole.value, rtol=1e-13)
     np.testing.assert_allclose(short.gradient["nu"], whole.gradient["nu"], rtol=1e-12)
 
@@ -343,11 +345,34 @@ def test_bits_and_sums_over_buckets_agree(kernel, rows, monkeypatch):
 
     by_bits = kernel.estimate(rows, gradient=True)
     monkeypatch.setattr(kendall_means, "PACKED_ITEMS", 0)
-    monkeypatch.setattr(kendall_means, "BALANCED_ITEMS", 0)
-    by_sums = kernel.estimate(rows, gradient=True)
-    np.testing.assert_allclose(by_sums.value, by_bits.value, rtol=1e-13, atol=1e-15)
-    for name, slope in by_bits.gradient.items():
-        np.testing.assert_allclose(by_sums.gradient[name], slope, rtol=1e-12, atol=1e-15)
+    for most_bits in (kendall_means.BITS_ITEMS, 0):
+        monkeypatch.setattr(kendall_means, "BITS_ITEMS", most_bits)
+        by_sums = kernel.estimate(rows, gradient=True)
+        np.testing.assert_allclose(by_sums.value, by_bits.value, rtol=1e-13, atol=1e-15)
+        for name, slope in by_bits.gradient.items():
+            np.testing.assert_allclose(by_sums.gradient[name], slope, rtol=1e-12, atol=1e-15)
+
+
+def mallows_of_many_items(x, y, nu):
+    """E exp(-nu d) by its factors, pair of items by pair of items and bucket by bucket: nothing of the package."""
+
+    def factor(sizes):
+        return math.fsum(
+            math.log(math.fsum(math.exp(-nu * k) for k in range(i)) / i) for m in sizes for i in range(2, m + 1)
+        )
+
+    discordant = sum((x[a] - x[b]) * (y[a] - y[b]) < 0 for a, b in itertools.combinations(range(len(x)), 2))
+    alone = factor([*Counter(x).values(), *Counter(y).values()])
+    return math.exp(alone - factor(Counter(zip(x, y, strict=True)).values()) - nu * discordant)
+
+
+@pytest.mark.parametrize("n", [25, 70, 257])
+def test_many_items_of_every_kind_against_the_definition(n):
+    full = rk.datasets.uniform(8, n, seed=n).ranks
+    parts = [full[:2], full[2:4] // 2, full[4:6] // (n // 4), np.minimum(full[6:], n // 2)]
+    rows = np.concatenate(parts)
+    wanted = [[mallows_of_many_items(x, y, 0.3 / n) for y in rows.tolist()] for x in rows.tolist()]
+    np.testing.assert_allclose(rk.Mallows(0.3 / n).gram(rows), wanted, rtol=1e-11)
 
 
 def test_logarithms_of_other_kernels():

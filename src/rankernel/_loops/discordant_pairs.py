@@ -110,16 +110,17 @@ def write_balance(left, right, constant, unit, mirror, triangle, room, out, mirr
 
 
 @compiled
-def pair_sums(X, order, n_buckets, Y, n_buckets_Y, tables, discordant, sums):
+def pair_sums(X, order, n_buckets, bits, Y, n_buckets_Y, bits_Y, tables, discordant, sums):
     """Count strictly discordant pairs and sum each table over the sizes of the shared buckets.
 
     ``order[i]`` lists the items of ranking i, best first. ``sums[g, i, j]`` is the sum of ``tables[g, m]`` over all
-    pairs of buckets that share m >= 2 items.
+    pairs of buckets that share m >= 2 items. ``bits`` are those of the pairs of items that each ranking orders one way
+    and the other, word by word; without words, as of very many items, pairs are counted by sorting.
     """
     n = X.shape[1]
     walk = np.empty(n, np.int64)
     seen, blocks = np.zeros(n, np.int32), np.zeros(n // BLOCK + 1, np.int32)
-    widest = np.int64(4) * n + 64
+    widest = np.int64(n) if bits[0].shape[1] else np.int64(4) * n + 64  # pairs of buckets that are worth counting
     cells = np.zeros(widest, np.int64)
     column = np.zeros(n + 1, np.int64)
     for i in range(X.shape[0]):
@@ -130,6 +131,10 @@ def pair_sums(X, order, n_buckets, Y, n_buckets_Y, tables, discordant, sums):
                 discordant[i, j] = from_cells(
                     X[i], n_buckets[i], Y[j], n_buckets_Y[j], tables, cells, column, sums[:, i, j]
                 )
+            elif bits[0].shape[1]:
+                discordant[i, j] = opposite(bits[0][i], bits[1][i], bits_Y[0][j], bits_Y[1][j])
+                if n_buckets[i] < n and n_buckets_Y[j] < n:
+                    sum_shared(X[i], order[i], Y[j], tables, column, sums[:, i, j])
             else:
                 discordant[i, j] = from_walk(X[i], order[i], Y[j], tables, walk, seen, blocks, sums[:, i, j])
 
@@ -156,6 +161,38 @@ def from_cells(x, rows, y, columns, tables, cells, column, sums):
         for c in range(columns):
             column[c] += cells[r * columns + c]
     return discordant
+
+
+@compiled
+def opposite(before, after, Before, After):
+    """Count the pairs of items that two rankings order in opposite ways."""
+    count = 0
+    for w in range(before.shape[0]):
+        count += popcount((before[w] & After[w]) | (after[w] & Before[w]))
+    return count
+
+
+@compiled
+def sum_shared(x, order, y, tables, count, sums):
+    """Many buckets: count the items of each bucket of one ranking in the buckets of the other; ``count`` is room."""
+    n = x.shape[0]
+    start = 0
+    while start < n:
+        end = start + 1
+        while end < n and x[order[end]] == x[order[start]]:
+            end += 1
+        if end - start > 1:
+            for p in range(start, end):
+                count[y[order[p]]] = 0
+            for p in range(start, end):
+                count[y[order[p]]] += 1
+            for p in range(start, end):
+                shared = count[y[order[p]]]
+                count[y[order[p]]] = 0  # seen
+                if shared > 1:
+                    for g in range(tables.shape[0]):
+                        sums[g] += tables[g, shared]
+        start = end
 
 
 @compiled

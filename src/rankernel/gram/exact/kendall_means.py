@@ -34,12 +34,13 @@ from rankernel.rankings import Rankings
 TILE_ITEMS = 2**15
 SHORT = 4  # lists are short if there are so many times more items
 PACKED_ITEMS = 24  # up to here the signs of all pairs fit into five machine words, and n! into a float
-BALANCED_ITEMS = 160  # up to here counting the signs of all pairs is quicker than sorting
+BITS_ITEMS = 256  # up to here the bits of all pairs take some kilobytes a ranking, and counting is quicker than sorting
 MOST_TABULATED = 2**21  # numbers in the tables of a function for all pairs of bucket sizes
 SHARED = 32  # places in a table for the number of shared items
 CODE_BITS = 2**44  # sums of some of such whole numbers are exact as floats
 
 Bits = NDArray[np.uint64]
+NO_BITS: Bits = np.zeros((0, 0), dtype=np.uint64)
 
 
 def is_covered(kernel: Kernel, X: Rankings, Y: Rankings) -> bool:
@@ -103,6 +104,12 @@ class Side:
         tied = bits.tied_sets(self.ranks, self.sizes) if few else np.zeros((len(self.ranks), 1), dtype=np.uint64)
         return Packed(bits.pairs_in_order(self.ranks), bits.pairs_in_order(-self.ranks), tied, self.kinds[1])
 
+    def pair_bits(self, rows: Part) -> tuple[Bits, Bits]:
+        """Return the bits of the pairs of some rankings, one way and the other; none if there are very many."""
+        if self.ranks.shape[1] > BITS_ITEMS:
+            return NO_BITS, NO_BITS
+        return self.packed.before[rows], self.packed.after[rows]
+
     def sums(self, table: FloatArray, rows: Part = slice(None)) -> FloatArray:
         """Return the sum of a table over the bucket sizes of some rankings."""
         return np.asarray(table[self.sizes[rows]].sum(axis=1))
@@ -119,14 +126,14 @@ class KendallEvaluator(Evaluator):
         self.exponential = kernel.decay is not None
         self.linear = not self.exponential and is_linear(kernel, self.n_items)
         if self.linear:
-            self.direct = self.n_items <= BALANCED_ITEMS and not self.short
+            self.direct = self.n_items <= BITS_ITEMS and not self.short
         else:
             self.direct = self.few_items and (self.exponential or self.tabulated)
         if not self.direct:
             # Entries cost more with more items: smaller tiles keep all threads busy, and waste less on the diagonal.
             self.tile_side = min(max(TILE_ITEMS // self.n_items, 16), 256)
         what = "concordant less discordant pairs" if self.linear else "law of the Kendall distance"
-        path = "pairs as bits" if self.direct else "listed items" if self.short else "inversions"
+        path = "listed items" if self.short else "pairs as bits" if self.n_items <= BITS_ITEMS else "inversions"
         self.details = f"closed form ({'q-factorials of shared buckets' if self.exponential else what}; {path})"
         self.laws: dict[float, Brackets] = {}
         self.functions: dict[tuple[Kernel, str, float], FloatArray] = {}
@@ -163,6 +170,10 @@ class KendallEvaluator(Evaluator):
                 step += STEP["shared"] * max(self.n_ties[0], 1) * max(self.n_ties[1], 1)
         elif self.short:
             step = STEP["listed"] * int(self.X.n_buckets.max(initial=0))
+        elif self.n_items <= BITS_ITEMS:
+            step = STEP["differing"] * -(-comb(self.n_items, 2) // 64)
+            if min(self.n_ties) > 0:  # the items of tied buckets are looked up
+                step += STEP["shared"] * self.n_items
         else:
             step = STEP["inversion"] * self.n_items * (3 if max(self.n_ties) > 1 else 1)  # of both, within and between
         return n_rows * n_columns * (STEP["entry"] + step + (0 if self.direct or self.exponential else STEP["code"]))
@@ -285,7 +296,8 @@ class KendallEvaluator(Evaluator):
             return discordant, np.asarray(sums_of[:, shared])
         sums = np.empty((len(sums_of), len(X), len(Y)))
         order, n_buckets_Y = self.left.order[rows], self.right.n_buckets[columns]
-        _loops.discordant_pairs.pair_sums(X, order, n_buckets, Y, n_buckets_Y, sums_of, discordant, sums)
+        bits, bits_Y = self.left.pair_bits(rows), self.right.pair_bits(columns)
+        _loops.discordant_pairs.pair_sums(X, order, n_buckets, bits, Y, n_buckets_Y, bits_Y, sums_of, discordant, sums)
         return discordant, sums
 
     def log_tables(self, kernels: Sequence[Kernel]) -> FloatArray:
