@@ -4,7 +4,7 @@ import numpy as np
 
 from rankernel._loops.bits import popcount
 from rankernel._loops.compiled import compiled
-from rankernel._loops.rank_distances import BLOCK, inversions
+from rankernel._loops.rank_distances import BLOCK, discordant_pairs
 from rankernel._loops.stores import stream
 
 SIDE = 64  # of the blocks that stay in the nearest cache
@@ -115,10 +115,9 @@ def pair_sums(X, order, n_buckets, bits, Y, n_buckets_Y, bits_Y, tables, discord
 
     ``order[i]`` lists the items of ranking i, best first. ``sums[g, i, j]`` is the sum of ``tables[g, m]`` over all
     pairs of buckets that share m >= 2 items. ``bits`` are those of the pairs of items that each ranking orders one way
-    and the other, word by word; without words, as of very many items, pairs are counted by sorting.
+    and the other, word by word; without words, as of very many items, pairs are counted in blocks of places.
     """
     n = X.shape[1]
-    walk = np.empty(n, np.int64)
     seen, blocks = np.zeros(n, np.int32), np.zeros(n // BLOCK + 1, np.int32)
     widest = np.int64(n) if bits[0].shape[1] else np.int64(4) * n + 64  # pairs of buckets that are worth counting
     cells = np.zeros(widest, np.int64)
@@ -131,12 +130,13 @@ def pair_sums(X, order, n_buckets, bits, Y, n_buckets_Y, bits_Y, tables, discord
                 discordant[i, j] = from_cells(
                     X[i], n_buckets[i], Y[j], n_buckets_Y[j], tables, cells, column, sums[:, i, j]
                 )
-            elif bits[0].shape[1]:
+                continue
+            if bits[0].shape[1]:
                 discordant[i, j] = opposite(bits[0][i], bits[1][i], bits_Y[0][j], bits_Y[1][j])
-                if n_buckets[i] < n and n_buckets_Y[j] < n:
-                    sum_shared(X[i], order[i], Y[j], tables, column, sums[:, i, j])
             else:
-                discordant[i, j] = from_walk(X[i], order[i], Y[j], tables, walk, seen, blocks, sums[:, i, j])
+                discordant[i, j] = discordant_pairs(X[i], order[i], Y[j], seen, blocks)
+            if n_buckets[i] < n and n_buckets_Y[j] < n:
+                sum_shared(X[i], order[i], Y[j], tables, column, sums[:, i, j])
 
 
 @compiled
@@ -193,31 +193,6 @@ def sum_shared(x, order, y, tables, count, sums):
                     for g in range(tables.shape[0]):
                         sums[g] += tables[g, shared]
         start = end
-
-
-@compiled
-def from_walk(x, order, y, tables, walk, seen, blocks, sums):
-    """Many buckets: walk through one ranking and count the inversions of the other, ties sorted so as not to count."""
-    n = x.shape[0]
-    start = 0
-    while start < n:
-        end = start
-        while end < n and x[order[end]] == x[order[start]]:
-            walk[end] = y[order[end]]
-            end += 1
-        if end - start > 1:
-            walk[start:end].sort()
-            run = 1
-            for p in range(start + 1, end + 1):
-                if p < end and walk[p] == walk[p - 1]:
-                    run += 1
-                else:
-                    if run > 1:
-                        for g in range(tables.shape[0]):
-                            sums[g] += tables[g, run]
-                    run = 1
-        start = end
-    return inversions(walk, seen, blocks)
 
 
 @compiled

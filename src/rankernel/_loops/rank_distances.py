@@ -19,45 +19,42 @@ def differing_bits(X, Y, out):
 
 @compiled
 def kendall(X, Y, out):
-    """Pairs that two rankings order differently: the inversions of one, walked through in the order of the other."""
+    """Pairs that two rankings order differently, of so many items that bits of their pairs would take much memory."""
     n = X.shape[1]
     order = np.empty(n, np.int64)
-    walk = np.empty(n, np.int64)
     seen, blocks = np.zeros(n, np.int32), np.zeros(n // BLOCK + 1, np.int32)
     for i in range(X.shape[0]):
         for a in range(n):
             order[X[i, a]] = a
         for j in range(Y.shape[0]):
-            for p in range(n):
-                walk[p] = Y[j, order[p]]
-            out[i, j] = inversions(walk, seen, blocks)
+            out[i, j] = discordant_pairs(X[i], order, Y[j], seen, blocks)
 
 
 BLOCK = 64
-FEW = 48
 
 
 @compiled
-def inversions(walk, seen, blocks):
-    """Count the pairs of a sequence of numbers below its length that fall; equal ones do not.
+def discordant_pairs(x, order, y, seen, blocks):
+    """Count the pairs of items that two rankings order in opposite ways, walking through one of them, best first.
 
-    ``seen`` and ``blocks`` are room to work in, all zero: how often each number has come, and each block of numbers.
+    ``seen`` and ``blocks`` are room to work in, all zero: how many items of earlier buckets stand at each place of the
+    other ranking, and in each block of places.
     """
-    count = 0
-    if len(walk) <= FEW:
-        for p in range(len(walk)):
-            for q in range(p):
-                count += walk[q] > walk[p]
-        return count
-    for p in range(len(walk)):
-        value = walk[p]
-        block = value // BLOCK
-        for later in range(block + 1, len(blocks)):
-            count += blocks[later]
-        for larger in range(value + 1, min((block + 1) * BLOCK, len(seen))):
-            count += seen[larger]
-        seen[value] += 1
-        blocks[block] += 1
+    n, count, start = len(x), 0, 0
+    while start < n:
+        end = start
+        while end < n and x[order[end]] == x[order[start]]:
+            place = y[order[end]]
+            block = place // BLOCK
+            for later in range(block + 1, len(blocks)):
+                count += blocks[later]
+            for later in range(place + 1, min((block + 1) * BLOCK, n)):
+                count += seen[later]
+            end += 1
+        for p in range(start, end):
+            seen[y[order[p]]] += 1
+            blocks[y[order[p]] // BLOCK] += 1
+        start = end
     seen[:] = 0
     blocks[:] = 0
     return count
