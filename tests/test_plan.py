@@ -368,6 +368,14 @@ def test_no_pair_is_computed_twice(pairs, answer, n_full):
     assert sum(pairs) <= at_most
 
 
+@pytest.mark.parametrize("n_draws", [32, 65, 200])
+def test_an_error_bar_of_many_draws_costs_no_more_than_the_value(pairs, n_draws):
+    X = rk.datasets.uniform(4, 6, seed=1).top(3)
+    plan = Counted().plan(X, method=rk.MonteCarlo(n_draws, coupling="iid"))
+    plan.estimate()
+    assert sum(pairs) <= n_draws**2 * 4 * 5 / 2
+
+
 @pytest.mark.parametrize("kernel", [rk.Exponential("hamming", 0.3), rk.Diffusion(0.1)], ids=str)
 @pytest.mark.parametrize("answer", ["gram", "normalised", "estimate", "sums", "all of them"])
 def test_a_formula_is_evaluated_once_for_each_code(monkeypatch, kernel, answer):

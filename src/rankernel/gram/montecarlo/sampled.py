@@ -39,7 +39,6 @@ PAIRS_AT_ONCE = 2**18  # pairs of draws whose distances are written down at once
 MOST_BYTE_ITEMS = 256
 MOST_VALUES = 2**18  # of a function of a distance that is looked up
 MOST_BITS_ITEMS = 128  # whose pairs fit into some hundred words, still far quicker than comparing them
-MOST_BLOCKS = 32  # enough to tell the spread between them
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,13 +226,14 @@ class SampledEvaluator(Evaluator):
         Where blocks of draws are too few to tell, independent repetitions of all draws are looked at: their blocks, or
         the repetitions as they are if each is of very few blocks.
         """
-        found = self.of_own_draws(function, coefficients, places)
+        drawn = [one.spread(function, coefficients, *places) for one in self.replicates]
+        found = self.with_bias(together(drawn), function, coefficients, places)
         if not self.repetitions:
             return found
         own, n = self.method.diagonal == "embedding", self.method.replicates
         runs = [one.spread(function, coefficients, *places) for one in self.repetitions]
         if self.n_blocks >= FEWEST_OF_ONE:
-            runs += [one.spread(function, coefficients, *places) for one in self.replicates]
+            runs += drawn
             all_runs = together(runs)
             bias = all_runs.bias if own else found.bias
             return replace(all_runs, value=found.value, variance=all_runs.variance * len(runs) / n, bias=bias)
@@ -249,11 +249,17 @@ class SampledEvaluator(Evaluator):
         return Spread(found.value, variance, bias, squares, fourths)
 
     def of_own_draws(self, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]) -> Spread:
-        """Return the mean of a function over all pairs of draws, with how the blocks of these draws spread around it.
+        """Return the mean of a function over all pairs of draws, with how the blocks of these draws spread around it."""
+        drawn = [one.spread(function, coefficients, *places) for one in self.replicates]
+        return self.with_bias(together(drawn), function, coefficients, places)
+
+    def with_bias(
+        self, found: Spread, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]
+    ) -> Spread:
+        """Return what was found with the bias of a ranking with itself.
 
         A single block of draws is not independent of itself: there, repetitions tell the bias.
         """
-        found = together([one.spread(function, coefficients, *places) for one in self.replicates])
         if self.n_blocks > 1:
             return found
         bias, variance = np.zeros_like(found.value), np.zeros_like(found.value)
@@ -378,7 +384,7 @@ class Replicate:
         self.controls, self.counted = estimator.controls, estimator.counted
         n_draws = self.n_draws = draws.ranks.shape[1]
         block = min(draws.block, n_draws)
-        size = block * -(-(n_draws // block) // MOST_BLOCKS)  # several blocks together if there are very many
+        size = block * max(n_draws // block // FEWEST_BLOCKS, 1)  # several blocks together if there are very many
         self.ends = np.append(np.arange(size, n_draws, size), n_draws)
         self.weights = np.empty((len(draws.ranks), 0)) if draws.weights is None else draws.weights
 
