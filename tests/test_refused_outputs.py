@@ -48,7 +48,7 @@ def computes_nothing(monkeypatch):
 # ---------------------------------------------------------------------- the file that is read
 
 
-@pytest.mark.parametrize("command", ["gram", "cluster", "map"])
+@pytest.mark.parametrize("command", ["gram", "cluster", "map", "clean"])
 @pytest.mark.parametrize("name", ["votes.csv", "./votes.csv", "link.csv", "hard.csv"])
 def test_the_file_that_is_read_is_never_written(votes, computes_nothing, command, name):
     (votes / "link.csv").symlink_to(votes / "votes.csv")

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from strategies import any_ranking
 
 from rankernel.errors import RankingError
-from rankernel.io import FileRankings, Repairs, read_csv, write_csv
+from rankernel.io import FileRankings, Repairs, read_csv, records, write_csv
+from rankernel.io.records import coded, coded_at_once, parsed
 from rankernel.rankings import Rankings
 
 FOLDER_KEPT = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -381,20 +382,86 @@ def test_any_bytes_are_refused_or_read_into_sound_rankings(tmp_path, raw, layout
     assert unlisted == "free" or votes.is_exhaustive()
 
 
-def test_lines_that_occur_again_are_read_as_all_others_are(tmp_path):
+# ---------------------------------------------------------------------- long tables
+
+PIECES = [
+    "Ann",
+    "Bob ",
+    "é",
+    "",
+    " ",
+    '"Cy"',
+    '"Di, D."',
+    '"Ed ""E"" Elm"',
+    '"F\nG"',
+    '"',
+    ",",
+    ",",
+    ",",
+    "\n",
+    "\n",
+    "\r\n",
+    "\r",
+]
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
+def test_the_compiled_loop_takes_tables_apart_as_the_careful_way_does(text):
+    text = "one,two\n" + text
+    quick = at_once(text)
+    try:
+        careful = coded(parsed(text, ",", "votes.csv"), "votes.csv")
+    except RankingError:
+        assert quick is None
+        return
+    if quick is None:  # only quotes, and line ends of old machines, are left to the careful way
+        assert '"' in text or re.search("\r(?!\n)", text)
+        return
+    assert (quick.columns, quick.head, quick.lines.tolist()) == (careful.columns, careful.head, careful.lines.tolist())
+    assert [quick.row(row) for row in range(len(quick))] == [careful.row(row) for row in range(len(careful))]
+
+
+def at_once(text):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(records, "LONG", 0)
+        return coded_at_once(text, ",", "votes.csv")
+
+
+def test_more_texts_than_the_loop_has_room_for_at_first():
+    cells = [f"name {number % 3000}" for number in range(8000)]
+    table = at_once("one,two\n" + "".join(f"{a},{b}\n" for a, b in zip(cells[::2], cells[1::2], strict=True)))
+    assert [cell for row in range(len(table)) for cell in table.row(row)] == cells
+    assert len(table.texts) == 3000 + 2  # and the names of the columns
+
+
+def test_rows_that_occur_again_are_counted_in_what_was_mended(tmp_path):
     rng = np.random.default_rng(0)
     cells = np.array(["Ann", "Bob", "Cy", "", "skipped", "overvote"])
-    rows = [",".join(cells[rng.integers(6, size=3)]) for _ in range(300)]
-    rows[7] = ""
-    text = "rank 1,rank 2,rank 3\n" + "\n".join(rows) + "\n"
-    quick = read(tmp_path, text, overvotes="skip", blank="keep")
-    slow = read(tmp_path, text.replace("Ann", '"Ann"'), overvotes="skip", blank="keep")
-    assert quick == slow
-    assert quick.repairs == slow.repairs
-    assert len(quick) == 299
-    bad = text + "Ann,Bob,Cy,Dee\n"
-    for name in ("Ann", '"Ann"'):
-        with pytest.raises(RankingError, match="line 302: the row has 4 cells"):
-            read(tmp_path, bad.replace("Ann", name))
+    rows = [cells[rng.integers(6, size=3)].tolist() for _ in range(300)]
+    text = "rank 1,rank 2,rank 3\n" + "".join(",".join(row) + "\n" for row in rows)
+    together = read(tmp_path, text, overvotes="skip", blank="keep")
+    alone = read(
+        tmp_path,
+        text.replace("rank 1", "id,rank 1", 1).replace("\n", "\nx,").removesuffix("x,"),
+        labels="id",
+        overvotes="skip",
+        blank="keep",
+    )
+    assert alone == together
+    assert alone.repairs == together.repairs
+    names = ("Ann", "Bob", "Cy")
+    listed = [[cell for cell in row if cell in names] for row in rows]
+    assert together.repairs.repeated == sum(len(row) - len(set(row)) for row in listed)
+    assert together.repairs.overvoted == sum(row.count("overvote") for row in rows)
+    assert together.repairs.blank == sum(not row for row in listed)
+    assert dict(together.repairs.words)["skipped"] == sum(row.count("skipped") for row in rows)
+
+
+def test_errors_name_the_line_in_long_tables(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "LONG", 0)
+    text = "rank 1,rank 2\n" + "Ann,Bob\n" * 6 + "\n"
+    with pytest.raises(RankingError, match="line 9: the row has 3 cells"):
+        read(tmp_path, text + "Ann,Bob,Cy\n")
     with pytest.raises(RankingError, match="line 9: 'Ann' is named twice"):
-        read(tmp_path, "rank 1,rank 2\n" + "Ann,Bob\n" * 6 + "\nAnn,Ann\n", repeated="error")
+        read(tmp_path, text + "Ann,Ann\n", repeated="error")

@@ -468,7 +468,9 @@ def first_and_inverse(ranks: RankArray) -> tuple[Indices, Indices]:
     """Return where each distinct row first occurs, and for each row which distinct one it is."""
     # Rows are told apart by a 64-bit sum of random multiples, and by their bytes in the rare case that this fails.
     salt = np.random.default_rng(0).integers(2**64, size=ranks.shape[1], dtype=np.uint64) | np.uint64(1)
-    keys = (ranks.astype(np.uint64) * salt).sum(axis=1, dtype=np.uint64)
+    keys = np.zeros(len(ranks), dtype=np.uint64)
+    for column, odd in zip(ranks.T, salt, strict=True):  # one by one: a table of 64-bit numbers may be large
+        keys += column.astype(np.uint64) * odd
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     if not np.array_equal(ranks[first[inverse]], ranks):
         rows = np.ascontiguousarray(ranks)

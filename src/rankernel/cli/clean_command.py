@@ -37,7 +37,7 @@ def clean(reading: Reading, writing: Writing, file: File = None, merge: Merge = 
     if chosen is None or chosen.write is None:
         endings = ", ".join(end for known in FORMATS.values() if known.write for end in known.endings)
         raise usage(f"-o {printable(target.name)} ends in none of {endings}")
-    check_free(target, writing.force)
+    check_free(target, writing.force, file)
     source = read(file, reading)
     rankings = source.rankings
     if not isinstance(rankings, Rankings):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
+
+import numpy as np
 
 from rankernel.analysis.phrases import plural
 from rankernel.analysis.source import Source
 from rankernel.cli.options import File, Reading, Showing
 from rankernel.cli.output import console, print_json, show_facts
 from rankernel.cli.reading import read
-from rankernel.data import row_texts
+from rankernel.data import first_and_inverse, row_texts, with_counts
 from rankernel.encoding import printable
+from rankernel.multiplicities import added_up
 
 MOST_COMMON = 5
 SHOWN_ITEMS = 30
@@ -30,10 +32,11 @@ def info(reading: Reading, showing: Showing, file: File = None) -> None:
 def facts_of(source: Source) -> dict[str, Any]:
     """Return what is to be said of rankings."""
     rankings = source.rankings
-    distinct = rankings.unique()
-    voters_by_kind: Counter[str] = Counter()
-    for kind, voters in zip(rankings.kinds().tolist(), rankings.counts.tolist(), strict=True):
-        voters_by_kind[kind] += voters
+    first, which = first_and_inverse(rankings)
+    distinct = with_counts(rankings[first], added_up(rankings.counts, which, len(first)))
+    kinds, of_distinct = np.unique(distinct.kinds(), return_inverse=True)
+    rows = np.bincount(of_distinct[which], minlength=len(kinds))
+    voters = added_up(distinct.counts, of_distinct, len(kinds))
     common = distinct[(-distinct.counts).argsort(kind="stable")[:MOST_COMMON]]
     facts: dict[str, Any] = {
         "title": source.title,
@@ -43,8 +46,8 @@ def facts_of(source: Source) -> dict[str, Any]:
         "n_voters": rankings.n_voters,
         "n_items": rankings.n_items,
         "items": list(rankings.items),
-        "kinds": dict(Counter(rankings.kinds().tolist())),
-        "voters_by_kind": dict(voters_by_kind),
+        "kinds": dict(zip(kinds.tolist(), rows.tolist(), strict=True)),
+        "voters_by_kind": dict(zip(kinds.tolist(), voters.tolist(), strict=True)),
         "largest_count": int(distinct.counts.max()),
         "most_common": [
             {"ballot": words, "voters": voters}
@@ -55,10 +58,9 @@ def facts_of(source: Source) -> dict[str, Any]:
     if source.description:
         facts["description"] = source.description
     if source.groups is not None:
-        groups: Counter[str] = Counter()
-        for group, voters in zip(source.groups.tolist(), rankings.counts.tolist(), strict=True):
-            groups[group] += voters
-        facts["by"], facts["groups"] = source.by, dict(groups)
+        groups, of_row = np.unique(source.groups, return_inverse=True)
+        sizes = added_up(rankings.counts, of_row, len(groups))
+        facts["by"], facts["groups"] = source.by, dict(zip(groups.tolist(), sizes.tolist(), strict=True))
     return facts
 
 

@@ -1,6 +1,6 @@
 """Ballots as machines record them: one cell a position, with gaps, repeated candidates and overvoted positions.
 
-Rows without any of these are read all at once; the others one by one, each different one once.
+Rows without any of these are read all at once; the others one by one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankernel.arrays import IntArray, Mask, RankArray
 from rankernel.encoding import FREE, printable
@@ -65,7 +64,7 @@ class Meaning(NamedTuple):
 
 
 def read_ballots(table: Records, items: tuple[str, ...] | None, rules: BallotRules) -> Ballots:
-    """Return the ballots of a table with one column a position."""
+    """Return the ballots of a table with one column a position, all of its rows different."""
     if items is None and rules.separator is None:
         check_joined(table)
     words = Words.given(items, rules.nothing)
@@ -75,7 +74,7 @@ def read_ballots(table: Records, items: tuple[str, ...] | None, rules: BallotRul
     known = {code: Meaning(tuple(folded.get(name, name) for name in m.names), m.overvoted) for code, m in known.items()}
     names = items or tuple(dict.fromkeys(name for m in known.values() if not m.overvoted for name in m.names))
     reader = Reader(rules, known, {name: number for number, name in enumerate(names)}, table)
-    check_table_size(len(table), len(names), table.path, rules.max_bytes)
+    check_table_size(table.n_rows, len(names), table.path, rules.max_bytes)
     ranks = reader.ranks()
     if items is None:
         listed = (ranks != FREE).any(axis=0)
@@ -131,7 +130,7 @@ def read_as_nothing(table: Records, known: dict[int, Meaning]) -> tuple[tuple[st
     silent = [code for code, meaning in known.items() if not meaning.names and table.texts[code]]
     if not silent:
         return ()
-    times = np.bincount(table.codes.ravel(), minlength=len(table.texts))
+    times = table.cells_of_text()
     return tuple((table.texts[code], int(times[code])) for code in silent)
 
 
@@ -200,19 +199,15 @@ class Reader:
         return ranks
 
     def mend(self, rows: IntArray, ranks: RankArray) -> None:
-        """Read rows that are not regular, each different one once."""
-        first, inverse = distinct(self.table.codes[rows])
-        times = np.bincount(inverse, minlength=len(first)).tolist()
-        mended = np.full((len(first), ranks.shape[1]), FREE, dtype=np.int32)
-        for number, row in enumerate(rows[first].tolist()):
+        """Read rows that are not regular."""
+        times = np.ones(len(self.table), dtype=np.int64) if self.table.times is None else self.table.times
+        for row, more in zip(rows.tolist(), (times[rows] - 1).tolist(), strict=True):
             before = self.skipped, self.repeated, self.overvoted
             for place, bucket in enumerate(self.order(self.table.codes[row].tolist(), self.table.line(row))):
-                mended[number, [self.numbers[name] for name in bucket]] = place
-            more = times[number] - 1
+                ranks[row, [self.numbers[name] for name in bucket]] = place
             self.skipped += more * (self.skipped - before[0])
             self.repeated += more * (self.repeated - before[1])
             self.overvoted += more * (self.overvoted - before[2])
-        ranks[rows] = mended[inverse]
 
     def order(self, cells: Sequence[int], line: int) -> list[list[str]]:
         """Return the buckets of one ballot, best first."""
@@ -273,15 +268,3 @@ def is_regular(names: Codes) -> Mask:
     ordered = np.sort(names, axis=1)
     repeated = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
     return np.asarray(~(gap | repeated | (names == IRREGULAR).any(axis=1)))
-
-
-def distinct(rows: Codes) -> tuple[IntArray, NDArray[np.intp]]:
-    """Return where each different row first occurs, in that order, and which of them each row is."""
-    if not rows.size:
-        return np.arange(min(len(rows), 1)), np.zeros(len(rows), dtype=np.intp)
-    keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return first[order], place[inverse.ravel()]

@@ -119,7 +119,7 @@ def read_blt(
     except RankingError as error:
         raise fail(path, None, str(error)) from None
     ballots = Ballots(ranks, items, Repairs(skipped))
-    return assembled(ballots, numbers, {}, unlisted, blank, path, about)
+    return assembled(ballots, np.arange(len(numbers)), numbers, {}, unlisted, blank, path, about)
 
 
 # ---------------------------------------------------------------------- the words of the file

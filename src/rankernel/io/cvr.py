@@ -103,9 +103,10 @@ def read_cvr(
         table, title, passed = columns_of_contest(records, contest, [*chosen, *others])
     rules = BallotRules(skipped, repeated, overvotes, separator, tuple(listed_names(nothing)), fold_case, max_bytes)
     columns = {name: table.column(name, "labels") for name in chosen}
-    ballots = read_ballots(in_order_of_positions(table.without([*columns, *others])), names, rules)
+    votes, rows = in_order_of_positions(table.without([*columns, *others])).distinct()
+    ballots = read_ballots(votes, names, rules)
     about = About("a cast vote record", title, passed_over=passed)
-    return assembled(ballots, read_counts(table, count), columns, unlisted, blank, path, about)
+    return assembled(ballots, rows, read_counts(table, count), columns, unlisted, blank, path, about)
 
 
 # ---------------------------------------------------------------------- which contest

@@ -15,15 +15,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from rankernel import _loops
 from rankernel.arrays import IntArray
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
 from rankernel.io.files import MOST_BYTES, AnyPath, fail, read_text
+from rankernel.rankings import first_and_inverse
 
 Codes = NDArray[np.int32]
 
 DELIMITERS = (",", ";", "\t", "|")
 LONE_RETURN = re.compile("\r(?!\n)")
+LONG = 2**20  # signs of a text from which on the compiled loop is worth its start
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class Records:
         The line of the file on which each row begins.
     head : int
         The line that names the columns.
+    times : array of shape (n_rows,), optional
+        How many rows of the file are such; one each if left out.
     """
 
     path: AnyPath
@@ -52,6 +57,7 @@ class Records:
     codes: Codes
     lines: IntArray
     head: int = 1
+    times: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -65,11 +71,25 @@ class Records:
 
     def column(self, name: str, role: str) -> NDArray[np.str_]:
         """Return the texts of one column."""
-        return self.text_array()[self.codes[:, self.position(name, role)]]
+        present, which = np.unique(self.codes[:, self.position(name, role)], return_inverse=True)
+        return np.array([self.texts[code] for code in present.tolist()], dtype=np.str_)[which]
 
-    def text_array(self) -> NDArray[np.str_]:
-        """Return the different texts as an array."""
-        return np.array([*self.texts, ""], dtype=np.str_)[:-1]
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of the file."""
+        return len(self) if self.times is None else int(self.times.sum())
+
+    def distinct(self) -> tuple[Records, IntArray]:
+        """Return each different row once, where it comes first, and for each row which of them it is."""
+        first, which = first_and_inverse(self.codes)
+        times = np.bincount(which, minlength=len(first))
+        return replace(self, codes=self.codes[first], lines=self.lines[first], times=times), which
+
+    def cells_of_text(self) -> IntArray:
+        """Return in how many cells of the file each text stands."""
+        times = np.ones(len(self)) if self.times is None else self.times
+        weights = np.repeat(times, self.codes.shape[1])
+        return np.bincount(self.codes.ravel(), weights, minlength=len(self.texts)).astype(np.int64)
 
     def row(self, number: int) -> list[str]:
         """Return the cells of one row."""
@@ -81,6 +101,8 @@ class Records:
 
     def with_columns(self, positions: Sequence[int]) -> Records:
         """Return some of the columns, in this order."""
+        if list(positions) == list(range(len(self.columns))):
+            return self
         names = tuple(self.columns[position] for position in positions)
         return replace(self, columns=names, codes=self.codes[:, list(positions)])
 
@@ -123,32 +145,32 @@ def records_of_text(text: str, delimiter: str, path: AnyPath) -> Records:
         delimiter = guessed_delimiter(text, path)
     elif len(delimiter) != 1 or delimiter in '"\r\n ':
         raise RankingError(f"delimiter={delimiter!r} is not one character that can separate cells, or 'auto'")
-    return coded_by_line(text, delimiter, path) or coded(parsed(text, delimiter, path), path)
+    return coded_at_once(text, delimiter, path) or coded(parsed(text, delimiter, path), path)
 
 
-def coded_by_line(text: str, delimiter: str, path: AnyPath) -> Records | None:
-    """Return the same where every line is a record and most lines occur again, each different one taken apart once.
+def coded_at_once(text: str, delimiter: str, path: AnyPath) -> Records | None:
+    """Return the cells of a long text, taken apart by a compiled loop.
 
-    None where that is not so, or where something is wrong, which the slower way will name.
+    None where the text is short, so that the loop need not be loaded; where a quoted cell holds a quote or a line
+    break; and where something is wrong, which the slower way will name.
     """
-    if '"' in text or LONE_RETURN.search(text):
+    if len(text) < LONG or not delimiter.isascii():
         return None
-    lines = text.removesuffix("\n").split("\n")
-    head = next((number for number, line in enumerate(lines) if line.rstrip("\r")), len(lines))
-    seen = Numbering()
-    of_line = np.fromiter(map(seen.__getitem__, lines[head + 1 :]), dtype=np.int64)
-    if not len(of_line) or 2 * len(seen) > len(of_line):
+    raw = text.encode("utf-8", "surrogatepass")
+    n_lines = raw.count(b"\n") + 1
+    codes = np.empty(n_lines + raw.count(delimiter.encode()), dtype=np.int32)
+    lines = np.empty(n_lines, dtype=np.int64)
+    n_records, width, starts, stops = _loops.table_cells.number_cells(
+        np.frombuffer(raw, dtype=np.uint8), np.uint8(ord(delimiter)), codes, lines
+    )
+    if not n_records:
         return None
-    try:
-        first, *cells = csv.reader([lines[head], *seen], delimiter=delimiter, strict=True)
-        different = coded(((1, row) for row in [first, *(row for row in cells if row)]), path)
-    except (csv.Error, RankingError):
-        return None
-    filled = np.array([bool(row) for row in cells], dtype=bool)
-    place = np.cumsum(filled) - 1
-    kept = filled[of_line]
-    numbers = np.flatnonzero(kept) + head + 2
-    return replace(different, codes=different.codes[place[of_line[kept]]], lines=numbers, head=head + 1)
+    seen = [raw[start:stop].decode("utf-8", "surrogatepass") for start, stop in zip(starts, stops, strict=True)]
+    texts, codes = stripped(seen, codes[: n_records * width])
+    columns = tuple(texts[code] for code in codes[:width])
+    head = int(lines[0]) + 1
+    check_columns(columns, path, head)
+    return Records(path, columns, texts, codes[width:].reshape(-1, width), lines[1:n_records] + 1, head)
 
 
 def coded(records: Iterable[tuple[int, list[str]]], path: AnyPath) -> Records:
@@ -157,7 +179,7 @@ def coded(records: Iterable[tuple[int, list[str]]], path: AnyPath) -> Records:
     head, names = next(records, (1, None))
     if names is None:
         raise fail(path, 1, "the file is empty; its first line names the columns")
-    columns = [name.strip() for name in names]
+    columns = tuple(name.strip() for name in names)
     check_columns(columns, path, head)
     seen = Numbering()
     codes, lines, width = array("i"), array("q"), len(columns)
@@ -166,11 +188,15 @@ def coded(records: Iterable[tuple[int, list[str]]], path: AnyPath) -> Records:
             raise fail(path, line, f"the row has {len(cells)} cells but there are {width} columns")
         codes.extend(map(seen.__getitem__, cells))
         lines.append(line)
-    raw = np.frombuffer(codes, dtype=np.int32) if codes else np.empty(0, dtype=np.int32)
+    texts, numbers = stripped(seen, np.array(codes, dtype=np.int32))
+    return Records(path, columns, texts, numbers.reshape(len(lines), width), np.array(lines, dtype=np.int64), head)
+
+
+def stripped(cells: Iterable[str], codes: Codes) -> tuple[list[str], Codes]:
+    """Return the different texts without the blanks around them, and the numbers of these."""
     texts: dict[str, int] = {}
-    stripped = np.array([texts.setdefault(text.strip(), len(texts)) for text in seen] or [0], dtype=np.int32)
-    rows = stripped[raw].reshape(len(lines), width)
-    return Records(path, tuple(columns), list(texts), rows, np.array(lines, dtype=np.int64), head)
+    renumbered = np.array([texts.setdefault(cell.strip(), len(texts)) for cell in cells], dtype=np.int32)
+    return list(texts), codes if len(texts) == len(renumbered) else renumbered[codes]
 
 
 class Numbering(dict[str, int]):
@@ -236,7 +262,7 @@ def cuts_evenly(text: str, delimiter: str, path: AnyPath) -> bool:
     return width > 1
 
 
-def check_columns(names: list[str], path: AnyPath, line: int) -> None:
+def check_columns(names: Sequence[str], path: AnyPath, line: int) -> None:
     """Refuse two columns of one name; a column without a name can still be ignored."""
     seen: dict[str, int] = {}
     for number, name in enumerate(names, start=1):

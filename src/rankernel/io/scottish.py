@@ -55,7 +55,7 @@ def scottish_rankings(text: str, path: AnyPath, unlisted: Unlisted, blank: Blank
     except RankingError as error:
         raise fail(path, None, str(error)) from None
     about = About("a Scottish council election", title, seats)
-    return assembled(Ballots(ranks, items, Repairs()), counts, {}, unlisted, blank, path, about)
+    return assembled(Ballots(ranks, items, Repairs()), np.arange(len(ranks)), counts, {}, unlisted, blank, path, about)
 
 
 def trimmed(cells: list[str]) -> list[str]:

@@ -165,14 +165,13 @@ def read_csv(
     table = read_records(path, delimiter, encoding, max_bytes)
     kept = {name: table.column(name, "labels") for name in listed_names(labels)}
     counts = read_counts(table, count)
-    votes = vote_columns(table, [*kept, *listed_names(ignore), *listed_names(count or ())])
+    votes, rows = vote_columns(table, [*kept, *listed_names(ignore), *listed_names(count or ())]).distinct()
     chosen = chosen_layout(votes, layout, rules)
     if ascending and chosen != "scores":
         raise RankingError("ascending=True is for layout='scores'; ranks are always better the smaller they are")
     ballots, words = taken(votes, chosen, names, rules, ascending)
-    return assembled(
-        ballots, counts, kept, unlisted, blank, path, About(words, passed_over=tuple(listed_names(ignore)))
-    )
+    about = About(words, passed_over=tuple(listed_names(ignore)))
+    return assembled(ballots, rows, counts, kept, unlisted, blank, path, about)
 
 
 def taken(
@@ -191,9 +190,16 @@ def taken(
 
 
 def assembled(
-    ballots: Ballots, counts: IntArray, labels: Labels, unlisted: Unlisted, blank: Blank, path: AnyPath, about: About
+    ballots: Ballots,
+    rows: IntArray,
+    counts: IntArray,
+    labels: Labels,
+    unlisted: Unlisted,
+    blank: Blank,
+    path: AnyPath,
+    about: About,
 ) -> FileRankings:
-    """Return what was read, blank ballots left out or kept."""
+    """Return what was read, blank ballots left out or kept; ``rows`` says which ballot each row of the file is."""
     check_choice("blank", blank, get_args(Blank))
     listed = ballots.ranks != FREE
     marked = listed.any(axis=1)
@@ -201,11 +207,12 @@ def assembled(
         raise fail(path, None, "no row names an item; list the items there are in items=..., and keep blank='keep'")
     point_out_alike(ballots.items, path)
     ranks = dense(ballots.ranks, listed, unlisted)
+    marked = marked[rows]
     repairs = replace(ballots.repairs, blank=int(np.count_nonzero(~marked)), kept_blank=blank == "keep")
     if blank == "drop" and not marked.all():
-        ranks, counts = ranks[marked], counts[marked]
+        rows, counts = rows[marked], counts[marked]
         labels = {name: values[marked] for name, values in labels.items()}
-    return file_rankings(ranks, ballots.items, counts, Reading(labels, repairs, about))
+    return file_rankings(ranks[rows], ballots.items, counts, Reading(labels, repairs, about))
 
 
 def point_out_alike(items: tuple[str, ...], path: AnyPath) -> None:
@@ -362,7 +369,7 @@ def numbers_in_columns(
         if name not in known:
             problem = f"column {printable(name)!r} is not among the items; pass it over with ignore="
             raise fail(votes.path, votes.head, problem)
-    check_table_size(len(votes), len(names), votes.path, rules.max_bytes)
+    check_table_size(votes.n_rows, len(names), votes.path, rules.max_bytes)
     if items is not None:
         votes = votes.with_columns([votes.position(name, "items") for name in names])
     words, what = Words.given(None, rules.nothing), "score" if layout == "scores" else "rank"
