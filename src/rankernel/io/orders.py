@@ -28,8 +28,10 @@ FOLLOWERS = {
     CLOSE: (COMMA, END),
     END: (DIGIT, END),
 }
-MAY_FOLLOW = np.array([[sign in FOLLOWERS[before] for sign in range(6)] for before in range(6)])
+MAY_FOLLOW = np.array([sign in FOLLOWERS[before] for before in range(6) for sign in range(6)])
 LONGEST_NUMBER = 18  # digits that surely fit into 64 bits
+POWERS = 10 ** np.arange(LONGEST_NUMBER, dtype=np.int64)
+TORN = re.compile(rb"[ \t\r](?<=[0-9].)[ \t\r]*[0-9]")  # a number with a blank inside; begins with what is rare
 EXAMPLE = "'13: 1,{4,3},2'"
 
 
@@ -53,11 +55,11 @@ class Orders:
 def read_orders(body: str, first_line: int, path: AnyPath) -> Orders:
     """Return the orders of a text that begins on a given line of a file; lines with nothing on them are passed over."""
     raw = body.encode("utf-8", "replace")
-    if raw.translate(None, SIGNS + BLANKS) or re.search(rb"[0-9][ \t\r]+[0-9]", raw):
+    if raw.translate(None, SIGNS + BLANKS) or TORN.search(raw):
         raise complaint(body, first_line, path)
     codes = np.frombuffer(b"\n" + raw.translate(None, BLANKS) + b"\n", dtype=np.uint8)
     signs = classes()[codes]
-    depth = np.cumsum((signs == OPEN).astype(np.int8) - (signs == CLOSE), dtype=np.int64)
+    depth = np.cumsum((signs == OPEN).astype(np.int8) - (signs == CLOSE), dtype=np.int32)
     if not well_formed(signs, depth):
         raise complaint(body, first_line, path)
     return taken_apart(codes, signs, depth, first_line)
@@ -73,7 +75,7 @@ def classes() -> NDArray[np.uint8]:
 
 def well_formed(signs: NDArray[np.uint8], depth: IntArray) -> bool:
     """Say whether every line that is not empty is a count, a colon and an order, with numbers of a sane length."""
-    if not MAY_FOLLOW[signs[:-1], signs[1:]].all() or depth.min() < 0 or depth.max() > 1:
+    if not MAY_FOLLOW[6 * signs[:-1] + signs[1:]].all() or depth.min() < 0 or depth.max() > 1:
         return False
     if depth[(signs == END) | (signs == COLON)].any():
         return False
@@ -95,12 +97,12 @@ def taken_apart(codes: NDArray[np.uint8], signs: NDArray[np.uint8], depth: IntAr
     ends = np.append(digits[starts[1:] - 1], digits[-1:]) + 1  # where the sign behind each number is
     lengths = np.diff(np.append(starts, len(digits)))
     power = np.repeat(ends, lengths) - 1 - digits
-    parts = (codes[digits].astype(np.int64) - ord("0")) * 10**power
+    parts = (codes[digits].astype(np.int64) - ord("0")) * POWERS[power]
     values = np.add.reduceat(parts, starts) if len(starts) else np.empty(0, dtype=np.int64)
     is_count = signs[ends] == COLON
     colons = ends[is_count]
-    line = np.cumsum(signs == END)
-    place = np.cumsum((signs == COMMA) & (depth == 0))
+    line = np.cumsum(signs == END, dtype=np.int32)
+    place = np.cumsum((signs == COMMA) & (depth == 0), dtype=np.int32)
     row = np.cumsum(is_count) - 1
     listed = ~is_count
     last = np.append(colons[1:], len(signs) - 1)  # no comma stands between the end of a line and the next colon
