@@ -13,7 +13,7 @@ nothing.
 
 from rankernel._lazy import names_in_stub
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 _homes = names_in_stub(__file__)
 
