@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 from matplotlib import font_manager
@@ -51,6 +52,12 @@ myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "
 myst_heading_anchors = 3
 nb_execution_mode = "cache"
 nb_execution_in_temp = True
+# Pages about other libraries are run where these are installed.
+nb_execution_excludepatterns = [
+    f"tutorials/{page}.md"
+    for page, library in {"dask": "dask", "gpy": "GPy", "gpytorch": "gpytorch"}.items()
+    if find_spec(library) is None
+]
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True

@@ -65,6 +65,24 @@ def test_code_on_pages_compiles(path):
         compile("\n".join(lines), str(path), "exec")
 
 
+RUN = [path for path in PAGES if "```{code-cell}" in path.read_text(encoding="utf-8")]
+EXTRAS = {"matplotlib": "plots", "pandas": "frames", "gpytorch": "gpytorch", "GPy": "gpy", "dask": "dask"}
+
+
+@pytest.mark.parametrize("path", RUN, ids=lambda path: str(path.relative_to(DOCS)))
+def test_pages_with_code_say_what_to_install(path):
+    text = path.read_text(encoding="utf-8")
+    (installed,) = re.findall(r"pip install '?(?:rankernel|\.)(?:\[([\w,]+)\])?", text)[:1]
+    imported = set(re.findall(r"^(?:import|from) (\w+)", text, flags=re.MULTILINE))
+    assert {EXTRAS[name] for name in imported & set(EXTRAS)} <= set(installed.split(","))
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
+def test_tests_that_pages_name_are_there(path):
+    for file, name in re.findall(r"`(test_\w+\.py)::(\w+)`", text_of(path)):
+        assert f"\ndef {name}(" in (Path(__file__).parent / file).read_text(encoding="utf-8")
+
+
 def test_committed_results_can_be_shown():
     for path in (DOCS / "benchmarks").glob("*.json"):
         content = json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""What README shows is what happens."""
+"""What README and the front page of the documentation show is what happens."""
 
 import contextlib
 import io
@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from readme import ten_lines
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.skipif(not README.exists(), reason="README is not part of an installed package")
-def test_the_example_prints_what_the_readme_says():
-    code, shown = ten_lines(README)
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_example_prints_what_the_page_says(page):
+    code, shown = ten_lines(ROOT / page)
     assert len([line for line in code.splitlines() if line.strip()]) == 10
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):

@@ -1,5 +1,7 @@
 """The directive ``committed-results``: tables of the measurements that are committed as JSON, if there are any.
 
+Long tables are folded. ``gain-table`` is the summary of one file: the median gain of each coupling.
+
 A file holds ``rows``, a list of records with the same keys, and says of itself what it likes beside them. Nothing is
 measured when the documentation is built.
 """
@@ -8,12 +10,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
 DOCS = Path(__file__).parents[1]
+SHORT = 8  # rows that are shown at once; longer tables are folded
 TITLES = {
     "claim": "what",
     "peer_seconds": "seconds, peer",
@@ -41,13 +45,45 @@ class CommittedResults(Directive):
         return found or [nodes.paragraph(text="No results are committed yet.")]
 
 
+class GainTable(Directive):
+    """The median gain of each coupling with each degree of exact moments."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Return one row a coupling."""
+        path = DOCS / self.arguments[0]
+        self.state.document.settings.record_dependencies.add(str(path))
+        rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
+        gains: dict[str, dict[int, list[float]]] = {}
+        for row in rows:
+            gains.setdefault(row["coupling"], {}).setdefault(row["moments"], []).append(row["gain"])
+        degrees = sorted({row["moments"] for row in rows})
+        return [
+            table(
+                [
+                    {"coupling": name} | {f"moments {d}": median(found[d]) if d in found else None for d in degrees}
+                    for name, found in gains.items()
+                ]
+            )
+        ]
+
+
 def described(path: Path, content: Any) -> list[nodes.Node]:
     """Return the title, the facts and the table of one file."""
     rows = content["rows"] if isinstance(content, dict) else content
     facts = {} if not isinstance(content, dict) else {name: v for name, v in content.items() if name != "rows"}
-    title = nodes.rubric(text=path.stem.replace("_", " ").replace("-", " "))
-    parts = [f"{name}: {one_line(value)}" for name, value in facts.items()]
-    return [title, *([nodes.paragraph(text="; ".join(parts) + ".")] if parts else []), table(rows)]
+    name = path.stem.replace("_", " ").replace("-", " ")
+    parts = [f"{fact}: {one_line(value)}" for fact, value in facts.items()]
+    about = [nodes.paragraph(text="; ".join(parts) + ".")] if parts else []
+    if len(rows) <= SHORT:
+        return [nodes.rubric(text=name), *about, table(rows)]
+    return [raw(f"<details><summary>{name}: {len(rows)} rows</summary>"), *about, table(rows), raw("</details>")]
+
+
+def raw(html: str) -> nodes.raw:
+    """Return a piece of HTML."""
+    return nodes.raw("", html, format="html")
 
 
 def one_line(value: Any) -> str:
@@ -79,4 +115,5 @@ def cell(value: Any) -> str:
 def setup(app: Any) -> dict[str, bool]:
     """Connect to Sphinx."""
     app.add_directive("committed-results", CommittedResults)
+    app.add_directive("gain-table", GainTable)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,281 @@
+"""Change one thing in the numerical heart and see whether a test notices: ``python -m benchmarks.mutation``.
+
+A mutant is a module in which one operator, comparison, constant, branch or order of arguments was changed. The tests
+that concern the module run on it, in a process forked where everything else is loaded already; a mutant on which all
+of them pass has survived. Loops run as plain Python, so that nothing compiled before is taken for the mutant.
+
+What is found goes to ``docs/benchmarks/mutation.json`` after every mutant; mutants that are in there, of a module that
+did not change since, are not run again. ``explained`` in that file says why a mutant is allowed to survive.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import hashlib
+import importlib.abc
+import importlib.util
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "rankernel"
+RESULTS = ROOT / "docs" / "benchmarks" / "mutation.json"
+LOOPS = "_loops/"
+
+HEART = {  # module: the tests that concern it, those first that fail soonest
+    "_loops/agglomeration.py": "test_clustering.py",
+    "_loops/best_orders.py": "test_consensus.py",
+    "_loops/bits.py": "test_bits.py",
+    "_loops/cycles.py": "test_exp_cayley.py test_distances.py",
+    "_loops/footrule_sweep.py": "test_exp_footrule.py",
+    "_loops/free_programmes.py": "test_mallows_free.py",
+    "_loops/hamming_sums.py": "test_exp_hamming.py",
+    "_loops/permanent.py": "test_exp_spearman.py",
+    "_loops/permuted_sums.py": "test_moments.py test_mmd.py",
+    "_loops/rank_distances.py": "test_distances.py",
+    "gram/exact/cayley.py": "test_exp_cayley.py",
+    "gram/exact/exp_footrule.py": "test_exp_footrule.py",
+    "gram/exact/exp_hamming.py": "test_exp_hamming.py",
+    "gram/exact/exp_spearman.py": "test_exp_spearman.py",
+    "gram/exact/hamming_law.py": "test_exp_hamming.py",
+    "gram/exact/heat_means.py": "test_diffusion_formula.py test_heat.py",
+    "gram/exact/kendall_law.py": "test_kendall_law.py",
+    "gram/exact/kendall_means.py": "test_gram.py",
+    "gram/exact/mallows.py": "test_mallows_formula.py test_mallows_free.py test_gram.py",
+    "gram/exact/place_tables.py": "test_positional.py",
+    "tasks/tests/_groups.py": "test_k_sample.py",
+    "tasks/tests/_moments.py": "test_moments.py",
+    "tasks/tests/_permutations.py": "test_moments.py test_mmd.py",
+    "tasks/tests/corrections.py": "test_k_sample.py",
+    "tasks/tests/hsic.py": "test_hsic.py",
+    "tasks/tests/mmd.py": "test_mmd.py",
+    "tasks/tests/paired.py": "test_paired.py",
+    "io/blt.py": "test_what_people_have.py test_reader_contract.py",
+    "io/cvr.py": "test_what_people_have.py test_reader_contract.py",
+    "io/pairs.py": "test_what_people_have.py test_preferences.py",
+    "io/preflib.py": "test_preflib.py",
+    "io/sushi.py": "test_sushi.py",
+    "io/table.py": "test_table.py",
+    "io/words.py": "test_table.py test_what_people_have.py",
+}
+
+OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Pow: ast.Mult,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.BitXor: ast.BitOr,
+    ast.LShift: ast.RShift,
+    ast.RShift: ast.LShift,
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+}
+
+
+# ---------------------------------------------------------------------- mutants
+
+
+def places(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes that compute something: no annotations, decorators or words of errors."""
+    for field, value in ast.iter_fields(tree):
+        if field in {"annotation", "returns", "decorator_list"} or isinstance(tree, ast.Raise | ast.JoinedStr):
+            continue
+        for node in value if isinstance(value, list) else [value]:
+            if isinstance(node, ast.AST):
+                yield node
+                yield from places(node)
+
+
+def change(node: ast.AST) -> str | None:
+    """Change a node in place, and say how; None if there is nothing to change."""
+    match node:
+        case ast.BinOp(op=op) | ast.AugAssign(op=op) | ast.BoolOp(op=op) if type(op) in OPERATORS:
+            node.op = OPERATORS[type(op)]()
+            return f"{type(op).__name__} -> {type(node.op).__name__}"
+        case ast.Compare(ops=[op, *_]) if type(op) in OPERATORS:
+            node.ops[0] = OPERATORS[type(op)]()
+            return f"{type(op).__name__} -> {type(node.ops[0]).__name__}"
+        case ast.Constant(value=bool()):
+            node.value = not node.value
+            return f"{not node.value} -> {node.value}"
+        case ast.Constant(value=int() | float()):
+            node.value += 1
+            return f"{node.value - 1} -> {node.value}"
+        case ast.If() | ast.IfExp():
+            node.test = ast.Constant(False)
+            return "branch dropped"
+        case ast.UnaryOp(op=ast.USub() | ast.Not()):
+            node.op = ast.UAdd() if isinstance(node.op, ast.USub) else ast.Not()
+            if isinstance(node.op, ast.Not):
+                node.operand = ast.UnaryOp(ast.Not(), node.operand)
+            return "sign or not dropped"
+        case ast.Call(args=[first, second, *rest]) if not isinstance(first, ast.Starred):
+            node.args = [second, first, *rest]
+            return "arguments swapped"
+    return None
+
+
+def mutants(module: str) -> list[tuple[int, dict[str, Any]]]:
+    """Return all that can be changed in a module: which of its places, and what a reader wants to know of it."""
+    text = (SOURCE / module).read_text(encoding="utf-8")
+    lines = text.splitlines()
+    found = []
+    for index, node in enumerate(list(places(ast.parse(text)))):
+        line = getattr(node, "lineno", 0)
+        how = change(node)
+        if how is not None:
+            about = {"module": module, "line": line, "column": node.col_offset, "change": how}
+            found.append((index, about | {"code": lines[line - 1].strip()}))
+    return found
+
+
+def mutated(module: str, place: int) -> Any:
+    """Return the code of a module with one place changed."""
+    tree = ast.parse((SOURCE / module).read_text(encoding="utf-8"))
+    change(list(places(tree))[place])
+    return compile(ast.fix_missing_locations(tree), str(SOURCE / module), "exec")
+
+
+class MutantLoader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Imports the mutant where its module is asked for."""
+
+    def __init__(self, module: str, code: Any) -> None:
+        self.name = "rankernel." + module.removesuffix(".py").replace("/", ".")
+        self.code = code
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        return (
+            importlib.util.spec_from_file_location(name, self.code.co_filename, loader=self)
+            if name == self.name
+            else None
+        )
+
+    def exec_module(self, module: Any) -> None:
+        exec(self.code, module.__dict__)
+
+
+# ---------------------------------------------------------------------- running
+
+
+class Impatient:
+    """Tells hypothesis that one counterexample is enough, however long."""
+
+    def pytest_collection(self) -> None:
+        from hypothesis import Phase, settings
+
+        settings.register_profile("mutation", deadline=None, phases=[Phase.explicit, Phase.generate], database=None)
+        settings.load_profile("mutation")
+
+
+def outcome(module: str, place: int | None, seconds: int) -> tuple[str, float]:
+    """Run the tests of a module on a mutant of it, or on itself; return what happened and the processor time."""
+    child = os.fork()
+    if child == 0:
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        import pytest
+
+        try:
+            if place is not None:
+                sys.meta_path.insert(0, MutantLoader(module, mutated(module, place)))
+            tests = [str(ROOT / "tests" / name) for name in HEART[module].split()]
+            options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-seed=0", "--assert=plain"]
+            code = pytest.main([*options, *tests], plugins=[Impatient()])
+        except BaseException:
+            code = 1
+        os._exit(int(code))
+    _, status, used = os.wait4(child, 0)
+    spent = used.ru_utime + used.ru_stime
+    if os.WIFSIGNALED(status):
+        return "killed: no end", spent
+    return "survived" if os.WEXITSTATUS(status) == 0 else "killed", spent
+
+
+def read() -> dict[str, Any]:
+    """Return what was found before."""
+    return json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"rows": []}
+
+
+def write(content: dict[str, Any]) -> None:
+    """Keep what was found; all of it or nothing."""
+    kept = RESULTS.with_suffix(".part")
+    kept.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    kept.replace(RESULTS)
+
+
+def study(module: str, n_mutants: int) -> None:
+    """Run mutants of one module, drawn by a fixed seed, until there are enough of them."""
+    import numba  # noqa: F401 - loaded once, for all mutants
+    import pytest  # noqa: F401
+    import scipy.stats  # noqa: F401
+    import sklearn.base  # noqa: F401
+
+    sys.path.insert(0, str(ROOT / "src"))
+    stamp = hashlib.sha256((SOURCE / module).read_bytes()).hexdigest()[:12]
+    content = read()
+    content["rows"] = [row for row in content["rows"] if row["module"] != module or row["source"] == stamp]
+    done = {(row["line"], row["column"], row["change"]) for row in content["rows"] if row["module"] == module}
+    found = mutants(module)
+    chosen = random.Random(module).sample(found, min(n_mutants, len(found)))
+    chosen = [
+        (place, about) for place, about in chosen if (about["line"], about["column"], about["change"]) not in done
+    ]
+    if not chosen:
+        return
+    healthy, seconds = outcome(module, None, 600)
+    if healthy != "survived":
+        raise SystemExit(f"{module}: its tests fail without any change")
+    for place, about in chosen:
+        result, spent = outcome(module, place, int(5 * seconds) + 10)
+        print(f"{result:15} {spent:5.1f} s  {module}:{about['line']}  {about['change']}  {about['code']}", flush=True)
+        content["rows"].append(about | {"result": result, "source": stamp})
+        write(content)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.mutation", description=__doc__.splitlines()[0])
+    parser.add_argument("modules", nargs="*", default=list(HEART), help="such as io/preflib.py; all by default")
+    parser.add_argument("--each", type=int, default=8, help="mutants of each module")
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)  # in this process, which is prepared
+    options = parser.parse_args()
+    for module in options.modules:
+        if options.here:
+            study(module, options.each)
+            continue
+        plain = {"NUMBA_DISABLE_JIT": "1"} if module.startswith(LOOPS) else {}
+        command = [sys.executable, "-m", "benchmarks.mutation", "--here", "--each", str(options.each), module]
+        subprocess.run(command, env=os.environ | plain, cwd=ROOT, check=False)
+    rows = read()["rows"]
+    print(f"{len(rows)} mutants:", dict(Counter(row["result"] for row in rows)))
+    for row in rows:
+        if row["result"] == "survived" and "explained" not in row:
+            print(f"survived: {row['module']}:{row['line']}  {row['change']}  {row['code']}")
+
+
+if __name__ == "__main__":
+    main()
