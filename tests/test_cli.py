@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -513,6 +515,25 @@ def test_debug_shows_where(votes):
     assert "Traceback" not in run("info", "missing.soi").stderr  # it does not stick
 
 
+@pytest.mark.parametrize(
+    ("command", "output", "package"),
+    [("map", "map.png", "matplotlib"), ("cluster", "tree.svg", "matplotlib"), ("gram", "K.zarr", "zarr")],
+)
+def test_what_is_missing_is_said_before_anything_is_read(votes, monkeypatch, command, output, package):
+    monkeypatch.setattr("rankernel.errors.find_spec", lambda name: None)
+    monkeypatch.setattr("rankernel.cli.job.read", None)
+    line = one_line(run(command, votes, "-o", output), 1)
+    assert f"needs {package}, which is not installed; do: pip install 'rankernel[" in line
+
+
+def test_pictures_come_with_the_command_line():
+    extras = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    assert "rankernel[plots]" in extras["cli"]
+    assert any(package.startswith("matplotlib") for package in extras["plots"])
+
+
 def test_what_should_not_happen_is_said_in_one_line(votes, monkeypatch):
     def broken(*_, **__):
         raise KeyError("x")
@@ -526,7 +547,8 @@ def test_interruption_leaves_nothing(votes, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("rankernel.pages.page.page", interrupted)
-    assert one_line(run("report", votes), 130) == "rankernel: interrupted\n"
+    line = one_line(run("report", votes), 130)
+    assert line == "rankernel: interrupted; nothing was written; the same command starts again\n"
     assert files_in(votes.parent) == ["votes.soi"]
 
 

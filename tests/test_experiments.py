@@ -1,6 +1,7 @@
 import itertools
 import json
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -373,20 +374,99 @@ def test_an_unknown_experiment_is_refused(app, tmp_path):
 def test_without_the_sushi_data_the_rest_runs(tmp_path, monkeypatch):
     monkeypatch.delenv("RANKERNEL_DATA", raising=False)
     told = []
-    outcomes = run_experiments(Study(tmp_path / "out", data=tmp_path, say=told.append), ["table1", "sizes"])
+    monkeypatch.chdir(tmp_path)
+    outcomes = run_experiments(Study(tmp_path / "out", say=told.append), ["table1", "sizes"])
     assert [outcome.name for outcome in outcomes] == ["table1", "sizes"]
-    assert "kamishima.net" in told[0]
-    assert "RANKERNEL_DATA" in told[0]
+    assert told[0] == "table1: begins"
+    assert "kamishima.net" in told[1]
+    assert "RANKERNEL_DATA" in told[1]
     assert not outcomes[0].tables
     assert outcomes[1].tables
 
 
 def test_a_quick_study_has_a_stand_in_for_the_sushi_data(tmp_path, monkeypatch):
     monkeypatch.delenv("RANKERNEL_DATA", raising=False)
-    people = people_of(Study(tmp_path, quick=True, data=tmp_path))
+    monkeypatch.chdir(tmp_path)
+    people = people_of(Study(tmp_path, quick=True))
+    assert people.synthetic
     assert "stand-in" in people.name
     assert people.rankings.is_full()
     assert {"region", "region_until_15", "east_west"} == people.labels.keys()
+
+
+def test_synthetic_data_is_said_in_every_heading_and_number(tmp_path, monkeypatch):
+    monkeypatch.delenv("RANKERNEL_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    few = {name: clustering_table.KERNELS[name] for name in ("Kendall", "Mallows")}
+    monkeypatch.setattr(clustering_table, "KERNELS", few)
+    (outcome,) = run_experiments(Study(tmp_path / "out", quick=True), ["table1"])
+    assert outcome.title.endswith("(synthetic data)")
+    assert all(line.startswith("On synthetic data: ") for line in outcome.findings)
+    assert all(caption.startswith("Synthetic data: ") for _, caption in outcome.figures)
+    for table in outcome.tables:
+        assert table.title.endswith("(synthetic data)")
+        for row in table.text():
+            numbers = [cell for cell in row if re.match(r"-?[\d.,]+", cell)]
+            assert numbers
+            if "paper" in row or "the paper" in row:
+                assert not any("†" in cell for cell in row)
+            else:
+                assert all(cell.endswith("†") for cell in numbers)
+    assert "numbers with † are of synthetic data" in (tmp_path / "out" / "README.md").read_text()
+    entries = json.loads((tmp_path / "out" / "results.json").read_text())["experiments"]["table1"]["tables"]
+    assert entries["table1_samples"]["rows"][0][1].keys() == {"synthetic"}
+
+
+def test_a_table_of_columns_of_the_paper_marks_the_others():
+    table = Table("x", "X", ("kernel", "accuracy, paper", "accuracy"), [("Mallows", 0.5, Spread(0.25, 0.125))])
+    assert table.on_synthetic_data().text() == [["Mallows", "0.500", "0.250 (0.125)†"]]
+
+
+def test_a_folder_without_the_data_is_an_error_before_anything_else(tmp_path):
+    from rankernel.cli.app import app
+
+    for folder in (tmp_path / "nowhere", tmp_path):
+        result = CliRunner().invoke(app, ["reproduce", "sizes", "--data", str(folder), "-o", str(tmp_path / "out")])
+        assert result.exit_code == 1
+        assert f"{folder} does not hold the SUSHI data" in result.stderr
+        assert not (tmp_path / "out").exists()
+
+
+def test_what_is_left_out_shows_in_the_exit_code(app, tmp_path, monkeypatch):
+    monkeypatch.delenv("RANKERNEL_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["reproduce", "table1", "sizes"])
+    assert result.exit_code == 1
+    assert "left out: table1" in result.stderr
+    assert (tmp_path / "reproduction" / "index.html").exists()
+
+
+def test_tables_by_gpy_are_left_out_without_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(classification_table, "has_gpy", lambda: False)
+    table = classification_table.ClassificationTable(Study(tmp_path, quick=True))
+    assert "GPy is not installed" in table.left_out()
+
+
+def test_figures_are_not_skipped_without_matplotlib(tmp_path, monkeypatch):
+    from rankernel.cli.app import app
+
+    monkeypatch.setattr("rankernel.errors.find_spec", lambda name: None)
+    result = CliRunner().invoke(app, ["reproduce", "figures", "--quick", "-o", str(tmp_path / "out")])
+    assert result.exit_code == 1
+    assert "this needs matplotlib" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_interrupted_run_says_that_it_goes_on(tmp_path, monkeypatch):
+    from rankernel.cli.app import app
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rankernel.experiments.subset_sizes.completions", interrupted)
+    result = CliRunner().invoke(app, ["reproduce", "sizes", "-o", str(tmp_path / "out")])
+    assert result.exit_code == 130
+    assert f"interrupted; what was computed is kept in {tmp_path / 'out'}; the same command goes on" in result.stderr
 
 
 def test_every_experiment_has_its_class():

@@ -557,7 +557,17 @@ CALLS = {
         },
     ),
     "plots.gram": (plots.gram, {"matrix": np.eye(4), "labels": LABELS}),
-    "plots.dendrogram": (plots.dendrogram, {"Z": TREE, "labels": [0, 1, 0, 1], "n_branches": 3}),
+    "plots.dendrogram": (
+        plots.dendrogram,
+        {
+            "Z": TREE,
+            "labels": [0, 1, 0, 1],
+            "n_branches": 3,
+            "leaves": ["a", "b", "c", "d"],
+            "counts": [1, 2, 3, 4],
+            "names": ["u", "v"],
+        },
+    ),
     "plots.kernel_map": (
         plots.kernel_map,
         {

@@ -42,16 +42,70 @@ def test_map_has_points_where_they_are_with_areas_as_their_counts():
         plots.GREY,
         plots.COLOURS[1],
     ]
-    assert [(text.get_text(), text.get_position()) for text in ax.texts] == [("A", (0, 1)), (r"\$B\$", (2, 3))]
+    assert legend_of(ax) == {"A": plots.COLOURS[0], r"\$B\$": plots.COLOURS[1], "of several": plots.GREY}
     assert "50%" in ax.get_xlabel()
     assert "25%" in ax.get_ylabel()
+
+
+def legend_of(ax):
+    """The colour that the legend of a picture gives to each name."""
+    found = ax.get_legend()
+    colours = [matplotlib.colors.to_hex(handle.get_color()) for handle in found.legend_handles]
+    return dict(zip([text.get_text() for text in found.get_texts()], colours, strict=True))
+
+
+def test_no_colour_stands_for_two_groups():
+    n = len(plots.COLOURS) + 3
+    counts = [*range(1, n), 50]  # the last group is the largest, the first three are the smallest
+    ax = plots.kernel_map(np.zeros((n, 2)), counts, range(n), [f"group {number}" for number in range(n)])
+    legend = legend_of(ax)
+    assert legend.pop("3 others") == plots.GREY
+    assert list(legend) == [f"group {number}" for number in range(3, n)]
+    assert len(set(legend.values())) == len(plots.COLOURS)
+    drawn = [matplotlib.colors.to_hex(colour) for colour in ax.collections[0].get_facecolors()]
+    assert drawn == [legend[f"group {number}"] for number in (n - 1, *range(n - 2, 2, -1))] + [plots.GREY] * 3
+
+
+def test_branches_are_called_by_the_ranking_of_most_voters():
+    Z = np.array([[0, 1, 1.0, 2], [2, 3, 2.0, 2], [4, 5, 5.0, 4]])
+    ax = plots.dendrogram(Z, [0, 0, 1, 1], 3, None, ["a", "$b", "c", "d"], [1, 4, 2, 2], ["one", "two"])
+    written = {label.get_text(): matplotlib.colors.to_hex(label.get_color()) for label in ax.get_yticklabels()}
+    first, second = plots.COLOURS[:2]
+    assert written == {r"\$b and 1 more (5)": first, "c (2)": second, "d (2)": second}
+    assert legend_of(ax) == {"one": first, "two": second}
+    with pytest.raises(ValueError, match="leaves has 1 names; the tree has 4 rankings"):
+        plots.dendrogram(Z, leaves=["a"])
+
+
+def overlaps(boxes):
+    """Pairs of boxes that stand over one another."""
+    return [(a, b) for number, a in enumerate(boxes) for b in boxes[:number] if a.overlaps(b)]
+
+
+@pytest.mark.parametrize("n_rankings", [3, 200])
+def test_labels_are_not_stacked_and_nothing_is_cut_off(n_rankings):
+    rng = np.random.default_rng(1)
+    ranks = np.argsort(rng.random((n_rankings, 6)), axis=1)
+    Z, labels = linkage(ranks, Kendall()), np.arange(n_rankings) % 9
+    names = [f"{number} · " + "a candidate whose name is long" * (number % 2 + 1) for number in range(9)]
+    leaves = ["Jim Glennon F.F. > Michael Kennedy F.F. > …"] * n_rankings
+    points = rng.normal(size=(n_rankings, 2))
+    for ax in (plots.dendrogram(Z, labels, leaves=leaves, names=names), plots.kernel_map(points, None, labels, names)):
+        figure = ax.figure
+        figure.draw_without_rendering()
+        texts = [*ax.get_yticklabels(), *ax.get_legend().get_texts()]
+        boxes = [text.get_window_extent() for text in texts]
+        assert len(boxes) >= min(n_rankings, 9)
+        assert overlaps(boxes) == []
+        whole = figure.bbox.padded(1)
+        assert all(whole.contains(*box.min) and whole.contains(*box.max) for box in boxes)
 
 
 def test_dendrogram_has_the_heights_of_the_mergers_and_the_colours_of_the_clusters():
     Z = np.array([[0, 1, 1.0, 2], [2, 3, 2.0, 2], [4, 5, 5.0, 4]])
     ax = plots.dendrogram(Z, labels=[0, 0, 1, 1])
     (lines,) = ax.collections
-    heights = [float(path[:, 1].max()) for path in lines.get_segments()]
+    heights = [float(path[:, 0].max()) for path in lines.get_segments()]
     colours = [matplotlib.colors.to_hex(colour) for colour in lines.get_colors()]
     found = dict(zip(heights, colours, strict=True))
     assert found == {1.0: plots.COLOURS[0], 2.0: plots.COLOURS[1], 5.0: plots.GREY}

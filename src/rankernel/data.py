@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rankernel.arrays import Indices
+from rankernel.arrays import Indices, Mask
 from rankernel.checks import listed
 from rankernel.encoding import FREE, Unlisted, check_unlisted, dense, number_table, printable
 from rankernel.errors import RankingError
@@ -98,13 +98,32 @@ def without_item(data: Data, item: int) -> Data:
     Rankings: 1 ranking of 2 items (1 full)
       a > c
     """
-    items = data.items[:item] + data.items[item + 1 :]
+    return of_items(data, [column for column in range(data.n_items) if column != item])
+
+
+def of_items(data: Data, columns: list[int]) -> Data:
+    """Return what the rows say of some of the items, in this order.
+
+    Examples
+    --------
+    >>> of_items(Rankings.from_orders([["a", "b", "c"]]), [2, 0])
+    Rankings: 1 ranking of 2 items (1 full)
+      a > c
+    """
+    items = tuple(data.items[column] for column in columns)
     if isinstance(data, Rankings):
-        ranks = np.delete(data.ranks, item, axis=1)
+        ranks = data.ranks[:, columns]
         return Rankings._trusted(dense(ranks, ranks != FREE, "free"), items, data.counts)
-    before = np.delete(np.delete(data.before, item, axis=1), item, axis=2)
+    before = data.before[:, columns][:, :, columns]
     nothing = ((),) * len(data)
     return Preferences._trusted(np.packbits(before, axis=2), items, data.counts, data.users, nothing)
+
+
+def says_something(data: Data) -> Mask:
+    """Say of each row whether it puts some item before another."""
+    if isinstance(data, Rankings):
+        return np.asarray(data.n_buckets > 1)
+    return np.asarray(data.before.any(axis=(1, 2)))
 
 
 def voters(data: Any) -> Data:

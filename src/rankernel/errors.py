@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from contextvars import ContextVar
+from importlib.util import find_spec
 from types import FrameType
 
 
@@ -39,6 +40,12 @@ class ReadingWarning(UserWarning):
 def missing_extra(package: str, extra: str) -> MissingExtraError:
     """Return the error for a package that belongs to an extra of rankernel and is not installed."""
     return MissingExtraError(f"this needs {package}, which is not installed; do: pip install 'rankernel[{extra}]'")
+
+
+def require(package: str, extra: str) -> None:
+    """Refuse to begin what needs a package of an extra that is not installed."""
+    if find_spec(package) is None:
+        raise missing_extra(package, extra)
 
 
 #: In a thread that works for another: where that one waits.

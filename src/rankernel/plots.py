@@ -19,12 +19,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, a little darker where they are too light for a white page: told apart by all eyes.
-COLOURS = ("#0072b2", "#d55e00", "#008a64", "#b8578d", "#b57d00", "#3f9fd6", "#7d5fb5", "#7a746a")
+# Okabe and Ito's colours, a little darker where they are too light for a white page: told apart by all eyes. Then four
+# more for pictures of many groups.
+COLOURS = (
+    *("#0072b2", "#d55e00", "#008a64", "#b8578d", "#b57d00", "#3f9fd6", "#7d5fb5", "#7a746a"),
+    *("#1f1e1c", "#8f1d21", "#6b8500", "#00a6a6"),
+)
 GREY = "#b9b3a6"
 SOFT = "#6a665e"
 SMALLEST, LARGEST = 8.0, 500.0  # areas of points, in square points
 MOST_BRANCHES = 30
+LEGEND_WIDTH = 34  # letters in a line
 
 
 def axes(ax: Axes | None, width: float = 7.0, height: float = 4.5) -> Axes:
@@ -80,7 +85,7 @@ def kernel_map(
     labels : array of int, optional
         The cluster or group of each, from 0; -1 is drawn grey.
     names : sequence of str, optional
-        What labels stand for; written where the voters of each are.
+        What labels stand for, for the legend. If there are more of them than colours, the smallest are grey "others".
     variance : pair of float, optional
         The shares of the variance, for the axes.
     ax : Axes, optional
@@ -93,23 +98,18 @@ def kernel_map(
     2
     """
     ax = axes(ax, 7.5, 5.5)
-    from matplotlib.patheffects import withStroke
-
     xy = numbers("points", points, (None, 2))
     weights = np.ones(len(xy)) if counts is None else numbers("counts", counts, (len(xy),), 0)
     groups = np.zeros(len(xy), dtype=np.intp) if labels is None else cluster_numbers(labels, len(xy))
     titles = [] if names is None else listed("names", names, "a list of names")
     order = np.argsort(-weights, kind="stable")  # small points over large ones
-    colours = [COLOURS[group % len(COLOURS)] if group >= 0 else GREY for group in groups[order].tolist()]
+    colour_of = colours_of(groups, weights)
+    colours = [colour_of.get(group, GREY) for group in groups[order].tolist()]
     ax.scatter(
         xy[order, 0], xy[order, 1], s=areas(weights[order]), c=colours, alpha=0.75, edgecolors="white", linewidths=0.4
     )
-    halo = withStroke(linewidth=3, foreground="white")
-    for number, name in enumerate(titles):
-        own = groups == number
-        if own.any():
-            x, y = np.average(xy[own], axis=0, weights=weights[own])
-            ax.text(x, y, plain(name), ha="center", va="center", fontweight="bold", path_effects=[halo])
+    if titles:
+        add_legend(ax, groups, titles, colour_of)
     shares = [""] * 2
     if variance is not None:
         shares = [f", {share:.0%} of the variance" for share in numbers("variance", variance, (None,))[:2]]
@@ -121,6 +121,34 @@ def kernel_map(
     ax.set_aspect("equal", adjustable="datalim")
     bare(ax)
     return ax
+
+
+def colours_of(groups: NDArray[Any], weights: FloatArray) -> dict[int, str]:
+    """Return the colour of each group: none is used twice, and if there are too few, the smallest groups have none."""
+    sizes = np.bincount(groups[groups >= 0], weights[groups >= 0])
+    with_colour = sorted(np.argsort(-sizes, kind="stable")[: len(COLOURS)].tolist())
+    return dict(zip(with_colour, COLOURS, strict=False))
+
+
+def add_legend(
+    ax: Axes, groups: NDArray[Any], names: Sequence[str], colour_of: dict[int, str], below: bool = False
+) -> None:
+    """Say beside or below a picture what its colours stand for."""
+    from textwrap import fill
+
+    from matplotlib.lines import Line2D
+
+    present = set(groups.tolist())
+    shown = [(name, colour_of[number]) for number, name in enumerate(names) if number in present & colour_of.keys()]
+    others = len([group for group in present if group >= 0 and group not in colour_of])
+    if others:
+        shown.append((f"{others} others", GREY))
+    if -1 in present:
+        shown.append(("of several", GREY))
+    look: dict[str, Any] = {"marker": "o", "linestyle": "", "markersize": 7, "markeredgecolor": "white"}
+    handles = [Line2D([], [], color=colour, label=fill(plain(name), LEGEND_WIDTH), **look) for name, colour in shown]
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.12) if below else (1.0, 1.0)}
+    ax.legend(handles=handles, frameon=False, fontsize=9, ncols=2 if below else 1, **place)
 
 
 def areas(weights: FloatArray) -> FloatArray:
@@ -139,9 +167,15 @@ def plain(name: object) -> str:
 
 
 def dendrogram(
-    Z: ArrayLike, labels: ArrayLike | None = None, n_branches: int = MOST_BRANCHES, ax: Axes | None = None
+    Z: ArrayLike,
+    labels: ArrayLike | None = None,
+    n_branches: int = MOST_BRANCHES,
+    ax: Axes | None = None,
+    leaves: Sequence[str] | None = None,
+    counts: ArrayLike | None = None,
+    names: Sequence[str] | None = None,
 ) -> Axes:
-    """Draw a dendrogram, such as :func:`rankernel.linkage` makes; of a large one the upper branches.
+    """Draw a dendrogram, such as :func:`rankernel.linkage` makes, root to the left; of a large one the upper branches.
 
     Parameters
     ----------
@@ -153,37 +187,73 @@ def dendrogram(
         The most branches to draw.
     ax : Axes, optional
         Where to draw.
+    leaves : sequence of str, optional
+        What each ranking is called, else its number; a branch of several is called by the one with most voters.
+    counts : array, optional
+        How many voters gave each ranking.
+    names : sequence of str, optional
+        What labels stand for, for the legend.
 
     Examples
     --------
-    >>> ax = dendrogram([[0, 1, 0.5, 2], [2, 3, 1.0, 3]])
-    >>> len(ax.collections[0].get_segments())
-    2
+    >>> ax = dendrogram([[0, 1, 0.5, 2], [2, 3, 1.0, 3]], leaves=["a > b", "b > a", "a"], n_branches=2)
+    >>> len(ax.collections[0].get_segments()), [label.get_text() for label in ax.get_yticklabels()]
+    (1, ['a', 'a > b and 1 more'])
     """
     from matplotlib.collections import LineCollection
     from scipy.cluster.hierarchy import dendrogram as scipy_dendrogram
 
-    ax = axes(ax, 7.5, 4.0)
     tree, most = numbers("Z", Z, (None, 4)), whole("n_branches", n_branches)
     if not len(tree):
         raise ValueError("Z is empty; a linkage matrix has one row a merger")
-    clusters = None if labels is None else node_clusters(tree, cluster_numbers(labels, len(tree) + 1))
-
-    def colour(node: int) -> str:
-        return GREY if clusters is None or clusters[node] < 0 else COLOURS[clusters[node] % len(COLOURS)]
-
+    n_leaves = len(tree) + 1
+    weights = np.ones(n_leaves) if counts is None else numbers("counts", counts, (n_leaves,), 0)
+    called = [*map(str, range(n_leaves))] if leaves is None else listed("leaves", leaves, "a list of names")
+    if len(called) != n_leaves:
+        raise ValueError(f"leaves has {len(called)} names; the tree has {n_leaves} rankings")
+    groups = np.full(n_leaves, -1) if labels is None else cluster_numbers(labels, n_leaves)
+    titles = [] if names is None else listed("names", names, "a list of names")
+    clusters, colour_of = node_clusters(tree, groups), colours_of(groups, weights)
     drawn = scipy_dendrogram(
-        tree, p=most, truncate_mode="lastp", no_plot=True, link_color_func=colour, show_leaf_counts=True
+        tree,
+        p=most,
+        truncate_mode="lastp",
+        no_plot=True,
+        link_color_func=lambda node: colour_of.get(clusters[node], GREY),
     )
-    paths = [np.column_stack([x, y]) for x, y in zip(drawn["icoord"], drawn["dcoord"], strict=True)]
+    texts = branch_texts(tree, drawn["leaves"], called, weights, counts is not None)
+    ax = axes(ax, 8.5, 1.0 + 0.21 * max(len(texts), 8))
+    paths = [np.column_stack([y, x]) for x, y in zip(drawn["icoord"], drawn["dcoord"], strict=True)]
     ax.add_collection(LineCollection(paths, colors=drawn["color_list"], linewidths=1.3))
-    ax.set_xlim(0, 10 * len(drawn["ivl"]))
-    ax.set_ylim(0, 1.04 * tree[-1, 2])
-    ax.set_xticks(5 + 10 * np.arange(len(drawn["ivl"])), drawn["ivl"], rotation=90, fontsize=8)
-    ax.set_ylabel("distance", color=SOFT)
-    ax.set_xlabel("rankings of a branch in brackets", color=SOFT)
-    bare(ax, "left")
+    ax.set_xlim(1.04 * tree[-1, 2], 0)
+    ax.set_ylim(10 * len(texts), 0)
+    ax.set_yticks(5 + 10 * np.arange(len(texts)), texts, fontsize=8)
+    ax.yaxis.tick_right()
+    ax.tick_params(axis="y", length=0)
+    for label, node in zip(ax.get_yticklabels(), drawn["leaves"], strict=True):
+        label.set_color(colour_of.get(clusters[node], SOFT))
+    ax.set_xlabel("distance", color=SOFT)
+    bare(ax, "bottom")
+    if titles:
+        add_legend(ax, groups, titles, colour_of, below=True)
     return ax
+
+
+def branch_texts(
+    tree: FloatArray, nodes: Sequence[int], called: Sequence[str], weights: FloatArray, voters: bool
+) -> list[str]:
+    """Return what to write beside branches: the ranking with most voters, how many more there are, and the voters."""
+    largest, sizes, sums = list(range(len(called))), [1] * len(called), weights.tolist()
+    for left, right in tree[:, :2].astype(np.intp).tolist():
+        largest.append(max(largest[left], largest[right], key=lambda leaf: (weights[leaf], -leaf)))
+        sizes.append(sizes[left] + sizes[right])
+        sums.append(sums[left] + sums[right])
+    return [
+        plain(called[largest[node]])
+        + (f" and {sizes[node] - 1:,} more" if sizes[node] > 1 else "")
+        + (f" ({sums[node]:,.0f})" if voters else "")
+        for node in nodes
+    ]
 
 
 def node_clusters(tree: FloatArray, labels: NDArray[Any]) -> list[int]:

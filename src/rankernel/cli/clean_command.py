@@ -10,7 +10,7 @@ import typer
 from rankernel.analysis.phrases import plural
 from rankernel.cli.failures import usage
 from rankernel.cli.options import WRITING, File, Reading, Writing
-from rankernel.cli.output import check_free, console, print_json, show_facts
+from rankernel.cli.output import check_free, console, print_json, show_facts, steps
 from rankernel.cli.reading import read
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
@@ -47,7 +47,8 @@ def clean(reading: Reading, writing: Writing, file: File = None, merge: Merge = 
         more["labels"] = source.columns
     elif source.columns and not merge:
         raise usage(f"--by and --id are kept in .csv only; {printable(target.name)} has no columns for them")
-    chosen.write(rankings.unique() if merge else rankings[:], target, overwrite=writing.force, **more)
+    with steps(None, "Writing"):
+        chosen.write(rankings.unique() if merge else rankings[:], target, overwrite=writing.force, **more)
     facts = {
         "data": f"{source.title}: {plural(rankings.n_voters, 'voter')}, {plural(rankings.n_items, 'item')}",
         "read as": source.reading,

@@ -17,6 +17,7 @@ from rankernel.cli.output import (
     plain_cell,
     print_json,
     show_facts,
+    steps,
     whole_file,
 )
 from rankernel.encoding import printable
@@ -54,7 +55,7 @@ def cluster(
     if k and k > len(found.view.rows):
         raise usage(f"--k {k} is more than there are different rankings ({len(found.view.rows):,})")
     if output:
-        with whole_file(output, writing.force) as temporary:
+        with steps(None, "Drawing"), whole_file(output, writing.force) as temporary:
             write(temporary, found, clustering)
     facts = job.assumptions(found.placement.values)
     chosen = "found from the tree; choose with --k" if clustering.chosen else "as asked for"
@@ -81,8 +82,14 @@ def write(path: Path, found: Summary, clustering: Clustering) -> None:
     """Write the cluster of each row, or a picture of the tree."""
     if path.suffix.lower() != ".csv":
         from rankernel import plots
+        from rankernel.analysis.phrases import ballot_text, percent
+        from rankernel.pages.draw_map import cluster_name
 
-        ax = plots.dendrogram(clustering.tree, clustering.labels[found.view.rows])
+        view = found.view
+        leaves = [ballot_text(found.ballots.rankings[row], most=3, length=20) for row in view.rows.tolist()]
+        names = [f"{cluster_name(each)} ({percent(each.share)})" for each in clustering.clusters]
+        ax = plots.dendrogram(clustering.tree, clustering.shown, leaves=leaves, counts=view.counts, names=names)
+        ax.set_title(plots.plain(f"{found.source.title}: ballots, and how many voters gave them"), loc="left")
         plots.save(ax, path)
         return
     from rankernel.data import row_texts

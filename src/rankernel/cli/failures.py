@@ -24,12 +24,25 @@ class GuardedGroup(TyperGroup):
     """A group of commands that turns whatever goes wrong into one line and an exit code."""
 
     debug = False  # set by --debug, which every command takes
+    kept = ""  # what an interrupted command keeps, and how it goes on
 
     def main(self, *args: Any, **options: Any) -> NoReturn:
         """Run a command and leave with its exit code."""
-        self.debug = False
+        self.debug, self.kept = False, ""
         with orderly_end(), plain_warnings(), announced_compiling():
             sys.exit(self.outcome(*args, **{**options, "standalone_mode": False}))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command, remembering what it noted when it was interrupted."""
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, SystemExit) as stop:
+            self.kept = "; ".join(getattr(stop, "__notes__", []))
+            raise
+
+    def ended(self, how: str) -> str:
+        """Return how a command ended before its time, and how to go on."""
+        return f"{how}; {self.kept or 'nothing was written; the same command starts again'}"
 
     def outcome(self, *args: Any, **options: Any) -> int:
         """Run a command and return its exit code, having said what went wrong."""
@@ -39,10 +52,10 @@ class GuardedGroup(TyperGroup):
         except BrokenPipeError:  # whoever read our output has seen enough
             sys.stdout = None
             return DATA_ERROR
-        except KeyboardInterrupt:
-            return self.say("interrupted", INTERRUPTED)
-        except typer.Abort:
-            return self.say("interrupted", INTERRUPTED)
+        except (KeyboardInterrupt, typer.Abort):
+            return self.say(self.ended("interrupted"), INTERRUPTED)
+        except SystemExit:
+            return self.say(self.ended("terminated"), TERMINATED)
         except Exception as error:
             if self.debug:
                 traceback.print_exc()
@@ -50,8 +63,8 @@ class GuardedGroup(TyperGroup):
                 said = in_options(error.format_message())
                 return self.say(one_line(said), error.exit_code)  # type: ignore[attr-defined]
             return self.say(explanation(error), DATA_ERROR)
-        if code == INTERRUPTED:
-            self.say("interrupted", INTERRUPTED)
+        if code == INTERRUPTED:  # typer makes this of Ctrl-C
+            self.say(self.ended("interrupted"), INTERRUPTED)
         return code if isinstance(code, int) else 0
 
     def say(self, problem: str, code: int) -> int:

@@ -10,7 +10,7 @@ import typer
 from rankernel.cli.failures import usage
 from rankernel.cli.job import read_job
 from rankernel.cli.options import COMPUTING, WRITING, Computing, File, Reading, Writing, one_of
-from rankernel.cli.output import check_ending, check_free, console, note, print_json, show_facts, steps, whole_file
+from rankernel.cli.output import check_ending, check_free, console, print_json, show_facts, steps, whole_file
 from rankernel.encoding import printable
 
 if TYPE_CHECKING:
@@ -73,8 +73,9 @@ def gram(
         if ending in IN_PIECES:
             check_place(output)
     job = read_job(file, reading, computing)
-    X = job.source.rankings.unique() if distinct else job.source.rankings
-    planned = job.kernel.plan(X, method=job.method)
+    with steps(None, "Planning"):
+        X = job.source.rankings.unique() if distinct else job.source.rankings
+        planned = job.kernel.plan(X, method=job.method)
     if plan:
         show_plan(planned, json)
         return
@@ -120,10 +121,10 @@ def stored(output: Path, plan: Plan, dtype: str, resume: bool, force: bool) -> N
                 overwrite=force,
                 progress=lambda done, total: step("Gram matrix", done, total),
             )
-    except (KeyboardInterrupt, SystemExit):
+    except (KeyboardInterrupt, SystemExit) as stop:
         home = Home.at(output)
         if home.journal.exists():
-            note(f"what is finished is kept in {printable(home.work)}; the same command with --resume goes on")
+            stop.add_note(f"what is finished is kept in {printable(home.work)}; the same command with --resume goes on")
         raise
 
 
@@ -135,7 +136,7 @@ def in_memory(output: Path | None, plan: Plan, X: Data, dtype: str, force: bool)
     matrix = filled(plan, dtype)
     if output is None:
         return matrix[:CORNER, :CORNER]
-    with whole_file(output, force) as temporary:
+    with steps(None, "Writing"), whole_file(output, force) as temporary:
         write(temporary, matrix, X, str(plan.kernel))
     return None
 

@@ -9,7 +9,7 @@ import numpy as np
 from rankernel.analysis.phrases import plural
 from rankernel.analysis.source import Source
 from rankernel.cli.options import File, Reading, Showing
-from rankernel.cli.output import console, print_json, show_facts
+from rankernel.cli.output import console, listed, print_json, show_facts, steps
 from rankernel.cli.reading import read
 from rankernel.data import first_and_inverse, row_texts, with_counts
 from rankernel.encoding import printable
@@ -22,7 +22,8 @@ SHOWN_ITEMS = 30
 def info(reading: Reading, showing: Showing, file: File = None) -> None:
     """Say what is in a file: rankings, items, kinds, multiplicities."""
     source = read(file, reading)
-    facts = facts_of(source)
+    with steps(None, "Counting"):
+        facts = facts_of(source)
     if showing.json:
         print_json(facts)
     else:
@@ -74,7 +75,7 @@ def show(source: Source, facts: dict[str, Any]) -> None:
         "rankings": f"{plural(facts['n_rankings'], 'row')}, {facts['n_distinct']:,} different, "
         f"{plural(facts['n_voters'], 'voter')}",
         "kinds": ", ".join(f"{number:,} {kind}" for kind, number in facts["kinds"].items()),
-        "items": f"{facts['n_items']:,}: {listed(source.rankings.items)}",
+        "items": f"{facts['n_items']:,}: {listed(source.rankings.items, SHOWN_ITEMS)}",
         "read as": facts["unlisted"],
     }
     if "groups" in facts:
@@ -85,9 +86,3 @@ def show(source: Source, facts: dict[str, Any]) -> None:
     width = len(f"{facts['largest_count']:,}")
     for each in facts["most_common"]:
         screen.print(f"  {each['voters']:>{width},} × {each['ballot']}", no_wrap=True, overflow="ellipsis")
-
-
-def listed(items: tuple[str, ...]) -> str:
-    """Return the names of items, the first ones if there are many."""
-    more = f" ... and {len(items) - SHOWN_ITEMS:,} more" if len(items) > SHOWN_ITEMS else ""
-    return ", ".join(printable(item) for item in items[:SHOWN_ITEMS]) + more

@@ -53,5 +53,7 @@ def summary_of(job: Job, seed: int, **settings: Any) -> Summary:
     from rankernel.analysis.summary import Settings, n_steps, summarize
 
     chosen = Settings(kernel=job.kernel, method=job.method, seed=seed, **settings)
-    with steps(n_steps(job.source, chosen), "Reading") as step:
+    with steps(None, "Ballots"):
+        total = n_steps(job.source, chosen)
+    with steps(total, "Ballots") as step:
         return summarize(job.source, chosen, step)

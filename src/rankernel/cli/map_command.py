@@ -16,6 +16,7 @@ from rankernel.cli.output import (
     plain_cell,
     print_json,
     show_facts,
+    steps,
     whole_file,
 )
 from rankernel.encoding import printable
@@ -36,7 +37,7 @@ def kernel_map(reading: Reading, computing: Computing, writing: Writing, file: F
     check_free(target, writing.force, file)
     job = read_job(file, reading, computing)
     found = summary_of(job, computing.seed, n_clusters=k, compare=False)
-    with whole_file(target, writing.force) as temporary:
+    with steps(None, "Drawing"), whole_file(target, writing.force) as temporary:
         write(temporary, found, by_group=reading.by is not None)
     facts = job.assumptions(found.placement.values)
     facts["variance"] = " + ".join(f"{share:.0%}" for share in found.placement.variance)
@@ -62,7 +63,8 @@ def write(path: Path, found: Summary, by_group: bool) -> None:
     if path.suffix.lower() != ".csv":
         from rankernel import plots
 
-        ax = plots.kernel_map(found.placement.points, view.counts, labels, names, found.placement.variance)
+        legend = names if any(names) else None
+        ax = plots.kernel_map(found.placement.points, view.counts, labels, legend, found.placement.variance)
         ax.set_title(plots.plain(found.source.title), loc="left")
         plots.save(ax, path)
         return

@@ -96,6 +96,15 @@ By: TypeAlias = Annotated[
     str | None,
     typer.Option("--by", metavar="COLUMN", help="Column that says which group a row is of.", rich_help_panel=READING),
 ]
+Only: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--only",
+        metavar="GROUP",
+        help="Group of --by to keep, the others are left out; may be repeated.",
+        rich_help_panel=READING,
+    ),
+]
 Count: TypeAlias = Annotated[
     str | None,
     typer.Option("--count", metavar="COLUMN", help="Column of multiplicities.", rich_help_panel=READING),
@@ -298,6 +307,7 @@ class Reading:
 
     unlisted: UnlistedText = "last"
     by: By = None
+    only: Only = None
     count: Count = None
     ignore: Ignore = None
     layout: Layout = "auto"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ import typer
 from rankernel import whole_files
 from rankernel.cli.failures import usage
 from rankernel.encoding import printable
-from rankernel.errors import RankingError
+from rankernel.errors import RankingError, require
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,9 +42,10 @@ def show_facts(screen: Console, facts: dict[str, str]) -> None:
     screen.print(grid)
 
 
-def note(text: str) -> None:
-    """Print a line beside the result."""
-    typer.echo(f"note: {text}", err=True)
+def listed(items: Sequence[str], most: int) -> str:
+    """Return the names of items, the first ones if there are many."""
+    more = f" ... and {len(items) - most:,} more" if len(items) > most else ""
+    return ", ".join(printable(item) for item in items[:most]) + more
 
 
 def print_json(content: dict[str, Any]) -> None:
@@ -63,9 +64,14 @@ def plain(value: Any) -> Any:
 
 
 def check_ending(path: Path, endings: tuple[str, ...]) -> None:
-    """Refuse a name whose ending does not say how to write it."""
-    if path.suffix.lower() not in endings:
+    """Refuse a name whose ending does not say how to write it, or says a way for which a package is missing."""
+    ending = path.suffix.lower()
+    if ending not in endings:
         raise usage(f"-o {printable(path.name)} ends in none of {', '.join(endings)}")
+    if ending in PICTURES:
+        require("matplotlib", "plots")
+    if ending == ".zarr":
+        require("zarr", "zarr")
 
 
 def check_free(path: Path, force: bool, read: Path | None = None, folder: bool = False) -> None:

@@ -7,6 +7,8 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rankernel.analysis.phrases import plural
 from rankernel.analysis.source import Source
 from rankernel.cli.failures import usage
@@ -21,8 +23,24 @@ SHOWN = {"separator": "--tie", "fold_case": "--fold-case", "max_bytes": "--max-b
 
 def read(file: Path | None, how: Reading, judge: str | None = None) -> Source:
     """Return the rankings in a file; without a file, the bundled example. ``judge`` is a column to keep, too."""
+    if how.only and file is not None and how.by is None:
+        raise usage("--only names groups of a column: give --by COLUMN, too")
     with steps(None, "Reading"):
-        return source_in(file, how, judge)
+        source = source_in(file, dataclasses.replace(how, only=None), judge)
+        return of_groups(source, how.only) if how.only else source
+
+
+def of_groups(source: Source, wanted: list[str]) -> Source:
+    """Return the rows of some groups."""
+    assert source.groups is not None
+    groups = np.array([printable(group) for group in source.groups.tolist()])
+    for name in wanted:
+        if name not in groups:
+            known = ", ".join(sorted(set(groups.tolist())))
+            raise usage(f"--only: there is no group {printable(name)!r} in {source.by}; there are {known}")
+    rows = np.isin(groups, wanted)
+    columns = {name: values[rows] for name, values in source.columns.items()}
+    return dataclasses.replace(source, rankings=source.rankings[rows], groups=source.groups[rows], columns=columns)
 
 
 def source_in(file: Path | None, how: Reading, judge: str | None) -> Source:

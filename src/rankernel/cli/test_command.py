@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankernel.analysis.source import Source
+from rankernel.cli.common_items import Over, over_common_items
 from rankernel.cli.failures import usage
 from rankernel.cli.kernel_text import parse_kernel, parse_method
 from rankernel.cli.options import COMPUTING, Computing, Permutations, Reading, Showing
-from rankernel.cli.output import console, print_json, show_facts
+from rankernel.cli.output import console, print_json, show_facts, steps
 from rankernel.cli.reading import read
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
@@ -61,6 +62,7 @@ def compare_sets(
     computing: Computing = Computing(kernel="auto"),  # noqa: B008 - a frozen value
     permutations: Permutations = 1000,
     sample: Sample = None,
+    over: Over = "intersection",
 ) -> None:
     """Test whether sets of rankings come from one distribution, which of them differ, and in what.
 
@@ -72,20 +74,22 @@ def compare_sets(
     how, seed = parse_method(computing.method, computing.seed), computing.seed
     if paired and sample:
         raise usage("--paired compares each judge with itself; give either --sample or --paired")
-    named, sources = samples(files or [], reading, paired)
+    named, sources, items = samples(files or [], reading, paired, over)
     named = chosen(named, pair)
-    if sample:
-        named = {name: some(rankings, sample, seed) for name, rankings in named.items()}
-    check_size(named)
-    if paired:
-        found = paired_answer(named, sources[0], paired, wanted, how, permutations, seed)
-    elif len(named) == 2:
-        found = answer_of_two(named, wanted, how, permutations, seed)
-    else:
-        found = answer_of_many(named, wanted, how, permutations, seed)
+    with steps(None, f"Comparing {len(named)} groups"):
+        if sample:
+            named = {name: some(rankings, sample, seed) for name, rankings in named.items()}
+        check_size(named)
+        if paired:
+            found = paired_answer(named, sources[0], paired, wanted, how, permutations, seed)
+        elif len(named) == 2:
+            found = answer_of_two(named, wanted, how, permutations, seed)
+        else:
+            found = answer_of_many(named, wanted, how, permutations, seed)
     facts = {
         "data": " and ".join(dict.fromkeys(f"{source.title}" for source in sources)),
         "read as": "; ".join(dict.fromkeys(source.reading for source in sources)),
+        **({"items": items} if items else {}),
         "test": found.method,
         "kernel": found.kernel,
         "seed": str(seed),
@@ -99,8 +103,10 @@ def compare_sets(
         show(facts, found, permutations)
 
 
-def samples(files: list[Path], reading: Reading, judge: str | None) -> tuple[dict[str, Data], list[Source]]:
-    """Return the sets to compare by name, and where they come from."""
+def samples(
+    files: list[Path], reading: Reading, judge: str | None, over: str
+) -> tuple[dict[str, Data], list[Source], str]:
+    """Return the sets to compare by name, where they come from, and over which items, if that needs words."""
     if len(files) > 2 or (len(files) == 2 and reading.by):
         raise usage("give two files, or one file with --by COLUMN")
     if len(files) == 1 and not reading.by:
@@ -112,13 +118,14 @@ def samples(files: list[Path], reading: Reading, judge: str | None) -> tuple[dic
         names = [source.title for source in sources]
         if names[0] == names[1]:
             names = [str(file) for file in files] if files[0] != files[1] else [f"{names[0]} (1)", f"{names[0]} (2)"]
-        return dict(zip(names, (source.rankings for source in sources), strict=True)), sources
+        aligned, items = over_common_items(sources, over)
+        return dict(zip(names, aligned, strict=True)), sources, items
     source = read(files[0] if files else None, reading, judge)
     assert source.groups is not None
     groups = sorted(set(source.groups.tolist()))
     if len(groups) < 2:
         raise RankingError(f"column {source.by} has one value only; a test needs two groups")
-    return {printable(group): source.rankings[source.groups == group] for group in groups}, [source]
+    return {printable(group): source.rankings[source.groups == group] for group in groups}, [source], ""
 
 
 def chosen(named: dict[str, Data], pair: tuple[str, str] | None) -> dict[str, Data]:

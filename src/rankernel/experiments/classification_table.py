@@ -10,13 +10,12 @@ import numpy as np
 
 from rankernel.arrays import FloatArray, IntArray
 from rankernel.experiments.estimators import ANTITHETIC, DRAWN, EXACT, FULL, IID, ROWS, method_of
-from rankernel.experiments.experiment import Experiment
+from rankernel.experiments.experiment import ExperimentOnPeople
 from rankernel.experiments.gaussian_process import Grams, Scores, fit_gpy, fit_sklearn, has_gpy
 from rankernel.experiments.intervals import spread
 from rankernel.experiments.outcome import Entry, Spread, Table
 from rankernel.experiments.paper_numbers import TABLE_3
 from rankernel.experiments.study import Study
-from rankernel.experiments.sushi_users import people_of
 from rankernel.kernels import Exponential, Kendall, Kernel, Mallows
 from rankernel.rankings import Rankings
 
@@ -75,7 +74,7 @@ class Split:
         return fit
 
 
-class ClassificationTable(Experiment):
+class ClassificationTable(ExperimentOnPeople):
     """Table 3 of the paper beside ours, by its own protocol and by an honest one."""
 
     name = "table3"
@@ -83,7 +82,6 @@ class ClassificationTable(Experiment):
 
     def __init__(self, study: Study) -> None:
         super().__init__(study)
-        self.people = people_of(study)
         self.n_runs = study.pick(10, 2)  # of the draws
         self.n_splits = study.pick(15, 2)  # beside that of the paper's protocol
         self.n_test = study.pick(300, 30)  # users, by the honest protocol
@@ -92,11 +90,7 @@ class ClassificationTable(Experiment):
     def protocol(self) -> list[str]:
         """Return what was done."""
         trained = self.study.pick("100 training users (50 for the Gaussian kernel on ranks)", "40 training users")
-        gpy = (
-            "GPy: probit likelihood, expectation propagation, its default."
-            if has_gpy()
-            else "GPy is not installed (pip install 'rankernel[gpy]'), so its table is missing."
-        )
+        gpy = "GPy: probit likelihood, expectation propagation, its default." if has_gpy() else self.left_out()
         return [
             (
                 f"{self.people.name}; the class is the current east or west; top-{TOP} lists; {N_DRAWS} draws; nu = "
@@ -118,6 +112,10 @@ class ClassificationTable(Experiment):
         """Return the table by the paper's protocol, on other splits, and by an honest one."""
         by_gpy = [self.by_the_paper(GPY), self.at_the_papers_scale()] if has_gpy() else []
         return [self.by_the_paper(SKLEARN), *by_gpy, self.other_splits(), self.honest()]
+
+    def left_out(self) -> str:
+        """Return that the tables by GPy are missing, where it is not installed."""
+        return "" if has_gpy() else "GPy is not installed (pip install 'rankernel[gpy]'), so its tables are missing."
 
     # ------------------------------------------------------------------ cells
 

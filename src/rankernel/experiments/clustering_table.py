@@ -11,13 +11,12 @@ import numpy as np
 from rankernel.arrays import FloatArray, Indices
 from rankernel.experiments.drawing import COLOURS, drawn_as
 from rankernel.experiments.estimators import ANTITHETIC, DRAWN, EXACT, FULL, IID, ROWS, gram_by
-from rankernel.experiments.experiment import Experiment
+from rankernel.experiments.experiment import ExperimentOnPeople
 from rankernel.experiments.intervals import bootstrap, spread
 from rankernel.experiments.outcome import Entry, Interval, Spread, Table, shown
 from rankernel.experiments.paper_numbers import TABLE_1
 from rankernel.experiments.purities import PURITIES, purities, tree
 from rankernel.experiments.study import Study
-from rankernel.experiments.sushi_users import people_of
 from rankernel.gram.bandwidth import median_distance
 from rankernel.kernels import Exponential, Kendall, Kernel, Mallows
 
@@ -61,7 +60,7 @@ READINGS = {
 }
 
 
-class ClusteringTable(Experiment):
+class ClusteringTable(ExperimentOnPeople):
     """Table 1 of the paper beside ours, all readings of its protocol, and what holds of its claims."""
 
     name = "table1"
@@ -69,7 +68,6 @@ class ClusteringTable(Experiment):
 
     def __init__(self, study: Study) -> None:
         super().__init__(study)
-        self.people = people_of(study)
         self.n_repeats = study.pick(30, 2)  # of the draws, on one sample of users
         self.n_samples = study.pick(30, 2)  # of users
         self.crossed = study.pick((100, 8), (6, 3))  # samples of users to test claims on, repetitions of draws on each
@@ -271,6 +269,8 @@ class ClusteringTable(Experiment):
                 ax.plot(*zip(*known, strict=True), marker, color=COLOURS["paper"], label=f"paper, {row}", mfc="none")
             ax.set_xticks(places, list(KERNELS))
             ax.set(ylabel="tree purity", ylim=(0.3, 0.9))
+            if self.people.synthetic:
+                ax.set_title("synthetic data")
             ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
         return [("table1", f"Tree purity: mean and standard deviation over {self.n_samples} samples of users.")]
 

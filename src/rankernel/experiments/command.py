@@ -66,19 +66,39 @@ def reproduce(
     """
     from rich.console import Console
 
+    from rankernel.errors import require
     from rankernel.experiments.study import Study
 
     names = known(experiments)
+    require("matplotlib", "plots")
     console, progress = Console(), Console(stderr=True)
     study = Study(output, seed, quick, data, lambda text: progress.print(text, style="dim", highlight=False))
-    outcomes = run_experiments(study, names)
+    if data is not None:
+        check_data(data)
+    try:
+        outcomes = run_experiments(study, names)
+    except (KeyboardInterrupt, SystemExit) as stop:
+        stop.add_note(f"what was computed is kept in {output}; the same command goes on")
+        raise
     for outcome in outcomes:
         show(console, outcome)
     console.print(f"\nThe page: {output / 'index.html'} (and README.md); numbers: {output / 'results.json'}")
+    missing = [f"{outcome.name}: {outcome.left_out}" for outcome in outcomes if outcome.left_out]
+    for line in missing:
+        progress.print(f"left out: {line}", markup=False, highlight=False)
+    if missing:
+        raise typer.Exit(1)
+
+
+def check_data(folder: Path) -> None:
+    """Refuse a folder in which the SUSHI data is not."""
+    from rankernel.io.sushi import sushi_folder
+
+    sushi_folder(folder, "a")
 
 
 def run_experiments(study: Study, names: list[str]) -> list[Outcome]:
-    """Run experiments one after the other and write everything; what lacks its data is left out, and says so."""
+    """Run experiments one after the other and write everything; what lacks its data is left out."""
     from rankernel.experiments.outcome import Outcome
     from rankernel.experiments.results_page import write_all
     from rankernel.experiments.sushi_users import MissingSushiError
@@ -86,11 +106,12 @@ def run_experiments(study: Study, names: list[str]) -> list[Outcome]:
     outcomes = []
     for name in names:
         module, kind = EXPERIMENTS[name]
+        study.say(f"{name}: begins")
         try:
             outcomes.append(getattr(import_module(f"rankernel.experiments.{module}"), kind)(study).outcome())
         except MissingSushiError as error:
             study.say(f"{name}: left out. {error}")
-            outcomes.append(Outcome(name, f"{name}: left out", [str(error)]))
+            outcomes.append(Outcome(name, f"{name}: left out", [str(error)], left_out=str(error)))
     write_all(study, outcomes)
     return outcomes
 

@@ -33,13 +33,6 @@ LOOK: Any = {
 }
 
 
-def has_matplotlib() -> bool:
-    """Say whether figures can be drawn."""
-    from importlib.util import find_spec
-
-    return find_spec("matplotlib") is not None
-
-
 @contextmanager
 def drawn_as(
     study: Study, name: str, rows: int = 1, columns: int = 1, size: tuple[float, float] = (7, 4)

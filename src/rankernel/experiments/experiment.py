@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from rankernel.experiments.drawing import has_matplotlib
 from rankernel.experiments.outcome import Outcome, Table
 from rankernel.experiments.study import Study
+from rankernel.experiments.sushi_users import people_of
 
 
 class Experiment(ABC):
@@ -35,7 +35,24 @@ class Experiment(ABC):
     def findings(self) -> list[str]:
         """Return what holds."""
 
+    def left_out(self) -> str:
+        """Return what is missing, and why, if anything is."""
+        return ""
+
     def outcome(self) -> Outcome:
-        """Return everything; without Matplotlib there are no figures."""
-        figures = self.figures() if has_matplotlib() else []
-        return Outcome(self.name, self.title, self.protocol(), self.tables(), figures, self.findings())
+        """Return everything."""
+        parts = self.protocol(), self.tables(), self.figures(), self.findings()
+        return Outcome(self.name, self.title, *parts, self.left_out())
+
+
+class ExperimentOnPeople(Experiment):
+    """An experiment on the people of the SUSHI data, or on a stand-in for them, which is said everywhere."""
+
+    def __init__(self, study: Study) -> None:
+        super().__init__(study)
+        self.people = people_of(study)
+
+    def outcome(self) -> Outcome:
+        """Return everything, marked where it is of synthetic data."""
+        found = super().outcome()
+        return found.on_synthetic_data() if self.people.synthetic else found

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite, isnan
 from typing import Any
+
+SYNTHETIC = "†"  # stands behind each number of synthetic data
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,14 @@ class Interval:
     high: float
 
 
-Entry = str | int | float | Spread | Interval | None
+@dataclass(frozen=True)
+class Synthetic:
+    """A number that was measured on a stand-in for the data."""
+
+    value: int | float | Spread | Interval
+
+
+Entry = str | int | float | Spread | Interval | Synthetic | None
 
 
 @dataclass(frozen=True)
@@ -55,6 +64,21 @@ class Table:
         rows = [[machine_readable(entry) for entry in row] for row in self.rows]
         return {"title": self.title, "columns": list(self.columns), "rows": rows, "note": self.note}
 
+    def on_synthetic_data(self) -> Table:
+        """Return the same table with all of its numbers marked but those of the paper."""
+        rows = [
+            row if {"paper", "the paper"} & set(row[:2]) else tuple(map(self.marked, row, self.columns))
+            for row in self.rows
+        ]
+        note = f"{SYNTHETIC}: measured on synthetic data, not on SUSHI."
+        return replace(self, title=f"{self.title} (synthetic data)", rows=rows, note=f"{note} {self.note}".strip())
+
+    @staticmethod
+    def marked(entry: Entry, column: str) -> Entry:
+        """Return an entry of a column, marked as one of synthetic data if it is a number of ours."""
+        ours = entry is not None and not isinstance(entry, str) and not column.endswith(", paper")
+        return Synthetic(entry) if ours else entry  # type: ignore[arg-type]
+
 
 @dataclass
 class Outcome:
@@ -66,6 +90,19 @@ class Outcome:
     tables: list[Table] = field(default_factory=list)
     figures: list[tuple[str, str]] = field(default_factory=list)  # name and caption
     findings: list[str] = field(default_factory=list)
+    left_out: str = ""  # what is missing, and why
+    synthetic: bool = False  # whether it is of a stand-in for the data
+
+    def on_synthetic_data(self) -> Outcome:
+        """Return the same, saying everywhere that it is of synthetic data."""
+        return replace(
+            self,
+            title=f"{self.title} (synthetic data)",
+            tables=[table.on_synthetic_data() for table in self.tables],
+            figures=[(name, f"Synthetic data: {caption}") for name, caption in self.figures],
+            findings=[f"On synthetic data: {line}" for line in self.findings],
+            synthetic=True,
+        )
 
 
 def shown(entry: Entry) -> str:
@@ -75,12 +112,16 @@ def shown(entry: Entry) -> str:
     --------
     >>> shown(Spread(0.4567, 0.0123)), shown(Interval(2.0, 1.5, 2.75)), shown(0.00012), shown(1814400), shown(None)
     ('0.457 (0.012)', '2.00 [1.50, 2.75]', '1.2e-04', '1,814,400', '-')
+    >>> shown(Synthetic(0.5))
+    '0.500†'
     """
     match entry:
         case None:
             return "-"
         case str():
             return entry
+        case Synthetic(value):
+            return f"{shown(value)}{SYNTHETIC}"
         case Spread(mean, sd):
             return f"{mean:.3f} ({sd:.3f})"
         case Interval(value, low, high):
@@ -105,6 +146,8 @@ def short(value: float) -> str:
 def machine_readable(entry: Entry) -> Any:
     """Return an entry with all digits."""
     match entry:
+        case Synthetic(value):
+            return {"synthetic": machine_readable(value)}
         case Spread(mean, sd):
             return {"mean": finite(mean), "sd": finite(sd)}
         case Interval(value, low, high):

@@ -8,7 +8,7 @@ from html import escape
 from importlib.metadata import PackageNotFoundError, version
 
 from rankernel import __version__
-from rankernel.experiments.outcome import Outcome, Table
+from rankernel.experiments.outcome import SYNTHETIC, Outcome, Table
 from rankernel.experiments.study import Study, write_text
 
 TITLE = "The paper's experiments, measured again"
@@ -35,6 +35,8 @@ def provenance(study: Study, outcomes: list[Outcome]) -> list[str]:
     names = " ".join(outcome.name for outcome in outcomes)
     quick = " --quick" if study.quick else ""
     size = "A quick run: few repetitions, to see that everything works. " if study.quick else ""
+    if any(outcome.synthetic for outcome in outcomes):
+        size += f"Without the SUSHI data: numbers with {SYNTHETIC} are of synthetic data. "
     libraries = ", ".join(f"{name} {installed(name)}" for name in LIBRARIES)
     return [
         (

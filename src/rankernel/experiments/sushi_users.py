@@ -29,22 +29,23 @@ class People:
     name: str
     rankings: Rankings
     labels: dict[str, IntArray]
+    synthetic: bool = False
 
     def __len__(self) -> int:
         return len(self.rankings)
 
 
 def people_of(study: Study) -> People:
-    """Return the people of the SUSHI data; where there is none, a quick study takes a stand-in."""
+    """Return the people of the SUSHI data; where none is found or named, a quick study takes a stand-in."""
     folder = study.data or os.environ.get("RANKERNEL_DATA") or "."
     try:
         sushi = load_sushi(folder)
     except FileNotFoundError as error:
-        if study.quick:
+        if study.quick and study.data is None:
             return stand_in(study)
         raise MissingSushiError(
-            f"{error}. The data may not be redistributed, so it does not come with this package. Then set the "
-            "environment variable RANKERNEL_DATA to the folder, or give --data. Everything else runs without it"
+            f"{error}. The data may not be redistributed, so it does not come with this package. Set the environment "
+            "variable RANKERNEL_DATA to its folder, or give --data. Everything else runs without it"
         ) from None
     labels = {name: sushi.users[name] for name in ("region", "region_until_15", "east_west")}
     return People("SUSHI, set A", sushi.rankings, labels)
@@ -59,4 +60,4 @@ def stand_in(study: Study) -> People:
     region = region.astype(np.int64)
     halves = (region % 3 == 1).astype(np.int64)
     labels = {"region": region, "region_until_15": region, "east_west": halves}
-    return People("a synthetic stand-in for SUSHI", rankings, labels)
+    return People("a synthetic stand-in for SUSHI", rankings, labels, synthetic=True)
