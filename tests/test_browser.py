@@ -1,5 +1,6 @@
 """The page in a real browser: it runs without an error or a request, answers mouse and keyboard, and runs no name."""
 
+import csv
 import os
 import shutil
 from pathlib import Path
@@ -50,7 +51,7 @@ def browser():
 @pytest.fixture(scope="module")
 def election(tmp_path_factory):
     example = load_example()
-    source = Source(example.rankings, "Nowhere Bay", by="district", groups=example.districts)
+    source = Source(example.rankings, "Nowhere Bay", by="district", groups=example.districts, noun="candidate")
     path = tmp_path_factory.mktemp("page") / "election.html"
     path.write_text(html_of(summarize(source, Settings(n_permutations=99))), encoding="utf-8")
     return path
@@ -78,7 +79,7 @@ class Watched:
     def assert_quiet(self):
         assert self.said == []
         assert self.errors == []
-        assert [url for url in self.requests if not url.startswith("data:")] == [self.address]
+        assert [url for url in self.requests if not url.startswith(("data:", "blob:"))] == [self.address]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -118,7 +119,7 @@ def test_pointing_shows_a_ballot(browser, election):
 def test_keyboard_moves_from_ballot_to_ballot(browser, election):
     with Watched(browser, election) as watched:
         page = watched.page
-        page.locator("input[value=cluster]").focus()
+        page.locator("#search").focus()
         page.keyboard.press("Tab")
         label = "document.activeElement.getAttribute('aria-label')"
         x = "document.activeElement.cx.baseVal.value"
@@ -134,7 +135,7 @@ def test_keyboard_moves_from_ballot_to_ballot(browser, election):
         assert not page.locator(".tip").is_visible()
         assert page.locator('.points circle[tabindex="0"]').count() == 1
         page.keyboard.press("Tab")  # one step leads out of the map
-        assert page.evaluate("document.activeElement.tagName") == "SUMMARY"
+        assert page.evaluate("document.activeElement.tagName") == "BUTTON"
         watched.assert_quiet()
 
 
@@ -144,23 +145,117 @@ def test_switch_changes_colours(browser, election):
         colours = "[...document.querySelectorAll('.points circle')].map(c => getComputedStyle(c).fill)"
         by_cluster = page.evaluate(colours)
         assert len(set(by_cluster)) == 3
-        assert not page.locator("ul.key").is_visible()
+        assert not page.locator("ul.by-group-only").is_visible()
         page.check("input[value=group]")
         by_group = page.evaluate(colours)
         assert by_group != by_cluster
         assert len(set(by_group)) == 3  # two districts, and neither
-        assert page.locator("ul.key").is_visible()
+        assert page.locator("ul.by-group-only").is_visible()
+        assert not page.locator("ul.by-cluster-key").is_visible()
         assert not page.locator(".names").is_visible()
         page.check("input[value=cluster]")
         assert page.evaluate(colours) == by_cluster
         watched.assert_quiet()
 
 
+def test_the_tree_can_be_cut_elsewhere(browser, election):
+    with Watched(browser, election) as watched:
+        page, panel = watched.page, watched.page.locator("#explored")
+        assert page.locator("#number").input_value() == "3"
+        page.locator("#number").fill("2")
+        assert panel.locator("h3").inner_text() == "The tree cut into 2"
+        sizes = [line.split(": ")[1].split(" voters")[0] for line in panel.locator("li").all_inner_texts()]
+        assert sum(int(size.replace(",", "")) for size in sizes) == 2400
+        fills = page.evaluate("new Set([...document.querySelectorAll('.points circle')].map(c => c.classList[0])).size")
+        assert fills == 2
+        page.locator("#number").fill("3")
+        assert not panel.is_visible()
+        watched.assert_quiet()
+
+
+def test_the_page_cuts_the_tree_as_the_library_does(browser, election):
+    from rankernel.tasks.clusters.dendrogram import flat_clusters
+
+    example = load_example()
+    study = summarize(Source(example.rankings), Settings(n_clusters=3))
+    with Watched(browser, election) as watched:
+        watched.page.locator("#number").fill("5")
+        drawn = watched.page.evaluate(
+            "[...document.querySelectorAll('.points circle')].map(c => [Number(c.dataset.row), c.classList[0]])"
+        )
+    labels = flat_clusters(study.clustering.tree, 5)
+    pairs = {(labels[row], colour) for row, colour in drawn}
+    assert len(pairs) == 5  # one colour for each cluster, and one cluster for each colour
+
+
+def test_ballots_can_be_selected_by_keyboard_and_by_a_frame(browser, election):
+    with Watched(browser, election) as watched:
+        page, panel = watched.page, watched.page.locator("#explored")
+        page.locator("#search").focus()
+        page.keyboard.press("Tab")
+        page.keyboard.press("Space")
+        assert panel.locator("h3").inner_text() == "Selected: 1 ballots of 121 voters, 5%"
+        assert "100% of them put Eldermist first" in panel.inner_text()
+        page.keyboard.press("Escape")
+        assert not panel.is_visible()
+        box = page.locator("svg.map").bounding_box()
+        page.mouse.move(box["x"] + 1, box["y"] + 1)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] - 1, box["y"] + box["height"] - 1, steps=4)
+        page.mouse.up()
+        assert panel.locator("h3").inner_text() == "Selected: 656 ballots of 2,400 voters, 100%"
+        assert "Higher" not in panel.inner_text()  # all voters do not differ from themselves
+        watched.assert_quiet()
+
+
+def test_a_candidate_can_be_looked_for(browser, election):
+    with Watched(browser, election) as watched:
+        page, panel = watched.page, watched.page.locator("#explored")
+        page.fill("#search", "cinder")
+        page.keyboard.press("Enter")
+        assert panel.locator("h3").inner_text() == "Cindervale"
+        assert "Place 1 of 8" in panel.inner_text()
+        assert "Loses" not in panel.inner_text()
+        ranks = load_example().rankings.unique().ranks
+        first = (ranks[:, load_example().rankings.items.index("Cindervale")] == 0).sum()
+        assert page.locator(".points circle.chosen").count() == first
+        page.fill("#search", "nobody")
+        page.keyboard.press("Enter")
+        assert "No candidate is called so" in panel.inner_text()
+        watched.assert_quiet()
+
+
+def test_pictures_and_tables_can_be_taken_away(browser, election, tmp_path):
+    with Watched(browser, election) as watched:
+        page, saved = watched.page, {}
+        for summary in page.locator("summary").all():
+            summary.click()
+        for button in page.locator(".take button").all():
+            with page.expect_download() as waiting:
+                button.click()
+            path = tmp_path / waiting.value.suggested_filename
+            waiting.value.save_as(path)
+            saved[path.name] = path.read_bytes()
+        pictures = ("first-choices", "pairs", "chance", "map", "tree", "gram")
+        for name in pictures:
+            assert saved[f"{name}.svg"].startswith(b"<svg")
+            assert b"class=" not in saved[f"{name}.svg"]  # nothing refers to the style of the page
+            assert saved[f"{name}.png"].startswith(b"\x89PNG")
+        ballots = list(csv.DictReader(saved["ballots.csv"].decode().splitlines()))
+        assert len(ballots) == 656
+        assert sum(int(row["voters"]) for row in ballots) == 2400
+        assert {row["cluster"][0] for row in ballots} == {"A", "B", "C"}
+        duels = list(csv.reader(saved["duels.csv"].decode().splitlines()))
+        assert duels[1][:3] == ["Cindervale", "", "38 / 28"]
+        assert {"clusters-by-group.csv", "common-ballots.csv"} <= set(saved)
+        watched.assert_quiet()
+
+
 def test_table_opens(browser, election):
     with Watched(browser, election) as watched:
-        table = watched.page.locator("details table")
+        table = watched.page.locator("#map details table")
         assert not table.is_visible()
-        watched.page.locator("summary").click()
+        watched.page.locator("#map summary").click()
         assert table.is_visible()
         assert table.locator("tbody tr").count() == 100
 
@@ -169,7 +264,7 @@ def test_everything_is_named_for_those_who_do_not_see_it(browser, election):
     with Watched(browser, election) as watched:
         unnamed = watched.page.evaluate(
             "[...document.querySelectorAll('svg, [role=img], [role=region], input')]"
-            ".filter(e => !e.getAttribute('aria-label') && !e.closest('label')).length"
+            ".filter(e => !e.getAttribute('aria-label') && !e.labels?.length).length"
         )
         assert unnamed == 0
         levels = watched.page.evaluate("[...document.querySelectorAll('h1,h2,h3')].map(h => Number(h.tagName[1]))")
@@ -207,10 +302,17 @@ def test_names_never_run(browser, tmp_path):
         for circle in page.locator(".points circle").all():
             circle.dispatch_event("focusin")
             assert page.locator(".tip").is_visible()
-        page.locator("summary").click()
+        for summary in page.locator("summary").all():
+            summary.click()
+        for name in ATTACKS:
+            page.fill("#search", name)
+            page.keyboard.press("Enter")
+            assert page.locator("#explored h3").inner_text() == name
+        page.locator("#number").fill("2")
         assert page.evaluate("window.broken") is None
         assert page.locator("img").count() == 0
         assert page.locator("h1").inner_text() == ATTACKS[1]
+        page.locator(".points circle").first.dispatch_event("focusin")
         assert ATTACKS[0] in page.locator(".tip").inner_text()
         watched.assert_quiet()
 

@@ -418,7 +418,7 @@ def test_report_of_a_table(table):
     assert json.loads(result.stdout)["written"] == "x.html"
     written = (table.parent / "x.html").read_text()
     assert "<h1>Drinks &amp; more</h1>" in written
-    assert "Do the groups differ by district?" in written
+    assert "How the groups differ by district" in written
 
 
 @needs_data

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rankernel import Kendall, Mallows, Rankings
-from rankernel.analysis.clustering import first_shares, jump, letter, mean_places
+from rankernel.analysis.clustering import first_shares, letter, marks_of, mean_places
 from rankernel.analysis.distinct_ballots import MOST_SHOWN, distinct_ballots, some_voters, view_of
 from rankernel.analysis.phrases import ballot_text, percent, pvalue_text
 from rankernel.analysis.source import Source
@@ -40,7 +40,7 @@ HOSTILE = [
 
 def example():
     election = load_example()
-    return Source(election.rankings, "Nowhere Bay", by="district", groups=election.districts)
+    return Source(election.rankings, "Nowhere Bay", by="district", groups=election.districts, noun="candidate")
 
 
 def page_about(source, settings=None):
@@ -130,14 +130,6 @@ def test_those_who_say_nothing_have_no_first_choice():
     assert first_shares(rankings[:1]).tolist() == [0, 0]
 
 
-def test_number_of_clusters_is_where_heights_jump():
-    heights = np.array([1, 1.1, 1.2, 1.3, 5.0, 6.0, 7.0])  # 8 leaves: three high mergers leave 4 clusters
-    tree = np.column_stack([np.zeros((7, 2)), heights, np.zeros(7)])
-    assert jump(tree) == 4
-    assert jump(tree[-1:]) == 1
-    assert jump(tree[-2:]) == 2
-
-
 def test_letters():
     assert [letter(number) for number in (0, 25, 26, 53)] == ["A", "Z", "A2", "B3"]
 
@@ -180,16 +172,34 @@ def test_cluster_numbers_add_up(study):
     assert study.clustering.shown.tolist() == study.clustering.labels.tolist()
 
 
-def test_condorcet_winner(study):
-    assert study.ballots.rankings.items[study.winner] == "Cindervale"
-    cycle = Rankings.from_orders([["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]])
-    assert summarize(Source(cycle)).winner is None
+def test_marks_of_clusters_are_true_and_no_two_alike(study):
+    marks = [cluster.mark for cluster in study.clustering.clusters]
+    assert len(set(map(str, marks))) == len(marks)
+    rankings, labels = study.ballots.rankings, study.clustering.labels
+    for number, mark in enumerate(marks):
+        assert mark.second is None
+        first = rankings.ranks[:, rankings.items.index(mark.first)] == 0
+        alone = (rankings.ranks == 0).sum(axis=1)
+        for own, share in ((labels == number, mark.share), (labels != number, mark.others)):
+            counts = rankings.counts[own]
+            assert share == pytest.approx((counts * first[own] / alone[own]).sum() / counts.sum())
+        assert mark.share > mark.others + 0.3
+
+
+def test_marks_are_pairs_where_first_choices_do_not_tell():
+    parts = [
+        Rankings.from_orders([["a", "b", "c"]], items=["a", "b", "c"]),
+        Rankings.from_orders([["a", "c", "b"]], items=["a", "b", "c"]),
+    ]
+    assert {str(mark) for mark in marks_of(parts)} == {"b over c", "c over b"}
+    assert all((mark.share, mark.others) == (1, 0) for mark in marks_of(parts))
 
 
 def test_districts_are_found_to_differ(study):
-    (comparison,) = study.comparisons
-    assert comparison.pvalue == comparison.corrected == 0.01
-    assert (comparison.n_first, comparison.n_second) == (1100, 1300)
+    found = study.comparisons
+    (comparison,) = found.pairs
+    assert found.pvalue == comparison.pvalue == 0.01
+    assert found.n_compared == (1100, 1300)
     north, south = (study.ballots.of_group(group) for group in (0, 1))
     assert comparison.shift == pytest.approx(mean_places(north) - mean_places(south))
 
@@ -270,7 +280,7 @@ def test_no_rankings_are_refused():
 def test_groups_of_one_voter_are_not_tested():
     rankings = Rankings.from_orders([["a", "b"], ["b", "a"], ["a", "b"]], counts=[5, 1, 5])
     study = summarize(Source(rankings, by="g", groups=np.array(["x", "alone", "y"])), Settings(n_permutations=9))
-    assert [(each.first, each.second) for each in study.comparisons] == [(1, 2)]
+    assert [(each.first, each.second) for each in study.comparisons.pairs] == [(1, 2)]
 
 
 def test_more_clusters_than_ballots_are_as_many_as_ballots():
@@ -345,9 +355,9 @@ def test_page_tells_the_numbers(study):
     written = page(study)
     words = html.unescape(re.sub(r"<[^>]+>", " ", written))
     for expected in (
-        "2,400 voters ranked 8 items",
-        "Cindervale",
-        "north – south",
+        "2,400 voters ranked 8 candidates",
+        "38.5% put Cindervale before Amberlow, 33.9% the reverse, 27.7% put neither before the other",
+        "north and south see the candidates differently",
         "p ≤ 0.01",
         "10.1007/s11222-019-09859-z",
     ):
@@ -434,7 +444,7 @@ def test_numbers_in_words():
 def test_a_report_of_rankings_in_one_call(tmp_path):
     election, settings = load_example(), Settings(n_permutations=9)
     path = tmp_path / "page.html"
-    written = report(election.rankings, path, election.districts, "Nowhere Bay", "district", settings)
+    written = report(election.rankings, path, election.districts, "Nowhere Bay", "district", settings, "candidate")
     assert path.read_text(encoding="utf-8") == written == page_about(example(), settings)
     assert "5 voters ranked 2 items" in report(Rankings.from_orders([["a", "b"], ["b", "a"]], counts=[3, 2]))
     assert "4 voters ranked 3 items" in report([[0, 1, 2]] * 4)

@@ -79,14 +79,13 @@ def numbers(name: str, values: Any, shape: tuple[int | None, ...], least: float 
     """
     lengths = ["any number of" if length is None else str(length) for length in shape]
     wanted = f"an array of {' x '.join(lengths)} numbers" + (f" >= {least:g}" if math.isfinite(least) else "")
-    refusal = f"{name}={shown(values)} is not possible; it must be {wanted}"
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "iufO" or (array.dtype == object and not all(map(is_number, array.flat))):
             raise TypeError
         array = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise TypeError(refusal) from None
+        raise TypeError(f"{name}={shown(values)} is not possible; it must be {wanted}") from None
     if array.ndim != len(shape) or any(want not in (None, got) for want, got in zip(shape, array.shape, strict=True)):
         raise ValueError(f"{name} has shape {array.shape}; it must be {wanted}")
     if not np.isfinite(array).all() or (array < least).any():

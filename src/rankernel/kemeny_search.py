@@ -8,12 +8,14 @@ real elections fall into many small ones.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from rankernel import _loops
 from rankernel.arrays import FloatArray, Indices
 from rankernel.interrupts import heard
+from rankernel.preferences import closure, unpacked
 
 ROUNDING = 1e-12  # of shares of voters
 
@@ -40,6 +42,35 @@ def kemeny_order(preferences: FloatArray, limit: int, n_starts: int, rng: np.ran
     return KemenyOrder(order, False, details)
 
 
+def next_best_order(preferences: FloatArray, order: Indices, limit: int) -> Indices | None:
+    """Return the best order that is not the one given, which is best; None where there is no other.
+
+    Another order has two neighbours of this one the other way round. If these are of different components, to swap
+    them is the least that it costs; if they are of one, the component is ordered anew with the two held in reverse. A
+    component of more than ``limit`` items is searched by swaps of neighbours only.
+    """
+    if len(order) < 2:
+        return None
+    component = np.empty(len(order), dtype=np.intp)
+    for number, items in enumerate(majority_components(preferences)):
+        component[items] = number
+    regret, least, best = total_regret(preferences, order), np.inf, order
+    for place, (first, second) in enumerate(pairwise(order.tolist())):
+        own = np.flatnonzero(component[order] == component[first])  # the places of the component, one behind the other
+        changed = order.copy()
+        if component[first] != component[second] or len(own) > limit:
+            changed[[place, place + 1]] = second, first
+            excess = float(preferences[first, second] - preferences[second, first])
+        else:
+            held = preferences.copy()
+            held[second, first], held[first, second] = len(order) ** 2, 0.0
+            changed[own] = ordered(held, order[own], limit, 1, np.random.default_rng(0))
+            excess = total_regret(preferences, changed) - regret
+        if excess < least:
+            least, best = excess, changed
+    return best
+
+
 def total_regret(preferences: FloatArray, order: Indices) -> float:
     """Return how many pairs a voter has the other way round, on average."""
     return float(np.tril(preferences[np.ix_(order, order)], -1).sum())
@@ -54,8 +85,7 @@ def majority_components(preferences: FloatArray) -> list[Indices]:
     """Return the strongly connected components of the strict majority graph, winners first."""
     reach = preferences - preferences.T > ROUNDING
     np.fill_diagonal(reach, True)
-    for through in range(len(reach)):
-        reach |= reach[:, through, None] & reach[None, through, :]
+    reach = unpacked(closure(np.packbits(reach[None], axis=2)), len(reach))[0]
     # Whoever reaches a component reaches all that it reaches, and more: sorting by reach puts winners first.
     by_reach = np.argsort(-reach.sum(axis=1), kind="stable")
     mutual, components, placed = reach & reach.T, [], np.zeros(len(reach), dtype=bool)

@@ -10,15 +10,31 @@ from typing import cast
 import numpy as np
 
 from rankernel.analysis.distinct_ballots import Ballots, View
+from rankernel.analysis.majorities import count_majorities
+from rankernel.analysis.number_of_clusters import Evidence, number_of_clusters
 from rankernel.analysis.placement import Placement
 from rankernel.arrays import FloatArray, Indices, IntArray, Mask
 from rankernel.data import Data
 from rankernel.encoding import FREE
+from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings
 
-FEWEST, MOST = 3, 8  # clusters, if their number is left open
+EASILY_SAID = 0.4  # by how much a first choice may set a cluster apart less than a pair of items, and be its mark
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What sets a cluster apart from all other voters."""
+
+    first: str  # an item that it puts first, or before another one
+    second: str | None  # the other one
+    share: float  # of its voters who say so
+    others: float  # of all other voters who do
+
+    def __str__(self) -> str:
+        return f"{self.first} first" if self.second is None else f"{self.first} over {self.second}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +42,7 @@ class Cluster:
     """One cluster."""
 
     name: str  # a letter; A is the largest
+    mark: Mark  # what sets it apart; no two clusters have the same
     n_voters: int  # how many voters are in it
     share: float  # their share of all voters
     consensus: Rankings  # one ranking that speaks for it, one row
@@ -41,13 +58,19 @@ class Clustering:
     tree: FloatArray  # (n_shown - 1, 4): the linkage matrix of the ballots in view
     labels: Indices  # (n_ballots,): the cluster of each ballot, in view or not
     shown: Indices  # (n_shown,): the cluster of each ballot in view: the leaves of the tree
-    clusters: list[Cluster]  # the largest first
-    chosen: bool  # whether the number of clusters was found from the tree
+    clusters: list[Cluster]  # the largest first; a single one where no groups were found
+    evidence: Evidence | None  # what speaks for their number; None where it was asked for
     rule: str  # what the consensus of a cluster is, in words
 
 
 def cluster_ballots(
-    ballots: Ballots, view: View, placement: Placement, linkage: str, n_clusters: int | None
+    ballots: Ballots,
+    view: View,
+    placement: Placement,
+    linkage: str,
+    n_clusters: int | None,
+    method: MethodLike = "auto",
+    seed: int = 0,
 ) -> Clustering | None:
     """Return the clusters, or None where there is only one ballot."""
     from rankernel.tasks.clusters.dendrogram import Linkage, flat_clusters, weighted_linkage
@@ -56,12 +79,13 @@ def cluster_ballots(
     if len(view.rows) < 2:
         return None
     tree = weighted_linkage(gram_distances(placement.gram), view.counts, cast(Linkage, linkage))
-    k = jump(tree) if n_clusters is None else min(n_clusters, len(view.rows))
-    labels = everywhere(flat_clusters(tree, k), view, placement)
+    evidence = None if n_clusters else number_of_clusters(ballots, placement.kernel, method, linkage, seed)
+    wanted = n_clusters or cast(Evidence, evidence).n_clusters
+    labels = everywhere(flat_clusters(tree, min(wanted, len(view.rows))), view, placement)
     labels = by_size(labels, ballots.rankings.counts)
     rule, consensus = consensus_rule(placement.kernel, ballots.rankings.n_items)
     clusters = describe_clusters(ballots.rankings, labels, consensus)
-    return Clustering(tree, labels, labels[view.rows], clusters, n_clusters is None, rule)
+    return Clustering(tree, labels, labels[view.rows], clusters, evidence, rule)
 
 
 def consensus_rule(kernel: Kernel, n_items: int) -> tuple[str, Callable[[Data], Rankings]]:
@@ -73,17 +97,6 @@ def consensus_rule(kernel: Kernel, n_items: int) -> tuple[str, Callable[[Data], 
     if has_decoder(kernel, n_items):
         return "the ranking nearest to its mean", lambda own: kernel_consensus(own, kernel).ranking
     return "the order of its mean places", lambda own: borda(own).ranking
-
-
-def jump(tree: FloatArray) -> int:
-    """Return the number of clusters after which mergers become much higher than before."""
-    heights = tree[:, 2][::-1]  # the merger at place k - 1 leads from k + 1 clusters to k
-    most = min(MOST, len(heights))
-    least = min(FEWEST, most)
-    if least >= most:
-        return least
-    ratios = [heights[k - 2] / max(heights[k - 1], 1e-12) for k in range(least, most + 1)]
-    return least + int(np.argmax(ratios))
 
 
 def everywhere(shown: Indices, view: View, placement: Placement) -> Indices:
@@ -110,13 +123,13 @@ def by_size(labels: Indices, counts: IntArray) -> Indices:
 
 def describe_clusters(rankings: Data, labels: Indices, consensus: Callable[[Data], Rankings]) -> list[Cluster]:
     """Return what each cluster wants."""
-    overall = mean_places(rankings)
-    clusters = []
-    for number in range(int(labels.max()) + 1):
-        own = rankings[np.flatnonzero(labels == number)]
+    overall, clusters = mean_places(rankings), []
+    parts = [rankings[np.flatnonzero(labels == number)] for number in range(int(labels.max()) + 1)]
+    for number, (own, mark) in enumerate(zip(parts, marks_of(parts), strict=True)):
         clusters.append(
             Cluster(
                 letter(number),
+                mark,
                 own.n_voters,
                 own.n_voters / rankings.n_voters,
                 consensus(own),
@@ -126,6 +139,33 @@ def describe_clusters(rankings: Data, labels: Indices, consensus: Callable[[Data
             )
         )
     return clusters
+
+
+def marks_of(parts: list[Data]) -> list[Mark]:
+    """Return what sets each part apart: the first choice, or the pair of items, whose share differs most from others.
+
+    No two parts get the same: what is said most clearly of all parts together is chosen.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    items, voters = parts[0].items, np.array([part.n_voters for part in parts], dtype=np.float64)
+    if len(parts) == 1:
+        best = int(np.argmax(first_counts(parts[0])))
+        return [Mark(items[best], None, float(first_counts(parts[0])[best] / voters[0]), 0.0)]
+    pairs = np.argwhere(~np.eye(len(items), dtype=bool))
+    first = np.stack([first_counts(part) for part in parts])
+    ahead = np.stack([count_majorities(part).ahead[pairs[:, 0], pairs[:, 1]] for part in parts])
+    counts = np.concatenate([first, ahead], axis=1)
+    shares = counts / voters[:, None]
+    others = (counts.sum(axis=0) - counts) / np.maximum(voters.sum() - voters, 1)[:, None]
+    clarity = shares - others
+    clarity[:, : len(items)] += EASILY_SAID
+    marks = []
+    for part, said in zip(*linear_sum_assignment(-clarity), strict=True):
+        a, b = (said, None) if said < len(items) else pairs[said - len(items)]
+        second = None if b is None else items[b]
+        marks.append(Mark(items[a], second, float(shares[part, said]), float(others[part, said])))
+    return marks
 
 
 def letter(number: int) -> str:
@@ -143,13 +183,14 @@ def mean_places(rankings: Data) -> FloatArray:
 
 def first_shares(rankings: Data) -> FloatArray:
     """Return the share of voters who put each item first, among those who put some item before another."""
+    says = first_items(rankings).any(axis=1)
+    return first_counts(rankings) / max(int(rankings.counts[says].sum()), 1)
+
+
+def first_counts(rankings: Data) -> FloatArray:
+    """Return how many voters put each item first; a voter who puts several first is divided among them."""
     first = first_items(rankings)
-    says = first.any(axis=1)
-    if not says.any():
-        return np.zeros(rankings.n_items)
-    shares = first[says] / first[says].sum(axis=1, keepdims=True)
-    counts = rankings.counts[says]
-    return np.asarray(counts @ shares / counts.sum())
+    return np.asarray(rankings.counts @ (first / np.maximum(first.sum(axis=1, keepdims=True), 1)))
 
 
 def first_items(rankings: Data) -> Mask:

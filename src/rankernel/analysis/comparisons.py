@@ -1,28 +1,41 @@
-"""Groups of voters compared two by two: maximum mean discrepancy, corrected for the number of tests."""
+"""Groups of voters compared: all together first, then two by two, corrected for the number of tests."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rankernel.analysis.clustering import mean_places
 from rankernel.analysis.distinct_ballots import Ballots, some_voters
+from rankernel.analysis.majorities import Majorities, count_majorities
 from rankernel.arrays import FloatArray
-from rankernel.data import Data, with_counts
+from rankernel.data import concat, with_counts
+from rankernel.encoding import printable
+from rankernel.errors import RankingError
 from rankernel.kernels.base import Kernel
 
 if TYPE_CHECKING:
     from rankernel.analysis.summary import Settings
-    from rankernel.tasks.tests.differences import PairDifference
+    from rankernel.tasks.tests.pairwise import PairwiseResult
 
-MOST_GROUPS = 6
-MOST_VOTERS = 1500  # of a group, where ballots are many
-MOST_DISTINCT = 3000
+LEVEL = 0.05
+MOST_GROUPS = 12
+MOST_DISTINCT = 3000  # ballots to compare; of more, some voters of each group are taken
+MOST_DETAILS = 6  # pairs of groups that are shown with all there is to say
 MOST_PAIRS = 4  # of items that make most of a difference
+
+
+@dataclass(frozen=True)
+class PairShare:
+    """How two items stand to each other in two groups: the shares that put the first before the second."""
+
+    first: str
+    second: str
+    shares: tuple[float, float]
+    against: tuple[float, float]  # the shares that put the second before the first; the others are undecided
+    intervals: tuple[tuple[float, float], tuple[float, float]]  # of the shares, at 95%
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,61 +44,134 @@ class Comparison:
 
     first: int  # the numbers of the groups
     second: int
-    n_first: int  # how many voters of each were compared
-    n_second: int
-    statistic: float  # the squared discrepancy
-    pvalue: float  # how often chance alone gives as much
-    corrected: float  # the p-value corrected for the number of tests (Holm)
-    null: FloatArray  # the statistic for random divisions of the voters
-    shift: FloatArray  # (n_items,): places that each item stands lower in the first group; negative: higher
+    pvalue: float  # corrected for the number of pairs
     effect: float  # the share of the dispersion of the voters that lies between the two groups
-    pairs: tuple[PairDifference, ...]  # the pairs of items that make most of the difference
+    statistic: float  # the squared discrepancy
+    null: FloatArray | None = None  # the statistic for random divisions of the voters, where details are shown
+    shift: FloatArray | None = None  # (n_items,): places that each item stands lower in the first group
+    pairs: tuple[PairShare, ...] = ()  # the pairs of items that make most of the difference
+
+    @property
+    def differs(self) -> bool:
+        """Whether the groups differ by more than chance explains."""
+        return self.pvalue <= LEVEL
 
 
-def groups_to_compare(ballots: Ballots) -> list[int]:
-    """Return the groups to compare: the largest ones, those of a single voter left out."""
+@dataclass(frozen=True, eq=False)
+class Comparisons:
+    """What a comparison of groups found."""
+
+    groups: tuple[int, ...]  # the numbers of the groups that were compared
+    n_compared: tuple[int, ...]  # how many voters of each
+    pvalue: float  # of all together
+    effect: float
+    pairs: list[Comparison]  # every two of them, the clearest first
+    by_tail: bool  # whether p-values of pairs come from a curve, permutations being too few for so many pairs
+    error: float = 0.0  # of the statistic, where kernel values are estimates, in parts of the spread by chance
+
+    @property
+    def details(self) -> list[Comparison]:
+        """The pairs to show with all there is to say."""
+        return [pair for pair in self.pairs if pair.null is not None]
+
+
+def groups_to_compare(ballots: Ballots, wanted: tuple[str, ...] = ()) -> list[int]:
+    """Return the groups to compare: those that are wanted, or the largest ones, those of a single voter left out."""
     voters = ballots.by_group.sum(axis=0)
+    for name in wanted:
+        if name not in ballots.groups:
+            known = ", ".join(ballots.groups[:MOST_GROUPS])
+            raise RankingError(f"there is no group {printable(name)!r}; the groups are {known or 'not known'}")
+        if voters[ballots.groups.index(name)] < 2:
+            raise RankingError(f"the group {printable(name)!r} has a single voter; a test needs two")
+    if wanted:
+        return sorted({ballots.groups.index(name) for name in wanted})
     largest = np.argsort(-voters, kind="stable")[:MOST_GROUPS]
     return sorted(int(group) for group in largest if voters[group] > 1)
 
 
-def compare_groups(
-    ballots: Ballots, kernel: Kernel, settings: Settings, step: Callable[[str], Any]
-) -> list[Comparison]:
-    """Return all comparisons of two groups."""
-    from rankernel.tasks.tests.corrections import holm
-    from rankernel.tasks.tests.mmd import mmd_test
+def compare_groups(ballots: Ballots, kernel: Kernel, settings: Settings) -> Comparisons | None:
+    """Return what the groups differ in, or None where there are not two."""
+    from rankernel.tasks.tests.k_sample import k_sample_test
 
-    method, seed, found = settings.method, settings.seed, []
-    for first, second in combinations(groups_to_compare(ballots), 2):
-        pair = [ballots.of_group(first), ballots.of_group(second)]
-        X, Y = (some_of(group, pair, seed + place) for place, group in enumerate(pair))
-        result = mmd_test(X, Y, kernel, settings.n_permutations, seed, method=method)
-        shift = mean_places(pair[0]) - mean_places(pair[1])
-        found.append((first, second, X.n_voters, Y.n_voters, result, shift))
-        step("Comparing groups")
-    corrected = holm(np.array([result.pvalue for *_, result, _ in found]))
-    return [
-        Comparison(
-            a,
-            b,
-            m,
-            n,
-            result.statistic,
-            result.pvalue,
-            p,
-            result.null_distribution,
-            shift,
-            result.effect,
-            result.differences(by="pairs").pairs[:MOST_PAIRS] if len(shift) > 1 else (),
-        )
-        for (a, b, m, n, result, shift), p in zip(found, corrected.tolist(), strict=True)
+    numbers = groups_to_compare(ballots, settings.groups)
+    if len(numbers) < 2:
+        return None
+    parts = [ballots.of_group(number) for number in numbers]
+    if sum(map(len, parts)) > MOST_DISTINCT:
+        chosen = [
+            some_voters(part.counts, MOST_DISTINCT // len(parts), settings.seed + n) for n, part in enumerate(parts)
+        ]
+        parts = [with_counts(part[rows], counts) for part, (rows, counts) in zip(parts, chosen, strict=True)]
+    places = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    labels = np.array([f"{place:04d}" for place in range(len(parts))])[places]  # sorted as the groups are
+    result = k_sample_test(
+        concat(parts), labels, kernel, settings.n_permutations, settings.seed, method=settings.method
+    )
+    found = result.pairwise(level=LEVEL)
+    majorities = [count_majorities(ballots.of_group(number)) for number in numbers]
+    pairs = [
+        compared(found, place, numbers, ballots, majorities, rank < MOST_DETAILS)
+        for rank, place in enumerate(found.order())
     ]
+    error = result.statistic_error / max(float(result.null_distribution.std()), 1e-300)
+    return Comparisons(
+        tuple(numbers),
+        tuple(part.n_voters for part in parts),
+        result.pvalue,
+        result.effect,
+        pairs,
+        found.corrected_from == "tail",
+        error,
+    )
 
 
-def some_of(group: Data, pair: list[Data], seed: int) -> Data:
-    """Return a group, or some of its voters taken at random where the ballots of both are very many."""
-    if sum(map(len, pair)) <= MOST_DISTINCT:
-        return group
-    rows, counts = some_voters(group.counts, MOST_VOTERS, seed)
-    return with_counts(group[rows], counts)
+def compared(
+    found: PairwiseResult,
+    place: int,
+    numbers: list[int],
+    ballots: Ballots,
+    majorities: list[Majorities],
+    detailed: bool,
+) -> Comparison:
+    """Return what was found of one pair of groups."""
+    a, b = int(found.first[place]), int(found.second[place])
+    first, second = numbers[a], numbers[b]
+    corrected, effect = float(found.corrected[place]), float(found.effects[place])
+    if not detailed:
+        return Comparison(first, second, corrected, effect, float(found.statistics[place]))
+    result = found.pair(found.first[place], found.second[place])
+    shift = mean_places(ballots.of_group(first)) - mean_places(ballots.of_group(second))
+    items = ballots.rankings.items
+    differing = result.differences(by="pairs").pairs[:MOST_PAIRS] if len(items) > 1 else ()
+    pairs = tuple(pair_share(pair.first, pair.second, items, (majorities[a], majorities[b])) for pair in differing)
+    return Comparison(first, second, corrected, effect, result.statistic, result.null_distribution, shift, pairs)
+
+
+def pair_share(first: str, second: str, items: tuple[str, ...], groups: tuple[Majorities, Majorities]) -> PairShare:
+    """Return the shares of two groups that put one item before another."""
+    a, b = items.index(first), items.index(second)
+    left, right = (
+        (
+            group.ahead[a, b] / group.n_voters,
+            group.ahead[b, a] / group.n_voters,
+            wilson(int(group.ahead[a, b]), group.n_voters),
+        )
+        for group in groups
+    )
+    return PairShare(
+        first, second, (float(left[0]), float(right[0])), (float(left[1]), float(right[1])), (left[2], right[2])
+    )
+
+
+def wilson(successes: int, trials: int) -> tuple[float, float]:
+    """Return the 95% interval of a share (Wilson, 1927).
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in wilson(5, 10)]
+    [0.237, 0.763]
+    """
+    z, share = 1.959964, successes / trials
+    middle, half = share + z**2 / (2 * trials), z * (share * (1 - share) / trials + z**2 / (4 * trials**2)) ** 0.5
+    return (middle - half) / (1 + z**2 / trials), (middle + half) / (1 + z**2 / trials)

@@ -34,16 +34,30 @@ def plural(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def pvalue_text(p: float, n_permutations: int) -> str:
-    """Return a p-value with the digits it has; the smallest that there can be is a bound.
+def listing(names: list[str], most: int, between: str = ", ") -> str:
+    """Return some names in a sentence, the last after "and" where commas are between them.
 
     Examples
     --------
-    >>> pvalue_text(0.001, 999), pvalue_text(0.0432, 9999)
-    ('p ≤ 0.001', 'p = 0.043')
+    >>> listing(["a", "b", "c"], 6), listing(["a", "b", "c"], 2), listing(["a", "b"], 6, " > ")
+    ('a, b and c', 'a, b and 1 more', 'a > b')
+    """
+    if between != ", ":
+        return between.join(names[:most])
+    shown = names[:most] + ([f"{len(names) - most:,} more"] if len(names) > most else [])
+    return " and ".join([*([between.join(shown[:-1])] if shown[:-1] else []), *shown[-1:]])
+
+
+def pvalue_text(p: float, n_permutations: int, by_tail: bool = False) -> str:
+    """Return a p-value with the digits it has; the smallest that permutations can give is a bound.
+
+    Examples
+    --------
+    >>> pvalue_text(0.001, 999), pvalue_text(0.0432, 9999), pvalue_text(0.00002, 999, by_tail=True)
+    ('p ≤ 0.001', 'p = 0.043', 'p = 2e-05')
     """
     least = 1 / (1 + n_permutations)
-    return f"p ≤ {least:.2g}" if p <= least * (1 + 1e-9) else f"p = {p:.2g}"
+    return f"p ≤ {least:.2g}" if p <= least * (1 + 1e-9) and not by_tail else f"p = {p:.2g}"
 
 
 def shift_text(shift: float) -> str:
@@ -62,7 +76,7 @@ def cut(name: str, length: int) -> str:
     return name if len(name) <= length else name[: length - 1].rstrip() + "…"
 
 
-def ballot_text(ballot: Data, most: int = 4, length: int = 24) -> str:
+def ballot_text(ballot: Data, most: int = 4, length: int = 24, approvals: bool = False) -> str:
     """Return the first places of a ballot, best first, or its first pairs; a last place that several share is left out.
 
     Examples
@@ -70,12 +84,17 @@ def ballot_text(ballot: Data, most: int = 4, length: int = 24) -> str:
     >>> from rankernel import Rankings
     >>> ballot_text(Rankings.from_orders([["a", {"b", "c"}, "d"]], items=list("abcdef")))
     'a > b = c > d'
+    >>> ballot_text(Rankings.from_orders([[{"b", "c"}]], items=list("abcdef")), approvals=True)
+    'approves b and c'
     """
     if isinstance(ballot, Preferences):
         pairs = ballot.to_pairs()[0]
         said = [f"{cut(better, length)} > {cut(worse, length)}" for better, worse in pairs[:most]]
         return ", ".join(said + ["…"] * (len(pairs) > most)) or "no preference"
     ranks = ballot.ranks[0].tolist()
+    if approvals:
+        named = [cut(item, length) for item, rank in zip(ballot.items, ranks, strict=True) if rank == 0]
+        return "no preference" if len(named) in (0, len(ranks)) else f"approves {listing(named, most)}"
     buckets: list[list[str]] = [[] for _ in range(max(ranks) + 1)]
     for item, rank in zip(ballot.items, ranks, strict=True):
         if rank != FREE:

@@ -10,10 +10,12 @@ import numpy as np
 from rankernel.analysis.distinct_ballots import MOST_SHOWN, Ballots, View, view_of
 from rankernel.arrays import FloatArray
 from rankernel.gram.methods import MethodLike
+from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
 
 FEATURES = 200
 COMPONENTS = 2
+ASKED = 64  # ballots whose kernel values are asked how sure they are
 PATIENCE = 20.0  # seconds for the matrix of all ballots that are shown
 
 
@@ -28,6 +30,7 @@ class Placement:
     variance: FloatArray  # (2,): the share of the variance along each axis
     values: str  # how kernel values were computed, in words
     missing: float = 0.0  # the share of the trace that the features leave out
+    error: float = 0.0  # the standard error of a kernel value, where they are estimates, in parts of their spread
 
 
 @dataclass
@@ -68,7 +71,16 @@ def place_ballots(ballots: Ballots, view: View, kernel: Kernel, method: MethodLi
     kernel_map = KernelMap(n_components=min(COMPONENTS, *features.shape), features=Known(features))
     points = flat(kernel_map.fit_transform(rankings)[view.rows])
     variance = flat(shares(kernel_map, left_out))
-    return Placement(kernel, gram, features if view.sampled else None, points, variance, plan.details, missing)
+    kept = features if view.sampled else None
+    return Placement(kernel, gram, kept, points, variance, plan.details, missing, relative_error(plan))
+
+
+def relative_error(plan: Plan) -> float:
+    """Return how sure kernel values are: the standard error between different ballots, in parts of their spread."""
+    some = plan.part(slice(0, ASKED)).estimate()
+    off = ~np.eye(len(some.value), dtype=bool)
+    spread = float(some.value[off].std()) if off.any() else 0.0
+    return float(np.sqrt((some.stderr[off] ** 2).mean())) / spread if spread > 0 else 0.0
 
 
 def gram_features(gram: FloatArray) -> FloatArray:

@@ -12,6 +12,8 @@ from rankernel.encoding import printable
 from rankernel.errors import RankingError
 from rankernel.preferences import Preferences
 
+ELECTIONS = ("election", "mayor", "council", "ward", "senate", "leader", "supervisor", "cast vote", "blt", "seats")
+
 
 @dataclass(frozen=True, eq=False)
 class Source:
@@ -25,6 +27,7 @@ class Source:
     groups: NDArray[np.str_] | None = None  # the group of each row
     unlisted: str = "last"  # how items that a row does not list were read
     columns: dict[str, NDArray[np.str_]] = field(default_factory=dict)  # more that is known of each row, such as ids
+    noun: str = "item"  # what is ranked, one of it
 
     def __post_init__(self) -> None:
         if not len(self.rankings):
@@ -35,6 +38,20 @@ class Source:
             )
 
     @property
+    def nouns(self) -> str:
+        """What is ranked, several of it."""
+        return several(self.noun)
+
+    @property
+    def approvals(self) -> bool:
+        """Whether voters only say of which items they approve, some of several: all others share the last place."""
+        if isinstance(self.rankings, Preferences) or self.rankings.n_items < 3:
+            return False
+        ranks = self.rankings.ranks
+        known = (ranks.max(axis=1) <= 1) & (ranks.min(axis=1) == 0)
+        return bool(known.all() and ((ranks == 0).sum(axis=1) > 1).any() and (ranks.max(axis=1) == 1).any())
+
+    @property
     def reading(self) -> str:
         """How unlisted items were read, in words."""
         if isinstance(self.rankings, Preferences):
@@ -42,5 +59,30 @@ class Source:
         if self.rankings.is_full():
             return "every ranking is full"
         if self.unlisted == "free":
-            return "items that a row does not list may stand anywhere (--unlisted free)"
-        return "items that a row does not list share the last place (--unlisted last)"
+            return f"{self.nouns} that a row does not list may stand anywhere (--unlisted free)"
+        return f"{self.nouns} that a row does not list share the last place (--unlisted last)"
+
+
+def several(noun: str) -> str:
+    """Return the plural of a noun.
+
+    Examples
+    --------
+    >>> several("candidate"), several("city"), several("dish")
+    ('candidates', 'cities', 'dishes')
+    """
+    if noun.endswith("y") and noun[-2:-1] not in set("aeiou"):
+        return noun[:-1] + "ies"
+    return noun + ("es" if noun.endswith(("s", "x", "z", "ch", "sh")) else "s")
+
+
+def guess_noun(title: str, file_format: str) -> str:
+    """Return what is probably ranked, by what a file says of itself.
+
+    Examples
+    --------
+    >>> guess_noun("2006 Burlington Mayoral Election", "PrefLib"), guess_noun("Sushi", "PrefLib")
+    ('candidate', 'item')
+    """
+    said = f"{title} {file_format}".casefold()
+    return "candidate" if any(word in said for word in ELECTIONS) else "item"

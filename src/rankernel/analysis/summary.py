@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from rankernel.analysis.clustering import Clustering, cluster_ballots, first_shares, mean_places
-from rankernel.analysis.comparisons import Comparison, compare_groups, groups_to_compare
+from rankernel.analysis.clustering import Clustering, cluster_ballots, first_items, first_shares, mean_places
+from rankernel.analysis.comparisons import Comparisons, compare_groups
 from rankernel.analysis.distinct_ballots import Ballots, View, distinct_ballots
+from rankernel.analysis.majorities import BestOrder, Majorities, count_majorities, find_best_order
 from rankernel.analysis.placement import Placement, place_ballots, view_within
 from rankernel.analysis.source import Source
-from rankernel.arrays import FloatArray
+from rankernel.arrays import FloatArray, Indices, Mask
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
@@ -31,7 +32,7 @@ class Settings:
     method : "auto" or a method object
         How Gram matrices are computed.
     n_clusters : int, optional
-        How many clusters; found from the tree if left out.
+        How many clusters; as many as there are more of than chance makes, if left out.
     linkage : str
         How clusters are joined.
     n_permutations : int
@@ -40,6 +41,8 @@ class Settings:
         Where all randomness comes from.
     compare : bool
         Whether to compare groups, where there are any.
+    groups : tuple of str
+        The groups to compare; the largest ones if there are none here.
     """
 
     kernel: Kernel = field(default_factory=lambda: Mallows(nu="median"))
@@ -49,6 +52,7 @@ class Settings:
     n_permutations: int = 999
     seed: int = 0
     compare: bool = True
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,46 +65,56 @@ class Summary:
     view: View
     placement: Placement
     clustering: Clustering | None  # None where there is only one ballot
-    comparisons: list[Comparison]
-    order: np.ndarray[Any, np.dtype[np.intp]]  # the items by their mean places, the best first
-    places: FloatArray  # their mean places, from 1
+    comparisons: Comparisons | None  # None where there are no groups to compare
+    majorities: Majorities
+    best_order: BestOrder
+    places: FloatArray  # the mean places of the items, from 1
     firsts: FloatArray  # the share of voters who put each item first
-    preferences: FloatArray  # (n_items, n_items): the share of voters who prefer one item to another
     notes: list[str]  # warnings that came up
 
     @property
-    def winner(self) -> int | None:
-        """The item that more than half prefer to each other one, if there is such an item (Condorcet)."""
-        beats = self.preferences > 0.5
-        winners = np.flatnonzero(beats.sum(axis=1) == len(beats) - 1)
-        return int(winners[0]) if len(winners) else None
+    def order(self) -> Indices:
+        """The items in the order that contradicts voters least, the best first."""
+        return self.best_order.order
+
+    @property
+    def says(self) -> Mask:
+        """Which ballots put some item before another."""
+        return np.asarray(first_items(self.ballots.rankings).any(axis=1))
+
+    @property
+    def grouped(self) -> Clustering | None:
+        """The clusters, where there are several."""
+        return self.clustering if self.clustering and len(self.clustering.clusters) > 1 else None
 
 
 def n_steps(source: Source, settings: Settings) -> int:
     """Return how often a summary says that it goes on."""
-    groups = groups_to_compare(distinct_ballots(source)) if source.groups is not None and settings.compare else []
-    return 4 + len(groups) * (len(groups) - 1) // 2
+    return 4 + (source.groups is not None and settings.compare)
 
 
 def summarize(source: Source, settings: Settings | None = None, step: Callable[[str], Any] | None = None) -> Summary:
     """Return what there is to tell of some rankings; ``step`` is called with the name of each step as it begins."""
-    from rankernel.tasks.consensus.aggregation import pairwise_preferences
-
     settings, step = settings or Settings(), step or (lambda _: None)
+    method, seed = settings.method, settings.seed
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         step("Ballots")
         ballots = distinct_ballots(source)
         rankings = ballots.rankings
+        majorities = count_majorities(rankings)
+        best_order = find_best_order(majorities, seed)
         step("Kernel values and map")
         kernel = settings.kernel.resolve(rankings)
-        view = view_within(ballots, kernel, settings.method, settings.seed)
-        placement = place_ballots(ballots, view, kernel, settings.method, settings.seed)
+        view = view_within(ballots, kernel, method, seed)
+        placement = place_ballots(ballots, view, kernel, method, seed)
         step("Clusters")
-        clustering = cluster_ballots(ballots, view, placement, settings.linkage, settings.n_clusters)
-        step("Comparing groups" if settings.compare else "Drawing")
-        comparisons = compare_groups(ballots, kernel, settings, step) if settings.compare else []
-    places = mean_places(rankings)
+        clustering = cluster_ballots(ballots, view, placement, settings.linkage, settings.n_clusters, method, seed)
+        comparisons = None
+        if source.groups is not None and settings.compare:
+            step("Comparing groups")
+            comparisons = compare_groups(ballots, kernel, settings)
+        step("Drawing")
     return Summary(
         source,
         settings,
@@ -109,9 +123,9 @@ def summarize(source: Source, settings: Settings | None = None, step: Callable[[
         placement,
         clustering,
         comparisons,
-        np.argsort(places, kind="stable"),
-        places,
+        majorities,
+        best_order,
+        mean_places(rankings),
         first_shares(rankings),
-        pairwise_preferences(rankings),
         list(dict.fromkeys(str(warning.message) for warning in caught)),
     )

@@ -58,8 +58,7 @@ def cluster(
         with steps(None, "Drawing"), whole_file(output, writing.force) as temporary:
             write(temporary, found, clustering)
     facts = job.assumptions(found.placement.values)
-    chosen = "found from the tree; choose with --k" if clustering.chosen else "as asked for"
-    facts["clusters"] = f"{len(clustering.clusters)} by {linkage} linkage, {chosen}"
+    facts["clusters"] = clusters_text(clustering, linkage)
     if found.view.sampled:
         facts["tree"] = f"of {found.view.n_voters:,} voters taken at random; the others join the nearest cluster"
     if output:
@@ -68,6 +67,16 @@ def cluster(
         print_json(facts | as_json(job, clustering))
     else:
         show(facts, job, clustering)
+
+
+def clusters_text(clustering: Clustering, linkage: str) -> str:
+    """Return how many clusters there are, and why."""
+    k = len(clustering.clusters)
+    if clustering.evidence is None:
+        return f"{k} by {linkage} linkage, as asked for"
+    if k == 1:
+        return "no groups that are more than chance and come back in halves of the voters; choose a number with --k"
+    return f"{k} by {linkage} linkage, as many as are more than chance and stable; choose with --k"
 
 
 def rows_of(rankings: Data, clustering: Clustering) -> list[int]:

@@ -266,7 +266,7 @@ Clusters: TypeAlias = Annotated[
     typer.Option(
         "--k",
         min=1,
-        help="Number of clusters; found from the tree if left out.",
+        help="Number of clusters; if left out, as many as are more than chance and stable.",
         show_default=False,
         rich_help_panel=COMPUTING,
     ),

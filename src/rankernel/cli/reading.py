@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rankernel.analysis.phrases import plural
-from rankernel.analysis.source import Source
+from rankernel.analysis.source import Source, guess_noun
 from rankernel.cli.failures import usage
 from rankernel.cli.options import Reading
 from rankernel.cli.output import steps
@@ -105,7 +105,8 @@ def source_of(data: Data, file: Path, how: Reading) -> Source:
         said.append(f"{plural(circles, 'user contradicts itself', 'users contradict themselves')}: circles are ties.")
     groups = labels[how.by] if how.by else None
     title = printable(about.title or file.name)
-    return Source(data, title, name, " ".join(said), printable(how.by or ""), groups, how.unlisted, labels)
+    noun = guess_noun(title, about.format)
+    return Source(data, title, name, " ".join(said), printable(how.by or ""), groups, how.unlisted, labels, noun)
 
 
 def bundled(how: Reading, given: dict[str, Any]) -> Source:
@@ -127,4 +128,5 @@ def bundled(how: Reading, given: dict[str, Any]) -> Source:
         " ".join(example.description.split()),
         column,
         groups[column],
+        noun="candidate",
     )

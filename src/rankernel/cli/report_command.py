@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,21 @@ from rankernel.cli.options import Clusters, Computing, File, Linkage, Permutatio
 from rankernel.cli.output import check_free, console, print_json, show_facts, whole_file
 from rankernel.encoding import printable
 
+Noun = Annotated[
+    str | None,
+    typer.Option(
+        "--noun",
+        metavar="WORD",
+        help="What is ranked, such as candidate or film; guessed from the file if left out.",
+        show_default=False,
+    ),
+]
+Groups = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--group", metavar="NAME", help="With --by: a group to compare; may be repeated. Else the largest groups."
+    ),
+]
 Title = Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Title of the page.", show_default=False)]
 
 
@@ -22,6 +38,8 @@ def report(
     writing: Writing,
     file: File = None,
     title: Title = None,
+    noun: Noun = None,
+    group: Groups = None,
     k: Clusters = None,
     linkage: Linkage = "ward",
     permutations: Permutations = 999,
@@ -35,14 +53,15 @@ def report(
         raise usage(f"-o {printable(target.name)} does not end in .html; a report is a page")
     check_free(target, writing.force, file)
     job = read_job(file, reading, computing)
-    found = summary_of(job, computing.seed, n_clusters=k, linkage=linkage, n_permutations=permutations)
-
-    from dataclasses import replace
+    if group and job.source.groups is None:
+        raise usage("--group is for the groups of a file; say with --by which column they are in")
+    source = replace(job.source, title=printable(title or job.source.title), noun=printable(noun or job.source.noun))
+    job = replace(job, source=source)
+    chosen = {"n_clusters": k, "linkage": linkage, "n_permutations": permutations, "groups": tuple(group or ())}
+    found = summary_of(job, computing.seed, **chosen)
 
     from rankernel.pages.page import page
 
-    if title:
-        found = replace(found, source=replace(found.source, title=printable(title)))
     with whole_file(target, writing.force) as temporary:
         temporary.write_text(page(found), encoding="utf-8")
     facts = job.assumptions(found.placement.values)

@@ -24,6 +24,7 @@ def report(
     title: str = "Rankings",
     by: str = "group",
     settings: Settings | None = None,
+    noun: str = "item",
 ) -> str:
     """Return a page about some rankings, and write it if a path is given: one HTML file that needs no other.
 
@@ -41,6 +42,8 @@ def report(
         What the groups are, such as "district".
     settings : Settings, optional
         Kernel, method, number of clusters, seed.
+    noun : str
+        What is ranked, such as "candidate".
 
     Examples
     --------
@@ -54,12 +57,12 @@ def report(
 
     ballots = as_data(rankings, name="rankings")
     groups = None if labels is None else one_label_a_row("labels", labels, len(ballots)).astype(str)
-    for name, text in (("title", title), ("by", by)):
+    for name, text in (("title", title), ("by", by), ("noun", noun)):
         instance(name, text, str, "a text")
     if settings is not None:
         instance("settings", settings, Settings, "Settings, or None")
     target = None if path is None else file_name("path", path)
-    source = Source(ballots, title, by=by if labels is not None else "", groups=groups)
+    source = Source(ballots, title, by=by if labels is not None else "", groups=groups, noun=noun)
     html = page(summarize(source, settings))
     if target is not None:
         with whole_file(target) as temporary:

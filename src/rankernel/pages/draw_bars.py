@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from rankernel.analysis.comparisons import Comparison
@@ -9,42 +11,54 @@ from rankernel.analysis.phrases import cut, percent, shift_text
 from rankernel.analysis.summary import Summary
 from rankernel.arrays import FloatArray
 from rankernel.pages.markup import Markup, tag
+from rankernel.pages.story import shown_shares
 
-WIDTH, ROW = 780.0, 26.0
+ROW = 26.0
 MOST_ITEMS = 25
+CHARACTER = 7.8  # width of a character of a label
 
 
-def first_choices(study: Summary) -> Markup:
-    """Return how often each item is first, the items by their mean places."""
-    items = study.ballots.rankings.items
-    shown = study.order[:MOST_ITEMS]
-    largest = max(float(study.firsts[shown].max()), 1e-9)
-    left = 12 + 7.8 * max(len(cut(items[item], 30)) for item in shown.tolist())  # as wide as the longest name
-    parts = [
-        tag("text", "first choices", x=left, y=14.0, class_="axis"),
-        tag("text", "mean place", x=WIDTH, y=14.0, class_="axis end"),
-    ]
-    for number, item in enumerate(shown.tolist()):
-        y, share = 22 + number * ROW, float(study.firsts[item])
-        width = (WIDTH - left - 130) * share / largest
+@dataclass(frozen=True)
+class BarSize:
+    """How large a picture of bars is."""
+
+    width: float
+    longest: int  # characters of a name
+    places: bool  # whether there is room for mean places
+
+
+WIDE = BarSize(780.0, 30, places=True)
+NARROW = BarSize(342.0, 20, places=False)
+
+
+def first_choices(study: Summary, size: BarSize) -> Markup:
+    """Return how often each item is first or approved of, the most frequent first."""
+    items, shares, approvals = study.ballots.rankings.items, shown_shares(study), study.source.approvals
+    shown = np.lexsort((study.places, -shares))[:MOST_ITEMS].tolist()
+    title, places = "approved by" if approvals else "first choices", size.places and not approvals
+    largest = max(float(shares[shown].max()), 1e-9)
+    left = 12 + CHARACTER * max(len(cut(items[item], size.longest)) for item in shown)  # as wide as the longest name
+    room = size.width - left - (130 if places else 50)
+    parts = [tag("text", title, x=left, y=14.0, class_="axis")]
+    if places:
+        parts.append(tag("text", "mean place", x=size.width, y=14.0, class_="axis end"))
+    for number, item in enumerate(shown):
+        y, width = 22 + number * ROW, room * float(shares[item]) / largest
         parts += [
-            tag("text", cut(items[item], 30), x=left - 12, y=y + 17, class_="label end"),
+            tag("text", cut(items[item], size.longest), x=left - 12, y=y + 17, class_="label end"),
             tag("rect", x=left, y=y + 4, width=max(width, 1.0), height=ROW - 9, rx=2.0, class_="bar"),
-            tag("text", percent(share), x=left + 6 + width, y=y + 17, class_="number"),
-            tag("text", f"{study.places[item]:.1f}", x=WIDTH, y=y + 17, class_="number end"),
+            tag("text", percent(float(shares[item])), x=left + 6 + width, y=y + 17, class_="number"),
         ]
-    height = 28 + len(shown) * ROW
-    spoken = "; ".join(
-        f"{items[item]}: first choice of {percent(float(study.firsts[item]))}, mean place {study.places[item]:.1f}"
-        for item in shown.tolist()
-    )
+        if places:
+            parts.append(tag("text", f"{study.places[item]:.1f}", x=size.width, y=y + 17, class_="number end"))
+    spoken = "; ".join(f"{items[item]}: {percent(float(shares[item]))}" for item in shown)
     return tag(
         "svg",
         *parts,
         class_="bars",
-        viewBox=f"0 0 {WIDTH:g} {height:g}",
+        viewBox=f"0 0 {size.width:g} {28 + len(shown) * ROW:g}",
         role="img",
-        aria_label=f"First choices. {spoken}.",
+        aria_label=f"{title.capitalize()}. {spoken}.",
     )
 
 
@@ -63,7 +77,7 @@ def shift_bars(items: tuple[str, ...], shift: FloatArray, largest: float, shade:
     shown = striking(shift)
     if not shown:
         return None
-    middle, reach = 152.0, 108.0
+    middle, reach = 152.0, 108.0  # half of the width, less a number
     parts = [tag("path", d=f"M{middle:g} 2V{2 + len(shown) * 22:g}", class_="zero")]
     for number, item in enumerate(shown):
         y, value = 2 + number * 22.0, float(shift[item])
@@ -101,40 +115,43 @@ def shift_bars(items: tuple[str, ...], shift: FloatArray, largest: float, shade:
 
 
 def pairs_picture(comparison: Comparison, names: tuple[str, str]) -> Markup | None:
-    """Return for some pairs of items the share of both groups that prefers the first, with intervals."""
+    """Return for some pairs of items the share of both groups that puts the first before the second."""
     if not comparison.pairs:
         return None
-    left, reach, row = 10.0, 280.0, 34.0
-    height = 16 + row * len(comparison.pairs)
-    parts = [tag("path", d=f"M{left + reach / 2:g} 2V{height - 14:g}", class_="zero")]
+    left, reach, row = 6.0, 308.0, 46.0
+    height = 20 + row * len(comparison.pairs)
+    parts = [tag("path", d=f"M{left + reach / 2:g} 2V{height - 16:g}", class_="zero")]
     for number, pair in enumerate(comparison.pairs):
         y = 4 + number * row
-        parts.append(tag("text", f"{cut(pair.first, 18)} to {cut(pair.second, 18)}", x=left, y=y + 11, class_="label"))
+        words = f"{cut(pair.first, 18)} before {cut(pair.second, 18)}"
+        parts.append(tag("text", words, x=left, y=y + 11, class_="label"))
         for place, (share, (low, high)) in enumerate(zip(pair.shares, pair.intervals, strict=True)):
-            line, x = y + 18 + 7 * place, left + reach * share
+            line, x = y + 21 + 11 * place, left + reach * share
             parts += [
-                tag("path", d=f"M{left + reach * low:.1f} {line:g}H{left + reach * high:.1f}", class_="zero"),
-                tag("rect", x=x - 3, y=line - 3, width=6.0, height=6.0, class_="bar" if place == 0 else "fill low"),
+                tag("path", d=f"M{left + reach * low:.1f} {line:g}H{left + reach * high:.1f}", class_="interval"),
+                tag("rect", x=x - 4, y=line - 4, width=8.0, height=8.0, class_="fill a" if place == 0 else "fill b"),
             ]
     parts += [
         tag("text", "0%", x=left, y=height - 2, class_="axis"),
         tag("text", "100%", x=left + reach, y=height - 2, class_="axis end"),
     ]
     spoken = "; ".join(
-        f"{pair.first} to {pair.second}: {percent(pair.shares[0])} and {percent(pair.shares[1])}"
+        f"{pair.first} before {pair.second}: {percent(pair.shares[0])} (the reverse {percent(pair.against[0])}) and "
+        f"{percent(pair.shares[1])} (the reverse {percent(pair.against[1])})"
         for pair in comparison.pairs
     )
-    label = f"Shares that prefer one item to another, in {names[0]} and {names[1]}. {spoken}."
-    return tag("svg", *parts, class_="shift", viewBox=f"0 0 300 {height:g}", role="img", aria_label=label)
+    label = f"Shares that put one before the other, in {names[0]} and {names[1]}. {spoken}."
+    return tag("svg", *parts, class_="shift", viewBox=f"0 0 320 {height:g}", role="img", aria_label=label)
 
 
 def null_picture(comparison: Comparison) -> Markup:
     """Return the null distribution of a test, and where the statistic stands."""
     width, height, base = 260.0, 64.0, 46.0
-    low = min(float(comparison.null.min()), comparison.statistic, 0.0)
-    high = max(float(comparison.null.max()), comparison.statistic)
+    null = comparison.null if comparison.null is not None else np.zeros(1)
+    low = min(float(null.min()), comparison.statistic, 0.0)
+    high = max(float(null.max()), comparison.statistic)
     room = max(high - low, 1e-12)
-    counts, _ = np.histogram(comparison.null, bins=40, range=(low, low + room))
+    counts, _ = np.histogram(null, bins=40, range=(low, low + room))
     step = (width - 20) / len(counts)
     bars = [
         tag(
@@ -157,7 +174,7 @@ def null_picture(comparison: Comparison) -> Markup:
     if x > 90:
         mark.append(tag("text", "chance", x=10 + (width - 20) * (0 - low) / room, y=height - 4, class_="axis"))
     spoken = (
-        f"By chance the statistic lies between {comparison.null.min():.2g} and {comparison.null.max():.2g}; it is "
+        f"When voters are divided at random the difference lies between {null.min():.2g} and {null.max():.2g}; it is "
         f"{comparison.statistic:.2g}."
     )
     return tag("svg", *bars, *mark, class_="null", viewBox=f"0 0 {width:g} {height:g}", role="img", aria_label=spoken)

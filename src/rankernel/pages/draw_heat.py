@@ -11,6 +11,7 @@ from rankernel.analysis.phrases import cut, plural
 from rankernel.analysis.summary import Summary
 from rankernel.arrays import FloatArray
 from rankernel.pages.draw_map import cluster_name
+from rankernel.pages.layout import shade, table
 from rankernel.pages.markup import Markup, tag
 from rankernel.pages.png import data_address, palette, png
 
@@ -20,37 +21,34 @@ SHADES = 6
 
 
 def preference_table(study: Summary) -> Markup:
-    """Return the share of voters who prefer the item of a row to that of a column, the items by their mean places."""
-    items, shown = study.ballots.rankings.items, study.order[:MOST_ITEMS].tolist()
-    head = [tag("th", tag("span", cut(items[item], 22)), scope="col") for item in shown]
-    rows = []
-    for row in shown:
-        cells = [preference_cell(float(study.preferences[row, column]), row == column) for column in shown]
-        rows.append(tag("tr", tag("th", cut(items[row], 30), scope="row"), *cells))
-    caption = "Share of voters who prefer the item of the row to that of the column; a tie counts one half for each."
-    return tag(
-        "div",
+    """Return for every two items the shares that put one before the other, and neither, best items first."""
+    items, found, shown = study.ballots.rankings.items, study.majorities, study.order[:MOST_ITEMS].tolist()
+    heads = [tag("td"), *[tag("th", tag("span", cut(items[item], 22)), scope="col") for item in shown]]
+    ahead, undecided = found.ahead / found.n_voters, found.undecided / found.n_voters
+    rows = [
         tag(
-            "table",
-            tag("caption", caption, class_="unseen"),
-            tag("thead", tag("tr", tag("td"), *head)),
-            tag("tbody", *rows),
-            class_="heat",
-        ),
-        class_="scroll",
-        tabindex=0,
-        role="region",
-        aria_label="Pairwise preferences",
-    )
+            "tr",
+            tag("th", cut(items[row], 30), scope="row"),
+            *[
+                duel_cell(float(ahead[row, column]), float(ahead[column, row]), float(undecided[row, column]))
+                if row != column
+                else tag("td", "", class_="self")
+                for column in shown
+            ],
+            data_item=row,
+        )
+        for row in shown
+    ]
+    label = f"Percent of voters who put the {study.source.noun} of the row before that of the column, and of undecided"
+    return table("duels", label, heads, rows, class_="heat")
 
 
-def preference_cell(share: float, itself: bool) -> Markup:
-    """Return one cell: blue where most prefer the row, orange where most prefer the column."""
-    if itself:
-        return tag("td", "", class_="self")
-    level = round(abs(2 * share - 1) ** 0.6 * SHADES)  # small majorities shall be seen
-    shade = f"{'win' if share > 0.5 else 'lose'}{level}" if level else "even"
-    return tag("td", f"{100 * share:.0f}", class_=shade)
+def duel_cell(ahead: float, behind: float, undecided: float) -> Markup:
+    """Return one cell: blue where the row wins among those who say, orange where the column does."""
+    margin = (ahead - behind) / max(ahead + behind, 1e-12)
+    level = round(abs(margin) ** 0.6 * SHADES)  # small majorities shall be seen
+    colour = f"{'win' if margin > 0 else 'lose'}{level}" if level else "even"
+    return tag("td", f"{100 * ahead:.0f}", tag("small", f"{100 * undecided:.0f}"), class_=colour)
 
 
 def gram_picture(study: Summary, clustering: Clustering) -> Markup:
@@ -73,16 +71,16 @@ def gram_picture(study: Summary, clustering: Clustering) -> Markup:
     for start, end in runs(labels):
         a, b = (top + side * edge / len(labels) for edge in (start, end))
         cluster = clustering.clusters[int(labels[start])]
-        shade = f"k{int(labels[start]) % 8}"
+        colour = f"k{shade(int(labels[start]))}"
         parts += [
-            tag("rect", x=left - 10, y=a + 1, width=6.0, height=max(b - a - 2, 1.0), class_=f"fill {shade}"),
+            tag("rect", x=left - 10, y=a + 1, width=6.0, height=max(b - a - 2, 1.0), class_=f"fill {colour}"),
             tag(
-                "rect", x=left + a - top + 1, y=top - 10, width=max(b - a - 2, 1.0), height=6.0, class_=f"fill {shade}"
+                "rect", x=left + a - top + 1, y=top - 10, width=max(b - a - 2, 1.0), height=6.0, class_=f"fill {colour}"
             ),
         ]
         if b - a > 14:
             name = cut(cluster_name(cluster), 18)
-            parts.append(tag("text", name, x=left - 16, y=(a + b) / 2 + 4, class_=f"label end strong {shade}"))
+            parts.append(tag("text", name, x=left - 16, y=(a + b) / 2 + 4, class_=f"label end strong {colour}"))
     parts += scale(left + side + 28, top, low, high)
     spoken = (
         f"Gram matrix of {plural(len(voters), 'voter')} in the order of the dendrogram: kernel values from {low:.2g} "

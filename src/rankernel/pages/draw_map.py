@@ -11,12 +11,14 @@ from rankernel.analysis.phrases import ballot_text, cut, percent, plural
 from rankernel.analysis.summary import Summary
 from rankernel.arrays import FloatArray, Indices, IntArray
 from rankernel.data import Data
+from rankernel.pages.layout import COLOURS, shade
 from rankernel.pages.markup import Markup, join, tag
 from rankernel.preferences import Preferences
 
 WIDTH, HEIGHT, MARGIN, FOOT = 960.0, 640.0, 30.0, 50.0  # below the points is room for the key
 SMALLEST, LARGEST = 2.6, 20.0  # radii
 LABEL_GAP = 22.0
+MOST_DUELS = 200  # items whose duels the page knows
 CLEAR = 0.6  # of the voters of a ballot: more than this share are of one group
 
 
@@ -47,6 +49,21 @@ def strongest_group(study: Summary) -> Indices:
     return np.where(clear, best, -1)
 
 
+def coloured_groups(study: Summary) -> list[int]:
+    """Return the groups that have a colour of their own: the largest; all others share one."""
+    largest = np.argsort(-study.ballots.by_group.sum(axis=0), kind="stable")
+    return sorted(largest[: COLOURS + (len(largest) == COLOURS + 1)].tolist())
+
+
+def group_colours(study: Summary) -> Indices:
+    """Return the colour of each ballot in view by its strongest group, -1 where none clearly is."""
+    strongest = strongest_group(study)
+    colour = np.full(len(study.ballots.groups) + 1, COLOURS, dtype=np.intp)
+    colour[coloured_groups(study)] = np.arange(len(coloured_groups(study)))
+    colour[-1] = -1
+    return colour[strongest]
+
+
 def shown_labels(study: Summary) -> Indices:
     """Return the cluster of each ballot in view."""
     if study.clustering is None:
@@ -55,17 +72,25 @@ def shown_labels(study: Summary) -> Indices:
 
 
 def map_data(study: Summary) -> dict[str, Any]:
-    """Return what the page must know to show a ballot when it is pointed at."""
-    rankings = study.ballots.rankings[study.view.rows]
-    clusters = [cluster.name for cluster in study.clustering.clusters] if study.clustering else []
+    """Return what the page must know to show ballots, to cut the tree elsewhere, and to describe a selection."""
+    rankings, clustering = study.ballots.rankings[study.view.rows], study.clustering
     return {
+        "noun": study.source.noun,
+        "nouns": study.source.nouns,
+        "approvals": study.source.approvals,
         "items": list(rankings.items),
         "groups": list(study.ballots.groups),
-        "clusters": clusters,
+        "clusters": [cluster_name(cluster) for cluster in study.grouped.clusters] if study.grouped else [],
         **said_by(rankings),
         "voters": rankings.counts.tolist(),
+        "weights": study.view.counts.tolist(),
         "labels": shown_labels(study).tolist(),
         "byGroup": study.ballots.by_group[study.view.rows].tolist(),
+        "points": study.placement.points.round(5).tolist(),
+        "mergers": clustering.tree[:, :2].astype(int).tolist() if clustering else [],
+        "ahead": study.majorities.ahead.tolist() if rankings.n_items <= MOST_DUELS else [],
+        "all": study.majorities.n_voters,
+        "order": study.order.tolist(),
     }
 
 
@@ -80,7 +105,7 @@ def map_picture(study: Summary) -> Markup:
     """Return the map."""
     places, sizes = positions(study), radii(study.view.counts)
     order = np.argsort(-sizes, kind="stable")  # small points over large ones
-    labels, groups = shown_labels(study).tolist(), strongest_group(study).tolist()
+    labels, groups = shown_labels(study).tolist(), group_colours(study).tolist()
     points = [point(study, row, places[row], float(sizes[row]), labels[row], groups[row]) for row in order.tolist()]
     return tag(
         "svg",
@@ -98,15 +123,15 @@ def map_picture(study: Summary) -> Markup:
 def point(study: Summary, row: int, place: FloatArray, radius: float, cluster: int, group: int) -> Markup:
     """Return one ballot of the map."""
     ballot = study.ballots.rankings[study.view.rows[row]]
-    name = f"{plural(int(ballot.counts[0]), 'voter')}: {ballot_text(ballot, most=8)}"
-    if study.clustering:
-        name += f"; cluster {study.clustering.clusters[cluster].name}"
+    name = f"{plural(int(ballot.counts[0]), 'voter')}: {ballot_text(ballot, most=8, approvals=study.source.approvals)}"
+    if study.grouped:
+        name += f"; cluster {study.grouped.clusters[cluster].name}"
     return tag(
         "circle",
         cx=float(place[0]),
         cy=float(place[1]),
         r=radius,
-        class_=f"k{cluster % 8} {f'g{group % 8}' if group >= 0 else 'gx'}",
+        class_=f"k{shade(cluster)} {f'g{group}' if group >= 0 else 'gx'}",
         data_row=row,
         tabindex=-1,
         role="img",
@@ -115,17 +140,17 @@ def point(study: Summary, row: int, place: FloatArray, radius: float, cluster: i
 
 
 def cluster_name(cluster: Cluster) -> str:
-    """Return the letter of a cluster and what it wants first."""
-    return f"{cluster.name} · {cluster.consensus.items[int(np.argmin(cluster.consensus.ranks[0]))]}"
+    """Return the letter of a cluster and what sets it apart."""
+    return f"{cluster.name} · {cluster.mark}"
 
 
 def cluster_labels(study: Summary, places: FloatArray) -> list[Markup]:
     """Return the names of the clusters, each where its voters are, none over another."""
-    if study.clustering is None:
+    if study.grouped is None:
         return []
     labels, counts = shown_labels(study), study.view.counts
     spots = []
-    for number, cluster in enumerate(study.clustering.clusters):
+    for number, cluster in enumerate(study.grouped.clusters):
         own = labels == number
         if own.any():
             middle = np.average(places[own], axis=0, weights=counts[own])
@@ -136,7 +161,7 @@ def cluster_labels(study: Summary, places: FloatArray) -> list[Markup]:
         while any(abs(y - other_y) < LABEL_GAP and abs(x - other_x) < 190 for other_y, other_x in taken):
             y += LABEL_GAP / 2
         taken.append((y, x))
-        written.append(tag("text", cut(name, 28), x=min(max(x, 110.0), WIDTH - 110), y=y, class_=f"k{number % 8}"))
+        written.append(tag("text", cut(name, 28), x=min(max(x, 110.0), WIDTH - 110), y=y, class_=f"k{shade(number)}"))
     return written
 
 

@@ -9,10 +9,25 @@ import numpy as np
 from rankernel.analysis.clustering import Clustering
 from rankernel.analysis.phrases import ballot_text, cut, plural
 from rankernel.analysis.summary import Summary
+from rankernel.pages.layout import shade
 from rankernel.pages.markup import Markup, tag
 
-WIDTH, ROW, TOP, LEFT, RIGHT = 960.0, 21.0, 30.0, 14.0, 520.0
+ROW, TOP, LEFT = 21.0, 30.0, 14.0
 MOST_BRANCHES = 30
+
+
+@dataclass(frozen=True)
+class TreeSize:
+    """How large a picture of a tree is."""
+
+    width: float
+    right: float  # where the leaves stand
+    longest: int  # characters of a ballot
+    head: str  # of the column of ballots
+
+
+WIDE = TreeSize(960.0, 520.0, 56, "most common ballot of the branch")
+NARROW = TreeSize(342.0, 116.0, 21, "most common ballot")
 
 
 @dataclass(frozen=True)
@@ -24,14 +39,14 @@ class Node:
     cluster: int
 
 
-def tree_picture(study: Summary, clustering: Clustering) -> Markup:
+def tree_picture(study: Summary, clustering: Clustering, size: TreeSize) -> Markup:
     """Return the picture of the tree."""
-    drawing = Drawing(study, clustering)
+    drawing = Drawing(study, clustering, size)
     return tag(
         "svg",
         *drawing.parts,
         class_="tree",
-        viewBox=f"0 0 {WIDTH:g} {drawing.height:g}",
+        viewBox=f"0 0 {size.width:g} {drawing.height:g}",
         role="img",
         aria_label=f"Dendrogram of {plural(drawing.n_leaves, 'ballot')} cut into "
         f"{plural(len(clustering.clusters), 'cluster')}. The sizes and consensus rankings of the clusters are in the "
@@ -42,7 +57,8 @@ def tree_picture(study: Summary, clustering: Clustering) -> Markup:
 class Drawing:
     """The parts of the picture of a tree."""
 
-    def __init__(self, study: Summary, clustering: Clustering) -> None:
+    def __init__(self, study: Summary, clustering: Clustering, size: TreeSize) -> None:
+        self.size, self.right = size, size.right
         self.study, self.clustering, self.tree = study, clustering, clustering.tree
         self.n_leaves = len(self.tree) + 1
         self.n_branches = min(MOST_BRANCHES, self.n_leaves)
@@ -56,7 +72,7 @@ class Drawing:
 
     def x_of(self, height: float) -> float:
         """Return where a height stands: the root at the left."""
-        return RIGHT - (RIGHT - LEFT) * height / self.highest
+        return self.right - (self.right - LEFT) * height / self.highest
 
     def leaves_below(self, node: int) -> list[int]:
         """Return the leaves below a node."""
@@ -93,26 +109,27 @@ class Drawing:
         voters = int(self.study.view.counts[leaves].sum())
         common = rows[int(np.argmax(self.study.view.counts[leaves]))]
         cluster = int(self.clustering.labels[rows[0]])
-        words = cut(ballot_text(self.study.ballots.rankings[common], most=4, length=18), 60)
+        approvals = self.study.source.approvals
+        words = ballot_text(self.study.ballots.rankings[common], most=4, length=18, approvals=approvals)
         self.parts += [
-            tag("text", f"{voters:,}", x=RIGHT + 50, y=y + 4.5, class_="number end"),
-            tag("text", words, x=RIGHT + 60, y=y + 4.5, class_="leaf"),
+            tag("text", f"{voters:,}", x=self.right + 50, y=y + 4.5, class_="number end"),
+            tag("text", cut(words, self.size.longest), x=self.right + 60, y=y + 4.5, class_="leaf"),
         ]
         x = self.x_of(float(self.tree[node - self.n_leaves, 2]) if node >= self.n_leaves else 0.0)
         # A wedge stands for the branches that are not drawn.
         half = 5.0 if len(leaves) > 1 else 0.0
-        wedge = f"M{x:.1f} {y:.1f}L{RIGHT:g} {y - half:.1f}V{y + half:.1f}Z"
-        self.parts.append(tag("path", d=wedge, class_=f"wedge k{cluster % 8}"))
+        wedge = f"M{x:.1f} {y:.1f}L{self.right:g} {y - half:.1f}V{y + half:.1f}Z"
+        self.parts.append(tag("path", d=wedge, class_=f"wedge k{shade(cluster)}"))
         return Node(x, y, cluster)
 
     def axis(self) -> None:
         """Draw the heads of the columns and what the horizontal direction is."""
         bottom = self.height - 8
         self.parts += [
-            tag("text", "← further apart", x=LEFT, y=bottom, class_="axis"),
-            tag("text", "alike", x=RIGHT, y=bottom, class_="axis end"),
-            tag("text", "voters", x=RIGHT + 50, y=16.0, class_="axis end"),
-            tag("text", "most common ballot of the branch", x=RIGHT + 60, y=16.0, class_="axis"),
+            tag("text", "← apart", x=LEFT, y=bottom, class_="axis"),
+            tag("text", "alike", x=self.right, y=bottom, class_="axis end"),
+            tag("text", "voters", x=self.right + 50, y=16.0, class_="axis end"),
+            tag("text", self.size.head, x=self.right + 60, y=16.0, class_="axis"),
         ]
 
     def cut_line(self) -> None:
@@ -126,10 +143,10 @@ class Drawing:
         bottom = self.height - 30
         self.parts += [
             tag("path", d=f"M{x:.1f} {TOP - 6:g}V{bottom:.1f}", class_="cut"),
-            tag("text", f"cut: {k} clusters", x=x, y=16.0, class_="axis middle"),
+            tag("text", f"cut: {k}", x=max(x, 34.0), y=16.0, class_="axis middle"),
         ]
 
 
 def stroke(cluster: int) -> str:
     """Return the class of a branch."""
-    return f"branch k{cluster % 8}" if cluster >= 0 else "branch"
+    return f"branch k{shade(cluster)}" if cluster >= 0 else "branch"

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 # Elements that are written without an end; every other one gets one, also if it is empty.
-ALONE = frozenset({"circle", "image", "input", "path", "rect"})
+ALONE = frozenset({"circle", "image", "input", "option", "path", "rect"})
 
 
 class Markup(str):

@@ -1,0 +1,97 @@
+"""How often the report says how many groups there are: ballots without groups, and mixtures of known groups.
+
+Run with ``python -m benchmarks.groups --repeats 20 --json FILE``. Each set is drawn anew: its centers, its ballots, and
+everything random in the search for groups.
+"""
+
+import argparse
+from collections import Counter
+from functools import partial
+
+import numpy as np
+
+import rankernel as rk
+from benchmarks.clock import save
+from rankernel.analysis.distinct_ballots import distinct_ballots
+from rankernel.analysis.number_of_clusters import MOST_CLUSTERS, number_of_clusters
+from rankernel.analysis.source import Source
+from rankernel.datasets import mallows, mixture, plackett_luce, truncate
+
+LENGTHS = {1: 0.2, 2: 0.2, 3: 0.3, 8: 0.3}
+
+
+def uniform(n_rankings, n_items, seed):
+    """Ballots of which each is as likely as any other."""
+    return mallows(n_rankings, n_items, 0.0, seed=seed)
+
+
+def strengths(n_rankings, n_items, seed):
+    """Ballots of one Plackett-Luce model, whose best item is e**2 times as strong as its worst."""
+    return plackett_luce(n_rankings, np.exp(np.linspace(0, 2, n_items)), seed=seed)
+
+
+def around(n_groups, theta, n_rankings, n_items, seed, weights=None):
+    """Ballots around so many centers, which are drawn at random."""
+    rng = np.random.default_rng([seed, n_groups])
+    centers = [rng.permutation(n_items) for _ in range(n_groups)]
+    parts = [partial(mallows, center=center, theta=theta) for center in centers]
+    return mixture(n_rankings, parts, weights, seed=seed).rankings
+
+
+def cut(draw, n_rankings, n_items, seed):
+    """The same ballots, of which voters list 1, 2, 3 or all items."""
+    return truncate(draw(n_rankings, n_items, seed=seed), LENGTHS, seed=seed)
+
+
+CASES = (
+    ("uniform", 1, uniform, 600, 8),
+    ("uniform", 1, uniform, 60, 5),
+    ("one Plackett-Luce model", 1, strengths, 600, 8),
+    ("the same, cut to 1, 2, 3 or all", 1, partial(cut, strengths), 600, 8),
+    ("one Mallows model, theta 0.5", 1, partial(around, 1, 0.5), 600, 8),
+    ("one Mallows model, theta 1", 1, partial(around, 1, 1.0), 600, 8),
+    ("two groups, theta 0.7", 2, partial(around, 2, 0.7), 600, 8),
+    ("two groups, 85 to 15, theta 1", 2, partial(around, 2, 1.0, weights=[0.85, 0.15]), 600, 8),
+    ("three groups, theta 0.7", 3, partial(around, 3, 0.7), 600, 8),
+    ("three groups, theta 1, cut", 3, partial(cut, partial(around, 3, 1.0)), 600, 8),
+    ("three groups, theta 0.4", 3, partial(around, 3, 0.4), 600, 8),
+    ("five groups, theta 1", 5, partial(around, 5, 1.0), 600, 8),
+)
+
+
+def rows(cases, n_repeats):
+    """Yield for each case how often each number was said."""
+    for name, n_groups, draw, n_rankings, n_items in cases:
+        said = Counter(groups_said(draw(n_rankings, n_items, seed=seed), seed) for seed in range(n_repeats))
+        yield {
+            "ballots": name,
+            "voters": n_rankings,
+            "items": n_items,
+            "groups": n_groups if n_groups > 1 else "none",
+            "right": said[n_groups] / n_repeats,
+            **{f"says {k if k > 1 else 'none'}": said[k] for k in range(1, MOST_CLUSTERS + 1)},
+        }
+
+
+def groups_said(rankings, seed):
+    """Return how many clusters a report would show, 1 standing for no groups."""
+    ballots = distinct_ballots(Source(rankings))
+    kernel = rk.Mallows("median").resolve(ballots.rankings)
+    return number_of_clusters(ballots, kernel, "auto", "ward", seed).n_clusters
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--json", help="a file for the results")
+    options = parser.parse_args()
+    found = []
+    for row in rows(CASES, options.repeats):
+        found.append(row)
+        print(row, flush=True)
+        if options.json:
+            save(options.json, found, repeats=options.repeats)
+
+
+if __name__ == "__main__":
+    main()

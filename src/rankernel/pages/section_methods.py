@@ -1,0 +1,123 @@
+"""How sure all this is, how it was computed, and what to cite."""
+
+from __future__ import annotations
+
+import platform
+
+import numpy as np
+
+from rankernel import __version__
+from rankernel.analysis.phrases import percent, short_numbers
+from rankernel.analysis.placement import FEATURES
+from rankernel.analysis.summary import Summary
+from rankernel.pages.layout import section
+from rankernel.pages.markup import Markup, tag
+
+PAPER = (
+    "María Lomelí, Mark Rowland, Arthur Gretton and Zoubin Ghahramani (2019). Antithetic and Monte Carlo kernel "
+    "estimators for partial rankings. Statistics and Computing 29, 1127–1147."
+)
+BIBTEX = """@article{lomeli2019antithetic,
+  title   = {Antithetic and {Monte Carlo} kernel estimators for partial rankings},
+  author  = {Lomeli, Maria and Rowland, Mark and Gretton, Arthur and Ghahramani, Zoubin},
+  journal = {Statistics and Computing},
+  volume  = {29},
+  pages   = {1127--1147},
+  year    = {2019},
+  doi     = {10.1007/s11222-019-09859-z}
+}"""
+
+
+def sure_section(study: Summary) -> Markup:
+    """Return how sure all this is."""
+    lines = [tag("li", line) for line in sure_lines(study)]
+    return section("sure", "How sure this is", tag("ul", *lines))
+
+
+def sure_lines(study: Summary) -> list[str]:
+    """Return what rests on chance, sentence by sentence."""
+    placement, view, clustering = study.placement, study.view, study.clustering
+    lines = ["Shares, duels and orders are counts of all ballots; nothing in them is estimated."]
+    if not study.best_order.exact:
+        lines[0] = (
+            "Shares and duels are counts of all ballots. The order that contradicts voters least was searched for."
+        )
+    if placement.error:
+        lines.append(
+            f"Kernel values are estimates ({placement.values}): the standard error of one is "
+            f"{percent(placement.error)} of how much values differ between ballots. Map, clusters and tests rest on "
+            "many of them together."
+        )
+    else:
+        lines.append("Kernel values are exact.")
+    if clustering and clustering.evidence and clustering.evidence.stability:
+        looked = f"{clustering.evidence.n_voters:,} voters"
+        lines.append(
+            f"Whether there are clusters, and how many, was judged on {looked}: where there are none, some are found "
+            "about once in twenty times at most."
+        )
+    if view.sampled:
+        lines.append(
+            f"The map shows {view.n_voters:,} voters taken at random; it leaves out {placement.missing:.1%} of what "
+            "the kernel sees."
+        )
+    if study.comparisons:
+        found = study.comparisons
+        noise = (
+            f" Estimated kernel values add an error of {percent(found.error)} of what chance makes; p-values hold all "
+            "the same."
+            if found.error
+            else ""
+        )
+        lines.append(
+            "Of groups that are alike, a pair is said to differ about once in twenty reports at most, however many "
+            f"pairs there are.{noise}"
+        )
+    return lines
+
+
+def methods_section(study: Summary) -> Markup:
+    """Return how everything was computed, and what to cite."""
+    facts = [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts_of(study).items()]
+    notes = [tag("li", note) for note in study.notes]
+    return section(
+        "methods",
+        "How this was made",
+        tag("dl", *facts, class_="facts"),
+        tag("h3", "Notes") if notes else None,
+        tag("ul", *notes) if notes else None,
+        tag("h3", "How to cite"),
+        tag("p", "Kernels and estimators for partial rankings: ", PAPER),
+        tag("pre", BIBTEX, tabindex=0, aria_label="BibTeX entry"),
+        tag("p", f"Software: rankernel {__version__}."),
+    )
+
+
+def facts_of(study: Summary) -> dict[str, str]:
+    """Return the parameters of all that was done."""
+    settings, placement, view = study.settings, study.placement, study.view
+    rankings = study.ballots.rankings
+    facts = {
+        "Data": study.source.origin or study.source.title,
+        "Reading": study.source.reading,
+        "Kernel": f"{short_numbers(str(placement.kernel))}, averaged over the completions of partial rankings",
+        "Kernel values": placement.values,
+        "Map": f"kernel principal components of all voters; {percent(float(placement.variance.sum()))} of the variance",
+    }
+    if placement.features is not None:
+        facts["Approximation"] = (
+            f"the map of {len(rankings):,} ballots from {min(FEATURES, placement.features.shape[1])} Nyström features "
+            f"(randomly pivoted Cholesky), which leave out {placement.missing:.1%} of the trace; tree, matrix and "
+            f"points from {view.n_voters:,} voters taken at random"
+        )
+    if study.clustering is not None:
+        chosen = "as asked for" if study.clustering.evidence is None else "as many as are more than chance and stable"
+        facts["Clusters"] = (
+            f"{settings.linkage} linkage of kernel distances, voters counted; {len(study.clustering.clusters)} "
+            f"clusters, {chosen}; a cluster is shown by {study.clustering.rule}"
+        )
+    if study.comparisons:
+        facts["Tests"] = f"unbiased squared MMD with the kernel above, {settings.n_permutations:,} permutations"
+    facts["Seed"] = str(settings.seed)
+    facts["Software"] = f"rankernel {__version__}, NumPy {np.__version__}, Python {platform.python_version()}"
+    return facts

@@ -1,0 +1,145 @@
+"""The map that can be explored, and every ballot against every other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankernel.analysis.clustering import Clustering
+from rankernel.analysis.number_of_clusters import MOST_CLUSTERS
+from rankernel.analysis.phrases import ballot_text, cut, percent, plural
+from rankernel.analysis.summary import Summary
+from rankernel.pages.draw_heat import MOST_PIXELS, gram_picture
+from rankernel.pages.draw_map import cluster_name, coloured_groups, map_picture, strongest_group
+from rankernel.pages.layout import COLOURS, figure, section, shade, table
+from rankernel.pages.markup import Markup, tag
+
+TABLE_ROWS = 100
+MOST_GROUPS = 6  # columns of the table of ballots
+
+
+def map_section(study: Summary) -> Markup:
+    """Return the map with what can be done on it, its key and its table."""
+    view, (first, second) = study.view, study.placement.variance.tolist()
+    caption = (
+        "Each point is a ballot, its area the number of voters who gave it. Near each other are ballots that the "
+        f"kernel sees as similar; of how much ballots differ, the map shows {percent(first)} from left to right and "
+        f"{percent(second)} upwards. Point at a ballot, or move with Tab and the arrow keys, to read it; drag a frame "
+        "around several, or press Space on each, to see what they have in common."
+    )
+    if view.sampled:
+        caption += (
+            f" Shown are {plural(len(view.rows), 'ballot')} of {plural(view.n_voters, 'voter')} taken at random from "
+            f"{study.ballots.rankings.n_voters:,}; the axes come from all of them."
+        )
+    tip = tag("div", class_="tip", hidden="hidden", aria_hidden="true")
+    picture = tag("div", map_picture(study), tip, class_="stage")
+    keys = tag("div", cluster_key(study), group_key(study), class_="keys")
+    drawn = figure("map", tag("div", controls(study), picture, keys, explored()), caption)
+    return section("map", "A map of the ballots", drawn, ballot_table(study))
+
+
+def controls(study: Summary) -> Markup:
+    """Return what can be chosen: colours, the number of clusters, an item to look for."""
+    parts = [switch(study)]
+    n_leaves = len(study.clustering.tree) + 1 if study.clustering else 1
+    if n_leaves > 2:
+        most = min(max(MOST_CLUSTERS, len(study.clustering.clusters) if study.clustering else 1), n_leaves)
+        now = len(study.clustering.clusters) if study.clustering else 1
+        box = tag("input", type="range", min=1, max=most, value=now, step=1, id="number", aria_describedby="number-now")
+        parts.append(
+            tag(
+                "p",
+                tag("label", "Cut the tree into ", for_="number"),
+                box,
+                " ",
+                tag("output", f"{now}", id="number-now"),
+            )
+        )
+    names = [tag("option", value=name) for name in study.ballots.rankings.items]
+    search = tag("input", type="search", id="search", list="names", autocomplete="off", placeholder="name")
+    looked = tag("label", f"Look for a {study.source.noun} ", for_="search")
+    parts.append(tag("p", looked, search, tag("datalist", *names, id="names")))
+    return tag("div", *parts, class_="controls")
+
+
+def explored() -> Markup:
+    """Return where the script tells what was selected, cut or looked for."""
+    return tag("div", id="explored", class_="explored", aria_live="polite", hidden="hidden")
+
+
+def switch(study: Summary) -> Markup | None:
+    """Return the choice of what colours stand for, if there is one."""
+    if not study.ballots.groups:
+        return None
+
+    def choice(value: str, label: str, checked: bool) -> Markup:
+        box = tag("input", type="radio", name="colour", value=value, checked="checked" if checked else None)
+        return tag("label", box, f" {label}")
+
+    return tag(
+        "fieldset",
+        tag("legend", "Colour by"),
+        choice("cluster", "cluster", checked=study.grouped is not None),
+        choice("group", study.source.by or "group", checked=study.grouped is None),
+        class_="switch",
+    )
+
+
+def cluster_key(study: Summary) -> Markup | None:
+    """Return what the colours of clusters stand for."""
+    if study.grouped is None:
+        return None
+    found = study.grouped.clusters
+    entries = [
+        tag("li", tag("span", class_=f"dot k{shade(number)}"), cut(cluster_name(cluster), 48))
+        for number, cluster in enumerate(found[:COLOURS])
+    ]
+    if len(found) > COLOURS:
+        names = ", ".join(cluster.name for cluster in found[COLOURS:])
+        entries.append(tag("li", tag("span", class_=f"dot k{COLOURS}"), f"others: {names}"))
+    return tag("ul", *entries, class_="key by-cluster-key", aria_label="Colours of the clusters")
+
+
+def group_key(study: Summary) -> Markup | None:
+    """Return what the colours of groups stand for."""
+    if not study.ballots.groups:
+        return None
+    coloured = coloured_groups(study)
+    entries = [
+        tag("li", tag("span", class_=f"dot g{number}"), cut(study.ballots.groups[group], 40))
+        for number, group in enumerate(coloured)
+    ]
+    others = len(study.ballots.groups) - len(coloured)
+    if others:
+        entries.append(tag("li", tag("span", class_=f"dot g{COLOURS}"), f"others ({others:,} groups)"))
+    if (strongest_group(study) < 0).any():
+        entries.append(tag("li", tag("span", class_="dot gx"), "no group has more than 60% of the voters"))
+    hidden = "hidden" if study.grouped else None
+    return tag("ul", *entries, class_="key by-group-only", hidden=hidden, aria_label="Colours of the groups")
+
+
+def ballot_table(study: Summary) -> Markup:
+    """Return the most common ballots as a table, which says what the map shows."""
+    rankings, grouped = study.ballots.rankings, study.grouped
+    common = np.argsort(-rankings.counts, kind="stable")[:TABLE_ROWS]
+    heads = ["Voters", "Ballot", *(["Cluster"] if grouped else []), *study.ballots.groups[:MOST_GROUPS]]
+    rows = []
+    for row in common.tolist():
+        cells = [tag("td", f"{int(rankings.counts[row]):,}", class_="figure")]
+        cells.append(tag("td", ballot_text(rankings[row], most=12, length=40, approvals=study.source.approvals)))
+        if grouped:
+            cells.append(tag("td", grouped.clusters[int(grouped.labels[row])].name))
+        cells += [tag("td", f"{int(n):,}", class_="figure") for n in study.ballots.by_group[row][:MOST_GROUPS]]
+        rows.append(tag("tr", *cells))
+    title = f"The most common {plural(len(common), 'ballot')} as a table"
+    return tag("details", tag("summary", title), table("common-ballots", title, heads, rows))
+
+
+def gram_section(study: Summary, clustering: Clustering) -> Markup:
+    """Return the Gram matrix."""
+    n_shown = min(study.view.n_voters, MOST_PIXELS)
+    caption = f"Kernel values between {plural(n_shown, 'voter')} "
+    if n_shown < study.ballots.rankings.n_voters:
+        caption += "evenly spaced along the tree, "
+    caption += "in the order of the tree. Bright blocks are clusters of like ballots."
+    return section("gram", "Every ballot against every other", figure("gram", gram_picture(study, clustering), caption))
