@@ -249,7 +249,7 @@ class SampledEvaluator(Evaluator):
         return Spread(found.value, variance, bias, squares, fourths)
 
     def of_own_draws(self, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]) -> Spread:
-        """Return the mean of a function over all pairs of draws, with how the blocks of these draws spread around it."""
+        """Return the mean of a function over all pairs of draws, with how the blocks of draws spread around it."""
         drawn = [one.spread(function, coefficients, *places) for one in self.replicates]
         return self.with_bias(together(drawn), function, coefficients, places)
 
