@@ -471,6 +471,7 @@ CALLS = {
     "MeanFeatures.transform": (fitted(rk.MeanFeatures(rk.Kendall())).transform, {"X": BALLOTS}),
     "borda": (rk.borda, {"X": BALLOTS, "ties": "keep"}),
     "kemeny": (rk.kemeny, {"X": BALLOTS, "limit": 10, "n_starts": 1, "seed": 0}),
+    "bradley_terry": (rk.bradley_terry, {"X": BALLOTS, "prior": 0.5, "ties": "half"}),
     "cluster_consensus": (rk.cluster_consensus, {"X": BALLOTS, "labels": LABELS, "rule": rk.borda}),
     "kernel_consensus": (
         rk.kernel_consensus,
@@ -598,6 +599,7 @@ RECORDS = {
     "AggregatedMMDResult",
     "BallotsNeeded",
     "ChangePointResult",
+    "BradleyTerry",
     "Consensus",
     "KernelConsensus",
     "Differences",

@@ -124,6 +124,17 @@ def kemeny():
     close(found.cost, min(costs(SHARES).values()))
 
 
+def bradley_terry():
+    found = rk.bradley_terry(PREFS, prior=0.25)
+    wins = (
+        sum(count * np.array(before) for count, before in zip(COUNTS, PREFS.before.astype(float), strict=True)) + 0.25
+    )
+    games = wins + wins.T
+    np.fill_diagonal(wins, 0)
+    np.fill_diagonal(games, 0)
+    close((games * found.probabilities()).sum(axis=1), wins.sum(axis=1))  # as many wins as the model expects
+
+
 def cluster_consensus():
     found = rk.cluster_consensus(PREFS, [0, 0, 0, 0, 1, 1, 1])
     close(found[0].cost, rk.borda(PREFS[:4]).cost)
@@ -383,6 +394,8 @@ GIVES = {
     "pairwise_preferences": shares,
     "borda": borda,
     "kemeny": kemeny,
+    "bradley_terry": bradley_terry,
+    "BradleyTerry": bradley_terry,
     "Consensus": kemeny,
     "cluster_consensus": cluster_consensus,
     "kernel_consensus": kernel_consensus,

@@ -59,6 +59,8 @@ from rankernel.tasks.consensus.aggregation import borda as borda
 from rankernel.tasks.consensus.aggregation import cluster_consensus as cluster_consensus
 from rankernel.tasks.consensus.aggregation import kemeny as kemeny
 from rankernel.tasks.consensus.aggregation import pairwise_preferences as pairwise_preferences
+from rankernel.tasks.consensus.bradley_terry import BradleyTerry as BradleyTerry
+from rankernel.tasks.consensus.bradley_terry import bradley_terry as bradley_terry
 from rankernel.tasks.consensus.kernel_consensus import KernelConsensus as KernelConsensus
 from rankernel.tasks.consensus.kernel_consensus import kernel_consensus as kernel_consensus
 from rankernel.tasks.features.maps import KernelMap as KernelMap

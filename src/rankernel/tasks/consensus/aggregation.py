@@ -110,10 +110,7 @@ def borda(X: Any, ties: Ties = "keep") -> Consensus:
     known("ties", ties, get_args(Ties))
     rankings = voters(X)
     scores = mean_of_seen(rankings, "ranks")
-    order = np.argsort(scores, kind="stable")
-    buckets = np.cumsum(np.diff(scores[order], prepend=scores[order[:1]]) > ROUNDING * rankings.n_items)
-    ranks = np.empty(rankings.n_items, dtype=np.int32)
-    ranks[order] = buckets
+    ranks = ranks_by_score(scores, ROUNDING * rankings.n_items)
     if ties == "items":
         # Sorted anew: scores that differ only by rounding are in any order.
         ranks[np.argsort(ranks, kind="stable")] = np.arange(rankings.n_items)
@@ -196,6 +193,14 @@ def mean_of_seen(X: Data, sees: Sight) -> FloatArray:
         total += np.tensordot(block.counts, means_of_seen(as_rows(block), sees, DRAWS), axes=1)
     total /= distinct.n_voters
     return total
+
+
+def ranks_by_score(scores: FloatArray, rounding: float) -> RankArray:
+    """Return the ranks of items, smaller scores better; those that differ by rounding only are tied."""
+    order = np.argsort(scores, kind="stable")
+    ranks = np.empty(len(scores), dtype=np.int32)
+    ranks[order] = np.cumsum(np.diff(scores[order], prepend=scores[order[:1]]) > rounding)
+    return ranks
 
 
 def judged(X: Data, preferences: FloatArray, ranks: RankArray, details: str, exact: bool = False) -> Consensus:
