@@ -6,7 +6,7 @@ import re
 
 import pytest
 from test_cli import run
-from test_what_people_have import BLT, DOMINION, SCOTTISH, preflib
+from test_what_people_have import BLT, DOMINION, DOMINION_CSV, SCOTTISH, preflib
 
 ARENA = """judge,model_a,model_b,winner
 ann,x,y,model_a
@@ -43,6 +43,7 @@ def write(tmp_path, monkeypatch):
         ("v.csv", SCOTTISH, [], 18, "a Scottish council election"),
         ("v.json", json.dumps(DOMINION), ["--contest", "contest 7"], 2, "a cast vote record"),
         ("v.csv", CVR, ["--by", "ward"], 4, "a cast vote record"),
+        ("v.csv", DOMINION_CSV, ["--by", "PrecinctPortion"], 2, "a cast vote record"),
         ("v.csv", ARENA, [], 3, "pairs: user in judge"),
         ("v.csv", "who,x,y\na,3.5,9\nb,2,1\n", ["--layout", "scores", "--ignore", "who"], 2, "larger is better"),
         ("v.csv", "x,y\n3.5,9\n", ["--layout", "scores", "--ascending"], 1, "smaller is better"),

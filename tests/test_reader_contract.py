@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import any_ranking
-from test_what_people_have import BLT, DOMINION, NIST, SCOTTISH, preflib
+from test_what_people_have import BLT, DOMINION, DOMINION_CSV, NIST, SCOTTISH, preflib
 
 import rankernel as rk
 from rankernel import Preferences, RankingError, Rankings
@@ -35,6 +35,7 @@ SEEDS = {
 MORE_SEEDS = [
     ("ward.csv", SCOTTISH, {}),
     ("cvr.json", json.dumps(NIST), {}),
+    ("cvr.csv", DOMINION_CSV, {}),
     ("cvr.csv", "id,Mayor Choice 1 of 2,Mayor Choice 2 of 2\n1,Ann,overvote\n2,Bob,\n", {}),
     ("ranks.csv", "tea,milk,beer\n1,2,3\n2,1,\n1,2.5,2.5\n", {}),
     ("scores.csv", "tea,milk,beer\n8.5,3,9\n1,,-4\n", {"layout": "scores"}),

@@ -1,6 +1,8 @@
 """Files and frames as people have them, each with what it must give, or with the words in which it is refused."""
 
+import gzip
 import json
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -176,6 +178,19 @@ BLT = """# council
 "Donald"
 "By-election"
 """
+DOMINION_CSV = """City Election 2023,5.10.50.85,,,,,,,,,,,
+,,,,"Mayor (Number of positions=1, Number of ranks=2)","Mayor (Number of positions=1, Number of ranks=2)",\
+"Mayor (Number of positions=1, Number of ranks=2)","Mayor (Number of positions=1, Number of ranks=2)",\
+"Mayor (Number of positions=1, Number of ranks=2)","Mayor (Number of positions=1, Number of ranks=2)",\
+Clerk (Vote For=1),Clerk (Vote For=1),Bonds (Vote For=1)
+,,,,Ann Ash(1),Bob(1),Write-in(1),Ann Ash(2),Bob(2),Write-in(2),Cy,Dee,Yes
+CvrNumber,TabulatorNum,ImprintedId,PrecinctPortion,DEM,REP,,DEM,REP,,,,
+1,3,="3-1-1",North,1,0,0,0,1,0,1,0,1
+2,3,="3-1-2",North,0,1,0,0,0,0,0,1,0
+3,3,="3-1-3",South,1,1,0,0,0,1,1,0,0
+4,3,="3-1-4",South,,,,,,,1,0,0
+5,3,="3-1-5",South,0,0,0,0,0,0,0,1,0
+"""
 POSITIONS = "choice 1,choice 2,choice 3\n"
 
 # What a file is called, what is in it, how it is read, what it gives; a string is what the refusal says.
@@ -294,6 +309,17 @@ FILES = [
     ("cvr.json", '{"Sessions": [{"Original": 3}]}', {}, "the structure is not that of a cast vote record"),
     ("cvr.json", "{", {}, "line 1: this is not JSON"),
     ("cvr.json", "[]", {}, "a cast vote record is a JSON object"),
+    ("cvr.csv", DOMINION_CSV, {}, ["Ann Ash>Bob>Write-in", "Bob>Ann Ash=Write-in"]),
+    (
+        "cvr.csv",
+        DOMINION_CSV,
+        {"contest": "mayor", "overvotes": "tie", "blank": "keep", "unlisted": "free"},
+        ["Ann Ash>Bob", "Bob", "Ann Ash=Bob>Write-in", ""],
+    ),
+    ("cvr.csv", DOMINION_CSV, {"contest": "clerk"}, "'clerk' is in the name of no contest; there are 'Mayor'"),
+    ("cvr.csv", DOMINION_CSV.replace("North,0,1", "North,x,1"), {}, "line 6: 'Ann Ash' at rank 1 holds 'x'"),
+    ("cvr.csv", DOMINION_CSV.replace(",Write-in(1)", ""), {}, "line 4: the lines of contests, choices and columns"),
+    ("cvr.csv", DOMINION_CSV.replace("(2)", ""), {}, "no contest with ranked choices"),
     (
         "ward.csv",
         SCOTTISH,
@@ -351,6 +377,27 @@ def test_dominion_with_its_manifests(tmp_path):
         assert (shown(votes), votes.about.title) == (["Ann>Bob>Cy", "Cy>Ann=Bob"], "Mayor")
     assert shown(rk.read_cvr(tmp_path, overvotes="tie"))[1] == "Cy>Ann=Bob"
     assert rk.read_cvr(tmp_path).repairs.overvoted == 1
+
+
+@pytest.mark.parametrize("n_lines", [4, 3, 2])
+def test_dominion_table(tmp_path, n_lines):
+    lines = DOMINION_CSV.splitlines(keepends=True)
+    if n_lines < 4:  # without the line of the election
+        lines = lines[1:]
+    path = tmp_path / "cvr.csv"
+    path.write_text("".join(lines))
+    if n_lines == 2:  # and the names of the columns among the choices
+        path.write_text(lines[0] + lines[1].replace(",,,,", "CvrNumber,a,b,c,", 1) + "".join(lines[3:]))
+        with pytest.raises(RankingError, match="one names contests and one their choices"):
+            rk.read_cvr(path)
+        return
+    votes = rk.read(path, labels=["PrecinctPortion", "ImprintedId"])
+    assert votes.about.title == "Mayor"
+    assert votes.about.passed_over == ("CvrNumber", "TabulatorNum")
+    assert votes.items == ("Ann Ash", "Bob", "Write-in")
+    assert votes.labels["PrecinctPortion"].tolist() == ["North", "North"]
+    assert votes.labels["ImprintedId"].tolist() == ["3-1-1", "3-1-2"]
+    assert (votes.repairs.overvoted, votes.repairs.blank) == (1, 2)  # the contest is not on ballot 4
 
 
 def test_excel(tmp_path):
@@ -430,15 +477,52 @@ def test_words_that_were_read_as_nothing_are_shown(tmp_path):
     assert rk.read_csv(path).repairs.words == (("undervote", 2), ("(blank)", 1))
 
 
-def test_small_files_that_grow_are_refused(tmp_path):
-    import gzip
+# ---------------------------------------------------------------------- small files that grow
 
+
+def test_packed_files_are_refused_before_they_grow(tmp_path):
     path = tmp_path / "v.csv.gz"
     path.write_bytes(gzip.compress(b"tea,milk\n" + b"1,2\n" * 500_000))
     with pytest.raises(RankingError, match=r"unpacks to more than 1,000,000 bytes.*max_bytes"):
         rk.read(path, max_bytes=1_000_000)
+    with pytest.raises(RankingError, match=r"1,000,002 cells make a table of 4,000,008 bytes"):
+        rk.read(path, max_bytes=3_000_000)
+
+
+def test_many_alternatives_take_one_table_of_ranks(tmp_path):
     wide = tmp_path / "votes.soi"
     wide.write_text(preflib("soi", [f"1: {n}" for n in range(1, 1001)], [f"i{n}" for n in range(1000)]))
     with pytest.raises(RankingError, match=r"1,000 rankings of 1,000 items make a table of 4,000,000 bytes"):
         rk.read(wide, max_bytes=1_000_000)
-    assert len(rk.read(wide)) == 1000
+    rk.read(wide)  # what is loaded once
+    tracemalloc.start()
+    try:
+        assert len(rk.read(wide)) == 1000
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 * 4_000_000  # the table, and less than it beside
+
+
+@pytest.mark.filterwarnings("ignore::rankernel.ReadingWarning")
+@pytest.mark.parametrize("named", [False, True])
+def test_many_columns(tmp_path, named):
+    names = [f"item {number}" for number in range(60_000)]
+    path = tmp_path / "v.csv"
+    path.write_text(",".join(names) + "\n" + ",".join(str(n + 1) for n in range(60_000)) + "\n")
+    votes = rk.read(path, items=names[::-1]) if named else rk.read(path)
+    assert votes.items == tuple(names[::-1] if named else names)
+    assert votes.ranks[0, -1 if named else 0] == 0
+
+
+def test_large_counts_are_no_rows(tmp_path):
+    path = tmp_path / "v.csv"
+    path.write_text("n,rank 1,rank 2\n" + "".join(f"{10**9},{a},{b}\n" for a, b in ("xy", "yx", "xz", "zx", "yz")))
+    tracemalloc.start()
+    try:
+        votes = rk.read(path, count="n")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (len(votes), votes.n_voters) == (5, 5 * 10**9)
+    assert peak < 10**6

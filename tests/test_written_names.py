@@ -23,6 +23,19 @@ def test_no_cell_is_a_formula(tmp_path, command, name):
     assert not any(cell[:1] in "=+-@" for cell in texts if cell)
 
 
+def test_clean_says_which_names_are_formulas(tmp_path):
+    source, out = tmp_path / "votes.csv", tmp_path / "clean.csv"
+    source.write_text("id,rank 1,rank 2\n@1,=1+1,Ann\n2,Ann,=1+1\n")
+    done = CliRunner().invoke(app, ["clean", str(source), "--id", "id", "-o", str(out)])
+    assert done.exit_code == 0, done.output
+    assert done.stderr == "note: '=1+1' (and 1 more) is a formula to a spreadsheet that opens clean.csv\n"
+    back = rk.read_csv(out, layout="ranks", count="count", labels="id")  # as they were
+    assert (back.items, back.labels["id"].tolist()) == (("=1+1", "Ann"), ["@1", "2"])
+    for more in (["-o", str(tmp_path / "clean.blt")], ["-o", str(tmp_path / "merged.csv"), "--merge"]):
+        done = CliRunner().invoke(app, ["clean", str(source), "--ignore", "id", *more])
+        assert (done.exit_code, "formula" in done.stderr) == (0, more[-1] == "--merge"), done.output
+
+
 def is_number(cell):
     try:
         float(cell)

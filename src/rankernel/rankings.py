@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 FULL, TOP_K, EXHAUSTIVE, INCOMPLETE = "full", "top-k", "exhaustive", "incomplete"
 PARTIAL = "partial"  # preferences that are no ranking
 SHOWN = 8
+CELLS_AT_ONCE = 2**17
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
@@ -468,18 +469,24 @@ def first_and_inverse(ranks: RankArray) -> tuple[Indices, Indices]:
     """Return where each distinct row first occurs, and for each row which distinct one it is."""
     # Rows are told apart by a 64-bit sum of random multiples, and by their bytes in the rare case that this fails.
     salt = np.random.default_rng(0).integers(2**64, size=ranks.shape[1], dtype=np.uint64) | np.uint64(1)
-    keys = np.zeros(len(ranks), dtype=np.uint64)
-    for column, odd in zip(ranks.T, salt, strict=True):  # one by one: a table of 64-bit numbers may be large
-        keys += column.astype(np.uint64) * odd
+    keys = np.empty(len(ranks), dtype=np.uint64)
+    for rows in row_blocks(ranks.shape):
+        keys[rows] = ranks[rows].astype(np.uint64) @ salt
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    if not np.array_equal(ranks[first[inverse]], ranks):
-        rows = np.ascontiguousarray(ranks)
-        whole = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+    if not all(np.array_equal(ranks[first[inverse[rows]]], ranks[rows]) for rows in row_blocks(ranks.shape)):
+        table = np.ascontiguousarray(ranks)
+        whole = table.view(np.dtype((np.void, table.dtype.itemsize * table.shape[1]))).ravel()
         _, first, inverse = np.unique(whole, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank_of = np.empty_like(order)
     rank_of[order] = np.arange(len(order))
     return first[order], rank_of[inverse.ravel()]
+
+
+def row_blocks(shape: tuple[int, ...]) -> Iterator[slice]:
+    """Yield some rows of a table after the other, so few that what is made of them takes little memory."""
+    step = max(CELLS_AT_ONCE // max(shape[1], 1), 1)
+    return (slice(start, start + step) for start in range(0, shape[0], step))
 
 
 def one_full_ranking(center: Any, name: str = "center") -> Rankings:

@@ -10,7 +10,10 @@ HALF = np.uint64(32)
 NOBODY = np.int32(-1)
 
 
-@compiled
+PLACE, LINE, CELLS, RECORDS, WIDTH, TEXTS, STATES = range(7)
+DONE, FULL, REFUSED = range(3)
+
+
 def number_cells(raw, delimiter, codes, lines):
     """Number the different cells of a text, in the order in which they come.
 
@@ -19,50 +22,66 @@ def number_cells(raw, delimiter, codes, lines):
     each has, and where each different cell begins and ends. No records at all are returned where these are not equally
     long, or where quotes or line ends are such that a more careful way must decide.
     """
-    slots = np.full(1024, NOBODY, np.int32)
-    hashes, starts, stops = np.empty(512, np.uint64), np.empty(512, np.int64), np.empty(512, np.int64)
-    n_bytes, n_texts, n_cells, n_records, width, line, place = len(raw), 0, 0, 0, 0, 0, 0
+    slots, hashes = np.full(1024, NOBODY), np.empty(512, np.uint64)
+    starts, stops = np.empty(512, np.int64), np.empty(512, np.int64)
+    state = np.zeros(STATES, np.int64)
+    while (outcome := number_records(raw, delimiter, state, codes, lines, slots, hashes, starts, stops)) == FULL:
+        hashes, starts, stops = (np.concatenate([each, np.empty_like(each)]) for each in (hashes, starts, stops))
+        slots = spread(hashes[: state[TEXTS]], 2 * len(slots))
+    n_records, n_texts = (0, 0) if outcome == REFUSED else state[[RECORDS, TEXTS]].tolist()
+    return n_records, int(state[WIDTH]), starts[:n_texts], stops[:n_texts]
+
+
+@compiled
+def number_records(raw, delimiter, state, codes, lines, slots, hashes, starts, stops):
+    """Go on from record to record, to the end or until there is no room for one more text."""
+    n_bytes, place, n_cells, n_texts = len(raw), state[PLACE], state[CELLS], state[TEXTS]
+    empty = NOBODY
     while place < n_bytes:
         blank = line_end(raw, place)
         if blank > 0:
             place += blank
-            line += 1
+            state[LINE] += 1
             continue
-        first = n_cells
+        state[PLACE], state[CELLS] = place, n_cells  # where to begin again
         ended = False
         while not ended:
             quoted = place < n_bytes and raw[place] == QUOTE
-            start = place + quoted
-            stop, code_hash = end_of_cell(raw, start, quoted, delimiter)
+            start = place + 1 if quoted else place
+            stop, code_hash = end_of_cell(raw, start, QUOTE if quoted else delimiter)
             if quoted and (stop == n_bytes or raw[stop] != QUOTE):
-                return 0, 0, starts[:0], stops[:0]
-            place = stop + quoted
-            ended = True
+                return REFUSED
+            place = stop + 1 if quoted else stop
+            ended = place == n_bytes or raw[place] != delimiter
             if place < n_bytes:
-                step = line_end(raw, place)
-                if step == 0 and raw[place] == delimiter:
-                    ended = False
-                    step = 1
+                step = line_end(raw, place) if ended else 1
                 if step == 0:
-                    return 0, 0, starts[:0], stops[:0]
+                    return REFUSED
                 place += step
+            if start == stop and empty != NOBODY:  # of truncated ballots, most cells
+                codes[n_cells] = empty
+                n_cells += 1
+                continue
             slot = find(raw, start, stop, code_hash, slots, hashes, starts, stops)
             if slots[slot] == NOBODY:
+                if n_texts == len(hashes):
+                    state[TEXTS] = n_texts
+                    return FULL
                 hashes[n_texts], starts[n_texts], stops[n_texts] = code_hash, start, stop
                 slots[slot] = n_texts
                 n_texts += 1
             codes[n_cells] = slots[slot]
+            empty = slots[slot] if start == stop else empty
             n_cells += 1
-            if n_texts == len(hashes):
-                hashes, starts, stops = doubled(hashes), doubled(starts), doubled(stops)
-                slots = spread(hashes[:n_texts], 2 * len(slots))
-        width = n_cells if n_records == 0 else width
-        if n_cells - first != width:
-            return 0, 0, starts[:0], stops[:0]
-        lines[n_records] = line
-        n_records += 1
-        line += 1
-    return n_records, width, starts[:n_texts], stops[:n_texts]
+        if state[RECORDS] == 0:
+            state[WIDTH] = n_cells
+        if n_cells - state[CELLS] != state[WIDTH]:
+            return REFUSED
+        lines[state[RECORDS]] = state[LINE]
+        state[RECORDS] += 1
+        state[LINE] += 1
+    state[TEXTS] = n_texts
+    return DONE
 
 
 @compiled
@@ -74,9 +93,9 @@ def line_end(raw, place):
 
 
 @compiled
-def end_of_cell(raw, start, quoted, delimiter):
-    """Return where a cell ends and the hash of its bytes; a quoted one ends before its quote, or where a line ends."""
-    code_hash, place, end = OFFSET, start, QUOTE if quoted else delimiter
+def end_of_cell(raw, start, end):
+    """Return where a cell ends, with a sign or with the line, and the hash of its bytes."""
+    code_hash, place = OFFSET, start
     while place < len(raw):
         byte = raw[place]
         if byte == end or byte in (NEWLINE, RETURN):
@@ -102,14 +121,6 @@ def find(raw, start, stop, code_hash, slots, hashes, starts, stops):
                 break
         slot = (slot + np.uint64(1)) & mask
     return slot
-
-
-@compiled
-def doubled(values):
-    """Return an array with room for as many more."""
-    wider = np.empty(2 * len(values), values.dtype)
-    wider[: len(values)] = values
-    return wider
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""Cast vote records of ranked elections: wide tables, the JSON of NIST and Dominion, Scottish council files."""
+"""Cast vote records of ranked elections: wide tables, the exports of Dominion and NIST, Scottish council files."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rankernel.encoding import Unlisted, check_items, check_unlisted, printable
 from rankernel.errors import RankingError, missing_extra
 from rankernel.io.ballots import BallotRules, Overvotes, Repeated, Skipped, read_ballots
 from rankernel.io.cvr_json import json_contests
+from rankernel.io.dominion import looks_dominion, read_dominion
 from rankernel.io.file_data import About, FileRankings
 from rankernel.io.files import MOST_BYTES, AnyPath, check_unpacked_size, fail, read_text
 from rankernel.io.records import Records, coded, records_of_text
@@ -19,7 +20,7 @@ from rankernel.io.table import Blank, assembled, in_order_of_positions, listed_n
 
 SHEETS = (".xlsx", ".xlsm")
 JSONS = (".json", ".zip")
-SEPARATOR = "\x1f"  # between the names of an overvote in JSON, where it cannot be part of one
+SEPARATOR = "\x1f"  # between the names of an overvote where the file gives each by itself; not part of any
 
 
 def read_cvr(
@@ -44,9 +45,10 @@ def read_cvr(
     """Read one contest of the cast vote record of a ranked election.
 
     Known are tables, as .csv or .xlsx, with a column for each choice (``City Council Choice 1 of 4``,
-    ``candidate_rank1``) among others; the JSON of Dominion (``CvrExport.json`` beside its manifests, in a folder or a
-    .zip) and of the NIST common data format, adjudicated ballots as adjudicated; and the .csv of Scottish councils.
-    Columns that state no place are passed over, and ``about`` says so.
+    ``candidate_rank1``) among others; the .csv of Dominion, with lines of contests, choices and columns above a 0 or 1
+    for every candidate and rank; the JSON of Dominion (``CvrExport.json`` beside its manifests, in a folder or a .zip)
+    and of the NIST common data format, adjudicated ballots as adjudicated; and the .csv of Scottish councils. Columns
+    that state no place are passed over, and ``about`` says so.
 
     Parameters
     ----------
@@ -55,7 +57,7 @@ def read_cvr(
     contest : str, optional
         The contest, or a part of its name that no other one has; needed where the file has several.
     items, count, labels, unlisted, skipped, repeated, overvotes, separator, nothing, fold_case, blank
-        As in :func:`read_csv`. In JSON, overvotes name their candidates.
+        As in :func:`read_csv`. In what Dominion and NIST export, overvotes name their candidates.
     delimiter, encoding, max_bytes
         As in :func:`read_csv`.
 
@@ -99,8 +101,14 @@ def read_cvr(
         text = read_text(path, encoding, max_bytes)
         if looks_scottish(text):
             return scottish_rankings(text, path, unlisted, blank, max_bytes)
-        records = records_of_text(text, delimiter, path)
-        table, title, passed = columns_of_contest(records, contest, [*chosen, *others])
+        if looks_dominion(text):
+            export, kept, separator = read_dominion(text, delimiter, path, max_bytes), [*chosen, *others], SEPARATOR
+            title = contest_named(list(export.contests), contest, path)
+            table, passed = export.ballots(title, kept, SEPARATOR), export.passed_over(title, kept)
+            names = names or export.candidates(title)
+        else:
+            records = records_of_text(text, delimiter, path, max_bytes)
+            table, title, passed = columns_of_contest(records, contest, [*chosen, *others])
     rules = BallotRules(skipped, repeated, overvotes, separator, tuple(listed_names(nothing)), fold_case, max_bytes)
     columns = {name: table.column(name, "labels") for name in chosen}
     votes, rows = in_order_of_positions(table.without([*columns, *others])).distinct()

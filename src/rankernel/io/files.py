@@ -81,13 +81,14 @@ def check_unpacked_size(n_bytes: int, path: AnyPath, max_bytes: int) -> None:
 
 def check_table_size(n_rows: int, n_items: int, path: AnyPath, max_bytes: int) -> None:
     """Refuse rankings whose table of ranks would be too large."""
-    if 4 * n_rows * n_items > max_bytes:
-        raise fail(
-            path,
-            None,
-            f"{n_rows:,} rankings of {n_items:,} items make a table of {4 * n_rows * n_items:,} bytes, more than "
-            f"{max_bytes:,}; if that is right, raise max_bytes=",
-        )
+    check_number_of_cells(n_rows * n_items, f"{n_rows:,} rankings of {n_items:,} items", path, max_bytes)
+
+
+def check_number_of_cells(n_cells: int, what: str, path: AnyPath, max_bytes: int) -> None:
+    """Refuse what would make a table that is too large, of four bytes a cell."""
+    if 4 * n_cells > max_bytes:
+        problem = f"{what} make a table of {4 * n_cells:,} bytes, more than {max_bytes:,}"
+        raise fail(path, None, f"{problem}; if that is right, raise max_bytes=")
 
 
 def write_text(path: AnyPath, text: str, overwrite: bool) -> None:

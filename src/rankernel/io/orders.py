@@ -73,7 +73,7 @@ def classes() -> NDArray[np.uint8]:
     return table
 
 
-def well_formed(signs: NDArray[np.uint8], depth: IntArray) -> bool:
+def well_formed(signs: NDArray[np.uint8], depth: NDArray[np.int32]) -> bool:
     """Say whether every line that is not empty is a count, a colon and an order, with numbers of a sane length."""
     if not MAY_FOLLOW[6 * signs[:-1] + signs[1:]].all() or depth.min() < 0 or depth.max() > 1:
         return False
@@ -90,7 +90,9 @@ def well_formed(signs: NDArray[np.uint8], depth: IntArray) -> bool:
     return bool((colons == (begins_line & ((bare[1:] != END) | has_digits))).all())
 
 
-def taken_apart(codes: NDArray[np.uint8], signs: NDArray[np.uint8], depth: IntArray, first_line: int) -> Orders:
+def taken_apart(
+    codes: NDArray[np.uint8], signs: NDArray[np.uint8], depth: NDArray[np.int32], first_line: int
+) -> Orders:
     """Return the orders of well-formed lines."""
     digits = np.flatnonzero(signs == DIGIT)
     starts = np.flatnonzero(np.diff(digits, prepend=-1) > 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from rankernel.io.files import (
 )
 from rankernel.io.orders import Orders, read_orders
 from rankernel.multiplicities import check_total
-from rankernel.rankings import Rankings, as_rankings
+from rankernel.rankings import Rankings, as_rankings, first_and_inverse
 
 Kind = Literal["soc", "soi", "toc", "toi", "cat"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -110,13 +110,14 @@ def read_preflib(
     if kind == "cat":
         ranks = dense(ranks, ranks != FREE, unlisted)
     elif unlisted == "last":
-        ranks = np.where(ranks == FREE, orders.widths[:, None], ranks).astype(np.int32)
+        np.copyto(ranks, orders.widths[:, None].astype(np.int32), where=ranks == FREE)
     if empty.any():
         number = int(np.count_nonzero(empty))
         orders_of = "1 order has" if number == 1 else f"{number:,} orders have"
         warn(f"{printable(Path(path).name)}: {orders_of} no voters, left out", ReadingWarning)
+        ranks = ranks[~empty]
     about = About(f"PrefLib {kind}", header.get("TITLE", ("", 0))[0])
-    return file_rankings(ranks[~empty], items, orders.counts[~empty], Reading(about=about))
+    return file_rankings(ranks, items, orders.counts[~empty], Reading(about=about))
 
 
 # ---------------------------------------------------------------------- the header
@@ -262,14 +263,12 @@ def starts_place(orders: Orders) -> Mask:
 
 def check_distinct(ranks: RankArray, orders: Orders, path: AnyPath) -> None:
     """Refuse an order that is given twice."""
-    row_bytes = np.dtype((np.void, ranks.itemsize * ranks.shape[1]))
-    keys: list[Any] = np.ascontiguousarray(ranks).view(row_bytes).ravel().tolist()
-    if len(set(keys)) == len(keys):
-        return
-    seen: dict[bytes, int] = {}
-    for line, key in zip(orders.lines.tolist(), keys, strict=True):
-        if seen.setdefault(key, line) != line:
-            raise fail(path, line, f"the order stands in line {seen[key]} already; PrefLib gives each once, counted")
+    first, which = first_and_inverse(ranks)
+    if len(first) < len(ranks):
+        row = int(np.argmax(first[which] < np.arange(len(ranks))))
+        earlier = orders.lines[first[which[row]]]
+        problem = f"the order stands in line {earlier} already; PrefLib gives each once, counted"
+        raise fail(path, int(orders.lines[row]), problem)
 
 
 def refuse(wrong: Mask, orders: Orders, problem: str, path: AnyPath) -> None:

@@ -19,7 +19,7 @@ from rankernel import _loops
 from rankernel.arrays import IntArray
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
-from rankernel.io.files import MOST_BYTES, AnyPath, fail, read_text
+from rankernel.io.files import MOST_BYTES, AnyPath, check_number_of_cells, fail, read_text
 from rankernel.rankings import first_and_inverse
 
 Codes = NDArray[np.int32]
@@ -133,10 +133,10 @@ def read_records(path: AnyPath, delimiter: str, encoding: str, max_bytes: int = 
 
     Lines with nothing on them at all are passed over.
     """
-    return records_of_text(read_text(path, encoding, max_bytes), delimiter, path)
+    return records_of_text(read_text(path, encoding, max_bytes), delimiter, path, max_bytes)
 
 
-def records_of_text(text: str, delimiter: str, path: AnyPath) -> Records:
+def records_of_text(text: str, delimiter: str, path: AnyPath, max_bytes: int = MOST_BYTES) -> Records:
     """Return the cells of a text."""
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
@@ -145,6 +145,8 @@ def records_of_text(text: str, delimiter: str, path: AnyPath) -> Records:
         delimiter = guessed_delimiter(text, path)
     elif len(delimiter) != 1 or delimiter in '"\r\n ':
         raise RankingError(f"delimiter={delimiter!r} is not one character that can separate cells, or 'auto'")
+    n_cells = text.count(delimiter) + text.count("\n")
+    check_number_of_cells(n_cells, f"{n_cells:,} cells", path, max_bytes)
     return coded_at_once(text, delimiter, path) or coded(parsed(text, delimiter, path), path)
 
 

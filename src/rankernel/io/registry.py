@@ -18,6 +18,7 @@ from rankernel.encoding import printable
 from rankernel.errors import RankingError
 from rankernel.io.blt import read_blt, write_blt
 from rankernel.io.cvr import JSONS, SHEETS, read_cvr
+from rankernel.io.dominion import looks_dominion
 from rankernel.io.files import MOST_BYTES, AnyPath, read_text
 from rankernel.io.pairs import read_pairs
 from rankernel.io.preflib import KINDS, read_preflib, write_preflib
@@ -121,8 +122,8 @@ def format_of(path: AnyPath, options: dict[str, Any] | None = None) -> Format:
     ending = Path(Path(path).name.lower().removesuffix(".gz")).suffix
     if Path(path).is_dir():
         return CVR
-    for known in (PREFLIB, BLT, CVR):
-        if ending in known.endings:
+    for known in FORMATS.values():
+        if ending in known.endings and known is not TABLE:  # a table may hold anything
             return known
     text = read_text(path, given.get("encoding", "utf-8"), given.get("max_bytes", MOST_BYTES))
     if ending not in TABLES:
@@ -133,7 +134,7 @@ def format_of(path: AnyPath, options: dict[str, Any] | None = None) -> Format:
                 f"{printable(Path(path).name)} is no kind of file that is known; files end in {endings}, or .gz behind"
             )
         return found
-    return CVR if looks_scottish(text) else format_of_table(text[:HEAD], path, given)
+    return CVR if looks_scottish(text) or looks_dominion(text) else format_of_table(text[:HEAD], path, given)
 
 
 def format_of_text(text: str) -> Format | None:

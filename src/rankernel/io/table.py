@@ -210,9 +210,11 @@ def assembled(
     marked = marked[rows]
     repairs = replace(ballots.repairs, blank=int(np.count_nonzero(~marked)), kept_blank=blank == "keep")
     if blank == "drop" and not marked.all():
-        rows, counts = rows[marked], counts[marked]
+        ranks, counts = ranks[rows[marked]], counts[marked]
         labels = {name: values[marked] for name, values in labels.items()}
-    return file_rankings(ranks[rows], ballots.items, counts, Reading(labels, repairs, about))
+    elif len(rows) > len(ranks):
+        ranks = ranks[rows]
+    return file_rankings(ranks, ballots.items, counts, Reading(labels, repairs, about))
 
 
 def point_out_alike(items: tuple[str, ...], path: AnyPath) -> None:
@@ -371,7 +373,7 @@ def numbers_in_columns(
             raise fail(votes.path, votes.head, problem)
     check_table_size(votes.n_rows, len(names), votes.path, rules.max_bytes)
     if items is not None:
-        votes = votes.with_columns([votes.position(name, "items") for name in names])
+        votes = in_order_of_items(votes, names)
     words, what = Words.given(None, rules.nothing), "score" if layout == "scores" else "rank"
     strange: set[str] = set()
 
@@ -389,9 +391,16 @@ def numbers_in_columns(
 
     numbers = by_text(votes, number_in, np.float64)
     if strange:
-        refuse_cell(votes, np.isin(votes.codes, [votes.texts.index(cell) for cell in strange]), what)
+        codes = [code for code, text in enumerate(votes.texts) if text in strange]
+        refuse_cell(votes, np.isin(votes.codes, codes), what)
     refuse_cell(votes, np.isinf(numbers), what)
     return numbers, names
+
+
+def in_order_of_items(votes: Records, names: tuple[str, ...]) -> Records:
+    """Return the columns of some items."""
+    places = {name: place for place, name in enumerate(votes.columns)}
+    return votes.with_columns([places[name] if name in places else votes.position(name, "items") for name in names])
 
 
 def refuse_cell(votes: Records, wrong: Mask, what: str) -> None:
@@ -411,7 +420,7 @@ def ranks_of(numbers: FloatArray, votes: Records, names: tuple[str, ...]) -> Ran
     rows = np.flatnonzero(broken.any(axis=1))
     if len(rows):
         broken[rows] &= ~is_shared_rank(values[rows], listed[rows])
-        refuse_cell(votes.with_columns([votes.position(name, "items") for name in names]), broken, "rank")
+        refuse_cell(in_order_of_items(votes, names), broken, "rank")
     elif values.size and values.max() < 2**53:
         values = values.astype(np.int64)
     return dense(values, listed, "free")
