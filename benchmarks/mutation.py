@@ -204,7 +204,7 @@ def outcome(module: str, place: int | None, seconds: int) -> tuple[str, float]:
             if place is not None:
                 sys.meta_path.insert(0, MutantLoader(module, mutated(module, place)))
             tests = [str(ROOT / "tests" / name) for name in HEART[module].split()]
-            options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-seed=0", "--assert=plain"]
+            options = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--assert=plain"]
             code = pytest.main([*options, *tests], plugins=[Impatient()])
         except BaseException:
             code = 1

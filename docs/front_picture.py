@@ -6,7 +6,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 
-mpl.use("svg")
+mpl.use("agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.cluster.hierarchy import dendrogram
@@ -21,16 +21,15 @@ SHOWN = 36  # ballots in the tree
 
 def main() -> None:
     """Compute once, draw twice."""
-    votes = rk.datasets.load_example().rankings
+    votes = rk.datasets.load_example().rankings.unique()  # of all districts together
     kernel = rk.Mallows("median").resolve(votes)
     blocs = rk.KernelKMeans(kernel, n_clusters=len(BLOCS), random_state=0).fit(votes).labels_
     points = rk.KernelMap(kernel).fit_transform(votes)
     frequent = np.argsort(-votes.counts, kind="stable")[:SHOWN]
     tree = rk.linkage(votes[frequent], kernel, linkage="average")
     for theme, ink in INK.items():
-        with plt.rc_context({"svg.hashsalt": "rankernel", "svg.fonttype": "none", "font.size": 9, "text.color": ink}):
-            picture = draw(votes, blocs, points, frequent, tree, ink)
-            picture.savefig(FOLDER / f"front-{theme}.svg", transparent=True, metadata={"Date": None})
+        picture = draw(votes, blocs, points, frequent, tree, ink)
+        picture.savefig(FOLDER / f"front-{theme}.png", transparent=True, dpi=170, metadata={"Software": None})
 
 
 def draw(votes, blocs, points, frequent, tree, ink):
