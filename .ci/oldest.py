@@ -28,4 +28,5 @@ if __name__ == "__main__":
         constraints = Path(folder, "oldest.txt")
         constraints.write_text(oldest(), encoding="utf-8")
         python = environment(Path(folder, "venv"), "-e", f"{ROOT}[test]", "-c", str(constraints))
-        sys.stdout.write(run(python, "-m", "pytest", "-q", *sys.argv[1:]))
+        quiet = ("-W", "ignore::DeprecationWarning")  # what is new complains of how it is called by what is old
+        sys.stdout.write(run(python, "-m", "pytest", "-q", *quiet, *sys.argv[1:]))

@@ -152,26 +152,23 @@ def mutants(module: str) -> list[tuple[int, dict[str, Any]]]:
     return found
 
 
-def mutated(module: str, place: int) -> Any:
-    """Return the code of a module with one place changed."""
+def mutated(module: str, place: int) -> ast.Module:
+    """Return a module with one place changed."""
     tree = ast.parse((SOURCE / module).read_text(encoding="utf-8"))
     change(list(places(tree))[place])
-    return compile(ast.fix_missing_locations(tree), str(SOURCE / module), "exec")
+    return ast.fix_missing_locations(tree)
 
 
 class MutantLoader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Imports the mutant where its module is asked for."""
 
-    def __init__(self, module: str, code: Any) -> None:
+    def __init__(self, module: str, tree: ast.Module) -> None:
         self.name = "rankernel." + module.removesuffix(".py").replace("/", ".")
-        self.code = code
+        self.path = SOURCE / module
+        self.code = compile(tree, str(self.path), "exec")
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        return (
-            importlib.util.spec_from_file_location(name, self.code.co_filename, loader=self)
-            if name == self.name
-            else None
-        )
+        return importlib.util.spec_from_file_location(name, self.path, loader=self) if name == self.name else None
 
     def exec_module(self, module: Any) -> None:
         exec(self.code, module.__dict__)
@@ -207,13 +204,16 @@ def outcome(module: str, place: int | None, seconds: int) -> tuple[str, float]:
             options = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--assert=plain"]
             code = pytest.main([*options, *tests], plugins=[Impatient()])
         except BaseException:
-            code = 1
+            code = 3
         os._exit(int(code))
     _, status, used = os.wait4(child, 0)
     spent = used.ru_utime + used.ru_stime
     if os.WIFSIGNALED(status):
         return "killed: no end", spent
-    return "survived" if os.WEXITSTATUS(status) == 0 else "killed", spent
+    code = os.WEXITSTATUS(status)
+    if code not in (0, 1, 2):  # 2: the mutant cannot even be imported; others are no answer of a test
+        raise SystemExit(f"{module}: pytest ended with {code}")
+    return "survived" if code == 0 else "killed", spent
 
 
 def read() -> dict[str, Any]:
@@ -263,10 +263,11 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=8, help="mutants of each module")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)  # in this process, which is prepared
     options = parser.parse_args()
-    for module in options.modules:
-        if options.here:
+    if options.here:
+        for module in options.modules:
             study(module, options.each)
-            continue
+        return
+    for module in options.modules:
         plain = {"NUMBA_DISABLE_JIT": "1"} if module.startswith(LOOPS) else {}
         command = [sys.executable, "-m", "benchmarks.mutation", "--here", "--each", str(options.each), module]
         subprocess.run(command, env=os.environ | plain, cwd=ROOT, check=False)

@@ -1,5 +1,7 @@
 """The studies in ``benchmarks/`` run: small versions of them, without looking at any clock."""
 
+import ast
+
 import pytest
 
 from benchmarks import accuracy
@@ -17,3 +19,17 @@ def test_the_study_of_accuracy_finds_what_is_proved(tmp_path):
     pytest.importorskip("matplotlib")
     accuracy.draw(found, tmp_path / "picture.svg")
     assert "relative error" in (tmp_path / "picture.svg").read_text(encoding="utf-8")
+
+
+def test_every_mutant_is_another_program():
+    pytest.importorskip("resource", reason="mutants are run on Unix")
+    from benchmarks import mutation
+
+    for module, tests in mutation.HEART.items():
+        assert (mutation.SOURCE / module).is_file()
+        assert all((mutation.ROOT / "tests" / name).is_file() for name in tests.split())
+    source = ast.parse((mutation.SOURCE / "io/words.py").read_text(encoding="utf-8"))
+    found = mutation.mutants("io/words.py")
+    programs = {ast.dump(mutation.mutated("io/words.py", place)) for place, _ in found}
+    assert len(programs) == len(found) > 20
+    assert ast.dump(source) not in programs
