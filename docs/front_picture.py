@@ -16,7 +16,7 @@ import rankernel as rk
 FOLDER = Path(__file__).parent / "_static"
 INK = {"light": "#333333", "dark": "#d0d0d0"}
 BLOCS = ("#d1495b", "#2e86de", "#3f9b4f")  # seen on white and on black
-SHOWN = 36  # ballots in the tree
+SHOWN = 26  # ballots in the tree
 
 
 def main() -> None:
@@ -41,7 +41,7 @@ def draw(votes, blocs, points, frequent, tree, ink):
     left.set_axis_off()
     left.set_title("Who is near whom: 2,400 voters, a dot a ballot", color=ink, fontsize=10)
     leaves = dendrogram(tree, ax=right, orientation="left", color_threshold=0, above_threshold_color=ink)["leaves"]
-    right.set_yticklabels([ballot(votes, frequent[leaf]) for leaf in leaves], fontsize=6.5)
+    right.set_yticklabels([ballot(votes, frequent[leaf]) for leaf in leaves], fontsize=8)
     for tick, leaf in zip(right.get_yticklabels(), leaves, strict=True):
         tick.set_color(BLOCS[blocs[frequent[leaf]]])
     right.set_xticks([])

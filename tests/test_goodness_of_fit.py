@@ -114,6 +114,7 @@ def test_estimated_values_belong_to_the_ballots(biased):
 
 
 @pytest.mark.parametrize("model", [rk.Uniform(), rk.PlackettLuce([4, 3, 2, 1])], ids=["uniform", "Plackett-Luce"])
+@pytest.mark.usefixtures("errors_in_a_moment")
 def test_estimated_statistics_are_unbiased(model):
     X = rk.Rankings([[0, 1, 2, 2], [1, 0, 2, 2]], counts=[3, 2])
     exact = goodness_of_fit_test(X, model, rk.Mallows(NU), 1, n_reference=50).statistic
@@ -180,6 +181,7 @@ MODELS = {
 
 @pytest.mark.parametrize("method", ["auto", rk.MonteCarlo(16)], ids=["exact", "draws"])
 @pytest.mark.parametrize("model", MODELS)
+@pytest.mark.usefixtures("errors_in_a_moment")
 def test_level_and_power_in_a_few_runs(model, method):
     """Top-1, top-2 and full rankings of the model are not rejected too often; those of another one are."""
     given_model, draw = MODELS[model]
@@ -218,6 +220,7 @@ def test_models_draw_what_they_are():
 @pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("method", ["auto", rk.MonteCarlo(4, "iid", 0)], ids=["exact", "draws"])
+@pytest.mark.usefixtures("errors_in_a_moment")
 def test_level_by_simulation(model, method):
     given_model, draw = MODELS[model]
     n_runs, options = 400, {"method": method, "n_reference": 100}

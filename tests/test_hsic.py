@@ -140,6 +140,7 @@ def test_estimated_values_belong_to_the_ballots(way):
         assert "Monte Carlo" in result.method
 
 
+@pytest.mark.usefixtures("errors_in_a_moment")
 def test_estimated_statistics_are_unbiased():
     X, labels = rk.Rankings([[0, 1, 1, 1], [1, 0, 2, 2], [0, 0, 1, 1]], counts=[3, 2, 1]), ["a", "b", "b"]
     exact = hsic_test(X, labels, rk.Mallows(NU), 1).statistic

@@ -234,6 +234,7 @@ def test_estimated_values_belong_to_the_ballots():
         assert "Monte Carlo, 4 draws" in str(result.method)
 
 
+@pytest.mark.usefixtures("errors_in_a_moment")
 def test_estimated_statistics_are_unbiased():
     x = rk.Rankings([[0, 1, 1, 1], [0, 1, -1, -1]], counts=[3, 1])
     y = rk.Rankings([[0, 1, 1, 1], [1, 0, 1, 1]], counts=[2, 2])
@@ -431,6 +432,7 @@ def rejection_rate(make, n_runs, level, kernel, **options):
 
 @pytest.mark.parametrize("method", ["auto", rk.MonteCarlo(4, "iid", 0)], ids=["exact", "draws"])
 @pytest.mark.parametrize("kernel", [rk.Mallows("median"), [0.1, 0.5, 2.0]], ids=str)
+@pytest.mark.usefixtures("errors_in_a_moment")
 def test_level_and_power_in_a_few_runs(kernel, method):
     """19 permutations: the level 0.2 is attained exactly but for ties."""
 
@@ -464,6 +466,7 @@ def test_level_by_simulation(kernel, top):
 @pytest.mark.slow
 @pytest.mark.parametrize("n_voters", [20, 200])
 @pytest.mark.parametrize("n_draws", [2, 8])
+@pytest.mark.usefixtures("errors_in_a_moment")
 def test_level_of_estimated_kernels_by_simulation(n_voters, n_draws):
     """Draws belong to the ballot, and equal ballots are many: 12 different ones."""
 
