@@ -47,6 +47,14 @@ def test_map_has_points_where_they_are_with_areas_as_their_counts():
     assert "25%" in ax.get_ylabel()
 
 
+def test_a_point_for_one_voter_is_small_whatever_the_others_are():
+    for counts in ([1, 1], [2, 1], [1000, 1]):
+        sizes = plots.kernel_map([[0, 0], [1, 1]], counts).collections[0].get_sizes()
+        assert sizes[-1] <= plots.ONE_VOTER
+        assert sizes[0] <= plots.LARGEST
+    assert (sizes >= plots.SMALLEST).all()
+
+
 def legend_of(ax):
     """The colour that the legend of a picture gives to each name."""
     found = ax.get_legend()

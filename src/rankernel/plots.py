@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours, a little darker where they are too light for a white page: told apart by all eyes. Then four
 # more for pictures of many groups.
 COLOURS = (
-    *("#0072b2", "#d55e00", "#008a64", "#b8578d", "#b57d00", "#3f9fd6", "#7d5fb5", "#7a746a"),
+    *("#0072b2", "#d55e00", "#008a64", "#b8578d", "#b57d00", "#3f9fd6", "#7d5fb5", "#6e4b2a"),
     *("#1f1e1c", "#8f1d21", "#6b8500", "#00a6a6"),
 )
 GREY = "#b9b3a6"
 SOFT = "#6a665e"
-SMALLEST, LARGEST = 8.0, 500.0  # areas of points, in square points
+SMALLEST, LARGEST, ONE_VOTER = 8.0, 500.0, 24.0  # areas of points, in square points; one voter has at most the last
 MOST_BRANCHES = 30
 LEGEND_WIDTH = 34  # letters in a line
 
@@ -153,7 +153,8 @@ def add_legend(
 
 def areas(weights: FloatArray) -> FloatArray:
     """Return the areas of points that stand for so many voters, small ones enlarged so that they can be seen."""
-    return np.maximum(weights / weights.max() * LARGEST, SMALLEST) if weights.max() > 1 else np.full(len(weights), 24.0)
+    of_one_voter = min(LARGEST / max(weights.max(), 1.0), ONE_VOTER)
+    return np.maximum(weights * of_one_voter, SMALLEST)
 
 
 def cluster_numbers(labels: ArrayLike, length: int) -> NDArray[Any]:

@@ -1,0 +1,174 @@
+"""How commands behave: two files with different items, chosen groups, progress from the first moment, interruption."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from test_cli import one_line, run
+
+from rankernel import Mallows, Preferences, Rankings, mmd_test, write_preflib
+from rankernel.data import of_items, says_something
+
+NORTH = Rankings.from_orders(
+    [["tea", "milk", "gin"], ["gin", "milk"], ["tea"], ["gin"]], ["gin", "tea", "milk"], counts=[6, 2, 2, 3]
+)
+SOUTH = Rankings.from_orders([["milk", "rum", "tea"], ["tea", "milk"]], ["tea", "rum", "milk"], counts=[7, 1])
+SETTINGS = ("--kernel", "mallows:nu=0.5", "--permutations", 99)
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_preflib(NORTH, "north.soi")
+    write_preflib(SOUTH, "south.soi")
+    return "north.soi", "south.soi"
+
+
+# ---------------------------------------------------------------------- two files with different items
+
+
+def test_two_files_are_compared_over_the_items_of_both(files):
+    found = json.loads(run("test", *files, *SETTINGS, "--json").stdout)
+    items = ["tea", "milk"]
+    X = Rankings.from_orders([["tea", "milk"], ["milk", "tea"], ["tea"]], items, counts=[6, 2, 2])
+    Y = Rankings.from_orders([["milk", "tea"], ["tea", "milk"]], items, counts=[7, 1])
+    expected = mmd_test(X, Y, Mallows(0.5), 99)
+    (comparison,) = found["comparisons"]
+    assert comparison["statistic"] == pytest.approx(expected.statistic, rel=1e-12)
+    assert comparison["pvalue"] == expected.pvalue
+    assert (comparison["n_first"], comparison["n_second"]) == (10, 8)
+    said = "the 2 that both files have (--over intersection); only in north.soi: gin; only in south.soi: rum"
+    assert found["items"] == f"{said}; left out: 3 voters of north.soi who say nothing of these"
+    assert said in " ".join(run("test", *files, *SETTINGS).stdout.split())
+
+
+def test_two_files_are_compared_over_the_items_of_either(files):
+    found = json.loads(run("test", *files, *SETTINGS, "--over", "union", "--json").stdout)
+    items = ["gin", "tea", "milk", "rum"]
+    orders = [["tea", "milk", "gin"], ["gin", "milk", "tea"], ["tea", {"gin", "milk"}], ["gin", {"tea", "milk"}]]
+    X = Rankings.from_orders(orders, items, counts=[6, 2, 2, 3], unlisted="free")
+    Y = Rankings.from_orders([["milk", "rum", "tea"], ["tea", "milk", "rum"]], items, counts=[7, 1], unlisted="free")
+    (comparison,) = found["comparisons"]
+    assert comparison["statistic"] == pytest.approx(mmd_test(X, Y, Mallows(0.5), 99).statistic, rel=1e-12)
+    assert found["items"].startswith("all 4 of either file (--over union)")
+
+
+def test_the_order_of_the_items_does_not_matter(files):
+    write_preflib(SOUTH.with_items(["milk", "tea", "rum"]), "other.soi")
+    found = [json.loads(run("test", *files[1:], "other.soi", *SETTINGS, "--json").stdout) for _ in range(1)]
+    assert "items" not in found[0]
+    assert found[0]["comparisons"][0]["pvalue"] == 1.0
+
+
+def test_files_without_common_items_are_no_dead_end(files):
+    write_preflib(Rankings.from_orders([["ale", "rye"], ["rye", "ale"]], counts=[3, 2]), "far.soi")
+    line = one_line(run("test", "north.soi", "far.soi"), 1)
+    assert "have 0 items in common" in line
+    assert "--over union" in line
+    assert run("test", "north.soi", "far.soi", *SETTINGS, "--over", "union").exit_code == 0
+    assert "intersection" in one_line(run("test", *files, "--over", "both"), 2)
+
+
+def test_what_rows_say_of_some_items():
+    prefs = Preferences.from_pairs([[("a", "b"), ("b", "c")], [("d", "b")]], items=list("abcd"))
+    some = of_items(prefs, [2, 0])
+    assert some.to_pairs() == [[("a", "c")], []]
+    assert says_something(some).tolist() == [True, False]
+    free = Rankings([[0, 1, -1], [-1, -1, 0], [0, 0, 0]])
+    assert says_something(free).tolist() == [True, False, False]
+    assert of_items(free, [2, 1]).ranks.tolist() == [[-1, 0], [0, -1], [0, 0]]
+
+
+# ---------------------------------------------------------------------- groups
+
+
+def test_groups_are_chosen(tmp_path):
+    rows = ["g,a,b,c"] + [f"{g},{1 + (g == 'x')},{2 - (g == 'x')},3" for g in "xyz" for _ in range(4)]
+    (tmp_path / "x.csv").write_text("\n".join(rows))
+    by = (tmp_path / "x.csv", "--by", "g")
+    assert json.loads(run("info", *by, "--only", "x", "--only", "z", "--json").stdout)["groups"] == {"x": 4, "z": 4}
+    found = json.loads(run("test", *by, "--only", "x", "--only", "z", *SETTINGS, "--json").stdout)
+    assert [(each["first"], each["second"]) for each in found["comparisons"]] == [("x", "z")]
+    assert "there is no group 'q' in g; there are x, y, z" in one_line(run("test", *by, "--only", "q"), 2)
+    assert "--by COLUMN" in one_line(run("info", tmp_path / "x.csv", "--only", "x"), 2)
+    assert json.loads(run("info", "--only", "north", "--json").stdout)["groups"] == {"north": 1100}
+
+
+# ---------------------------------------------------------------------- progress and interruption
+
+
+@pytest.mark.parametrize("command", ["info", "gram", "test", "cluster", "map", "report"])
+def test_reading_is_announced_before_anything_heavy_is_loaded(tmp_path, command):
+    # What loads slowly must not come before the first sign of life.
+    program = f"""
+import sys
+from contextlib import contextmanager
+from rankernel.cli import reading
+from rankernel.cli.app import app
+@contextmanager
+def steps(total, label):
+    heavy = {{"numba", "scipy", "sklearn", "matplotlib", "pandas"}} & set(sys.modules)
+    print(label, sorted(heavy), flush=True)
+    raise SystemExit
+    yield
+reading.steps = steps
+app(["{command}", *{["-o", "x.html"] if command == "report" else []!r}])
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)
+    assert result.stdout == "Reading []\n", result.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no pseudo-terminal")
+def test_whoever_watches_sees_each_step():
+    import pty
+
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "rankernel.cli", "test", "--permutations", "19", "--only", "north"]
+    command += ["--only", "south", "--sample", "50"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs) as process:
+        os.close(theirs)
+        seen = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            seen += part
+    os.close(ours)
+    assert process.returncode == 0
+    assert 0 <= seen.index(b"Reading") < seen.index(b"Comparing 2 groups")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.parametrize(
+    ("sign", "code", "how"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+)
+def test_an_interrupted_matrix_says_how_to_go_on(tmp_path, sign, code, how):
+    write_preflib(Rankings(np.argsort(np.random.default_rng(0).random((40, 6)), axis=1)), tmp_path / "x.soi")
+    program = """
+import time
+from rankernel.cli.app import app
+from rankernel.gram.disk.journal import Journal
+add = Journal.add
+def slow(*given):
+    add(*given)
+    print("ready", flush=True)
+    time.sleep(300)
+Journal.add = slow
+app(["gram", "x.soi", "-o", "K.npy"])
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(sign)
+    _, said = process.communicate(timeout=300)
+    assert process.returncode == code, said
+    assert f"{how}; what is finished is kept in " in said
+    assert "the same command with --resume goes on" in said
