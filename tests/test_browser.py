@@ -1,12 +1,10 @@
 """The page in a real browser: it runs without an error or a request, answers mouse and keyboard, and runs no name."""
 
 import csv
-import os
-import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
+from browsing import Watched, open_browser
 
 from rankernel import Rankings
 from rankernel.analysis.source import Source
@@ -14,19 +12,6 @@ from rankernel.analysis.summary import Settings, summarize
 from rankernel.datasets import load_example
 from rankernel.pages.page import page as html_of
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ATTACKS = [
     "<script>window.broken = 1</script>",
     '"><img src=x onerror="window.broken = 2">',
@@ -38,14 +23,8 @@ ATTACKS = [
 
 @pytest.fixture(scope="module")
 def browser():
-    path = os.environ.get("RANKERNEL_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
-    with playwright.sync_playwright() as program:
-        try:
-            opened = program.chromium.launch(executable_path=path, args=FLAGS)
-        except playwright.Error as error:
-            pytest.skip(f"there is no browser to be had: {str(error).splitlines()[0]}")
+    with open_browser() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")
@@ -55,31 +34,6 @@ def election(tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "election.html"
     path.write_text(html_of(summarize(source, Settings(n_permutations=99))), encoding="utf-8")
     return path
-
-
-class Watched:
-    """A page, with everything that it says, asks for and does wrong."""
-
-    def __init__(self, browser, path: Path, **options):
-        self.context = browser.new_context(viewport={"width": 1100, "height": 900}, **options)
-        self.page = self.context.new_page()
-        self.said, self.errors, self.requests = [], [], []
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(path.as_uri())
-        self.address = path.as_uri()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.context.close()
-
-    def assert_quiet(self):
-        assert self.said == []
-        assert self.errors == []
-        assert [url for url in self.requests if not url.startswith(("data:", "blob:"))] == [self.address]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -445,9 +445,11 @@ def test_a_report_of_rankings_in_one_call(tmp_path):
     election, settings = load_example(), Settings(n_permutations=9)
     path = tmp_path / "page.html"
     written = report(election.rankings, path, election.districts, "Nowhere Bay", "district", settings, "candidate")
-    assert path.read_text(encoding="utf-8") == written == page_about(example(), settings)
-    assert "5 voters ranked 2 items" in report(Rankings.from_orders([["a", "b"], ["b", "a"]], counts=[3, 2]))
-    assert "4 voters ranked 3 items" in report([[0, 1, 2]] * 4)
+    assert path.read_text(encoding="utf-8") == written.html == page_about(example(), settings)
+    two = report(Rankings.from_orders([["a", "b"], ["b", "a"]], counts=[3, 2]))
+    assert "5 voters ranked 2 items" in two.html
+    assert list(two.pictures) == ["first choices", "map"]
+    assert "4 voters ranked 3 items" in str(report([[0, 1, 2]] * 4))
     with pytest.raises(RankingError, match="holds no rankings"):
         report(Rankings(np.empty((0, 2))))
 

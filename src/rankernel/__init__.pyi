@@ -45,6 +45,8 @@ from rankernel.io import write_csv as write_csv
 from rankernel.io import write_preflib as write_preflib
 from rankernel.kernels import *
 from rankernel.pages import report as report
+from rankernel.pages.pictures import Picture as Picture
+from rankernel.pages.pictures import Report as Report
 from rankernel.preferences import Preferences as Preferences
 from rankernel.rankings import Rankings as Rankings
 from rankernel.tasks.clusters.dendrogram import flat_clusters as flat_clusters

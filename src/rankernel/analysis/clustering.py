@@ -13,15 +13,16 @@ from rankernel.analysis.distinct_ballots import Ballots, View
 from rankernel.analysis.majorities import count_majorities
 from rankernel.analysis.number_of_clusters import Evidence, number_of_clusters
 from rankernel.analysis.placement import Placement
+from rankernel.analysis.source import are_approvals
 from rankernel.arrays import FloatArray, Indices, IntArray, Mask
-from rankernel.data import Data
+from rankernel.data import Data, concat
 from rankernel.encoding import FREE
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings
 
-EASILY_SAID = 0.4  # by how much a first choice may set a cluster apart less than a pair of items, and be its mark
+EASILY_SAID = 1.5  # how many times as much a pair of items must set a cluster apart as a first choice, to be its mark
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,12 @@ class Mark:
     second: str | None  # the other one
     share: float  # of its voters who say so
     others: float  # of all other voters who do
+    approval: bool = False  # whether it approves of the item, rather than putting it first
 
     def __str__(self) -> str:
-        return f"{self.first} first" if self.second is None else f"{self.first} over {self.second}"
+        if self.second is not None:
+            return f"{self.first} over {self.second}"
+        return f"approves {self.first}" if self.approval else f"{self.first} first"
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,22 +153,23 @@ def marks_of(parts: list[Data]) -> list[Mark]:
     from scipy.optimize import linear_sum_assignment
 
     items, voters = parts[0].items, np.array([part.n_voters for part in parts], dtype=np.float64)
+    approval = are_approvals(concat(parts))
+    first = np.stack([approved_counts(part) if approval else first_counts(part) for part in parts])
     if len(parts) == 1:
-        best = int(np.argmax(first_counts(parts[0])))
-        return [Mark(items[best], None, float(first_counts(parts[0])[best] / voters[0]), 0.0)]
+        best = int(np.argmax(first[0]))
+        return [Mark(items[best], None, float(first[0, best] / voters[0]), 0.0, approval)]
     pairs = np.argwhere(~np.eye(len(items), dtype=bool))
-    first = np.stack([first_counts(part) for part in parts])
     ahead = np.stack([count_majorities(part).ahead[pairs[:, 0], pairs[:, 1]] for part in parts])
     counts = np.concatenate([first, ahead], axis=1)
     shares = counts / voters[:, None]
     others = (counts.sum(axis=0) - counts) / np.maximum(voters.sum() - voters, 1)[:, None]
     clarity = shares - others
-    clarity[:, : len(items)] += EASILY_SAID
+    clarity[:, : len(items)] *= EASILY_SAID
     marks = []
     for part, said in zip(*linear_sum_assignment(-clarity), strict=True):
         a, b = (said, None) if said < len(items) else pairs[said - len(items)]
         second = None if b is None else items[b]
-        marks.append(Mark(items[a], second, float(shares[part, said]), float(others[part, said])))
+        marks.append(Mark(items[a], second, float(shares[part, said]), float(others[part, said]), approval))
     return marks
 
 
@@ -191,6 +196,12 @@ def first_counts(rankings: Data) -> FloatArray:
     """Return how many voters put each item first; a voter who puts several first is divided among them."""
     first = first_items(rankings)
     return np.asarray(rankings.counts @ (first / np.maximum(first.sum(axis=1, keepdims=True), 1)))
+
+
+def approved_counts(rankings: Data) -> FloatArray:
+    """Return how many voters approve of each item, and not of all."""
+    first = first_items(rankings)
+    return np.asarray(rankings.counts @ first, dtype=np.float64)
 
 
 def first_items(rankings: Data) -> Mask:

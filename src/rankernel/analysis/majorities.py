@@ -61,7 +61,8 @@ class Majorities:
 
         Where there is none and no winner, the best items are level.
         """
-        best, found = self.smith_set(), []
+        best = self.smith_set()
+        found: list[int] = []
         beats = self.beats[np.ix_(best, best)]
         for start in range(len(best)):
             circle = shortest_circle(beats, start)

@@ -44,12 +44,8 @@ class Source:
 
     @property
     def approvals(self) -> bool:
-        """Whether voters only say of which items they approve, some of several: all others share the last place."""
-        if isinstance(self.rankings, Preferences) or self.rankings.n_items < 3:
-            return False
-        ranks = self.rankings.ranks
-        known = (ranks.max(axis=1) <= 1) & (ranks.min(axis=1) == 0)
-        return bool(known.all() and ((ranks == 0).sum(axis=1) > 1).any() and (ranks.max(axis=1) == 1).any())
+        """Whether the rankings are approvals."""
+        return are_approvals(self.rankings)
 
     @property
     def reading(self) -> str:
@@ -61,6 +57,16 @@ class Source:
         if self.unlisted == "free":
             return f"{self.nouns} that a row does not list may stand anywhere (--unlisted free)"
         return f"{self.nouns} that a row does not list share the last place (--unlisted last)"
+
+
+def are_approvals(rankings: Data) -> bool:
+    """Say whether voters only tell of which items they approve, some of several: all others share the last place."""
+    if isinstance(rankings, Preferences) or rankings.n_items < 3:
+        return False
+    ranks = rankings.ranks
+    known = (ranks.max(axis=1) <= 1) & (ranks.min(axis=1) == 0)
+    divided = ranks.max(axis=1) == 1
+    return bool(known.all() and ((ranks == 0).sum(axis=1) > 1)[divided].any())
 
 
 def several(noun: str) -> str:

@@ -9,10 +9,10 @@ from rankernel.analysis.source import Source
 from rankernel.checks import file_name, instance
 from rankernel.checks import labels as one_label_a_row
 from rankernel.data import as_data
-from rankernel.whole_files import whole_file
 
 if TYPE_CHECKING:
     from rankernel.analysis.summary import Settings
+    from rankernel.pages.pictures import Report
 
 __all__ = ["report"]
 
@@ -25,8 +25,10 @@ def report(
     by: str = "group",
     settings: Settings | None = None,
     noun: str = "item",
-) -> str:
+) -> Report:
     """Return a page about some rankings, and write it if a path is given: one HTML file that needs no other.
+
+    In a notebook the page is shown, and each of its ``pictures`` can be shown and saved alone.
 
     Parameters
     ----------
@@ -49,11 +51,13 @@ def report(
     --------
     >>> from rankernel import Rankings
     >>> ballots = Rankings.from_orders([["tea", "milk"], ["milk", "tea"]], counts=[3, 2])
-    >>> "5 voters ranked 2 items" in report(ballots, title="Drinks")
-    True
+    >>> print(report(ballots, title="Drinks"))
+    5 voters ranked 2 items. Among those who say, tea beats the other one: 60.0% put tea before milk, 40.0% the reverse.
+    Pictures: first choices, map
     """
     from rankernel.analysis.summary import Settings, summarize
     from rankernel.pages.page import page
+    from rankernel.pages.pictures import make_report
 
     ballots = as_data(rankings, name="rankings")
     groups = None if labels is None else one_label_a_row("labels", labels, len(ballots)).astype(str)
@@ -63,8 +67,8 @@ def report(
         instance("settings", settings, Settings, "Settings, or None")
     target = None if path is None else file_name("path", path)
     source = Source(ballots, title, by=by if labels is not None else "", groups=groups, noun=noun)
-    html = page(summarize(source, settings))
+    study = summarize(source, settings)
+    made = make_report(study, page(study))
     if target is not None:
-        with whole_file(target) as temporary:
-            temporary.write_text(html, encoding="utf-8")
-    return html
+        made.save(target)
+    return made

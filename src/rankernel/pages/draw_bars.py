@@ -7,15 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankernel.analysis.comparisons import Comparison
-from rankernel.analysis.phrases import cut, percent, shift_text
+from rankernel.analysis.phrases import percent, shift_text
 from rankernel.analysis.summary import Summary
 from rankernel.arrays import FloatArray
 from rankernel.pages.markup import Markup, tag
 from rankernel.pages.story import shown_shares
+from rankernel.pages.text_width import fitted, text_width
 
 ROW = 26.0
 MOST_ITEMS = 25
-CHARACTER = 7.8  # width of a character of a label
+SIZE = 14.0  # of the letters
 
 
 @dataclass(frozen=True)
@@ -23,12 +24,12 @@ class BarSize:
     """How large a picture of bars is."""
 
     width: float
-    longest: int  # characters of a name
+    longest: float  # room for a name
     places: bool  # whether there is room for mean places
 
 
-WIDE = BarSize(780.0, 30, places=True)
-NARROW = BarSize(342.0, 20, places=False)
+WIDE = BarSize(780.0, 260.0, places=True)
+NARROW = BarSize(342.0, 150.0, places=False)
 
 
 def first_choices(study: Summary, size: BarSize) -> Markup:
@@ -37,7 +38,8 @@ def first_choices(study: Summary, size: BarSize) -> Markup:
     shown = np.lexsort((study.places, -shares))[:MOST_ITEMS].tolist()
     title, places = "approved by" if approvals else "first choices", size.places and not approvals
     largest = max(float(shares[shown].max()), 1e-9)
-    left = 12 + CHARACTER * max(len(cut(items[item], size.longest)) for item in shown)  # as wide as the longest name
+    names = {item: fitted(items[item], size.longest, SIZE) for item in shown}
+    left = 12 + max(text_width(name, SIZE) for name in names.values())
     room = size.width - left - (130 if places else 50)
     parts = [tag("text", title, x=left, y=14.0, class_="axis")]
     if places:
@@ -45,7 +47,7 @@ def first_choices(study: Summary, size: BarSize) -> Markup:
     for number, item in enumerate(shown):
         y, width = 22 + number * ROW, room * float(shares[item]) / largest
         parts += [
-            tag("text", cut(items[item], size.longest), x=left - 12, y=y + 17, class_="label end"),
+            tag("text", names[item], x=left - 12, y=y + 17, class_="label end"),
             tag("rect", x=left, y=y + 4, width=max(width, 1.0), height=ROW - 9, rx=2.0, class_="bar"),
             tag("text", percent(float(shares[item])), x=left + 6 + width, y=y + 17, class_="number"),
         ]
@@ -83,7 +85,7 @@ def shift_bars(items: tuple[str, ...], shift: FloatArray, largest: float, shade:
         y, value = 2 + number * 22.0, float(shift[item])
         length = reach * abs(value) / largest
         higher = value < 0
-        name, figure = cut(items[item], 20), f"{'+' if higher else '−'}{abs(value):.1f}"
+        name, figure = fitted(items[item], middle - 10), f"{'+' if higher else '−'}{abs(value):.1f}"
         parts += [
             tag(
                 "rect",
@@ -123,7 +125,7 @@ def pairs_picture(comparison: Comparison, names: tuple[str, str]) -> Markup | No
     parts = [tag("path", d=f"M{left + reach / 2:g} 2V{height - 16:g}", class_="zero")]
     for number, pair in enumerate(comparison.pairs):
         y = 4 + number * row
-        words = f"{cut(pair.first, 18)} before {cut(pair.second, 18)}"
+        words = f"{fitted(pair.first, 125)} before {fitted(pair.second, 125)}"
         parts.append(tag("text", words, x=left, y=y + 11, class_="label"))
         for place, (share, (low, high)) in enumerate(zip(pair.shares, pair.intervals, strict=True)):
             line, x = y + 21 + 11 * place, left + reach * share

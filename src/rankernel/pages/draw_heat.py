@@ -14,6 +14,7 @@ from rankernel.pages.draw_map import cluster_name
 from rankernel.pages.layout import shade, table
 from rankernel.pages.markup import Markup, tag
 from rankernel.pages.png import data_address, palette, png
+from rankernel.pages.text_width import fitted
 
 MOST_ITEMS = 20
 MOST_PIXELS = 360
@@ -79,7 +80,7 @@ def gram_picture(study: Summary, clustering: Clustering) -> Markup:
             ),
         ]
         if b - a > 14:
-            name = cut(cluster_name(cluster), 18)
+            name = fitted(cluster_name(cluster), left - 18)
             parts.append(tag("text", name, x=left - 16, y=(a + b) / 2 + 4, class_=f"label end strong {colour}"))
     parts += scale(left + side + 28, top, low, high)
     spoken = (

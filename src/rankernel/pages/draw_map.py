@@ -7,17 +7,18 @@ from typing import Any
 import numpy as np
 
 from rankernel.analysis.clustering import Cluster
-from rankernel.analysis.phrases import ballot_text, cut, percent, plural
+from rankernel.analysis.phrases import ballot_text, percent, plural
 from rankernel.analysis.summary import Summary
 from rankernel.arrays import FloatArray, Indices, IntArray
 from rankernel.data import Data
 from rankernel.pages.layout import COLOURS, shade
 from rankernel.pages.markup import Markup, join, tag
+from rankernel.pages.text_width import fitted, text_width
 from rankernel.preferences import Preferences
 
 WIDTH, HEIGHT, MARGIN, FOOT = 960.0, 640.0, 30.0, 50.0  # below the points is room for the key
-SMALLEST, LARGEST = 2.6, 20.0  # radii
-LABEL_GAP = 22.0
+SMALLEST, SINGLE, LARGEST = 2.6, 4.0, 20.0  # radii; a single voter is never larger than the second
+LABEL_GAP, LABEL_SIZE, LABEL_ROOM = 22.0, 16.0, 300.0
 MOST_DUELS = 200  # items whose duels the page knows
 CLEAR = 0.6  # of the voters of a ballot: more than this share are of one group
 
@@ -35,8 +36,9 @@ def positions(study: Summary) -> FloatArray:
 def radii(counts: IntArray) -> FloatArray:
     """Return radii whose squares are as the counts, small ones enlarged so that they can be seen."""
     if counts.max() < 2:
-        return np.full(len(counts), 4.0)
-    return np.asarray(np.maximum(np.sqrt(counts / counts.max()) * LARGEST, SMALLEST))
+        return np.full(len(counts), SINGLE)
+    largest = min(LARGEST, SINGLE * float(np.sqrt(counts.max())))
+    return np.asarray(np.maximum(np.sqrt(counts / counts.max()) * largest, SMALLEST))
 
 
 def strongest_group(study: Summary) -> Indices:
@@ -155,13 +157,16 @@ def cluster_labels(study: Summary, places: FloatArray) -> list[Markup]:
         if own.any():
             middle = np.average(places[own], axis=0, weights=counts[own])
             spots.append((float(middle[1]), float(middle[0]), number, cluster_name(cluster)))
-    taken: list[tuple[float, float]] = []
+    taken: list[tuple[float, float, float]] = []
     written = []
     for y, x, number, name in sorted(spots):
-        while any(abs(y - other_y) < LABEL_GAP and abs(x - other_x) < 190 for other_y, other_x in taken):
+        words = fitted(name, LABEL_ROOM, LABEL_SIZE)
+        half = text_width(words, LABEL_SIZE) / 2
+        x = min(max(x, half), WIDTH - half)
+        while any(abs(y - y2) < LABEL_GAP and abs(x - x2) < half + half2 for y2, x2, half2 in taken):
             y += LABEL_GAP / 2
-        taken.append((y, x))
-        written.append(tag("text", cut(name, 28), x=min(max(x, 110.0), WIDTH - 110), y=y, class_=f"k{shade(number)}"))
+        taken.append((y, x, half))
+        written.append(tag("text", words, x=x, y=y, class_=f"k{shade(number)}"))
     return written
 
 
@@ -182,7 +187,7 @@ def size_key(study: Summary) -> Markup:
     if largest < 2:
         return join([])
     steps = sorted({1, max(round(largest / 4), 1), largest})
-    sizes = np.maximum(np.sqrt(np.array(steps) / largest) * LARGEST, SMALLEST).tolist()
+    sizes = radii(np.array(steps)).tolist()
     x, parts = 14.0, []
     for step, size in zip(steps, sizes, strict=True):
         parts.append(tag("circle", cx=x + size, cy=HEIGHT - 6 - size, r=size, class_="key"))

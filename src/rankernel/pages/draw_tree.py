@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankernel.analysis.clustering import Clustering
-from rankernel.analysis.phrases import ballot_text, cut, plural
+from rankernel.analysis.phrases import ballot_text, plural
 from rankernel.analysis.summary import Summary
 from rankernel.pages.layout import shade
 from rankernel.pages.markup import Markup, tag
+from rankernel.pages.text_width import fitted
 
 ROW, TOP, LEFT = 21.0, 30.0, 14.0
 MOST_BRANCHES = 30
@@ -22,12 +23,12 @@ class TreeSize:
 
     width: float
     right: float  # where the leaves stand
-    longest: int  # characters of a ballot
+    room: float  # for a ballot
     head: str  # of the column of ballots
 
 
-WIDE = TreeSize(960.0, 520.0, 56, "most common ballot of the branch")
-NARROW = TreeSize(342.0, 116.0, 21, "most common ballot")
+WIDE = TreeSize(960.0, 520.0, 380.0, "most common ballot of the branch")
+NARROW = TreeSize(342.0, 116.0, 166.0, "most common ballot")
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ class Drawing:
         words = ballot_text(self.study.ballots.rankings[common], most=4, length=18, approvals=approvals)
         self.parts += [
             tag("text", f"{voters:,}", x=self.right + 50, y=y + 4.5, class_="number end"),
-            tag("text", cut(words, self.size.longest), x=self.right + 60, y=y + 4.5, class_="leaf"),
+            tag("text", fitted(words, self.size.room), x=self.right + 60, y=y + 4.5, class_="leaf"),
         ]
         x = self.x_of(float(self.tree[node - self.n_leaves, 2]) if node >= self.n_leaves else 0.0)
         # A wedge stands for the branches that are not drawn.

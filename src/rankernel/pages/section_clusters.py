@@ -110,6 +110,8 @@ def mark_text(cluster: Cluster) -> str:
     """Return what share of the cluster says what sets it apart, and what share of all others."""
     mark = cluster.mark
     does = f"put {mark.first} first" if mark.second is None else f"put {mark.first} before {mark.second}"
+    if mark.approval and mark.second is None:
+        does = f"approve of {mark.first}"
     return f"{percent(mark.share)} {does}, of all others {percent(mark.others)}."
 
 

@@ -110,11 +110,11 @@ def facts_of(study: Summary) -> dict[str, str]:
             f"(randomly pivoted Cholesky), which leave out {placement.missing:.1%} of the trace; tree, matrix and "
             f"points from {view.n_voters:,} voters taken at random"
         )
-    if study.clustering is not None:
-        chosen = "as asked for" if study.clustering.evidence is None else "as many as are more than chance and stable"
+    if study.grouped:
+        chosen = "as asked for" if study.grouped.evidence is None else "as many as are more than chance and stable"
         facts["Clusters"] = (
-            f"{settings.linkage} linkage of kernel distances, voters counted; {len(study.clustering.clusters)} "
-            f"clusters, {chosen}; a cluster is shown by {study.clustering.rule}"
+            f"{settings.linkage} linkage of kernel distances, voters counted; {len(study.grouped.clusters)} "
+            f"clusters, {chosen}; a cluster is shown by {study.grouped.rule}"
         )
     if study.comparisons:
         facts["Tests"] = f"unbiased squared MMD with the kernel above, {settings.n_permutations:,} permutations"

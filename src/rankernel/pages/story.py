@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rankernel.analysis.clustering import approved_counts
 from rankernel.analysis.phrases import listing, percent, plural
 from rankernel.analysis.summary import Summary
 
@@ -83,9 +84,7 @@ def shown_shares(study: Summary) -> np.ndarray[tuple[int], np.dtype[np.float64]]
     if not study.source.approvals:
         return study.firsts
     rankings = study.ballots.rankings
-    approved = rankings.ranks == 0  # type: ignore[union-attr]
-    says = ~approved.all(axis=1)
-    return np.asarray(rankings.counts[says] @ approved[says] / max(int(rankings.counts[says].sum()), 1))
+    return approved_counts(rankings) / max(int(rankings.counts[study.says].sum()), 1)
 
 
 def order_text(study: Summary) -> str | None:

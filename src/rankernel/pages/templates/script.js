@@ -231,7 +231,7 @@
       voters += weight;
       placesOf(row).forEach((place, item) => (places[item] += weight * place));
       const first = firstOf(row);
-      for (const item of first) firsts[item] += weight / first.length;
+      for (const item of first) firsts[item] += known.approvals ? weight : weight / first.length;
     }
     return { voters, places: places.map((x) => x / voters), firsts: firsts.map((x) => x / voters) };
   };
@@ -249,6 +249,7 @@
 
   /* ------------------------------------------------------------------ ballots selected */
 
+  const wants = (item) => (known.approvals ? `approve of ${known.items[item]}` : `put ${known.items[item]} first`);
   const selected = new Set();
   const showSelection = () => {
     for (const point of points) point.circle.classList.toggle("chosen", selected.has(point.row));
@@ -270,7 +271,7 @@
       `Selected: ${selected.size.toLocaleString("en")} ballots of ${count(found.voters)}, ${share}`,
       `In the order of their mean places: ${order.join(" > ")}${nItems > 8 ? " > …" : ""}`,
       found.firsts[first] > 0 &&
-        `${percent(found.firsts[first])} of them put ${known.items[first]} first, of all voters ${percent(overall.firsts[first])}.`,
+        `${percent(found.firsts[first])} of them ${wants(first)}, of all voters ${percent(overall.firsts[first])}.`,
       moved.length &&
         `Higher (+) or lower (−) than among all, in places: ${moved
           .map(([by, name]) => `${name} ${by > 0 ? "+" : "−"}${Math.abs(by).toFixed(1)}`)
@@ -362,7 +363,7 @@
     const taken = new Set();
     for (const [, number, item] of differences) {
       if (names[number] !== null || taken.has(item)) continue;
-      names[number] = `${letter(number)} · ${known.items[item]} first`;
+      names[number] = `${letter(number)} · ${known.approvals ? "approves " : ""}${known.items[item]}${known.approvals ? "" : " first"}`;
       taken.add(item);
     }
     return names.map((name, number) => name ?? letter(number));
@@ -378,7 +379,7 @@
       const labels = new Array(known.weights.length).fill(0);
       parts.forEach((rows, place) => rows.forEach((row) => (labels[row] = place)));
       cut = { labels, names: nameParts(found) };
-      tell(`The tree cut into ${number}`, number > Math.max(made.names.length, 1) && "More clusters than chance explains.");
+      tell(`The tree cut into ${number}`, number > Math.max(made.names.length, 1) && "The ballots do not speak for so many.");
       const list = element("ul", "", panel);
       list.className = "parts";
       found.forEach((part, place) => {
@@ -439,7 +440,7 @@
     tell(
       known.items[item],
       `Place ${place} of ${nItems} in the order that contradicts voters least; mean place ${overall.places[item].toFixed(1)}.`,
-      `First choice of ${percent(overall.firsts[item])}: these ballots are marked on the map.`,
+      `${percent(overall.firsts[item])} ${wants(item)}: these ballots are marked on the map.`,
       beaten.length && `Beats ${some(beaten)}.`,
       lost.length && `Loses to ${some(lost)}.`,
     );
