@@ -13,11 +13,13 @@ import pytest
 
 from rankernel import Kendall, Mallows, Rankings
 from rankernel.analysis.clustering import first_shares, letter, marks_of, mean_places
+from rankernel.analysis.comparisons import pair_share
 from rankernel.analysis.distinct_ballots import MOST_SHOWN, distinct_ballots, some_voters, view_of
+from rankernel.analysis.majorities import count_majorities
 from rankernel.analysis.phrases import ballot_text, percent, pvalue_text
 from rankernel.analysis.source import Source
 from rankernel.analysis.summary import Settings, n_steps, summarize
-from rankernel.datasets import load_example
+from rankernel.datasets import load_example, mallows
 from rankernel.errors import RankingError
 from rankernel.pages import report
 from rankernel.pages.markup import embedded_json, tag, text
@@ -202,6 +204,106 @@ def test_districts_are_found_to_differ(study):
     assert found.n_compared == (1100, 1300)
     north, south = (study.ballots.of_group(group) for group in (0, 1))
     assert comparison.shift == pytest.approx(mean_places(north) - mean_places(south))
+
+
+# ---------------------------------------------------------------------- groups, nouns, approvals
+
+
+def wards(n_wards, n_rankings=240, seed=0):
+    """Wards with odd numbers rank one way, those with even numbers the other."""
+    up, down = (
+        mallows(n_rankings, center, 1.0, seed=seed + n) for n, center in enumerate(([0, 1, 2, 3], [3, 2, 1, 0]))
+    )
+    numbers = np.arange(n_rankings) % n_wards + 1
+    ranks = np.where((numbers % 2)[:, None], up.ranks, down.ranks)
+    return Source(Rankings(ranks), by="ward", groups=np.array([f"ward {number}" for number in numbers]))
+
+
+def test_many_groups_are_compared_together_then_two_by_two():
+    source = wards(11)
+    study = summarize(source, Settings(n_permutations=99))
+    assert study.ballots.groups[:3] == ("ward 1", "ward 2", "ward 3")
+    assert study.ballots.groups[-2:] == ("ward 10", "ward 11")
+    found = study.comparisons
+    assert found.pvalue == 0.01
+    assert len(found.pairs) == 55
+    assert found.by_tail  # 99 permutations are too few for 55 pairs
+    opposed = {(pair.first % 2 != pair.second % 2) for pair in found.pairs if pair.differs}
+    assert opposed == {True}
+    assert sum(pair.differs for pair in found.pairs) >= 25
+    assert len(found.details) == 6
+    written = page(study)
+    assert "The 11 groups do not all see the items alike" in written
+    assert "of 55 pairs differ by more than chance explains" in written
+    assert "-log10" not in written
+
+
+def test_groups_can_be_chosen():
+    study = summarize(wards(6), Settings(n_permutations=99, groups=("ward 2", "ward 5")))
+    assert study.comparisons.groups == (1, 4)
+    assert len(study.comparisons.pairs) == 1
+    with pytest.raises(RankingError, match="there is no group 'ward 9'; the groups are ward 1, ward 2"):
+        summarize(wards(6), Settings(groups=("ward 9",)))
+
+
+def test_shares_of_pairs_count_nobody_by_half():
+    rankings = Rankings.from_orders([["a", "b", "c"], ["b"], [{"a", "b"}, "c"]], items=list("abc"), counts=[6, 3, 1])
+    study = summarize(Source(rankings, by="g", groups=np.array(["x", "x", "y"])), Settings(n_permutations=9))
+    x = count_majorities(study.ballots.of_group(0))
+    share = pair_share("a", "b", ("a", "b", "c"), (x, count_majorities(study.ballots.of_group(0))))
+    assert share.shares == pytest.approx((6 / 9, 6 / 9))
+    assert share.against == pytest.approx((3 / 9, 3 / 9))
+    low, high = share.intervals[0]
+    assert low < 6 / 9 < high
+
+
+def test_clusters_by_groups_add_up(study):
+    written = html.unescape(page(study))
+    rows = re.findall(r'<tr><th scope="row">(north|south)</th><td class="figure">([\d,]+)</td>(.*?)</tr>', written)
+    assert [(name, size) for name, size, _ in rows] == [("north", "1,100"), ("south", "1,300")]
+    for _, _, cells in rows:
+        shares = [int(share) for share in re.findall(r">(\d+)%<", cells)]
+        assert sum(shares) == pytest.approx(100, abs=2)
+
+
+def test_approvals_are_told_as_approvals():
+    rankings = Rankings([[0, 0, 1, 1], [0, 1, 1, 1], [0, 0, 0, 0], [1, 1, 0, 0]], list("abcd"), counts=[6, 3, 5, 2])
+    source = Source(rankings, noun="film")
+    assert source.approvals
+    written = page_about(source)
+    words = html.unescape(re.sub(r"<[^>]+>", " ", written))
+    assert "16 voters approved of some of 4 films" in words
+    assert "Most approved of: a by 82% of the voters, then b by 55%" in words  # 9 and 6 of the 11 who say something
+    assert "5 voters (31%) put no film before another" in words
+    assert "approves a and b" in words
+    assert "mean place" not in words.split("A map of the ballots")[0]
+    assert not Source(Rankings([[0, 1, 2], [0, 0, 1]])).approvals
+    assert not Source(Rankings([[0, 1, 1], [1, 0, 1]])).approvals  # one choice each
+
+
+def test_the_noun_is_everywhere():
+    source = Source(mallows(40, 5, 0.5, seed=0, items=list("abcde")), "Films", noun="film")
+    words = html.unescape(re.sub(r"<[^>]+>", " ", page_about(source, Settings(n_clusters=2))))
+    assert not re.search(r"\bitems?\b", words.split("How this was made")[0].split("aria")[0])
+    assert "ranked 5 films" in words
+
+
+def test_a_most_common_ballot_that_says_nothing_is_told():
+    rankings = Rankings([[0, 0, 0], [0, 1, 2], [2, 1, 0]], list("abc"), counts=[9, 3, 3])
+    assert "one that puts no item before another (9 voters)" in page_about(Source(rankings), Settings(n_clusters=2))
+
+
+def test_estimates_say_how_sure_they_are():
+    from rankernel import Exponential, MonteCarlo
+
+    rankings = Rankings(np.where(np.arange(9) < 3, np.argsort(np.random.default_rng(0).random((30, 9))), -1))
+    settings = Settings(kernel=Exponential("footrule", 0.1), method=MonteCarlo(32))
+    study = summarize(Source(rankings), settings)
+    assert 0 < study.placement.error < 3
+    assert "the standard error of one is" in page(study)
+    more = summarize(Source(rankings), Settings(kernel=settings.kernel, method=MonteCarlo(512)))
+    assert more.placement.error < study.placement.error / 2  # 16 times the draws: about a quarter
+    assert summarize(example(), Settings(n_clusters=2, compare=False)).placement.error == 0
 
 
 # ---------------------------------------------------------------------- many rankings

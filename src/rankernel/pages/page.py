@@ -60,7 +60,7 @@ def body(study: Summary) -> Markup:
     if study.ballots.rankings.n_items > 1:
         sections.append(preference_section(study))
     if study.grouped:
-        sections += [tree_section(study, study.grouped), gram_section(study, study.grouped)]
+        sections += [gram_section(study, study.grouped), tree_section(study, study.grouped)]
     return join([head(study), tag("main", *sections, methods_section(study), id="main")])
 
 

@@ -53,8 +53,8 @@ def sure_lines(study: Summary) -> list[str]:
     if clustering and clustering.evidence and clustering.evidence.stability:
         looked = f"{clustering.evidence.n_voters:,} voters"
         lines.append(
-            f"Whether there are clusters, and how many, was judged on {looked}: where there are none, some are found "
-            "about once in twenty times at most."
+            f"Whether there are clusters, and how many, was judged on {looked}. Among ballots drawn from one model, "
+            "without groups, clusters are found less often than once in twenty times."
         )
     if view.sampled:
         lines.append(

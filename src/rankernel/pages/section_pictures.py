@@ -141,5 +141,5 @@ def gram_section(study: Summary, clustering: Clustering) -> Markup:
     caption = f"Kernel values between {plural(n_shown, 'voter')} "
     if n_shown < study.ballots.rankings.n_voters:
         caption += "evenly spaced along the tree, "
-    caption += "in the order of the tree. Bright blocks are clusters of like ballots."
+    caption += "in the order of the tree below. Bright blocks are clusters of like ballots."
     return section("gram", "Every ballot against every other", figure("gram", gram_picture(study, clustering), caption))
