@@ -179,9 +179,11 @@ def test_marks_of_clusters_are_true_and_no_two_alike(study):
     assert len(set(map(str, marks))) == len(marks)
     rankings, labels = study.ballots.rankings, study.clustering.labels
     for number, mark in enumerate(marks):
-        assert mark.second is None
-        first = rankings.ranks[:, rankings.items.index(mark.first)] == 0
-        alone = (rankings.ranks == 0).sum(axis=1)
+        ranks = rankings.ranks[:, rankings.items.index(mark.first)]
+        if mark.second is None:
+            first, alone = ranks == 0, (rankings.ranks == 0).sum(axis=1)
+        else:
+            first, alone = ranks < rankings.ranks[:, rankings.items.index(mark.second)], np.ones(len(rankings))
         for own, share in ((labels == number, mark.share), (labels != number, mark.others)):
             counts = rankings.counts[own]
             assert share == pytest.approx((counts * first[own] / alone[own]).sum() / counts.sum())
