@@ -154,7 +154,7 @@ def add_legend(
 def areas(weights: FloatArray) -> FloatArray:
     """Return the areas of points that stand for so many voters, small ones enlarged so that they can be seen."""
     of_one_voter = min(LARGEST / max(weights.max(), 1.0), ONE_VOTER)
-    return np.maximum(weights * of_one_voter, SMALLEST)
+    return np.asarray(np.maximum(weights * of_one_voter, SMALLEST))
 
 
 def cluster_numbers(labels: ArrayLike, length: int) -> NDArray[Any]:

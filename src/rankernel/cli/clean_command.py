@@ -10,10 +10,10 @@ import typer
 from rankernel.analysis.phrases import plural
 from rankernel.cli.failures import usage
 from rankernel.cli.options import WRITING, File, Reading, Writing
-from rankernel.cli.output import check_free, console, note, plain_cell, print_json, show_facts, steps
+from rankernel.cli.output import check_free, console, plain_cell, print_json, show_facts, steps
 from rankernel.cli.reading import read
 from rankernel.encoding import printable
-from rankernel.errors import RankingError
+from rankernel.errors import RankingError, warn
 from rankernel.rankings import Rankings
 
 Merge = Annotated[
@@ -69,7 +69,7 @@ def point_out_formulas(texts: list[str], target: Path) -> None:
     formulas = [repr(printable(text)) for text in texts if plain_cell(text) != text]
     if formulas:
         others = f" (and {len(formulas) - 1:,} more)" * (len(formulas) > 1)
-        note(f"{formulas[0]}{others} is a formula to a spreadsheet that opens {printable(target.name)}")
+        warn(f"{formulas[0]}{others} is a formula to a spreadsheet that opens {printable(target.name)}", UserWarning)
 
 
 def tally(rankings: Any) -> dict[str, Any]:
