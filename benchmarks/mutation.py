@@ -4,8 +4,8 @@ A mutant is a module in which one operator, comparison, constant, branch or orde
 that concern the module run on it, in a process forked where everything else is loaded already; a mutant on which all
 of them pass has survived. Loops run as plain Python, so that nothing compiled before is taken for the mutant.
 
-What is found goes to ``docs/benchmarks/mutation.json`` after every mutant; mutants that are in there, of a module that
-did not change since, are not run again. ``explained`` in that file says why a mutant is allowed to survive.
+What is found goes to ``docs/benchmarks/mutation.json`` after every mutant. Those that were killed are not run again
+while their module stays the same; those that survived are, unless ``explained`` in that file says why they may.
 """
 
 from __future__ import annotations
@@ -132,10 +132,15 @@ def change(node: ast.AST) -> str | None:
             if isinstance(node.op, ast.Not):
                 node.operand = ast.UnaryOp(ast.Not(), node.operand)
             return "sign or not dropped"
-        case ast.Call(args=[first, second, *rest]) if not isinstance(first, ast.Starred):
+        case ast.Call(args=[first, second, *rest]) if not (isinstance(first, ast.Starred) or symmetric(node.func)):
             node.args = [second, first, *rest]
             return "arguments swapped"
     return None
+
+
+def symmetric(function: ast.expr) -> bool:
+    """Say whether a function is known not to care about the order of its arguments."""
+    return ast.unparse(function).rpartition(".")[2] in {"min", "max", "minimum", "maximum", "array_equal", "gcd"}
 
 
 def mutants(module: str) -> list[tuple[int, dict[str, Any]]]:
@@ -228,6 +233,11 @@ def write(content: dict[str, Any]) -> None:
     kept.replace(RESULTS)
 
 
+def settled(row: dict[str, Any], stamp: str) -> bool:
+    """Say whether a mutant need not be run again: its module is the same, and it was killed or explained."""
+    return row["source"] == stamp and (row["result"] != "survived" or "explained" in row)
+
+
 def study(module: str, n_mutants: int) -> None:
     """Run mutants of one module, drawn by a fixed seed, until there are enough of them."""
     import numba  # noqa: F401 - loaded once, for all mutants
@@ -238,7 +248,7 @@ def study(module: str, n_mutants: int) -> None:
     sys.path.insert(0, str(ROOT / "src"))
     stamp = hashlib.sha256((SOURCE / module).read_bytes()).hexdigest()[:12]
     content = read()
-    content["rows"] = [row for row in content["rows"] if row["module"] != module or row["source"] == stamp]
+    content["rows"] = [row for row in content["rows"] if row["module"] != module or settled(row, stamp)]
     done = {(row["line"], row["column"], row["change"]) for row in content["rows"] if row["module"] == module}
     found = mutants(module)
     chosen = random.Random(module).sample(found, min(n_mutants, len(found)))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankernel import Polynomial
-from rankernel.gram.exact.kendall_law import KendallLaw, brackets_of, central_moments, mean_extra
+from rankernel.gram.exact.kendall_law import KendallLaw, brackets_of, central_moments, mean_extra, tie_law
 from rankernel.gram.exact.overlap import Overlap, Shape
 
 PAIRS = strategies.sized(strategies.bucket_orders, high=5, length=2)
@@ -43,6 +43,22 @@ def shares(r, s):
 @given(PAIRS)
 def test_the_law(pair):
     np.testing.assert_allclose(KendallLaw().pmf(overlap_of(*pair)), [float(p) for p in shares(*pair)], rtol=1e-15)
+
+
+@pytest.mark.parametrize(("left", "right"), [((6, 6), (4, 4, 4)), ((6, 6, 6), (6, 6, 6)), ((8, 8), (4, 4, 4, 4))])
+def test_brackets_that_divide(left, right):
+    """Many shared buckets: some brackets divide. Multiplied by these, the law is that of a sum of uniform numbers."""
+    cells = [a * b // sum(left) for a in left for b in right]
+    powers = brackets_of((*left, *right), cells)
+    found, expected = tie_law(powers), np.ones(1)
+    assert min(power for _, power in powers) < 0
+    for size, power in powers:
+        for _ in range(abs(power)):
+            if power > 0:
+                expected = np.convolve(expected, np.full(size, 1 / size))
+            else:
+                found = np.convolve(found, np.full(size, 1 / size))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 @settings(deadline=None, max_examples=60)
@@ -98,3 +114,11 @@ def test_what_is_covered():
     assert not law.covers(Shape((2, 2), free=1), Shape((5,)))
     assert not law.covers(Shape((500,)), Shape((500,)))
     assert not law.covers(Shape((5,)), Shape((2, 2), free=1))
+
+
+@pytest.mark.parametrize(("ties", "most"), [(1, 200), (2, 60)])
+def test_how_many_items_are_covered(ties, most):
+    """Where one side has a single tie nothing is divided, and more items can be had."""
+    for n_items, covered in ((most, True), (most + 1, False)):
+        tied = Shape((*[2] * ties, *[1] * (n_items - 2 * ties)))
+        assert KendallLaw().covers(tied, tied) is covered
