@@ -35,11 +35,11 @@ def main() -> None:
 def draw(votes, blocs, points, frequent, tree, ink):
     """Return the map of all ballots beside the tree of the most frequent ones."""
     picture, (left, right) = plt.subplots(
-        1, 2, figsize=(10, 3.7), width_ratios=[1, 1.15], layout="constrained", gridspec_kw={"wspace": 0.06}
+        1, 2, figsize=(10, 3.5), width_ratios=[1, 1.15], layout="constrained", gridspec_kw={"wspace": 0.06}
     )
     left.scatter(*points.T, s=4 + 3 * votes.counts, c=[BLOCS[bloc] for bloc in blocs], alpha=0.6, lw=0)
     left.set_axis_off()
-    left.set_title("Who is near whom: 2,400 voters, a dot a ballot", color=ink, fontsize=10)
+    left.set_title("Who is near whom: a dot a ballot", color=ink, fontsize=10)
     leaves = dendrogram(tree, ax=right, orientation="left", color_threshold=0, above_threshold_color=ink)["leaves"]
     right.set_yticklabels([ballot(votes, frequent[leaf]) for leaf in leaves], fontsize=8)
     for tick, leaf in zip(right.get_yticklabels(), leaves, strict=True):
