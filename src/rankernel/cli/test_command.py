@@ -323,10 +323,8 @@ def show(facts: dict[str, str], found: Answer, permutations: int) -> None:
             end="",
         )
         interval = " ({:.2g} to {:.2g})".format(*each["effect_interval"]) if "effect_interval" in each else ""
-        screen.print(
-            f"{p}{corrected}, {each['statistic_is']} {each['statistic']:.4g}, effect {each['effect']:.2g}{interval}",
-            style="bold",
-        )
+        statistic = f"squared MMD {each['statistic']:.4g}, " if each["statistic_is"] == "squared MMD" else ""
+        screen.print(f"{p}{corrected}, {statistic}effect {each['effect']:.2g}{interval}", style="bold")
     if n_tests > len(shown):
         screen.print(f"and {n_tests - len(shown):,} more pairs of groups; all of them with --json")
     screen.print()
