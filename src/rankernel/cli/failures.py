@@ -54,7 +54,9 @@ class GuardedGroup(TyperGroup):
             return DATA_ERROR
         except (KeyboardInterrupt, typer.Abort):
             return self.say(self.ended("interrupted"), INTERRUPTED)
-        except SystemExit:
+        except SystemExit as stop:
+            if stop.code != TERMINATED:  # such as completion, which has said what it had to
+                raise
             return self.say(self.ended("terminated"), TERMINATED)
         except Exception as error:
             if self.debug:
