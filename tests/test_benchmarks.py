@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from benchmarks import accuracy
+from benchmarks import accuracy, groups
 
 
 def test_the_study_of_accuracy_finds_what_is_proved(tmp_path):
@@ -33,3 +33,12 @@ def test_every_mutant_is_another_program():
     programs = {ast.dump(mutation.mutated("io/words.py", place)) for place, _ in found}
     assert len(programs) == len(found) > 20
     assert ast.dump(source) not in programs
+
+
+def test_the_study_of_groups_counts_every_set():
+    cases = [("one", 1, groups.uniform, 60, 5), ("two", 2, lambda n, m, seed: groups.around(2, 3.0, n, m, seed), 60, 5)]
+    for row, wanted in zip(groups.rows(cases, n_repeats=2), (1, 2), strict=True):
+        said = {name: number for name, number in row.items() if name.startswith("says")}
+        assert sum(said.values()) == 2
+        assert row["right"] == said["says none" if wanted == 1 else f"says {wanted}"] / 2
+    assert row["right"] == 1  # two groups so far apart are found

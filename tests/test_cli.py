@@ -421,6 +421,31 @@ def test_report_of_a_table(table):
     assert "How the groups differ by district" in written
 
 
+def test_report_with_a_noun_and_chosen_groups(table):
+    options = ("--by", "district", "--count", "n", "--permutations", 99, "--k", 1, "-o", "x.html")
+    result = run("report", table, *options, "--noun", "drink", "--group", "north", "--group", "south")
+    assert result.exit_code == 0, result.output
+    written = (table.parent / "x.html").read_text()
+    assert "drinks" in written
+    assert "north and south see the drinks" in written
+    assert "there is no group 'nowhere'" in one_line(run("report", table, *options, "--force", "--group", "nowhere"), 1)
+    assert "--by" in one_line(run("report", table, "--count", "n", "--group", "north", "-o", "y.html"), 2)
+
+
+def test_clusters_of_noise_are_none(tmp_path, monkeypatch):
+    from rankernel import write_csv
+    from rankernel.datasets import mallows
+
+    monkeypatch.chdir(tmp_path)
+    write_csv(mallows(200, 6, 0.0, seed=1, items=list("abcdef")), "noise.csv")
+    result = run("cluster", "noise.csv", "--count", "count", "--json")
+    assert result.exit_code == 0, result.output
+    facts = json.loads(result.stdout)
+    assert facts["clusters"].startswith("no groups")
+    assert len(facts["found"]) == 1
+    assert len(json.loads(run("cluster", "noise.csv", "--count", "count", "--k", 3, "--json").stdout)["found"]) == 3
+
+
 @needs_data
 @pytest.mark.parametrize(
     "name", ["00002-00000001.soi", "00006-00000001.toc", "00026-00000001.cat", "00011-00000001.soc"]

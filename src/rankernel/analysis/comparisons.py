@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LEVEL = 0.05
 MOST_GROUPS = 12
 MOST_DISTINCT = 3000  # ballots to compare; of more, some voters of each group are taken
-MOST_DETAILS = 6  # pairs of groups that are shown with all there is to say
+MOST_DETAILS = 3  # pairs of groups that are shown with all there is to say
 MOST_PAIRS = 4  # of items that make most of a difference
 
 

@@ -34,6 +34,11 @@ class Majorities:
         return np.asarray(self.n_voters - self.ahead - self.ahead.T)
 
     @property
+    def any_undecided(self) -> bool:
+        """Whether someone is undecided between two different items."""
+        return bool(np.triu(self.undecided, 1).any())
+
+    @property
     def beats(self) -> Mask:
         """Which items beat which among those who say."""
         return np.asarray(self.ahead > self.ahead.T)

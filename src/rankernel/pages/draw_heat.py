@@ -26,12 +26,17 @@ def preference_table(study: Summary) -> Markup:
     items, found, shown = study.ballots.rankings.items, study.majorities, study.order[:MOST_ITEMS].tolist()
     heads = [tag("td"), *[tag("th", tag("span", cut(items[item], 22)), scope="col") for item in shown]]
     ahead, undecided = found.ahead / found.n_voters, found.undecided / found.n_voters
+    divided = found.any_undecided
     rows = [
         tag(
             "tr",
             tag("th", cut(items[row], 30), scope="row"),
             *[
-                duel_cell(float(ahead[row, column]), float(ahead[column, row]), float(undecided[row, column]))
+                duel_cell(
+                    float(ahead[row, column]),
+                    float(ahead[column, row]),
+                    float(undecided[row, column]) if divided else None,
+                )
                 if row != column
                 else tag("td", "", class_="self")
                 for column in shown
@@ -44,12 +49,13 @@ def preference_table(study: Summary) -> Markup:
     return table("duels", label, heads, rows, class_="heat")
 
 
-def duel_cell(ahead: float, behind: float, undecided: float) -> Markup:
+def duel_cell(ahead: float, behind: float, undecided: float | None) -> Markup:
     """Return one cell: blue where the row wins among those who say, orange where the column does."""
     margin = (ahead - behind) / max(ahead + behind, 1e-12)
     level = round(abs(margin) ** 0.6 * SHADES)  # small majorities shall be seen
     colour = f"{'win' if margin > 0 else 'lose'}{level}" if level else "even"
-    return tag("td", f"{100 * ahead:.0f}", tag("small", f"{100 * undecided:.0f}"), class_=colour)
+    below = None if undecided is None else tag("small", f"{100 * undecided:.0f}")
+    return tag("td", f"{100 * ahead:.0f}", below, class_=colour)
 
 
 def gram_picture(study: Summary, clustering: Clustering) -> Markup:

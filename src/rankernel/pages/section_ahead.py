@@ -77,11 +77,16 @@ def preference_section(study: Summary) -> Markup:
     """Return the matrix of duels."""
     source, n_items = study.source, study.ballots.rankings.n_items
     items, order = study.ballots.rankings.items, study.order
+    above = f"those who put the {source.noun} of the row before that of the column"
+    cells = f"In each cell, in percent of all voters: {above}."
+    if study.majorities.any_undecided:
+        cells = (
+            f"In each cell, in percent of all voters: above, {above}; below, those who put neither before the other. "
+            "The rest put the column first."
+        )
     caption = (
-        f"In each cell, in percent of all voters: above, those who put the {source.noun} of the row before that of the "
-        "column; below, those who put neither before the other. The rest put the column first. Blue: the row wins "
-        f"among those who say; orange: the column does. The {source.nouns} stand in the order that "
-        "contradicts voters least."
+        f"{cells} Blue: the row wins among those who say; orange: the column does. The {source.nouns} stand in the "
+        "order that contradicts voters least."
     )
     if n_items > 1:
         a, b = int(order[0]), int(order[1])

@@ -13,6 +13,7 @@ from rankernel.pages.layout import figure, section, table
 from rankernel.pages.markup import Markup, tag
 
 MOST_ROWS = 100
+CHANCE = "The line: how much the two groups differ. The bars: how much they do when voters are divided at random."
 
 
 def group_section(study: Summary, found: Comparisons) -> Markup:
@@ -98,11 +99,11 @@ def comparison_card(study: Summary, found: Comparisons, pair: Comparison) -> Mar
             class_="size",
         ),
         tag("ul", *moved) if moved else None,
-        figure("pairs", picture, pair_caption(first, second)) if picture else None,
-        figure(
-            "chance",
-            null_picture(pair),
-            "The line: how much the two groups differ. The bars: how much they do when voters are divided at random.",
+        tag(
+            "div",
+            figure("pairs", picture, pair_caption(first, second)) if picture else None,
+            figure("chance", null_picture(pair), CHANCE),
+            class_="figures",
         ),
         class_="pair",
     )

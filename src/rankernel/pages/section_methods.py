@@ -54,7 +54,8 @@ def sure_lines(study: Summary) -> list[str]:
         looked = f"{clustering.evidence.n_voters:,} voters"
         lines.append(
             f"Whether there are clusters, and how many, was judged on {looked}. Among ballots drawn from one model, "
-            "without groups, clusters are found less often than once in twenty times."
+            "without groups, clusters are found less often than once in twenty times. Between clusters there need "
+            "not be a gap: voters near a border could be in either."
         )
     if view.sampled:
         lines.append(
