@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LEVEL = 0.05
 MOST_GROUPS = 12
 MOST_DISTINCT = 3000  # ballots to compare; of more, some voters of each group are taken
-MOST_DETAILS = 3  # pairs of groups that are shown with all there is to say
+MOST_DETAILS = 3  # pairs of groups that differ, shown with all there is to say
 MOST_PAIRS = 4  # of items that make most of a difference
 
 
@@ -109,9 +109,10 @@ def compare_groups(ballots: Ballots, kernel: Kernel, settings: Settings) -> Comp
         concat(parts), labels, kernel, settings.n_permutations, settings.seed, method=settings.method
     )
     found = result.pairwise(level=LEVEL)
+    shown = found.rejected
     majorities = [count_majorities(ballots.of_group(number)) for number in numbers]
     pairs = [
-        compared(found, place, numbers, ballots, majorities, rank < MOST_DETAILS)
+        compared(found, place, numbers, ballots, majorities, rank < MOST_DETAILS and (shown[place] or len(found) == 1))
         for rank, place in enumerate(found.order())
     ]
     error = result.statistic_error / max(float(result.null_distribution.std()), 1e-300)

@@ -9,6 +9,8 @@ from rankernel.data import Data
 from rankernel.encoding import FREE
 from rankernel.preferences import Preferences
 
+SHORT_WORD = 4
+
 
 def percent(share: float) -> str:
     """Return a share as a whole number of percent.
@@ -72,8 +74,23 @@ def shift_text(shift: float) -> str:
 
 
 def cut(name: str, length: int) -> str:
-    """Return a name, shortened if it is long."""
-    return name if len(name) <= length else name[: length - 1].rstrip() + "…"
+    """Return a name, shortened if it is long.
+
+    Examples
+    --------
+    >>> cut("Featherstonehaugh", 8), cut("Featherstonehaugh 12", 12)
+    ('Feather…', 'Feathers… 12')
+    """
+    if len(name) <= length:
+        return name
+    end = short_ending(name)
+    return name[: length - 1 - len(end)].rstrip() + "…" + end
+
+
+def short_ending(name: str) -> str:
+    """Return the last word of a name, with the blank before it, if it is short: it may tell two long names apart."""
+    start, blank, last = name.rpartition(" ")
+    return blank + last if start and len(last) <= SHORT_WORD else ""
 
 
 def ballot_text(ballot: Data, most: int = 4, length: int = 24, approvals: bool = False) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +43,7 @@ class Source:
         """What is ranked, several of it."""
         return several(self.noun)
 
-    @property
+    @cached_property
     def approvals(self) -> bool:
         """Whether the rankings are approvals."""
         return are_approvals(self.rankings)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 
+from rankernel.analysis.phrases import short_ending
+
 NARROW, WIDE = set(" .,:;'|!ijlI()[]-/ftr"), set("mwMWOQGCDNHU@%>=<…—–&")
 
 
@@ -39,6 +41,7 @@ def fitted(text: str, room: float, size: float = 13.0) -> str:
     """
     if text_width(text, size) <= room:
         return text
-    while text and text_width(text + "…", size) > room:
+    end = "" if " > " in text else short_ending(text)  # of a name; of a ballot the end is the least
+    while text and text_width(f"{text}…{end}", size) > room:
         text = text[:-1]
-    return text.rstrip() + "…"
+    return f"{text.rstrip()}…{end}"
