@@ -28,5 +28,6 @@ if __name__ == "__main__":
         constraints = Path(folder, "oldest.txt")
         constraints.write_text(oldest(), encoding="utf-8")
         python = environment(Path(folder, "venv"), "-e", f"{ROOT}[test]", "-c", str(constraints))
-        quiet = ("-W", "ignore::DeprecationWarning")  # what is new complains of how it is called by what is old
+        # What is new complains of how it is called by what is old; Dask of 2024 where a cluster is not used for all.
+        quiet = ("-W", "ignore::DeprecationWarning", "-W", "ignore:Running on a single-machine scheduler:UserWarning")
         sys.stdout.write(run(python, "-m", "pytest", "-q", *quiet, *sys.argv[1:]))
