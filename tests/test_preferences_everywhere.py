@@ -349,7 +349,7 @@ def concat():
 
 
 def report():
-    page = rk.report(SINGLE, labels=LABELS.astype(str))
+    page = rk.report(SINGLE, labels=LABELS.astype(str)).html
     assert "a &gt; b, c &gt; d" in page
     assert '"pairs":' in page
 
@@ -397,6 +397,8 @@ GIVES = {
     "bradley_terry": bradley_terry,
     "BradleyTerry": bradley_terry,
     "Consensus": kemeny,
+    "Report": report,
+    "Picture": report,
     "cluster_consensus": cluster_consensus,
     "kernel_consensus": kernel_consensus,
     "KernelConsensus": kernel_consensus,
