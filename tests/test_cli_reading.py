@@ -67,6 +67,7 @@ def test_every_kind_of_file(write, name, text, options, n_voters, read_as):
         ("rank 1,rank 2\nAnn,Ann\n", ["--repeated", "error"], "choose --repeated 'first' or 'stop'"),
         ("rank 1,rank 2\nAnn,overvote\n", ["--overvotes", "error"], "choose --overvotes 'stop', 'skip' or 'tie'"),
         ("tea,milk\n8,3\n", [], "--layout 'scores'"),
+        ("task,x,y\none,3,9\n", ["--layout", "scores"], "pass over a column that is no item with --ignore"),
         ("ward,tea,milk\nN,1,2\n", [], "in --by, --ignore or --count, or state the layout: --layout 'ranks'"),
         ("tea,milk\n1,2\n", ["--by", "ward"], "--by names the column 'ward'"),
         ("tea,milk\n1,2\n", ["--count", "n"], "--count names the column 'n'"),

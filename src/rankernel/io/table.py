@@ -409,7 +409,8 @@ def refuse_cell(votes: Records, wrong: Mask, what: str) -> None:
         row, column = divmod(int(np.argmax(wrong)), wrong.shape[1])
         cell, name = printable(votes.texts[votes.codes[row, column]]), printable(votes.columns[column])
         wanted = "a number" if what == "score" else "a whole number, 0 or more, or the mean place of tied items"
-        raise fail(votes.path, votes.line(row), f"item {name!r} holds {cell!r}; a {what} is {wanted}")
+        problem = f"item {name!r} holds {cell!r}; a {what} is {wanted}"
+        raise fail(votes.path, votes.line(row), f"{problem} (pass over a column that is no item with ignore=)")
 
 
 def ranks_of(numbers: FloatArray, votes: Records, names: tuple[str, ...]) -> RankArray:
