@@ -488,7 +488,7 @@ def test_report_of_real_files(name, tmp_path):
         (["cluster", "votes.soi", "--k", "5"], 2, "different rankings (4)"),
         (["test", "votes.soi"], 2, "second file"),
         (["test", "a", "b", "c"], 2, "two files"),
-        (["test", "votes.soi", "other.soi"], 1, "same items"),
+        (["test", "votes.soi", "other.soi"], 1, "have 0 items in common"),
     ],
 )
 def test_refusals_in_one_line(votes, arguments, code, part):
