@@ -19,7 +19,7 @@ def oldest() -> str:
     promised = list(project["dependencies"])
     for extra, lines in project["optional-dependencies"].items():
         promised += [] if extra in FOR_DEVELOPERS | NOT_TESTED else lines
-    named = (line.split(">=") for line in promised)
+    named = (line.split(">=") for line in promised if not line.startswith("rankernel["))
     return "".join(f"{name.split('[')[0]}=={version}\n" for name, version in named)
 
 
