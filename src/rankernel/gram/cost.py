@@ -17,6 +17,7 @@ STEP = {
     "bits": 0.8e-9,  # a word of bits of two rankings compared
     "differing": 1.6e-9,  # bits of a word of one full ranking and of another counted
     "shared": 2e-9,  # items of two buckets counted, and looked up
+    "tied": 15e-9,  # an item of a tie looked up in the ties of another ranking
     "listed": 3e-9,  # an item of a short list looked up in another list
     "inversion": 50e-9,  # an item of a long list put in its place
     "item": 1.2e-9,  # of a code: what a kernel sees of one item in two rankings

@@ -173,7 +173,7 @@ class KendallEvaluator(Evaluator):
         elif self.n_items <= BITS_ITEMS:
             step = STEP["differing"] * -(-comb(self.n_items, 2) // 64)
             if min(self.n_ties) > 0:  # the items of tied buckets are looked up
-                step += STEP["shared"] * self.n_items
+                step += STEP["tied"] * self.n_items
         else:
             step = STEP["inversion"] * self.n_items * (3 if max(self.n_ties) > 1 else 1)  # of both, within and between
         return n_rows * n_columns * (STEP["entry"] + step + (0 if self.direct or self.exponential else STEP["code"]))
