@@ -327,6 +327,8 @@ FILES = [
         ["12*Ann Ash>Bob Birch>Cy Cedar", "5*Dee Dogwood", "Bob Birch>Ann Ash"],
     ),
     ("ward.csv", SCOTTISH.replace("12,1,2,3", "12,1,2,9"), {}, "line 2: candidate 9 is unknown"),
+    ("ward.csv", SCOTTISH.replace("4,3", '4",3', 1), {}, "line 2: the row has 5 cells"),
+    ("ward.csv", "2,1\n3,1,2,\nCandidate 1 or so,Ann,\n", {}, "promises 2 candidates, but 0 are named"),
     # pairs
     ("p.csv", "winner,loser\ntea,milk\nmilk,beer\n", {}, ["tea>milk", "milk>beer"]),
     ("p.csv", "loser,winner,annotator\nmilk,tea,ann\nbeer,milk,ann\n", {}, ["tea>milk, milk>beer"]),

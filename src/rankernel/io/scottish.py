@@ -16,7 +16,7 @@ from rankernel.io.repairs import Repairs
 from rankernel.io.table import Blank, assembled
 from rankernel.multiplicities import check_total
 
-HEAD = re.compile(r"\s*\"?([0-9]{1,6})\"?\s*,\s*\"?([0-9]{1,6})\"?\s*,*\s*\r?\n")
+HEAD = re.compile(r"\s*(\"?)[0-9]{1,6}\1\s*,\s*(\"?)[0-9]{1,6}\2\s*,*\s*\r?\n")
 CANDIDATE = re.compile(r"Candidate\s+([0-9]{1,6})", re.IGNORECASE)
 WHOLE = re.compile("[0-9]{1,18}")
 
@@ -31,7 +31,7 @@ def scottish_rankings(text: str, path: AnyPath, unlisted: Unlisted, blank: Blank
     rows = [(line, trimmed(cells)) for line, cells in parsed(text, ",", path)]
     rows = [(line, cells) for line, cells in rows if cells]
     (_, (n_items, seats)), rest = (rows[0][0], map(int, rows[0][1])), rows[1:]
-    first = next(place for place, (_, cells) in enumerate(rest) if CANDIDATE.fullmatch(cells[0]))
+    first = next((place for place, (_, cells) in enumerate(rest) if CANDIDATE.fullmatch(cells[0])), len(rest))
     items, title = names_of(rest[first:], n_items, path)
     ballots = rest[:first]
     check_table_size(len(ballots), n_items, path, max_bytes)
