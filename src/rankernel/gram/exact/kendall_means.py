@@ -7,7 +7,7 @@ n_i, n'_j and on the C_ij items that they share. Three ways lead from there to t
 - linear functions: pairs that both order alike less those they order differently, as the mean sign in a tie is 0;
 - any other function f: the mean of f(c + X), tabulated over c for each law of X.
 
-Where there are few items all of it runs on the bits of their pairs.
+Pairs are counted as bits unless items are very many; where they are few, all of it runs on bits.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from rankernel.rankings import Rankings
 TILE_ITEMS = 2**15
 SHORT = 4  # lists are short if there are so many times more items
 PACKED_ITEMS = 24  # up to here the signs of all pairs fit into five machine words, and n! into a float
-BITS_ITEMS = 256  # up to here the bits of all pairs take some kilobytes a ranking, and counting is quicker than sorting
+BITS_ITEMS = 256  # up to here the bits of all pairs take some kilobytes a ranking, and are counted quickest
 MOST_TABULATED = 2**21  # numbers in the tables of a function for all pairs of bucket sizes
 SHARED = 32  # places in a table for the number of shared items
 CODE_BITS = 2**44  # sums of some of such whole numbers are exact as floats
