@@ -1,5 +1,7 @@
 """Kernel principal components against scikit-learn on all voters."""
 
+import tracemalloc
+
 import naive
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from sklearn.decomposition import PCA, KernelPCA
 from sklearn.exceptions import NotFittedError
 
 from rankernel import Kendall, Mallows, MonteCarlo, Rankings
+from rankernel.analysis.placement import Known
 from rankernel.completions.marginals import pair_means
 from rankernel.errors import RankingError
 from rankernel.io import load_sushi
@@ -101,6 +104,16 @@ def test_nystrom_features_of_full_rank_give_the_map_itself():
     exact = KernelMap(kernel, 2).fit(DATA)
     features = KernelMap(n_components=2, features=NystromFeatures(kernel, 7)).fit(DATA)
     assert features.transform(DATA) == pytest.approx(exact.transform(DATA), rel=1e-7, abs=1e-9)
+
+
+def test_known_features_are_neither_copied_nor_centred_all_at_once():
+    features = np.random.default_rng(0).standard_normal((20000, 100))
+    ranks = np.argsort(features[:, :4], axis=1)
+    tracemalloc.start()
+    KernelMap(n_components=2, features=Known(features)).fit(ranks)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < features.nbytes / 2
 
 
 def test_all_components_keep_all_distances():

@@ -108,11 +108,9 @@ def everywhere(shown: Indices, view: View, placement: Placement) -> Indices:
     features = placement.features
     if features is None:
         return shown
-    n_clusters = int(shown.max()) + 1
-    weights = np.zeros((len(features), n_clusters))
-    weights[view.rows, shown] = view.counts
-    means = (weights / weights.sum(axis=0)).T @ features
-    squares = (means**2).sum(axis=1) - 2 * features @ means.T
+    weights = np.equal.outer(np.arange(int(shown.max()) + 1), shown) * view.counts
+    means = weights @ features[view.rows] / weights.sum(axis=1, keepdims=True)
+    squares = (means**2).sum(axis=1) - features @ (2 * means.T)
     labels: Indices = np.argmin(squares, axis=1)
     labels[view.rows] = shown
     return labels

@@ -14,7 +14,7 @@ from rankernel.data import Data
 from rankernel.kemeny_search import kemeny_order, next_best_order
 from rankernel.preferences import Preferences, relations_of_ranks
 
-BLOCK = 2**24  # pairs in memory at once
+BLOCK = 2**20  # pairs in memory at once
 LIMIT = 16  # items of a majority cycle for which the best orders are proven
 STARTS = 3  # of a search for the order of longer ones
 MANY = 100  # items, of which one search has to do

@@ -14,6 +14,7 @@ from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
 
 FEATURES = 200
+NUMBERS = 2**25  # in the features of all ballots: of very many ballots there are fewer features
 COMPONENTS = 2
 ASKED = 64  # ballots whose kernel values are asked how sure they are
 PATIENCE = 20.0  # seconds for the matrix of all ballots that are shown
@@ -39,6 +40,10 @@ class Known:
 
     features: FloatArray
 
+    def __sklearn_clone__(self) -> Known:
+        """Return this: there is nothing to fit, and the features may be large."""
+        return self
+
     def fit_transform(self, X: Any) -> FloatArray:
         """Return the features."""
         return self.features
@@ -63,7 +68,8 @@ def place_ballots(ballots: Ballots, view: View, kernel: Kernel, method: MethodLi
     gram = np.asarray(plan.gram(), dtype=np.float64)
     left_out, missing = 0.0, 0.0
     if view.sampled:
-        nystrom = NystromFeatures(kernel, FEATURES, plan.method, seed)
+        n_features = min(FEATURES, max(NUMBERS // len(rankings), COMPONENTS))
+        nystrom = NystromFeatures(kernel, n_features, plan.method, seed)
         features = nystrom.fit_transform(rankings)
         left_out, missing = nystrom.trace_error_, nystrom.trace_error_ / max(nystrom.trace_, 1e-300)
     else:

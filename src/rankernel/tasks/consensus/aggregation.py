@@ -22,7 +22,7 @@ from rankernel.seeds import Seed, as_seed
 
 Ties = Literal["keep", "items"]
 
-BLOCK = 2**24  # numbers in memory at once
+BLOCK = 2**20  # numbers in memory at once
 MOST_ITEMS = 26  # 2**26 numbers are half a gigabyte
 DRAWS = 1000  # of preferences whose linear extensions are too many to be counted
 

@@ -155,12 +155,15 @@ class KernelMap(KernelTransformer):
         features = np.asarray(self.features_.fit_transform(X), dtype=np.float64)
         check_components(self.n_components, min(features.shape), "rankings or features")
         mean = weights @ features / weights.sum()
-        centred = (features - mean) * np.sqrt(weights)[:, None]
-        scale = float(weights @ np.einsum("ij,ij->i", features, features))
-        values, vectors = largest_eigenpairs(centred.T @ centred, self.n_components, scale)
-        self._explain(values, float(np.einsum("ij,ij->", centred, centred)), weights.sum())
+        scatter, scale = np.zeros((features.shape[1],) * 2), 0.0
+        for rows in stretches(len(features), STRIP):
+            centred = (features[rows] - mean) * np.sqrt(weights[rows])[:, None]
+            scatter += centred.T @ centred
+            scale += float(weights[rows] @ np.einsum("ij,ij->i", features[rows], features[rows]))
+        values, vectors = largest_eigenpairs(scatter, self.n_components, scale)
+        self._explain(values, float(np.trace(scatter)), weights.sum())
         vectors *= values > 0
-        coordinates: FloatArray = (features - mean) @ vectors
+        coordinates: FloatArray = features @ vectors - mean @ vectors
         signs = fixed_signs(coordinates)
         self._directions = signs * vectors
         self._origin = mean @ self._directions
