@@ -9,8 +9,6 @@ from rankernel.arrays import FloatArray, IntArray
 
 LEFT_OUTER, RIGHT_OUTER, LEFT, RIGHT = 0, 1, 2, 3
 LOG_2 = math.log(2.0)
-FAR_FROM_UNDERFLOW = 400.0
-FEW_ITEMS = 60
 
 
 @compiled
@@ -62,96 +60,67 @@ def log_permanent(positions: IntArray, kinds: IntArray, nu: float) -> tuple[floa
 
 
 @compiled
-def log_permanent_of_few(positions, kinds, nu):
-    """Return the same as :func:`log_permanent` where no number comes near the limits of a float."""
-    total = np.bincount(kinds, minlength=4)
-    shape = (total[LEFT_OUTER] + 1, total[RIGHT_OUTER] + 2, total[LEFT] + 2)
-    # With a margin of zeros behind, so that no state needs to be told apart from one that does not exist.
-    value, slope = np.zeros((shape[0] + 1, shape[1], shape[2])), np.zeros((shape[0] + 1, shape[1], shape[2]))
-    next_value, next_slope = np.zeros_like(value), np.zeros_like(value)
-    value[0, 0, 0] = 1.0
-    seen, rest = np.zeros(4, dtype=np.int64), total.copy()
-    decay = np.empty(len(kinds) + 1)
-    for step in range(len(kinds)):
-        kind = kinds[step]
-        seen[kind] += 1
-        rest[kind] -= 1
-        balance = seen[LEFT_OUTER] + seen[LEFT] - seen[RIGHT_OUTER] - seen[RIGHT]
-        gap = positions[step + 1] - positions[step] if step + 1 < len(kinds) else 0
-        for m in range(len(decay)):
-            decay[m] = math.exp(-nu * gap * m) if gap else 1.0
-        next_value[:] = 0.0
-        next_slope[:] = 0.0
-        for a in range(min(seen[LEFT_OUTER], rest[RIGHT]) + 1):
-            for b in range(min(seen[RIGHT_OUTER], rest[LEFT]) + 1):
-                first, last = live_range(a, b, balance, seen, rest)
-                for u in range(first, last + 1):
-                    v = a + u - b - balance
-                    if kind == LEFT_OUTER:
-                        x, dx = (v + 1) * value[a, b, u], (v + 1) * slope[a, b, u]
-                        if a > 0:
-                            x, dx = x + value[a - 1, b, u], dx + slope[a - 1, b, u]
-                    elif kind == RIGHT_OUTER:
-                        x, dx = (u + 1) * value[a, b, u + 1], (u + 1) * slope[a, b, u + 1]
-                        if b > 0:
-                            x, dx = x + value[a, b - 1, u], dx + slope[a, b - 1, u]
-                    elif kind == LEFT:
-                        x = (v + 1) * value[a, b, u] + (b + 1) * value[a, b + 1, u]
-                        dx = (v + 1) * slope[a, b, u] + (b + 1) * slope[a, b + 1, u]
-                        if u > 0:
-                            x, dx = x + value[a, b, u - 1], dx + slope[a, b, u - 1]
-                    else:
-                        x = value[a, b, u] + (u + 1) * value[a, b, u + 1] + (a + 1) * value[a + 1, b, u]
-                        dx = slope[a, b, u] + (u + 1) * slope[a, b, u + 1] + (a + 1) * slope[a + 1, b, u]
-                    n_open = 2 * (a + u) - balance
-                    next_value[a, b, u] = decay[n_open] * x
-                    next_slope[a, b, u] = decay[n_open] * (dx - gap * n_open * x)
-        value, next_value = next_value, value
-        slope, next_slope = next_slope, slope
-    return math.log(value[0, 0, 0]), slope[0, 0, 0] / value[0, 0, 0]
+def log_permanents_of_few(positions, kinds, starts, totals, nu, value, slope, next_value, next_slope, decay, out):
+    """Write the same as :func:`log_permanent` for each of many, where no number comes near the limits of a float.
 
-
-@compiled
-def one_tie_each(X, Y, tie, tie_Y, nu, out):
-    """Write the logarithm of the mean over all ways to break one tie on each side, and its derivative, pair by pair.
-
-    ``X[k, a]`` is the place of item a, -1 if it is tied; ``tie[k]`` is where the tie begins and ends.
+    ``totals[k]`` are the numbers of positions of each kind, ``starts[k]`` is where those of k begin. Around the
+    states in reach stand zeros, so that none needs to be told apart from one that does not exist. All is one loop that
+    allocates nothing large: functions and new arrays would be compiled into it once more.
     """
-    n = X.shape[1]
-    positions, kinds = np.empty(2 * n, np.int64), np.empty(2 * n, np.int64)
-    outer, outer_Y = np.empty(n, np.bool_), np.empty(n, np.bool_)
-    for k in range(X.shape[0]):
-        outer[:], outer_Y[:] = False, False
-        shared = 0
-        for a in range(n):
-            if X[k, a] >= 0 and Y[k, a] < 0:
-                outer[X[k, a]] = True
-            elif X[k, a] < 0 and Y[k, a] >= 0:
-                outer_Y[Y[k, a]] = True
-            elif X[k, a] < 0:
-                shared += 1
-        size = 0
-        for p in range(n):
-            for kind in range(4):
-                if kind == LEFT_OUTER:
-                    here = outer[p]
-                elif kind == RIGHT_OUTER:
-                    here = outer_Y[p]
-                elif kind == LEFT:
-                    here = tie[k, 0] <= p < tie[k, 1]
-                else:
-                    here = tie_Y[k, 0] <= p < tie_Y[k, 1]
-                if here:
-                    positions[size], kinds[size] = p, kind
-                    size += 1
-        out[k, 0], out[k, 1] = 0.0, 0.0
-        if size:
-            if nu * n * n < FAR_FROM_UNDERFLOW and n <= FEW_ITEMS:
-                value, slope = log_permanent_of_few(positions[:size], kinds[:size], nu)
-            else:
-                value, slope = log_permanent(positions[:size], kinds[:size], nu)
-            ways = math.lgamma(tie[k, 1] - tie[k, 0] + 1.0) + math.lgamma(tie_Y[k, 1] - tie_Y[k, 0] + 1.0)
-            out[k, 0], out[k, 1] = value + math.lgamma(shared + 1.0) - ways, slope
+    seen, rest = np.zeros(4, np.int64), np.zeros(4, np.int64)
+    decay_gap = 0
+    for k in range(len(totals)):
+        for kind in range(4):
+            seen[kind], rest[kind] = 0, totals[k, kind]
+        n_u = rest[LEFT] + 2
+        for a in range(2):
+            for b in range(2):
+                for u in range(n_u):
+                    value[a, b, u], slope[a, b, u] = 0.0, 0.0
+        value[0, 0, 0] = 1.0
+        for step in range(starts[k], starts[k + 1]):
+            kind = kinds[step]
+            seen[kind] += 1
+            rest[kind] -= 1
+            balance = seen[LEFT_OUTER] + seen[LEFT] - seen[RIGHT_OUTER] - seen[RIGHT]
+            gap = positions[step + 1] - positions[step] if step + 1 < starts[k + 1] else 0
+            if gap > 0 and gap != decay_gap:
+                for m in range(len(decay)):
+                    decay[m] = math.exp(-nu * gap * m)
+                decay_gap = gap
+            most_a, most_b = min(seen[LEFT_OUTER], rest[RIGHT]), min(seen[RIGHT_OUTER], rest[LEFT])
+            for a in range(most_a + 2):
+                for b in range(most_b + 2):
+                    for u in range(n_u):
+                        next_value[a, b, u], next_slope[a, b, u] = 0.0, 0.0
+                    if a > most_a or b > most_b:
+                        continue
+                    first, last = live_range(a, b, balance, seen, rest)
+                    for u in range(first, last + 1):
+                        v = a + u - b - balance
+                        if kind == LEFT_OUTER:
+                            x, dx = (v + 1) * value[a, b, u], (v + 1) * slope[a, b, u]
+                            if a > 0:
+                                x, dx = x + value[a - 1, b, u], dx + slope[a - 1, b, u]
+                        elif kind == RIGHT_OUTER:
+                            x, dx = (u + 1) * value[a, b, u + 1], (u + 1) * slope[a, b, u + 1]
+                            if b > 0:
+                                x, dx = x + value[a, b - 1, u], dx + slope[a, b - 1, u]
+                        elif kind == LEFT:
+                            x = (v + 1) * value[a, b, u] + (b + 1) * value[a, b + 1, u]
+                            dx = (v + 1) * slope[a, b, u] + (b + 1) * slope[a, b + 1, u]
+                            if u > 0:
+                                x, dx = x + value[a, b, u - 1], dx + slope[a, b, u - 1]
+                        else:
+                            x = value[a, b, u] + (u + 1) * value[a, b, u + 1] + (a + 1) * value[a + 1, b, u]
+                            dx = slope[a, b, u] + (u + 1) * slope[a, b, u + 1] + (a + 1) * slope[a + 1, b, u]
+                        n_open = 2 * (a + u) - balance
+                        factor = decay[n_open] if gap > 0 else 1.0
+                        next_value[a, b, u] = factor * x
+                        next_slope[a, b, u] = factor * (dx - gap * n_open * x)
+            value, next_value = next_value, value
+            slope, next_slope = next_slope, slope
+        out[k, 0], out[k, 1] = math.log(value[0, 0, 0]), slope[0, 0, 0] / value[0, 0, 0]
 
 
 @compiled

@@ -19,7 +19,9 @@ from rankernel.arrays import FloatArray, Indices, IntArray
 from rankernel.errors import ExactnessError
 from rankernel.gram.cost import STEP, distinct_values
 from rankernel.gram.evaluator import Evaluator, Tile, lengths
+from rankernel.gram.exact.exp_footrule import one_tie_each
 from rankernel.gram.exact.overlap import DistanceLaw, Formula, Overlap, Shape
+from rankernel.gram.tiles import stretches
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings
 
@@ -29,6 +31,7 @@ Codes = NDArray[np.uint64]
 SALT = 20190313
 DEAR = 2e-5  # seconds for one code, from which small tiles keep all threads busy
 SMALL_TILE = 64
+AT_ONCE = 4096  # pairs whose places are laid out at once
 SHARPEST = 1e6  # beyond this width only the nearest completions count, and logarithms are lines in the width
 
 
@@ -152,9 +155,11 @@ class FootruleCoding(OneTieCoding):
     def rests(self, rows: Indices, columns: Indices, width: float) -> Sequence[tuple[float, float]]:
         """Return the logarithms of many pairs."""
         ((X, _), (Y, _)), (tie, tie_Y) = self.places, self.ties
-        out = np.empty((len(rows), 2))
-        _loops.footrule_sweep.one_tie_each(X[rows], Y[columns], tie[rows], tie_Y[columns], width, out)
-        return [(value, slope) for value, slope in out.tolist()]
+        out: list[tuple[float, float]] = []
+        for some in stretches(len(rows), AT_ONCE):
+            i, j = rows[some], columns[some]
+            out.extend(map(tuple, one_tie_each(X[i], Y[j], tie[i], tie_Y[j], width).tolist()))
+        return out
 
 
 def loose_places(X: Rankings) -> tuple[IntArray, Codes]:

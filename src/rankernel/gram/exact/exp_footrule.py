@@ -10,11 +10,16 @@ from __future__ import annotations
 import numpy as np
 
 from rankernel import _loops
+from rankernel.arrays import FloatArray, IntArray
 from rankernel.gram.exact.matchings import Block, always_in_blocks, matching_of
 from rankernel.gram.exact.overlap import Formula, Overlap, Shape
 
 # About half a second.
 MAX_STEPS = 60_000_000
+
+# Where no sum of the sweep comes near the limits of a float.
+FAR_FROM_UNDERFLOW = 400.0
+FEW_ITEMS = 60
 
 
 class ExponentialFootrule(Formula):
@@ -69,6 +74,39 @@ def sweep(block: Block, nu: float) -> tuple[float, float]:
     order = np.argsort(positions, kind="stable")
     value, slope = _loops.footrule_sweep.log_permanent(positions[order], kinds[order], float(nu))
     return float(value), float(slope)
+
+
+def one_tie_each(X: IntArray, Y: IntArray, tie: IntArray, tie_Y: IntArray, nu: float) -> FloatArray:
+    """Return the logarithm of the mean over all ways to break one tie on each side, and its derivative, pair by pair.
+
+    ``X[k, a]`` is the place of item a, -1 if it is tied; ``tie[k]`` is where the tie begins and ends.
+    """
+    from scipy.special import gammaln
+
+    n_pairs, n = X.shape
+    here = np.zeros((n_pairs, n, 4), dtype=np.bool_)  # is there a position of this kind at this place?
+    place = np.arange(n)
+    for kind, (own, other, begins_and_ends) in enumerate([(X, Y, tie), (Y, X, tie_Y)]):
+        pair, item = np.nonzero((own >= 0) & (other < 0))
+        here[pair, own[pair, item], kind] = True  # outer positions
+        here[:, :, 2 + kind] = (begins_and_ends[:, :1] <= place) & (place < begins_and_ends[:, 1:])
+    totals = here.sum(axis=1)
+    starts = np.concatenate([[0], np.cumsum(totals.sum(axis=1))])
+    _, positions, kinds = np.nonzero(here)
+    found = np.zeros((n_pairs, 2))
+    if nu * n * n < FAR_FROM_UNDERFLOW and n <= FEW_ITEMS:
+        left_outer, right_outer, left, _ = totals.max(axis=0, initial=0)
+        states = np.empty((4, left_outer + 2, right_outer + 2, left + 2))
+        _loops.footrule_sweep.log_permanents_of_few(
+            positions, kinds, starts, totals, nu, *states, np.empty(2 * n + 1), found
+        )
+    else:
+        for k in np.flatnonzero(np.diff(starts)).tolist():
+            part = slice(starts[k], starts[k + 1])
+            found[k] = _loops.footrule_sweep.log_permanent(positions[part], kinds[part], nu)
+    _, right_outer, left, right = totals.T
+    found[:, 0] += gammaln(left - right_outer + 1) - gammaln(left + 1) - gammaln(right + 1)  # shared items are alike
+    return found
 
 
 def n_steps(left: Shape, right: Shape) -> int:
