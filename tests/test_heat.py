@@ -6,9 +6,9 @@ import naive
 import numpy as np
 import pytest
 
-from rankernel import _loops
 from rankernel.errors import ExactnessError, RankingError
-from rankernel.kernels.heat import adjacent_heat, heat_matrix, heat_matrix_derivative, transposition_heat
+from rankernel.kernels.heat import adjacent_heat, heat_matrix, heat_matrix_derivative, pair_types, transposition_heat
+from rankernel.partitions import Numbered, all_partitions
 
 GRAPHS = ["transpositions", "adjacent"]
 
@@ -110,7 +110,7 @@ def test_the_reversed_ranking_is_reached_by_its_sorting_networks(n, n_words):
 
 def test_pairs_with_equal_cycles_share_an_index():
     Y = everything(5)
-    found = _loops.cycle_types.pair_types(Y[3:4], Y)[0]
+    found = pair_types(Y[3:4], Y)[0]
     partitions = {}
     for y, index in zip(Y, found, strict=True):
         partitions.setdefault(int(index), set()).add(tuple(cycle_lengths(tuple(Y[3]), tuple(y))))
@@ -130,12 +130,18 @@ def cycle_lengths(x, y):
 
 
 @pytest.mark.parametrize("total", [0, 1, 7, 20])
-def test_partitions_are_listed_by_their_index(total):
-    rows = _loops.partitions.all_partitions(total, total + 2)
-    counts = _loops.partitions.bounded_counts(total)
-    assert len(rows) == {0: 1, 1: 1, 7: 15, 20: 627}[total]
+def test_partitions_are_listed_once_and_found_again(total):
+    rows = all_partitions(total, total + 2)
+    assert len(set(map(tuple, rows.tolist()))) == len(rows) == {0: 1, 1: 1, 7: 15, 20: 627}[total]
     assert (rows @ np.arange(total + 2) == total).all()
-    assert [_loops.partitions.index_of(row, counts) for row in rows] == list(range(len(rows)))
+    parts = [tuple(np.repeat(np.arange(total + 2), row)[::-1]) for row in rows]
+    assert parts == sorted(parts, reverse=True)
+    numbered = Numbered.of(rows)
+    assert numbered.rows_of(rows @ numbered.numbers).tolist() == list(range(len(rows)))
+    for row in np.flatnonzero((rows[:, 1] > 0) & (rows[:, 2] > 0)) if total > 2 else []:
+        merged = rows[row].copy()
+        merged[[1, 2, 3]] += -1, -1, 1
+        assert (rows[numbered.merged(np.array([row]), 1, 2)] == merged).all()
 
 
 def test_adjacent_swaps_are_at_kendall_distance_one():
@@ -147,7 +153,7 @@ def test_adjacent_swaps_are_at_kendall_distance_one():
 
 def test_thirty_six_items_sum_to_one_over_their_classes():
     heat = transposition_heat(36, 0.05)
-    types = _loops.partitions.all_partitions(36, 37)
+    types = all_partitions(36, 37)
     log_sizes = [
         math.lgamma(37) - sum(math.log(k) * c + math.lgamma(c + 1) for k, c in enumerate(t) if c)
         for t in types.tolist()

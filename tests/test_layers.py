@@ -33,6 +33,7 @@ ORDER = [
     "linear_forms",
     "log_sums",
     "q_factorials",
+    "partitions",
     "kemeny_search",
     "io",
     "interop",

@@ -10,7 +10,7 @@ ONE = np.uint64(1)
 
 
 @compiled
-def cycle_code(step, numbers):
+def cycle_code(step, numbers, seen):
     """Return ``numbers[0]`` plus ``numbers[length]`` for each cycle of a permutation, within ``numbers[-1]`` bits.
 
     One place after the other, in the order of the cycles; behind the end of one comes the first place that is left.
@@ -19,7 +19,7 @@ def cycle_code(step, numbers):
     n = len(step)
     code = numbers[0]
     if n > WORD:
-        return long_cycle_code(step, numbers)
+        return long_cycle_code(step, numbers, seen)
     left = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(WORD - n)
     place, length = 0, 1
     for _ in range(n):
@@ -33,15 +33,16 @@ def cycle_code(step, numbers):
 
 
 @compiled
-def long_cycle_code(step, numbers):
-    """Return the same of more places than a word has bits."""
+def long_cycle_code(step, numbers, seen):
+    """Return the same of more places than a word has bits; ``seen`` is to write in."""
     n = len(step)
     code = numbers[0]
-    seen = np.zeros(n, np.bool_)
+    for place in range(n):
+        seen[place] = 0
     for start in range(n):
         place, length = start, 0
-        while not seen[place]:
-            seen[place] = True
+        while seen[place] == 0:
+            seen[place] = 1
             place = step[place]
             length += 1
         if length:
@@ -53,11 +54,11 @@ def long_cycle_code(step, numbers):
 def pair_codes(X, Y, numbers, out):
     """Write :func:`cycle_code` of the map from places in X to places in Y, for all pairs of full rankings."""
     n = X.shape[1]
-    item_at, step = np.empty(n, np.int64), np.empty(n, np.int64)
+    item_at, step, seen = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     for i in range(X.shape[0]):
         for a in range(n):
             item_at[X[i, a]] = a
         for j in range(Y.shape[0]):
             for place in range(n):
                 step[place] = Y[j, item_at[place]]
-            out[i, j] = cycle_code(step, numbers)
+            out[i, j] = cycle_code(step, numbers, seen)

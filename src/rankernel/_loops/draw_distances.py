@@ -100,7 +100,7 @@ def kendall(draws, left, right, numbers, d):
 def cycles(draws, left, right, numbers, d):
     """Add up numbers for the cycles of the maps from places to places: see :func:`cycle_code`."""
     n = draws.shape[1]
-    item_at, step = np.empty(n, np.int64), np.empty(n, np.int64)
+    item_at, step, seen = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     for p in range(len(left)):
         i, j = left[p], right[p]
         for a in range(d.shape[1]):
@@ -109,4 +109,4 @@ def cycles(draws, left, right, numbers, d):
             for b in range(d.shape[2]):
                 for place in range(n):
                     step[place] = draws[j, item_at[place], b]
-                d[p, a, b] = cycle_code(step, numbers)
+                d[p, a, b] = cycle_code(step, numbers, seen)

@@ -192,19 +192,19 @@ def chain_paths(left, right, left_lone, right_lone, n_items, work):
             for b in range(max(0, s + r - n_items, t + m - n_items), min(s, t) + 1):
                 for j in range(min(n_j, t - b + 1)):
                     for k in range(min(n_k, s - b + 1)):
-                        for a in range(min(n_a, b + 1)):
-                            count = 1.0 if s + t == 0 else 0.0
-                            if b and a >= agree:
-                                count = work[above, t - 1, b - 1, j, k, a - agree]
-                            if s > b:
-                                count += work[above, t, b, j, k, a]
-                                if left_pins and k:
-                                    count += work[above, t, b, j, k - 1, a]
-                            if t > b:
-                                count += work[now, t - 1, b, j, k, a]
-                                if right_pins and j:
-                                    count += work[now, t - 1, b, j - 1, k, a]
-                            work[now, t, b, j, k, a] = count
+                        # One simple loop for each kind of step: tests inside would be compiled in all combinations.
+                        if b:
+                            for a in range(agree, min(n_a, b + 1)):
+                                work[now, t, b, j, k, a] = work[above, t - 1, b - 1, j, k, a - agree]
+                        elif s + t == 0:
+                            work[now, t, b, j, k, 0] = 1.0
+                        for pin in range(2):
+                            if s > b and (pin == 0 or (left_pins and k)):
+                                for a in range(min(n_a, b + 1)):
+                                    work[now, t, b, j, k, a] += work[above, t, b, j, k - pin, a]
+                            if t > b and (pin == 0 or (right_pins and j)):
+                                for a in range(min(n_a, b + 1)):
+                                    work[now, t, b, j, k, a] += work[now, t - 1, b, j - pin, k, a]
     return now
 
 

@@ -8,21 +8,28 @@ from rankernel._loops.compiled import compiled
 from rankernel.arrays import FloatArray
 
 
-@compiled
 def log_permanent(costs: FloatArray, nu: float) -> tuple[float, float]:
     """Return log per(exp(-nu costs)) and its derivative in nu, by dynamic programming over subsets of columns.
 
     ``inf`` forbids a pair. Potentials of the best matching are taken out of the rows and columns first, so that its
     term is 1 and no other is larger: nothing over- or underflows that matters. Time n 2^n, memory 2^n.
     """
-    n = costs.shape[0]
-    rows, columns = potentials(costs, nu)
-    weights = np.empty((n, n))
-    for i in range(n):
-        for j in range(n):
-            weights[i, j] = math.exp(-nu * costs[i, j] + rows[i] + columns[j]) if costs[i, j] < np.inf else 0.0
-    sums, slopes = np.zeros(1 << n), np.zeros(1 << n)
+    n = len(costs)
+    rows, columns, slack = np.zeros((3, n + 1))
+    matched, previous, used = np.zeros((3, n + 1), dtype=np.int64)
+    find_potentials(costs, nu, rows, columns, slack, matched, previous, used)
+    known = np.where(np.isinf(costs), 0.0, costs)
+    weights = np.where(np.isinf(costs), 0.0, np.exp(rows[1:, None] + columns[1:] - nu * known))
+    sums, slopes = np.zeros((2, 1 << n))
     sums[0] = 1.0
+    sum_over_subsets(known, weights, sums, slopes)
+    return math.log(sums[-1]) - rows[1:].sum() - columns[1:].sum(), slopes[-1] / sums[-1]
+
+
+@compiled
+def sum_over_subsets(costs, weights, sums, slopes):
+    """Write the permanents of the first rows for every subset of as many columns, and their derivatives."""
+    n = weights.shape[0]
     for subset in range((1 << n) - 1):
         value, slope = sums[subset], slopes[subset]
         if value == 0.0:
@@ -35,24 +42,22 @@ def log_permanent(costs: FloatArray, nu: float) -> tuple[float, float]:
             if not (subset >> j) & 1 and weights[row, j] > 0.0:
                 sums[subset | (1 << j)] += weights[row, j] * value
                 slopes[subset | (1 << j)] += weights[row, j] * (slope - costs[row, j] * value)
-    everything = (1 << n) - 1
-    return math.log(sums[everything]) - rows.sum() - columns.sum(), slopes[everything] / sums[everything]
 
 
 @compiled
-def potentials(costs: FloatArray, nu: float) -> tuple[FloatArray, FloatArray]:
-    """Return row and column potentials with rows[i] + columns[j] <= nu costs[i, j], equal along the best matching.
+def find_potentials(costs, nu, rows, columns, slack, matched, previous, used):
+    """Write row and column potentials with rows[i] + columns[j] <= nu costs[i, j], equal along the best matching.
 
-    The Hungarian method, one augmenting path for each row; row and column 0 are sentinels.
+    The Hungarian method, one augmenting path for each row; row and column 0 are sentinels. All but the costs are zeros
+    to work in: new arrays would have to be compiled, too.
     """
     n = costs.shape[0]
-    rows, columns = np.zeros(n + 1), np.zeros(n + 1)
-    matched, previous = np.zeros(n + 1, dtype=np.int64), np.zeros(n + 1, dtype=np.int64)
     for i in range(1, n + 1):
         matched[0], column = i, 0
-        slack, used = np.full(n + 1, np.inf), np.zeros(n + 1, dtype=np.bool_)
+        for j in range(n + 1):
+            slack[j], used[j] = np.inf, 0
         while matched[column] != 0:
-            used[column] = True
+            used[column] = 1
             row, step, nearest = matched[column], np.inf, 0
             for j in range(1, n + 1):
                 if used[j]:
@@ -73,4 +78,3 @@ def potentials(costs: FloatArray, nu: float) -> tuple[FloatArray, FloatArray]:
         while column != 0:
             matched[column] = matched[previous[column]]
             column = previous[column]
-    return rows[1:], columns[1:]

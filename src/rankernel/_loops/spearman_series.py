@@ -3,7 +3,6 @@
 import numpy as np
 
 from rankernel._loops.compiled import compiled
-from rankernel._loops.partitions import bounded_counts, index_of
 from rankernel.arrays import FloatArray, IntArray
 
 
@@ -27,32 +26,6 @@ def monomials(values: FloatArray, grown: IntArray, degree: int) -> FloatArray:
                         break
                     sums[grown[i, k]] += sums[i] * powers[k]
     return sums
-
-
-@compiled
-def growth(repeats: IntArray, below: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the index of each partition with one more part k, without its largest part, and that part.
-
-    Partitions of s have the indices from ``below[s]`` on; -1 stands for partitions beyond the largest total.
-    """
-    n_partitions, degree = repeats.shape[0], repeats.shape[1] - 1
-    counts = bounded_counts(degree)
-    grown = np.full((n_partitions, degree + 1), -1, dtype=np.int64)
-    parent, part = np.zeros(n_partitions, dtype=np.int64), np.zeros(n_partitions, dtype=np.int64)
-    for i in range(n_partitions):
-        now, size = repeats[i].copy(), 0
-        for k in range(1, degree + 1):
-            size += k * now[k]
-            if now[k] > 0:
-                part[i] = k
-        for k in range(1, degree - size + 1):
-            now[k] += 1
-            grown[i, k] = below[size + k] + index_of(now, counts)
-            now[k] -= 1
-        if size > 0:
-            now[part[i]] -= 1
-            parent[i] = below[size - part[i]] + index_of(now, counts)
-    return grown, parent, part
 
 
 @compiled

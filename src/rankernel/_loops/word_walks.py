@@ -12,7 +12,9 @@ WordArray = NDArray[np.int16]
 @compiled
 def all_words(sizes: IntArray, n_words: int) -> WordArray:
     """Return every word with ``sizes[c]`` letters c, in lexicographic order."""
-    n = sizes.sum()
+    n = 0
+    for letter in range(len(sizes)):
+        n += sizes[letter]
     out = np.empty((n_words, n), dtype=np.int16)
     word, place = np.empty(n, dtype=np.int16), 0
     for letter in range(len(sizes)):
@@ -62,20 +64,23 @@ def swaps(words: WordArray, sizes: IntArray, adjacent: bool) -> IntArray:
     n_words, n = words.shape
     n_edges = n - 1 if adjacent else n * (n - 1) // 2
     out = np.empty((n_words, n_edges), dtype=np.int64)
-    counts, spare = np.empty(len(sizes), dtype=np.int64), np.empty(len(sizes), dtype=np.int64)
+    counts, spare, word = np.empty(len(sizes), np.int64), np.empty(len(sizes), np.int64), np.empty(n, np.int16)
     for row in range(n_words):
-        word = words[row].copy()
-        counts[:] = sizes
+        for i in range(n):
+            word[i] = words[row, i]
+        for c in range(len(sizes)):  # whole arrays would take seconds to compile
+            counts[c] = sizes[c]
         n_suffixes, edge = n_words, 0
         for p in range(n - 1):
             for q in range(p + 1, p + 2 if adjacent else n):
                 # Only the letters between the two positions change their share in the index.
-                spare[:] = counts
-                before = partial_index(word, p, q + 1, spare, n_suffixes)
-                word[p], word[q] = word[q], word[p]
-                spare[:] = counts
-                out[row, edge] = row + partial_index(word, p, q + 1, spare, n_suffixes) - before
-                word[p], word[q] = word[q], word[p]
+                change = 0
+                for _ in range(2):
+                    for c in range(len(sizes)):
+                        spare[c] = counts[c]
+                    change = partial_index(word, p, q + 1, spare, n_suffixes) - change
+                    word[p], word[q] = word[q], word[p]
+                out[row, edge] = row + change
                 edge += 1
             n_suffixes = n_suffixes * counts[word[p]] // (n - p)
             counts[word[p]] -= 1
@@ -112,7 +117,8 @@ def sums_over_matching(
     for row in range(words.shape[0]):
         start, fits = 0, True
         for i in range(len(ends)):
-            left[:] = shares[i]
+            for c in range(shares.shape[1]):
+                left[c] = shares[i, c]
             for position in range(start, ends[i]):
                 left[words[row, position]] -= 1
                 if left[words[row, position]] < 0:

@@ -24,6 +24,7 @@ from rankernel import _loops
 from rankernel.arrays import FloatArray, IntArray, RankArray
 from rankernel.distances import Distance
 from rankernel.errors import ExactnessError, RankingError
+from rankernel.partitions import Numbered, all_partitions
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -83,7 +84,7 @@ def classes_of(X: NDArray[Any], Y: NDArray[Any], beta: float, graph: Graph) -> t
     check_n_items(n_items, graph)
     if graph == "adjacent":
         return adjacent_heat(n_items, beta), _loops.word_walks.pair_words(X, Y)
-    return transposition_heat(n_items, beta), _loops.cycle_types.pair_types(X, Y)
+    return transposition_heat(n_items, beta), pair_types(X, Y)
 
 
 def check_n_items(n_items: int, graph: str) -> None:
@@ -100,28 +101,41 @@ def check_n_items(n_items: int, graph: str) -> None:
 # ---------------------------------------------------------------------- cycle types as numbers
 
 MOST_CODED_ITEMS = 20
-CODES = 2**18
+BITS = 18
+
+
+@lru_cache(maxsize=8)
+def cycle_types(n_items: int) -> IntArray:
+    """Return all cycle types: the partitions of the number of items."""
+    return all_partitions(n_items, n_items + 1)
+
+
+@lru_cache(maxsize=8)
+def numbered_types(n_items: int) -> Numbered:
+    """Return the cycle types with a number for each; those of few items are short enough to look up in a table."""
+    return Numbered.of(cycle_types(n_items), BITS if n_items <= MOST_CODED_ITEMS else 62)
 
 
 @lru_cache(maxsize=8)
 def cycle_numbers(n_items: int) -> IntArray:
     """Return numbers for cycles of each length whose sums tell all cycle types apart, in front 0, behind a mask."""
-    types = _loops.partitions.all_partitions(n_items, n_items + 1)
-    rng = np.random.default_rng(0)
-    while True:
-        numbers = rng.integers(CODES, size=n_items + 1)
-        numbers[0] = 0
-        if len(np.unique(types @ numbers & (CODES - 1))) == len(types):
-            return np.append(numbers, CODES - 1)
+    return np.append(numbered_types(n_items).numbers, 2 ** (BITS if n_items <= MOST_CODED_ITEMS else 62) - 1)
 
 
 @lru_cache(maxsize=8)
 def types_of_codes(n_items: int) -> IntArray:
     """Return the index of the cycle type that has each sum of numbers."""
-    types = _loops.partitions.all_partitions(n_items, n_items + 1)
-    found = np.zeros(CODES, dtype=np.int64)
-    found[types @ cycle_numbers(n_items)[:-1] & (CODES - 1)] = np.arange(len(types))
+    codes = numbered_types(n_items).codes
+    found = np.zeros(2**BITS, dtype=np.int64)
+    found[codes] = np.arange(len(codes))
     return found
+
+
+def pair_types(X: RankArray, Y: RankArray) -> IntArray:
+    """Return the index of the cycle type of the map from left to right positions, for each pair of full rankings."""
+    codes = np.empty((len(X), len(Y)), dtype=np.int64)
+    _loops.cycles.pair_codes(X, Y, cycle_numbers(X.shape[1]), codes)
+    return numbered_types(X.shape[1]).rows_of(codes)
 
 
 def fill_types(X: RankArray, Y: RankArray, out: IntArray) -> None:
@@ -130,7 +144,7 @@ def fill_types(X: RankArray, Y: RankArray, out: IntArray) -> None:
     if X.shape[1] <= MOST_CODED_ITEMS:
         _loops.cycles.pair_codes(X, Y, cycle_numbers(X.shape[1]), out)
     else:
-        out[:] = _loops.cycle_types.pair_types(np.ascontiguousarray(X), np.ascontiguousarray(Y))
+        out[:] = pair_types(X, Y)
 
 
 # What the heat kernel of all transpositions is a function of: no distance, but computed and looked up as one.
@@ -144,7 +158,7 @@ CYCLE_TYPES = Distance(
     left_invariant=True,
     cycles=cycle_numbers,
     fill=fill_types,
-    largest=lambda n: CODES - 1 if n <= MOST_CODED_ITEMS else 2**62,
+    largest=lambda n: 2**BITS - 1 if n <= MOST_CODED_ITEMS else 2**62,
 )
 
 
@@ -228,9 +242,20 @@ def cycle_type_walk(n_items: int) -> csr_matrix:
     """Return the number of transpositions that lead from each cycle type to each other."""
     from scipy.sparse import csr_matrix
 
-    types = _loops.partitions.all_partitions(n_items, n_items + 1)
-    sources, targets, numbers = _loops.cycle_types.transpositions(types)
-    return csr_matrix((numbers, (sources, targets)), shape=(len(types), len(types)))
+    types, numbered = cycle_types(n_items), numbered_types(n_items)
+    rows, columns, ways = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.intp)], [np.empty(0)]
+    for a in range(1, n_items):
+        for b in range(1, min(a, n_items - a) + 1):
+            # Cycles of lengths a and b merge by ab transpositions; one of length a + b splits into them by a + b, or by
+            # half as many if they are equal.
+            pairs = types[:, a] * (types[:, b] - (a == b)) / (1 + (a == b))
+            apart = np.flatnonzero(pairs)
+            merged = numbered.merged(apart, a, b)
+            rows += [apart, merged]
+            columns += [merged, apart]
+            ways += [a * b * pairs[apart], types[merged, a + b] * (a + b) / (1 + (a == b))]
+    edges = np.concatenate(rows), np.concatenate(columns)
+    return csr_matrix((np.concatenate(ways), edges), shape=(len(types), len(types)))
 
 
 @lru_cache(maxsize=8)

@@ -24,6 +24,7 @@ from rankernel.arrays import FloatArray, IntArray
 from rankernel.errors import ExactnessError
 from rankernel.gram.exact.matchings import Block, always_in_blocks, matching_of
 from rankernel.gram.exact.overlap import Formula, Overlap, Shape
+from rankernel.partitions import Numbered, all_partitions
 
 # A permanent of this size costs less than the series; up to the larger one it is still worth its time and memory.
 SMALL_PERMANENT = 11
@@ -270,11 +271,15 @@ class Partitions:
 @lru_cache(maxsize=8)
 def partitions_up_to(degree: int) -> Partitions:
     """Return the partitions up to a degree with the tables that the series needs."""
-    by_size = [_loops.partitions.all_partitions(size, degree + 1) for size in range(degree + 1)]
-    below = np.cumsum([0] + [len(rows) for rows in by_size])
-    repeats = np.concatenate(by_size)
-    sizes = repeats @ np.arange(degree + 1)
-    grown, parent, part = _loops.spearman_series.growth(repeats, below)
+    parts = np.arange(degree + 1)
+    repeats = np.concatenate([all_partitions(size, degree + 1) for size in parts.tolist()])
+    sizes, numbered = repeats @ parts, Numbered.of(repeats)
+    grown = np.full(repeats.shape, -1, dtype=np.int64)  # each partition with one more part k
+    for k in parts[1:].tolist():
+        fits = np.flatnonzero(sizes + k <= degree)
+        grown[fits, k] = numbered.rows_of(numbered.codes[fits] + numbered.numbers[k])
+    part = np.where(repeats > 0, parts, 0).max(axis=1)  # the largest
+    parent = numbered.rows_of(numbered.codes - numbered.numbers[part])  # without it
     factorials = np.cumprod([1.0, *range(1, degree + 1)])
     return Partitions(
         sizes=sizes,

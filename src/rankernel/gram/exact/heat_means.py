@@ -18,7 +18,18 @@ import numpy as np
 from rankernel import _loops
 from rankernel.arrays import FloatArray, IntArray
 from rankernel.gram.exact.overlap import Formula, Overlap, Shape
-from rankernel.kernels.heat import LARGEST_N, Graph, Heat, n_swaps, n_words, transposition_heat, word_heat, words_of
+from rankernel.kernels.heat import (
+    LARGEST_N,
+    Graph,
+    Heat,
+    n_swaps,
+    n_words,
+    numbered_types,
+    transposition_heat,
+    word_heat,
+    words_of,
+)
+from rankernel.partitions import all_partitions
 
 # Joining many long paths takes seconds for each overlap if there are many items: few of either, then.
 ANY_PATHS_N = 24
@@ -168,16 +179,25 @@ def follow(step: IntArray, start: int, ends: range, seen: set[int]) -> int:
 @lru_cache(maxsize=256)
 def cycle_type_weights(n_items: int, cycles: tuple[int, ...], paths: tuple[int, ...]) -> FloatArray:
     """Return the probability of each cycle type if the paths are joined by a random permutation."""
-    weights = np.zeros(len(_loops.partitions.all_partitions(n_items, n_items + 1)))
+    numbered = numbered_types(n_items)
+    numbers, weights = numbered.numbers.tolist(), np.zeros(len(numbered.codes))
     by_rest: defaultdict[int, list[tuple[tuple[int, ...], float]]] = defaultdict(list)
     for closed, weight in close_long_paths(cycles, paths).items():
         by_rest[n_items - sum(closed)].append((closed, weight))
     for n_units, found in by_rest.items():
-        known = np.array([np.bincount(closed, minlength=n_items + 1) for closed, _ in found], dtype=np.int64)
-        units = _loops.partitions.all_partitions(n_units, n_items + 1)
-        chances = np.array([weight for _, weight in found])
-        _loops.cycle_types.add_random_cycles(known, chances, units, class_shares(units), weights)
+        known = [sum(numbers[length] for length in closed) & numbered.mask for closed, _ in found]
+        units, shares = random_types(n_units, n_items)
+        types = numbered.rows_of(np.add.outer(known, units))
+        chances = np.multiply.outer([weight for _, weight in found], shares)
+        weights += np.bincount(types.ravel(), chances.ravel(), len(weights))
     return weights
+
+
+@lru_cache(maxsize=64)
+def random_types(n_units: int, n_items: int) -> tuple[IntArray, FloatArray]:
+    """Return the sums of the cycle types of a random permutation of some positions, and how likely each is."""
+    units = all_partitions(n_units, n_items + 1)
+    return units @ numbered_types(n_items).numbers, class_shares(units)
 
 
 def class_shares(types: IntArray) -> FloatArray:
