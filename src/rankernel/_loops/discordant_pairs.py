@@ -110,16 +110,15 @@ def write_balance(left, right, constant, unit, mirror, triangle, room, out, mirr
 
 
 @compiled
-def pair_sums(X, order, n_buckets, bits, Y, n_buckets_Y, bits_Y, tables, discordant, sums):
+def pair_sums(X, order, n_buckets, bits, Y, n_buckets_Y, bits_Y, tables, widest, discordant, sums):
     """Count strictly discordant pairs and sum each table over the sizes of the shared buckets.
 
     ``order[i]`` lists the items of ranking i, best first. ``sums[g, i, j]`` is the sum of ``tables[g, m]`` over all
     pairs of buckets that share m >= 2 items. ``bits`` are those of the pairs of items that each ranking orders one way
-    and the other, word by word; without words, as of very many items, pairs are counted in blocks of places.
+    and the other, word by word; without words, :func:`count_in_blocks` has counted the pairs of items of rankings with
+    more than ``widest`` pairs of buckets.
     """
     n = X.shape[1]
-    seen, blocks = np.zeros(n, np.int32), np.zeros(n // BLOCK + 1, np.int32)
-    widest = np.int64(n) if bits[0].shape[1] else np.int64(4) * n + 64  # pairs of buckets that are worth counting
     cells = np.zeros(widest, np.int64)
     column = np.zeros(n + 1, np.int64)
     for i in range(X.shape[0]):
@@ -133,10 +132,19 @@ def pair_sums(X, order, n_buckets, bits, Y, n_buckets_Y, bits_Y, tables, discord
                 continue
             if bits[0].shape[1]:
                 discordant[i, j] = opposite(bits[0][i], bits[1][i], bits_Y[0][j], bits_Y[1][j])
-            else:
-                discordant[i, j] = discordant_pairs(X[i], order[i], Y[j], seen, blocks)
             if n_buckets[i] < n and n_buckets_Y[j] < n:
                 sum_shared(X[i], order[i], Y[j], tables, column, sums[:, i, j])
+
+
+@compiled
+def count_in_blocks(X, order, n_buckets, Y, n_buckets_Y, widest, discordant):
+    """Count discordant pairs of very many items in blocks of places, where pairs of buckets are too many to count."""
+    n = X.shape[1]
+    seen, blocks = np.zeros(n, np.int32), np.zeros(n // BLOCK + 1, np.int32)
+    for i in range(X.shape[0]):
+        for j in range(Y.shape[0]):
+            if n_buckets[i] * n_buckets_Y[j] > widest:
+                discordant[i, j] = discordant_pairs(X[i], order[i], Y[j], seen, blocks)
 
 
 @compiled

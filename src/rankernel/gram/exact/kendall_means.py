@@ -297,7 +297,11 @@ class KendallEvaluator(Evaluator):
         sums = np.empty((len(sums_of), len(X), len(Y)))
         order, n_buckets_Y = self.left.order[rows], self.right.n_buckets[columns]
         bits, bits_Y = self.left.pair_bits(rows), self.right.pair_bits(columns)
-        _loops.discordant_pairs.pair_sums(X, order, n_buckets, bits, Y, n_buckets_Y, bits_Y, sums_of, discordant, sums)
+        loops, widest = _loops.discordant_pairs, self.n_items  # pairs of buckets that are worth counting
+        if not bits[0].shape[1]:
+            widest = 4 * self.n_items + 64
+            loops.count_in_blocks(X, order, n_buckets, Y, n_buckets_Y, widest, discordant)
+        loops.pair_sums(X, order, n_buckets, bits, Y, n_buckets_Y, bits_Y, sums_of, widest, discordant, sums)
         return discordant, sums
 
     def log_tables(self, kernels: Sequence[Kernel]) -> FloatArray:
