@@ -9,10 +9,6 @@ import numpy as np
 from rankernel._loops.bits import popcount
 from rankernel._loops.compiled import compiled_strictly
 
-# What is taken out of the variance for what is left of it, at most: where rows and columns have no variance of their
-# own, the difference is as often below its mean as above, and would often be nothing.
-MOST_TAKEN_OUT = 0.4
-
 
 @compiled_strictly
 def word_means(draws, left, right, tables, out):
@@ -94,15 +90,17 @@ def block_means(d, table, weights, left, right, ends, out):
 
 
 @compiled_strictly
-def spreads(blocks, shares, left, right, out):
-    """Write value, variance and bias of the mean over pairs of blocks of draws, and two sums that say who carries it.
+def spreads(blocks, shares, n_alike, left, right, out):
+    """Write value, variance and bias of the mean over pairs of blocks of draws, and how sure it is without the bias.
 
     ``blocks[p, g, h]`` is what blocks g and h add to mean p, and ``shares[i]`` are the shares of the blocks of ranking
     i in its draws. Rows of a table of blocks share draws, and so do columns: the variance is that of the rows and that
     of the columns, less that of what is left (the random effects of a two-way table), each deviation divided by what it
     lacks of a whole for being measured from the mean of all. Where both sides have the same draws, rows and columns are
-    one, and the blocks with themselves make the bias. Last come the sums of the second and the fourth powers of the
-    deviations of single pairs of blocks.
+    one, and the blocks with themselves make the bias: the fourth number is the variance of the mean without them. Such
+    differences may come out negative: the fifth number is what the variance is at least, that of the mean of so many
+    pairs if all were independent. Last come the sums of the second and the fourth powers of the deviations of single
+    pairs of blocks, which say who carries it; behind the first ``n_alike`` may be a smaller block, which varies more.
     """
     n = blocks.shape[1]
     row, column = np.empty(n), np.empty(n)
@@ -121,20 +119,37 @@ def spreads(blocks, shares, left, right, out):
             pairs += shares[i, g] * shares[i, g]
         same = i == j and n > 1
         middle = (total - own) / (1.0 - pairs) if same else total
-        variance, rest, squares, fourths = 0.0, 0.0, 0.0, 0.0
+        variance, whole, least, rest, squares, fourths = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for g in range(n):
             for h in range(n):
                 part = shares[i, g] * shares[j, h]
                 away = 0.0 if part == 0.0 or (same and g == h) else blocks[p, g, h] / part - middle
-                squares += away * away
-                fourths += away * away * away * away
+                least += part * part * away * away
+                if g < n_alike and h < n_alike:
+                    squares += away * away
+                    fourths += away * away * away * away
         if n == 1:
             pass
         elif same:
+            effect = (n - 1.0) / (n - 2.0) if n > 3 else 1.0
             for g in range(n):
-                alone = 1.0 - shares[i, g]
-                away = (row[g] + column[g] - 2.0 * blocks[p, g, g]) / 2.0 / alone - shares[i, g] * middle
-                variance += 4.0 * away * away / alone
+                alone, part = 1.0 - shares[i, g], shares[i, g] * shares[i, g]
+                row[g] = (row[g] + column[g] - 2.0 * blocks[p, g, g]) / 2.0 / alone - shares[i, g] * middle
+                away = 2.0 * effect * row[g]
+                variance += away * away / alone
+                away = (1.0 - pairs) * away + blocks[p, g, g] - part * own / pairs
+                whole += away * away / alone
+            if n > 3:
+                for g in range(n):
+                    for h in range(n):
+                        if g != h:
+                            away = blocks[p, g, h] - shares[i, g] * shares[i, h] * middle
+                            away -= effect * (row[g] * shares[i, h] + row[h] * shares[i, g])
+                            rest += away * away
+                rest *= 2.0 * (n - 1.0) / (n - 3.0) / (1.0 - pairs) ** 2 * n / (n - 2.0)
+                whole -= (1.0 - pairs) ** 2 * rest
+                variance -= rest
+            least *= 2.0  # every pair of blocks counts twice
         else:
             for g in range(n):
                 away, alone = row[g] - shares[i, g] * total, 1.0 - shares[i, g]
@@ -145,5 +160,7 @@ def spreads(blocks, shares, left, right, out):
                     away = blocks[p, g, h] - shares[j, h] * row[g] - shares[i, g] * column[h]
                     away += shares[i, g] * shares[j, h] * total
                     rest += away * away / ((1.0 - shares[i, g]) * (1.0 - shares[j, h]))
-            variance -= min(rest, MOST_TAKEN_OUT * variance)
-        out[0, p], out[1, p], out[2, p], out[3, p], out[4, p] = total, variance, total - middle, squares, fourths
+            variance -= rest
+            whole = variance
+        out[0, p], out[1, p], out[2, p], out[3, p] = total, whole, total - middle, variance
+        out[4, p], out[5, p], out[6, p] = least, squares, fourths

@@ -18,8 +18,9 @@ def log_permanent(costs: FloatArray, nu: float) -> tuple[float, float]:
     rows, columns, slack = np.zeros((3, n + 1))
     matched, previous, used = np.zeros((3, n + 1), dtype=np.int64)
     find_potentials(costs, nu, rows, columns, slack, matched, previous, used)
-    known = np.where(np.isinf(costs), 0.0, costs)
-    weights = np.where(np.isinf(costs), 0.0, np.exp(rows[1:, None] + columns[1:] - nu * known))
+    forbidden = np.isinf(costs)
+    known = np.where(forbidden, 0.0, costs)
+    weights = np.exp(np.where(forbidden, -np.inf, rows[1:, None] + columns[1:] - nu * known))
     sums, slopes = np.zeros((2, 1 << n))
     sums[0] = 1.0
     sum_over_subsets(known, weights, sums, slopes)

@@ -11,10 +11,10 @@ from rankernel.arrays import FloatArray
 FEWEST_BLOCKS = 32  # below, the spread between blocks of draws says too little: independent repetitions are added
 FEWEST_OF_ONE = 4  # blocks of one set of draws; below, only whole repetitions tell how it varies
 REPETITIONS = 16  # of these
-COVERED = 0.955  # of all intervals of two error bars, however few blocks the spread was measured from
+COVERED = 0.96  # of all intervals of two error bars, however few blocks the spread was measured from
 # How many numbers have to carry the spread of so many: an estimate that rests on fewer may miss what was not drawn. Of
 # normal ones a third does; but pairs of blocks of draws hang together, so that fewer of them may be expected.
-FEWEST_CARRYING = {1: 3.0, 64: 4.0, 256: 16.0}
+FEWEST_CARRYING = {1: 3.0, 64: 4.0, 256: 16.0, 1024: 32.0}
 
 
 def error_bars(variance: FloatArray, bias: FloatArray, factor: FloatArray, n_blocks: int) -> FloatArray:

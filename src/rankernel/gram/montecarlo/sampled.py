@@ -48,8 +48,15 @@ class Spread:
     value: FloatArray
     variance: FloatArray
     bias: FloatArray
+    unbiased_variance: FloatArray  # that of the value less its bias
+    least_variance: FloatArray  # what either is at least, whatever the differences are that they were found by
     squares: FloatArray
     fourths: FloatArray
+
+    def without_bias(self) -> Spread:
+        """Return the spread of the values less their bias."""
+        value, variance = self.value - self.bias, self.unbiased_variance
+        return replace(self, value=value, variance=variance, bias=np.zeros_like(self.bias))
 
 
 def together(spreads: Sequence[Spread]) -> Spread:
@@ -57,10 +64,10 @@ def together(spreads: Sequence[Spread]) -> Spread:
     n = len(spreads)
     if n == 1:
         return spreads[0]
-    value, variance, bias, squares, fourths = (
+    value, variance, bias, unbiased, least, squares, fourths = (
         np.sum([getattr(spread, field.name) for spread in spreads], axis=0) for field in fields(Spread)
     )
-    return Spread(value / n, variance / n**2, bias / n, squares, fourths)
+    return Spread(value / n, variance / n**2, bias / n, unbiased / n**2, least / n**2, squares, fourths)
 
 
 @lru_cache(maxsize=256)
@@ -180,7 +187,7 @@ class SampledEvaluator(Evaluator):
     def bars(self, kernel: Kernel, tile: Tile) -> Bars:
         """Return the estimate with its distance from the truth to be expected."""
         coefficients, places = np.array(self.controls.coefficients(kernel)), self.placed(tile)
-        found = self.spread(self.functions([kernel])[0], coefficients, places)
+        found = self.asked(self.spread(self.functions([kernel])[0], coefficients, places))
         return self.barred(replace(found, value=found.value + self.known(coefficients[None], places)[0]))
 
     def gradient_bars(self, kernel: Kernel, tile: Tile) -> dict[str, tuple[FloatArray, FloatArray]]:
@@ -188,22 +195,24 @@ class SampledEvaluator(Evaluator):
         slopes, places, found = self.controls.slopes(kernel), self.placed(tile), {}
         for name, function in zip(kernel.params, self.slope_functions(kernel), strict=True):
             coefficients = np.array(slopes[name])
-            bars = self.barred(self.spread(function, coefficients, places))
+            bars = self.barred(self.asked(self.spread(function, coefficients, places)))
             found[name] = bars.value + self.known(coefficients[None], places)[0], bars.error
         return found
 
+    def asked(self, found: Spread) -> Spread:
+        """Return the spread of what is asked for on the diagonal: values with their bias, or without."""
+        return found.without_bias() if self.method.diagonal == "unbiased" else found
+
     def barred(self, found: Spread) -> Bars:
         """Return an estimate with its error."""
-        bias = found.bias
-        if self.method.diagonal == "unbiased":
-            found, bias = replace(found, value=found.value - bias), np.zeros_like(bias)
         n_runs = len(self.repetitions)
         n_seen = n_independent = n_runs  # repetitions as they are, or pairs of their blocks
         if self.n_blocks >= FEWEST_OF_ONE:
             n_runs += self.method.replicates
             n_seen, n_independent = n_runs * self.n_blocks**2, n_runs * self.n_blocks
         factor = widened(n_carrying(found.squares, found.fourths), n_seen)
-        return Bars(found.value, error_bars(found.variance, bias, factor, n_independent), factor > 1)
+        variance = np.maximum(found.variance, found.least_variance)
+        return Bars(found.value, error_bars(variance, found.bias, factor, n_independent), factor > 1)
 
     def lengths(self, kernel: Kernel, side: int) -> tuple[FloatArray, FloatArray]:
         """Return the squared lengths of one side, unbiased where that leaves something positive and certain enough."""
@@ -213,11 +222,11 @@ class SampledEvaluator(Evaluator):
         for k in range(len(places)):
             own = places[k : k + 1], places[k : k + 1]
             found = self.spread(function, coefficients, own)
-            whole, bias = found.value + self.known(coefficients[None], own)[0], found.bias
-            deviation = self.barred(replace(found, bias=np.zeros_like(bias))).error
-            usable = whole - bias > 2 * deviation
-            value[k] = (whole - bias if usable else whole).item()
-            error[k] = (deviation if usable else np.hypot(deviation, bias)).item()
+            found = replace(found, value=found.value + self.known(coefficients[None], own)[0])
+            bars = self.barred(found.without_bias())
+            if not bars.value > 2 * bars.error:
+                bars = self.barred(found)
+            value[k], error[k] = bars.value.item(), bars.error.item()
         return value, error
 
     def spread(self, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]) -> Spread:
@@ -235,18 +244,26 @@ class SampledEvaluator(Evaluator):
         if self.n_blocks >= FEWEST_OF_ONE:
             runs += drawn
             all_runs = together(runs)
-            bias = all_runs.bias if own else found.bias
-            return replace(all_runs, value=found.value, variance=all_runs.variance * len(runs) / n, bias=bias)
+            more = len(runs) / n
+            return replace(
+                all_runs,
+                value=found.value,
+                variance=all_runs.variance * more,
+                bias=all_runs.bias if own else found.bias,
+                unbiased_variance=all_runs.unbiased_variance * more,
+                least_variance=all_runs.least_variance * more,
+            )
         away = np.array([run.value if own else run.value - run.bias for run in runs])
         away -= away.mean(axis=0)
         squares, fourths = (away**2).sum(axis=0), (away**4).sum(axis=0)
         variance, bias = squares / (len(runs) - 1) / n, found.bias.copy()
         for r, c in np.argwhere(np.equal.outer(*places)).tolist():
-            if own:
-                bias[r, c] = found.value[r, c] - self.between_repetitions(function, coefficients, places[0][r])[0]
+            if own:  # how far the estimate is off is seen, as surely as the mean between repetitions is known
+                mean, variance[r, c] = self.between_repetitions(function, coefficients, places[0][r])
+                bias[r, c] = found.value[r, c] - mean
             elif self.n_blocks == 1:
                 variance[r, c] = found.variance[r, c]
-        return Spread(found.value, variance, bias, squares, fourths)
+        return Spread(found.value, variance, bias, variance, np.zeros_like(variance), squares, fourths)
 
     def of_own_draws(self, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]) -> Spread:
         """Return the mean of a function over all pairs of draws, with how the blocks of draws spread around it."""
@@ -266,7 +283,7 @@ class SampledEvaluator(Evaluator):
         for r, c in np.argwhere(np.equal.outer(*places)).tolist():
             mean, variance[r, c] = self.between_repetitions(function, coefficients, places[0][r])
             bias[r, c] = found.value[r, c] - mean
-        return replace(found, bias=bias, variance=variance)
+        return replace(found, bias=bias, variance=variance, unbiased_variance=variance)
 
     @property
     def n_blocks(self) -> int:
@@ -291,8 +308,11 @@ class SampledEvaluator(Evaluator):
         pooled = replace(self.repetitions[0].drawn, ranks=ranks, weights=weights)
         every = np.arange(len(ranks))
         table = Replicate(self, pooled).means([function], coefficients[None], every, every)[0]
-        to_others = (table.sum(axis=1) - table.diagonal()) / (len(every) - 1)
-        return float(to_others.mean()), float(4 * to_others.var(ddof=1) / len(every))
+        shares, found = np.full((1, len(every)), 1 / len(every)), np.empty((len(fields(Spread)), 1))
+        here = np.zeros(1, dtype=np.intp)
+        _loops.draw_sums.spreads(table[None] / table.size, shares, len(every), here, here, found)
+        value, _, bias, variance, least = found[:5, 0].tolist()
+        return value - bias, max(variance, least)
 
     # ------------------------------------------------------------------ steps
 
@@ -456,10 +476,9 @@ class Replicate:
                 blocks = np.empty((len(left), len(self.ends), len(self.ends)))
                 d = self.distances(left, right)
                 _loops.draw_sums.block_means(d, table, self.weights, left, right, self.ends, blocks)
-            _loops.draw_sums.spreads(blocks, self.shares, left, right, out)
+            _loops.draw_sums.spreads(blocks, self.shares, self.n_draws // int(self.ends[0]), left, right, out)
 
-        value, variance, bias, squares, fourths = self.by_pair(compute, 5, rows, columns)
-        return Spread(value, variance, bias, squares, fourths)
+        return Spread(*self.by_pair(compute, len(fields(Spread)), rows, columns))
 
     def by_pair(
         self,
