@@ -46,6 +46,14 @@ def put_into_slots(codes, ids, first, slots, shift):
 
 
 @compiled
+def look_up(values, factors, ids, apart, out):
+    """Write the value of each code times the factor of each certain distance."""
+    for i in range(ids.shape[0]):
+        for j in range(ids.shape[1]):
+            out[i, j] = values[ids[i, j]] * factors[apart[i, j]]
+
+
+@compiled
 def overlaps(X, Y, salt, out):
     """Any two rankings: a number for each item's two buckets, ``salt[b + 1, c + 1]``; free items have bucket -1."""
     for i in range(X.shape[0]):

@@ -51,6 +51,8 @@ def number_codes(codes: Codes) -> tuple[Indices, Indices]:
 class Coding(ABC):
     """Codes for the entries of a Gram matrix, and the part of the distance that is certain beside the code."""
 
+    few = False  # whether there are always few different ones
+
     def __init__(self, X: Rankings, Y: Rankings) -> None:
         self.X, self.Y = X, Y
 
@@ -85,6 +87,8 @@ class OverlapCoding(Coding):
 
 class TopKCoding(Coding):
     """Codes of the few numbers that the Hamming or the Cayley distance sees of two top-k lists."""
+
+    few = True
 
     def __init__(self, X: Rankings, Y: Rankings, loop: str) -> None:
         super().__init__(X, Y)
@@ -277,7 +281,7 @@ class FormulaEvaluator(CodedEvaluator):
         self.chosen, self.width_of, self.slope_of = chosen, width_of, slope_of
         self.logarithmic = all(formula.logarithmic for formula in chosen.values())
         self.dearest = max(formula.seconds(*pair, width) for pair, formula in chosen.items())
-        if self.dearest > DEAR:
+        if self.dearest > DEAR and not coding.few:
             self.tile_side = SMALL_TILE
 
     def one_code(self) -> float:
@@ -314,10 +318,12 @@ class FormulaEvaluator(CodedEvaluator):
 
     def value(self, kernel: Kernel, table: FloatArray, ids: Indices, apart: IntArray | None) -> FloatArray:
         """Return a tile, looked up."""
-        value = np.exp(table[0])[ids] if self.logarithmic else table[0][ids]
-        if apart is not None:
-            value *= np.exp(-self.width_of(kernel) * np.arange(apart.max(initial=0) + 1))[apart]
-        return np.asarray(value)
+        values = np.exp(table[0]) if self.logarithmic else table[0]
+        if apart is None:
+            return np.asarray(values[ids])
+        factors, out = np.exp(-self.width_of(kernel) * np.arange(apart.max(initial=0) + 1)), np.empty(ids.shape)
+        _loops.codes.look_up(values, factors, ids, apart, out)  # while NumPy looks up, other threads wait
+        return out
 
     def gradients(self, kernel: Kernel, tile: Tile) -> dict[str, FloatArray]:
         """Return the derivatives."""

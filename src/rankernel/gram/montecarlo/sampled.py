@@ -33,7 +33,8 @@ from rankernel.interrupts import heard
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings, first_and_inverse
 
-COUNTED_TILE = 96
+SMALLEST_TILE, LARGEST_TILE = 8, 96
+A_TILE = 0.05  # seconds
 AT_ONCE = 0.2  # seconds
 PAIRS_AT_ONCE = 2**18  # pairs of draws whose distances are written down at once
 MOST_BYTE_ITEMS = 256
@@ -105,7 +106,10 @@ class SampledEvaluator(Evaluator):
         self.controls = Controls.of(kernel, self.n_items, int(method.moments))
         can_count = n_values(kernel.argument, self.n_items) and self.controls.are_functions_of(kernel.argument)
         self.counted = kernel.argument if can_count else None
-        self.tile_side = COUNTED_TILE if self.counted else max(int(PAIRS_AT_ONCE**0.5) // method.n_draws, 1)
+        self.tile_side = max(int(PAIRS_AT_ONCE**0.5) // method.n_draws, 1)
+        if self.counted:  # small enough to keep all threads busy, and to be left at any time
+            seconds = estimate_seconds(method, kernel, self.n_items, LARGEST_TILE, LARGEST_TILE) / LARGEST_TILE**2
+            self.tile_side = min(max(int((A_TILE / seconds) ** 0.5), SMALLEST_TILE), LARGEST_TILE)
         self.made: list[Replicate] = []
 
     def with_replicates(self, method: MonteCarlo) -> SampledEvaluator:
