@@ -146,6 +146,21 @@ def test_whoever_watches_sees_each_step():
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_ctrl_c_while_commands_are_imported(tmp_path):
+    (tmp_path / "rich.py").write_text("import time\nprint('ready', flush=True)\ntime.sleep(300)\n", encoding="utf-8")
+    command = [sys.executable, "-m", "rankernel.cli", "info"]
+    places = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+    process = subprocess.Popen(
+        command, env=os.environ | {"PYTHONPATH": places}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert said == "rankernel: interrupted; nothing was written; the same command starts again\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
 @pytest.mark.parametrize(
     ("sign", "code", "how"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
 )

@@ -1,5 +1,8 @@
 """The command line: parse, call, print. Each command is one module, which imports what it computes with when called."""
 
+import sys
+
+from rankernel.cli.endings import INTERRUPTED, NOTHING_KEPT
 from rankernel.errors import missing_extra
 
 __all__ = ["main"]
@@ -7,6 +10,15 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line."""
+    try:
+        run()
+    except KeyboardInterrupt:  # before there is a command that hears it
+        sys.stderr.write(f"rankernel: interrupted; {NOTHING_KEPT}\n")
+        raise SystemExit(INTERRUPTED) from None
+
+
+def run() -> None:
+    """Import the commands and run the one that is asked for."""
     try:
         import rich  # noqa: F401
         import typer  # noqa: F401

@@ -14,10 +14,9 @@ import typer
 from typer.core import TyperGroup
 
 from rankernel import _loops
+from rankernel.cli.endings import DATA_ERROR, INTERRUPTED, NOTHING_KEPT, TERMINATED
 from rankernel.cli.option_words import in_options
 from rankernel.encoding import printable
-
-DATA_ERROR, INTERRUPTED, TERMINATED = 1, 130, 143  # 2, for the command line itself, is typer's
 
 
 class GuardedGroup(TyperGroup):
@@ -42,7 +41,7 @@ class GuardedGroup(TyperGroup):
 
     def ended(self, how: str) -> str:
         """Return how a command ended before its time, and how to go on."""
-        return f"{how}; {self.kept or 'nothing was written; the same command starts again'}"
+        return f"{how}; {self.kept or NOTHING_KEPT}"
 
     def outcome(self, *args: Any, **options: Any) -> int:
         """Run a command and return its exit code, having said what went wrong."""
