@@ -98,6 +98,20 @@ def test_groups_are_chosen(tmp_path):
     assert json.loads(run("info", "--only", "north", "--json").stdout)["groups"] == {"north": 1100}
 
 
+def test_groups_stand_in_natural_order_and_have_names(tmp_path):
+    (tmp_path / "x.csv").write_text(
+        "\n".join(["g,a,b,c"] + [f"{ward},1,2,3" for ward in ("ward 10", "ward 2", "Ward 1", "") for _ in range(3)])
+    )
+    by, wards = (tmp_path / "x.csv", "--by", "g"), ["(none)", "Ward 1", "ward 2", "ward 10"]
+    assert list(json.loads(run("info", *by, "--json").stdout)["groups"]) == wards
+    found = json.loads(run("test", *by, *SETTINGS, "--json").stdout)
+    assert [each["second"] for each in found["comparisons"] if each["first"] == "(none)"] == wards[1:]
+    assert f"there are {', '.join(wards)}" in one_line(run("test", *by, "--pair", "x", "y"), 2)
+    assert f"there are {', '.join(wards)}" in one_line(run("test", *by, "--only", "x"), 2)
+    chosen = json.loads(run("test", *by, "--only", "(none)", "--only", "ward 2", *SETTINGS, "--json").stdout)
+    assert [(each["first"], each["second"]) for each in chosen["comparisons"]] == [("(none)", "ward 2")]
+
+
 # ---------------------------------------------------------------------- progress and interruption
 
 

@@ -160,6 +160,26 @@ def test_groups_of_equal_size_agree_with_hyppo(monkeypatch):
     assert abs(theirs - ours.pvalue) < 5 * math.sqrt(2 * max(ours.pvalue, 0.002) * (1 - ours.pvalue) / 1000)
 
 
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (["ward 10", "ward 2", "ward 9"], ("ward 2", "ward 9", "ward 10")),
+        ([10, 2, -9], ("-9", "2", "10")),
+        (np.array(["x", 10, 2], dtype=object), ("2", "10", "x")),
+    ],
+)
+def test_groups_stand_in_natural_order(labels, names):
+    X = rk.datasets.uniform(12, 3, seed=0)
+    of_row = np.repeat(labels, 4)
+    result = rk.k_sample_test(X, of_row, rk.Mallows(0.5), 9)
+    assert result.groups == names
+    pairs = result.pairwise()
+    assert pairs.first == (names[0], names[0], names[1])
+    for first, second, statistic in zip(pairs.first, pairs.second, pairs.statistics, strict=True):
+        sides = (X[of_row.astype(str) == name] for name in (first, second))
+        assert statistic == pytest.approx(rk.mmd_test(*sides, rk.Mallows(0.5), 9).statistic, abs=1e-12)
+
+
 def test_what_is_wrong_with_groups():
     X = rk.datasets.uniform(6, 3, seed=1)
     with pytest.raises(ValueError, match=r"groups has shape \(2,\); it must be an array of 6 labels"):

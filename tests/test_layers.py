@@ -21,6 +21,7 @@ ORDER = [
     "whole_files",
     "memory",
     "encoding",
+    "group_names",
     "notebook",
     "multiplicities",
     "column_places",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,25 +48,11 @@ def distinct_ballots(source: Source) -> Ballots:
     named = renamed(rankings, unambiguous(rankings.items))
     if source.groups is None:
         return Ballots(named.unique(), (), np.zeros((len(named.unique()), 0), dtype=np.int64))
-    names, codes = np.unique(source.groups, return_inverse=True)
-    natural = sorted(range(len(names)), key=lambda name: natural_key(str(names[name])))
-    names, codes = names[natural], np.argsort(natural)[codes.ravel()]
+    names, codes = source.named_groups
     first, inverse = first_and_inverse(rankings)
     by_group = np.zeros((len(first), len(names)), dtype=np.int64)
     np.add.at(by_group, (inverse, codes), rankings.counts)
-    return Ballots(named.unique(), tuple(printable(name) or "(none)" for name in names.tolist()), by_group)
-
-
-def natural_key(name: str) -> list[tuple[int, int, str]]:
-    """Return what sorts names as people do.
-
-    Examples
-    --------
-    >>> sorted(["ward 10", "ward 2", "Ward 1"], key=natural_key)
-    ['Ward 1', 'ward 2', 'ward 10']
-    """
-    parts = re.split(r"([0-9]+)", name.casefold())
-    return [(0, int(part), "") if place % 2 else (1, 0, part) for place, part in enumerate(parts)]
+    return Ballots(named.unique(), names, by_group)
 
 
 def unambiguous(items: tuple[str, ...]) -> tuple[str, ...]:

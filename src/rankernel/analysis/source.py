@@ -8,11 +8,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from rankernel.arrays import IntArray
 from rankernel.data import Data
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
+from rankernel.group_names import numbered_groups
 from rankernel.preferences import Preferences
 
+NO_NAME = "(none)"  # stands for a group whose name is empty
 ELECTIONS = ("election", "mayor", "council", "ward", "senate", "leader", "supervisor", "cast vote", "blt", "seats")
 
 
@@ -42,6 +45,15 @@ class Source:
     def nouns(self) -> str:
         """What is ranked, several of it."""
         return several(self.noun)
+
+    @cached_property
+    def named_groups(self) -> tuple[tuple[str, ...], IntArray]:
+        """The groups as they are shown, in natural order, and the number of the group of each row."""
+        if self.groups is None:
+            return (), np.zeros(len(self.rankings), dtype=np.int64)
+        different, codes = np.unique(self.groups, return_inverse=True)
+        names, numbers = numbered_groups(np.array([printable(name) or NO_NAME for name in different.tolist()]))
+        return names, numbers[codes.ravel()]
 
     @cached_property
     def approvals(self) -> bool:

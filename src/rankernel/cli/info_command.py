@@ -12,7 +12,6 @@ from rankernel.cli.options import File, Reading, Showing
 from rankernel.cli.output import console, listed, print_json, show_facts, steps
 from rankernel.cli.reading import read
 from rankernel.data import first_and_inverse, row_texts, with_counts
-from rankernel.encoding import printable
 from rankernel.multiplicities import added_up
 
 MOST_COMMON = 5
@@ -59,9 +58,9 @@ def facts_of(source: Source) -> dict[str, Any]:
     if source.description:
         facts["description"] = source.description
     if source.groups is not None:
-        groups, of_row = np.unique(source.groups, return_inverse=True)
+        groups, of_row = source.named_groups
         sizes = added_up(rankings.counts, of_row, len(groups))
-        facts["by"], facts["groups"] = source.by, dict(zip(groups.tolist(), sizes.tolist(), strict=True))
+        facts["by"], facts["groups"] = source.by, dict(zip(groups, sizes.tolist(), strict=True))
     return facts
 
 
@@ -80,7 +79,7 @@ def show(source: Source, facts: dict[str, Any]) -> None:
     }
     if "groups" in facts:
         groups = facts["groups"].items()
-        rows[f"by {source.by}"] = ", ".join(f"{printable(group)} {plural(voters, 'voter')}" for group, voters in groups)
+        rows[f"by {source.by}"] = ", ".join(f"{group} {plural(voters, 'voter')}" for group, voters in groups)
     show_facts(screen, rows)
     screen.print("most common:", style="dim")
     width = len(f"{facts['largest_count']:,}")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PICTURES = (".png", ".svg", ".pdf")
+SHOWN_GROUPS = 30  # in a message
 
 
 def console() -> Console:

@@ -13,7 +13,7 @@ from rankernel.analysis.phrases import plural
 from rankernel.analysis.source import Source, guess_noun
 from rankernel.cli.failures import usage
 from rankernel.cli.options import Reading
-from rankernel.cli.output import steps
+from rankernel.cli.output import SHOWN_GROUPS, listed, steps
 from rankernel.data import Data
 from rankernel.encoding import printable
 
@@ -33,12 +33,12 @@ def read(file: Path | None, how: Reading, judge: str | None = None) -> Source:
 def of_groups(source: Source, wanted: list[str]) -> Source:
     """Return the rows of some groups."""
     assert source.groups is not None
-    groups = np.array([printable(group) for group in source.groups.tolist()])
+    groups, of_row = source.named_groups
     for name in wanted:
         if name not in groups:
-            known = ", ".join(sorted(set(groups.tolist())))
+            known = listed(groups, SHOWN_GROUPS)
             raise usage(f"--only: there is no group {printable(name)!r} in {source.by}; there are {known}")
-    rows = np.isin(groups, wanted)
+    rows = np.isin(of_row, [groups.index(name) for name in wanted])
     columns = {name: values[rows] for name, values in source.columns.items()}
     return dataclasses.replace(source, rankings=source.rankings[rows], groups=source.groups[rows], columns=columns)
 

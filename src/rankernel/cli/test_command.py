@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from rankernel.analysis.source import Source
@@ -14,7 +15,7 @@ from rankernel.cli.common_items import Over, over_common_items
 from rankernel.cli.failures import usage
 from rankernel.cli.kernel_text import parse_kernel, parse_method
 from rankernel.cli.options import COMPUTING, Computing, Permutations, Reading, Showing
-from rankernel.cli.output import console, print_json, show_facts, steps
+from rankernel.cli.output import SHOWN_GROUPS, console, listed, print_json, show_facts, steps
 from rankernel.cli.reading import read
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
@@ -121,11 +122,10 @@ def samples(
         aligned, items = over_common_items(sources, over)
         return dict(zip(names, aligned, strict=True)), sources, items
     source = read(files[0] if files else None, reading, judge)
-    assert source.groups is not None
-    groups = sorted(set(source.groups.tolist()))
+    groups, of_row = source.named_groups
     if len(groups) < 2:
         raise RankingError(f"column {source.by} has one value only; a test needs two groups")
-    return {printable(group): source.rankings[source.groups == group] for group in groups}, [source], ""
+    return {name: source.rankings[of_row == number] for number, name in enumerate(groups)}, [source], ""
 
 
 def chosen(named: dict[str, Data], pair: tuple[str, str] | None) -> dict[str, Data]:
@@ -134,7 +134,7 @@ def chosen(named: dict[str, Data], pair: tuple[str, str] | None) -> dict[str, Da
         return named
     for name in pair:
         if name not in named:
-            raise usage(f"--pair: there is no group {printable(name)!r}; there are {', '.join(named)}")
+            raise usage(f"--pair: there is no group {printable(name)!r}; there are {listed(list(named), SHOWN_GROUPS)}")
     if pair[0] == pair[1]:
         raise usage("--pair: name two different groups")
     return {name: named[name] for name in pair}
@@ -214,9 +214,9 @@ def paired_answer(
 
 def judges_in_order(name: str, source: Source, column: str) -> tuple[list[str], Data]:
     """Return the judges of a group, sorted, and their rankings in this order."""
-    assert source.groups is not None
+    groups, of_row = source.named_groups
     judges = source.columns[column].tolist()
-    rows = [row for row, group in enumerate(source.groups.tolist()) if printable(group) == name]
+    rows = np.flatnonzero(of_row == groups.index(name)).tolist()
     order = sorted(rows, key=lambda row: str(judges[row]))
     ordered = [str(judges[row]) for row in order]
     twice = [a for a, b in pairwise(ordered) if a == b]
@@ -254,8 +254,6 @@ def answer_of_pair(result: Any, names: tuple[str, ...], sizes: tuple[int, int]) 
 
 def answer_of_many(named: dict[str, Data], kernel: Any, method: Any, permutations: int, seed: int) -> Answer:
     """Return what the test of several sets found, of all together and of each two."""
-    import numpy as np
-
     from rankernel.analysis.phrases import short_numbers
     from rankernel.data import concat
     from rankernel.tasks.tests.k_sample import k_sample_test

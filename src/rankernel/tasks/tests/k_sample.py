@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from rankernel.arrays import IntArray
 from rankernel.checks import flag
 from rankernel.checks import labels as one_label_a_row
@@ -14,6 +12,7 @@ from rankernel.data import Data, as_data
 from rankernel.encoding import is_missing
 from rankernel.errors import RankingError
 from rankernel.gram.methods import MethodLike
+from rankernel.group_names import numbered_groups
 from rankernel.kernels.base import Kernel
 from rankernel.seeds import Seed, as_seed
 from rankernel.tasks.tests._effects import group_effect, group_effect_interval
@@ -138,11 +137,11 @@ def named_groups(labels: Any, X: Data) -> tuple[IntArray, tuple[str, ...]]:
     for row, label in enumerate(given.tolist()):
         if is_missing(label):
             raise RankingError(f"the group of row {row} is missing; leave out rows without one")
-    names, codes = np.unique(given.astype(str) if given.dtype == object else given, return_inverse=True)
+    names, codes = numbered_groups(given)
     if len(names) < 2:
         raise RankingError(
-            f"all rows are of the group {str(names[0])!r}; a test needs two groups"
+            f"all rows are of the group {names[0]!r}; a test needs two groups"
             if len(names)
             else "there are no rankings; a test needs two groups"
         )
-    return np.asarray(codes.ravel(), dtype=np.int64), tuple(map(str, names.tolist()))
+    return codes, names
