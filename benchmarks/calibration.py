@@ -75,6 +75,25 @@ def two_samples(run: int, different: bool, top: int | None = None, sizes: tuple[
     return found.pvalue, found.tail_pvalue
 
 
+def several_widths(run: int, different: bool) -> Answer:
+    """Return the p-values of a two-sample test by five kernels around the median heuristic."""
+    X, Y = draw(30, 0.5, 2 * run), draw(30, 0.5, 2 * run + 1, None, OTHER if different else CENTER)
+    found = rk.mmd_aggregated_test(X, Y, n_permutations=199, seed=run)
+    return found.pvalue, found.tail_pvalue
+
+
+def within_strata(run: int, different: bool) -> Answer:
+    """Return the p-values of a test within strata, which rank differently; the samples have other shares of them."""
+    sizes, strata = ((20, 10), (10, 20)), ([0] * 20 + [1] * 10, [0] * 10 + [1] * 20)
+    centers = ((CENTER, OTHER), (CENTER[::-1] if different else CENTER, OTHER))
+    X, Y = (
+        rk.concat([draw(n, 0.5, 4 * run + 2 * side + k, None, centers[side][k]) for k, n in enumerate(sizes[side])])
+        for side in (0, 1)
+    )
+    found = rk.mmd_test(X, Y, KERNEL, 199, run, strata=strata)
+    return found.pvalue, found.tail_pvalue
+
+
 def several_groups(run: int, different: bool) -> Answer:
     """Return the p-values of a test of four groups, of which one may differ."""
     centers = [CENTER, CENTER, CENTER, OTHER if different else CENTER]
@@ -126,6 +145,8 @@ TESTS: dict[str, Callable[[int, bool], Answer]] = {
     "mmd_test, 30 and 30": two_samples,
     "mmd_test, 10 and 90": lambda run, different: two_samples(run, different, None, (10, 90)),
     "mmd_test, top 1 of 5": lambda run, different: two_samples(run, different, 1),
+    "mmd_test, 30 and 30 in 2 strata": within_strata,
+    "mmd_aggregated_test, 30 and 30": several_widths,
     "k_sample_test, 4 groups of 20": several_groups,
     "hsic_test, 60 and a number": covariate,
     "goodness_of_fit_test, 30": model,

@@ -26,6 +26,7 @@ from rankernel.pages.markup import embedded_json, tag, text
 from rankernel.pages.page import page, policy
 from rankernel.pages.png import palette, png
 from rankernel.tasks.tests.corrections import holm
+from rankernel.tasks.tests.k_sample import k_sample_test
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -238,6 +239,59 @@ def test_many_groups_are_compared_together_then_two_by_two():
     assert "The 11 groups do not all see the items alike" in written
     assert "of 55 pairs differ by more than chance explains" in written
     assert "-log10" not in written
+
+
+def test_all_of_many_groups_are_compared_and_all_pairs_are_in_the_table():
+    study = summarize(wards(30, 900), Settings(n_permutations=99))
+    found = study.comparisons
+    assert (found.n_groups, len(found.groups), len(found.pairs)) == (30, 30, 435)
+    opposed = [pair for pair in found.pairs if pair.first % 2 != pair.second % 2]
+    assert all(pair in opposed for pair in found.pairs if pair.differs)
+    assert sum(pair.differs for pair in found.pairs) > 200
+    written = page(study)
+    assert "100 of 435 pairs are shown; all are in the CSV." in written
+    rows = re.findall(r"<tr( hidden=\"hidden\")?><th scope=\"row\">ward \d+ – ward \d+</th>", written)
+    assert (len(rows), sum(map(bool, rows))) == (435, 335)
+
+
+def test_more_groups_than_can_be_paired_are_all_in_the_first_test(monkeypatch):
+    monkeypatch.setattr("rankernel.analysis.comparisons.MOST_GROUPS", 4)
+    source = wards(6, 120)
+    some = np.flatnonzero(~((source.groups == "ward 3") & (np.arange(120) < 60)))  # half of one group
+    some = some[(source.groups[some] != "ward 6") | (some < 6)]  # and all but one voter of another
+    source = Source(source.rankings[some], by="ward", groups=source.groups[some])
+    study = summarize(source, Settings(n_permutations=99))
+    found, names = study.comparisons, study.ballots.groups
+    assert found.n_groups == 5
+    assert [names[group] for group in found.groups] == ["ward 1", "ward 2", "ward 4", "ward 5"]
+    expected = k_sample_test(
+        *both(source, [f"ward {number}" for number in (1, 2, 3, 4, 5)]), study.placement.kernel, n_permutations=99
+    )
+    assert found.effect == pytest.approx(expected.effect)
+    written = page(study)
+    assert "The 5 groups do not all see the items alike" in written
+    assert "pairs of the 4 largest groups differ" in written
+    assert (
+        "of 5 groups, all in the first test, the 4 largest two by two; 1 group of a single voter left out." in written
+    )
+
+
+def both(source, names):
+    rows = np.isin(source.groups, names)
+    return source.rankings[rows], source.groups[rows]
+
+
+def test_the_table_of_ballots_adds_up_over_groups():
+    study = summarize(wards(11), Settings(n_permutations=9, compare=False))
+    written = page(study)
+    heads, *rows = re.findall(r"<tr>(.*?)</tr>", written[written.index('data-name="common-ballots"') :], re.DOTALL)
+    names = re.findall(r'<th scope="col">(.*?)</th>', heads)
+    assert names[-1] == "other groups"
+    first = next(place for place, name in enumerate(names) if name.startswith("ward"))
+    for row in rows:
+        cells = re.findall(r"<td[^>]*>(.*?)</td>", row)
+        if len(cells) == len(names):
+            assert sum(map(int, cells[first:])) == int(cells[0])
 
 
 def test_groups_can_be_chosen():

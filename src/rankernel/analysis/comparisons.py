@@ -10,19 +10,21 @@ import numpy as np
 from rankernel.analysis.clustering import mean_places
 from rankernel.analysis.distinct_ballots import Ballots, some_voters
 from rankernel.analysis.majorities import Majorities, count_majorities
+from rankernel.analysis.phrases import listing
 from rankernel.arrays import FloatArray
-from rankernel.data import concat, with_counts
+from rankernel.data import Data, concat, with_counts
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
 from rankernel.kernels.base import Kernel
 
 if TYPE_CHECKING:
     from rankernel.analysis.summary import Settings
-    from rankernel.tasks.tests.pairwise import PairwiseResult
+    from rankernel.tasks.tests.pairwise import KSampleResult, PairwiseResult
 
 LEVEL = 0.05
-MOST_GROUPS = 12
+MOST_GROUPS = 100  # to compare two by two, which makes 4,950 pairs; all together are any number
 MOST_DISTINCT = 3000  # ballots to compare; of more, some voters of each group are taken
+MOST_NAMED = 12  # groups in a message
 MOST_DETAILS = 3  # pairs of groups that differ, shown with all there is to say
 MOST_PAIRS = 4  # of items that make most of a difference
 
@@ -61,10 +63,11 @@ class Comparison:
 class Comparisons:
     """What a comparison of groups found."""
 
-    groups: tuple[int, ...]  # the numbers of the groups that were compared
-    n_compared: tuple[int, ...]  # how many voters of each
+    n_groups: int  # how many were tested all together
     pvalue: float  # of all together
     effect: float
+    groups: tuple[int, ...]  # the numbers of the groups that were compared two by two: all, or the largest of many
+    n_compared: tuple[int, ...]  # how many voters of each
     pairs: list[Comparison]  # every two of them, the clearest first
     by_tail: bool  # whether p-values of pairs come from a curve, permutations being too few for so many pairs
     error: float = 0.0  # of the statistic, where kernel values are estimates, in parts of the spread by chance
@@ -76,55 +79,71 @@ class Comparisons:
 
 
 def groups_to_compare(ballots: Ballots, wanted: tuple[str, ...] = ()) -> list[int]:
-    """Return the groups to compare: those that are wanted, or the largest ones, those of a single voter left out."""
+    """Return the groups to compare: those that are wanted, or all, those of a single voter left out."""
     voters = ballots.by_group.sum(axis=0)
     for name in wanted:
         if name not in ballots.groups:
-            known = ", ".join(ballots.groups[:MOST_GROUPS])
-            raise RankingError(f"there is no group {printable(name)!r}; the groups are {known or 'not known'}")
+            known = listing(list(ballots.groups), MOST_NAMED) if ballots.groups else "not known"
+            raise RankingError(f"there is no group {printable(name)!r}; the groups are {known}")
         if voters[ballots.groups.index(name)] < 2:
             raise RankingError(f"the group {printable(name)!r} has a single voter; a test needs two")
     if wanted:
         return sorted({ballots.groups.index(name) for name in wanted})
-    largest = np.argsort(-voters, kind="stable")[:MOST_GROUPS]
-    return sorted(int(group) for group in largest if voters[group] > 1)
+    return [int(group) for group in np.flatnonzero(voters > 1)]
 
 
 def compare_groups(ballots: Ballots, kernel: Kernel, settings: Settings) -> Comparisons | None:
     """Return what the groups differ in, or None where there are not two."""
-    from rankernel.tasks.tests.k_sample import k_sample_test
-
-    numbers = groups_to_compare(ballots, settings.groups)
-    if len(numbers) < 2:
+    every = groups_to_compare(ballots, settings.groups)
+    if len(every) < 2:
         return None
-    parts = [ballots.of_group(number) for number in numbers]
-    if sum(map(len, parts)) > MOST_DISTINCT:
-        chosen = [
-            some_voters(part.counts, MOST_DISTINCT // len(parts), settings.seed + n) for n, part in enumerate(parts)
-        ]
-        parts = [with_counts(part[rows], counts) for part, (rows, counts) in zip(parts, chosen, strict=True)]
-    places = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-    labels = np.array([f"{place:04d}" for place in range(len(parts))])[places]  # sorted as the groups are
-    result = k_sample_test(
-        concat(parts), labels, kernel, settings.n_permutations, settings.seed, method=settings.method
-    )
-    found = result.pairwise(level=LEVEL)
+    numbers = largest_groups(ballots, every)
+    together, parts = tested(ballots, every, kernel, settings)
+    of_pairs = together
+    if len(numbers) < len(every):
+        of_pairs, parts = tested(ballots, numbers, kernel, settings)
+    found = of_pairs.pairwise(level=LEVEL)
     shown = found.rejected
     majorities = [count_majorities(ballots.of_group(number)) for number in numbers]
     pairs = [
         compared(found, place, numbers, ballots, majorities, rank < MOST_DETAILS and (shown[place] or len(found) == 1))
         for rank, place in enumerate(found.order())
     ]
-    error = result.statistic_error / max(float(result.null_distribution.std()), 1e-300)
+    error = together.statistic_error / max(float(together.null_distribution.std()), 1e-300)
     return Comparisons(
+        len(every),
+        together.pvalue,
+        together.effect,
         tuple(numbers),
         tuple(part.n_voters for part in parts),
-        result.pvalue,
-        result.effect,
         pairs,
         found.corrected_from == "tail",
         error,
     )
+
+
+def largest_groups(ballots: Ballots, numbers: list[int]) -> list[int]:
+    """Return so many of the groups that every two of them can be compared, in the order in which they come."""
+    voters = ballots.by_group.sum(axis=0)[numbers]
+    return [numbers[place] for place in sorted(np.argsort(-voters, kind="stable")[:MOST_GROUPS].tolist())]
+
+
+def tested(
+    ballots: Ballots, numbers: list[int], kernel: Kernel, settings: Settings
+) -> tuple[KSampleResult, list[Data]]:
+    """Return the test of some groups, numbered as they come, and the voters of each who took part."""
+    from rankernel.tasks.tests.k_sample import k_sample_test
+
+    parts = [ballots.of_group(number) for number in numbers]
+    if sum(map(len, parts)) > MOST_DISTINCT:
+        of_each = max(MOST_DISTINCT // len(parts), 2)
+        chosen = [some_voters(part.counts, of_each, settings.seed + n) for n, part in enumerate(parts)]
+        parts = [with_counts(part[rows], counts) for part, (rows, counts) in zip(parts, chosen, strict=True)]
+    places = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    result = k_sample_test(
+        concat(parts), places, kernel, settings.n_permutations, settings.seed, method=settings.method
+    )
+    return result, parts
 
 
 def compared(

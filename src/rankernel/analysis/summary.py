@@ -42,7 +42,7 @@ class Settings:
     compare : bool
         Whether to compare groups, where there are any.
     groups : tuple of str
-        The groups to compare; the largest ones if there are none here.
+        The groups to compare; all if there are none here.
     """
 
     kernel: Kernel = field(default_factory=lambda: Mallows(nu="median"))

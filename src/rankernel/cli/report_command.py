@@ -25,9 +25,7 @@ Noun = Annotated[
 ]
 Groups = Annotated[
     list[str] | None,
-    typer.Option(
-        "--group", metavar="NAME", help="With --by: a group to compare; may be repeated. Else the largest groups."
-    ),
+    typer.Option("--group", metavar="NAME", help="With --by: a group to compare; may be repeated. Else all groups."),
 ]
 Title = Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Title of the page.", show_default=False)]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from rankernel.analysis.clustering import Clustering
-from rankernel.analysis.comparisons import Comparison, Comparisons
+from rankernel.analysis.comparisons import LEVEL, Comparison, Comparisons
 from rankernel.analysis.phrases import cut, percent, plural, pvalue_text, shift_text
 from rankernel.analysis.summary import Summary
 from rankernel.pages.draw_bars import null_picture, pairs_picture, striking
 from rankernel.pages.layout import figure, section, table
 from rankernel.pages.markup import Markup, tag
 
-MOST_ROWS = 100
+MOST_ROWS = 100  # of a table that are shown; all of them are in its CSV
 CHANCE = "The line: how much the two groups differ. The bars: how much they do when voters are divided at random."
 
 
@@ -32,18 +32,18 @@ def verdict(study: Summary, found: Comparisons) -> str:
     """Return whether the groups differ, all together and two by two."""
     names, nouns = study.ballots.groups, study.source.nouns
     chance = chance_text(found.pvalue, study.settings.n_permutations)
-    if len(found.groups) == 2:
+    if found.n_groups == 2:
         both = f"{names[found.groups[0]]} and {names[found.groups[1]]}"
         if found.pairs[0].differs:
             return f"{both} see the {nouns} differently, by more than chance explains: {chance}."
         return f"{both} see the {nouns} so alike that chance may explain the difference: {chance}."
-    if found.pvalue > 0.05:
-        return f"The {len(found.groups)} groups see the {nouns} so alike that chance may explain it: {chance}."
     different = sum(pair.differs for pair in found.pairs)
-    return (
-        f"The {len(found.groups)} groups do not all see the {nouns} alike: {chance}. Two by two, {different:,} of "
-        f"{len(found.pairs):,} pairs differ by more than chance explains."
-    )
+    largest = f" of the {len(found.groups)} largest groups" if len(found.groups) < found.n_groups else ""
+    pairs = f"Two by two, {different:,} of {len(found.pairs):,} pairs{largest} differ by more than chance explains."
+    if found.pvalue <= LEVEL:
+        return f"The {found.n_groups:,} groups do not all see the {nouns} alike: {chance}. {pairs}"
+    alike = f"Together, the {found.n_groups:,} groups see the {nouns} so alike that chance may explain it: {chance}."
+    return f"{alike} {pairs}" if different else alike
 
 
 def chance_text(pvalue: float, n_permutations: int) -> str:
@@ -66,13 +66,22 @@ def cluster_table(study: Summary, clustering: Clustering) -> Markup:
             tag("th", cut(name, 40), scope="row"),
             tag("td", f"{int(sizes[g]):,}", class_="figure"),
             *[tag("td", percent(int(n) / max(int(sizes[g]), 1)), class_="figure") for n in inside[g]],
+            hidden=hidden_from(g),
         )
-        for g, name in enumerate(names[:MOST_ROWS])
+        for g, name in enumerate(names)
     ]
-    caption = "What share of each group is in each cluster."
-    if len(names) > MOST_ROWS:
-        caption += f" {MOST_ROWS} of {len(names):,} groups."
+    caption = f"What share of each group is in each cluster.{shown_of(len(names), 'groups')}"
     return figure("clusters-by-group", table("clusters-by-group", caption, heads, rows), caption)
+
+
+def hidden_from(place: int) -> str | None:
+    """Return whether a row of a table is only for its CSV."""
+    return "hidden" if place >= MOST_ROWS else None
+
+
+def shown_of(number: int, what: str) -> str:
+    """Return how many rows of a table are shown, where not all are."""
+    return f" {MOST_ROWS} of {number:,} {what} are shown; all are in the CSV." if number > MOST_ROWS else ""
 
 
 def comparison_card(study: Summary, found: Comparisons, pair: Comparison) -> Markup:
@@ -131,12 +140,19 @@ def pair_table(study: Summary, found: Comparisons) -> Markup:
             tag("td", pvalue_text(pair.pvalue, n, found.by_tail), class_="figure"),
             tag("td", f"{100 * max(pair.effect, 0.0):.1f}%", class_="figure"),
             tag("td", "differ" if pair.differs else "chance may explain it"),
+            hidden=hidden_from(place),
         )
-        for pair in found.pairs
+        for place, pair in enumerate(found.pairs)
     ]
     heads = ["groups", "p-value, corrected", "of the differences between voters", "verdict"]
-    content = table("pairs-of-groups", "All pairs of groups", heads, rows)
-    return tag("details", tag("summary", f"All {len(rows):,} pairs of groups"), content)
+    content = table("pairs-of-groups", "All pairs of groups, the clearest differences first", heads, rows)
+    note = shown_of(len(rows), "pairs")
+    return tag(
+        "details",
+        tag("summary", f"All {len(rows):,} pairs of groups"),
+        tag("p", note, class_="note") if note else None,
+        content,
+    )
 
 
 def how_text(study: Summary, found: Comparisons) -> str:
@@ -149,6 +165,15 @@ def how_text(study: Summary, found: Comparisons) -> str:
         words += " (from a curve with the exact moments, as permutations are too few for so many pairs)"
     if any(n < whole[g] for g, n in zip(found.groups, found.n_compared, strict=True)):
         words += f"; on {sum(found.n_compared):,} voters taken at random, as many of each group where it has them"
-    if len(found.groups) < len(study.ballots.groups):
-        words += f"; {len(found.groups)} of {len(study.ballots.groups):,} groups"
+    if len(found.groups) < found.n_groups:
+        words += f"; of {found.n_groups:,} groups, all in the first test, the {len(found.groups)} largest two by two"
+    if found.n_groups < len(study.ballots.groups):
+        words += f"; {left_out(study, found)}"
     return words + "."
+
+
+def left_out(study: Summary, found: Comparisons) -> str:
+    """Return which groups were not tested at all."""
+    if study.settings.groups:
+        return f"{found.n_groups} of {len(study.ballots.groups):,} groups, as asked for"
+    return f"{plural(len(study.ballots.groups) - found.n_groups, 'group')} of a single voter left out"

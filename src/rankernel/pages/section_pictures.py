@@ -14,7 +14,6 @@ from rankernel.pages.layout import COLOURS, figure, section, shade, table
 from rankernel.pages.markup import Markup, tag
 
 TABLE_ROWS = 100
-MOST_GROUPS = 6  # columns of the table of ballots
 
 
 def map_section(study: Summary) -> Markup:
@@ -122,14 +121,19 @@ def ballot_table(study: Summary) -> Markup:
     """Return the most common ballots as a table, which says what the map shows."""
     rankings, grouped = study.ballots.rankings, study.grouped
     common = np.argsort(-rankings.counts, kind="stable")[:TABLE_ROWS]
-    heads = ["Voters", "Ballot", *(["Cluster"] if grouped else []), *study.ballots.groups[:MOST_GROUPS]]
+    names, by_group = study.ballots.groups, study.ballots.by_group
+    own = coloured_groups(study)  # as on the map
+    heads = ["Voters", "Ballot", *(["Cluster"] if grouped else []), *[names[group] for group in own]]
+    heads += ["other groups"] if len(own) < len(names) else []
     rows = []
     for row in common.tolist():
         cells = [tag("td", f"{int(rankings.counts[row]):,}", class_="figure")]
         cells.append(tag("td", ballot_text(rankings[row], most=12, length=40, approvals=study.source.approvals)))
         if grouped:
             cells.append(tag("td", grouped.clusters[int(grouped.labels[row])].name))
-        cells += [tag("td", f"{int(n):,}", class_="figure") for n in study.ballots.by_group[row][:MOST_GROUPS]]
+        of_groups = by_group[row, own].tolist()
+        of_groups += [int(by_group[row].sum()) - sum(of_groups)] if len(own) < len(names) else []
+        cells += [tag("td", f"{n:,}", class_="figure") for n in of_groups]
         rows.append(tag("tr", *cells))
     title = f"The most common {plural(len(common), 'ballot')} as a table"
     return tag("details", tag("summary", title), table("common-ballots", title, heads, rows))
