@@ -54,24 +54,135 @@ def test_moments_are_those_of_all_permutations(seed, n, biased, ties):
         assert found.skewness == pytest.approx((spread**3).mean() / (spread**2).mean() ** 1.5, rel=1e-6, abs=1e-6)
 
 
+# ---------------------------------------------------------------------- formulas of others
+
+
 def published_sums(W):
-    return np.trace(W), np.trace(W @ W), (np.diag(W) ** 2).sum()
+    """The sums of degree three of a centred matrix, by their names in Kazi-Aoual et al. 1995."""
+    d, squared = np.diag(W), W @ W
+    T, T2, S2 = d.sum(), np.trace(squared), (d**2).sum()
+    third = {"S3": (d**3).sum(), "U": (W**3).sum(), "B": d @ W @ d, "R": d @ np.diag(squared), "TS2": T * S2}
+    return (T, T2, S2), third | {"TTT": T**3, "TT2": T * T2, "T3": np.trace(squared @ W)}
 
 
-def test_moments_are_those_that_were_published():
-    """Mean and variance of tr(K L) by the formulas of Kazi-Aoual et al. 1995, for two centred matrices."""
-    rng = np.random.default_rng(1)
-    n = 12
-    K, L = (centred(M + M.T, True) for M in rng.normal(size=(2, n, n)))
-    (T, T2, S2), (Ts, T2s, S2s) = published_sums(K), published_sums(L)
+def published_coefficients(n):
+    """What each product of two sums counts in the third moment, times n (n - 1) ... (n - 5)."""
+    with_S3, with_R = -3 * n * (n - 1) ** 2 * (n + 4), -6 * (n - 2) * (2 * n**2 - 10 * n + 24)
+    return {
+        ("S3", "S3"): n**2 * (n + 1) * (n**2 + 15 * n - 4),
+        ("S3", "U"): -4 * n * (n - 1) * (n**2 - n + 4),
+        ("S3", "B"): -6 * n * (n - 1) * (n**2 - n + 4),
+        ("S3", "R"): 4 * with_S3,
+        ("S3", "TS2"): with_S3,
+        ("S3", "TTT"): 2 * n * (n - 1) * (n - 2),
+        ("S3", "TT2"): 12 * n * (n - 1) * (n - 2),
+        ("S3", "T3"): 16 * n * (n - 1) * (n - 2),
+        ("U", "U"): 4 * (n**4 - 8 * n**3 + 19 * n**2 - 4 * n - 16),
+        ("U", "B"): 24 * (n**2 - n - 4),
+        ("U", "R"): 24 * (n**3 - 3 * n**2 - 2 * n + 8),
+        ("U", "TS2"): 12 * (n**2 - n + 4),
+        ("U", "TTT"): -16,
+        ("U", "TT2"): -6 * (2 * n**2 - 10 * n + 16),
+        ("U", "T3"): -8 * (3 * n**2 - 15 * n + 16),
+        ("B", "B"): 6 * (n**4 - 8 * n**3 + 21 * n**2 - 6 * n - 24),
+        ("B", "R"): 24 * (n**3 - 2 * n**2 - 3 * n + 12),
+        ("B", "TS2"): 6 * (2 * n**3 - 7 * n**2 - 3 * n + 12),
+        ("B", "TTT"): -(6 * n**2 - 30 * n + 24),
+        ("B", "TT2"): -6 * (4 * n**2 - 20 * n + 24),
+        ("B", "T3"): -8 * (3 * n**2 - 15 * n + 24),
+        ("R", "R"): 12 * (n**4 - n**3 - 8 * n**2 + 36 * n - 48),
+        ("R", "TS2"): 12 * (n**3 - 2 * n**2 + 9 * n - 12),
+        ("R", "TTT"): -24 * (n - 2),
+        ("R", "TT2"): with_R,
+        ("R", "T3"): -8 * (n - 2) * (3 * n**2 - 15 * n + 24),
+        ("TS2", "TS2"): 3 * (n**4 - 4 * n**3 - 2 * n**2 + 9 * n - 12),
+        ("TS2", "TTT"): -(n - 2) * (3 * n**2 - 15 * n + 6),
+        ("TS2", "TT2"): -6 * (n - 2) * (n**2 - 5 * n + 6),
+        ("TS2", "T3"): -48 * (n - 2),
+        ("TTT", "TTT"): n**3 - 9 * n**2 + 23 * n - 14,
+        ("TTT", "TT2"): 6 * (n - 4),
+        ("TTT", "T3"): 8,
+        ("TT2", "TT2"): 6 * (n**3 - 9 * n**2 + 24 * n - 14),
+        ("TT2", "T3"): 24 * (n - 3),
+        ("T3", "T3"): 8 * (n**3 - 9 * n**2 + 26 * n - 22),
+    }
+
+
+def published_moments(K, L):
+    """Mean, variance and skewness of tr(K L) by Kazi-Aoual et al. 1995, as the KRV test of MiRKAT has them."""
+    n = len(K)
+    ((T, T2, S2), k), ((Ts, T2s, S2s), l) = published_sums(K), published_sums(L)  # noqa: E741
     mean = T * Ts / (n - 1)
     first = 2 * ((n - 1) * T2 - T**2) * ((n - 1) * T2s - Ts**2) / ((n - 1) ** 2 * (n + 1) * (n - 2))
     second = (n * (n + 1) * S2 - (n - 1) * (T**2 + 2 * T2)) * (n * (n + 1) * S2s - (n - 1) * (Ts**2 + 2 * T2s))
     variance = first + second / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
+    third = sum(
+        factor * (k[a] * l[b] + (k[b] * l[a] if a != b else 0)) for (a, b), factor in published_coefficients(n).items()
+    ) / math.perm(n, 6)
+    return mean, variance, (third - 3 * mean * variance - mean**3) / variance**1.5
+
+
+@pytest.mark.parametrize("n", [6, 7, 12, 40])
+def test_moments_are_those_of_mirkat(n):
+    """The published formula, ours, and for few voters all permutations; of a kernel of rankings with one of numbers."""
+    rng = np.random.default_rng(n)
+    rankings = rk.datasets.mallows(n, 5, 0.3, seed=n)
+    numbers = rng.normal(size=n)
+    K, L = rk.Mallows(0.3).gram(rankings), np.exp(-(np.subtract.outer(numbers, numbers) ** 2))
+    mean, variance, skewness = published_moments(centred(K, True), centred(L, True))
     one = np.ones(n)
     found = permutation_moments(CentredVoters.of(K, one, True), CentredVoters.of(L, one, True))
     assert found.mean == pytest.approx(mean, rel=1e-10)
-    assert found.variance == pytest.approx(variance, rel=1e-9)
+    assert found.variance == pytest.approx(variance, rel=1e-8)
+    assert found.skewness == pytest.approx(skewness, rel=1e-6)
+    if n == 6:
+        law = all_sums(centred(K, True), centred(L, True))
+        assert law.mean() == pytest.approx(mean, rel=1e-10)
+        assert law.var() == pytest.approx(variance, rel=1e-8)
+        assert ((law - mean) ** 3).mean() / law.std() ** 3 == pytest.approx(skewness, rel=1e-6)
+
+
+def within_and_their_moments(K, m):
+    """The mean kernel values within both samples, their means, and their covariances (Song and Chen 2024)."""
+    N, n = len(K), len(K) - m
+    K = K - np.diag(np.diag(K))
+    total, squares, rows = K.sum(), (K**2).sum(), (K.sum(axis=1) ** 2).sum()
+    B = rows - squares
+    C = total**2 - 2 * squares - 4 * B
+    mean = total / math.perm(N, 2)
+
+    def variance(size):
+        sums = 2 * squares / math.perm(N, 2) * math.perm(size, 2)
+        sums += 4 * B / math.perm(N, 3) * math.perm(size, 3) + C / math.perm(N, 4) * math.perm(size, 4)
+        return sums / math.perm(size, 2) ** 2 - mean**2
+
+    covariance = C / math.perm(N, 4) - mean**2
+    alpha, beta = K[:m, :m].sum() / math.perm(m, 2), K[m:, m:].sum() / math.perm(n, 2)
+    return (alpha, beta), mean, np.array([[variance(m), covariance], [covariance, variance(n)]])
+
+
+@pytest.mark.parametrize(("m", "n", "top"), [(3, 4, None), (10, 15, None), (12, 12, 2), (4, 30, 1)])
+def test_variance_is_that_of_ker_tests(m, n, top):
+    """The unbiased statistic is (N - 1)(alpha / n + beta / m) but for a constant: its variance follows from theirs."""
+    X, Y = (rk.datasets.mallows(size, 5, theta, seed=size) for size, theta in ((m, 0.2), (n, 0.6)))
+    if top:
+        X, Y = X.top(top), Y.top(top)
+    N, K = m + n, rk.Mallows(0.3).gram(rk.concat([X, Y]))
+    (alpha, beta), mean, covariances = within_and_their_moments(K, m)
+    weights = (N - 1) * np.array([1 / n, 1 / m])
+    constant = (K.sum() - np.trace(K)) / (m * n)
+    result = rk.mmd_test(X, Y, rk.Mallows(0.3), 20)
+    assert result.statistic == pytest.approx(weights @ [alpha, beta] - constant, abs=1e-12)
+    ours = result._voters.moments(biased=False).times(N / (m * n))
+    assert ours.mean == pytest.approx(weights.sum() * mean - constant, abs=1e-12)
+    assert ours.variance == pytest.approx(weights @ covariances @ weights, rel=1e-9)
+    if N == 7:
+        law = []
+        for first in itertools.combinations(range(N), m):
+            order = [*first, *(set(range(N)) - set(first))]
+            law.append(within_and_their_moments(K[np.ix_(order, order)], m)[0])
+        assert np.mean(law, axis=0) == pytest.approx([mean, mean], rel=1e-10)
+        assert np.cov(law, rowvar=False, ddof=0) == pytest.approx(covariances, rel=1e-9)
 
 
 def test_pearson_curves():
