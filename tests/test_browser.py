@@ -1,12 +1,14 @@
 """The page in a real browser: it runs without an error or a request, answers mouse and keyboard, and runs no name."""
 
 import csv
+import itertools
 
 import numpy as np
 import pytest
 from browsing import Watched, open_browser
 
-from rankernel import Rankings
+from rankernel import Mallows, Rankings
+from rankernel.analysis.distinct_ballots import view_of
 from rankernel.analysis.source import Source
 from rankernel.analysis.summary import Settings, summarize
 from rankernel.datasets import load_example
@@ -148,7 +150,7 @@ def test_ballots_can_be_selected_by_keyboard_and_by_a_frame(browser, election):
         page.locator("#search").focus()
         page.keyboard.press("Tab")
         page.keyboard.press("Space")
-        assert panel.locator("h3").inner_text() == "Selected: 1 ballots of 121 voters, 5%"
+        assert panel.locator("h3").inner_text() == "Selected: 1 ballot of 121 voters, 5%"
         assert "100% of them put Eldermist first" in panel.inner_text()
         page.keyboard.press("Escape")
         assert not panel.is_visible()
@@ -203,6 +205,39 @@ def test_pictures_and_tables_can_be_taken_away(browser, election, tmp_path):
         assert duels[1][:3] == ["Cindervale", "", "38 / 28"]
         assert {"clusters-by-group.csv", "common-ballots.csv"} <= set(saved)
         watched.assert_quiet()
+
+
+def test_ballots_that_are_not_on_the_map_are_taken_away_too(browser, tmp_path, monkeypatch):
+    """All orders of six items, of which pictures show few here; the page knows all, or says how many it knows."""
+    monkeypatch.setattr(view_of, "__defaults__", (60,))
+    ranks = np.argsort(np.array(list(itertools.permutations(range(6)))), axis=1)
+    study = summarize(Source(Rankings(ranks), "All orders"), Settings(kernel=Mallows(0.3), n_clusters=3))
+    assert len(study.view.rows) == 60
+    paths = []
+    for carried in (10**6, 10 * 200):  # six ranks, and four more
+        monkeypatch.setattr("rankernel.pages.draw_map.CARRIED", carried)
+        paths.append(tmp_path / f"{carried}.html")
+        paths[-1].write_text(html_of(study), encoding="utf-8")
+    with Watched(browser, paths[0]) as watched:
+        rows = saved_ballots(watched.page, "CSV of the ballots")
+        assert len({row["ballot"] for row in rows}) == 720
+        found = {tuple(map(float, (row["x"], row["y"]))): row["cluster"] for row in rows}
+        labels = study.clustering.labels.tolist()
+        for point, label in zip(study.placement.points.round(5).tolist(), labels, strict=True):
+            assert found[tuple(point)].startswith(study.clustering.clusters[label].name)
+        watched.page.locator("#number").fill("5")
+        rows = saved_ballots(watched.page, "CSV of the ballots")
+        assert [bool(row["cluster"]) for row in rows] == [True] * 60 + [False] * 660
+    with Watched(browser, paths[1]) as watched:
+        assert len(saved_ballots(watched.page, "CSV of 200 of 720 ballots")) == 200
+        watched.assert_quiet()
+
+
+def saved_ballots(page, button):
+    with page.expect_download() as waiting:
+        page.get_by_text(button, exact=True).click()
+    with open(waiting.value.path(), encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def test_table_opens(browser, election):

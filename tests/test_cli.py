@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import rankernel.kernels
 from rankernel import Auto, Exponential, Kendall, Mallows, MonteCarlo, Polynomial, Rankings, read_preflib, write_preflib
+from rankernel.analysis.distinct_ballots import view_of
 from rankernel.cli.app import app
 from rankernel.cli.kernel_text import kernel_names, parse_kernel, parse_method
 from rankernel.cli.output import whole_file
@@ -393,6 +394,16 @@ def test_map_as_picture_and_as_table(votes):
 
     expected = KernelMap(Mallows("median")).fit_transform(BALLOTS)
     assert np.allclose([[float(row["x"]), float(row["y"])] for row in rows], expected)
+
+
+def test_the_table_of_a_map_holds_ballots_that_a_picture_leaves_out(votes, monkeypatch):
+    monkeypatch.setattr(view_of, "__defaults__", (3,))
+    assert "shown" not in json.loads(run("map", votes, "-o", "map.csv", "--json").stdout)
+    with open("map.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(BALLOTS.unique()) > 3
+    assert sum(int(row["count"]) for row in rows) == BALLOTS.n_voters
+    assert len({(row["x"], row["y"]) for row in rows}) == len(rows)
 
 
 def test_map_by_group(table):

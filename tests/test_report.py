@@ -22,6 +22,7 @@ from rankernel.analysis.summary import Settings, n_steps, summarize
 from rankernel.datasets import load_example, mallows
 from rankernel.errors import RankingError
 from rankernel.pages import report
+from rankernel.pages.draw_map import map_data
 from rankernel.pages.markup import embedded_json, tag, text
 from rankernel.pages.page import page, policy
 from rankernel.pages.png import palette, png
@@ -380,6 +381,19 @@ def test_many_rankings_are_sampled_and_the_page_says_so(many):
     assert "taken at random" in written
     assert "Nyström" in written
     assert len(Elements(written).named("circle")) < MOST_SHOWN + 10
+
+
+def test_the_page_carries_ballots_that_are_not_on_the_map(many, monkeypatch):
+    rankings, n_shown = many.ballots.rankings, len(many.view.rows)
+    data = map_data(many)
+    assert (len(data["weights"]), len(data["voters"]), data["ballots"]) == (n_shown, 5040, 5040)
+    assert sum(data["voters"]) == rankings.n_voters
+    assert sorted(map(tuple, data["ranks"])) == sorted(map(tuple, rankings.ranks.tolist()))
+    monkeypatch.setattr("rankernel.pages.draw_map.CARRIED", 11 * 2000)  # seven ranks, and four more
+    data = map_data(many)
+    assert len(data["voters"]) == 2000
+    assert data["ranks"][:n_shown] == rankings.ranks[many.view.rows].tolist()
+    assert min(data["voters"][n_shown : n_shown + 200]) == 2  # the common ones first
 
 
 def test_features_reproduce_the_kernel_where_they_can(many):

@@ -27,7 +27,7 @@ class Placement:
     kernel: Kernel  # the kernel, its width a number
     gram: FloatArray  # (n_shown, n_shown): the Gram matrix of the ballots in view
     features: FloatArray | None  # (n_ballots, n_features): features of all ballots, where not all are in view
-    points: FloatArray  # (n_shown, 2): where the ballots in view stand on the map; the map itself is made of all voters
+    points: FloatArray  # (n_ballots, 2): where every ballot stands on the map, in view or not
     variance: FloatArray  # (2,): the share of the variance along each axis
     values: str  # how kernel values were computed, in words
     missing: float = 0.0  # the share of the trace that the features leave out
@@ -75,7 +75,7 @@ def place_ballots(ballots: Ballots, view: View, kernel: Kernel, method: MethodLi
     else:
         features = gram_features(gram)
     kernel_map = KernelMap(n_components=min(COMPONENTS, *features.shape), features=Known(features))
-    points = flat(kernel_map.fit_transform(rankings)[view.rows])
+    points = flat(kernel_map.fit_transform(rankings))
     variance = flat(shares(kernel_map, left_out))
     kept = features if view.sampled else None
     return Placement(kernel, gram, kept, points, variance, plan.details, missing, relative_error(plan))

@@ -41,7 +41,7 @@ def kernel_map(reading: Reading, computing: Computing, writing: Writing, file: F
         write(temporary, found, by_group=reading.by is not None)
     facts = job.assumptions(found.placement.values)
     facts["variance"] = " + ".join(f"{share:.0%}" for share in found.placement.variance)
-    if found.view.sampled:
+    if found.view.sampled and target.suffix.lower() != ".csv":
         facts["shown"] = (
             f"{found.view.n_voters:,} voters taken at random; the axes are those of all, by Nyström features"
         )
@@ -54,17 +54,18 @@ def kernel_map(reading: Reading, computing: Computing, writing: Writing, file: F
 
 def write(path: Path, found: Summary, by_group: bool) -> None:
     """Write a picture of the map, or its coordinates."""
-    from rankernel.pages.draw_map import cluster_name, shown_labels, strongest_group
+    from rankernel.pages.draw_map import all_labels, cluster_name, strongest_group
 
     view, clustering = found.view, found.clustering
-    labels, names = shown_labels(found), [cluster_name(each) for each in clustering.clusters] if clustering else [""]
+    labels, names = all_labels(found), [cluster_name(each) for each in clustering.clusters] if clustering else [""]
     if by_group:
         labels, names = strongest_group(found), list(found.ballots.groups)
     if path.suffix.lower() != ".csv":
         from rankernel import plots
 
         legend = names if any(names) else None
-        ax = plots.kernel_map(found.placement.points, view.counts, labels, legend, found.placement.variance)
+        points = found.placement.points[view.rows]
+        ax = plots.kernel_map(points, view.counts, labels[view.rows], legend, found.placement.variance)
         ax.set_title(plots.plain(found.source.title), loc="left")
         plots.save(ax, path)
         return
@@ -73,31 +74,28 @@ def write(path: Path, found: Summary, by_group: bool) -> None:
     if found.source.columns:
         write_rows(path, found, labels, names)
         return
-    rankings = found.ballots.rankings[view.rows]
+    rankings = found.ballots.rankings
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["x", "y", "count", "label", "ranking"])
-        rows = zip(found.placement.points.tolist(), view.counts.tolist(), labels, row_texts(rankings), strict=True)
+        rows = zip(found.placement.points.tolist(), rankings.counts.tolist(), labels, row_texts(rankings), strict=True)
         for (x, y), count, label, words in rows:
             name = names[label] if label >= 0 else ""
             writer.writerow([x, y, count, plain_cell(name), plain_cell(words)])
 
 
 def write_rows(path: Path, found: Summary, labels: Indices, names: list[str]) -> None:
-    """Write the coordinates of each row of the data whose ballot is shown, with the columns that are kept beside it."""
+    """Write the coordinates of each row of the data, with the columns that are kept beside it."""
     from rankernel.data import first_and_inverse, row_texts
 
     source = found.source
     columns, (_, ballot_of_row) = source.columns, first_and_inverse(source.rankings)
-    place = {ballot: number for number, ballot in enumerate(found.view.rows.tolist())}
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*map(plain_cell, columns), "x", "y", "count", "label", "ranking"])
         rows = zip(ballot_of_row.tolist(), source.rankings.counts.tolist(), row_texts(source.rankings), strict=True)
         for row, (ballot, count, words) in enumerate(rows):
-            if ballot in place:
-                number = place[ballot]
-                kept = [plain_cell(str(values[row])) for values in columns.values()]
-                x, y = found.placement.points[number].tolist()
-                label = names[labels[number]] if labels[number] >= 0 else ""
-                writer.writerow([*kept, x, y, count, plain_cell(label), plain_cell(words)])
+            kept = [plain_cell(str(values[row])) for values in columns.values()]
+            x, y = found.placement.points[ballot].tolist()
+            label = names[labels[ballot]] if labels[ballot] >= 0 else ""
+            writer.writerow([*kept, x, y, count, plain_cell(label), plain_cell(words)])

@@ -20,12 +20,13 @@ WIDTH, HEIGHT, MARGIN, FOOT = 960.0, 640.0, 30.0, 50.0  # below the points is ro
 SMALLEST, SINGLE, LARGEST = 2.6, 4.0, 20.0  # radii; a single voter is never larger than the second
 LABEL_GAP, LABEL_SIZE, LABEL_ROOM = 22.0, 16.0, 300.0
 MOST_DUELS = 200  # items whose duels the page knows
+CARRIED = 500_000  # numbers that a page holds of its ballots: less than 2 MB
 CLEAR = 0.6  # of the voters of a ballot: more than this share are of one group
 
 
 def positions(study: Summary) -> FloatArray:
     """Return where each ballot in view stands in the picture, one unit as long in both directions."""
-    points = study.placement.points * [1, -1]
+    points = study.placement.points[study.view.rows] * [1, -1]
     low, high = points.min(axis=0), points.max(axis=0)
     whole = np.array([WIDTH, HEIGHT - FOOT])
     scale: float = ((whole - 2 * MARGIN) / np.maximum(high - low, 1e-9)).min()
@@ -42,8 +43,8 @@ def radii(counts: IntArray) -> FloatArray:
 
 
 def strongest_group(study: Summary) -> Indices:
-    """Return the group that most voters of each ballot in view are of, -1 where none clearly is."""
-    shares = study.ballots.by_group[study.view.rows]
+    """Return the group that most voters of each ballot are of, -1 where none clearly is."""
+    shares = study.ballots.by_group
     if not shares.shape[1]:
         return np.full(len(shares), -1)
     best = shares.argmax(axis=1)
@@ -59,23 +60,34 @@ def coloured_groups(study: Summary) -> list[int]:
 
 def group_colours(study: Summary) -> Indices:
     """Return the colour of each ballot in view by its strongest group, -1 where none clearly is."""
-    strongest = strongest_group(study)
+    strongest = strongest_group(study)[study.view.rows]
     colour = np.full(len(study.ballots.groups) + 1, COLOURS, dtype=np.intp)
     colour[coloured_groups(study)] = np.arange(len(coloured_groups(study)))
     colour[-1] = -1
     return colour[strongest]
 
 
-def shown_labels(study: Summary) -> Indices:
-    """Return the cluster of each ballot in view."""
-    if study.clustering is None:
-        return np.zeros(len(study.view.rows), dtype=np.intp)
-    return study.clustering.labels[study.view.rows]
+def all_labels(study: Summary) -> Indices:
+    """Return the cluster of each ballot."""
+    return np.zeros(len(study.ballots.rankings), dtype=np.intp) if study.clustering is None else study.clustering.labels
+
+
+def carried_rows(study: Summary) -> Indices:
+    """Return the ballots that the page knows: those in view, then the most common others, if not too many, all."""
+    rankings, n_items = study.ballots.rankings, study.ballots.rankings.n_items
+    said = n_items * (n_items - 1) // 2 if isinstance(rankings, Preferences) else n_items
+    most = CARRIED // (said + len(study.ballots.groups) + 4)  # and voters, cluster, two coordinates
+    others = np.setdiff1d(np.argsort(-rankings.counts, kind="stable"), study.view.rows, assume_unique=True)
+    return np.concatenate([study.view.rows, others[: max(most - len(study.view.rows), 0)]])
 
 
 def map_data(study: Summary) -> dict[str, Any]:
-    """Return what the page must know to show ballots, to cut the tree elsewhere, and to describe a selection."""
-    rankings, clustering = study.ballots.rankings[study.view.rows], study.clustering
+    """Return what the page must know to show ballots, to cut the tree elsewhere, and to describe a selection.
+
+    Ballots that are not in view come last; the page only hands them on.
+    """
+    rows = carried_rows(study)
+    rankings, clustering = study.ballots.rankings[rows], study.clustering
     return {
         "noun": study.source.noun,
         "nouns": study.source.nouns,
@@ -86,9 +98,10 @@ def map_data(study: Summary) -> dict[str, Any]:
         **said_by(rankings),
         "voters": rankings.counts.tolist(),
         "weights": study.view.counts.tolist(),
-        "labels": shown_labels(study).tolist(),
-        "byGroup": study.ballots.by_group[study.view.rows].tolist(),
-        "points": study.placement.points.round(5).tolist(),
+        "labels": all_labels(study)[rows].tolist(),
+        "byGroup": study.ballots.by_group[rows].tolist(),
+        "points": study.placement.points[rows].round(5).tolist(),
+        "ballots": len(study.ballots.rankings),
         "mergers": clustering.tree[:, :2].astype(int).tolist() if clustering else [],
         "ahead": study.majorities.ahead.tolist() if rankings.n_items <= MOST_DUELS else [],
         "all": study.majorities.n_voters,
@@ -107,7 +120,7 @@ def map_picture(study: Summary) -> Markup:
     """Return the map."""
     places, sizes = positions(study), radii(study.view.counts)
     order = np.argsort(-sizes, kind="stable")  # small points over large ones
-    labels, groups = shown_labels(study).tolist(), group_colours(study).tolist()
+    labels, groups = all_labels(study)[study.view.rows].tolist(), group_colours(study).tolist()
     points = [point(study, row, places[row], float(sizes[row]), labels[row], groups[row]) for row in order.tolist()]
     return tag(
         "svg",
@@ -150,7 +163,7 @@ def cluster_labels(study: Summary, places: FloatArray) -> list[Markup]:
     """Return the names of the clusters, each where its voters are, none over another."""
     if study.grouped is None:
         return []
-    labels, counts = shown_labels(study), study.view.counts
+    labels, counts = all_labels(study)[study.view.rows], study.view.counts
     spots = []
     for number, cluster in enumerate(study.grouped.clusters):
         own = labels == number

@@ -111,7 +111,7 @@ def group_key(study: Summary) -> Markup | None:
     others = len(study.ballots.groups) - len(coloured)
     if others:
         entries.append(tag("li", tag("span", class_=f"dot g{COLOURS}"), f"others ({others:,} groups)"))
-    if (strongest_group(study) < 0).any():
+    if (strongest_group(study)[study.view.rows] < 0).any():
         entries.append(tag("li", tag("span", class_="dot gx"), "no group has more than 60% of the voters"))
     hidden = "hidden" if study.grouped else None
     return tag("ul", *entries, class_="key by-group-only", hidden=hidden, aria_label="Colours of the groups")

@@ -268,7 +268,7 @@
       .slice(0, 6);
     const first = found.firsts.indexOf(Math.max(...found.firsts));
     tell(
-      `Selected: ${selected.size.toLocaleString("en")} ballots of ${count(found.voters)}, ${share}`,
+      `Selected: ${selected.size.toLocaleString("en")} ${selected.size === 1 ? "ballot" : "ballots"} of ${count(found.voters)}, ${share}`,
       `In the order of their mean places: ${order.join(" > ")}${nItems > 8 ? " > …" : ""}`,
       found.firsts[first] > 0 &&
         `${percent(found.firsts[first])} of them ${wants(first)}, of all voters ${percent(overall.firsts[first])}.`,
@@ -520,10 +520,11 @@
     );
   const ballotRows = () => {
     const heads = ["voters", "x", "y", ...(cut.names.length > 1 ? ["cluster"] : []), ...known.groups, "ballot"];
-    return [heads, ...everyRow.map((row) => [
-      known.voters[row],
+    /* Of ballots that are not on the map no cluster is known where the tree is cut elsewhere. */
+    return [heads, ...known.voters.map((voters, row) => [
+      voters,
       ...known.points[row],
-      ...(cut.names.length > 1 ? [cut.names[cut.labels[row]]] : []),
+      ...(cut.names.length > 1 ? [cut.names[cut.labels[row]] ?? ""] : []),
       ...known.byGroup[row],
       words(row),
     ])];
@@ -551,7 +552,11 @@
       ["PNG", `Save as PNG: ${picture}`, () => saveAsPng(name, visible(figure))],
     ];
     if (name === "map") {
-      buttons.push(["CSV of the ballots", "Save the ballots with cluster and coordinates as CSV", () => saveAsCsv("ballots", ballotRows())]);
+      const some = known.voters.length < known.ballots;
+      const which = some
+        ? `${known.voters.length.toLocaleString("en")} of ${known.ballots.toLocaleString("en")} ballots`
+        : "the ballots";
+      buttons.push([`CSV of ${which}`, `Save ${which} with cluster and coordinates as CSV`, () => saveAsCsv("ballots", ballotRows())]);
     }
     offer(figure, buttons);
   }
