@@ -19,6 +19,7 @@ import rankernel as rk
 from benchmarks.clock import save
 from rankernel.errors import NotCharacteristicWarning
 from rankernel.tasks.tests._groups import GroupedVoters, TwoGroups
+from rankernel.tasks.tests.corrections import holm
 from rankernel.tasks.tests.mmd import Samples
 
 KERNEL = rk.Mallows(0.2)
@@ -94,12 +95,24 @@ def within_strata(run: int, different: bool) -> Answer:
     return found.pvalue, found.tail_pvalue
 
 
-def several_groups(run: int, different: bool) -> Answer:
-    """Return the p-values of a test of four groups, of which one may differ."""
+def four_groups(run: int, different: bool) -> rk.KSampleResult:
+    """Return the test of four groups, of which the last may differ."""
     centers = [CENTER, CENTER, CENTER, OTHER if different else CENTER]
     X = rk.concat([draw(20, 0.5, 4 * run + k, None, center) for k, center in enumerate(centers)])
-    found = rk.k_sample_test(X, np.repeat(range(4), 20), KERNEL, 199, run)
+    return rk.k_sample_test(X, np.repeat(range(4), 20), KERNEL, 199, run)
+
+
+def several_groups(run: int, different: bool) -> Answer:
+    """Return the p-values of a test of four groups."""
+    found = four_groups(run, different)
     return found.pvalue, found.tail_pvalue
+
+
+def every_pair(run: int, different: bool) -> Answer:
+    """Return the smallest corrected p-value: of all pairs of groups, or of those with the one that differs."""
+    found = four_groups(run, different).pairwise()
+    asked = np.array([not different or "3" in pair for pair in zip(found.first, found.second, strict=True)])
+    return float(found.corrected[asked].min()), float(holm(found.tail_pvalues)[asked].min())
 
 
 def covariate(run: int, different: bool) -> Answer:
@@ -148,6 +161,7 @@ TESTS: dict[str, Callable[[int, bool], Answer]] = {
     "mmd_test, 30 and 30 in 2 strata": within_strata,
     "mmd_aggregated_test, 30 and 30": several_widths,
     "k_sample_test, 4 groups of 20": several_groups,
+    "k_sample_test, its .pairwise()": every_pair,
     "hsic_test, 60 and a number": covariate,
     "goodness_of_fit_test, 30": model,
     "paired_test, 30 judges": same_judges,
@@ -217,6 +231,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.calibration", description=__doc__)
     parser.add_argument("--runs", type=int, default=1000, help="simulations of each setting")
     parser.add_argument("--permutations", type=int, default=1_000_000, help="length of the long runs")
+    parser.add_argument("--only", metavar="TEST", help="level and power of this test alone, by its name in the table")
     parser.add_argument("-o", "--output", type=Path, help="a folder: one JSON file for each table")
     given = parser.parse_args()
     warnings.simplefilter("ignore", NotCharacteristicWarning)
@@ -226,6 +241,8 @@ def main() -> None:
         "outliers": lambda: outlying(max(given.runs // 5, 1)),
         "effects": lambda: coverage(max(given.runs // 2, 1)),
     }
+    if given.only is not None:
+        tables = {"levels": lambda: rates(given.runs, [given.only])}
     for name, table in tables.items():
         rows = []
         for row in table():
