@@ -102,8 +102,14 @@ def test_everything_is_found_in_the_end():
 
 @pytest.mark.parametrize(("n_items", "n_evaluations"), [(1, 1), (3, 7), (3, 0)])
 def test_impossible_searches_are_refused(n_items, n_evaluations):
-    with pytest.raises(ValueError, match="at least two items"):
+    with pytest.raises(ValueError, match=r"n_items=1 is|n_evaluations=\d is not possible"):
         optimize_permutations(to_target, n_items, n_evaluations)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_values_that_cannot_be_compared(value):
+    with pytest.raises(ValueError, match=f"objective is {value} at"):
+        optimize_permutations(lambda ranks: value, n_items=3, n_evaluations=2)
 
 
 def test_a_short_tour_is_found_sooner_than_by_chance():

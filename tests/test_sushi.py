@@ -82,7 +82,7 @@ def test_the_folder_above_will_do(folder, tmp_path):
 def test_missing_files_and_where_to_get_them(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"sushi3b\.5000.*Kamishima.*https://www\.kamishima\.net/sushi/"):
         load_sushi(tmp_path, which="b")
-    with pytest.raises(RankingError, match="which='c'"):
+    with pytest.raises(ValueError, match="which='c'"):
         load_sushi(tmp_path, which="c")
 
 

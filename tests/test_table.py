@@ -260,7 +260,7 @@ def test_damage_is_named_with_file_and_line(tmp_path, text, line, problem):
 
 def test_options_are_checked(tmp_path):
     for option in ("layout", "skipped", "repeated", "overvotes", "blank", "unlisted"):
-        with pytest.raises(RankingError, match=option):
+        with pytest.raises(ValueError, match=option):
             read(tmp_path, "a,b\n1,2\n", **{option: "sideways"})
     with pytest.raises(RankingError, match="separator=''"):
         read(tmp_path, "a,b\n1,2\n", separator="")

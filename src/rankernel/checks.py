@@ -129,13 +129,25 @@ def instance(name: str, value: Any, kind: Any, wanted: str) -> Any:
 
     Examples
     --------
-    >>> instance("title", 5, str, "a text")
+    >>> instance("columns", 5, dict, "a mapping of roles to columns")
     Traceback (most recent call last):
-    TypeError: title=5 is not possible; it must be a text
+    TypeError: columns=5 is not possible; it must be a mapping of roles to columns
     """
     if not isinstance(value, kind):
         raise TypeError(f"{name}={shown(value)} is not possible; it must be {wanted}")
     return value
+
+
+def text(name: str, value: Any) -> str:
+    """Return a text.
+
+    Examples
+    --------
+    >>> text("title", 5)
+    Traceback (most recent call last):
+    TypeError: title=5 is not possible; it must be a text
+    """
+    return str(instance(name, value, str, "a text"))
 
 
 def listed(name: str, values: Any, wanted: str) -> list[Any]:
@@ -150,6 +162,23 @@ def listed(name: str, values: Any, wanted: str) -> list[Any]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
         raise TypeError(f"{name}={shown(values)} is not possible; it must be {wanted}")
     return list(values)
+
+
+def names(name: str, values: Any) -> list[str]:
+    """Return names as a list; a single text is one name.
+
+    Examples
+    --------
+    >>> names("labels", "district"), names("labels", ("district", "age"))
+    (['district'], ['district', 'age'])
+    >>> names("labels", [1, 2])
+    Traceback (most recent call last):
+    TypeError: labels=[1, 2] is not possible; it must be a list of names
+    """
+    given = [values] if isinstance(values, str) else listed(name, values, "a list of names")
+    if not all(isinstance(each, str) for each in given):
+        raise TypeError(f"{name}={shown(values)} is not possible; it must be a list of names")
+    return given
 
 
 def file_name(name: str, value: Any) -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rankernel.checks import shown
 from rankernel.encoding import FREE, Unlisted, printable
 from rankernel.errors import RankingError
 from rankernel.io.truncated import listed_buckets
@@ -35,6 +36,7 @@ def from_votekit(profile: Any, unlisted: Unlisted = "last") -> Rankings:
     unlisted : {"last", "free"}
         Candidates that a ballot does not list share one last bucket, or nothing is known of them.
     """
+    check_held("profile", profile, "a RankProfile of VoteKit", "ballots", "candidates")
     orders, weights = [], []
     for ballot in profile.ballots:
         buckets = [{str(name) for name in bucket} for bucket in ballot.ranking or () if bucket]
@@ -70,6 +72,7 @@ def from_pref_voting(profile: Any, unlisted: Unlisted = "last") -> Rankings:
     unlisted : {"last", "free"}
         Candidates that a ranking leaves out share one last bucket, or nothing is known of them.
     """
+    check_held("profile", profile, "a profile of pref_voting", "rankings_counts", "candidates", "cmap")
     rankings, counts = profile.rankings_counts
     candidates = list(profile.candidates)
     rows = []
@@ -113,6 +116,8 @@ def from_preflibtools(instance: Any, unlisted: Unlisted = "last") -> Rankings:
     unlisted : {"last", "free"}
         Alternatives that an order does not list share one last bucket, or nothing is known of them.
     """
+    wanted = ("alternatives_name", "orders", "multiplicity")
+    check_held("instance", instance, "an OrdinalInstance of preflibtools", *wanted)
     numbers = list(instance.alternatives_name)
     names = [str(instance.alternatives_name[number]) for number in numbers]
     place = {number: column for column, number in enumerate(numbers)}
@@ -141,6 +146,12 @@ def to_preflibtools(rankings: Any) -> Any:
     orders = [tuple(tuple(item + 1 for item in bucket) for bucket in b) for b in listed_buckets(data, "preflibtools")]
     instance.append_vote_map(dict(zip(orders, data.counts.tolist(), strict=True)))
     return instance
+
+
+def check_held(name: str, value: object, wanted: str, *attributes: str) -> None:
+    """Refuse what does not hold what an object of another package does, which need not be installed to be told."""
+    if not all(hasattr(value, attribute) for attribute in attributes):
+        raise TypeError(f"{name}={shown(value)} is not possible; it must be {wanted}")
 
 
 def voters_of(weight: Any) -> int:

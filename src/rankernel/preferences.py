@@ -10,8 +10,8 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from rankernel import checks
 from rankernel.arrays import Indices, IntArray, Mask, RankArray
-from rankernel.checks import instance, listed
 from rankernel.encoding import FREE, check_items, printable
 from rankernel.errors import RankingError
 from rankernel.multiplicities import added_up, check_counts
@@ -136,10 +136,10 @@ class Preferences:
           0: y > x
           1: nothing known
         """
-        roles = dict(instance("columns", {} if columns is None else columns, Mapping, "a mapping of roles to columns"))
-        passed_over = [ignore] if isinstance(ignore, str) else listed("ignore", ignore, "names of columns")
-        for name in passed_over:
-            instance("ignore", name, str, "names of columns")
+        roles = dict(
+            checks.instance("columns", {} if columns is None else columns, Mapping, "a mapping of roles to columns")
+        )
+        passed_over = checks.names("ignore", ignore)
         if isinstance(counts, str):
             counts, roles = None, {**roles, "count": counts}
         if is_long(pairs):

@@ -72,9 +72,9 @@ class GramBlocks:
 
     def __init__(self, kernel: Kernel, method: MethodLike = "auto", data: Any = None) -> None:
         self.asked = as_method(method)
-        given = as_kernel(kernel)
-        self.kernel = numeric(given if data is None else given.resolve(data))
-        self.plan: Plan | None = None if data is None else self.kernel.plan(as_data(data), method=self.asked)
+        given, training = as_kernel(kernel), None if data is None else as_data(data, name="data")
+        self.kernel = numeric(given if training is None else given.resolve(training))
+        self.plan: Plan | None = None if training is None else self.kernel.plan(training, method=self.asked)
         self.recent = RecentPlans()
 
     def gram(self, kernel: Kernel, X: Data, Y: Data | None = None, gradient: bool = False) -> Block:

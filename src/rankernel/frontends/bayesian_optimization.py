@@ -10,10 +10,13 @@ from itertools import combinations
 import numpy as np
 
 from rankernel.arrays import FloatArray, IntArray
+from rankernel.checks import instance, whole
 from rankernel.errors import missing_extra
 from rankernel.frontends.gpytorch import RankingKernel
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
+from rankernel.kernels.named import as_kernel
+from rankernel.seeds import as_seed
 
 try:
     import botorch
@@ -103,32 +106,45 @@ def optimize_permutations(
     >>> found.best, found.value
     (array([2, 0, 1]), 0.0)
     """
-    rng = np.random.default_rng(seed)
+    instance("objective", objective, Callable, "a function of a permutation")
     check_sizes(n_items, n_evaluations)
-    ranks = initial_permutations(n_items, min(n_initial or n_items, n_evaluations), rng)
-    values = np.array([float(objective(row)) for row in ranks])
-    start = now = (kernel or Mallows()).resolve(ranks)
+    n_first = n_items if n_initial is None else whole("n_initial", n_initial)
+    whole("n_starts", n_starts)
+    given = as_kernel(Mallows() if kernel is None else kernel)
+    rng = np.random.default_rng(as_seed(seed))
+    ranks = initial_permutations(n_items, min(n_first, n_evaluations), rng)
+    values = np.array([value_of(objective, row) for row in ranks])
+    start = now = given.resolve(ranks)
     while len(values) < n_evaluations:
         improvement, now = fitted_improvement(ranks, values, start)
         new = most_promising(improvement, ranks, values, n_starts, rng)
         ranks = np.vstack([ranks, new])
-        values = np.append(values, float(objective(new)))
+        values = np.append(values, value_of(objective, new))
     best = int(np.argmin(values))
     return PermutationSearch(ranks[best], float(values[best]), ranks, values, now)
 
 
 def check_sizes(n_items: int, n_evaluations: int) -> None:
     """Refuse more evaluations than there are permutations."""
+    whole("n_items", n_items, least=2)
+    whole("n_evaluations", n_evaluations)
     n_permutations = 1
     for factor in range(2, n_items + 1):
         n_permutations *= factor
         if n_permutations >= n_evaluations:
             break
-    if n_items < 2 or not 1 <= n_evaluations <= n_permutations:
+    if n_evaluations > n_permutations:
         raise ValueError(
-            f"n_evaluations={n_evaluations} of permutations of {n_items} items is not possible; there must be at least "
-            f"two items, and between 1 and n_items! evaluations"
+            f"n_evaluations={n_evaluations} is not possible: there are {n_permutations} permutations of {n_items} items"
         )
+
+
+def value_of(objective: Callable[[IntArray], float], ranks: IntArray) -> float:
+    """Return the value of a permutation, refusing what cannot be compared."""
+    value = float(objective(ranks))
+    if not math.isfinite(value):
+        raise ValueError(f"objective is {value} at {ranks.tolist()}; it must be a finite number")
+    return value
 
 
 def initial_permutations(n_items: int, number: int, rng: np.random.Generator) -> IntArray:

@@ -13,9 +13,10 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from rankernel.arrays import FloatArray
-from rankernel.checks import whole
+from rankernel.checks import instance, whole
 from rankernel.completions.streams import stream_key
 from rankernel.data import Data, as_data
 from rankernel.errors import missing_extra
@@ -24,6 +25,7 @@ from rankernel.gram.plan import Plan
 from rankernel.gram.sums import gathered
 from rankernel.gram.tiles import stretches, tiles
 from rankernel.kernels.base import Kernel
+from rankernel.kernels.named import as_kernel
 from rankernel.seeds import Seed, as_seed
 from rankernel.tasks.features.mmd_streamed import pooled_plan, unbiased_mmd2
 
@@ -63,13 +65,18 @@ def gram(plan: Plan, chunks: int | None = None) -> Any:
     >>> gram(Kendall().plan([[0, 1, 2], [2, 1, 0], [0, 2, 1]])).sum(axis=1).compute()
     array([ 0.33333333, -0.33333333,  1.        ])
     """
-    side = plan.side(chunks)
+    side = side_of(instance("plan", plan, Plan, "a Plan, as kernel.plan(X) makes it"), chunks)
     if plan.evaluator.direct:
         return blockwise_gram(plan, side)
     array = blockwise_gram(plan.distinct, side)
     array = array if plan.rows is None else array[plan.rows]
     array = array if plan.columns is None else array[:, plan.columns]
     return array if plan.rows is None and plan.columns is None else array.rechunk(side)
+
+
+def side_of(plan: Plan, chunks: int | None) -> int:
+    """Return the side of blocks that is wanted, in whole tiles."""
+    return plan.side(None if chunks is None else whole("chunks", chunks))
 
 
 def blockwise_gram(plan: Plan, side: int) -> Any:
@@ -136,11 +143,10 @@ def nystrom(
 
     rankings, number = as_data(X), as_seed(seed)
     train = rankings
-    if n_fit is not None and n_fit < len(rankings):
-        whole("n_fit", n_fit)
+    if n_fit is not None and whole("n_fit", n_fit) < len(rankings):
         rng = np.random.default_rng(int(stream_key(number, "rows to choose pivots from")))
         train = rankings[np.sort(rng.choice(len(rankings), n_fit, replace=False))]
-    resolved = kernel.resolve(rankings)
+    resolved = as_kernel(kernel).resolve(rankings)
     return transform(NystromFeatures(resolved, n_components, method, number, tol).fit(train), rankings, chunks)
 
 
@@ -163,6 +169,9 @@ def transform(features: NystromFeatures, X: Any, chunks: int = 4096) -> da.Array
     >>> transform(features, [[0, 1]]).compute() ** 2
     array([[1.]])
     """
+    from rankernel.tasks.features.nystrom import NystromFeatures
+
+    check_is_fitted(instance("features", features, NystromFeatures, "NystromFeatures that are fitted"))
     whole("chunks", chunks)
     rankings = as_data(X)
     recipe, name, graph = shipped((features, rankings), f"rankernel-features-{chunks}")
@@ -213,7 +222,7 @@ def voter_sums(plan: Plan, weights: FloatArray, chunks: int | None) -> tuple[Flo
 
     The sums of the blocks are added up here, in one order whoever made them.
     """
-    side, distinct = plan.side(chunks), plan.distinct
+    side, distinct = side_of(plan, chunks), plan.distinct
     recipe, name, graph = shipped((distinct, gathered(weights, plan.rows, len(plan.X))), f"rankernel-sums-{side}")
     pairs = list(tiles(*distinct.shape, side, symmetric=True))
     for number, (rows, columns) in enumerate(pairs):

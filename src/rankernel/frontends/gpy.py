@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rankernel import checks
 from rankernel.arrays import FloatArray, RankArray
 from rankernel.completions.draws import draw
 from rankernel.data import Data, as_data
@@ -83,11 +84,12 @@ class RankingKern(GPy.kern.Kern):  # type: ignore[misc]
         active_dims: Any = None,
         name: str = "ranking",
     ) -> None:
-        super().__init__(input_dim, active_dims, name)
-        self.only_full = method == FULL
+        columns = None if active_dims is None else check_columns(active_dims, checks.whole("input_dim", input_dim))
+        super().__init__(checks.whole("input_dim", input_dim), columns, checks.text("name", name))
+        self.only_full = isinstance(method, str) and method == FULL
         self.blocks = GramBlocks(kernel, named_method(method, n_draws, seed), data)
         self.kernel = self.blocks.kernel
-        self.variance = GPy.Param("variance", variance, Logexp())
+        self.variance = GPy.Param("variance", checks.number("variance", variance, 0, above=True), Logexp())
         self.link_parameter(self.variance)
         limits = self.kernel.limits
         for parameter, value in self.kernel.params.items():
@@ -169,9 +171,18 @@ class RankingKern(GPy.kern.Kern):  # type: ignore[misc]
         return rankings
 
 
+def check_columns(active_dims: Any, n_items: int) -> list[int]:
+    """Return the columns of the data that hold the ranks."""
+    wanted = f"a list of {n_items} columns, one for each item"
+    columns = checks.listed("active_dims", active_dims, wanted)
+    if len(columns) != n_items:
+        raise ValueError(f"active_dims={checks.shown(active_dims)} is not possible; it must be {wanted}")
+    return [checks.whole("active_dims", column, least=0) for column in columns]
+
+
 def named_method(method: str | MethodLike, n_draws: int, seed: int) -> MethodLike:
     """Return the method that a name of this module stands for."""
-    if method == FULL:
+    if isinstance(method, str) and method == FULL:
         return "exact"
     if isinstance(method, str) and method in COUPLINGS:
         return MonteCarlo(n_draws, coupling=COUPLINGS[method], moments=0, seed=seed)

@@ -7,13 +7,14 @@ free.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.arrays import Indices
+from rankernel.checks import instance
 from rankernel.data import Data, as_data, first_and_inverse
 from rankernel.errors import missing_extra
 from rankernel.frontends._training_plans import Block, GramBlocks
@@ -76,14 +77,15 @@ class RankingKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
         super().__init__(**options)
         self.blocks = GramBlocks(kernel, method, data)
         self.base = self.blocks.kernel
-        unknown = sorted((constraints or {}).keys() - self.base.params.keys())
+        chosen = instance("constraints", {} if constraints is None else constraints, Mapping, "a mapping by parameters")
+        unknown = sorted(map(str, chosen.keys() - self.base.params.keys()))
         if unknown:
             known = ", ".join(self.base.params) or "none"
             raise ValueError(f"constraints name {unknown[0]!r}, but {self.base} has the parameters: {known}")
         limits = self.base.limits
         for name, value in self.base.params.items():
             self.register_parameter(f"raw_{name}", torch.nn.Parameter(torch.zeros(self.batch_shape)))
-            self.register_constraint(f"raw_{name}", (constraints or {}).get(name) or constraint_within(*limits[name]))
+            self.register_constraint(f"raw_{name}", chosen.get(name) or constraint_within(*limits[name]))
             setattr(self, name, value)
 
     # ------------------------------------------------------------------ parameters by their own names

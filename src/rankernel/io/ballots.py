@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
+from rankernel import checks
 from rankernel.arrays import IntArray, Mask, RankArray
 from rankernel.encoding import FREE, printable
 from rankernel.errors import RankingError
@@ -41,10 +42,9 @@ class BallotRules:
 
     def __post_init__(self) -> None:
         for name, kinds in (("skipped", Skipped), ("repeated", Repeated), ("overvotes", Overvotes)):
-            if getattr(self, name) not in get_args(kinds):
-                known = ", ".join(repr(kind) for kind in get_args(kinds))
-                raise RankingError(f"{name}={getattr(self, name)!r} is none of {known}")
-        if self.separator == "":
+            checks.known(name, getattr(self, name), get_args(kinds))
+        checks.flag("fold_case", self.fold_case)
+        if self.separator is not None and not checks.text("separator", self.separator):
             raise RankingError("separator='' separates nothing; give the sign between the names in an overvoted cell")
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rankernel import checks
 from rankernel.arrays import RankArray
 from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, dense, printable
 from rankernel.errors import RankingError
@@ -99,8 +100,7 @@ def read_blt(
       read as BLT; title 'Ward 4'; 1 seat; withdrawn: Cy
     """
     check_unlisted(unlisted)
-    if withdrawn not in ("keep", "drop"):
-        raise RankingError(f"withdrawn={withdrawn!r} is none of 'keep', 'drop'")
+    checks.known("withdrawn", withdrawn, ("keep", "drop"))
     tokens = Tokens(read_text(path, encoding, max_bytes), path)
     n_items, seats, gone = head_of(tokens)
     (counts, orders, lines), (items, title) = body_of(tokens, n_items)
@@ -328,8 +328,7 @@ def write_blt(
     "rankings"
     """
     rankings = as_rankings(rankings)
-    if seats < 1:
-        raise RankingError(f"seats={seats} is not possible; it must be a whole number >= 1")
+    checks.whole("seats", seats)
     for name, what in [*((name, "item") for name in rankings.items), (title, "title")]:
         check_writable_name(name, what)
     lines = [f"{rankings.n_items} {seats}"]

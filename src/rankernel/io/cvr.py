@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from rankernel import checks
 from rankernel.column_places import place_of
 from rankernel.encoding import Unlisted, check_items, check_unlisted, printable
 from rankernel.errors import RankingError, missing_extra
@@ -16,7 +17,7 @@ from rankernel.io.file_data import About, FileRankings
 from rankernel.io.files import MOST_BYTES, AnyPath, check_unpacked_size, fail, read_text
 from rankernel.io.records import Records, coded, records_of_text
 from rankernel.io.scottish import looks_scottish, scottish_rankings
-from rankernel.io.table import Blank, assembled, in_order_of_positions, listed_names, read_counts
+from rankernel.io.table import Blank, assembled, in_order_of_positions, read_counts
 
 SHEETS = (".xlsx", ".xlsm")
 JSONS = (".json", ".zip")
@@ -89,10 +90,12 @@ def read_cvr(
     """
     check_unlisted(unlisted)
     names = None if items is None else check_items(items)
-    chosen, others = listed_names(labels), listed_names(count or ())
+    chosen, others = checks.names("labels", labels), [] if count is None else [checks.text("count", count)]
+    words = tuple(checks.names("nothing", nothing))
+    file = checks.file_name("path", path)
     passed: tuple[str, ...] = ()
-    kind = Path(str(path).lower().removesuffix(".gz")).suffix
-    if kind in JSONS or Path(path).is_dir():
+    kind = Path(file.name.lower().removesuffix(".gz")).suffix
+    if kind in JSONS or file.is_dir():
         table, title = one_contest(json_contests(path, max_bytes, SEPARATOR), contest, path)
         separator = SEPARATOR
     elif kind in SHEETS:
@@ -109,7 +112,7 @@ def read_cvr(
         else:
             records = records_of_text(text, delimiter, path, max_bytes)
             table, title, passed = columns_of_contest(records, contest, [*chosen, *others])
-    rules = BallotRules(skipped, repeated, overvotes, separator, tuple(listed_names(nothing)), fold_case, max_bytes)
+    rules = BallotRules(skipped, repeated, overvotes, separator, words, fold_case, max_bytes)
     columns = {name: table.column(name, "labels") for name in chosen}
     votes, rows = in_order_of_positions(table.without([*columns, *others])).distinct()
     ballots = read_ballots(votes, names, rules)
@@ -135,7 +138,7 @@ def contest_named(names: Sequence[str], wanted: str | None, path: AnyPath) -> st
         if len(names) > 1:
             raise fail(path, None, f"there are several contests; choose one with contest=: {known}")
         return names[0]
-    small = wanted.lower().strip()
+    small = checks.text("contest", wanted).lower().strip()
     fitting = [name for name in names if name.lower() == small] or [name for name in names if small in name.lower()]
     if len(fitting) != 1:
         problem = "is in the names of several contests" if fitting else "is in the name of no contest"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from rankernel import checks
 from rankernel.encoding import printable
 from rankernel.errors import RankingError, missing_extra
 from rankernel.io.files import write_bytes
@@ -79,9 +80,10 @@ def fetch_preflib(name: str, sha256: str | None = None, url: str | None = None) 
     Traceback (most recent call last):
     rankernel.errors.RankingError: 'dublin.soi' is not the name of a PrefLib file, such as '00001-00000001.soi'
     """
-    match = PREFLIB_NAME.fullmatch(name)
+    match = PREFLIB_NAME.fullmatch(checks.text("name", name))
     if not match:
         raise RankingError(f"{printable(name)!r} is not the name of a PrefLib file, such as '00001-00000001.soi'")
+    check_texts(sha256=sha256, url=url)
     at_hand, wanted = local(Path("preflib", name)), sha256 or PREFLIB_SHA256.get(name)
     if at_hand is not None:
         check_sha256(at_hand, wanted)
@@ -106,6 +108,7 @@ def fetch_sushi(sha256: str | None = None, url: str | None = None) -> Path:
     url : str, optional
         Where to fetch the archive from, if not from its author.
     """
+    check_texts(sha256=sha256, url=url)
     at_hand = local(Path(SUSHI_FOLDER))
     if at_hand is not None and complete(at_hand):
         for name, known in SUSHI_SHA256.items():
@@ -116,6 +119,13 @@ def fetch_sushi(sha256: str | None = None, url: str | None = None) -> Path:
         archive = retrieved([url or SUSHI_URL], sha256, Path(f"{SUSHI_FOLDER}.zip"))
         unpack_sushi(archive, folder)
     return folder
+
+
+def check_texts(**given: str | None) -> None:
+    """Refuse what is neither left out nor a text."""
+    for name, value in given.items():
+        if value is not None:
+            checks.text(name, value)
 
 
 def local(path: Path) -> Path | None:

@@ -10,7 +10,7 @@ import zlib
 from pathlib import Path
 from typing import TypeAlias
 
-from rankernel.checks import whole
+from rankernel import checks
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
 from rankernel.whole_files import whole_file
@@ -39,15 +39,17 @@ def read_text(path: AnyPath, encoding: str = "utf-8", max_bytes: int = MOST_BYTE
 
 def read_bytes(path: AnyPath, max_bytes: int = MOST_BYTES) -> bytes:
     """Return the bytes of a file, unpacked if it is gzipped."""
-    whole("max_bytes", max_bytes)
-    raw = Path(path).read_bytes()
-    if raw.startswith(GZIP_MAGIC) or Path(path).suffix.lower() == ".gz":
+    checks.whole("max_bytes", max_bytes)
+    file = checks.file_name("path", path)
+    raw = file.read_bytes()
+    if raw.startswith(GZIP_MAGIC) or file.suffix.lower() == ".gz":
         raw = unpacked(raw, path, max_bytes)
     return raw
 
 
 def decoded(raw: bytes, path: AnyPath, encoding: str) -> str:
     """Return bytes of a file as text."""
+    checks.instance("encoding", encoding, str, "the name of a text encoding, such as 'utf-8'")
     try:
         return raw.decode(encoding).removeprefix(BYTE_ORDER_MARK)
     except UnicodeDecodeError as error:
@@ -94,7 +96,7 @@ def check_number_of_cells(n_cells: int, what: str, path: AnyPath, max_bytes: int
 def write_text(path: AnyPath, text: str, overwrite: bool) -> None:
     """Write UTF-8 text to a file, gzipped where the name ends in ``.gz``; see :func:`write_bytes`."""
     raw = text.encode("utf-8")
-    if Path(path).suffix.lower() == ".gz":
+    if checks.file_name("path", path).suffix.lower() == ".gz":
         raw = gzip.compress(raw, mtime=0)  # no time stamp: equal rankings give equal files
     write_bytes(path, raw, overwrite)
 
@@ -104,7 +106,7 @@ def write_bytes(path: AnyPath, raw: bytes, overwrite: bool) -> None:
 
     A file that is there already is left alone and the call refused, unless ``overwrite=True``.
     """
-    if Path(path).exists() and not overwrite:
+    if not checks.flag("overwrite", overwrite) and checks.file_name("path", path).exists():
         raise FileExistsError(f"{printable(path)} is there already; give another name, or overwrite=True")
     with whole_file(path) as temporary:
         temporary.write_bytes(raw)
@@ -112,6 +114,7 @@ def write_bytes(path: AnyPath, raw: bytes, overwrite: bool) -> None:
 
 def check_writable_name(name: str, what: str = "item") -> None:
     """Refuse a name that a line of text cannot hold: empty, blank at an end, or with a line break or control sign."""
+    checks.instance(what, name, str, "a text")
     shown = printable(name)
     if not name or name != name.strip():
         raise RankingError(f"{what} {shown!r} is empty or begins or ends with a blank, which a file does not keep")

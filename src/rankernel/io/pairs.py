@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from rankernel import checks
 from rankernel.encoding import check_items, printable
 from rankernel.errors import RankingError
 from rankernel.io.file_data import About, FilePreferences, Labels, Reading, file_preferences
@@ -76,12 +77,15 @@ def read_pairs(
       read as pairs: user in judge, a in model_a, b in model_b, winner in winner
     """
     names = None if items is None else check_items(items)
+    kept, passed = checks.names("labels", labels), checks.names("ignore", ignore)
+    stated = dict(
+        checks.instance("columns", {} if columns is None else columns, Mapping, "a mapping of roles to columns")
+    )
+    if count is not None:
+        stated["count"] = checks.text("count", count)
     table = read_records(path, delimiter, encoding, max_bytes)
-    kept = [labels] if isinstance(labels, str) else list(labels)
-    passed = [ignore] if isinstance(ignore, str) else list(ignore)
     for name in (*kept, *passed):
         table.position(name, "labels or ignore")
-    stated = dict(columns or {}) | ({} if count is None else {"count": count})
     used = set(stated.values())
     try:
         roles = find_columns(table.columns, stated, [*passed, *(name for name in kept if name not in used)])

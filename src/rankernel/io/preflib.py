@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from rankernel import checks
 from rankernel.arrays import IntArray, Mask, RankArray
 from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, dense, printable
 from rankernel.errors import RankingError, ReadingWarning, warn
@@ -95,7 +96,7 @@ def read_preflib(
     text = read_text(path, encoding, max_bytes)
     header, n_lines, end = read_header(text, path)
     kind = kind_of(header, path)
-    first = first_number(header) if lenient else 1
+    first = first_number(header) if checks.flag("lenient", lenient) else 1
     items = alternatives(header, path, first)
     orders = read_orders(text[end:], n_lines + 1, path)
     check_totals(header, kind, orders, path)
@@ -162,7 +163,7 @@ def kind_of(header: Header, path: AnyPath) -> Kind:
 
 def named_kind(path: AnyPath) -> Kind | None:
     """Return the kind that the name of a file states, if it does."""
-    name = Path(path).name.lower().removesuffix(".gz")
+    name = checks.file_name("path", path).name.lower().removesuffix(".gz")
     return next((kind for kind in KINDS if name.endswith(f".{kind}")), None)
 
 
@@ -328,9 +329,7 @@ def write_preflib(
     3: 1,{2,3},4
     """
     rankings, stated = as_rankings(rankings), named_kind(path)
-    if kind is not None and kind not in KINDS:
-        raise RankingError(f"kind={kind!r} is none of {', '.join(KINDS)}")
-    if kind is not None and stated is not None and kind != stated:
+    if kind is not None and checks.known("kind", kind, KINDS) != (stated or kind):
         raise RankingError(
             f"kind={kind!r} does not go with the name {printable(Path(path).name)!r}; change one of them"
         )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel import _loops
+from rankernel import _loops, checks
 from rankernel.arrays import IntArray
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
@@ -141,9 +141,9 @@ def records_of_text(text: str, delimiter: str, path: AnyPath, max_bytes: int = M
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise fail(path, line, "there is a zero byte; this is not a comma-separated text file")
-    if delimiter == "auto":
+    if isinstance(delimiter, str) and delimiter == "auto":
         delimiter = guessed_delimiter(text, path)
-    elif len(delimiter) != 1 or delimiter in '"\r\n ':
+    elif len(checks.text("delimiter", delimiter)) != 1 or delimiter in '"\r\n ':
         raise RankingError(f"delimiter={delimiter!r} is not one character that can separate cells, or 'auto'")
     n_cells = text.count(delimiter) + text.count("\n")
     check_number_of_cells(n_cells, f"{n_cells:,} cells", path, max_bytes)

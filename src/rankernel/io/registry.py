@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rankernel import checks
 from rankernel.column_places import place_of
 from rankernel.data import Data
 from rankernel.encoding import printable
@@ -98,7 +99,7 @@ def read(path: AnyPath, format: str = "auto", **options: Any) -> Data:  # noqa: 
       0: tea > milk
       read as pairs: better in winner, worse in loser
     """
-    chosen = format_of(path, options) if format == "auto" else named_format(format)
+    chosen = format_of(path, options) if checks.text("format", format) == "auto" else named_format(format)
     for name in options:
         if name not in chosen.options:
             known = ", ".join(chosen.options)
@@ -111,16 +112,16 @@ def read(path: AnyPath, format: str = "auto", **options: Any) -> Data:  # noqa: 
 def named_format(name: str) -> Format:
     """Return a kind of file by its name."""
     for known in FORMATS.values():
-        if known.name.lower() == str(name).lower():
+        if known.name.lower() == name.lower():
             return known
     raise RankingError(f"format={name!r} is not known; there are {', '.join(map(repr, FORMATS))}, and 'auto'")
 
 
 def format_of(path: AnyPath, options: dict[str, Any] | None = None) -> Format:
     """Return what a file is, from its ending and, for tables, its content."""
-    given = options or {}
-    ending = Path(Path(path).name.lower().removesuffix(".gz")).suffix
-    if Path(path).is_dir():
+    given, file = options or {}, checks.file_name("path", path)
+    ending = Path(file.name.lower().removesuffix(".gz")).suffix
+    if file.is_dir():
         return CVR
     for known in FORMATS.values():
         if ending in known.endings and known is not TABLE:  # a table may hold anything
@@ -148,7 +149,7 @@ def format_of_text(text: str) -> Format | None:
 
 def format_of_table(text: str, path: AnyPath, options: dict[str, Any]) -> Format:
     """Return what a table holds: pairs, a cast vote record among other columns, or rankings."""
-    if options.get("layout", "auto") != "auto":
+    if checks.text("layout", options.get("layout", "auto")) != "auto":
         return TABLE
     head = text.lstrip("\r\n").split("\n", 1)[0] + "\n"
     delimiter = options.get("delimiter", "auto")
@@ -157,7 +158,7 @@ def format_of_table(text: str, path: AnyPath, options: dict[str, Any]) -> Format
         columns = records_of_text(head, sign, path).columns
     except RankingError:  # the reader will say what is wrong
         return TABLE
-    named = {*names_in(options, "labels"), *names_in(options, "ignore"), *names_in(options, "count")}
+    named = {name for option in ("labels", "ignore", "count") for name in checks.names(option, options.get(option, ()))}
     rest = [name for name in columns if name not in named]
     if looks_like_pairs(rest):
         return PAIRS
@@ -165,9 +166,3 @@ def format_of_table(text: str, path: AnyPath, options: dict[str, Any]) -> Format
     contests = {place.contest for place in places if place is not None}
     mixed = None in places or len(contests) > 1
     return CVR if "contest" in options or (contests and mixed and "ignore" not in options) else TABLE
-
-
-def names_in(options: dict[str, Any], name: str) -> list[str]:
-    """Return the columns that an option names."""
-    given = options.get(name) or ()
-    return [given] if isinstance(given, str) else list(given)

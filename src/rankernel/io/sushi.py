@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from rankernel import checks
 from rankernel.arrays import IntArray, RankArray
 from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, dense, printable
 from rankernel.errors import RankingError
@@ -90,11 +91,10 @@ def load_sushi(path: AnyPath, which: Which = "a", unlisted: Unlisted | None = No
     Traceback (most recent call last):
     FileNotFoundError: no-such-folder does not hold the SUSHI data (missing: sushi3a.5000.10.order, ...
     """
-    if which not in get_args(Which):
-        raise RankingError(f"which={which!r} is not a set of the SUSHI data; there are 'a' and 'b'")
+    checks.known("which", which, get_args(Which))
     unlisted = "free" if unlisted is None else unlisted
     check_unlisted(unlisted)
-    folder = sushi_folder(Path(path), which)
+    folder = sushi_folder(checks.file_name("path", path), which)
     names = item_names(folder / ITEMS)
     items = tuple(names[number] for number in SET_A) if which == "a" else names
     ranks = read_orders(folder / ORDERS[which], len(items))

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from rankernel import checks
 from rankernel.arrays import FloatArray, IntArray, Mask, RankArray
 from rankernel.column_places import count_up, place_of
 from rankernel.encoding import (
@@ -159,18 +160,21 @@ def read_csv(
       Cy > Ann > Bob
     """
     check_unlisted(unlisted)
-    check_choice("layout", layout, get_args(Layout))
-    rules = BallotRules(skipped, repeated, overvotes, separator, tuple(listed_names(nothing)), fold_case, max_bytes)
+    checks.known("layout", layout, get_args(Layout))
+    checks.flag("ascending", ascending)
+    words = tuple(checks.names("nothing", nothing))
+    rules = BallotRules(skipped, repeated, overvotes, separator, words, fold_case, max_bytes)
+    beside, passed = checks.names("labels", labels), checks.names("ignore", ignore)
     names = None if items is None else check_items(items)
     table = read_records(path, delimiter, encoding, max_bytes)
-    kept = {name: table.column(name, "labels") for name in listed_names(labels)}
+    kept = {name: table.column(name, "labels") for name in beside}
     counts = read_counts(table, count)
-    votes, rows = vote_columns(table, [*kept, *listed_names(ignore), *listed_names(count or ())]).distinct()
+    votes, rows = vote_columns(table, [*kept, *passed, *([] if count is None else [count])]).distinct()
     chosen = chosen_layout(votes, layout, rules)
     if ascending and chosen != "scores":
         raise RankingError("ascending=True is for layout='scores'; ranks are always better the smaller they are")
-    ballots, words = taken(votes, chosen, names, rules, ascending)
-    about = About(words, passed_over=tuple(listed_names(ignore)))
+    ballots, read_as = taken(votes, chosen, names, rules, ascending)
+    about = About(read_as, passed_over=tuple(passed))
     return assembled(ballots, rows, counts, kept, unlisted, blank, path, about)
 
 
@@ -200,7 +204,7 @@ def assembled(
     about: About,
 ) -> FileRankings:
     """Return what was read, blank ballots left out or kept; ``rows`` says which ballot each row of the file is."""
-    check_choice("blank", blank, get_args(Blank))
+    checks.known("blank", blank, get_args(Blank))
     listed = ballots.ranks != FREE
     marked = listed.any(axis=1)
     if not ballots.items or (blank == "drop" and len(marked) and not marked.any()):
@@ -230,22 +234,11 @@ def point_out_alike(items: tuple[str, ...], path: AnyPath) -> None:
         )
 
 
-def check_choice(option: str, value: str, known: Sequence[str]) -> None:
-    """Refuse a value that an option does not have."""
-    if value not in known:
-        raise RankingError(f"{option}={value!r} is none of {', '.join(repr(name) for name in known)}")
-
-
-def listed_names(names: Sequence[str]) -> list[str]:
-    """Return column names as a list; a single string is one name."""
-    return [names] if isinstance(names, str) else list(names)
-
-
 def read_counts(table: Records, count: str | None) -> IntArray:
     """Return how many voters each row stands for."""
     if count is None:
         return np.ones(len(table), dtype=np.int64)
-    column = table.with_columns([table.position(count, "count")])
+    column = table.with_columns([table.position(checks.text("count", count), "count")])
 
     def number(cell: str) -> int:
         whole = WHOLE.fullmatch(cell)
@@ -503,18 +496,17 @@ def write_csv(
     for name in rankings.items:
         check_writable_name(name)
     if count is not None:
-        check_writable_name(count, "the column of counts")
+        check_writable_name(count, "count")
     if count in rankings.items:
         raise RankingError(f"an item is named {printable(count)!r}, too; choose another name: write_csv(count=...)")
     if count is None and (rankings.counts != 1).any():
         raise RankingError("count=None would lose how many voters gave each ranking; name a column for the counts")
-    beside = dict(labels or {})
-    for name, texts in beside.items():
-        check_writable_name(name, "column")
+    checks.instance("labels", {} if labels is None else labels, Mapping, "a mapping of names to columns of text")
+    beside = {name: checks.labels("labels", texts, len(rankings)).tolist() for name, texts in (labels or {}).items()}
+    for name in beside:
+        check_writable_name(name, "labels")
         if name in (*rankings.items, count):
-            raise RankingError(f"the column {printable(name)!r} has the name of an item or of the counts; rename it")
-        if len(texts) != len(rankings):
-            raise RankingError(f"the column {printable(name)!r} has {len(texts)} cells for {len(rankings)} rankings")
+            raise RankingError(f"labels: {printable(name)!r} is the name of an item or of the counts; rename it")
     write_text(path, csv_text(rankings, count, beside), overwrite)
 
 
@@ -522,7 +514,7 @@ def csv_text(rankings: Rankings, count: str | None, labels: Mapping[str, Sequenc
     """Return the table as text."""
     text = io.StringIO()
     # Quoted names leave no doubt about the delimiter, whatever signs they hold.
-    names = [*labels, *rankings.items, *listed_names(count or ())]
+    names = [*labels, *rankings.items, *([] if count is None else [count])]
     csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(names)
     cells = csv.writer(text, lineterminator="\n")
     beside = zip(*labels.values(), strict=True) if labels else repeat(())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -65,12 +67,19 @@ class RankingTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return tags
 
 
-def checked_table(X: Any, estimator: Any) -> Any:
+def checked_table(X: Any, estimator: Any, name: str = "X") -> Any:
     """Return a table of numbers, refusing anything else in scikit-learn's own words."""
+    with naming(name):
+        return check_array(X, ensure_all_finite="allow-nan", input_name=name, estimator=estimator)
+
+
+@contextmanager
+def naming(argument: str) -> Iterator[None]:
+    """Put the name of an argument before what scikit-learn says of it."""
     try:
-        return check_array(X, ensure_all_finite="allow-nan", estimator=estimator)
+        yield
     except (TypeError, ValueError) as error:
-        raise type(error)(f"X: {error}") from None
+        raise type(error)(f"{argument}: {error}") from None
 
 
 def has_names(X: Any) -> bool:

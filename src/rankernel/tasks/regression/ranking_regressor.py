@@ -9,7 +9,6 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
-from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from rankernel.arrays import FloatArray, Mask
@@ -29,7 +28,7 @@ from rankernel.rankings import Rankings
 from rankernel.seeds import Seed, as_seed
 from rankernel.tasks.consensus.aggregation import MOST_ITEMS
 from rankernel.tasks.consensus.decoding import Decoded, Decoder
-from rankernel.tasks.features.transformers import has_names
+from rankernel.tasks.features.transformers import checked_table, has_names, naming
 
 ROWS = 2**12  # new rows at once: what is made on the way stays small
 
@@ -300,7 +299,8 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
     def _read(self, X: Any, reset: bool) -> Any:
         """Return covariates: numbers, or rankings where the kernel is one on rankings."""
         if not isinstance(self.kernel, Kernel):
-            return validate_data(self, X, accept_sparse="csr", reset=reset)
+            with naming("X"):
+                return validate_data(self, X, accept_sparse="csr", reset=reset)
         data = as_data(X, self.unlisted)
         validate_data(self, np.empty((len(data), data.n_items)), reset=reset, skip_check_array=True)
         return data
@@ -310,7 +310,7 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
         if y is None:
             raise ValueError("this estimator requires y to be passed, but the target y is None; give rankings")
         if not has_names(y):
-            y = check_array(y, ensure_all_finite="allow-nan", input_name="y", estimator=self)
+            y = checked_table(y, self, "y")
         labels = as_data(y, self.unlisted, "y")
         n_given = n_rows(covariates)
         if len(labels) != n_given:
@@ -327,10 +327,11 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
 
     def _weights(self, sample_weight: Any, covariates: Any, labels: Data) -> FloatArray:
         given = np.empty((n_rows(covariates), 1))
-        weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
+        with naming("sample_weight"):
+            weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
         weights = weights * labels.counts
-        if not weights.sum() > 0:
-            raise ValueError("all weights are 0, so there is nothing to learn from; give some weight")
+        if not np.isfinite(weights).all() or not weights.any():
+            raise ValueError("sample_weight must hold finite numbers, one of them above 0")
         return np.asarray(weights)
 
     def __sklearn_tags__(self) -> Any:

@@ -1,0 +1,88 @@
+"""Values that cannot be meant, and what is wrong with the way in which they are refused."""
+
+import linecache
+import math
+import re
+import traceback
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import rankernel
+
+PACKAGE = str(Path(rankernel.__file__).parent)
+NONSENSE = [
+    None,
+    True,
+    -1,
+    0,
+    -1.5,
+    math.nan,
+    math.inf,
+    10**30,
+    1j,
+    "",
+    "nonsense",
+    b"bytes",
+    [],
+    [None],
+    ["nonsense"],
+    [math.nan],
+    [[]],
+    [[[1]]],
+    {},
+    {"nonsense": 1},
+    set(),
+    int,
+    object(),
+    lambda: None,
+    np.array([]),
+    np.array([[math.nan, 1.0]]),
+    np.array([object()]),
+    np.zeros((2, 2, 2)),
+    np.array(["2020-01-01"], dtype="datetime64[D]"),
+]
+
+
+def nonsense_id(value):
+    return re.sub(r" at 0x\w+", "", repr(value)).replace("\n", "")
+
+
+def fault_of(error, arguments):
+    """Return what is wrong with the way in which an argument was refused; nothing if it is as it should be.
+
+    Where two arguments do not fit together, the message may name the other one.
+    """
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    if not isinstance(error, (TypeError, ValueError)):
+        return "is an internal error"
+    if not last.filename.startswith(PACKAGE):
+        return f"comes from {last.filename}"
+    if not linecache.getline(last.filename, last.lineno).strip().startswith("raise"):
+        return f"was not raised on purpose, in {last.filename}:{last.lineno}"
+    if not re.search(rf"\b({'|'.join(arguments)}|row \d+|user '.*'|new ones)\b", str(error)):
+        return "does not name the argument"
+    return None
+
+
+def faults(function, good, argument, any_function=False, may=()):
+    """Return what is wrong with how nonsense in an argument is refused; ``any_function``: a function makes sense there.
+
+    ``may`` are further errors that are right, as that there is no such file.
+    """
+    found = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for value in NONSENSE:
+            if callable(value) and any_function:
+                continue
+            try:
+                function(**{**good, argument: value})
+            except may:
+                continue
+            except Exception as error:
+                fault = fault_of(error, good)
+                if fault:
+                    found.append(f"{argument}={nonsense_id(value)}: {type(error).__name__}: {error} -- {fault}")
+    return "\n".join(found)

@@ -1,0 +1,167 @@
+"""Nonsense to what reads and writes files, or changes to other packages: refused by name, as everywhere."""
+
+import atexit
+import inspect
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from nonsense import faults
+from test_what_people_have import BLT, DOMINION, preflib
+
+import rankernel as rk
+from rankernel import interop, io
+from rankernel.io import fetch
+
+FOLDER = Path(tempfile.mkdtemp(prefix="rankernel-nonsense-"))
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
+BALLOTS = rk.Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"], ["c", "b"], ["a", {"b", "c"}]])
+
+
+def file(name, text):
+    (FOLDER / name).write_text(text, encoding="utf-8")
+    return FOLDER / name
+
+
+SUSHI = FOLDER / "sushi3-2016"
+SUSHI.mkdir()
+file("sushi3-2016/sushi3a.5000.10.order", "10 1\n0 10 5 0 3 4 6 9 8 1 7 2\n0 10 0 9 6 3 7 2 8 1 5 4\n")
+file("sushi3-2016/sushi3.udata", "".join(f"{user}\t0\t1\t200\t9\t4\t1\t9\t4\t1\t0\n" for user in (0, 1)))
+file("sushi3-2016/sushi3.idata", "".join(f"{item}\tfish {item}\t1\t0\t1\t2\t1\t1\t1\n" for item in range(100)))
+
+BALLOT_OPTIONS = {
+    "items": ["Ann", "Bob"],
+    "unlisted": "last",
+    "skipped": "close",
+    "repeated": "first",
+    "overvotes": "stop",
+    "separator": "/",
+    "nothing": ["none"],
+    "fold_case": False,
+    "blank": "drop",
+}
+FILE_OPTIONS = {"delimiter": "auto", "encoding": "utf-8", "max_bytes": 10**6}
+READERS = {
+    "read": {"path": file("read.csv", "Rank 1,Rank 2\nAnn,Bob\n"), "format": "auto", "layout": "positions"},
+    "read_preflib": {
+        "path": file("votes.soi", preflib("soi", ["2: 1", "1: 3,2", "4: 2,1,3"])),
+        "unlisted": "free",
+        "encoding": "utf-8",
+        "lenient": False,
+        "max_bytes": 10**6,
+    },
+    "read_blt": {
+        "path": file("ward.blt", BLT),
+        "unlisted": "free",
+        "withdrawn": "keep",
+        "blank": "drop",
+        "encoding": "utf-8",
+        "max_bytes": 10**6,
+    },
+    "read_csv": {
+        "path": file("votes.csv", "n,town,mood,Rank 1,Rank 2\n2,x,y,Ann,Bob\n1,x,y,Bob,\n"),
+        "layout": "positions",
+        "count": "n",
+        "labels": ["town"],
+        "ignore": ["mood"],
+        "ascending": False,
+        **BALLOT_OPTIONS,
+        **FILE_OPTIONS,
+    },
+    "read_cvr": {
+        "path": file("cvr.csv", "n,town,Mayor Choice 1 of 2,Mayor Choice 2 of 2\n1,x,Ann,Bob\n2,x,Bob,\n"),
+        "contest": "Mayor",
+        "count": "n",
+        "labels": ["town"],
+        "fold_case": True,
+        **BALLOT_OPTIONS,
+        **FILE_OPTIONS,
+    },
+    "read_cvr json": {"path": file("cvr.json", json.dumps(DOMINION)), "contest": "contest 7", "max_bytes": 10**6},
+    "read_pairs": {
+        "path": file("pairs.csv", "who,winner,loser,n,town,mood\ns,a,b,1,x,y\nt,b,a,2,x,y\n"),
+        "items": ["a", "b"],
+        "count": "n",
+        "labels": ["town"],
+        "ignore": ["mood"],
+        "columns": {"user": "who"},
+        **FILE_OPTIONS,
+    },
+    "load_sushi": {"path": SUSHI, "which": "a", "unlisted": "free"},
+}
+WRITERS = {
+    "write_blt": {"rankings": BALLOTS, "path": FOLDER / "out.blt", "seats": 1, "title": "votes", "overwrite": True},
+    "write_csv": {
+        "rankings": BALLOTS,
+        "path": FOLDER / "out.csv",
+        "overwrite": True,
+        "count": "n",
+        "labels": {"town": ["x", "y", "x", "y"]},
+    },
+    "write_preflib": {
+        "rankings": BALLOTS,
+        "path": FOLDER / "out.toc",
+        "kind": "toc",
+        "title": "votes",
+        "overwrite": True,
+    },
+}
+(FOLDER / "preflib").mkdir()
+file("preflib/00000-00000000.soi", preflib("soi", ["2: 1"]))
+FETCHERS = {
+    "fetch_preflib": {"name": "00000-00000000.soi", "sha256": None, "url": None},
+    "fetch_sushi": {"sha256": None, "url": None},
+}
+VOTEKIT = SimpleNamespace(candidates=("a", "b"), ballots=[SimpleNamespace(ranking=[{"a"}, {"b"}], weight=2)])
+PREF_VOTING = SimpleNamespace(candidates=[0, 1], cmap={0: "a", 1: "b"}, rankings_counts=([[1, 0]], [2]))
+PREFLIBTOOLS = SimpleNamespace(
+    alternatives_name={1: "a", 2: "b"}, orders=[((1,), (2,))], multiplicity={((1,), (2,)): 2}
+)
+OTHERS = {
+    "from_votekit": {"profile": VOTEKIT, "unlisted": "free"},
+    "from_pref_voting": {"profile": PREF_VOTING, "unlisted": "free"},
+    "from_preflibtools": {"instance": PREFLIBTOOLS, "unlisted": "free"},
+    "to_votekit": {"rankings": BALLOTS},
+    "to_pref_voting": {"rankings": BALLOTS},
+    "to_preflibtools": {"rankings": BALLOTS},
+}
+CALLS = READERS | WRITERS | FETCHERS | OTHERS
+NEEDS = {"to_votekit": "votekit", "to_pref_voting": "pref_voting", "to_preflibtools": "preflibtools"}
+
+
+@pytest.fixture(autouse=True)
+def _data_at_hand(monkeypatch):
+    monkeypatch.chdir(FOLDER)  # any text names a file
+    monkeypatch.setenv("RANKERNEL_DATA", str(FOLDER))
+    monkeypatch.setattr(fetch, "SUSHI_SHA256", {})
+    monkeypatch.setattr(fetch, "SUSHI_FILES", [path.name for path in SUSHI.iterdir()])
+
+
+def function_of(name):
+    short = name.partition(" ")[0]
+    pytest.importorskip(NEEDS.get(name, "rankernel"))
+    return getattr(interop if name in OTHERS else io, short)
+
+
+@pytest.mark.parametrize(("name", "argument"), [(name, each) for name, good in CALLS.items() for each in good])
+def test_nonsense_is_refused_by_name(name, argument):
+    may = (FileNotFoundError, IsADirectoryError) if argument == "path" else ()
+    assert not faults(function_of(name), CALLS[name], argument, may=may)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_sense_is_taken(name):
+    function_of(name)(**CALLS[name])
+
+
+@pytest.mark.parametrize("module", [io, interop])
+def test_the_table_knows_every_function_and_its_arguments(module):
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if inspect.isfunction(thing):
+            assert name in CALLS, f"{name} is not in the table"
+            missing = set(inspect.signature(thing).parameters) - set(CALLS[name]) - {"options"}
+            assert not missing, f"{name} has arguments that are not in the table: {missing}"
