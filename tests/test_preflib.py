@@ -270,7 +270,7 @@ def test_names_come_back_or_are_refused(tmp_path, names):
 def test_kind_and_file_name_must_agree(tmp_path):
     with pytest.raises(RankingError, match="does not go with"):
         write_preflib(Rankings([[0, 1]]), tmp_path / "votes.soi", kind="soc")
-    with pytest.raises(ValueError, match="there are .soc."):
+    with pytest.raises(ValueError, match="there are 'soc'"):
         write_preflib(Rankings([[0, 1]]), tmp_path / "votes", kind="sox")
 
 
