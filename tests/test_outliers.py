@@ -3,8 +3,11 @@ import math
 import naive
 import numpy as np
 import pytest
+import scipy.stats
 
 import rankernel as rk
+from rankernel.tasks.tests.corrections import benjamini_hochberg
+from rankernel.tasks.tests.outliers import quantiles
 
 NU = 0.2
 CENTER = list(range(8))
@@ -61,3 +64,20 @@ def test_counts_are_voters_and_few_are_refused():
     assert "outlying" in str(a)
     with pytest.raises(rk.RankingError, match="X has 3 ballots; to say what is usual takes at least 20"):
         rk.outlier_test(rk.datasets.uniform(3, 3, seed=0))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_counts_do_what_a_row_for_each_voter_would(seed):
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(1, 6, 12)
+    pvalues, values = rng.choice([0.01, 0.02, 0.2, 0.5, 0.7], 12), rng.normal(size=12)
+    expected = scipy.stats.false_discovery_control(np.repeat(pvalues, counts))
+    np.testing.assert_allclose(np.repeat(benjamini_hochberg(pvalues, counts), counts), expected, rtol=1e-12)
+    shares = (0.0, 0.3, 0.5, 0.75, 1.0)
+    np.testing.assert_allclose(quantiles(values, counts, shares), np.quantile(np.repeat(values, counts), shares))
+
+
+def test_as_many_voters_as_can_be_counted():
+    many = rk.Rankings([[0, 1, 2], [1, 0, 2], [2, 1, 0]], counts=[2**40, 2**39, 1])  # a row for each would not fit
+    result = rk.outlier_test(many, kernel=rk.Mallows(NU))
+    assert result.order[0] == 2

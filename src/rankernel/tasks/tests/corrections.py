@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from rankernel.arrays import FloatArray
+from rankernel.arrays import FloatArray, IntArray
 from rankernel.checks import known
 
 Correction = Literal["holm", "benjamini-hochberg"]
@@ -33,8 +33,10 @@ def holm(pvalues: FloatArray) -> FloatArray:
     return corrected
 
 
-def benjamini_hochberg(pvalues: FloatArray) -> FloatArray:
+def benjamini_hochberg(pvalues: FloatArray, counts: IntArray | None = None) -> FloatArray:
     """Return p-values corrected by the method of Benjamini and Hochberg: few of those below a level are wrong.
+
+    Each may stand for as many tests as its count says.
 
     Examples
     --------
@@ -42,7 +44,10 @@ def benjamini_hochberg(pvalues: FloatArray) -> FloatArray:
     array([0.03, 0.04, 0.04])
     """
     order = np.argsort(-pvalues, kind="stable")
-    raised = pvalues[order] * len(pvalues) / np.arange(len(pvalues), 0, -1)
+    times = np.ones(len(pvalues)) if counts is None else counts[order].astype(np.float64)
+    n_tests = times.sum()
+    before = np.cumsum(times) - times  # tests whose p-value is larger
+    raised = pvalues[order] * n_tests / (n_tests - before)
     corrected = np.empty(len(pvalues))
     corrected[order] = np.minimum(np.minimum.accumulate(raised), 1.0)
     return corrected

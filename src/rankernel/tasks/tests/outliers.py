@@ -2,19 +2,19 @@ r"""Outlying ballots: those far from the mean embedding of the rest, with a boun
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from rankernel.arrays import FloatArray, Indices, Mask
+from rankernel.arrays import FloatArray, Indices, IntArray, Mask
 from rankernel.checks import number
 from rankernel.data import Data, as_data, concat
 from rankernel.errors import RankingError
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
-from rankernel.memory import check_voters
 from rankernel.seeds import Seed, as_seed
 from rankernel.tasks.tests._permutations import generator
 from rankernel.tasks.tests._voters import voter_gram
@@ -23,7 +23,6 @@ from rankernel.tasks.tests.mmd import check_kernel
 from rankernel.tasks.tests.results import Facts, Told
 
 LEAST_VOTERS = 20  # that say what is usual
-VOTER_BYTES = 48
 UPPER_QUARTILE = 0.6744897501960817  # of a normal distribution
 
 
@@ -127,7 +126,6 @@ def outlier_test(
     """
     data, start = as_data(X), as_seed(seed)
     number("level", level, 0, 1)
-    check_voters(data.n_voters, VOTER_BYTES, "a test for outliers")
     if reference is None:
         check_enough(data, "X")
         plan = check_kernel(kernel).plan(data, method=method)
@@ -147,8 +145,7 @@ def outlier_test(
         distances, others = np.split(all_distances, [len(data)])
         pvalues = conformal_pvalues(distances, others, halves[1])
         text = f"one half of {usual.n_voters:,} ballots of reference, beside the other half"
-    per_voter = benjamini_hochberg(np.repeat(pvalues, data.counts))
-    corrected = per_voter[np.concatenate([[0], np.cumsum(data.counts)[:-1]])]
+    corrected = benjamini_hochberg(pvalues, data.counts)
     text = f"squared distance from {text}, kernel values: {plan.method}"
     return OutlierResult(distances, pvalues, corrected, level, text, plan, plan.kernel, data)
 
@@ -173,15 +170,33 @@ def distances_from_rest(gram: FloatArray, counts: FloatArray) -> FloatArray:
     return np.asarray(own - 2 * (reach - own) / (n - 1) + (total - 2 * reach + own) / (n - 1) ** 2)
 
 
-def empirical_pvalues(distances: FloatArray, counts: Any) -> FloatArray:
+def empirical_pvalues(distances: FloatArray, counts: IntArray) -> FloatArray:
     """Return the probability of so large a distance, by a normal curve of cube roots through the middle of all."""
     from scipy.special import ndtr
 
     roots = np.cbrt(np.maximum(distances, 0.0))
-    middle, upper = np.quantile(np.repeat(roots, counts), [0.5, 0.75])
+    middle, upper = quantiles(roots, counts, (0.5, 0.75))
     if not upper > middle:
         return np.where(roots > middle, 1 / (1 + float(np.sum(counts))), 1.0)
     return np.asarray(ndtr(-(roots - middle) * UPPER_QUARTILE / (upper - middle)))
+
+
+def quantiles(values: FloatArray, counts: IntArray, shares: tuple[float, ...]) -> list[float]:
+    """Return quantiles of values that occur as often as their counts say, as NumPy takes them of a long list.
+
+    Examples
+    --------
+    >>> quantiles(np.array([3.0, 1.0]), np.array([1, 3]), (0.5, 0.75))  # of 1, 1, 1, 3
+    [1.0, 1.5]
+    """
+    order = np.argsort(values)
+    ends = np.cumsum(counts[order])
+    found = []
+    for share in shares:
+        place = share * (int(ends[-1]) - 1)
+        below, above = values[order][np.searchsorted(ends, [math.floor(place), math.ceil(place)], side="right")]
+        found.append(float(below + (above - below) * (place - math.floor(place))))
+    return found
 
 
 def divided(counts: Any, seed: int) -> tuple[FloatArray, FloatArray]:
