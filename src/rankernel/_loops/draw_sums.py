@@ -89,18 +89,20 @@ def block_means(d, table, weights, left, right, ends, out):
                 out[p, g, h] /= m * m
 
 
+TINY = 1e-200  # what is divided by where one block has all the weight: the deviations are 0 then
+
+
 @compiled_strictly
 def spreads(blocks, shares, n_alike, left, right, out):
-    """Write value, variance and bias of the mean over pairs of blocks of draws, and how sure it is without the bias.
+    """Write the mean over pairs of blocks of draws, its variance, and who carries it.
 
     ``blocks[p, g, h]`` is what blocks g and h add to mean p, and ``shares[i]`` are the shares of the blocks of ranking
     i in its draws. Rows of a table of blocks share draws, and so do columns: the variance is that of the rows and that
     of the columns, less that of what is left (the random effects of a two-way table), each deviation divided by what it
-    lacks of a whole for being measured from the mean of all. Where both sides have the same draws, rows and columns are
-    one, and the blocks with themselves make the bias: the fourth number is the variance of the mean without them. Such
-    differences may come out negative: the fifth number is what the variance is at least, that of the mean of so many
-    pairs if all were independent. Last come the sums of the second and the fourth powers of the deviations of single
-    pairs of blocks, which say who carries it; behind the first ``n_alike`` may be a smaller block, which varies more.
+    lacks of a whole for being measured from the mean of all. Such a difference may come out negative: the third number
+    is what the variance is at least, that of the mean of so many pairs if all were independent. Last come the sums of
+    the second and the fourth powers of the deviations of single pairs of blocks, which say who carries it; behind the
+    first ``n_alike`` may be a smaller block, which varies more.
     """
     n = blocks.shape[1]
     row, column = np.empty(n), np.empty(n)
@@ -109,58 +111,25 @@ def spreads(blocks, shares, n_alike, left, right, out):
         for g in range(n):
             row[g] = 0.0
             column[g] = 0.0
-        total, own, pairs = 0.0, 0.0, 0.0
+        total = 0.0
         for g in range(n):
             for h in range(n):
                 row[g] += blocks[p, g, h]
                 column[h] += blocks[p, g, h]
             total += row[g]
-            own += blocks[p, g, g]
-            pairs += shares[i, g] * shares[i, g]
-        same = i == j and n > 1
-        middle = (total - own) / (1.0 - pairs) if same else total
-        variance, whole, least, rest, squares, fourths = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        for g in range(n):
+        variance, least, squares, fourths = 0.0, 0.0, 0.0, 0.0
+        for g in range(n if n > 1 else 0):
+            away, alone = row[g] - shares[i, g] * total, max(1.0 - shares[i, g], TINY)
+            variance += away * away / alone
+            away = column[g] - shares[j, g] * total
+            variance += away * away / max(1.0 - shares[j, g], TINY)
             for h in range(n):
                 part = shares[i, g] * shares[j, h]
-                away = 0.0 if part == 0.0 or (same and g == h) else blocks[p, g, h] / part - middle
-                least += part * part * away * away
-                if g < n_alike and h < n_alike:
-                    squares += away * away
-                    fourths += away * away * away * away
-        if n == 1:
-            pass
-        elif same:
-            effect = (n - 1.0) / (n - 2.0) if n > 3 else 1.0
-            for g in range(n):
-                alone, part = 1.0 - shares[i, g], shares[i, g] * shares[i, g]
-                row[g] = (row[g] + column[g] - 2.0 * blocks[p, g, g]) / 2.0 / alone - shares[i, g] * middle
-                away = 2.0 * effect * row[g]
-                variance += away * away / alone
-                away = (1.0 - pairs) * away + blocks[p, g, g] - part * own / pairs
-                whole += away * away / alone
-            if n > 3:
-                for g in range(n):
-                    for h in range(n):
-                        if g != h:
-                            away = blocks[p, g, h] - shares[i, g] * shares[i, h] * middle
-                            away -= effect * (row[g] * shares[i, h] + row[h] * shares[i, g])
-                            rest += away * away
-                rest *= 2.0 * (n - 1.0) / (n - 3.0) / (1.0 - pairs) ** 2 * n / (n - 2.0)
-                whole -= (1.0 - pairs) ** 2 * rest
-                variance -= rest
-            least *= 2.0  # every pair of blocks counts twice
-        else:
-            for g in range(n):
-                away, alone = row[g] - shares[i, g] * total, 1.0 - shares[i, g]
-                variance += away * away / alone
-                away, alone = column[g] - shares[j, g] * total, 1.0 - shares[j, g]
-                variance += away * away / alone
-                for h in range(n):
-                    away = blocks[p, g, h] - shares[j, h] * row[g] - shares[i, g] * column[h]
-                    away += shares[i, g] * shares[j, h] * total
-                    rest += away * away / ((1.0 - shares[i, g]) * (1.0 - shares[j, h]))
-            variance -= rest
-            whole = variance
-        out[0, p], out[1, p], out[2, p], out[3, p] = total, whole, total - middle, variance
-        out[4, p], out[5, p], out[6, p] = least, squares, fourths
+                away = blocks[p, g, h] - shares[j, h] * row[g] - shares[i, g] * column[h] + part * total
+                variance -= away * away / (alone * max(1.0 - shares[j, h], TINY))
+                away = blocks[p, g, h] - part * total
+                least += away * away
+                away = away / part if part > 0.0 and g < n_alike and h < n_alike else 0.0
+                squares += away * away
+                fourths += away * away * away * away
+        out[0, p], out[1, p], out[2, p], out[3, p], out[4, p] = total, variance, least, squares, fourths

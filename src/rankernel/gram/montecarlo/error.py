@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 
 import numpy as np
 
 from rankernel.arrays import FloatArray
 
+TINY = 1e-200  # what is divided by where one block has all the weight: the deviations are 0 then
 FEWEST_BLOCKS = 32  # below, the spread between blocks of draws says too little: independent repetitions are added
 FEWEST_OF_ONE = 4  # blocks of one set of draws; below, only whole repetitions tell how it varies
 REPETITIONS = 16  # of these
@@ -25,9 +28,77 @@ def error_bars(variance: FloatArray, bias: FloatArray, factor: FloatArray, n_blo
 @lru_cache(maxsize=64)
 def widening(n_blocks: int) -> float:
     """Return by how much a standard error from few blocks is widened so that two of it cover what they should."""
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
-    return float(max(t.ppf((1 + COVERED) / 2, max(n_blocks - 1, 1)) / 2, 1.0))
+    return float(max(stdtrit(max(n_blocks - 1, 1), (1 + COVERED) / 2) / 2, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """How the draws of a tile spread: the variance of each entry, its bias, and sums of powers of the deviations."""
+
+    value: FloatArray
+    variance: FloatArray
+    bias: FloatArray
+    unbiased_variance: FloatArray  # that of the value less its bias
+    least_variance: FloatArray  # what either is at least, whatever the differences are that they were found by
+    squares: FloatArray
+    fourths: FloatArray
+
+    def without_bias(self) -> Spread:
+        """Return the spread of the values less their bias."""
+        value, variance = self.value - self.bias, self.unbiased_variance
+        return replace(self, value=value, variance=variance, bias=np.zeros_like(self.bias))
+
+
+def together(spreads: Sequence[Spread]) -> Spread:
+    """Return the spread of the mean of independent estimates."""
+    n = len(spreads)
+    if n == 1:
+        return spreads[0]
+    value, variance, bias, unbiased, least, squares, fourths = (
+        np.sum([getattr(spread, field.name) for spread in spreads], axis=0) for field in fields(Spread)
+    )
+    return Spread(value / n, variance / n**2, bias / n, unbiased / n**2, least / n**2, squares, fourths)
+
+
+def own_spread(blocks: FloatArray, shares: FloatArray, n_alike: int) -> Spread:
+    """Return how the mean over pairs of blocks of draws spreads where both sides have the same draws.
+
+    ``blocks[p, g, h]`` is what blocks g and h, at least two, add to mean p, and ``shares[p]`` are their shares in the
+    draws. The blocks with themselves make the bias. What is left of the others has no rows and columns, but pairs,
+    each h = m + a_g + a_h + e: the variance of their mean is that of the a, and that of the e, which the means of rows
+    contain twice.
+    """
+    n = blocks.shape[1]
+    own, total = np.einsum("pgg->pg", blocks), blocks.sum(axis=(1, 2))
+    alone, pairs = np.maximum(1 - shares, TINY), (shares**2).sum(axis=1)
+    others = np.maximum(1 - pairs, TINY)
+    middle = (total - own.sum(axis=1)) / others
+    effect = (n - 1) / (n - 2) if n > 3 else 1.0
+    rows = (blocks.sum(axis=1) + blocks.sum(axis=2) - 2 * own) / 2 / alone - shares * middle[:, None]
+    alike = own - shares**2 * (own.sum(axis=1) / pairs)[:, None]
+    variance = ((2 * effect * rows) ** 2 / alone).sum(axis=1)
+    whole = ((2 * effect * others[:, None] * rows + alike) ** 2 / alone).sum(axis=1)
+    parts = shares[:, :, None] * shares[:, None, :]
+    different = ~np.eye(n, dtype=bool)
+    away = (blocks - parts * middle[:, None, None]) * different
+    if n > 3:
+        by_rows = rows[:, :, None] * shares[:, None, :]
+        left = (away - effect * (by_rows + by_rows.transpose(0, 2, 1))) * different
+        rest = 2 * (n - 1) / (n - 3) * n / (n - 2) * (left**2).sum(axis=(1, 2))
+        whole -= rest
+        variance -= rest / others**2
+    single = np.divide(away, parts, out=np.zeros_like(away), where=parts > 0)[:, :n_alike, :n_alike]
+    return Spread(
+        total,
+        whole,
+        total - middle,
+        variance,
+        2 * (away**2).sum(axis=(1, 2)),  # every pair of blocks counts twice
+        (single**2).sum(axis=(1, 2)),
+        (single**4).sum(axis=(1, 2)),
+    )
 
 
 def n_carrying(squares: FloatArray, fourths: FloatArray) -> FloatArray:

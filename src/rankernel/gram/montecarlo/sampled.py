@@ -26,7 +26,17 @@ from rankernel.gram.evaluator import Bars, Evaluator, Tile
 from rankernel.gram.exact.full import seconds_of_kernel
 from rankernel.gram.methods import MonteCarlo
 from rankernel.gram.montecarlo.control_variates import Controls
-from rankernel.gram.montecarlo.error import FEWEST_BLOCKS, FEWEST_OF_ONE, REPETITIONS, error_bars, n_carrying, widened
+from rankernel.gram.montecarlo.error import (
+    FEWEST_BLOCKS,
+    FEWEST_OF_ONE,
+    REPETITIONS,
+    Spread,
+    error_bars,
+    n_carrying,
+    own_spread,
+    together,
+    widened,
+)
 from rankernel.gram.posets.poset_rows import PartialOrders, Rows, as_partial_orders
 from rankernel.gram.tiles import stretches
 from rankernel.interrupts import heard
@@ -40,35 +50,6 @@ PAIRS_AT_ONCE = 2**18  # pairs of draws whose distances are written down at once
 MOST_BYTE_ITEMS = 256
 MOST_VALUES = 2**18  # of a function of a distance that is looked up
 MOST_BITS_ITEMS = 128  # whose pairs fit into some hundred words, still far quicker than comparing them
-
-
-@dataclass(frozen=True, eq=False)
-class Spread:
-    """How the draws of a tile spread: the variance of each entry, its bias, and sums of powers of the deviations."""
-
-    value: FloatArray
-    variance: FloatArray
-    bias: FloatArray
-    unbiased_variance: FloatArray  # that of the value less its bias
-    least_variance: FloatArray  # what either is at least, whatever the differences are that they were found by
-    squares: FloatArray
-    fourths: FloatArray
-
-    def without_bias(self) -> Spread:
-        """Return the spread of the values less their bias."""
-        value, variance = self.value - self.bias, self.unbiased_variance
-        return replace(self, value=value, variance=variance, bias=np.zeros_like(self.bias))
-
-
-def together(spreads: Sequence[Spread]) -> Spread:
-    """Return the spread of the mean of independent estimates."""
-    n = len(spreads)
-    if n == 1:
-        return spreads[0]
-    value, variance, bias, unbiased, least, squares, fourths = (
-        np.sum([getattr(spread, field.name) for spread in spreads], axis=0) for field in fields(Spread)
-    )
-    return Spread(value / n, variance / n**2, bias / n, unbiased / n**2, least / n**2, squares, fourths)
 
 
 @lru_cache(maxsize=256)
@@ -312,11 +293,9 @@ class SampledEvaluator(Evaluator):
         pooled = replace(self.repetitions[0].drawn, ranks=ranks, weights=weights)
         every = np.arange(len(ranks))
         table = Replicate(self, pooled).means([function], coefficients[None], every, every)[0]
-        shares, found = np.full((1, len(every)), 1 / len(every)), np.empty((len(fields(Spread)), 1))
-        here = np.zeros(1, dtype=np.intp)
-        _loops.draw_sums.spreads(table[None] / table.size, shares, len(every), here, here, found)
-        value, _, bias, variance, least = found[:5, 0].tolist()
-        return value - bias, max(variance, least)
+        shares = np.full((1, len(every)), 1 / len(every))
+        fair = own_spread(table[None] / table.size, shares, len(every)).without_bias()
+        return fair.value.item(), max(fair.variance.item(), fair.least_variance.item())
 
     # ------------------------------------------------------------------ steps
 
@@ -480,7 +459,13 @@ class Replicate:
                 blocks = np.empty((len(left), len(self.ends), len(self.ends)))
                 d = self.distances(left, right)
                 _loops.draw_sums.block_means(d, table, self.weights, left, right, self.ends, blocks)
-            _loops.draw_sums.spreads(blocks, self.shares, self.n_draws // int(self.ends[0]), left, right, out)
+            n_alike, of_two = self.n_draws // int(self.ends[0]), np.empty((5, len(left)))
+            _loops.draw_sums.spreads(blocks, self.shares, n_alike, left, right, of_two)
+            out[[0, 1, 4, 5, 6]], out[2], out[3] = of_two, 0.0, of_two[1]
+            same = np.flatnonzero((left == right) & (len(self.ends) > 1))
+            if len(same):
+                own = own_spread(blocks[same], self.shares[left[same]], n_alike)
+                out[1:, same] = [getattr(own, field.name) for field in fields(Spread)[1:]]
 
         return Spread(*self.by_pair(compute, len(fields(Spread)), rows, columns))
 
