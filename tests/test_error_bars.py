@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import rankernel as rk
-from rankernel import MonteCarlo, Rankings
+from rankernel import MonteCarlo, Rankings, _loops
+from rankernel.gram.montecarlo.error import own_spread
 
 few_draws_meant = pytest.mark.filterwarnings("ignore:.*rest on a few draws:rankernel.SamplingWarning")
 
@@ -159,3 +160,47 @@ def test_very_sharp_kernels_see_equal_completions_only(name, nu):
     lists = rk.datasets.uniform(3, 6, seed=0).top(3)
     truth = rk.Diffusion(0.0).gram(lists)
     np.testing.assert_allclose(rk.Exponential(name, nu).gram(lists), truth, atol=1e-15)
+
+
+# ---------------------------------------------------------------------- variances of means over pairs of blocks
+
+
+def pair_tables(n, first, second, own, seed=0, n_tables=20000):
+    """Tables of m + a_g + a_h + e_gh, symmetric, with blocks of their own on the diagonal; sds of a, e and these."""
+    rng = np.random.default_rng(seed)
+    a = first * rng.standard_normal((n_tables, n))
+    e = second * rng.standard_normal((n_tables, n, n))
+    table = 1 + a[:, :, None] + a[:, None, :] + np.triu(e, 1) + np.triu(e, 1).transpose(0, 2, 1)
+    table[:, np.arange(n), np.arange(n)] = 2 + 2 * a + own * rng.standard_normal((n_tables, n))
+    return table
+
+
+@pytest.mark.parametrize(("first", "second", "own"), [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.3, 1.0, 0.7)])
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (2, 2, 2, 2, 2, 2, 2)])
+def test_the_variance_over_own_draws_is_unbiased(sizes, first, second, own):
+    shares = np.array(sizes) / np.sum(sizes)
+    tables = pair_tables(len(sizes), first, second, own)
+    found = own_spread(tables * np.multiply.outer(shares, shares), np.tile(shares, (len(tables), 1)), len(sizes))
+    fair = found.without_bias()
+    off = ~np.eye(len(sizes), dtype=bool)
+    assert fair.value == pytest.approx(tables[:, off].mean(axis=1))
+    for values, variances in ((fair.value, fair.variance), (found.value, found.variance)):
+        noise = np.hypot(np.std((values - values.mean()) ** 2), np.std(variances)) / np.sqrt(len(values))
+        assert abs(variances.mean() - values.var(ddof=1)) < 5 * noise
+    assert found.least_variance.mean() <= 1.02 * min(found.value.var(), fair.value.var())
+
+
+@pytest.mark.parametrize(("rows", "columns", "rest"), [(1.0, 0.5, 0.0), (0.0, 0.0, 1.0), (0.3, 0.3, 1.0)])
+def test_the_variance_over_two_sets_of_draws_is_unbiased(rows, columns, rest):
+    rng, n, n_tables = np.random.default_rng(1), 6, 20000
+    tables = 1 + rows * rng.standard_normal((n_tables, n, 1)) + columns * rng.standard_normal((n_tables, 1, n))
+    tables = tables + rest * rng.standard_normal((n_tables, n, n))
+    left, right = np.zeros(n_tables, dtype=np.intp), np.ones(n_tables, dtype=np.intp)
+    out = np.empty((5, n_tables))
+    _loops.draw_sums.spreads(tables / n**2, np.full((2, n), 1 / n), n, left, right, out)
+    value, variance, least, squares, _ = out
+    assert value == pytest.approx(tables.mean(axis=(1, 2)))
+    assert squares == pytest.approx(((tables - tables.mean(axis=(1, 2), keepdims=True)) ** 2).sum(axis=(1, 2)))
+    noise = np.hypot(np.std((value - 1) ** 2), np.std(variance)) / np.sqrt(n_tables)
+    assert abs(variance.mean() - ((value - 1) ** 2).mean()) < 5 * noise
+    assert least.mean() <= 1.02 * value.var()
