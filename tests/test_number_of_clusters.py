@@ -7,13 +7,17 @@ import pytest
 from hypothesis import given, settings
 from strategies import any_ranking, sized
 
-from rankernel import Kendall, Mallows, Preferences, Rankings
+from rankernel import Kendall, Mallows, Preferences, Rankings, concat
 from rankernel.analysis.distinct_ballots import distinct_ballots
 from rankernel.analysis.null_ballots import as_said, draw_ballots, fit_model, fit_models, one_by_one
 from rankernel.analysis.number_of_clusters import (
     NULL_SETS,
+    SOME_VOTERS,
     adjusted_rand,
+    doubt,
+    margins,
     number_of_clusters,
+    panels_to_ask,
     within,
 )
 from rankernel.analysis.source import Source
@@ -172,6 +176,31 @@ def test_an_asked_for_number_is_taken_and_not_tested():
     assert len(study.clustering.clusters) == 4
     assert study.clustering.evidence is None
     assert "whether there are so many was not tested" in page(study)
+
+
+def test_panels_share_no_voter_and_are_as_many_as_there_are_voters():
+    rankings = Rankings(np.argsort(np.random.default_rng(0).random((1300, 6)), axis=1), counts=np.arange(1300) % 2 + 1)
+    ballots = distinct_ballots(Source(rankings))
+    panels = panels_to_ask(ballots, Mallows(0.1), "auto", 0)
+    assert [len(panel) for panel in panels] == [SOME_VOTERS] * 4  # of 1,950 voters
+    together = concat(panels).unique()
+    asked = dict(zip(map(bytes, together.ranks), together.counts, strict=True))
+    given = dict(zip(map(bytes, ballots.rankings.ranks), ballots.rankings.counts, strict=True))
+    assert all(voters <= given[ballot] for ballot, voters in asked.items())
+    assert len(panels_to_ask(distinct_ballots(Source(rankings[:300])), Mallows(0.1), "auto", 0)) == 1
+
+
+def test_more_rounds_leave_less_doubt():
+    rounds = [np.array([0.62, 0.55, 0.3])]
+    assert (margins(rounds) >= doubt(rounds)).tolist() == [True, False, False]
+    assert (margins(rounds * 16) >= doubt(rounds * 16)).tolist() == [True, True, False]
+
+
+def test_close_answers_are_asked_of_other_voters():
+    """Three overlapping groups: whether three are stable is close, so that more than one panel is asked."""
+    evidence = said(groups(3, 2000, 0.5, seed=3)[0])
+    assert 1 < evidence.n_panels <= 5
+    assert evidence.n_voters == SOME_VOTERS * evidence.n_panels
 
 
 def test_the_same_seed_says_the_same():

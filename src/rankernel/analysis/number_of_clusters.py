@@ -3,7 +3,8 @@
 Any ballots can be cut in two, and the cut always takes some dispersion away. So a further cluster counts only where it
 takes away more than it does in ballots without it: drawn from one Plackett-Luce model for each cluster that is there
 already, as long and as tied as the real ones. Of the numbers that pass, the largest is taken whose clusters come back
-when the voters are halved at random.
+when the voters are halved at random. A panel of voters is asked; where the answer is close, further panels are, and in
+doubt the smaller number is said.
 """
 
 from __future__ import annotations
@@ -17,16 +18,20 @@ from numpy.typing import NDArray
 from rankernel.analysis.distinct_ballots import Ballots, some_voters
 from rankernel.analysis.null_ballots import draw_ballots, fit_models, one_by_one
 from rankernel.arrays import FloatArray, Indices
+from rankernel.completions.plackett_luce import PlackettLuce
 from rankernel.data import Data, first_and_inverse, with_counts
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
 
 MOST_CLUSTERS = 8
 LEAST_VOTERS = 12  # of fewer nothing can be said
-SOME_VOTERS = 400  # who are enough to see groups
+SOME_VOTERS = 400  # a panel: enough to see groups
+MOST_ROUNDS = 16  # of halvings, of a new panel each as long as there are voters
+TESTED_PANELS = 4  # that are held against null sets, which takes longer
 NULL_SETS = 19  # of ballots without a further group: if none is divided as much, p = 1/20
 HALVINGS = 8
 STABLE = 0.5  # adjusted Rand index between the clusters of two halves
+SPREAD = 0.05  # of this index between rounds
 PATIENCE = 20.0  # seconds for the kernel values of all null sets of a step
 
 
@@ -47,30 +52,50 @@ class Evidence:
 
     n_clusters: int  # 1: there are no groups to be seen
     n_voters: int  # how many were looked at
+    n_panels: int  # in how many parts
     stability: dict[int, float]  # how alike the clusters of two halves are, by the number of clusters
     steps: tuple[Step, ...]  # for 2 clusters, 3, ..., as far as clusters are stable; the last one may have failed
 
 
 def number_of_clusters(ballots: Ballots, kernel: Kernel, method: MethodLike, linkage: str, seed: int) -> Evidence:
     """Return how many clusters the ballots support."""
-    voters = voters_to_ask(ballots, kernel, method, seed)
-    found = Tree.grown(voters, kernel, method, linkage)
-    if len(voters) < LEAST_VOTERS or len(found.counts) < 3:
-        return Evidence(1, len(voters), {}, ())
+    panels = panels_to_ask(ballots, kernel, method, seed)
+    trees = [Tree.grown(panels[0], kernel, method, linkage)]
+    n_distinct = len(trees[0].counts)
+    if len(panels[0]) < LEAST_VOTERS or n_distinct < 3:
+        return Evidence(1, len(panels[0]), 1, {}, ())
     rng = np.random.default_rng([seed, 2])
-    stability = found.stability(range(2, min(MOST_CLUSTERS, len(found.counts) - 1) + 1), rng)
-    stable = [k for k, alike in stability.items() if alike >= STABLE]
+    numbers = range(2, min(MOST_CLUSTERS, n_distinct - 1) + 1)
+    rounds: list[FloatArray] = []
+    while len(rounds) < MOST_ROUNDS and (not rounds or (np.abs(margins(rounds)) < doubt(rounds)).any()):
+        place = len(rounds) % len(panels)
+        if place == len(trees):
+            trees.append(Tree.grown(panels[place], kernel, method, linkage))
+        rounds.append(trees[place].stability(numbers, rng))
+    stability = dict(zip(numbers, np.mean(rounds, axis=0).tolist(), strict=True))
+    stable = np.array(numbers)[margins(rounds) >= doubt(rounds)].tolist()
     steps: list[Step] = []
     for n_clusters in range(2, max(stable, default=1) + 1):
-        steps.append(next_step(found, n_clusters, kernel, method, rng))
+        steps.append(next_step(trees[:TESTED_PANELS], n_clusters, kernel, method, rng))
         if steps[-1].reached:
             break
     passed = {step.n_clusters for step in steps if not step.reached}
-    return Evidence(max(passed.intersection(stable), default=1), len(voters), stability, tuple(steps))
+    n_voters = sum(len(tree.voters) for tree in trees)
+    return Evidence(max(passed.intersection(stable), default=1), n_voters, len(trees), stability, tuple(steps))
 
 
-def voters_to_ask(ballots: Ballots, kernel: Kernel, method: MethodLike, seed: int) -> Data:
-    """Return so many voters, a row each, that the kernel values of all null sets can be had in time."""
+def margins(rounds: list[FloatArray]) -> FloatArray:
+    """Return by how much each number of clusters is more stable than it must be."""
+    return np.asarray(np.mean(rounds, axis=0) - STABLE)
+
+
+def doubt(rounds: list[FloatArray]) -> float:
+    """Return how small a margin may be chance."""
+    return float(2 * SPREAD / np.sqrt(len(rounds)))
+
+
+def panels_to_ask(ballots: Ballots, kernel: Kernel, method: MethodLike, seed: int) -> list[Data]:
+    """Return panels, a row for each voter and no voter in two, so small that all null sets can be had in time."""
     rankings, wanted = ballots.rankings, SOME_VOTERS
     for _ in range(2):
         rows, counts = some_voters(rankings.counts, wanted, seed + 1)
@@ -79,17 +104,28 @@ def voters_to_ask(ballots: Ballots, kernel: Kernel, method: MethodLike, seed: in
         if seconds <= PATIENCE:
             break
         wanted = max(int(wanted * (PATIENCE / seconds) ** 0.5), LEAST_VOTERS)
-    return one_by_one(chosen)
+    n_panels = min(rankings.n_voters // chosen.n_voters, MOST_ROUNDS)
+    if n_panels == 1:
+        return [one_by_one(chosen)]
+    rows, counts = some_voters(rankings.counts, chosen.n_voters * n_panels, seed + 1)
+    voters = np.random.default_rng([seed, 3]).permutation(np.repeat(rows, counts))
+    return [with_counts(rankings[np.sort(part)], np.ones(len(part))) for part in np.array_split(voters, n_panels)]
 
 
-def next_step(found: Tree, n_clusters: int, kernel: Kernel, method: MethodLike, rng: np.random.Generator) -> Step:
-    """Return whether so many clusters are more than chance makes of one fewer."""
-    gain, gains = found.gain(n_clusters), []
-    labels = found.labels(n_clusters - 1)[found.ballot_of_voter]
-    models = fit_models(found.voters, labels)
+def next_step(
+    panels: list[Tree], n_clusters: int, kernel: Kernel, method: MethodLike, rng: np.random.Generator
+) -> Step:
+    """Return whether so many clusters are more than chance makes of one fewer, on average over panels."""
+    gain, gains = float(np.mean([panel.gain(n_clusters) for panel in panels])), []
+    labels = [panel.labels(n_clusters - 1)[panel.ballot_of_voter] for panel in panels]
+    models = [fit_models(panel.voters, own) for panel, own in zip(panels, labels, strict=True)]
+
+    def null_gain(panel: Tree, own: Indices, fitted: list[PlackettLuce]) -> float:
+        drawn = draw_ballots(panel.voters, own, fitted, rng)
+        return Tree.grown(drawn, kernel, method, panel.linkage).gain(n_clusters)
+
     for _ in range(NULL_SETS):
-        null = Tree.grown(draw_ballots(found.voters, labels, models, rng), kernel, method, found.linkage)
-        gains.append(null.gain(n_clusters))
+        gains.append(float(np.mean([null_gain(*each) for each in zip(panels, labels, models, strict=True)])))
         if gains[-1] >= gain:
             break
     return Step(n_clusters, gain, float(np.mean(gains)), len(gains), gains[-1] >= gain)
@@ -127,7 +163,7 @@ class Tree:
         before, after = (within(self.gram, self.counts, self.labels(k)) for k in (n_clusters - 1, n_clusters))
         return 1 - after / before if before > 0 else 0.0
 
-    def stability(self, numbers: range, rng: np.random.Generator) -> dict[int, float]:
+    def stability(self, numbers: range, rng: np.random.Generator) -> FloatArray:
         """Return how alike the clusters are that either half of the voters makes of all ballots, on average."""
         found = np.zeros((HALVINGS, len(numbers)))
         for halving in found:
@@ -135,7 +171,7 @@ class Tree:
             halves = (mixed[: len(mixed) // 2], mixed[len(mixed) // 2 :])
             pair = [self.labels_by(half, numbers) for half in halves]
             halving[:] = [adjusted_rand(first, second, self.counts) for first, second in zip(*pair, strict=True)]
-        return dict(zip(numbers, found.mean(axis=0).tolist(), strict=True))
+        return np.asarray(found.mean(axis=0))
 
     def labels_by(self, half: Indices, numbers: range) -> list[Indices]:
         """Return the cluster of each ballot where some voters make the clusters: that with the nearest mean."""

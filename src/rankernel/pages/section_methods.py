@@ -51,7 +51,8 @@ def sure_lines(study: Summary) -> list[str]:
     else:
         lines.append("Kernel values are exact.")
     if clustering and clustering.evidence and clustering.evidence.stability:
-        looked = f"{clustering.evidence.n_voters:,} voters"
+        n_voters, n_panels = clustering.evidence.n_voters, clustering.evidence.n_panels
+        looked = f"{n_voters:,} voters" + (f", {n_voters // n_panels:,} at a time" if n_panels > 1 else "")
         lines.append(
             f"Whether there are clusters, and how many, was judged on {looked}. Among ballots drawn from one model, "
             "without groups, clusters are found less often than once in twenty times. Between clusters there need "
