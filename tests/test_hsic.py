@@ -149,6 +149,31 @@ def test_estimated_statistics_are_unbiased():
     assert abs(np.mean(runs) - exact) < 5 * np.std(runs, ddof=1) / math.sqrt(150)
 
 
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("estimated", ["both", "covariate"])
+def test_the_error_of_both_kernels_is_told(biased, estimated):
+    """Beside the spread of the statistic over seeds: not too small, and at most 1.4 times too large."""
+    X = rk.datasets.mallows(25, 5, 0.5, seed=1)
+    covariate = rk.datasets.mallows(25, 5, 0.5, seed=2).top(1)
+    X = X.top(1) if estimated == "both" else X
+    options = {"n_permutations": 1, "biased": biased, "covariate_kernel": rk.Mallows(0.4)}
+    runs = [
+        hsic_test(X, covariate, rk.Mallows(0.2), method=rk.MonteCarlo(4, "iid", 0, seed=seed), **options)
+        for seed in range(60)
+    ]
+    spread = np.std([run.statistic for run in runs], ddof=1)
+    claimed = np.median([run.statistic_error for run in runs])
+    assert 0.7 * spread < claimed < 1.4 * 1.4 * spread
+    assert hsic_test(X, covariate, rk.Mallows(0.2), method="exact", **options).statistic_error == 0.0
+
+
+@pytest.mark.parametrize("values", [["old", "young"] * 3, [["a", "b"]] * 6, [object()] * 6])
+def test_numbers_that_are_none_are_refused_in_words(values):
+    X = rk.datasets.uniform(6, 4, seed=1)
+    with pytest.raises(rk.RankingError, match="the Gaussian kernel takes numbers; give numbers, or covariate_kernel="):
+        hsic_test(X, values, rk.Mallows(NU), 5, covariate_kernel="gaussian")
+
+
 # ---------------------------------------------------------------------- the null distribution
 
 

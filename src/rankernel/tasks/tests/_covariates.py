@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.arrays import FloatArray, Indices
-from rankernel.checks import known
+from rankernel.checks import known, shown
 from rankernel.data import Data, as_data, with_counts
 from rankernel.encoding import is_missing
 from rankernel.errors import RankingError
 from rankernel.gram.bandwidth import MOST_RANKINGS, median_of_pairs
 from rankernel.gram.methods import MethodLike
+from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
 from rankernel.tasks.tests._voters import Ballots, voter_gram
@@ -34,11 +35,14 @@ class Covariate:
         The kernel between values.
     text : str
         What the kernel is.
+    plan : Plan or None
+        How the kernel between values is computed, where they are rankings.
     """
 
     of_voter: Indices
     gram: FloatArray
     text: str
+    plan: Plan | None = None
 
 
 def covariate_of(values: Any, X: Data, kernel: CovariateKernel, method: MethodLike) -> Covariate:
@@ -75,7 +79,13 @@ def of_numbers(values: NDArray[Any], X: Data) -> Covariate:
     r"""Return numbers with the Gaussian kernel :math:`\exp(-|x - y|^2 / 2 s^2)`, s the median of ``|x - y|``."""
     from scipy.spatial.distance import cdist
 
-    table = values.astype(np.float64).reshape(len(X), -1)
+    try:
+        table = values.astype(np.float64).reshape(len(X), -1)
+    except (TypeError, ValueError):
+        raise RankingError(
+            f"the covariate of row 0 is {shown(values[0])}, and the Gaussian kernel takes numbers; give numbers, or "
+            "covariate_kernel='delta' for labels"
+        ) from None
     if not np.isfinite(table).all():
         row = int(np.argmax(~np.isfinite(table).all(axis=1)))
         raise RankingError(f"the covariate of row {row} is {values[row]}; it must be finite (leave out missing ones)")
@@ -101,4 +111,4 @@ def of_rankings(values: Data, X: Data, kernel: CovariateKernel, method: MethodLi
         raise ValueError(f"covariate_kernel={kernel!r} is not for rankings; give a kernel such as Mallows(0.1)")
     voters = with_counts(as_data(values), X.counts)
     plan = (kernel if isinstance(kernel, Kernel) else Mallows(nu="median")).plan(voters, method=method)
-    return Covariate(Ballots.of(voters, plan).of_voter, voter_gram(plan), f"rankings ({plan.kernel})")
+    return Covariate(Ballots.of(voters, plan).of_voter, voter_gram(plan), f"rankings ({plan.kernel})", plan)

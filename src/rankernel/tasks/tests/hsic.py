@@ -223,17 +223,25 @@ class Dependence:
         return probability_of(cells[0], cells[1], cells[2], times)
 
     def kernel_error(self, plan: Plan) -> float:
-        """Return the standard error of the statistic that comes from estimated kernel values of the rankings."""
+        """Return the standard error of the statistic from estimated kernel values of rankings and covariate."""
         table = np.zeros((len(self.gram), len(self.centred)))
         np.add.at(table, (self.rows, self.values), 1.0)
-        own = np.zeros(len(table)) if self.biased else table @ np.diagonal(self.centred)
+        error = self.error_of(plan, self.gram, table, self.centred)
+        if self.covariate.plan is None:
+            return error
+        centred = CentredVoters.of(self.gram, self.row_counts, self.biased).whole()  # either side may be centred
+        return float(np.hypot(error, self.error_of(self.covariate.plan, self.covariate.gram, table.T, centred)))
+
+    def error_of(self, plan: Plan, gram: FloatArray, table: FloatArray, other: FloatArray) -> float:
+        """Return what one kernel adds to the error, ``other`` the centred one; ``table`` counts the voters by both."""
+        own = np.zeros(len(table)) if self.biased else table @ np.diagonal(other)
 
         def toward(some: Indices) -> FloatArray:
-            found = table[some] @ self.centred @ table.T
+            found = table[some] @ other @ table.T
             found[np.arange(len(some)), some] -= own[some]
             return np.asarray(found / self.divisor)
 
-        return error_of_draws(plan, self.gram, np.arange(len(self.gram)), toward)
+        return error_of_draws(plan, gram, np.arange(len(gram)), toward)
 
     def sums(self, values: IntArray) -> FloatArray:
         """Return the statistic for each row of values."""
