@@ -54,12 +54,14 @@ def in_options(text: str) -> str:
     'K.npy is unfinished; --resume goes on, --force starts again'
     >>> in_options("give separator='|', or list all items in items=...")
     "give --tie '|', or list all items in --items"
+    >>> in_options("labels or count names the column 'x'"), in_options("labels, ignore or count names the column 'x'")
+    ("--by or --count names the column 'x'", "--by, --ignore or --count names the column 'x'")
     """
     for pattern, words in KNOWN:
         text = pattern.sub(words, text)
     text = OPTION.sub(option, text).replace("read_cvr(path, --contest)", "--contest")
-    for word, name in (("labels", "--by"), ("ignore", "--ignore"), ("count", "--count")):
-        text = re.sub(rf"(?<![\w-]){word}(?= names the column|, --| or --|, ignore or count)", name, text)
+    for word, name in (("count", "--count"), ("ignore", "--ignore"), ("labels", "--by")):  # from the last one back
+        text = re.sub(rf"(?<![\w-]){word}(?= names the column|, --| or --)", name, text)
     return text
 
 
