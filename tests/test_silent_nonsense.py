@@ -132,3 +132,9 @@ def test_a_memory_map_that_may_not_be_written(tmp_path):
 def test_kinds_of_numbers_that_cannot_hold_values(dtype):
     with pytest.raises(TypeError, match="cannot hold kernel values"):
         rk.Mallows(0.1).gram(BALLOTS, dtype=dtype)
+
+
+def test_a_column_of_counts_has_a_name(tmp_path):
+    with pytest.raises(rk.RankingError, match="count '' is empty"):
+        rk.write_csv(BALLOTS, tmp_path / "votes.csv", count="")
+    assert not list(tmp_path.iterdir())
