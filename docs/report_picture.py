@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
 PICTURE = Path(__file__).parent / "_static" / "report.png"
+SCREEN = {"width": 1080, "height": 1000}
+SHOWN = ("", "#clusters", "#map")  # the beginning, and what is seen after a click into the contents
 
 
 def main() -> None:
-    """Write the report about the bundled example, open it, and keep what is seen first."""
+    """Write the report about the bundled example, open it, and keep three of its screens, side by side."""
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as browsers:
         page = Path(folder, "report.html")
         subprocess.run([sys.executable, "-m", "rankernel.cli", "report", "-o", str(page)], check=True)
         browser = browsers.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        window = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="light")
-        window.goto(page.as_uri())
-        window.screenshot(path=PICTURE)
+        window = browser.new_page(viewport=SCREEN, color_scheme="light")
+        screens = []
+        for place in SHOWN:
+            window.goto(page.as_uri() + place)
+            screens.append(Image.open(io.BytesIO(window.screenshot())))
         browser.close()
+    picture = Image.new("RGB", (SCREEN["width"] * len(screens), SCREEN["height"]))
+    for number, screen in enumerate(screens):
+        picture.paste(screen, (SCREEN["width"] * number, 0))
+    picture.quantize(64).save(PICTURE, optimize=True)
 
 
 if __name__ == "__main__":
