@@ -69,6 +69,14 @@ RUN = [path for path in PAGES if "```{code-cell}" in path.read_text(encoding="ut
 EXTRAS = {"matplotlib": "plots", "pandas": "frames", "gpytorch": "gpytorch", "GPy": "gpy", "dask": "dask"}
 
 
+PROSE = {"bibliography.md", "changelog.md", "contributing.md", "glossary.md"}  # nothing to run
+
+
+@pytest.mark.parametrize("path", [path for path in PAGES if path.name not in PROSE], ids=lambda path: path.name)
+def test_every_page_says_what_to_install(path):
+    assert "pip install" in path.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("path", RUN, ids=lambda path: str(path.relative_to(DOCS)))
 def test_pages_with_code_say_what_to_install(path):
     text = path.read_text(encoding="utf-8")
