@@ -73,7 +73,7 @@ def search_calls():
             {
                 "objective": lambda ranks: float(ranks[0]),
                 "n_items": 3,
-                "n_evaluations": 3,
+                "n_evaluations": 2,
                 "kernel": KERNEL,
                 "n_initial": 2,
                 "n_starts": 1,
