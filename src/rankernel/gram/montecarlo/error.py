@@ -14,15 +14,19 @@ TINY = 1e-200  # what is divided by where one block has all the weight: the devi
 FEWEST_BLOCKS = 32  # below, the spread between blocks of draws says too little: independent repetitions are added
 FEWEST_OF_ONE = 4  # blocks of one set of draws; below, only whole repetitions tell how it varies
 REPETITIONS = 16  # of these
+# A variance that is found as a difference counts at least this part of what it would be if all pairs were independent:
+# the full part would make bars too wide where the difference is often small, as that of products of two means is.
+LEAST = 0.4
 COVERED = 0.96  # of all intervals of two error bars, however few blocks the spread was measured from
 # How many numbers have to carry the spread of so many: an estimate that rests on fewer may miss what was not drawn. Of
 # normal ones a third does; but pairs of blocks of draws hang together, so that fewer of them may be expected.
 FEWEST_CARRYING = {1: 3.0, 64: 4.0, 256: 16.0, 1024: 32.0}
 
 
-def error_bars(variance: FloatArray, bias: FloatArray, factor: FloatArray, n_blocks: int) -> FloatArray:
+def error_bars(found: Spread, factor: FloatArray, n_blocks: int) -> FloatArray:
     """Return the root mean square distance from the truth, its random part widened by a factor, and for few blocks."""
-    return np.asarray(np.sqrt(np.maximum(variance, 0.0) * (factor * widening(n_blocks)) ** 2 + bias**2))
+    variance = np.maximum(found.variance, LEAST * found.least_variance)
+    return np.asarray(np.sqrt(variance * (factor * widening(n_blocks)) ** 2 + found.bias**2))
 
 
 @lru_cache(maxsize=64)

@@ -29,6 +29,7 @@ from rankernel.gram.montecarlo.control_variates import Controls
 from rankernel.gram.montecarlo.error import (
     FEWEST_BLOCKS,
     FEWEST_OF_ONE,
+    LEAST,
     REPETITIONS,
     Spread,
     error_bars,
@@ -196,8 +197,7 @@ class SampledEvaluator(Evaluator):
             n_runs += self.method.replicates
             n_seen, n_independent = n_runs * self.n_blocks**2, n_runs * self.n_blocks
         factor = widened(n_carrying(found.squares, found.fourths), n_seen)
-        variance = np.maximum(found.variance, found.least_variance)
-        return Bars(found.value, error_bars(variance, found.bias, factor, n_independent), factor > 1)
+        return Bars(found.value, error_bars(found, factor, n_independent), factor > 1)
 
     def lengths(self, kernel: Kernel, side: int) -> tuple[FloatArray, FloatArray]:
         """Return the squared lengths of one side, unbiased where that leaves something positive and certain enough."""
@@ -295,7 +295,7 @@ class SampledEvaluator(Evaluator):
         table = Replicate(self, pooled).means([function], coefficients[None], every, every)[0]
         shares = np.full((1, len(every)), 1 / len(every))
         fair = own_spread(table[None] / table.size, shares, len(every)).without_bias()
-        return fair.value.item(), max(fair.variance.item(), fair.least_variance.item())
+        return fair.value.item(), max(fair.variance.item(), LEAST * fair.least_variance.item())
 
     # ------------------------------------------------------------------ steps
 
