@@ -137,7 +137,7 @@ class PlackettLuce(CompletionModel):
         """
         from scipy.optimize import minimize
 
-        number("penalty", penalty, 0, above=True)  # without one, strengths may become infinite
+        penalty = number("penalty", penalty, 0, above=True)  # without one, strengths may become infinite
         data = as_rankings(rankings).unique()
         if not len(data):
             raise RankingError("there are no rankings to fit a model to")

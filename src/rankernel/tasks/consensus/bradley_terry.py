@@ -88,7 +88,7 @@ def bradley_terry(X: Any, prior: float = 0.0, ties: TiedPairs = "half") -> Bradl
     >>> fit.ranking.to_orders()
     [['a', 'b']]
     """
-    number("prior", prior, 0)
+    prior = number("prior", prior, 0)
     known("ties", ties, get_args(TiedPairs))
     data = X if isinstance(X, Preferences) and len(X) else voters(X)
     wins = count_wins(data, ties) + prior * (1 - np.eye(data.n_items))

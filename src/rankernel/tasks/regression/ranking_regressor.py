@@ -331,7 +331,7 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
             weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
         weights = weights * labels.counts
         if not np.isfinite(weights).all() or not weights.any():
-            raise ValueError("sample_weight must hold finite numbers, one of them above 0")
+            raise ValueError("sample_weight: weights must be finite numbers, one of them above 0")
         return np.asarray(weights)
 
     def __sklearn_tags__(self) -> Any:
