@@ -123,10 +123,9 @@ def pair_caption(first: str, second: str) -> Markup:
     return tag(
         "span",
         "Share of each group that puts one before the other, with 95% intervals; undecided voters count for neither. ",
-        tag("span", class_="dot a"),
-        f"{cut(first, 30)} ",
-        tag("span", class_="dot b"),
-        cut(second, 30),
+        tag("span", tag("span", class_="dot a"), cut(first, 30), class_="together"),
+        " ",
+        tag("span", tag("span", class_="dot b"), cut(second, 30), class_="together"),
     )
 
 
