@@ -65,6 +65,20 @@ def test_code_on_pages_compiles(path):
         compile("\n".join(lines), str(path), "exec")
 
 
+@pytest.mark.parametrize("name", ["tests.md", "tutorials/two_groups.md"])
+def test_cells_about_tests_run(name, monkeypatch, capsys):
+    """The build of the pages runs all cells of all pages; those about tests run here, too, as they are quick."""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    monkeypatch.setattr(pyplot, "show", lambda: None)
+    text, known = (DOCS / name).read_text(encoding="utf-8"), {}
+    cells = re.findall(r"^```\{code-cell\} ipython3\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    for cell in cells:
+        exec(compile(cell, name, "exec"), known)
+    pyplot.close("all")
+    assert len(cells) > 3
+    assert re.search(r"p-value +0\.\d|p = 0\.\d", capsys.readouterr().out)
+
+
 RUN = [path for path in PAGES if "```{code-cell}" in path.read_text(encoding="utf-8")]
 EXTRAS = {"matplotlib": "plots", "pandas": "frames", "gpytorch": "gpytorch", "GPy": "gpy", "dask": "dask"}
 
