@@ -12,7 +12,7 @@ def shrink(assign=setattr):
     for kind in kinds(Evaluator):
         if isinstance(vars(kind).get("tile_side"), int):
             assign(kind, "tile_side", SIDE)
-    assign(sampled, "COUNTED_TILE", SIDE)
+    assign(sampled, "LARGEST_TILE", SIDE)
 
 
 def kinds(kind):

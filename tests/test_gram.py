@@ -228,6 +228,7 @@ def test_the_limit_of_enumeration_is_settable():
         kernel.gram(rows, method=rk.Exact(limit=48 * 48 - 1))
 
 
+@pytest.mark.filterwarnings("ignore:.*rest on a few draws:rankernel.SamplingWarning")
 def test_a_mixture_is_exact_where_possible_and_warns():
     full = rk.datasets.uniform(6, 12, seed=3)
     rows = rk.concat([full[:3].top(4), full[3:].top(4, unlisted="free")])
