@@ -338,6 +338,11 @@ def test_approvals_are_told_as_approvals():
     assert not Source(Rankings([[0, 1, 1], [1, 0, 1]])).approvals  # one choice each
 
 
+def test_a_single_first_choice_has_no_second():
+    source = Source(Rankings([[0, 1, 2], [0, 2, 1]], list("abc"), counts=[3, 2]))
+    assert "Nobody puts first any other than a." in html.unescape(page_about(source))
+
+
 def test_the_noun_is_everywhere():
     source = Source(mallows(40, 5, 0.5, seed=0, items=list("abcde")), "Films", noun="film")
     words = html.unescape(re.sub(r"<[^>]+>", " ", page_about(source, Settings(n_clusters=2))))

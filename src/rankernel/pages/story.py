@@ -68,6 +68,8 @@ def first_text(study: Summary) -> str | None:
     if not shares.any() or len(items) < 2:
         return None
     first, second = np.argsort(-shares, kind="stable")[:2].tolist()
+    if not shares[second]:
+        return f"Nobody {'approves of' if study.source.approvals else 'puts first'} any other than {items[first]}."
     if study.source.approvals:
         return (
             f"Most approved of: {items[first]} by {percent(float(shares[first]))} of the voters, then {items[second]} "
