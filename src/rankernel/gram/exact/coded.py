@@ -30,7 +30,7 @@ Codes = NDArray[np.uint64]
 
 SALT = 20190313
 DEAR = 2e-5  # seconds for one code, from which small tiles keep all threads busy
-SMALL_TILE = 64
+SMALLEST_TILE, SMALL_TILE = 16, 64
 AT_ONCE = 4096  # pairs whose places are laid out at once
 SHARPEST = 1e6  # beyond this width only the nearest completions count, and logarithms are lines in the width
 
@@ -282,7 +282,7 @@ class FormulaEvaluator(CodedEvaluator):
         self.logarithmic = all(formula.logarithmic for formula in chosen.values())
         self.dearest = max(formula.seconds(*pair, width) for pair, formula in chosen.items())
         if self.dearest > DEAR and not coding.few:
-            self.tile_side = SMALL_TILE
+            self.tile_side = min(max(len(X) // 4, SMALLEST_TILE), SMALL_TILE)
 
     def one_code(self) -> float:
         """Return about how long the dearest formula takes."""
