@@ -30,7 +30,7 @@ Codes = NDArray[np.uint64]
 
 SALT = 20190313
 DEAR = 2e-5  # seconds for one code, from which small tiles keep all threads busy
-SMALLEST_TILE, SMALL_TILE = 16, 64
+SMALLEST_TILE, SMALL_TILE = 32, 64
 AT_ONCE = 4096  # pairs whose places are laid out at once
 SHARPEST = 1e6  # beyond this width only the nearest completions count, and logarithms are lines in the width
 
