@@ -43,7 +43,8 @@ def heat_table(rows: list[dict[str, Any]], shown: str, low: float, factor: float
     """Return kernels by kinds and numbers of items, each cell in its shade; empty where there is no number."""
     kernels = list(dict.fromkeys(row["kernel"] for row in rows))
     columns = list(dict.fromkeys((row["rankings"], row["n"]) for row in rows if row.get(shown) is not None))
-    columns.sort(key=lambda column: list(dict.fromkeys(kind for kind, _ in columns)).index(column[0]))
+    kinds = list(dict.fromkeys(kind for kind, _ in columns))
+    columns.sort(key=lambda column: kinds.index(column[0]))
     values = {(row["kernel"], row["rankings"], row["n"]): row.get(shown) for row in rows}
     group = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in range(len(columns) + 1)), cols=len(columns) + 1)
     head = [nodes.entry("", nodes.paragraph(text="kernel"))]
