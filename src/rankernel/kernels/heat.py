@@ -119,7 +119,8 @@ def numbered_types(n_items: int) -> Numbered:
 @lru_cache(maxsize=8)
 def cycle_numbers(n_items: int) -> IntArray:
     """Return numbers for cycles of each length whose sums tell all cycle types apart, in front 0, behind a mask."""
-    return np.append(numbered_types(n_items).numbers, 2 ** (BITS if n_items <= MOST_CODED_ITEMS else 62) - 1)
+    numbered = numbered_types(n_items)
+    return np.append(numbered.numbers, numbered.mask)
 
 
 @lru_cache(maxsize=8)
