@@ -19,6 +19,7 @@ from rankernel.arrays import FloatArray, Indices, IntArray
 from rankernel.errors import ExactnessError
 from rankernel.gram.cost import STEP, distinct_values
 from rankernel.gram.evaluator import Evaluator, Tile, lengths
+from rankernel.gram.exact.answers import Answers
 from rankernel.gram.exact.exp_footrule import one_tie_each
 from rankernel.gram.exact.overlap import DistanceLaw, Formula, Overlap, Shape
 from rankernel.gram.tiles import stretches
@@ -218,7 +219,7 @@ class CodedEvaluator(Evaluator):
 
     def __init__(self, X: Rankings, Y: Rankings, coding: Coding, details: str) -> None:
         self.X, self.Y, self.coding, self.details = X, Y, coding, details
-        self.known: dict[Any, dict[int, Any]] = {}
+        self.known: dict[Any, Answers] = {}
 
     def looked_up(
         self, tile: Tile, key: Any, solve: Callable[[Indices, Indices, IntArray | None], Sequence[Any]]
@@ -235,13 +236,12 @@ class CodedEvaluator(Evaluator):
             if apart is not None:
                 apart[below] = apart.T[below]
         first, ids = number_codes(codes)
-        found, known = codes.ravel()[first].tolist(), self.known.setdefault(key, {})
-        new = np.array([place for place, code in zip(first.tolist(), found, strict=True) if code not in known], np.intp)
-        if len(new):
-            i, j = np.divmod(new, len(columns))
-            solved = solve(rows[i], columns[j], None if apart is None else apart[i, j])
-            known.update(zip(codes.ravel()[new].tolist(), solved, strict=True))
-        return [known[code] for code in found], ids, apart
+
+        def solve_new(new: Indices) -> Sequence[Any]:
+            i, j = np.divmod(first[new], len(columns))
+            return solve(rows[i], columns[j], None if apart is None else apart[i, j])
+
+        return self.known.setdefault(key, Answers()).of(codes.ravel()[first].tolist(), solve_new), ids, apart
 
     def overlaps(self, rows: Indices, columns: Indices) -> Iterator[Overlap]:
         """Return the overlaps of some pairs."""
