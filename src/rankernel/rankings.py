@@ -465,7 +465,7 @@ def row_index(rows: Any, refusal: str) -> Any:
     return rows
 
 
-def first_and_inverse(ranks: RankArray) -> tuple[Indices, Indices]:
+def first_and_inverse(ranks: IntArray | RankArray) -> tuple[Indices, Indices]:
     """Return where each distinct row first occurs, and for each row which distinct one it is."""
     # Rows are told apart by a 64-bit sum of random multiples, and by their bytes in the rare case that this fails.
     salt = np.random.default_rng(0).integers(2**64, size=ranks.shape[1], dtype=np.uint64) | np.uint64(1)

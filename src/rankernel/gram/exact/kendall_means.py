@@ -29,7 +29,7 @@ from rankernel.gram.exact.kendall_law import Brackets, KendallLaw, brackets_of, 
 from rankernel.gram.exact.overlap import Shape, shapes
 from rankernel.kernels.base import Kernel
 from rankernel.q_factorials import tables
-from rankernel.rankings import Rankings
+from rankernel.rankings import Rankings, first_and_inverse
 
 TILE_ITEMS = 2**15
 SHORT = 4  # lists are short if there are so many times more items
@@ -94,8 +94,9 @@ class Side:
     @cached_property
     def kinds(self) -> tuple[list[Shape], Indices]:
         """The distinct sets of bucket sizes, ignoring their order, and which of them each ranking has."""
-        sets, kind = np.unique(np.sort(self.sizes, axis=1)[:, ::-1], axis=0, return_inverse=True)
-        return [Shape(tuple(size for size in row if size)) for row in sets.tolist()], kind.ravel()
+        sets = np.sort(self.sizes, axis=1)[:, ::-1]
+        first, kind = first_and_inverse(sets)
+        return [Shape(tuple(size for size in row if size)) for row in sets[first].tolist()], kind
 
     @cached_property
     def packed(self) -> Packed:

@@ -17,7 +17,7 @@ import numpy as np
 
 from rankernel.arrays import FloatArray, IntArray, RankArray
 from rankernel.encoding import FREE
-from rankernel.rankings import Rankings
+from rankernel.rankings import Rankings, first_and_inverse
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,10 @@ def shape_of(ranks: RankArray) -> Shape:
 def shapes(X: Rankings) -> list[Shape]:
     """Return the distinct shapes of rankings."""
     sizes, free = X.bucket_sizes(), X.n_free
-    rows = np.unique(np.column_stack([sizes, free]), axis=0).tolist()
-    return [Shape(tuple(size for size in row[:-1] if size), row[-1]) for row in rows]
+    rows = np.column_stack([sizes, free])
+    return [
+        Shape(tuple(size for size in row[:-1] if size), row[-1]) for row in rows[first_and_inverse(rows)[0]].tolist()
+    ]
 
 
 def shape_pairs(X: Rankings, Y: Rankings) -> list[tuple[Shape, Shape]]:
