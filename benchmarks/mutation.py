@@ -2,7 +2,8 @@
 
 A mutant is a module in which one operator, comparison, constant, branch or order of arguments was changed. The tests
 that concern the module run on it, in a process forked where everything else is loaded already; a mutant on which all
-of them pass has survived. Loops run as plain Python, so that nothing compiled before is taken for the mutant.
+of them pass has survived. A mutant of a loop is compiled anew, with all loops that call it, so that nothing compiled
+before is taken for it.
 
 What is found goes to ``docs/benchmarks/mutation.json`` after every mutant. Those that were killed are not run again
 while their module stays the same; those that survived are, unless ``explained`` in that file says why they may.
@@ -164,6 +165,37 @@ def mutated(module: str, place: int) -> ast.Module:
     return ast.fix_missing_locations(tree)
 
 
+def affected(module: str) -> set[str]:
+    """Return the names of the loops that a module of loops is compiled into: its own, and those that import from it."""
+    own = "rankernel." + module.removesuffix(".py").replace("/", ".")
+    if not module.startswith(LOOPS):
+        return {own}
+    imports = {
+        f"rankernel._loops.{path.stem}": {
+            node.module for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.ImportFrom)
+        }
+        for path in (SOURCE / LOOPS).glob("*.py")
+    }
+    found, new = set(), {own}
+    while new:
+        found |= new
+        new = {name for name, others in imports.items() if others & found} - found
+    return found
+
+
+def forget(modules: set[str]) -> None:
+    """Let Numba compile some modules anew, and keep nothing of them."""
+    from numba.core.dispatcher import Dispatcher
+
+    enable_caching = Dispatcher.enable_caching
+
+    def enable(self: Any) -> None:
+        if self.py_func.__module__ not in modules:
+            enable_caching(self)
+
+    Dispatcher.enable_caching = enable
+
+
 class MutantLoader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Imports the mutant where its module is asked for."""
 
@@ -204,6 +236,7 @@ def outcome(module: str, place: int | None, seconds: int) -> tuple[str, float]:
 
         try:
             if place is not None:
+                forget(affected(module))
                 sys.meta_path.insert(0, MutantLoader(module, mutated(module, place)))
             tests = [str(ROOT / "tests" / name) for name in HEART[module].split()]
             options = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--assert=plain"]
@@ -278,9 +311,8 @@ def main() -> None:
             study(module, options.each)
         return
     for module in options.modules:
-        plain = {"NUMBA_DISABLE_JIT": "1"} if module.startswith(LOOPS) else {}
         command = [sys.executable, "-m", "benchmarks.mutation", "--here", "--each", str(options.each), module]
-        subprocess.run(command, env=os.environ | plain, cwd=ROOT, check=False)
+        subprocess.run(command, cwd=ROOT, check=False)
     rows = read()["rows"]
     print(f"{len(rows)} mutants:", dict(Counter(row["result"] for row in rows)))
     for row in rows:

@@ -517,3 +517,13 @@ def permutation_p_value(features, mask, n_permutations=199):
 def test_another_seed_gives_another_election():
     assert make_example(seed=5).rankings == make_example(seed=5).rankings
     assert make_example(seed=5).rankings != make_example(seed=6).rankings
+
+
+def test_records_print_what_they_are_and_not_their_arrays():
+    found = load_example()
+    assert str(found).splitlines()[0].startswith("The council election of Nowhere Bay")
+    assert "array(" not in str(found)
+    assert "2,400 voters" in found._repr_html_()
+    mixed = mixture(30, [lambda n, seed: uniform(n, 3, seed=seed)] * 2)
+    assert str(mixed).startswith("from 2 components: Rankings: ")
+    assert "array(" not in mixed._repr_html_()

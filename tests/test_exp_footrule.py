@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from rankernel import _loops
 from rankernel.errors import ExactnessError
+from rankernel.gram.exact.coded import FootruleCoding
 from rankernel.gram.exact.exp_footrule import ExponentialFootrule, sweep
 from rankernel.gram.exact.matchings import Block, matching_of
 from rankernel.gram.exact.overlap import Overlap, Shape
+from rankernel.rankings import Rankings
 
 FORMULA = ExponentialFootrule()
 NUS = st.sampled_from([0.0, 1e-6, 0.1, 0.7, 3.0])
@@ -103,6 +105,17 @@ def test_value_and_derivative_against_all_completions(pair, nu):
     log_value, log_slope = FORMULA.log_value(overlap, nu)
     assert math.exp(log_value) == pytest.approx(value, rel=1e-12)
     assert log_slope == pytest.approx(slope, rel=1e-12, abs=1e-14)
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.integers(1, 14).flatmap(lambda n: st.lists(one_tie(n), min_size=2, max_size=4)), NUS)
+def test_many_pairs_at_once_are_each_pair_alone(rows, nu):
+    """The loop over many small pairs keeps no powers of two; the one for any pair does."""
+    X = Rankings(rows)
+    first, second = np.indices((len(X), len(X))).reshape(2, -1)
+    found = FootruleCoding(X, X).rests(first, second, nu)
+    alone = [FORMULA.log_rest(overlap_of(rows[i], rows[j]), nu) for i, j in zip(first, second, strict=True)]
+    np.testing.assert_allclose(found, alone, rtol=1e-12, atol=1e-12)
 
 
 @settings(deadline=None, max_examples=40)

@@ -198,7 +198,8 @@ def test_median_width_is_resolved_by_the_training_data():
     features = NystromFeatures(rk.Mallows(), 5).fit(X)
     assert features.kernel_ == rk.Mallows().resolve(X)
     Z = features.transform(X[:3])
-    np.testing.assert_allclose(Z, NystromFeatures(features.kernel_, 5).fit_transform(X)[:3], rtol=1e-10)
+    # Zeros are rounding errors of other sizes where fewer rows are solved for at once.
+    np.testing.assert_allclose(Z, NystromFeatures(features.kernel_, 5).fit_transform(X)[:3], rtol=1e-10, atol=1e-14)
 
 
 def test_names_of_items():

@@ -16,6 +16,7 @@ from rankernel.datasets.around_center import mallows
 from rankernel.datasets.by_strength import plackett_luce
 from rankernel.datasets.mixtures import mixture
 from rankernel.datasets.truncation import truncate
+from rankernel.notebook import html_card
 from rankernel.rankings import Rankings, first_and_inverse
 from rankernel.seeds import Seed, as_generator
 
@@ -51,6 +52,13 @@ class Example(NamedTuple):
     groups: NDArray[np.str_]
     districts: NDArray[np.str_]
     description: str
+
+    def __repr__(self) -> str:
+        return f"{self.description}\n{self.rankings}"
+
+    def _repr_html_(self) -> str:
+        """Return the same for a notebook."""
+        return html_card(self)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from rankernel.checks import listed, shown, whole
 from rankernel.data import concat
 from rankernel.datasets.arguments import draw_by_weight, shares
 from rankernel.errors import RankingError
+from rankernel.notebook import html_card
 from rankernel.rankings import Rankings
 from rankernel.seeds import Seed, as_generator
 
@@ -30,6 +31,13 @@ class Mixture(NamedTuple):
 
     rankings: Rankings
     labels: Indices
+
+    def __repr__(self) -> str:
+        return f"from {len(np.unique(self.labels))} components: {self.rankings}"
+
+    def _repr_html_(self) -> str:
+        """Return the same for a notebook."""
+        return html_card(self)
 
 
 def mixture(
