@@ -1,5 +1,7 @@
 """Settings for all tests."""
 
+import pickle
+
 import pytest
 from hypothesis import settings
 
@@ -13,3 +15,21 @@ def errors_in_a_moment(monkeypatch):
     """Hardly measure what estimated values add to a statistic: most of the time of tests that do not look at it."""
     monkeypatch.setattr("rankernel.tasks.tests._voters.REDRAWN", 1)
     monkeypatch.setattr("rankernel.tasks.tests.goodness_of_fit.N_REDRAWN", 2)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def groups_of_the_same_ballots_are_looked_for_once():
+    """Keep how many clusters there are: tests of pages and commands ask it of the same few elections again and again."""
+    from rankernel.analysis import clustering
+
+    known, search = {}, clustering.number_of_clusters
+
+    def once(ballots, *how):
+        key = pickle.dumps(ballots.rankings), how
+        if key not in known:
+            known[key] = search(ballots, *how)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clustering, "number_of_clusters", once)
+        yield

@@ -679,8 +679,8 @@ assert not heavy, heavy
     assert result.returncode == 0, result.stderr
 
 
-def test_piped_output_is_quiet(tmp_path):
-    result = shell("report", "-o", tmp_path / "x.html", "--permutations", "9")
+def test_piped_output_is_quiet(votes, tmp_path):
+    result = shell("report", votes, "-o", tmp_path / "x.html", "--permutations", "9")
     assert result.returncode == 0
     assert said(result) == ""
     assert "\x1b" not in result.stdout
@@ -700,7 +700,7 @@ def test_reader_that_goes_away_is_no_accident():
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 @pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_signals_leave_no_file(tmp_path, sign, code):
+def test_signals_leave_no_file(votes, tmp_path, sign, code):
     # Between the temporary file and its last byte, where an accident would show.
     program = """
 import time
@@ -710,7 +710,7 @@ def slow(found):
     print("ready", flush=True)
     time.sleep(120)
 rankernel.pages.page.page = slow
-app(["report", "--permutations", "9"])
+app(["report", "votes.soi", "--permutations", "9"])
 """
     command = [sys.executable, "-c", program]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -719,7 +719,7 @@ app(["report", "--permutations", "9"])
     _, said = process.communicate(timeout=120)
     assert process.returncode == code, said
     assert "Traceback" not in said
-    assert files_in(tmp_path) == []
+    assert files_in(tmp_path) == ["votes.soi"]
 
 
 def test_completion_offers_commands_and_kernels():
