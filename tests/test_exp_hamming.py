@@ -203,6 +203,9 @@ def test_what_is_covered():
     long_chain = Shape((1,) * 30, 30)
     assert not ChainSweep().covers(long_chain, long_chain)
     assert not LAW.covers(long_chain, long_chain)
+    # Few states, but more paths than a double counts.
+    assert LAW.covers(Shape((1,) * 2, 58), Shape((1,) * 40, 20))
+    assert not LAW.covers(Shape((1,) * 2, 58), Shape((1,) * 41, 19))
 
 
 # ---------------------------------------------------------------------- many items

@@ -117,6 +117,18 @@ def test_permanent_takes_over_where_the_series_ends():
     assert FORMULA.log_value(tied, nu) == permanent(block, nu)
 
 
+@settings(deadline=None, max_examples=40)
+@given(st.integers(3, 30).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n - 2), st.integers(0, n - 2))))
+def test_no_sum_is_larger_than_its_bound(lists):
+    n, k, m = lists
+    rng = np.random.default_rng(n)
+    overlap = Overlap.of(top(rng.permutation(n), k), top(rng.permutation(n), m))
+    bound = exp_spearman.largest_sum(overlap.left_shape, overlap.right_shape)
+    assert all(Centred.of(block).largest <= bound * (1 + 1e-12) for block in matching_of(overlap).blocks)
+    if k == m == 0:  # all tied: places around their mean, in any order
+        assert bound == pytest.approx(n * (n * n - 1) / 12, rel=1e-12)
+
+
 def test_what_is_covered():
     assert FORMULA.covers(Shape((1, 1, 998)), Shape((1, 999)))
     assert FORMULA.covers(Shape((2, 3)), Shape((1, 1, 1, 1, 1)))

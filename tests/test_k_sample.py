@@ -142,6 +142,10 @@ def test_benjamini_and_hochberg_are_those_of_scipy(pvalues):
     )
 
 
+def test_no_corrected_p_value_is_above_one():
+    assert holm(np.array([0.9, 0.02, 0.8])).tolist() == pytest.approx([1, 0.06, 1])
+
+
 def test_groups_of_equal_size_agree_with_hyppo(monkeypatch):
     """hyppo's k-sample test is Hsic on labels; with groups of equal size, so is the dispersion, but for a factor."""
     X = rk.concat([rk.datasets.mallows(12, 6, theta, seed=g) for g, theta in enumerate((0.0, 0.3, 0.6))])
