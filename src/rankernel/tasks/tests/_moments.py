@@ -54,7 +54,7 @@ class Moments:
     @property
     def third(self) -> float:
         """The third cumulant."""
-        return float(self.skewness * self.variance**1.5)
+        return float(self.skewness * max(self.variance, 0.0) ** 1.5)  # rounding may leave a little less than nothing
 
     def times(self, factor: float) -> Moments:
         """Return the moments of a positive multiple."""
