@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -347,7 +348,7 @@ def test_two_files(votes):
 def test_many_groups_are_corrected_for(tmp_path):
     rows = ["g,a,b"] + [f"{group},{1 + (group == 'x')},{2 - (group == 'x')}" for group in "xyz" for _ in range(6)]
     (tmp_path / "x.csv").write_text("\n".join(rows))
-    options = ("--by", "g", "--kernel", "mallows:nu=1", "--permutations", 199)
+    options = ("--by", "g", "--kernel", "mallows:nu=1", "--permutations", 499)
     comparisons = json.loads(run("test", tmp_path / "x.csv", *options, "--json").stdout)["comparisons"]
     assert [(each["first"], each["second"]) for each in comparisons] == [("x", "y"), ("x", "z"), ("y", "z")]
     assert comparisons[0]["corrected"] == pytest.approx(3 * min(each["pvalue"] for each in comparisons))
@@ -789,3 +790,63 @@ def test_the_same_judges_twice(tmp_path):
     assert "judge '0' is in one of the groups only" in alone.stderr
     (tmp_path / "z.csv").write_text("\n".join([*rows, rows[-1]]))
     assert "has several rows in group" in run("test", tmp_path / "z.csv", *options).stderr
+
+
+def ballots_of_wards(path, n_wards, turned):
+    rng = np.random.default_rng(n_wards)
+    rows = ["ward,a,b,c,d"]
+    for ward in range(n_wards):
+        for _ in range(12):
+            scores = rng.normal(size=4) + (np.array([6.0, 4.0, 2.0, 0.0]) if ward == turned else 0.0)
+            rows.append(f"ward {ward}," + ",".join(str(place + 1) for place in np.argsort(np.argsort(-scores))))
+    path.write_text("\n".join(rows))
+    return path
+
+
+def test_of_many_groups_those_are_shown_that_differ_most_clearly(tmp_path):
+    file = ballots_of_wards(tmp_path / "x.csv", 9, 4)
+    options = ("--by", "ward", "--kernel", "mallows:nu=0.5", "--permutations", 99)
+    words = run("test", file, *options).stdout
+    shown = re.findall(r"In what (ward \d) and (ward \d) differ:", words)
+    assert len(shown) == 2
+    assert all("ward 4" in pair for pair in shown)
+    assert f"mean place, {shown[0][0]}" in words
+    assert "part of the Kendall statistic" in words
+    tables = words[words.index("In what") :]
+    assert max(map(len, tables.splitlines())) < 110
+    assert re.search(r"a to d +\d+%|d to a +\d+%", tables)
+    found = json.loads(run("test", file, *options, "--json").stdout)
+    assert len(found["differences"]["pairs"][0]["shares"]) == 9  # all of them for machines
+    alike = run("test", ballots_of_wards(tmp_path / "y.csv", 6, None), *options).stdout
+    assert "In what" not in alike
+    assert "best in" in alike
+
+
+def test_errors_of_estimated_values_are_told_on_the_command_line(tmp_path):
+    file = ballots_of_wards(tmp_path / "x.csv", 3, 1)
+    few = (
+        "--by",
+        "ward",
+        "--kernel",
+        "mallows:nu=0.5",
+        "--unlisted",
+        "free",
+        "--layout",
+        "ranks",
+        "--permutations",
+        49,
+    )
+    short = tmp_path / "short.csv"
+    lines = [line.rsplit(",", 2)[0] + ",," for line in file.read_text().splitlines()[1:]]
+    short.write_text("\n".join(["ward,a,b,c,d", *lines]))
+    method = ("--method", "montecarlo:draws=4,coupling=iid,moments=0")
+    found = json.loads(run("test", short, *few, *method, "--json").stdout)
+    assert found["all"]["statistic_error"] > 0
+    assert found["all"]["tail_draws"] == 0
+    assert all(each["statistic_error"] > 0 for each in found["comparisons"])
+    assert "± " in run("test", short, *few, *method).stdout
+    exact = json.loads(run("test", file, "--by", "ward", "--kernel", "kendall", "--permutations", 49, "--json").stdout)
+    assert exact["all"]["statistic_error"] == 0.0
+    for only in (("--pair", "ward 0", "ward 1"), ("--pair", "ward 0", "ward 1", "--kernel", "auto")):
+        pair = json.loads(run("test", short, *few, *method, *only, "--json").stdout)["comparisons"][0]
+        assert {"statistic_error", "effect_error", "effect_interval"} <= set(pair)

@@ -481,7 +481,8 @@ def test_says_in_one_sentence_why_it_cannot(name):
 
 NO_DATA = """
 __version__ LogDensity MallowsModel PlackettLuce Uniform ExactnessError IndefiniteKernelWarning
-NotCharacteristicWarning RankingError ReadingWarning SamplingWarning NuSelection Auto Enumeration Exact Mixed
+MisfitWarning NotCharacteristicWarning RankingError ReadingWarning SamplingWarning NuSelection Auto Enumeration Exact
+Mixed
 fetch_preflib fetch_sushi load_sushi read read_blt read_csv read_cvr read_pairs read_preflib Rankings flat_clusters
 class_purities dendrogram_purity Adaptive AggregatedMMDResult FitResult HSICResult MMDResult
 """
