@@ -246,13 +246,18 @@ def main() -> None:
     todo = [cell for cell in cells if cell not in [(row["set"], row["missing"]) for row in rows]]
     many = speed()
     print(many, flush=True)
+
+    def keep() -> None:
+        rows.sort(key=lambda row: (list(SETS).index(str(row["set"])), row["missing"]))
+        if options.output is not None:
+            save(options.output, rows, measured=measured, speed=many)
+
+    keep()
     with ProcessPoolExecutor(options.jobs) as pool:
         for future in as_completed([pool.submit(measure_alone, *cell, options.repeats) for cell in todo]):
             rows.append(future.result())
             print(rows[-1], flush=True)
-            rows.sort(key=lambda row: (list(SETS).index(str(row["set"])), row["missing"]))
-            if options.output is not None:
-                save(options.output, rows, measured=measured, speed=many)
+            keep()
 
 
 if __name__ == "__main__":

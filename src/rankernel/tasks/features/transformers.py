@@ -91,12 +91,12 @@ def has_names(X: Any) -> bool:
 class KernelParameters(BaseEstimator):  # type: ignore[misc]
     """An estimator with kernels on rankings, whose parameters can be reached as ``kernel__nu``."""
 
-    kernel_parameters: ClassVar[tuple[str, ...]] = ("kernel",)
+    _kernel_parameters: ClassVar[tuple[str, ...]] = ("kernel",)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; if ``deep``, those of kernels, too."""
         params: dict[str, Any] = super().get_params(deep)
-        for name in self.kernel_parameters if deep else ():
+        for name in self._kernel_parameters if deep else ():
             if isinstance(params[name], Kernel):
                 params |= prefixed(name, params[name].params)
         return params
@@ -104,7 +104,7 @@ class KernelParameters(BaseEstimator):  # type: ignore[misc]
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``kernel__nu`` replaces the kernel by one with another nu."""
         inside: dict[str, dict[str, Any]] = {}
-        for name in self.kernel_parameters:
+        for name in self._kernel_parameters:
             if isinstance(params.get(name, getattr(self, name)), Kernel | str):  # others know what to do themselves
                 own = [each for each in params if each.startswith(f"{name}__")]
                 inside[name] = {each.removeprefix(f"{name}__"): params.pop(each) for each in own}

@@ -111,7 +111,7 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
     0.87
     """
 
-    kernel_parameters: ClassVar = ("output_kernel", "kernel")
+    _kernel_parameters: ClassVar = ("output_kernel", "kernel")
 
     def __init__(
         self,
