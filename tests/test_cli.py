@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -20,11 +21,12 @@ from rankernel import Auto, Exponential, Kendall, Mallows, MonteCarlo, Polynomia
 from rankernel.analysis.distinct_ballots import view_of
 from rankernel.cli.app import app
 from rankernel.cli.kernel_text import kernel_names, parse_kernel, parse_method
+from rankernel.cli.options import KernelText
 from rankernel.cli.output import whole_file
 from rankernel.datasets import load_example
 from rankernel.gram import tiles
 from rankernel.gram.plan import Plan
-from rankernel.kernels import DCG, Diffusion, Hamming, Kernel, RankBiasedOverlap, Spearman
+from rankernel.kernels import DCG, AverageOverlap, Diffusion, Hamming, Kernel, RankBiasedOverlap, Spearman
 
 BALLOTS = Rankings.from_orders(
     [["tea", "milk"], ["milk", "tea"], ["tea"], ["coffee", "tea"]], ["tea", "milk", "coffee"], counts=[5, 3, 2, 1]
@@ -94,6 +96,7 @@ def files_in(folder):
         ("exponential:distance=hamming,nu=median", Exponential("hamming", "median")),
         (" exponential : nu = 2 , distance = footrule ", Exponential("footrule", 2)),
         ("rankbiasedoverlap:p=0.8,depth=10", RankBiasedOverlap(0.8, 10)),
+        ("0.5*rbo:p=0.8+rbo", 0.5 * RankBiasedOverlap(0.8) + RankBiasedOverlap()),
         ("dcg:discount=hyperbolic", DCG("hyperbolic")),
         ("diffusion:beta=0.2", Diffusion(0.2)),
         ("diffusion:beta=0.2,graph=adjacent", Diffusion(0.2, "adjacent")),
@@ -105,13 +108,21 @@ def test_kernels(text, expected):
     assert parse_kernel(text) == expected
 
 
+def test_the_help_shows_kernels_for_tops_of_lists():
+    """All that it shows can be typed."""
+    (shown,) = get_args(KernelText)[1:]
+    examples = re.findall(r"\w+:\w+=[\w.]+(?:,\w+=\w+)*", shown.help)
+    assert {RankBiasedOverlap, DCG, AverageOverlap} < {type(parse_kernel(text)) for text in examples}
+
+
 def test_every_kernel_name_gives_a_kernel():
     arguments = {
         "exponential": ":distance=kendall,nu=1",
         "distanceinduced": ":distance=kendall,center=2/0/1",
         "weightedkendall": ":combine=top-k,weights=2",
     }
-    assert set(kernel_names()) == {name.lower() for name in rankernel.kernels.__all__} - {"kernel", "positional"}
+    own_names = {name.lower() for name in rankernel.kernels.__all__}
+    assert set(kernel_names()) == own_names - {"kernel", "positional"} | {"rbo"}
     for name in kernel_names():
         assert isinstance(parse_kernel(name + arguments.get(name, "")), Kernel)
 

@@ -483,7 +483,7 @@ CALLS = {
             "coef0": 1.0,
             "kernel_params": None,
             "method": "auto",
-            "unknown": "mean",
+            "prior": 30.0,
             "limit": 5,
             "n_starts": 1,
             "random_state": 0,
