@@ -123,3 +123,11 @@ def test_judges_must_be_the_same():
         rk.paired_test([[0, 1], [1, 0]], [[0, 1], [1, 0], [0, 1]])
     with pytest.raises(rk.RankingError, match=r"X has 1 judge\(s\)"):
         rk.paired_test([[0, 1]], [[0, 1]])
+
+
+@pytest.mark.parametrize(("biased", "least"), [(False, 2), (True, 1)])
+def test_as_few_judges_as_the_statistic_needs(biased, least):
+    X, Y = rk.datasets.uniform(2, 4, seed=1), rk.datasets.uniform(2, 4, seed=2)
+    assert np.isfinite(rk.paired_test(X[:least], Y[:least], rk.Mallows(NU), 5, biased=biased).statistic)
+    with pytest.raises(rk.RankingError, match=f"at least {least}"):
+        rk.paired_test(X[: least - 1], Y[: least - 1], rk.Mallows(NU), 5, biased=biased)
