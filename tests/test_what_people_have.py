@@ -234,6 +234,7 @@ FILES = [
     ("ward.blt", '2 1\n(id 4) 1 2 1 0\n0\n"Ann"\n"Bob"\n"x"', {}, ["Bob>Ann"]),
     ("election.dat", '2 1\n3 1 2 0\n0\n"Ann"\n"Bob"\n"x"', {}, ["3*Ann>Bob"]),
     ("ward.blt", '2 1\n3 1 5 0\n0\n"Ann"\n"Bob"\n"x"', {}, "line 2: candidate 5 is unknown"),
+    ("ward.blt", '2 1\n3 1=1 0\n0\n"Ann"\n"Bob"\n"x"', {}, "line 2: candidate 1 is listed twice"),
     ("ward.blt", '2 1\n3 1 1 0\n0\n"Ann"\n"Bob"\n"x"', {}, "line 2: candidate 1 is listed twice"),
     ("ward.blt", "2 1\n3 1 2 0\n", {}, "line 2: the file ends where"),
     ("ward.blt", "", {}, "line 1: the file ends where"),
