@@ -19,7 +19,7 @@ def errors_in_a_moment(monkeypatch):
 
 @pytest.fixture(autouse=True, scope="session")
 def groups_of_the_same_ballots_are_looked_for_once():
-    """Keep how many clusters there are: tests of pages and commands ask it of the same few elections again and again."""
+    """Keep how many clusters there are: tests of pages and commands ask it of the same few elections."""
     from rankernel.analysis import clustering
 
     known, search = {}, clustering.number_of_clusters

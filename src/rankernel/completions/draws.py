@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,18 @@ class Draws:
         squares = (self.weights**2).sum(axis=1)
         # All weights 0 tell nothing.
         return np.asarray(self.weights.sum(axis=1) ** 2 / np.where(squares == 0, 1.0, squares))
+
+    @cached_property
+    def seen(self) -> tuple[FloatArray, FloatArray]:
+        """How many different draws each ranking has, and about how likely a further draw is to be a new one.
+
+        That is the share of draws that were seen once (Good 1953).
+        """
+        salt = np.random.default_rng(0).integers(2**64, size=self.ranks.shape[2], dtype=np.uint64) | np.uint64(1)
+        keys = np.sort(self.ranks.astype(np.uint64) @ salt, axis=1)
+        changes = np.pad(np.diff(keys, axis=1) != 0, ((0, 0), (1, 1)), constant_values=True)
+        single = (changes[:, :-1] & changes[:, 1:]).mean(axis=1)
+        return changes[:, 1:].sum(axis=1).astype(np.float64), single
 
     def warn_if_low(self) -> None:
         """Warn where a few draws carry nearly all the weight."""
