@@ -203,6 +203,10 @@ def test_what_is_covered():
     long_chain = Shape((1,) * 30, 30)
     assert not ChainSweep().covers(long_chain, long_chain)
     assert not LAW.covers(long_chain, long_chain)
+    # Few states, but more paths than a double counts.
+    for n, short, longest in ((60, 2, 40), (30, 5, 28), (20, 10, 17)):
+        assert LAW.covers(Shape((1,) * short, n - short), Shape((1,) * longest, n - longest))
+        assert not LAW.covers(Shape((1,) * short, n - short), Shape((1,) * (longest + 1), n - longest - 1))
 
 
 # ---------------------------------------------------------------------- many items

@@ -16,6 +16,8 @@ from rankernel.q_factorials import log_q_factorials
 
 BANDWIDTHS = st.sampled_from([0.0, 1e-5, 0.1, 0.7, 4.0])
 SIX = [((0, -1, 1, -1, 1, 2), (-1, 0, 1, -1, 0, -1)), ((1, 0, 0, -1, 1, -1), (0, 1, 1, 0, -1, 0))]
+# Buckets of three and four, of which some items are free on the other side: most counters of the insertion are in use.
+MIXED = [((0, 1, 1, -1, -1, 2, -1), (0, 0, 0, 1, 1, 1, -1)), ((0, 0, -1, -1, -1, 1, -1), (1, 0, 1, 1, 0, -1, 1))]
 
 
 def overlap_of(r, s):
@@ -47,6 +49,12 @@ def test_every_programme_that_applies(pair, nu):
 @pytest.mark.parametrize(("r", "s"), SIX)
 def test_six_items(r, s):
     check(FreeMallows().log_value(overlap_of(r, s), 0.3), expected(r, s, 0.3))
+
+
+@pytest.mark.parametrize(("r", "s"), MIXED)
+def test_insertion_is_the_same_from_either_side(r, s):
+    overlap, insertion = overlap_of(r, s), PROGRAMMES[2]
+    assert insertion.log_value(overlap, 0.4) == pytest.approx(insertion.log_value(overlap.swapped, 0.4), rel=1e-12)
 
 
 @settings(deadline=None, max_examples=30)

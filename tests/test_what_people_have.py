@@ -235,7 +235,9 @@ FILES = [
     ("election.dat", '2 1\n3 1 2 0\n0\n"Ann"\n"Bob"\n"x"', {}, ["3*Ann>Bob"]),
     ("ward.blt", '2 1\n3 1 5 0\n0\n"Ann"\n"Bob"\n"x"', {}, "line 2: candidate 5 is unknown"),
     ("ward.blt", '2 1\n3 1 1 0\n0\n"Ann"\n"Bob"\n"x"', {}, "line 2: candidate 1 is listed twice"),
-    ("ward.blt", "2 1\n3 1 2 0\n", {}, "the file ends where"),
+    ("ward.blt", "2 1\n3 1 2 0\n", {}, "line 2: the file ends where"),
+    ("ward.blt", f'2 1\n{2**53} 1 0\n0\n"Ann"\n"Bob"', {}, [f"{2**53}*Ann>Bob"]),
+    ("ward.blt", f'2 1\n{2**53 + 1} 1 0\n0\n"Ann"\n"Bob"', {}, "line 2: 9007199254740993 is not a number of voters"),
     ("ward.blt", '2 1\n3 1 2 0\n0\n"Ann"\n"Bob', {}, "line 5: .*quotation mark"),
     ("ward.blt", '2 1\n3 1 2 0\n0\n"Ann"\n"Ann"', {}, "both named 'Ann'"),
     # tables of positions
@@ -339,6 +341,13 @@ FILES = [
         ["y>x, z>x", "x>y, z>y"],
     ),
     ("p.csv", "chosen,rejected,weight\nx,y,3\n", {}, ["3*x>y"]),
+    ("p.csv", "winner,loser,times\nx,y,3\n", {"format": "pairs", "count": "times"}, ["3*x>y"]),
+    (
+        "p.csv",
+        "winner,loser,user\nx,y,ann\n",
+        {"format": "pairs", "columns": {"user": "user"}, "labels": ["user"]},
+        ["x>y"],
+    ),
     ("p.csv", "user,better,worse\nann,x,y\nann,y,x\nbob,x,y\n", {}, ["", "x>y"]),
     ("p.csv", "winner,loser,mood\nx,y,good\n", {"format": "pairs"}, "column 'mood' is not known"),
     ("p.csv", "winner,loser,mood\nx,y,good\n", {"format": "pairs", "ignore": ["mood"]}, ["x>y"]),
@@ -408,7 +417,13 @@ def test_excel(tmp_path):
     for row in (["id", "Mayor Choice 1 of 2", "Mayor Choice 2 of 2"], [1, "Ann", "Bob"], [2, "Bob", None]):
         book.active.append(row)
     book.save(tmp_path / "cvr.xlsx")
-    assert shown(rk.read(tmp_path / "cvr.xlsx")) == ["Ann>Bob", "Bob>Ann"]
+    votes = rk.read(tmp_path / "cvr.xlsx")
+    assert shown(votes) == ["Ann>Bob", "Bob>Ann"]
+    assert votes.about.passed_over == ("id",)
+    book.active.append([3, "Ann|Bob", None])
+    book.save(tmp_path / "cvr.xlsx")
+    with pytest.raises(RankingError, match=r"line 4: 'Ann\|Bob' looks like an overvote"):
+        rk.read(tmp_path / "cvr.xlsx")
     (tmp_path / "bad.xlsx").write_bytes(b"PK nothing")
     with pytest.raises(RankingError, match="not a workbook"):
         rk.read(tmp_path / "bad.xlsx")

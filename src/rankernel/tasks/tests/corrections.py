@@ -49,5 +49,5 @@ def benjamini_hochberg(pvalues: FloatArray, counts: IntArray | None = None) -> F
     before = np.cumsum(times) - times  # tests whose p-value is larger
     raised = pvalues[order] * n_tests / (n_tests - before)
     corrected = np.empty(len(pvalues))
-    corrected[order] = np.minimum(np.minimum.accumulate(raised), 1.0)
+    corrected[order] = np.minimum.accumulate(raised)
     return corrected
