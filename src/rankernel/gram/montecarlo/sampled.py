@@ -358,7 +358,8 @@ class SampledEvaluator(Evaluator):
         different = ~np.eye(len(every), dtype=bool)
         sizes = np.array([[each.sizes[different].sum()], [each.size_squares[different].sum()]])
         shares = np.full((1, len(every)), 1 / len(every))
-        fair = own_spread(each.value[None] / each.value.size, shares, len(every), sizes).without_bias()
+        of_one = own_spread(each.value[None] / each.value.size, shares, len(every), sizes)
+        fair = Spread(*of_one.numbers[:, :, None]).without_bias()
         return replace(fair, variance=np.maximum(fair.variance, LEAST_OF_OWN * fair.least_variance))
 
     # ------------------------------------------------------------------ steps
