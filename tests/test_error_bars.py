@@ -84,6 +84,25 @@ def test_an_unbiased_diagonal_of_weighted_draws_divides_by_the_weights_it_uses()
     np.testing.assert_allclose(rk.Mallows(0.0).gram(rows, method=method), 1.0, rtol=1e-12)
 
 
+@pytest.mark.parametrize("diagonal", ["embedding", "unbiased"])
+def test_what_rests_on_a_few_heavy_draws_is_doubtful(diagonal):
+    """One draw of four has nearly all the weight of the first ranking; those of the second have the same."""
+    density = rk.LogDensity(lambda ranks: 2.0 * ranks[:, 0])
+    rows = Rankings([(0, 0, 0, 0), (0, 1, 2, 2)])
+    with pytest.warns(rk.SamplingWarning):
+        runs = [
+            rk.Mallows(0.5).estimate(rows, method=MonteCarlo(8, "iid", 0, density, seed, diagonal=diagonal))
+            for seed in range(20)
+        ]
+    assert all(run.doubtful.tolist() == [[True, True], [True, False]] for run in runs)
+
+
+def test_few_draws_that_are_worth_hardly_any_are_told():
+    density = rk.LogDensity(lambda ranks: ranks @ [20.0, 8.0, 3.0, 0.0])
+    with pytest.warns(rk.SamplingWarning, match=r"worth hardly any, .* \(the worst: 2\.9 of 6\)"):
+        rk.Mallows(0.5).gram(Rankings([(0, 0, 0, 0)]), method=MonteCarlo(6, "iid", 0, density))
+
+
 @pytest.mark.parametrize("n_rows", [5, 40])
 def test_an_entry_is_the_same_in_any_block(n_rows):
     X = rk.datasets.uniform(n_rows, 35, seed=0).top(5, unlisted="free")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
 
 import numpy as np
 
@@ -33,7 +32,9 @@ MISSED = 1.5
 PSEUDO = MISSED**2
 
 
-def error_bars(found: Spread, least: FloatArray, factor: FloatArray, n_blocks: int, missed: FloatArray) -> FloatArray:
+def error_bars(
+    found: Spread, least: FloatArray, factor: FloatArray, n_blocks: FloatArray, missed: FloatArray
+) -> FloatArray:
     """Return the root mean square distance from the truth, its random part widened by a factor, and for few blocks."""
     variance = np.maximum(found.variance, least * found.least_variance)
     return np.asarray(np.sqrt(variance * (factor * widening(n_blocks)) ** 2 + found.bias**2 + missed**2))
@@ -52,12 +53,11 @@ def unseen(found: Spread, few: Mask, n_pairs: FloatArray, n_different: FloatArra
     return np.where(few & (even < EVEN), MISSED * new / n_different, 0.0)
 
 
-@lru_cache(maxsize=64)
-def widening(n_blocks: int) -> float:
+def widening(n_blocks: FloatArray) -> FloatArray:
     """Return by how much a standard error from few blocks is widened so that two of it cover what they should."""
     from scipy.special import stdtrit
 
-    return float(max(stdtrit(max(n_blocks - 1, 1), (1 + COVERED) / 2) / 2, 1.0))
+    return np.asarray(np.maximum(stdtrit(np.maximum(n_blocks - 1, 1.0), (1 + COVERED) / 2) / 2, 1.0))
 
 
 @dataclass(frozen=True, eq=False)

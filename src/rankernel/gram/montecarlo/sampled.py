@@ -16,7 +16,7 @@ import numpy as np
 
 from rankernel.arrays import FloatArray, Indices, IntArray, Mask
 from rankernel.completions.couplings import coupling_named
-from rankernel.completions.draws import PURPOSE, Draws
+from rankernel.completions.draws import PURPOSE, Draws, effective_size
 from rankernel.completions.keys import complete
 from rankernel.completions.streams import row_streams, stream_key
 from rankernel.distances import Distance
@@ -205,12 +205,22 @@ class SampledEvaluator(Evaluator):
             n_seen, n_independent = n_runs * self.n_blocks**2, n_runs * self.n_blocks
         n_numbers = np.where(np.equal.outer(*places) & (self.n_blocks >= FEWEST_OF_ONE), n_seen / 2, n_seen)
         carrying = n_carrying(found.squares, found.fourths)
-        few = few_carry(carrying, n_numbers)
+        worth = np.minimum.outer(*(self.worth[side] for side in places))
+        few = few_carry(carrying, n_numbers) | ((worth < 0.5) & (worth * self.method.n_draws < FEWEST_OF_ONE))
         missed = unseen(found, few, *self.n_pairs(places))
         missed *= self.largest(function, coefficients, places, missed > 0)
         least = np.where(np.equal.outer(*places) & (found.bias == 0), LEAST_OF_OWN, LEAST)
-        error = error_bars(found, least, widened(carrying, n_numbers), n_independent, missed)
+        error = error_bars(found, least, widened(carrying, n_numbers), worth * n_independent, missed)
         return Bars(value, error, few | (missed > 0))
+
+    @cached_property
+    def worth(self) -> FloatArray:
+        """What part of the draws of each ranking would do if none had more weight than another."""
+        runs = [*self.replicates, *self.repetitions]
+        if runs[0].drawn.weights is None:
+            return np.ones(len(runs[0].drawn.ranks))
+        weights = np.concatenate([run.weights for run in runs], axis=1)
+        return np.asarray(effective_size(weights) / weights.shape[1])
 
     def n_pairs(self, places: tuple[Indices, Indices]) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return how many pairs of draws were seen of each pair of rankings, how many different ones, and new chances.
