@@ -52,7 +52,8 @@ def test_exact_moments_are_kept_where_they_save_draws():
     assert found.method.moments == 1
 
 
-def test_the_coupling_that_is_soonest_there_is_taken_unless_one_was_asked_for():
+def test_the_coupling_that_is_soonest_there_is_taken_unless_one_was_asked_for(monkeypatch):
+    monkeypatch.setattr(tolerance, "A_PILOT", 0.0)  # as if there were many rankings
     kernel = rk.Exponential("footrule").resolve(FREE)
     open_, asked = (
         kernel.estimate(FREE[:3], method=MonteCarlo(coupling=coupling, moments=1), tol=2e-3).method
@@ -61,6 +62,14 @@ def test_the_coupling_that_is_soonest_there_is_taken_unless_one_was_asked_for():
     assert asked.coupling == "antithetic"
     assert open_.coupling == "orthogonal"
     assert open_.replicates * open_.n_draws**2 < asked.replicates * asked.n_draws**2
+
+
+@few_draws_meant
+def test_little_is_tried_where_little_can_be_saved(monkeypatch):
+    tried, measured = [], tolerance.measured
+    monkeypatch.setattr(tolerance, "measured", lambda *given: tried.append(given[0]) or measured(*given))
+    rk.Mallows(0.1).estimate(FREE, method=MonteCarlo(), tol=0.02)
+    assert len(tried) == 2  # one of them is the answer
 
 
 @few_draws_meant

@@ -34,6 +34,8 @@ STEP = 8.0  # times as many at once: an error is known the worse, the larger it 
 SPARE = 1.2  # for the error of the error
 PILOT_ROWS = 8
 PILOT_TIMES = (1, 4)  # as many draws as were asked for
+A_PILOT = 0.02  # seconds that a try takes at least
+WORTH_TRYING = 0.5  # of the time that was found so far: what further tries may take
 # What may serve a kernel better than what serves it best without exact moments, or with fewer draws.
 RIVALS = {"antithetic": ("antithetic", "orthogonal", "iid"), "latin": ("latin", "iid")}
 
@@ -131,15 +133,16 @@ def needed(found: Measured, method: MonteCarlo, tol: float) -> MonteCarlo:
 def soonest(plan: Plan, tol: float, normalize: bool) -> Plan:
     """Return the plan with the choices that reach a tolerance the soonest, as far as they were left open.
 
-    Trying ends where it would take longer than what was found so far.
+    Trying ends where it would take too large a part of what was found so far.
     """
     if not (isinstance(plan.method, MonteCarlo) and len(plan.X) and len(plan.Y)):
         return plan
     some = [side[np.unique(np.linspace(0, len(side) - 1, PILOT_ROWS).astype(int))] for side in (plan.X, plan.Y)]
     few = replace(plan, X=some[0], Y=some[0] if plan.symmetric else some[1], rows=None, columns=None)
-    best, least = plan, np.inf
+    best, least, spent = plan, np.inf, 0.0
     for method in open_choices(plan, plan.method):
-        if seconds(few, method) > least:
+        spent += A_PILOT + seconds(few, method)
+        if spent > WORTH_TRYING * least:
             break
         pilot = measured(replace(few, method=method), normalize, None)
         wanted = needed(pilot, method, tol) if pilot.worst > tol else method
