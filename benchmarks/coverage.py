@@ -14,6 +14,7 @@ import argparse
 import itertools
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -132,8 +133,10 @@ def measured(row: dict[str, Any], n_runs: int, moments: int | str = "auto") -> d
 
 def settled(row: dict[str, Any], n_runs: int, moments: int | str = "auto") -> dict[str, Any]:
     """Return a cell with its scores, those of more runs where the first ones seem not to hold."""
-    found = measured(row, n_runs, moments)
-    return found if holds(found) or warns(found) else measured(row, AGAIN * n_runs, moments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = measured(row, n_runs, moments)
+        return found if holds(found) or warns(found) else measured(row, AGAIN * n_runs, moments)
 
 
 def holds(row: dict[str, Any], name: str = "") -> bool:
@@ -185,14 +188,14 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, help="save a summary here as JSON, and all numbers in full/")
     parser.add_argument("--runs", type=int, default=N_RUNS)
     parser.add_argument("--moments", default="auto")
+    parser.add_argument("--jobs", type=int, default=1, help="cells that are measured at once")
     parser.add_argument("--every", type=int, default=1, help="measure every so many-th cell only")
     given = parser.parse_args()
     moments = given.moments if given.moments == "auto" else int(given.moments)
     found = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for row in itertools.islice(cells(), 0, None, given.every):
-            row = settled(row, given.runs, moments)
+    with ProcessPoolExecutor(given.jobs) as pool:
+        some = list(itertools.islice(cells(), 0, None, given.every))
+        for row in pool.map(settled, some, itertools.repeat(given.runs), itertools.repeat(moments)):
             found.append(row)
             flag = "" if holds(row) else "  warns" if warns(row) else "  <--"
             print(" ".join(f"{v:.3g}" if isinstance(v, float) else str(v) for v in row.values()) + flag, flush=True)

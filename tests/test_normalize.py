@@ -82,3 +82,12 @@ def test_lengths_of_very_few_blocks_of_draws_come_from_repetitions(coupling, mon
     kernel, truth = KERNEL.replace(nu=0.05), footrule_cosines(0.05, SMALL, SMALL)
     runs = [kernel.estimate(SMALL, method=MonteCarlo(3, coupling, 0, seed=seed), normalize=True) for seed in range(12)]
     assert np.mean([np.abs(run.value - truth) <= 2 * run.stderr for run in runs]) > 0.93
+
+
+def test_exact_lengths_that_were_asked_for_are_exact_or_refused():
+    enough, too_few = rk.Exact(), rk.Exact(limit=10**5)
+    found = KERNEL.gram(FULL, FREE, method=enough, normalize=True)
+    np.testing.assert_allclose(found, footrule_cosines(0.15, FULL, FREE), rtol=1e-12)
+    assert KERNEL.gram(FULL, FREE, method=too_few).shape == (2, 2)
+    with pytest.raises(rk.ExactnessError, match=r"2 of 2 lengths .* have no exact value; use method='auto'"):
+        KERNEL.gram(FULL, FREE, method=too_few, normalize=True)
