@@ -204,8 +204,9 @@ def test_what_is_covered():
     assert not ChainSweep().covers(long_chain, long_chain)
     assert not LAW.covers(long_chain, long_chain)
     # Few states, but more paths than a double counts.
-    assert LAW.covers(Shape((1,) * 2, 58), Shape((1,) * 40, 20))
-    assert not LAW.covers(Shape((1,) * 2, 58), Shape((1,) * 41, 19))
+    for n, short, longest in ((60, 2, 40), (30, 5, 28), (20, 10, 17)):
+        assert LAW.covers(Shape((1,) * short, n - short), Shape((1,) * longest, n - longest))
+        assert not LAW.covers(Shape((1,) * short, n - short), Shape((1,) * (longest + 1), n - longest - 1))
 
 
 # ---------------------------------------------------------------------- many items
