@@ -113,15 +113,19 @@ def check_memory(shape: tuple[int, int], dtype: DTypeLike, n_matrices: float = 1
 
 def check_voters(n_voters: int, n_bytes: int, task: str) -> None:
     """Refuse a task that needs so many bytes for each voter, where these do not fit."""
-    needed = n_voters * n_bytes
+    check_bytes(
+        n_voters * n_bytes, f"{task} of {n_voters:,} voters", "give fewer voters, such as a random part of them"
+    )
+
+
+def check_bytes(needed: int, what: str, advice: str = "") -> None:
+    """Refuse what takes more bytes than are free."""
     if needed <= ALWAYS_FITS:
         return
     free = available_memory()
     if free is not None and needed > free:
-        raise GramMemoryError(
-            f"{task} of {n_voters:,} voters takes {size_text(needed)}; {size_text(free)} are free: give fewer voters, "
-            "such as a random part of them"
-        )
+        problem = f"{what} takes {size_text(needed)}; {size_text(free)} are free"
+        raise GramMemoryError(f"{problem}: {advice}" if advice else problem)
 
 
 def size_text(n_bytes: int) -> str:
