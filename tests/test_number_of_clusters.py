@@ -9,7 +9,6 @@ from strategies import any_ranking, sized
 
 from rankernel import Kendall, Mallows, Preferences, Rankings, concat
 from rankernel.analysis.distinct_ballots import distinct_ballots
-from rankernel.analysis.null_ballots import as_said, draw_ballots, fit_model, fit_models, one_by_one
 from rankernel.analysis.number_of_clusters import (
     NULL_SETS,
     SOME_VOTERS,
@@ -22,6 +21,7 @@ from rankernel.analysis.number_of_clusters import (
 )
 from rankernel.analysis.source import Source
 from rankernel.analysis.summary import Settings, summarize
+from rankernel.completions.null_ballots import as_said, draw_ballots, fit_model, fit_models, one_by_one
 from rankernel.datasets import mallows, mixture, plackett_luce, truncate
 from rankernel.pages.page import page
 

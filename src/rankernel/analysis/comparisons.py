@@ -49,6 +49,7 @@ class Comparison:
     pvalue: float  # corrected for the number of pairs
     effect: float  # the share of the dispersion of the voters that lies between the two groups
     statistic: float  # the squared discrepancy
+    interval: tuple[float, float] | None = None  # of the effect, at 95%, where details are shown
     null: FloatArray | None = None  # the statistic for random divisions of the voters, where details are shown
     shift: FloatArray | None = None  # (n_items,): places that each item stands lower in the first group
     pairs: tuple[PairShare, ...] = ()  # the pairs of items that make most of the difference
@@ -165,7 +166,10 @@ def compared(
     items = ballots.rankings.items
     differing = result.differences(by="pairs").pairs[:MOST_PAIRS] if len(items) > 1 else ()
     pairs = tuple(pair_share(pair.first, pair.second, items, (majorities[a], majorities[b])) for pair in differing)
-    return Comparison(first, second, corrected, effect, result.statistic, result.null_distribution, shift, pairs)
+    interval = result.effect_interval
+    return Comparison(
+        first, second, corrected, effect, result.statistic, interval, result.null_distribution, shift, pairs
+    )
 
 
 def pair_share(first: str, second: str, items: tuple[str, ...], groups: tuple[Majorities, Majorities]) -> PairShare:

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.analysis.distinct_ballots import Ballots, some_voters
-from rankernel.analysis.null_ballots import draw_ballots, fit_models, one_by_one
 from rankernel.arrays import FloatArray, Indices
+from rankernel.completions.null_ballots import draw_ballots, fit_models, one_by_one
 from rankernel.completions.plackett_luce import PlackettLuce
 from rankernel.data import Data, first_and_inverse, with_counts
 from rankernel.gram.methods import MethodLike

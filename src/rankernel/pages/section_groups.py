@@ -96,6 +96,8 @@ def comparison_card(study: Summary, found: Comparisons, pair: Comparison) -> Mar
         for item in striking(shift, most=4)
     ]
     share = f"{100 * max(pair.effect, 0.0):.1f}%"
+    if pair.interval is not None:
+        share += " (95% interval {:.1f}% to {:.1f}%)".format(*(100 * end for end in pair.interval))
     picture = pairs_picture(pair, (first, second))
     return tag(
         "article",
