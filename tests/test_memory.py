@@ -8,6 +8,8 @@ import small_tiles
 
 import rankernel as rk
 from rankernel import memory
+from rankernel.analysis.source import Source
+from rankernel.analysis.summary import summarize
 from rankernel.gram import plan as gram_plan
 from rankernel.gram.exact.coded import CodedEvaluator, FormulaEvaluator
 from rankernel.gram.tiles import tiles
@@ -309,6 +311,44 @@ def test_a_task_holds_no_more_than_it_says(name):
     small = 8 * 1200**2  # strips, tiles and vectors, which do not grow as matrices do
     median = 5 * 8 * 1000**2 if "independence" in name else 0  # of the pairs of at most a thousand values
     assert most < HELD[name] * 8 * 1200**2 + small + median
+
+
+# ---------------------------------------------------------------------- many items
+
+
+def wide(n_items):
+    rows = np.array([np.arange(n_items), np.roll(np.arange(n_items), 1), np.arange(n_items)[::-1]])
+    return rk.Rankings(rows[[0, 1, 2, 0]])
+
+
+def test_every_two_of_many_items(monkeypatch):
+    result = rk.mmd_test(wide(300)[:2], wide(300)[2:], rk.Mallows(0.001), 9)
+    found = result.differences(by="pairs")
+    assert len(found.pairs) == 5000  # of 44,850
+    parts = [pair.part for pair in found.pairs]
+    assert parts == sorted(parts, reverse=True)
+    assert found.total != pytest.approx(sum(parts))
+    monkeypatch.setattr(memory, "ALWAYS_FITS", 0)
+    monkeypatch.setattr(memory, "available_memory", lambda: 8 * 18 * 44_850)
+    with pytest.raises(GramMemoryError, match=r"what 2 groups say of every two of 300 items takes .*leave out items"):
+        result.differences(by="pairs")
+
+
+def test_every_two_items_of_a_page():
+    with pytest.raises(
+        rk.RankingError, match="Wide has 3,001 items, and every two of them are compared, of at most 3,000"
+    ):
+        summarize(Source(wide(3001), "Wide"))
+
+
+def test_what_many_users_say_of_many_items(monkeypatch):
+    monkeypatch.setattr(memory, "ALWAYS_FITS", 0)
+    monkeypatch.setattr(memory, "available_memory", lambda: 2 * 9 * 2 - 1)
+    with pytest.raises(GramMemoryError, match="what 2 users say of 9 items takes 36 bytes; 35 bytes are free"):
+        rk.Preferences.from_pairs([[("a", "b")], [("b", "c")]], items=list("abcdefghi"))
+
+
+# ---------------------------------------------------------------------- voters
 
 
 def test_too_many_voters_for_a_test_of_single_ones(monkeypatch):
