@@ -19,6 +19,7 @@ from rankernel.cli.app import app
 from rankernel.cli.option_words import in_options
 from rankernel.gram.disk.claims import MARK, claimed
 from rankernel.gram.plan import Plan
+from rankernel.memory import check_memory
 
 ROWS = rk.Rankings.from_orders([["tea", "milk"], ["milk", "tea"], ["tea"]], ["tea", "milk", "cocoa"], counts=[5, 3, 2])
 
@@ -237,6 +238,16 @@ PYTHON = re.compile(
 def test_no_python_is_spoken(text):
     assert PYTHON.search(text)
     assert not PYTHON.search(in_options(text)), in_options(text)
+
+
+@pytest.mark.parametrize("task", [{}, {"n_matrices": 2, "task": "a map"}], ids=["matrix", "task"])
+def test_no_python_is_spoken_of_memory(monkeypatch, task):
+    monkeypatch.setattr("rankernel.memory.available_memory", lambda: 10**6)
+    with pytest.raises(MemoryError) as error:
+        check_memory((10**5, 10**5), np.float64, **task)
+    said = in_options(str(error.value))
+    assert str(error.value) != said
+    assert not re.search(r"out=|dtype=|plan\(|unique|Nystrom|memmap", said), said
 
 
 # ---------------------------------------------------------------------- interrupted

@@ -18,6 +18,22 @@ CGROUP_FILES = {  # where a control group says how much it may use, does use, an
 }
 
 
+HELD = {  # matrices of different rankings that a task holds at once, parts of the last one in strips
+    "a map": 2.1,
+    "k-medoids": 1.2,
+    "a dendrogram": 2,
+    "a test of groups": 1.4,
+    "an independence test of labels": 2.2,
+    "an independence test": 4,
+    "a test of a trend": 4,
+    "a test of pairs": 2.3,
+    "a search for changes": 2,
+    "a search for outliers": 2,
+    "a test of fit": 2.1,
+    "a label ranking": 3.1,
+}
+
+
 class GramMemoryError(MemoryError):
     """A Gram matrix does not fit into memory; nothing was allocated."""
 
@@ -109,6 +125,11 @@ def check_memory(shape: tuple[int, int], dtype: DTypeLike, n_matrices: float = 1
         f"{several} of {shape[0]:,} x {shape[1]:,} {kind} would take {size_text(needed)}; {size_text(free)} are free: "
         f"use {''.join(advice)}kernel.plan(X).store(path) or `rankernel gram -o K.zarr`, or NystromFeatures"
     )
+
+
+def check_task(task: str, n_rows: int) -> None:
+    """Refuse a task whose matrices of so many different rankings do not fit, before the first one is made."""
+    check_memory((n_rows, n_rows), np.float64, HELD[task], task)
 
 
 def check_voters(n_voters: int, n_bytes: int, task: str) -> None:
