@@ -3,6 +3,7 @@
 import gzip
 import json
 import tracemalloc
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pytest
 
 import rankernel as rk
 from rankernel import Preferences, RankingError, Rankings
+from rankernel.io import files
 
 PREFLIB = """# FILE NAME: {name}
 # TITLE: Drinks
@@ -502,10 +504,43 @@ def test_words_that_were_read_as_nothing_are_shown(tmp_path):
 def test_packed_files_are_refused_before_they_grow(tmp_path):
     path = tmp_path / "v.csv.gz"
     path.write_bytes(gzip.compress(b"tea,milk\n" + b"1,2\n" * 500_000))
-    with pytest.raises(RankingError, match=r"unpacks to more than 1,000,000 bytes.*max_bytes"):
+    with pytest.raises(RankingError, match=r"its [\d,]+ bytes unpack to more than 1,000,000; .* with max_bytes="):
         rk.read(path, max_bytes=1_000_000)
     with pytest.raises(RankingError, match=r"1,000,002 cells make a table of 4,000,008 bytes"):
         rk.read(path, max_bytes=3_000_000)
+
+
+@pytest.mark.parametrize("name", ["v.csv.gz", "v.xlsx", "v.zip"])
+def test_packed_files_may_grow_to_a_hundred_times_their_size(tmp_path, monkeypatch, name):
+    if name == "v.xlsx":
+        pytest.importorskip("openpyxl", reason="openpyxl is not installed: pip install 'rankernel[excel]'")
+    path, text = tmp_path / name, b"tea,milk\n" + b"1,2\n" * 50_000
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.compress(text))
+    else:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("a.json", text)
+    monkeypatch.setattr(files, "ALWAYS_UNPACKED", 1000)
+    packed = path.stat().st_size
+    assert len(text) > 100 * packed
+    with pytest.raises(RankingError, match=f"its {packed:,} bytes unpack to more than {100 * packed:,}; "):
+        rk.read(path)
+    if name.endswith(".gz"):
+        assert rk.read(path, max_bytes=2**20).n_voters == 50_000
+        monkeypatch.setattr(files, "ALWAYS_UNPACKED", len(text))
+        assert rk.read(path).n_voters == 50_000
+
+
+def test_pairs_of_many_users_and_items(tmp_path):
+    path = tmp_path / "pairs.csv"
+    path.write_text("judge,winner,loser\n" + "".join(f"u{n},i{2 * n},i{2 * n + 1}\n" for n in range(1500)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(RankingError, match=r"all pairs of 3,000 items by 1,500 users make a table"):
+            rk.read(path)
+        assert tracemalloc.get_traced_memory()[1] < 2**23
+    finally:
+        tracemalloc.stop()
 
 
 def test_many_alternatives_take_one_table_of_ranks(tmp_path):
