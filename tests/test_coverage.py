@@ -16,7 +16,7 @@ def measured(rankings, kernel, width, coupling, draws, n_runs):
     ("rankings", "kernel", "coupling", "draws"),
     [
         ("top-2 of 6", "Mallows", "iid", 17),
-        ("top-2 of 6", "exp. footrule", "antithetic", 65),
+        ("3 of 6 listed, 3 free", "exp. footrule", "antithetic", 65),
         ("ties of 6", "Mallows", "latin", 8),
         ("3 of 6 listed, 3 free", "exp. Hamming", "orthogonal", 64),
         ("4 of 8 listed, 4 free", "exp. footrule", "antithetic", 17),  # lengths are estimated, too

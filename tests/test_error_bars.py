@@ -119,6 +119,16 @@ def test_an_entry_with_several_exact_moments_is_the_same_in_any_block(kernel):
     np.testing.assert_array_equal(plan.block(slice(3, 9), slice(30, 47)), plan.gram()[3:9, 30:47])
 
 
+@pytest.mark.parametrize("coupling", ["iid", "antithetic", "latin"])
+def test_an_unbiased_diagonal_is_the_same_in_any_block(coupling):
+    X = rk.datasets.uniform(30, 9, seed=1).top(4, unlisted="free")
+    plan = rk.Mallows(0.1).plan(X, method=MonteCarlo(9, coupling, diagonal="unbiased"))
+    whole = plan.gram()
+    np.testing.assert_array_equal(plan.block(slice(3, 9), slice(0, 12)), whole[3:9, :12])
+    np.testing.assert_array_equal(plan.block(slice(5, 6), slice(5, 6)), whole[5:6, 5:6])
+    np.testing.assert_array_equal(plan.diagonal(), whole.diagonal())
+
+
 def test_a_wide_order_among_preferences_changes_nothing_for_the_others():
     n, rng = 30, np.random.default_rng(5)
     narrow = [[(i, i + 1) for i in range(n - 1) if i != cut] + [(0, n - 1)] for cut in (4, 9)]

@@ -11,6 +11,8 @@ from rankernel.arrays import FloatArray, Mask
 
 TINY = 1e-200  # what is divided by where one block has all the weight: the deviations are 0 then
 FEWEST_BLOCKS = 32  # below, the spread between blocks of draws says too little: independent repetitions are added
+FEWEST_OWN_BLOCKS = 128  # where both sides have the same draws: value and variance of one set are small together
+BLOCKS_FOR_EACH = 4  # that an error bar may be as narrow as if there were, for each block of one set of draws
 FEWEST_OF_ONE = 4  # blocks of one set of draws; below, only whole repetitions tell how it varies
 REPETITIONS = 16  # of these
 # A variance that is found as a difference counts at least this part of what it would be if all pairs were independent:

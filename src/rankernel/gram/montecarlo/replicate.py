@@ -38,6 +38,9 @@ class Function:
     table: FloatArray | None = None
 
 
+Compute = Callable[[Indices, Indices, FloatArray], None]  # writes numbers for pairs of rankings, one pair a column
+
+
 class Replicate:
     """One set of draws of all rankings, packed for the distance that is looked up."""
 
@@ -116,6 +119,16 @@ class Replicate:
 
     def spread(self, function: Function, coefficients: FloatArray, rows: Indices, columns: Indices) -> Spread:
         """Return the mean of one function, and how the draws spread around it."""
+        compute = self.spreading(function, coefficients)
+        return Spread(*self.by_pair(compute, len(fields(Spread)), rows, columns))
+
+    def own_spreads(self, function: Function, coefficients: FloatArray, places: Indices) -> Spread:
+        """Return the same for some rankings with themselves, one number for each."""
+        compute = self.spreading(function, coefficients)
+        return Spread(*self.in_parts(compute, len(fields(Spread)), places, places))
+
+    def spreading(self, function: Function, coefficients: FloatArray) -> Compute:
+        """Return what writes down the spread of one function for pairs of rankings."""
         n_alike = self.n_draws // int(self.ends[0])
 
         def compute(left: Indices, right: Indices, out: FloatArray) -> None:
@@ -131,12 +144,10 @@ class Replicate:
                 own = own_spread(blocks[same], self.shares[left[same]], n_alike, sizes[:, same])
                 out[:, same] = own.numbers
 
-        return Spread(*self.by_pair(compute, len(fields(Spread)), rows, columns))
+        return compute
 
-    def by_pair(
-        self, compute: Callable[[Indices, Indices, FloatArray], None], n_numbers: int, rows: Indices, columns: Indices
-    ) -> FloatArray:
-        """Return numbers for each pair of rankings, some pairs at a time; of a symmetric tile only one half.
+    def by_pair(self, compute: Compute, n_numbers: int, rows: Indices, columns: Indices) -> FloatArray:
+        """Return numbers for each pair of rankings of a tile; of a symmetric one only one half is computed.
 
         Of two rankings the first by :attr:`order` is always on the left, so that sums are taken in the same order from
         both sides.
@@ -147,14 +158,19 @@ class Replicate:
         one, other = rows[r], columns[c]
         turned = self.order[one] > self.order[other]
         left, right = np.where(turned, other, one), np.where(turned, one, other)
-        found = np.empty((n_numbers, len(left)))
-        for part in stretches(len(left), max(PAIRS_AT_ONCE // self.n_draws**2, 1)):
-            compute(left[part], right[part], found[:, part])
+        found = self.in_parts(compute, n_numbers, left, right)
         out = np.empty((n_numbers, *shape))
         out[:, r, c] = found
         if symmetric:
             out[:, c, r] = found
         return out
+
+    def in_parts(self, compute: Compute, n_numbers: int, left: Indices, right: Indices) -> FloatArray:
+        """Return numbers for pairs of rankings, some pairs at a time."""
+        found = np.empty((n_numbers, len(left)))
+        for part in stretches(len(left), max(PAIRS_AT_ONCE // self.n_draws**2, 1)):
+            compute(left[part], right[part], found[:, part])
+        return found
 
     def largest(self, function: Function, coefficients: FloatArray) -> FloatArray:
         """Return the largest value of a function between the draws of each ranking and those of its partner.

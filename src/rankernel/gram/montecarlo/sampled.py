@@ -26,8 +26,10 @@ from rankernel.gram.exact.full import seconds_of_kernel
 from rankernel.gram.methods import MonteCarlo
 from rankernel.gram.montecarlo.control_variates import Controls, combined
 from rankernel.gram.montecarlo.error import (
+    BLOCKS_FOR_EACH,
     FEWEST_BLOCKS,
     FEWEST_OF_ONE,
+    FEWEST_OWN_BLOCKS,
     LEAST,
     LEAST_OF_OWN,
     REPETITIONS,
@@ -174,10 +176,9 @@ class SampledEvaluator(Evaluator):
         """Return the mean of each function, without the bias of a ranking with itself if that is asked for."""
         found = self.mean(functions, coefficients, places)
         if self.method.diagonal == "unbiased":
-            for r, c in np.argwhere(np.equal.outer(*places)).tolist():
-                own = places[0][r : r + 1], places[0][r : r + 1]
-                for k, function in enumerate(functions):
-                    found[k, r, c] -= self.of_own_draws(function, coefficients[k], own).bias.item()
+            r, c = np.nonzero(np.equal.outer(*places))
+            for k, function in enumerate(functions):
+                found[k, r, c] -= self.own_biases(function, coefficients[k], places[0][r])
         return found + self.known(coefficients, places)
 
     def unbiased(self, kernel: Kernel, tile: Tile) -> FloatArray:
@@ -203,28 +204,66 @@ class SampledEvaluator(Evaluator):
     def barred(self, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]) -> Bars:
         """Return the mean of a function with its error; of a ranking with itself, the bias is inside or taken out."""
         found = self.spread(function, coefficients, places)
-        if self.method.diagonal == "unbiased":
-            found = found.without_bias()
-        return self.with_error(found, function, coefficients, places)
-
-    def with_error(
-        self, found: Spread, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]
-    ) -> Bars:
-        """Return an estimate with its error."""
+        left, right = np.ix_(*places)
+        fair = (left == right) & (self.method.diagonal == "unbiased")
+        if fair.any():
+            found = self.without_bias(found, function, coefficients, places)
         value = found.value + self.known(coefficients[None], places)[0]
-        n_runs = len(self.repetitions) + self.method.replicates
-        n_seen = n_independent = len(self.repetitions)  # repetitions as they are, or pairs of their blocks
-        if self.n_blocks >= FEWEST_OF_ONE:
+        n_more = np.full(fair.shape, len(self.repetitions))
+        if fair.any() and self.n_blocks >= FEWEST_OF_ONE:
+            n_more[fair] = len(self.own_repetitions)
+        error, doubtful = self.errors(found, function, coefficients, left, right, fair, n_more)
+        return Bars(value, error, doubtful)
+
+    def without_bias(
+        self, found: Spread, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]
+    ) -> Spread:
+        """Return the spread of a mean without the bias of a ranking with itself.
+
+        Of one set of draws such a mean and its variance are small together: the variance comes from several sets.
+        """
+        fair = found.without_bias()
+        r, c = np.nonzero(np.equal.outer(*places))
+        if not len(r) or self.n_blocks < FEWEST_OF_ONE:
+            return fair
+        own = self.own_means(function, coefficients, places[0][r], self.own_repetitions)
+        more = 1 + len(self.own_repetitions) / self.method.replicates
+        fair.variance[r, c], fair.least_variance[r, c] = own.variance * more, own.least_variance * more
+        for name in ("squares", "fourths", "sizes", "size_squares"):
+            getattr(fair, name)[r, c] = getattr(own, name)
+        return fair
+
+    def errors(
+        self,
+        found: Spread,
+        function: Function,
+        coefficients: FloatArray,
+        left: Indices,
+        right: Indices,
+        fair: Mask,
+        n_more: IntArray,
+    ) -> tuple[FloatArray, Mask]:
+        """Return the errors of estimates for pairs of rankings, and which of them are in doubt.
+
+        ``fair`` are those of rankings with themselves without their bias; ``n_more`` sets of draws were looked at
+        besides those of the estimate.
+        """
+        n_runs = (n_more + self.method.replicates).astype(np.float64)
+        n_seen = n_independent = np.full(fair.shape, float(len(self.repetitions)))  # as they are
+        if self.n_blocks >= FEWEST_OF_ONE:  # or pairs of their blocks
             n_seen, n_independent = n_runs * self.n_blocks**2, n_runs * self.n_blocks
-        n_numbers = np.where(np.equal.outer(*places) & (self.n_blocks >= FEWEST_OF_ONE), n_seen / 2, n_seen)
+            n_seen = np.where(left == right, n_seen / 2, n_seen)
+            # However well it is known how they vary, means over pairs of few blocks are far from normal.
+            most = self.n_blocks * self.method.replicates * BLOCKS_FOR_EACH
+            n_independent = np.where(fair, np.minimum(n_independent, most), n_independent)
         carrying = n_carrying(found.squares, found.fourths)
-        worth = np.minimum.outer(*(self.worth[side] for side in places))
-        few = few_carry(carrying, n_numbers) | ((worth < 0.5) & (worth * self.method.n_draws < FEWEST_OF_ONE))
-        missed = unseen(found, few, *self.n_pairs(places))
-        missed *= self.largest(function, coefficients, places, missed > 0)
-        least = np.where(np.equal.outer(*places) & (found.bias == 0), LEAST_OF_OWN, LEAST)
-        error = error_bars(found, least, widened(carrying, n_numbers), worth * n_independent, missed)
-        return Bars(value, error, few | (missed > 0))
+        worth = np.minimum(self.worth[left], self.worth[right])
+        few = few_carry(carrying, n_seen) | ((worth < 0.5) & (worth * self.method.n_draws < FEWEST_OF_ONE))
+        missed = unseen(found, few, *self.n_pairs(left, right, n_runs))
+        missed *= self.largest(function, coefficients, left, right, missed > 0)
+        least = np.where(fair, LEAST_OF_OWN, LEAST)
+        error = error_bars(found, least, widened(carrying, n_seen), worth * n_independent, missed)
+        return error, few | (missed > 0)
 
     @cached_property
     def worth(self) -> FloatArray:
@@ -235,25 +274,23 @@ class SampledEvaluator(Evaluator):
         weights = np.concatenate([run.weights for run in runs], axis=1)
         return np.asarray(effective_size(weights) / weights.shape[1])
 
-    def n_pairs(self, places: tuple[Indices, Indices]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def n_pairs(self, left: Indices, right: Indices, n_runs: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return how many pairs of draws were seen of each pair of rankings, how many different ones, and new chances.
 
         Pairs of coupled draws come together; and those of one set of draws are seen from both sides.
         """
-        drawn, m, same = self.replicates[0].drawn, self.method.n_draws, np.equal.outer(*places)
-        n_runs = np.full(same.shape, len(self.repetitions) + self.method.replicates)
+        drawn, m, same = self.replicates[0].drawn, self.method.n_draws, left == right
         n_seen = n_runs * np.where(same, m**2 - (np.diff(np.append(0, self.replicates[0].ends)) ** 2).sum(), m**2)
         n_runs = np.where(same, n_runs / 2, n_runs)
         if self.n_blocks < FEWEST_OF_ONE:  # own pairs are those between repetitions
             n = len(self.repetitions) * (len(self.repetitions) - 1)
             n_seen, n_runs = np.where(same, n * m**2, n_seen), np.where(same, n / 2, n_runs)
         different, new = drawn.seen
-        n_different = np.multiply.outer(different[places[0]], different[places[1]]) / min(drawn.block, m)
-        known = np.multiply.outer(1 - new[places[0]], 1 - new[places[1]])
-        return n_seen, n_runs * n_different, 1 - known
+        n_different = different[left] * different[right] / min(drawn.block, m)
+        return n_seen, n_runs * n_different, 1 - (1 - new[left]) * (1 - new[right])
 
     def largest(
-        self, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices], wanted: Mask
+        self, function: Function, coefficients: FloatArray, left: Indices, right: Indices, wanted: Mask
     ) -> FloatArray:
         """Return about the largest value of a function between completions, less the part that has a known mean.
 
@@ -261,15 +298,15 @@ class SampledEvaluator(Evaluator):
         way round. Of what is left of a function that is known nothing counts.
         """
         found = np.zeros(wanted.shape)
-        rows, columns = (side[one] for side, one in zip(places, np.nonzero(wanted), strict=True))
+        rows, columns = (np.broadcast_to(side, wanted.shape)[wanted] for side in (left, right))
         if not len(rows):
             return found
         ranks = self.rows.ranks
-        right = self.replicates[0].drawn.ranks[columns, :SOME]
+        of_columns = self.replicates[0].drawn.ranks[columns, :SOME]
         for _ in range(STEPS):
-            left = complete(ranks[rows], (right + 0.5) / self.n_items)
-            right = complete(ranks[columns], (left + 0.5) / self.n_items)
-        near = Replicate(self, Draws(np.concatenate([left, right]), None, 1))
+            of_rows = complete(ranks[rows], (of_columns + 0.5) / self.n_items)
+            of_columns = complete(ranks[columns], (of_rows + 0.5) / self.n_items)
+        near = Replicate(self, Draws(np.concatenate([of_rows, of_columns]), None, 1))
         found[wanted] = near.largest(function, coefficients)
         return found
 
@@ -279,24 +316,33 @@ class SampledEvaluator(Evaluator):
         They come from all draws that are at hand, and are unbiased where that leaves something clearly positive; else
         the biased ones of the sampled embeddings stand in.
         """
-        value, error = np.empty(len(places)), np.empty(len(places))
-        doubtful = np.zeros(len(places), dtype=bool)
         function, coefficients = self.functions([kernel])[0], np.array(self.controls.coefficients(kernel))
-        for k in range(len(places)):
-            own = places[k : k + 1], places[k : k + 1]
-            fair = self.with_error(self.own_mean(function, coefficients, own), function, coefficients, own)
-            value[k], error[k], doubtful[k] = fair.value.item(), fair.error.item(), not fair.value > 2 * fair.error
-            if doubtful[k]:
-                sampled = self.mean([function], coefficients[None], own) + self.known(coefficients[None], own)
-                value[k] = sampled.item()
+        fair = self.own_means(function, coefficients, places, self.repetitions)
+        every, n_more = np.ones(len(places), dtype=bool), np.full(len(places), len(self.repetitions))
+        error, _ = self.errors(fair, function, coefficients, places, places, every, n_more)
+        each = [(places[k : k + 1], places[k : k + 1]) for k in range(len(places))]
+        known = np.array([self.known(coefficients[None], own).item() for own in each])
+        value = fair.value + known
+        doubtful = ~(value > 2 * error)
+        for k in np.flatnonzero(doubtful).tolist():
+            value[k] = self.mean([function], coefficients[None], each[k]).item() + known[k]
         return value, error, doubtful
 
-    def own_mean(self, function: Function, coefficients: FloatArray, own: tuple[Indices, Indices]) -> Spread:
-        """Return the unbiased mean of a function for a ranking with itself, from all draws that are at hand."""
+    def own_means(self, function: Function, coefficients: FloatArray, places: Indices, more: list[Replicate]) -> Spread:
+        """Return the unbiased means of a function for rankings with themselves, from the draws and from more."""
         if self.n_blocks < FEWEST_OF_ONE:
-            return self.between_repetitions(function, coefficients, own[0][0])
-        runs = [one.spread(function, coefficients, *own) for one in (*self.replicates, *self.repetitions)]
+            rows = [self.between_repetitions(function, coefficients, row).numbers for row in places.tolist()]
+            return Spread(*np.concatenate(rows, axis=1))
+        runs = [one.own_spreads(function, coefficients, places) for one in (*self.replicates, *more)]
         return together(runs).without_bias()
+
+    def own_biases(self, function: Function, coefficients: FloatArray, places: Indices) -> FloatArray:
+        """Return the biases of the estimates of rankings with themselves."""
+        found = together([one.own_spreads(function, coefficients, places) for one in self.replicates])
+        if self.n_blocks > 1:
+            return found.bias
+        fair = [self.between_repetitions(function, coefficients, row).value.item() for row in places.tolist()]
+        return np.asarray(found.value - np.array(fair))
 
     def spread(self, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]) -> Spread:
         """Return the mean of a function over all pairs of draws, with how it varies.
@@ -366,8 +412,19 @@ class SampledEvaluator(Evaluator):
         number = REPETITIONS if self.n_blocks < FEWEST_OF_ONE else -(-FEWEST_BLOCKS // self.n_blocks)
         if self.n_blocks >= FEWEST_OF_ONE and self.n_blocks * self.method.replicates >= FEWEST_BLOCKS:
             return []
-        seeds = [int(stream_key(cast(int, self.method.seed), f"repetition {r}")) for r in range(number)]
-        return [Replicate(self, self.draw(seed)) for seed in seeds]
+        return [self.repetition(r) for r in range(number)]
+
+    @cached_property
+    def own_repetitions(self) -> list[Replicate]:
+        """Independent draws of the same kind, for how the mean over pairs of one set of draws varies."""
+        n = -(-FEWEST_OWN_BLOCKS // self.n_blocks) - self.method.replicates
+        more = range(len(self.repetitions), max(n, len(self.repetitions)))
+        return [*self.repetitions, *(self.repetition(number) for number in more)]
+
+    def repetition(self, number: int) -> Replicate:
+        """Return independent draws of the same kind."""
+        seed = int(stream_key(cast(int, self.method.seed), f"repetition {number}"))
+        return Replicate(self, self.draw(seed))
 
     def between_repetitions(self, function: Function, coefficients: FloatArray, row: Any) -> Spread:
         """Return the mean between independent draws of one ranking, which is unbiased, and how it varies."""
@@ -381,8 +438,7 @@ class SampledEvaluator(Evaluator):
         different = ~np.eye(len(every), dtype=bool)
         sizes = np.array([[each.sizes[different].sum()], [each.size_squares[different].sum()]])
         shares = np.full((1, len(every)), 1 / len(every))
-        of_one = own_spread(each.value[None] / each.value.size, shares, len(every), sizes)
-        fair = Spread(*of_one.numbers[:, :, None]).without_bias()
+        fair = own_spread(each.value[None] / each.value.size, shares, len(every), sizes).without_bias()
         return replace(fair, variance=np.maximum(fair.variance, LEAST_OF_OWN * fair.least_variance))
 
     # ------------------------------------------------------------------ steps
