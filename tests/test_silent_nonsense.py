@@ -56,6 +56,41 @@ def test_masked_cells_are_missing(unlisted, row):
     assert rk.Rankings.from_scores(-ranks, unlisted=unlisted).ranks.tolist() == [row, [2, 1, 0]]
 
 
+FOUR = rk.Rankings([[0, 1, 2], [1, 0, 2], [2, 1, 0], [0, 2, 1]])
+NUMBERS, LABELS, MATRIX = np.arange(4.0), np.array([0, 1, 0, 1]), np.eye(4)
+MASKED = {  # what reads numbers or labels from an array, with its third one masked
+    "covariate": lambda hide: rk.hsic_test(FOUR, hide(NUMBERS), n_permutations=9),
+    "labels as a covariate": lambda hide: rk.hsic_test(FOUR, hide(LABELS), n_permutations=9),
+    "time": lambda hide: rk.trend_test(FOUR, hide(NUMBERS), n_permutations=9),
+    "precomputed": lambda hide: rk.mmd_test(FOUR[:2], FOUR[2:], precomputed=hide(MATRIX), n_permutations=9),
+    "matrix": lambda hide: rk.plots.gram(hide(MATRIX)),
+    "labels": lambda hide: rk.cluster_consensus(FOUR, hide(LABELS)),
+    "weights": lambda hide: rk.PlackettLuce(hide(NUMBERS + 1)),
+    "G": lambda hide: rk.Positional(hide(MATRIX)),
+    "X": lambda hide: rk.KernelRankingRegressor().fit(hide(NUMBERS[:, None]), FOUR),
+    "sample_weight": lambda hide: rk.KernelRankingRegressor().fit(MATRIX, FOUR, sample_weight=hide(NUMBERS)),
+}
+
+
+def third_masked(array):
+    mask = np.zeros(array.shape, dtype=bool)
+    mask[2] = True
+    return np.ma.array(array, mask=mask)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", MASKED)
+def test_what_is_behind_a_mask_is_not_read(name):
+    MASKED[name](lambda array: np.ma.array(array, mask=False))
+    with pytest.raises(ValueError, match=r"\w+ is masked at 2"):
+        MASKED[name](third_masked)
+
+
+def test_masked_ranks_are_missing_to_estimators():
+    with pytest.raises(rk.RankingError, match=r"row 2, item '0' is missing"):
+        rk.KernelMap(rk.Kendall(), 1).fit(third_masked(np.array([[0, 1, 2], [2, 1, 0], [1, 0, 2], [0, 2, 1]])))
+
+
 def test_an_array_without_masked_cells_is_taken_as_it_is():
     ranks = np.ma.array([[0, 1, 2]], mask=False)
     assert rk.Rankings.from_ranks(ranks).ranks.tolist() == [[0, 1, 2]]

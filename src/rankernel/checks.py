@@ -68,6 +68,20 @@ def number(name: str, value: Any, least: float = -math.inf, most: float = math.i
     return given
 
 
+def unmasked(name: str, values: Any) -> None:
+    """Refuse values of which some are masked: whoever takes them as an array would see what is behind the mask.
+
+    Examples
+    --------
+    >>> unmasked("covariate", np.ma.array([1, 2], mask=[False, True]))
+    Traceback (most recent call last):
+    ValueError: covariate is masked at 1; leave out what is missing
+    """
+    if np.ma.is_masked(values):
+        places = np.argwhere(np.ma.getmaskarray(values))[0].tolist()
+        raise ValueError(f"{name} is masked at {', '.join(map(str, places))}; leave out what is missing")
+
+
 def numbers(name: str, values: Any, shape: tuple[int | None, ...], least: float = -math.inf) -> FloatArray:
     """Return finite numbers as an array of a shape, in which None stands for any length.
 
@@ -77,6 +91,7 @@ def numbers(name: str, values: Any, shape: tuple[int | None, ...], least: float 
     Traceback (most recent call last):
     TypeError: weights=[1, 'two'] is not possible; it must be an array of 2 numbers
     """
+    unmasked(name, values)
     lengths = ["any number of" if length is None else str(length) for length in shape]
     wanted = f"an array of {' x '.join(lengths)} numbers" + (f" >= {least:g}" if math.isfinite(least) else "")
     try:
@@ -199,6 +214,7 @@ def file_name(name: str, value: Any) -> Path:
 
 def labels(name: str, values: Any, length: int) -> np.ndarray[Any, Any]:
     """Return one label for each row as an array."""
+    unmasked(name, values)
     given = np.asarray(listed(name, values, f"an array of {length} labels, one for each row"))
     if given.shape != (length,):
         raise ValueError(f"{name} has shape {given.shape}; it must be an array of {length} labels, one for each row")
