@@ -183,3 +183,30 @@ def test_a_column_of_counts_has_a_name(tmp_path):
     with pytest.raises(rk.RankingError, match="count '' is empty"):
         rk.write_csv(BALLOTS, tmp_path / "votes.csv", count="")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("rows", [None, [[0, 1]], np.zeros((2, 2), dtype=int)])
+def test_rows_are_one_list(rows):
+    for data in (FOUR, rk.Preferences.from_rankings(FOUR)):
+        with pytest.raises(TypeError, match=r"indexed by (row|user) only"):
+            data[rows]
+
+
+def test_nothing_is_estimated_of_no_rankings():
+    assert rk.Mallows(0.1).estimate(FOUR[:0], method=rk.MonteCarlo(4), tol=0.5).value.shape == (0, 0)
+
+
+def test_a_tolerance_that_nothing_reaches():
+    ties = rk.Rankings([[0, 0, 0, 0, 0], [0, 1, 1, 1, 1]])
+    with pytest.raises(rk.ExactnessError, match=r"above tol=4\.94066e-324"):
+        rk.Exponential("footrule", 0.1).estimate(ties, method=rk.MonteCarlo(4, moments=0), tol=5e-324)
+
+
+def test_labels_of_a_matrix_that_is_not_square():
+    with pytest.raises(ValueError, match=r"matrix has shape \(4, 3\), and labels are for"):
+        rk.plots.gram(np.zeros((4, 3)), labels=list("abcd"))
+
+
+def test_variances_between_rankings_of_other_items():
+    with pytest.raises(rk.RankingError, match="X is about 3 items and Y about 2"):
+        rk.monte_carlo_variance(FOUR, [[0, 1]], rk.Mallows(0.1), 4)

@@ -25,7 +25,7 @@ def shown(value: object) -> str:
 
 def is_number(value: object) -> bool:
     """Say whether a value is a plain real number."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+    return isinstance(value, Real) and not isinstance(value, bool | np.timedelta64)
 
 
 def whole(name: str, value: Any, least: int = 1, most: int = MOST) -> int:
@@ -107,6 +107,21 @@ def numbers(name: str, values: Any, shape: tuple[int | None, ...], least: float 
         wrong = array[~np.isfinite(array) | (array < least)][0]
         raise ValueError(f"{name} holds {wrong}; it must be {wanted}, all of them finite")
     return array
+
+
+def array(name: str, values: Any, wanted: str) -> np.ndarray[Any, Any]:
+    """Return values as an array of any kind.
+
+    Examples
+    --------
+    >>> array("lengths", [[1, 2], [3]], "one length for each ranking")
+    Traceback (most recent call last):
+    TypeError: lengths=[[1, 2], [3]] is not possible; it must be one length for each ranking
+    """
+    try:
+        return np.asanyarray(values)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name}={shown(values)} is not possible; it must be {wanted}") from None
 
 
 def flag(name: str, value: Any) -> bool:
@@ -207,7 +222,7 @@ def file_name(name: str, value: Any) -> Path:
     Traceback (most recent call last):
     TypeError: path=3 is not possible; it must be the name of a file
     """
-    if not isinstance(value, str | os.PathLike) or not str(value):
+    if not isinstance(value, str | os.PathLike) or not str(value) or "\0" in str(value):
         raise TypeError(f"{name}={shown(value)} is not possible; it must be the name of a file")
     return Path(value)
 
@@ -215,7 +230,8 @@ def file_name(name: str, value: Any) -> Path:
 def labels(name: str, values: Any, length: int) -> np.ndarray[Any, Any]:
     """Return one label for each row as an array."""
     unmasked(name, values)
-    given = np.asarray(listed(name, values, f"an array of {length} labels, one for each row"))
+    wanted = f"an array of {length} labels, one for each row"
+    given = array(name, listed(name, values, wanted), wanted)
     if given.shape != (length,):
-        raise ValueError(f"{name} has shape {given.shape}; it must be an array of {length} labels, one for each row")
+        raise ValueError(f"{name} has shape {given.shape}; it must be {wanted}")
     return given

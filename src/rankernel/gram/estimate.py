@@ -276,7 +276,7 @@ def soonest(plan: Plan, tol: float, normalize: bool) -> Plan:
 
     Tried on a few of the rankings: errors are measured there, and the time that it takes to lower them is known.
     """
-    if not (isinstance(plan.method, MonteCarlo) and plan.estimator is not None):
+    if not (isinstance(plan.method, MonteCarlo) and plan.estimator is not None and all(plan.shape)):
         return plan
     open_degree = getattr(getattr(plan.asked, "estimate", plan.asked), "moments", 0) == "auto"
     some = [side[np.unique(np.linspace(0, len(side) - 1, PILOT_ROWS).astype(int))] for side in (plan.X, plan.Y)]
@@ -316,7 +316,7 @@ def more_draws(plan: Plan, method: MonteCarlo, error: FloatArray, tol: float) ->
             "method='exact'"
         )
     # The variance goes down as one over the number of replicates; the factor covers the error of the error.
-    wanted = 1.2 * method.replicates * (worst / tol) ** 2
+    wanted = 1.2 * method.replicates * min(worst / tol, float(MOST_REPLICATES)) ** 2
     return replace(method, replicates=int(min(max(np.ceil(wanted), method.replicates + 1), MOST_REPLICATES)))
 
 

@@ -340,6 +340,8 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
     def _weights(self, sample_weight: Any, covariates: Any, labels: Data) -> FloatArray:
         given = np.empty((n_rows(covariates), 1))
         unmasked("sample_weight", sample_weight)
+        if sample_weight is not None and is_number(sample_weight):
+            number("sample_weight", sample_weight, 0)
         with naming("sample_weight"):
             weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
         weights = weights * labels.counts
