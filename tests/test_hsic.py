@@ -299,3 +299,9 @@ def test_agrees_with_hyppo(monkeypatch):
     )
     share = 25 * 15 / 40**2  # HSIC of the labels with themselves: the delta kernel of two groups, centred
     assert theirs**2 == pytest.approx(crossed / np.sqrt(own * (2 * share) ** 2), rel=1e-10)
+
+
+def test_tails_within_two_strata_come_from_permutations():
+    X, labels = rk.datasets.uniform(16, 4, seed=1), ["a", "b"] * 8
+    assert hsic_test(X, labels, rk.Mallows(NU), 20).tail_draws == 0
+    assert hsic_test(X, labels, rk.Mallows(NU), 20, strata=[0] * 8 + [1] * 8).tail_draws == 1000

@@ -61,6 +61,8 @@ GRAM_ORDER = [
     "bandwidth",
     "montecarlo",
     "patchwork",
+    "normalize",
+    "tolerance",
     "estimate",
     "sums",
     "plan",

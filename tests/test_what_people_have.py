@@ -236,8 +236,10 @@ FILES = [
     ("ward.blt", '2 1\n(id 4) 1 2 1 0\n0\n"Ann"\n"Bob"\n"x"', {}, ["Bob>Ann"]),
     ("election.dat", '2 1\n3 1 2 0\n0\n"Ann"\n"Bob"\n"x"', {}, ["3*Ann>Bob"]),
     ("ward.blt", '2 1\n3 1 5 0\n0\n"Ann"\n"Bob"\n"x"', {}, "line 2: candidate 5 is unknown"),
+    ("ward.blt", '2 1\n3 1=1 0\n0\n"Ann"\n"Bob"\n"x"', {}, "line 2: candidate 1 is listed twice"),
     ("ward.blt", '2 1\n3 1 1 0\n0\n"Ann"\n"Bob"\n"x"', {}, "line 2: candidate 1 is listed twice"),
     ("ward.blt", "2 1\n3 1 2 0\n", {}, "line 2: the file ends where"),
+    ("ward.blt", "", {}, "line 1: the file ends where"),
     ("ward.blt", f'2 1\n{2**53} 1 0\n0\n"Ann"\n"Bob"', {}, [f"{2**53}*Ann>Bob"]),
     ("ward.blt", f'2 1\n{2**53 + 1} 1 0\n0\n"Ann"\n"Bob"', {}, "line 2: 9007199254740993 is not a number of voters"),
     ("ward.blt", '2 1\n3 1 2 0\n0\n"Ann"\n"Bob', {}, "line 5: .*quotation mark"),
@@ -578,3 +580,12 @@ def test_large_counts_are_no_rows(tmp_path):
         tracemalloc.stop()
     assert (len(votes), votes.n_voters) == (5, 5 * 10**9)
     assert peak < 10**6
+
+
+def test_a_judge_that_is_a_label_is_no_judge_unless_stated(tmp_path):
+    path = tmp_path / "pairs.csv"
+    path.write_text("judge,winner,loser\n1,a,b\n1,b,c\n2,c,a\n", encoding="utf-8")
+    alone = rk.read_pairs(path, labels=["judge"])
+    assert (len(alone), alone.labels["judge"].tolist()) == (3, ["1", "1", "2"])
+    stated = rk.read_pairs(path, labels=["judge"], columns={"user": "judge"})
+    assert (len(stated), stated.labels["judge"].tolist()) == (2, ["1", "2"])
