@@ -31,6 +31,7 @@ from rankernel.io.file_data import About, FileRankings, Labels, Reading, file_ra
 from rankernel.io.files import MOST_BYTES, AnyPath, check_table_size, check_writable_name, fail, write_text
 from rankernel.io.records import Records, read_records
 from rankernel.io.repairs import Repairs
+from rankernel.io.spreadsheets import point_out_formulas
 from rankernel.io.words import Words
 from rankernel.multiplicities import MOST_VOTERS, check_total
 from rankernel.rankings import Rankings, as_rankings
@@ -460,7 +461,7 @@ def write_csv(
 
     Cells of free items are empty, and the last column holds the counts. The table gives the rankings back with
     ``read_csv(path, layout="ranks", count="count", unlisted="free", blank="keep")``. Names are written as they are: one
-    that begins with ``=`` is a formula to a spreadsheet program that opens the file.
+    that begins with ``=`` is a formula to a spreadsheet program that opens the file, and is pointed out.
 
     Parameters
     ----------
@@ -508,6 +509,8 @@ def write_csv(
         if name in (*rankings.items, count):
             raise RankingError(f"labels: {printable(name)!r} is the name of an item or of the counts; rename it")
     write_text(path, csv_text(rankings, count, beside), overwrite)
+    texts = (text for own in beside.values() for text in set(own))
+    point_out_formulas([*rankings.items, *beside, *texts], checks.file_name("path", path))
 
 
 def csv_text(rankings: Rankings, count: str | None, labels: Mapping[str, Sequence[str]]) -> str:
