@@ -7,7 +7,7 @@ import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -34,7 +34,7 @@ from rankernel.io.repairs import Repairs
 from rankernel.io.spreadsheets import point_out_formulas
 from rankernel.io.words import Words
 from rankernel.multiplicities import MOST_VOTERS, check_total
-from rankernel.rankings import Rankings, as_rankings
+from rankernel.rankings import Rankings, as_rankings, row_blocks
 
 Layout = Literal["auto", "ranks", "positions", "scores"]
 Blank = Literal["drop", "keep"]
@@ -521,7 +521,8 @@ def csv_text(rankings: Rankings, count: str | None, labels: Mapping[str, Sequenc
     csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(names)
     cells = csv.writer(text, lineterminator="\n")
     beside = zip(*labels.values(), strict=True) if labels else repeat(())
-    for row, voters, said in zip(rankings.ranks.tolist(), rankings.counts.tolist(), beside, strict=False):
+    rows = chain.from_iterable(rankings.ranks[part].tolist() for part in row_blocks(rankings.ranks.shape))
+    for row, voters, said in zip(rows, rankings.counts.tolist(), beside, strict=False):
         ranks = [*said, *("" if rank == FREE else rank + 1 for rank in row)]
         cells.writerow(ranks if count is None else [*ranks, voters])
     return text.getvalue()
