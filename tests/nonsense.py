@@ -31,17 +31,21 @@ NONSENSE = [
     [math.nan],
     [[]],
     [[[1]]],
+    [[1, 2], [3]],
     {},
     {"nonsense": 1},
     set(),
     int,
     object(),
     lambda: None,
+    "zero\0byte",
+    np.array(3),
     np.array([]),
     np.array([[math.nan, 1.0]]),
     np.array([object()]),
     np.zeros((2, 2, 2)),
     np.array(["2020-01-01"], dtype="datetime64[D]"),
+    np.array([1], dtype="timedelta64[s]"),
 ]
 
 

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from functools import cache
-from itertools import permutations
+from itertools import combinations, permutations
 
 import naive
 import numpy as np
@@ -235,6 +235,29 @@ def test_local_search_ends_where_no_single_move_helps(seed):
         for place in range(9):
             moved = [*rest[:place], item, *rest[place:]]
             assert regret_of(moved, table.tolist()) >= regret_of(order, table.tolist()) - 1e-11
+
+
+def cost_of(ranks, X):
+    """Return how often voters have two items the other way round, in whole numbers."""
+    pairs = list(combinations(range(X.n_items), 2))
+    rows = zip(X.ranks.tolist(), X.counts.tolist(), strict=True)
+    return sum(count * sum((ranks[a] < ranks[b]) != (row[a] < row[b]) for a, b in pairs) for row, count in rows)
+
+
+@pytest.mark.parametrize("times", [10**6, 2**44])
+def test_what_rounding_may_hide_is_not_proven(times):
+    rng, n_wrong = np.random.default_rng(0), 0
+    for _ in range(60):
+        ranks = np.argsort(rng.random((7, 4)), axis=1)
+        X = Rankings(ranks, counts=times + rng.integers(0, 4, 7))
+        found = kemeny(X)
+        least = min(cost_of(order, X) for order in permutations(range(4)))
+        wrong = cost_of(found.ranking.ranks[0].tolist(), X) > least
+        n_wrong += wrong
+        assert found.exact == (times == 10**6)
+        assert ("NOT proven" in found.details) == (times > 10**6)
+        assert not (wrong and found.exact)
+    assert (n_wrong > 0) == (times > 10**6)
 
 
 def test_local_search_finds_the_optimum_of_small_puzzles():

@@ -432,6 +432,26 @@ def test_a_folder_without_the_data_is_an_error_before_anything_else(tmp_path):
         assert not (tmp_path / "out").exists()
 
 
+SUSHI = {  # two people who rank ten items
+    "sushi3a.5000.10.order": "10 1\n0 10 0 1 2 3 4 5 6 7 8 9\n0 10 9 8 7 6 5 4 3 2 1 0\n",
+    "sushi3.udata": "0 0 1 10 0 0 0 0 0 0 0\n1 1 2 20 1 1 1 1 1 1 0\n",
+    "sushi3.idata": "".join(f"{n}\titem{n}\t0\t0\t0\t0.0\t0.0\t0.0\t0.0\n" for n in range(100)),
+}
+
+
+def test_data_that_was_changed_reproduces_nothing(tmp_path):
+    from rankernel.cli.app import app
+
+    for name, text in SUSHI.items():
+        (tmp_path / name).write_text(text)
+    assert len(rk.load_sushi(tmp_path).rankings) == 2
+    result = CliRunner().invoke(
+        app, ["reproduce", "table1", "--quick", "--data", str(tmp_path), "-o", str(tmp_path / "out")]
+    )
+    assert result.exit_code == 1
+    assert "has the checksum sha256:" in result.stderr
+
+
 def test_what_is_left_out_shows_in_the_exit_code(app, tmp_path, monkeypatch):
     monkeypatch.delenv("RANKERNEL_DATA", raising=False)
     monkeypatch.chdir(tmp_path)

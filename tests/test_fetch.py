@@ -92,6 +92,16 @@ def test_built_in_checksums_hold_in_the_folder_of_the_user(cache, tmp_path, monk
         fetch_sushi()
 
 
+def test_built_in_checksums_hold_in_the_cache(cache, monkeypatch):
+    monkeypatch.delenv("RANKERNEL_DATA", raising=False)
+    folder = fetch.cache() / fetch.SUSHI_FOLDER
+    folder.mkdir(parents=True)
+    for each in fetch.SUSHI_FILES:
+        (folder / each).write_text("changed")
+    with pytest.raises(RankingError, match="has the checksum sha256:"):
+        fetch_sushi()
+
+
 def test_a_file_is_fetched_once(cache, site, monkeypatch):
     folder, url = site
     put_votes(folder / NAME)

@@ -417,3 +417,32 @@ def test_too_many_voters_for_a_test_of_single_ones(monkeypatch):
         rk.goodness_of_fit_test(many, rk.Uniform())
     with pytest.raises(rk.RankingError, match=r"150,000,000,000 voters, and at most 1,000,000,000 can be permuted"):
         rk.mmd_test(many[:75], many[75:], rk.Mallows(0.3))
+
+
+# ---------------------------------------------------------------------- generators
+
+
+LARGE = {
+    "n_items=1,000,000,000 takes": lambda: rk.datasets.uniform(5, 10**9),
+    "n_rankings=1,000,000,000 of 5 items takes": lambda: rk.datasets.uniform(10**9, 5),
+    "n_rankings=1,000,000,000 of 60 items takes": lambda: rk.datasets.mallows(10**9, range(60), 0.1),
+    "n_rankings=1,000,000,000 of 3 items takes": lambda: rk.datasets.plackett_luce(10**9, [1, 2, 3]),
+    "n_draws=1,000,000,000 rankings of 3 items takes": lambda: rk.herd([0, 0, 0], K, 10**9),
+    "n_draws=1,000,000 together takes": lambda: rk.joint_herd([0, 1, 2], K, 10**6),
+}
+
+
+@pytest.mark.parametrize("said", LARGE)
+def test_more_than_fits_is_not_drawn(monkeypatch, said):
+    monkeypatch.setattr(memory, "available_memory", lambda: 10**9)
+    with pytest.raises(GramMemoryError, match=said):
+        LARGE[said]()
+
+
+def test_draws_do_not_depend_on_how_many_are_made_at_once(monkeypatch):
+    def drawn():
+        return [rk.datasets.uniform(50, 7, seed=1), rk.datasets.plackett_luce(50, range(1, 6), seed=1)]
+
+    at_once = drawn()
+    monkeypatch.setattr("rankernel.rankings.CELLS_AT_ONCE", 20)
+    assert drawn() == at_once

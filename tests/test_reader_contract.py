@@ -59,6 +59,7 @@ def test_a_file_is_known_by_its_ending_or_its_content(tmp_path, name):
         assert rk.read(packed, **options) == rk.read(tmp_path / file, **options)
 
 
+@pytest.mark.filterwarnings("ignore:.* is a formula to a spreadsheet")
 @pytest.mark.parametrize("name", BACK)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(any_ranking(4), min_size=1, max_size=5), counts=st.data())

@@ -56,6 +56,41 @@ def test_masked_cells_are_missing(unlisted, row):
     assert rk.Rankings.from_scores(-ranks, unlisted=unlisted).ranks.tolist() == [row, [2, 1, 0]]
 
 
+FOUR = rk.Rankings([[0, 1, 2], [1, 0, 2], [2, 1, 0], [0, 2, 1]])
+NUMBERS, LABELS, MATRIX = np.arange(4.0), np.array([0, 1, 0, 1]), np.eye(4)
+MASKED = {  # what reads numbers or labels from an array, with its third one masked
+    "covariate": lambda hide: rk.hsic_test(FOUR, hide(NUMBERS), n_permutations=9),
+    "labels as a covariate": lambda hide: rk.hsic_test(FOUR, hide(LABELS), n_permutations=9),
+    "time": lambda hide: rk.trend_test(FOUR, hide(NUMBERS), n_permutations=9),
+    "precomputed": lambda hide: rk.mmd_test(FOUR[:2], FOUR[2:], precomputed=hide(MATRIX), n_permutations=9),
+    "matrix": lambda hide: rk.plots.gram(hide(MATRIX)),
+    "labels": lambda hide: rk.cluster_consensus(FOUR, hide(LABELS)),
+    "weights": lambda hide: rk.PlackettLuce(hide(NUMBERS + 1)),
+    "G": lambda hide: rk.Positional(hide(MATRIX)),
+    "X": lambda hide: rk.KernelRankingRegressor().fit(hide(NUMBERS[:, None]), FOUR),
+    "sample_weight": lambda hide: rk.KernelRankingRegressor().fit(MATRIX, FOUR, sample_weight=hide(NUMBERS)),
+}
+
+
+def third_masked(array):
+    mask = np.zeros(array.shape, dtype=bool)
+    mask[2] = True
+    return np.ma.array(array, mask=mask)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", MASKED)
+def test_what_is_behind_a_mask_is_not_read(name):
+    MASKED[name](lambda array: np.ma.array(array, mask=False))
+    with pytest.raises(ValueError, match=r"\w+ is masked at 2"):
+        MASKED[name](third_masked)
+
+
+def test_masked_ranks_are_missing_to_estimators():
+    with pytest.raises(rk.RankingError, match=r"row 2, item '0' is missing"):
+        rk.KernelMap(rk.Kendall(), 1).fit(third_masked(np.array([[0, 1, 2], [2, 1, 0], [1, 0, 2], [0, 2, 1]])))
+
+
 def test_an_array_without_masked_cells_is_taken_as_it_is():
     ranks = np.ma.array([[0, 1, 2]], mask=False)
     assert rk.Rankings.from_ranks(ranks).ranks.tolist() == [[0, 1, 2]]
@@ -148,3 +183,30 @@ def test_a_column_of_counts_has_a_name(tmp_path):
     with pytest.raises(rk.RankingError, match="count '' is empty"):
         rk.write_csv(BALLOTS, tmp_path / "votes.csv", count="")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("rows", [None, [[0, 1]], np.zeros((2, 2), dtype=int)])
+def test_rows_are_one_list(rows):
+    for data in (FOUR, rk.Preferences.from_rankings(FOUR)):
+        with pytest.raises(TypeError, match=r"indexed by (row|user) only"):
+            data[rows]
+
+
+def test_nothing_is_estimated_of_no_rankings():
+    assert rk.Mallows(0.1).estimate(FOUR[:0], method=rk.MonteCarlo(4), tol=0.5).value.shape == (0, 0)
+
+
+def test_a_tolerance_that_nothing_reaches():
+    ties = rk.Rankings([[0, 0, 0, 0, 0], [0, 1, 1, 1, 1]])
+    with pytest.raises(rk.ExactnessError, match=r"above tol=4\.94066e-324"):
+        rk.Exponential("footrule", 0.1).estimate(ties, method=rk.MonteCarlo(4, moments=0), tol=5e-324)
+
+
+def test_labels_of_a_matrix_that_is_not_square():
+    with pytest.raises(ValueError, match=r"matrix has shape \(4, 3\), and labels are for"):
+        rk.plots.gram(np.zeros((4, 3)), labels=list("abcd"))
+
+
+def test_variances_between_rankings_of_other_items():
+    with pytest.raises(rk.RankingError, match="X is about 3 items and Y about 2"):
+        rk.monte_carlo_variance(FOUR, [[0, 1]], rk.Mallows(0.1), 4)

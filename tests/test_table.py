@@ -300,6 +300,7 @@ def test_csv_rankings_are_rankings(tmp_path):
 # ---------------------------------------------------------------------- writing
 
 
+@pytest.mark.filterwarnings("ignore:.* is a formula to a spreadsheet")
 @FOLDER_KEPT
 @given(st.lists(any_ranking(4), max_size=5), st.sampled_from(["votes.csv", "votes.csv.gz"]))
 def test_written_rankings_come_back(tmp_path, rows, name):

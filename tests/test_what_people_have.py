@@ -492,6 +492,14 @@ def test_names_that_differ_in_case_are_pointed_out(tmp_path):
     assert rk.read_csv(path, fold_case=True).repairs.merged == (("ann", "Ann"),)
 
 
+def test_a_name_that_could_be_nothing_is_a_name_in_all_its_spellings(tmp_path):
+    path = tmp_path / "v.csv"
+    path.write_text(POSITIONS + "Na,Ann,\nAnn,na,\n")
+    folded = rk.read_csv(path, fold_case=True, unlisted="free")
+    assert (folded.items, folded.ranks.tolist()) == (("Na", "Ann"), [[0, 1], [1, 0]])
+    assert rk.read_csv(path, unlisted="free").repairs.words == (("na", 1),)  # shown, at least
+
+
 def test_words_that_were_read_as_nothing_are_shown(tmp_path):
     path = tmp_path / "v.csv"
     path.write_text(POSITIONS + "Ann,undervote,undervote\nBob,Ann,(blank)\n")

@@ -36,6 +36,11 @@ def test_clean_says_which_names_are_formulas(tmp_path):
         assert (done.exit_code, "formula" in done.stderr) == (0, more[-1] == "--merge"), done.output
 
 
+def test_writing_a_table_says_so(tmp_path):
+    with pytest.warns(UserWarning, match=r"'=1\+1' is a formula to a spreadsheet that opens votes.csv"):
+        rk.write_csv(rk.Rankings([[0, 1]], ["=1+1", "Ann"]), tmp_path / "votes.csv")
+
+
 def is_number(cell):
     try:
         float(cell)

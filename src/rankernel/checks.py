@@ -25,7 +25,7 @@ def shown(value: object) -> str:
 
 def is_number(value: object) -> bool:
     """Say whether a value is a plain real number."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+    return isinstance(value, Real) and not isinstance(value, bool | np.timedelta64)
 
 
 def whole(name: str, value: Any, least: int = 1, most: int = MOST) -> int:
@@ -68,6 +68,20 @@ def number(name: str, value: Any, least: float = -math.inf, most: float = math.i
     return given
 
 
+def unmasked(name: str, values: Any) -> None:
+    """Refuse values of which some are masked: whoever takes them as an array would see what is behind the mask.
+
+    Examples
+    --------
+    >>> unmasked("covariate", np.ma.array([1, 2], mask=[False, True]))
+    Traceback (most recent call last):
+    ValueError: covariate is masked at 1; leave out what is missing
+    """
+    if np.ma.is_masked(values):
+        places = np.argwhere(np.ma.getmaskarray(values))[0].tolist()
+        raise ValueError(f"{name} is masked at {', '.join(map(str, places))}; leave out what is missing")
+
+
 def numbers(name: str, values: Any, shape: tuple[int | None, ...], least: float = -math.inf) -> FloatArray:
     """Return finite numbers as an array of a shape, in which None stands for any length.
 
@@ -77,6 +91,7 @@ def numbers(name: str, values: Any, shape: tuple[int | None, ...], least: float 
     Traceback (most recent call last):
     TypeError: weights=[1, 'two'] is not possible; it must be an array of 2 numbers
     """
+    unmasked(name, values)
     lengths = ["any number of" if length is None else str(length) for length in shape]
     wanted = f"an array of {' x '.join(lengths)} numbers" + (f" >= {least:g}" if math.isfinite(least) else "")
     try:
@@ -92,6 +107,21 @@ def numbers(name: str, values: Any, shape: tuple[int | None, ...], least: float 
         wrong = array[~np.isfinite(array) | (array < least)][0]
         raise ValueError(f"{name} holds {wrong}; it must be {wanted}, all of them finite")
     return array
+
+
+def array(name: str, values: Any, wanted: str) -> np.ndarray[Any, Any]:
+    """Return values as an array of any kind.
+
+    Examples
+    --------
+    >>> array("lengths", [[1, 2], [3]], "one length for each ranking")
+    Traceback (most recent call last):
+    TypeError: lengths=[[1, 2], [3]] is not possible; it must be one length for each ranking
+    """
+    try:
+        return np.asanyarray(values)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name}={shown(values)} is not possible; it must be {wanted}") from None
 
 
 def flag(name: str, value: Any) -> bool:
@@ -192,14 +222,16 @@ def file_name(name: str, value: Any) -> Path:
     Traceback (most recent call last):
     TypeError: path=3 is not possible; it must be the name of a file
     """
-    if not isinstance(value, str | os.PathLike) or not str(value):
+    if not isinstance(value, str | os.PathLike) or not str(value) or "\0" in str(value):
         raise TypeError(f"{name}={shown(value)} is not possible; it must be the name of a file")
     return Path(value)
 
 
 def labels(name: str, values: Any, length: int) -> np.ndarray[Any, Any]:
     """Return one label for each row as an array."""
-    given = np.asarray(listed(name, values, f"an array of {length} labels, one for each row"))
+    unmasked(name, values)
+    wanted = f"an array of {length} labels, one for each row"
+    given = array(name, listed(name, values, wanted), wanted)
     if given.shape != (length,):
-        raise ValueError(f"{name} has shape {given.shape}; it must be an array of {length} labels, one for each row")
+        raise ValueError(f"{name} has shape {given.shape}; it must be {wanted}")
     return given

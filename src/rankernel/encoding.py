@@ -22,6 +22,7 @@ from rankernel.errors import RankingError
 Unlisted = Literal["last", "free"]
 
 FREE = -1
+INTERVAL: type = np.timedelta64  # says that it is a number, and is none
 BLOCK = 2**21  # cells made dense at once: what is made on the way stays small
 MOST_BITS = 63  # values that a row may have to be made dense by the bits of one number
 
@@ -64,8 +65,10 @@ def check_items(items: Iterable[object]) -> tuple[str, ...]:
 
 def is_missing(value: object) -> bool:
     """Say whether a value stands for nothing: None, NaN, a masked cell, or a frame library's missing value."""
-    if value is None or value is np.ma.masked or (isinstance(value, numbers.Real) and math.isnan(value)):
+    if value is None or value is np.ma.masked:
         return True
+    if isinstance(value, numbers.Real):
+        return not isinstance(value, INTERVAL) and math.isnan(value)
     return type(value).__name__ in ("NAType", "NaTType")
 
 

@@ -35,17 +35,23 @@ class KemenyOrder:
         return self.gap == 0
 
 
-def kemeny_order(preferences: FloatArray, limit: int, n_starts: int, rng: np.random.Generator) -> KemenyOrder:
+def kemeny_order(
+    preferences: FloatArray, limit: int, n_starts: int, rng: np.random.Generator, n_voters: int = 0
+) -> KemenyOrder:
     """Return an order of least total regret, or of little where a component is too large.
 
-    Among orders that are equally good, items with lower numbers come first where the order is found exactly.
+    Where preferences are shares of so many voters that rounding may hide one of them, nothing is proven. Among orders
+    that are equally good, items with lower numbers come first where the order is found exactly.
     """
     components = majority_components(preferences)
     parts = [ordered(preferences, items, limit, n_starts, rng) for items in components]
     # Nothing is lost between components, nor inside of those that were solved.
     gap = sum(most_to_gain(preferences, part) for part in parts if len(part) > limit)
-    largest = max(map(len, components))
-    if largest == 1:
+    largest, hidden = max(map(len, components)), hidden_by_rounding(len(preferences), n_voters)
+    if hidden:
+        gap += hidden
+        details = f"NOT proven optimal: among {n_voters:,} voters a single one is lost in rounding"
+    elif largest == 1:
         details = "proven optimal: the majorities make no cycle"
     elif largest <= limit:
         details = f"proven optimal: the longest majority cycle has {largest} items"
@@ -54,6 +60,12 @@ def kemeny_order(preferences: FloatArray, limit: int, n_starts: int, rng: np.ran
     else:
         details = f"NOT proven optimal: local search on a majority cycle of {largest} items (exact up to {limit})"
     return KemenyOrder(np.concatenate(parts), gap, details)
+
+
+def hidden_by_rounding(n_items: int, n_voters: int) -> float:
+    """Return how much regret rounding may hide, where that is as much as half a voter; else 0."""
+    hidden = ROUNDING * n_items * (n_items - 1) / 2
+    return hidden if 2 * n_voters * hidden >= 1 else 0.0
 
 
 def most_to_gain(preferences: FloatArray, order: Indices) -> float:

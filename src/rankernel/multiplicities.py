@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.arrays import IntArray, Mask
+from rankernel.checks import array
 from rankernel.errors import RankingError
 
 MOST_VOTERS = 2**53
@@ -17,20 +18,20 @@ MOST_VOTERS = 2**53
 def check_counts(counts: Any, n_rankings: int) -> IntArray:
     """Return multiplicities as a read-only integer array, one positive whole number for each ranking."""
     if counts is None:
-        array = np.ones(n_rankings, dtype=np.int64)
+        found = np.ones(n_rankings, dtype=np.int64)
     else:
-        given = np.asanyarray(counts)
+        given = array("counts", counts, f"one whole number for each of {n_rankings} rankings")
         if given.shape != (n_rankings,):
             raise RankingError(
                 f"counts has shape {given.shape} but there are {n_rankings} rankings; give one count for each"
             )
-        array = whole_numbers(given, "count")
-        if array.size and array.min() < 1:
-            row = int(np.argmax(array < 1))
-            raise RankingError(f"row {row} has count {array[row]}; a count is a positive number of voters")
-        check_total(array)
-    array.flags.writeable = False
-    return array
+        found = whole_numbers(given, "count")
+        if found.size and found.min() < 1:
+            row = int(np.argmax(found < 1))
+            raise RankingError(f"row {row} has count {found[row]}; a count is a positive number of voters")
+        check_total(found)
+    found.flags.writeable = False
+    return found
 
 
 def check_total(counts: IntArray) -> None:

@@ -143,7 +143,7 @@ def user_names(users: Iterable[object]) -> tuple[str, ...]:
 
 def user_lists(pairs: Any, users: Iterable[object] | None, items: Iterable[object] | None) -> Comparisons:
     """Return the comparisons of one list of pairs (better, worse) a user."""
-    if is_name(pairs):
+    if is_name(pairs) or getattr(pairs, "ndim", 1) == 0:
         raise RankingError(
             f"pairs={shown(pairs)} is not possible; give one list of pairs (better, worse) a user, or a long table"
         )

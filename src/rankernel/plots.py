@@ -279,6 +279,8 @@ def gram(matrix: ArrayLike, labels: ArrayLike | None = None, ax: Axes | None = N
     if not values.size:
         raise ValueError(f"matrix has shape {values.shape}; there is nothing to draw")
     if labels is not None:
+        if values.shape[0] != values.shape[1]:
+            raise ValueError(f"matrix has shape {values.shape}, and labels are for one of rankings with themselves")
         groups = np.unique(one_label_a_row("labels", labels, len(values)), return_inverse=True)[1].ravel()
         order = np.argsort(groups, kind="stable")
         values = values[np.ix_(order, order)]

@@ -462,6 +462,8 @@ def row_index(rows: Any, refusal: str) -> Any:
         if len(rows) != 2 or rows[1] is not Ellipsis:
             raise TypeError(refusal)
         return rows[0]
+    if rows is None or np.ndim(rows) > 1:
+        raise TypeError(refusal)
     return rows
 
 

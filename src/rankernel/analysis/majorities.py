@@ -122,7 +122,7 @@ def find_best_order(majorities: Majorities, seed: int) -> BestOrder:
     """Return the order that contradicts voters least, and the next best."""
     shares: FloatArray = 0.5 + (majorities.ahead - majorities.ahead.T) / (2 * majorities.n_voters)
     n_starts = STARTS if len(shares) <= MANY else 1
-    found = kemeny_order(shares, LIMIT, n_starts, np.random.default_rng([seed, 3]))
+    found = kemeny_order(shares, LIMIT, n_starts, np.random.default_rng([seed, 3]), majorities.n_voters)
     said = int(majorities.ahead.sum())
     against = int(np.tril(majorities.ahead[np.ix_(found.order, found.order)], -1).sum())
     other = next_best_order(shares, found.order, LIMIT)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from rankernel.analysis.phrases import plural
 from rankernel.cli.failures import usage
 from rankernel.cli.options import WRITING, File, Reading, Writing
-from rankernel.cli.output import check_free, console, plain_cell, print_json, show_facts, steps
+from rankernel.cli.output import check_free, console, print_json, show_facts, steps
 from rankernel.cli.reading import read
 from rankernel.encoding import printable
-from rankernel.errors import RankingError, warn
+from rankernel.errors import RankingError
 from rankernel.rankings import Rankings
 
 Merge = Annotated[
@@ -48,10 +47,6 @@ def clean(reading: Reading, writing: Writing, file: File = None, merge: Merge = 
         more["labels"] = source.columns
     elif source.columns and not merge:
         raise usage(f"--by and --id are kept in .csv only; {printable(target.name)} has no columns for them")
-    if chosen.name == "table":
-        beside = more.get("labels", {})
-        texts = [text for own in beside.values() for text in np.unique(own).tolist()]
-        point_out_formulas([*rankings.items, *beside, *texts], target)
     with steps(None, "Writing"):
         chosen.write(rankings.unique() if merge else rankings[:], target, overwrite=writing.force, **more)
     facts = {
@@ -64,14 +59,6 @@ def clean(reading: Reading, writing: Writing, file: File = None, merge: Merge = 
         print_json(facts | tally(rankings))
     else:
         show_facts(console(), facts)
-
-
-def point_out_formulas(texts: list[str], target: Path) -> None:
-    """Say which texts a spreadsheet would take for a formula; they are written as they are, so that they come back."""
-    formulas = [repr(printable(text)) for text in texts if plain_cell(text) != text]
-    if formulas:
-        others = f" (and {len(formulas) - 1:,} more)" * (len(formulas) > 1)
-        warn(f"{formulas[0]}{others} is a formula to a spreadsheet that opens {printable(target.name)}", UserWarning)
 
 
 def tally(rankings: Any) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from rankernel.cli.output import (
     check_ending,
     check_free,
     console,
-    plain_cell,
     print_json,
     show_facts,
     steps,
@@ -22,6 +21,7 @@ from rankernel.cli.output import (
 )
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
+from rankernel.io.spreadsheets import plain_cell
 
 if TYPE_CHECKING:
     from rich.tree import Tree

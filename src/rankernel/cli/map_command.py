@@ -13,13 +13,13 @@ from rankernel.cli.output import (
     check_ending,
     check_free,
     console,
-    plain_cell,
     print_json,
     show_facts,
     steps,
     whole_file,
 )
 from rankernel.encoding import printable
+from rankernel.io.spreadsheets import plain_cell
 
 if TYPE_CHECKING:
     from rankernel.analysis.summary import Summary

@@ -103,17 +103,6 @@ def whole_file(path: Path, force: bool) -> Iterator[Path]:
         check_free(path, force)
 
 
-def plain_cell(text: str) -> str:
-    """Return a text that no spreadsheet takes for a formula: an apostrophe goes before what looks like one.
-
-    Examples
-    --------
-    >>> plain_cell("=1+1"), plain_cell("a > b")
-    ("'=1+1", 'a > b')
-    """
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
-
-
 # ---------------------------------------------------------------------- progress
 
 

@@ -19,6 +19,7 @@ from rankernel.completions.streams import row_streams
 from rankernel.data import Data, as_data
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.kernels.named import as_kernel
+from rankernel.memory import check_bytes
 from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings, as_rankings
 from rankernel.seeds import Seed, as_seed
@@ -27,6 +28,7 @@ FEW = 5040
 POOL = 1000
 CHUNK = 512
 MAX_SEARCH = 5_000_000
+AT_ONCE = 20_000  # choices that are compared at once
 # Scores this close, relative to the largest, are equal but for rounding.
 TIED = 1e-12
 
@@ -93,6 +95,7 @@ def chosen_rows(pool: RankArray, kernel: FullKernel, n_draws: int, number: int) 
     pool = pool[np.random.default_rng(number).permutation(len(pool))]
     mean, diagonal = mean_and_diagonal(kernel, pool)
     total = np.zeros(len(pool))
+    check_bytes(4 * n_draws * pool.shape[1], f"n_draws={n_draws:,} rankings of {pool.shape[1]} items", "take fewer")
     chosen = np.empty((n_draws, pool.shape[1]), dtype=np.int32)
     for step in range(n_draws):
         best = first_smallest(diagonal + 2 * total - 2 * (step + 1) * mean)
@@ -130,6 +133,8 @@ def joint_herd(ranking: Any, kernel: FullKernel, n_draws: int) -> Rankings:
             f"there are {n_choices:,} choices of {n_draws} among {number:,} completions, and at most "
             f"{MAX_SEARCH:,} are tried; use herd, which chooses one by one"
         )
+    needed = 8 * min(n_choices, AT_ONCE) * n_draws**2
+    check_bytes(needed, f"n_draws={n_draws:,} together", "use herd, which chooses one by one")
     if isinstance(one, Preferences):
         full = enumerate_extensions(one.before[0]).astype(np.int32)
     else:
@@ -149,7 +154,7 @@ def joint_herd(ranking: Any, kernel: FullKernel, n_draws: int) -> Rankings:
 def choices_in_chunks(n_completions: int, n_draws: int) -> Iterator[Indices]:
     """Yield all multisets of completions, many at a time."""
     choices = combinations_with_replacement(range(n_completions), n_draws)
-    while chunk := list(islice(choices, 20_000)):
+    while chunk := list(islice(choices, AT_ONCE)):
         yield np.array(chunk, dtype=np.intp)
 
 
@@ -167,7 +172,8 @@ def single(ranking: Any) -> Data:
 
 def full_kernel(kernel: Any) -> FullKernel:
     """Return a kernel: by its name, or anything that has a matrix."""
-    found: FullKernel = kernel if callable(getattr(kernel, "matrix", None)) else as_kernel(kernel)
+    has_matrix = callable(getattr(kernel, "matrix", None)) and not isinstance(kernel, type)
+    found: FullKernel = kernel if has_matrix else as_kernel(kernel)
     return found
 
 

@@ -13,7 +13,10 @@ from rankernel.arrays import FloatArray, Indices, RankArray
 from rankernel.checks import numbers, shown, whole
 from rankernel.encoding import check_items
 from rankernel.errors import RankingError
-from rankernel.rankings import one_full_ranking
+from rankernel.memory import check_bytes
+from rankernel.rankings import one_full_ranking, row_blocks
+
+NAME_BYTES = 80  # that a name takes in memory
 
 
 def strengths(weights: ArrayLike) -> FloatArray:
@@ -43,6 +46,7 @@ def center_and_names(center: Any, items: Iterable[object] | None) -> tuple[RankA
 
 def named(items: Iterable[object] | None, n_items: int) -> tuple[str, ...]:
     """Return the item names, numbers from 0 if there are none."""
+    check_bytes(NAME_BYTES * n_items, f"n_items={n_items:,}", "take fewer")
     names = check_items(range(n_items) if items is None else items)
     if len(names) != n_items:
         raise RankingError(f"items: there are {len(names)} names for {n_items} items; give one name for each item")
@@ -58,4 +62,13 @@ def draw_by_weight(weights: FloatArray, n_draws: int, rng: np.random.Generator) 
 
 def draw_permutations(n_rankings: int, n_items: int, rng: np.random.Generator) -> RankArray:
     """Return uniform permutations, one a row: the order of independent keys."""
-    return np.argsort(rng.random((n_rankings, n_items)), axis=1).astype(np.int32)
+    check_table(n_rankings, n_items)
+    ranks = np.empty((n_rankings, n_items), dtype=np.int32)
+    for rows in row_blocks(ranks.shape):  # so that a Ctrl-C is heard
+        ranks[rows] = np.argsort(rng.random(ranks[rows].shape), axis=1)
+    return ranks
+
+
+def check_table(n_rankings: int, n_items: int, n_tables: int = 1) -> None:
+    """Refuse tables of ranks that do not fit into memory."""
+    check_bytes(4 * n_tables * n_rankings * n_items, f"n_rankings={n_rankings:,} of {n_items:,} items", "take fewer")

@@ -13,7 +13,8 @@ import numpy as np
 
 from rankernel.arrays import FloatArray, Indices, RankArray
 from rankernel.checks import known, number, whole
-from rankernel.datasets.arguments import center_and_names, draw_by_weight, draw_permutations
+from rankernel.datasets.arguments import center_and_names, check_table, draw_by_weight, draw_permutations
+from rankernel.interrupts import heard
 from rankernel.rankings import Rankings
 from rankernel.seeds import Seed, as_generator
 
@@ -58,8 +59,10 @@ def mallows(
     """
     draw = AROUND_IDENTITY[known("distance", distance, AROUND_IDENTITY)]
     ranks, names = center_and_names(center, items)
-    around = draw(whole("n_rankings", n_rankings, 0), len(ranks), number("theta", theta, 0), as_generator(seed))
-    return Rankings._trusted(around[:, ranks], names)
+    n_wanted, spread = whole("n_rankings", n_rankings, 0), number("theta", theta, 0)
+    check_table(n_wanted, len(ranks), 2)
+    around = heard(draw, n_wanted, len(ranks), spread, as_generator(seed))
+    return Rankings._trusted(heard(np.take, around, ranks, 1), names)
 
 
 def kendall_around_identity(n_rankings: int, n_items: int, theta: float, rng: np.random.Generator) -> RankArray:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankernel.checks import whole
-from rankernel.datasets.arguments import named, strengths
-from rankernel.rankings import Rankings
+from rankernel.datasets.arguments import check_table, named, strengths
+from rankernel.rankings import Rankings, row_blocks
 from rankernel.seeds import Seed, as_generator
 
 
@@ -49,6 +49,9 @@ def plackett_luce(
     names = named(items, len(given))
     rng = as_generator(seed)
     # Items arrive after exponential times of rates w; the Gumbel variable is minus the logarithm of such a time.
-    haste = np.log(given) + rng.gumbel(size=(whole("n_rankings", n_rankings, 0), len(given)))
-    order = np.argsort(-haste, axis=1)
-    return Rankings._trusted(np.argsort(order, axis=1).astype(np.int32), names)
+    check_table(whole("n_rankings", n_rankings, 0), len(given))
+    ranks = np.empty((n_rankings, len(given)), dtype=np.int32)
+    for rows in row_blocks(ranks.shape):  # so that a Ctrl-C is heard
+        haste = np.log(given) + rng.gumbel(size=ranks[rows].shape)
+        ranks[rows] = np.argsort(np.argsort(-haste, axis=1), axis=1)
+    return Rankings._trusted(ranks, names)

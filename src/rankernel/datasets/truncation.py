@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankernel.arrays import IntArray
-from rankernel.checks import numbers, shown, whole
+from rankernel.checks import array, numbers, shown, whole
 from rankernel.datasets.arguments import draw_by_weight, shares
 from rankernel.encoding import Unlisted
 from rankernel.errors import RankingError
@@ -61,7 +61,7 @@ def lengths_of(lengths: Any, n_rankings: int, rng: np.random.Generator) -> IntAr
     if isinstance(lengths, Mapping):
         choices = np.array([whole("lengths", k, 0) for k in lengths], dtype=np.int64)
         return choices[draw_by_weight(shares(list(lengths.values()), "lengths"), n_rankings, rng)]
-    given = np.asarray(lengths)
+    given = array("lengths", lengths, "one length for all rankings, or one for each")
     if given.ndim == 0:
         return np.full(n_rankings, whole("lengths", given.item(), 0), dtype=np.int64)
     if given.shape != (n_rankings,):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -12,7 +13,8 @@ from rankernel.arrays import IntArray
 from rankernel.datasets import mallows, mixture, uniform
 from rankernel.errors import RankingError
 from rankernel.experiments.study import Study
-from rankernel.io.sushi import load_sushi
+from rankernel.io.fetch import check_sushi
+from rankernel.io.sushi import load_sushi, sushi_folder
 from rankernel.rankings import Rankings
 
 N_STAND_INS = 2000
@@ -40,6 +42,7 @@ def people_of(study: Study) -> People:
     folder = study.data or os.environ.get("RANKERNEL_DATA") or "."
     try:
         sushi = load_sushi(folder)
+        check_sushi(sushi_folder(Path(folder), "a"))  # results are compared with those of this very data
     except FileNotFoundError as error:
         if study.quick and study.data is None:
             return stand_in(study)

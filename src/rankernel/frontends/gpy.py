@@ -161,7 +161,7 @@ class RankingKern(GPy.kern.Kern):  # type: ignore[misc]
         return self.kernel.replace(**{name: getattr(self, name).item() for name in self.kernel.params})
 
     def _rankings(self, X: Any) -> Data:
-        rankings = as_data(np.asarray(X))
+        rankings = as_data(checks.array("X", X, "an array of ranks, one row a ranking"))
         if self.only_full and not (isinstance(rankings, Rankings) and rankings.is_full()):
             row = int(np.argmax(rankings.n_buckets < rankings.n_items)) if isinstance(rankings, Rankings) else 0
             raise RankingError(

@@ -482,7 +482,7 @@ def chosen(name: str, part: Part, length: int) -> Indices:
     """Return the numbers of some rows, given as a slice, numbers or a mask."""
     try:
         found = np.arange(length)[part]
-    except (IndexError, TypeError, ValueError):
+    except (IndexError, TypeError, ValueError, OverflowError):
         found = np.empty((0, 0), dtype=np.intp)
     if found.ndim != 1:
         raise ValueError(

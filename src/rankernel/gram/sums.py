@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankernel.arrays import FloatArray, Indices
-from rankernel.checks import numbers
+from rankernel.checks import array, numbers
 from rankernel.notebook import html_card
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class GramSums:
 
 def gram_times(plan: Plan, weights: Any, threads: int | None = None) -> FloatArray:
     """Return the matrix of a plan times a matrix: see :meth:`Plan.times`."""
-    shape = (plan.shape[1], None) if np.ndim(weights) == 2 else (plan.shape[1],)
+    shape = (plan.shape[1], None) if array("weights", weights, "an array of numbers").ndim == 2 else (plan.shape[1],)
     right = numbers("weights", weights, shape)
     inside = gathered(right.reshape(len(right), -1), plan.columns, len(plan.Y))
     rows, _, _ = products(plan, inside, plan.X.counts.astype(np.float64), threads)

@@ -32,6 +32,7 @@ MOST_DRAWS = 4096  # of one replicate: their cost grows with the square of their
 MOST_REPLICATES = 4096
 STEP = 8.0  # times as many at once: an error is known the worse, the larger it is
 SPARE = 1.2  # for the error of the error
+OUT_OF_REACH = 1e-6  # of an error: how many draws a smaller part would take is of no interest
 PILOT_ROWS = 8
 PILOT_TIMES = (1, 4)  # as many draws as were asked for
 A_PILOT = 0.02  # seconds that a try takes at least
@@ -123,6 +124,7 @@ def needed(found: Measured, method: MonteCarlo, tol: float) -> MonteCarlo:
     The bias of a ranking with itself falls with the number of draws, the variance also with that of replicates, which
     cost less.
     """
+    tol = max(tol, OUT_OF_REACH * found.worst)
     more = max(SPARE * found.biased / tol, 1.0) if found.biased > tol else 1.0
     n_draws = 2 * -(-int(method.n_draws * more) // 2) if more > 1 else method.n_draws
     left = found.worst / tol / more**0.5

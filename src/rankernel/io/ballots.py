@@ -111,6 +111,9 @@ def meanings(table: Records, used: list[int], words: Words, rules: BallotRules) 
                     f"{word!r} may be a name, which other rows rank, or mean that nothing was marked; list it in "
                     "items=... if it is a name, or in nothing=... if not",
                 )
+        if rules.fold_case:  # a word that is a name in one spelling is one in all
+            names = {folded(name) for meaning in found.values() for name in meaning.names}
+            found |= {code: Meaning((text,)) for code in doubtful if folded(text := table.texts[code]) in names}
     return found
 
 

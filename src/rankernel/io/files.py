@@ -62,7 +62,7 @@ def decoded(raw: bytes, path: AnyPath, encoding: str) -> str:
             f"byte 0x{raw[error.start]:02x} (number {error.start + 1} of the file) is not {encoding} text; "
             "name the encoding of the file, such as encoding='latin-1'",
         ) from None
-    except (LookupError, UnicodeError):
+    except (LookupError, UnicodeError, ValueError):  # a zero byte is the last one
         raise RankingError(f"encoding={encoding!r} is not a text encoding that Python knows") from None
 
 

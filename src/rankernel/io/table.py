@@ -7,7 +7,7 @@ import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -31,9 +31,10 @@ from rankernel.io.file_data import About, FileRankings, Labels, Reading, file_ra
 from rankernel.io.files import MOST_BYTES, AnyPath, check_table_size, check_writable_name, fail, write_text
 from rankernel.io.records import Records, read_records
 from rankernel.io.repairs import Repairs
+from rankernel.io.spreadsheets import point_out_formulas
 from rankernel.io.words import Words
 from rankernel.multiplicities import MOST_VOTERS, check_total
-from rankernel.rankings import Rankings, as_rankings
+from rankernel.rankings import Rankings, as_rankings, row_blocks
 
 Layout = Literal["auto", "ranks", "positions", "scores"]
 Blank = Literal["drop", "keep"]
@@ -460,7 +461,7 @@ def write_csv(
 
     Cells of free items are empty, and the last column holds the counts. The table gives the rankings back with
     ``read_csv(path, layout="ranks", count="count", unlisted="free", blank="keep")``. Names are written as they are: one
-    that begins with ``=`` is a formula to a spreadsheet program that opens the file.
+    that begins with ``=`` is a formula to a spreadsheet program that opens the file, and is pointed out.
 
     Parameters
     ----------
@@ -508,6 +509,8 @@ def write_csv(
         if name in (*rankings.items, count):
             raise RankingError(f"labels: {printable(name)!r} is the name of an item or of the counts; rename it")
     write_text(path, csv_text(rankings, count, beside), overwrite)
+    texts = (text for own in beside.values() for text in set(own))
+    point_out_formulas([*rankings.items, *beside, *texts], checks.file_name("path", path))
 
 
 def csv_text(rankings: Rankings, count: str | None, labels: Mapping[str, Sequence[str]]) -> str:
@@ -518,7 +521,8 @@ def csv_text(rankings: Rankings, count: str | None, labels: Mapping[str, Sequenc
     csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(names)
     cells = csv.writer(text, lineterminator="\n")
     beside = zip(*labels.values(), strict=True) if labels else repeat(())
-    for row, voters, said in zip(rankings.ranks.tolist(), rankings.counts.tolist(), beside, strict=False):
+    rows = chain.from_iterable(rankings.ranks[part].tolist() for part in row_blocks(rankings.ranks.shape))
+    for row, voters, said in zip(rows, rankings.counts.tolist(), beside, strict=False):
         ranks = [*said, *("" if rank == FREE else rank + 1 for rank in row)]
         cells.writerow(ranks if count is None else [*ranks, voters])
     return text.getvalue()

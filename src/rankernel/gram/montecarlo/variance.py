@@ -25,7 +25,7 @@ from rankernel.arrays import FloatArray, Indices, RankArray
 from rankernel.checks import known, whole
 from rankernel.completions.enumerate import enumerate_completions
 from rankernel.completions.keys import complete
-from rankernel.errors import ExactnessError
+from rankernel.errors import ExactnessError, RankingError
 from rankernel.gram.exact.choice import about
 from rankernel.gram.exact.mallows import ExhaustiveMallows
 from rankernel.gram.exact.overlap import Overlap
@@ -184,6 +184,10 @@ def monte_carlo_variance(
     known("coupling", coupling, get_args(Coupling))
     whole("limit", limit, 0, 2**63 - 1)
     rows, columns, kernel = as_rankings(X, "X"), as_rankings(Y, "Y"), as_kernel(kernel)
+    if rows.n_items != columns.n_items:
+        raise RankingError(
+            f"X is about {rows.n_items} items and Y about {columns.n_items}; both must rank the same items"
+        )
     closed = kernel.decay is not None and kernel.argument == distances.kendall
     out = np.empty((len(rows), len(columns)))
     for i, left in enumerate(rows.ranks):

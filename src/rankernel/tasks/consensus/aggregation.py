@@ -14,7 +14,7 @@ from rankernel.checks import labels as one_label_a_row
 from rankernel.data import Data, as_data, voters
 from rankernel.gram.exact.features import means_of_seen
 from rankernel.gram.posets.poset_rows import PartialOrders, as_rows
-from rankernel.kemeny_search import ROUNDING, kemeny_order, least_possible_regret
+from rankernel.kemeny_search import ROUNDING, hidden_by_rounding, kemeny_order, least_possible_regret
 from rankernel.linear_forms import Sight, seen_of_nothing
 from rankernel.notebook import html_card
 from rankernel.rankings import Rankings
@@ -148,7 +148,8 @@ def kemeny(X: Any, limit: int = 20, n_starts: int = 10, seed: Seed = 0) -> Conse
     whole("n_starts", n_starts)
     rankings = voters(X)
     preferences = pairwise_preferences(rankings)
-    found = kemeny_order(preferences, limit, n_starts, np.random.default_rng(as_seed(seed)))
+    rng = np.random.default_rng(as_seed(seed))
+    found = kemeny_order(preferences, limit, n_starts, rng, rankings.n_voters)
     ranks = np.empty(rankings.n_items, dtype=np.int32)
     ranks[found.order] = np.arange(rankings.n_items)
     return judged(rankings, preferences, ranks, f"Kemeny: {found.details}", found.exact)
@@ -208,7 +209,8 @@ def judged(X: Data, preferences: FloatArray, ranks: RankArray, details: str, exa
     against = np.where(ranks[:, None] < ranks[None, :], preferences.T, 0.0)
     tied = np.count_nonzero(ranks[:, None] == ranks[None, :]) - X.n_items  # each pair of items twice
     regret = float(against.sum()) + int(tied) / 4
-    exact = exact or regret <= least_possible_regret(preferences) + ROUNDING
+    at_bound = regret <= least_possible_regret(preferences) + ROUNDING
+    exact = exact or (at_bound and not hidden_by_rounding(X.n_items, X.n_voters))
     ranking = Rankings._trusted(ranks[None, :], X.items)
     estimated = estimated_users(X)
     if estimated:

@@ -70,6 +70,8 @@ class RankingTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
 def checked_table(X: Any, estimator: Any, name: str = "X") -> Any:
     """Return a table of numbers, refusing anything else in scikit-learn's own words."""
+    if np.ma.is_masked(X):  # which scikit-learn would look behind
+        X = np.ma.filled(X.astype(np.float64), np.nan)
     with naming(name):
         return check_array(X, ensure_all_finite="allow-nan", input_name=name, estimator=estimator)
 

@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from rankernel.arrays import FloatArray
-from rankernel.checks import instance, is_number, known, number, shown, whole
+from rankernel.checks import instance, is_number, known, number, shown, unmasked, whole
 from rankernel.data import Data, as_data
 from rankernel.encoding import Unlisted
 from rankernel.errors import RankingError
@@ -225,7 +225,7 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
     def _training_gram(self) -> FloatArray | None:
         if self._primal:
             return None
-        check_task("a label ranking", self.plan_.shape[0] if self._on_rankings is not None else len(self.X_fit_))
+        check_task("a label ranking", n_rows(self.X_fit_) if self._on_rankings is None else self.plan_.shape[0])
         return np.array(self._gram(self.X_fit_)) if self._on_rankings is None else self.plan_.gram()
 
     def _gram(self, X: Any) -> FloatArray:
@@ -310,6 +310,7 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
     def _read(self, X: Any, reset: bool) -> Any:
         """Return covariates: numbers, or rankings where the kernel is one on rankings."""
         if self._on_rankings is None:
+            unmasked("X", X)
             with naming("X"):
                 return validate_data(self, X, accept_sparse="csr", reset=reset)
         data = as_data(X, self.unlisted)
@@ -338,6 +339,9 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
 
     def _weights(self, sample_weight: Any, covariates: Any, labels: Data) -> FloatArray:
         given = np.empty((n_rows(covariates), 1))
+        unmasked("sample_weight", sample_weight)
+        if sample_weight is not None and is_number(sample_weight):
+            number("sample_weight", sample_weight, 0)
         with naming("sample_weight"):
             weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
         weights = weights * labels.counts

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.arrays import FloatArray, Indices
-from rankernel.checks import known, shown
+from rankernel.checks import known, shown, unmasked
 from rankernel.data import Data, as_data, with_counts
 from rankernel.encoding import is_missing
 from rankernel.errors import RankingError
@@ -49,6 +49,7 @@ def covariate_of(values: Any, X: Data, kernel: CovariateKernel, method: MethodLi
     """Return the covariate of the voters of X, one value for each row of X."""
     if isinstance(values, Data):
         return of_rankings(values, X, kernel, method)
+    unmasked("covariate", values)
     given = np.asarray(values)
     if given.ndim not in (1, 2) or len(given) != len(X):
         raise RankingError(

@@ -99,7 +99,7 @@ class GroupPopulation(Population):
     def sizes(self, n: int | Sequence[int]) -> IntArray:
         """Return how many voters each group has; those of all are divided as in the pilot."""
         least, k = (1 if self.biased else 2), len(self.voters.names)
-        if isinstance(n, Sequence | np.ndarray) and not isinstance(n, str | bytes):
+        if isinstance(n, Sequence | np.ndarray) and not isinstance(n, str | bytes) and getattr(n, "ndim", 1) != 0:
             if len(n) != k:
                 raise ValueError(f"n has {len(n)} numbers, and there are {k} groups; give one for each")
             return np.array([whole("n", each, least) for each in n])

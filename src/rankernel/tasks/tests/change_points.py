@@ -94,7 +94,7 @@ def change_point_test(
     """
     wanted, start = as_permutations(n_permutations), as_seed(seed)
     data = as_data(X)
-    number("level", level, 0, 1)
+    level = number("level", level, 0, 1)
     least = whole("least_rows", least_rows)
     if len(data) < 2 * least:
         raise RankingError(

@@ -182,7 +182,7 @@ class Differences:
 
 def differences_of(split: Split, confidence: float, by: By) -> Differences:
     """Return in what groups differ."""
-    number("confidence", confidence, 0, 1)
+    confidence = number("confidence", confidence, 0, 1)
     known("by", by, get_args(By))
     voters = split.groups
     n_items = voters.data.n_items

@@ -10,7 +10,7 @@ import numpy as np
 
 from rankernel import _loops
 from rankernel.arrays import FloatArray, Indices, IntArray
-from rankernel.checks import flag
+from rankernel.checks import array, flag
 from rankernel.data import Data, as_data
 from rankernel.errors import RankingError
 from rankernel.gram.methods import MethodLike
@@ -119,7 +119,9 @@ def hsic_test(
         raise RankingError(f"X has {data.n_voters} voter(s); this statistic needs at least {least}")
     check_voters(data.n_voters, VOTER_BYTES, "an independence test")
     plan = plan_for_test(check_kernel(kernel), data, method)
-    if isinstance(covariate, Data) or np.asarray(covariate).dtype.kind == "f":  # a value for each row
+    if (
+        isinstance(covariate, Data) or array("covariate", covariate, "one value for each row").dtype.kind == "f"
+    ):  # a value for each row
         check_task("an independence test", len(data))
     else:
         check_task("an independence test of labels", len(plan.X))

@@ -72,7 +72,7 @@ def mmd_aggregated_test(
     (5, True)
     """
     n_divisions, start = 2 * whole("n_permutations", n_permutations), as_seed(seed)
-    number("level", level, 0, 1)
+    level = number("level", level, 0, 1)
     samples = Samples.checked(X, Y, strata, biased)
     voters = [samples.planned(one, method, threads) for one in kernels_of(kernels, samples.data)]
     evidence = []
@@ -115,7 +115,8 @@ def kernels_of(kernels: Any, data: Data) -> list[Kernel]:
     if isinstance(kernels, str) and kernels == "auto":
         width = median_width(Mallows(nu="median"), data)
         return [Mallows(nu=scale * width) for scale in AUTO_SCALES]
-    if isinstance(kernels, str | bytes) or not isinstance(kernels, Sequence | np.ndarray) or not np.size(kernels):
+    is_list = isinstance(kernels, Sequence | np.ndarray) and not isinstance(kernels, str | bytes)
+    if not is_list or getattr(kernels, "ndim", 1) == 0 or not len(kernels):
         raise TypeError(
             f"kernels={shown(kernels)} is no list of kernels; give such as [Mallows(0.1), Kendall()], or 'auto'"
         )

@@ -164,7 +164,7 @@ def outlier_test(
     np.int64(0)
     """
     data, start = as_data(X), as_seed(seed)
-    number("level", level, 0, 1)
+    level = number("level", level, 0, 1)
     models: tuple[Model, ...] = ()
     if reference is None:
         check_enough(data, "X")

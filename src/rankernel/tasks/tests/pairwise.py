@@ -87,7 +87,7 @@ class KSampleResult(GroupsResult):
         >>> len(found.groups), len(found), int(found.rejected.sum())
         (3, 3, 3)
         """
-        number("level", level, 0, 1)
+        level = number("level", level, 0, 1)
         first, second = np.triu_indices(len(self.groups), 1)
         wanted = self._wanted if n_permutations is None else as_permutations(n_permutations)
         wanted = sure_for_many(wanted, level, len(first))

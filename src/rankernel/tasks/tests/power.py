@@ -154,7 +154,7 @@ def power(
     >>> small < large
     True
     """
-    number("level", level, 0, 1)
+    level = number("level", level, 0, 1)
     n_runs, start = whole("n_simulations", n_simulations), as_seed(seed)
     population = population_of(pilot, effect, models, kernel, start)
     return simulated(population, population.sizes(n), level, n_runs, start, as_progress(progress))
@@ -199,7 +199,7 @@ def ballots_needed(
     >>> sum(ballots_needed(pilot, n_simulations=50).n_voters) in range(30, 300)
     True
     """
-    number("level", level, 0, 1)
+    level = number("level", level, 0, 1)
     wanted = number("power", power, level, 1)
     n_runs, start = whole("n_simulations", n_simulations), as_seed(seed)
     whole("most", most)
