@@ -23,6 +23,10 @@ Noun = Annotated[
         show_default=False,
     ),
 ]
+Voter = Annotated[
+    str,
+    typer.Option("--voter", metavar="WORD", help="Who ranks, such as judge or search engine."),
+]
 Groups = Annotated[
     list[str] | None,
     typer.Option("--group", metavar="NAME", help="With --by: a group to compare; may be repeated. Else all groups."),
@@ -37,6 +41,7 @@ def report(
     file: File = None,
     title: Title = None,
     noun: Noun = None,
+    voter: Voter = "voter",
     group: Groups = None,
     k: Clusters = None,
     linkage: Linkage = "ward",
@@ -53,7 +58,12 @@ def report(
     job = read_job(file, reading, computing)
     if group and job.source.groups is None:
         raise usage("--group is for the groups of a file; say with --by which column they are in")
-    source = replace(job.source, title=printable(title or job.source.title), noun=printable(noun or job.source.noun))
+    source = replace(
+        job.source,
+        title=printable(title or job.source.title),
+        noun=printable(noun or job.source.noun),
+        voter=printable(voter or job.source.voter),
+    )
     job = replace(job, source=source)
     chosen = {"n_clusters": k, "linkage": linkage, "n_permutations": permutations, "groups": tuple(group or ())}
     found = summary_of(job, computing.seed, **chosen)
@@ -64,7 +74,8 @@ def report(
         temporary.write_text(page(found), encoding="utf-8")
     facts = job.assumptions(found.placement.values)
     if found.view.sampled:
-        facts["shown"] = f"{found.view.n_voters:,} voters taken at random; the map is made of all, by Nyström features"
+        shown = found.words.count_voters(found.view.n_voters)
+        facts["shown"] = f"{shown} taken at random; the map is made of all, by Nyström features"
     facts["written"] = printable(target)
     if writing.json:
         print_json(facts | {"notes": found.notes})

@@ -28,6 +28,7 @@ MOST_DISTINCT = 20_000  # a matrix of 3 GB
 LEVEL = 0.05
 MOST_LINES = 30  # pairs of groups that are printed
 MOST_DIFFERENCES = 6  # items, and pairs of items
+MOST_COLUMNS = 4  # groups side by side in a table
 
 Files = Annotated[
     list[Path] | None,
@@ -326,8 +327,27 @@ def show(facts: dict[str, str], found: Answer, permutations: int) -> None:
     if n_tests > len(shown):
         screen.print(f"and {n_tests - len(shown):,} more pairs of groups; all of them with --json")
     screen.print()
-    for table in found.differences.tables():
+    differences = found.differences
+    if len(differences.groups) > MOST_COLUMNS:
+        clearest = shown[0]["first"], shown[0]["second"]
+        screen.print(f"In what the groups differ most, for the clearest pair, {' and '.join(clearest)}:")
+        differences = of_two(differences, *map(differences.groups.index, clearest))
+    for table in differences.tables():
         show_table(screen, table[: MOST_DIFFERENCES + 1])
+
+
+def of_two(found: Differences, first: int, second: int) -> Differences:
+    """Return how two of many groups stand in what sets all of them apart."""
+
+    def kept(each: Any, *names: str) -> Any:
+        return replace(each, **{name: tuple(getattr(each, name)[place] for place in (first, second)) for name in names})
+
+    return replace(
+        found,
+        groups=(found.groups[first], found.groups[second]),
+        items=tuple(kept(each, "places", "intervals") for each in found.items),
+        pairs=tuple(kept(each, "shares", "intervals") for each in found.pairs),
+    )
 
 
 def show_table(screen: Any, rows: list[list[str]]) -> None:
