@@ -88,7 +88,7 @@ def check_wheel(path: Path, version: str) -> None:
         check(metadata[field] == value, f"the metadata say {field}: {metadata[field]}")
     check(metadata["Description-Content-Type"] == "text/markdown", "README would not be shown as Markdown")
     needs = [line.split(">=")[0] for line in metadata.get_all("Requires-Dist") if "extra ==" not in line]
-    check(sorted(needs) == ["numba", "numpy", "scikit-learn", "scipy"], f"the wheel needs {needs}")
+    check(sorted(needs) == ["numba", "numpy", "scikit-learn", "scipy", "threadpoolctl"], f"the wheel needs {needs}")
 
 
 def use(wheel: Path, version: str, folder: Path) -> None:

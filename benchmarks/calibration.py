@@ -2,7 +2,8 @@
 
 Each row is one setting: how often a test of the null hypothesis has a p-value of at most 0.05, by permutations and by
 the Pearson III tail, and how often a test of an alternative has. The tail is also held against long permutation runs:
-of statistics at the levels 0.05, 0.01 and 1e-4 of a long run, the p-values that the curve gives.
+of statistics at the levels 0.05, 0.01 and 1e-4 of a long run, the p-values that the curve gives. How often intervals of
+effects cover is measured in `benchmarks/intervals.py`, how many ballots are wrongly named in `benchmarks/outliers.py`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ import numpy as np
 
 import rankernel as rk
 from benchmarks.clock import save
+from benchmarks.intervals import coverage
+from benchmarks.outliers import outlying, with_reference
 from rankernel.errors import NotCharacteristicWarning
 from rankernel.tasks.tests._groups import GroupedVoters, TwoGroups
 from rankernel.tasks.tests.corrections import holm
@@ -187,43 +191,20 @@ def rates(n_runs: int, names: list[str] | None = None) -> Iterator[dict[str, Any
         }
 
 
-def outlying(n_runs: int) -> Iterator[dict[str, Any]]:
-    """Yield the false discovery rate of outlying ballots, and how many are found."""
-    for name in ("with a reference of 300", "without"):
-        wrong, found = [], []
-        for run in range(n_runs):
-            X = rk.concat(
-                [draw(100, 1.0, 2 * run, None, list(range(7))), draw(8, 1.0, 2 * run + 1, None, list(range(7))[::-1])]
-            )
-            reference = draw(300, 1.0, 10**6 + run, None, list(range(7))) if name != "without" else None
-            named = rk.outlier_test(X, reference, KERNEL, level=0.1, seed=run).outlying
-            wrong.append(named[:100].sum() / max(int(named.sum()), 1))
-            found.append(named[100:].mean())
-        yield {
-            "outlier_test": name,
-            "runs": n_runs,
-            "level": 0.1,
-            "named wrongly": float(np.mean(wrong)),
-            "found": float(np.mean(found)),
-        }
+LONGER = ("mmd_test, 10 and 90", "paired_test, 30 judges")
 
 
-def coverage(n_runs: int) -> Iterator[dict[str, Any]]:
-    """Yield how often the 95 % interval of the effect covers that of the population, and its mean length."""
-    for theta in (0.0, 0.5, 1.5):
-        big = rk.mmd_test(draw(4000, 0.5, 10**6), draw(4000, 0.5 + theta, 10**6 + 1), KERNEL, 1)
-        inside, lengths = 0, []
-        for run in range(n_runs):
-            found = rk.mmd_test(draw(40, 0.5, 2 * run), draw(40, 0.5 + theta, 2 * run + 1), KERNEL, 1, run)
-            low, high = found.effect_interval
-            truth = 0.0 if theta == 0 else big.effect
-            inside += low <= truth <= high
-            lengths.append(high - low)
+def longer(n_runs: int) -> Iterator[dict[str, Any]]:
+    """Yield the levels of tests that a shorter run has two standard errors off, from more runs."""
+    for name in LONGER:
+        null = np.array([TESTS[name](10**5 + run, False) for run in range(n_runs)])
         yield {
-            "effect": round(0.0 if theta == 0 else big.effect, 4),
+            "test": name,
             "runs": n_runs,
-            "covered": inside / n_runs,
-            "mean length": round(float(np.mean(lengths)), 4),
+            "level at 0.05": float((null[:, 0] <= 0.05).mean()),
+            "by the tail": float((null[:, 1] <= 0.05).mean()),
+            "level at 0.01, by the tail": float((null[:, 1] <= 0.01).mean()),
+            "standard error at 0.05": round(float(np.sqrt(0.05 * 0.95 / n_runs)), 5),
         }
 
 
@@ -232,18 +213,22 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1000, help="simulations of each setting")
     parser.add_argument("--permutations", type=int, default=1_000_000, help="length of the long runs")
     parser.add_argument("--only", metavar="TEST", help="level and power of this test alone, by its name in the table")
+    tables_there_are = ("tails", "levels", "longer", "outliers", "effects")
+    parser.add_argument("--table", choices=tables_there_are, help="this table alone")
     parser.add_argument("-o", "--output", type=Path, help="a folder: one JSON file for each table")
     given = parser.parse_args()
     warnings.simplefilter("ignore", NotCharacteristicWarning)
-    tables = {
+    tables: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
         "tails": lambda: tails(given.permutations),
-        "levels": lambda: rates(given.runs),
-        "outliers": lambda: outlying(max(given.runs // 5, 1)),
+        "levels": lambda: rates(given.runs, None if given.only is None else [given.only]),
+        "longer": lambda: longer(10 * given.runs),
+        "outliers": lambda: chain(outlying(max(given.runs // 16, 1)), with_reference(max(given.runs // 8, 1))),
         "effects": lambda: coverage(max(given.runs // 2, 1)),
     }
-    if given.only is not None:
-        tables = {"levels": lambda: rates(given.runs, [given.only])}
+    wanted = given.table or ("levels" if given.only is not None else None)
     for name, table in tables.items():
+        if wanted is not None and name != wanted:
+            continue
         rows = []
         for row in table():
             rows.append(row)

@@ -36,7 +36,7 @@ HEART = {  # module: the tests that concern it, those first that fail soonest
     "_loops/agglomeration.py": "test_clustering.py",
     "_loops/best_orders.py": "test_consensus.py",
     "_loops/bits.py": "test_bits.py",
-    "_loops/cycles.py": "test_exp_cayley.py test_distances.py",
+    "_loops/cycles.py": "test_cycles.py test_exp_cayley.py",
     "_loops/footrule_sweep.py": "test_exp_footrule.py",
     "_loops/free_programmes.py": "test_mallows_free.py",
     "_loops/hamming_sums.py": "test_exp_hamming.py",

@@ -1,4 +1,4 @@
-"""Another package's HSIC, as plain Python: compiling it takes half a minute, calling it a moment."""
+"""Another package's tests, as plain Python: compiling them takes half a minute, calling them a moment."""
 
 import warnings
 
@@ -15,3 +15,11 @@ def hyppo_hsic(monkeypatch):
         if hasattr(function, "py_func"):
             monkeypatch.setattr(dcorr, name, function.py_func)
     return independence.Hsic(compute_kernel=None, bias=True)
+
+
+def hyppo_ksample(monkeypatch):
+    """Return hyppo's module of k-sample tests, or skip where hyppo is not installed."""
+    hyppo_hsic(monkeypatch)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pytest.importorskip("hyppo.ksample", reason="hyppo is not installed")

@@ -2,6 +2,7 @@
 
 import itertools
 
+import numba
 import numpy as np
 import pytest
 
@@ -20,6 +21,13 @@ def test_pairs_in_order(n_items):
     for row, found in zip(ranks.tolist(), words.tolist(), strict=True):
         pairs = [x < y for x, y in itertools.combinations(row, 2)]
         assert sum(word << (64 * w) for w, word in enumerate(found)) == sum(bit << p for p, bit in enumerate(pairs))
+
+
+def test_places_of_lowest_bits():
+    intrinsic = _loops.bits.trailing_zeros
+    lowest = numba.njit(lambda word: intrinsic(word))
+    words = {0: 64, 1: 0, 2: 1, 0b1010000: 4, 2**63: 63, 2**64 - 2**31: 31}
+    assert {word: lowest(np.uint64(word)) for word in words} == words
 
 
 @pytest.mark.parametrize("n_items", [1, 2, 10, 24])

@@ -53,6 +53,19 @@ def test_changes_are_found_where_they_are():
     assert result.differences().pairs[0].part > 0
     two = rk.change_point_test(rk.concat(parts), n_changes=1, n_permutations=20)
     assert len(two.changes) == 1
+    first, second = result.changes
+    assert f"at rows {first}, {second}: 3 segments" in str(result)
+    assert f"at row {two.changes[0]}: 2 segments" in two._repr_html_()
+
+
+@pytest.mark.filterwarnings("ignore::rankernel.errors.NotCharacteristicWarning")
+def test_one_change_splits_into_pairs_of_items():
+    parts = [rk.datasets.mallows(20, center, 1.0, seed=k) for k, center in enumerate(([0, 1, 2, 3], [3, 1, 2, 0]))]
+    result = rk.change_point_test(rk.concat(parts), rk.Kendall(), n_changes=1, n_permutations=20)
+    assert result.differences().total == pytest.approx(result.statistic, abs=1e-10)
+    assert len(result.null_distribution) == 20
+    assert result.tail_draws == 1000
+    assert "moments of 1,000 random orders" in str(result)
 
 
 def test_level_and_no_changes_where_there_are_none():
@@ -67,7 +80,9 @@ def test_level_and_no_changes_where_there_are_none():
     quiet = next(each for each in found if not each.changes)
     assert quiet.effect == 0.0
     assert quiet.effect_interval == (0.0, 0.0)
-    assert "ChangePointResult" in str(quiet)
+    assert "changes    none" in str(quiet)
+    with pytest.raises(rk.RankingError, match="no change was found"):
+        quiet.differences()
 
 
 def test_no_change_is_found_in_a_rounding():

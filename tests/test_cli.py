@@ -3,11 +3,13 @@
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -19,11 +21,12 @@ from rankernel import Auto, Exponential, Kendall, Mallows, MonteCarlo, Polynomia
 from rankernel.analysis.distinct_ballots import view_of
 from rankernel.cli.app import app
 from rankernel.cli.kernel_text import kernel_names, parse_kernel, parse_method
+from rankernel.cli.options import KernelText
 from rankernel.cli.output import whole_file
 from rankernel.datasets import load_example
 from rankernel.gram import tiles
 from rankernel.gram.plan import Plan
-from rankernel.kernels import DCG, Diffusion, Hamming, Kernel, RankBiasedOverlap, Spearman
+from rankernel.kernels import DCG, AverageOverlap, Diffusion, Hamming, Kernel, RankBiasedOverlap, Spearman
 
 BALLOTS = Rankings.from_orders(
     [["tea", "milk"], ["milk", "tea"], ["tea"], ["coffee", "tea"]], ["tea", "milk", "coffee"], counts=[5, 3, 2, 1]
@@ -93,6 +96,7 @@ def files_in(folder):
         ("exponential:distance=hamming,nu=median", Exponential("hamming", "median")),
         (" exponential : nu = 2 , distance = footrule ", Exponential("footrule", 2)),
         ("rankbiasedoverlap:p=0.8,depth=10", RankBiasedOverlap(0.8, 10)),
+        ("0.5*rbo:p=0.8+rbo", 0.5 * RankBiasedOverlap(0.8) + RankBiasedOverlap()),
         ("dcg:discount=hyperbolic", DCG("hyperbolic")),
         ("diffusion:beta=0.2", Diffusion(0.2)),
         ("diffusion:beta=0.2,graph=adjacent", Diffusion(0.2, "adjacent")),
@@ -104,13 +108,21 @@ def test_kernels(text, expected):
     assert parse_kernel(text) == expected
 
 
+def test_the_help_shows_kernels_for_tops_of_lists():
+    """All that it shows can be typed."""
+    (shown,) = get_args(KernelText)[1:]
+    examples = re.findall(r"\w+:\w+=[\w.]+(?:,\w+=\w+)*", shown.help)
+    assert {RankBiasedOverlap, DCG, AverageOverlap} < {type(parse_kernel(text)) for text in examples}
+
+
 def test_every_kernel_name_gives_a_kernel():
     arguments = {
         "exponential": ":distance=kendall,nu=1",
         "distanceinduced": ":distance=kendall,center=2/0/1",
         "weightedkendall": ":combine=top-k,weights=2",
     }
-    assert set(kernel_names()) == {name.lower() for name in rankernel.kernels.__all__} - {"kernel", "positional"}
+    own_names = {name.lower() for name in rankernel.kernels.__all__}
+    assert set(kernel_names()) == own_names - {"kernel", "positional"} | {"rbo"}
     for name in kernel_names():
         assert isinstance(parse_kernel(name + arguments.get(name, "")), Kernel)
 
@@ -347,7 +359,7 @@ def test_two_files(votes):
 def test_many_groups_are_corrected_for(tmp_path):
     rows = ["g,a,b"] + [f"{group},{1 + (group == 'x')},{2 - (group == 'x')}" for group in "xyz" for _ in range(6)]
     (tmp_path / "x.csv").write_text("\n".join(rows))
-    options = ("--by", "g", "--kernel", "mallows:nu=1", "--permutations", 199)
+    options = ("--by", "g", "--kernel", "mallows:nu=1", "--permutations", 499)
     comparisons = json.loads(run("test", tmp_path / "x.csv", *options, "--json").stdout)["comparisons"]
     assert [(each["first"], each["second"]) for each in comparisons] == [("x", "y"), ("x", "z"), ("y", "z")]
     assert comparisons[0]["corrected"] == pytest.approx(3 * min(each["pvalue"] for each in comparisons))
@@ -801,3 +813,63 @@ def test_the_same_judges_twice(tmp_path):
     assert "judge '0' is in one of the groups only" in alone.stderr
     (tmp_path / "z.csv").write_text("\n".join([*rows, rows[-1]]))
     assert "has several rows in group" in run("test", tmp_path / "z.csv", *options).stderr
+
+
+def ballots_of_wards(path, n_wards, turned):
+    rng = np.random.default_rng(n_wards)
+    rows = ["ward,a,b,c,d"]
+    for ward in range(n_wards):
+        for _ in range(12):
+            scores = rng.normal(size=4) + (np.array([6.0, 4.0, 2.0, 0.0]) if ward == turned else 0.0)
+            rows.append(f"ward {ward}," + ",".join(str(place + 1) for place in np.argsort(np.argsort(-scores))))
+    path.write_text("\n".join(rows))
+    return path
+
+
+def test_of_many_groups_those_are_shown_that_differ_most_clearly(tmp_path):
+    file = ballots_of_wards(tmp_path / "x.csv", 9, 4)
+    options = ("--by", "ward", "--kernel", "mallows:nu=0.5", "--permutations", 99)
+    words = run("test", file, *options).stdout
+    shown = re.findall(r"In what (ward \d) and (ward \d) differ:", words)
+    assert len(shown) == 2
+    assert all("ward 4" in pair for pair in shown)
+    assert f"mean place, {shown[0][0]}" in words
+    assert "part of the Kendall statistic" in words
+    tables = words[words.index("In what") :]
+    assert max(map(len, tables.splitlines())) < 110
+    assert re.search(r"a to d +\d+%|d to a +\d+%", tables)
+    found = json.loads(run("test", file, *options, "--json").stdout)
+    assert len(found["differences"]["pairs"][0]["shares"]) == 9  # all of them for machines
+    alike = run("test", ballots_of_wards(tmp_path / "y.csv", 6, None), *options).stdout
+    assert "In what" not in alike
+    assert "best in" in alike
+
+
+def test_errors_of_estimated_values_are_told_on_the_command_line(tmp_path):
+    file = ballots_of_wards(tmp_path / "x.csv", 3, 1)
+    few = (
+        "--by",
+        "ward",
+        "--kernel",
+        "mallows:nu=0.5",
+        "--unlisted",
+        "free",
+        "--layout",
+        "ranks",
+        "--permutations",
+        49,
+    )
+    short = tmp_path / "short.csv"
+    lines = [line.rsplit(",", 2)[0] + ",," for line in file.read_text().splitlines()[1:]]
+    short.write_text("\n".join(["ward,a,b,c,d", *lines]))
+    method = ("--method", "montecarlo:draws=4,coupling=iid,moments=0")
+    found = json.loads(run("test", short, *few, *method, "--json").stdout)
+    assert found["all"]["statistic_error"] > 0
+    assert found["all"]["tail_draws"] == 0
+    assert all(each["statistic_error"] > 0 for each in found["comparisons"])
+    assert "± " in run("test", short, *few, *method).stdout
+    exact = json.loads(run("test", file, "--by", "ward", "--kernel", "kendall", "--permutations", 49, "--json").stdout)
+    assert exact["all"]["statistic_error"] == 0.0
+    for only in (("--pair", "ward 0", "ward 1"), ("--pair", "ward 0", "ward 1", "--kernel", "auto")):
+        pair = json.loads(run("test", short, *few, *method, *only, "--json").stdout)["comparisons"][0]
+        assert {"statistic_error", "effect_error", "effect_interval"} <= set(pair)

@@ -211,15 +211,6 @@ def test_time_left_is_told_only_where_steps_are_alike(monkeypatch):
     assert left == [False, True]
 
 
-def test_many_groups_are_shown_by_the_clearest_pair(tmp_path):
-    lines = [f"ward {ward},{'1,2,3' if ward % 2 else '3,2,1'}" for ward in range(1, 8) for _ in range(4)]
-    (tmp_path / "x.csv").write_text("\n".join(["g,a,b,c", *lines]))
-    words = run("test", tmp_path / "x.csv", "--by", "g", *SETTINGS).stdout
-    assert "In what the groups differ most, for the clearest pair, ward 1 and ward 2:" in words
-    assert "…" not in words
-    assert words.count("mean place") == 2
-
-
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 @pytest.mark.parametrize(
     ("sign", "code", "how"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]

@@ -201,12 +201,28 @@ def test_of_equal_orders_the_first_items_lead():
     assert kemeny(Rankings([[0, 0, 0]])).ranking.ranks.tolist() == [[0, 1, 2]]
 
 
-def test_local_search_says_that_it_proves_nothing():
+def test_local_search_proves_nothing_unless_it_meets_a_bound():
+    """Whoever cuts a circle of three gives up one majority; of seven, more than disjoint circles of three tell."""
     X = Rankings.from_orders([["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]])
     result = kemeny(X, limit=2)
-    assert not result.exact
-    assert "NOT proven optimal: local search on a majority cycle of 3 items" in result.details
+    assert result.exact
+    assert result.details == "Kemeny: proven optimal: local search on a majority cycle of 3 items met a lower bound"
     assert result.cost == 4
+    circle = [[(place + shift) % 7 for place in range(7)] for shift in range(7)]
+    longer = kemeny(Rankings(circle, counts=[9, 4, 6, 2, 7, 1, 3]), limit=3)
+    assert not longer.exact
+    assert "NOT proven optimal: local search on a majority cycle of 7 items (exact up to 3)" in longer.details
+
+
+@pytest.mark.parametrize("levels", [None, 3])
+@pytest.mark.parametrize("n", [3, 5, 8, 11])
+def test_no_order_is_better_than_the_gap_says(n, levels):
+    for seed in range(8):
+        table = preference_matrix(n, seed, levels)
+        found = kemeny_order(table, 1, 1, np.random.default_rng(0))
+        loss = regret_of(found.order.tolist(), table.tolist()) - least_regret(table.tolist())
+        assert found.gap >= loss - 1e-12
+        assert found.exact == (found.gap == 0)
 
 
 @pytest.mark.parametrize("seed", range(5))

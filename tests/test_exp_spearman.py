@@ -129,6 +129,17 @@ def test_no_sum_is_larger_than_its_bound(lists):
         assert bound == pytest.approx(n * (n * n - 1) / 12, rel=1e-12)
 
 
+def test_where_the_value_is_certain():
+    full, lists, tied = Shape((1,) * 40), Shape((1,) * 10 + (30,)), Shape((40,))
+    assert exp_spearman.largest_block(full, tied) == 40
+    assert exp_spearman.largest_block(full, lists) == exp_spearman.largest_block(lists, full) == 30
+    assert exp_spearman.largest_block(lists, lists) == 40
+    small = Shape((1,) * 28 + (12,))
+    assert FORMULA.is_certain(full, small, 100.0)  # a permanent of 12
+    assert FORMULA.is_certain(lists, lists, 1e-5)  # a series
+    assert not FORMULA.is_certain(lists, lists, 1.0)
+
+
 def test_what_is_covered():
     assert FORMULA.covers(Shape((1, 1, 998)), Shape((1, 999)))
     assert FORMULA.covers(Shape((2, 3)), Shape((1, 1, 1, 1, 1)))

@@ -179,8 +179,11 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("method", ["auto", rk.MonteCarlo(16)], ids=["exact", "draws"])
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [*((model, "auto") for model in MODELS), ("Mallows", rk.MonteCarlo(4, "iid", 0))],
+    ids=[*MODELS, "Mallows, draws"],
+)
 @pytest.mark.usefixtures("errors_in_a_moment")
 def test_level_and_power_in_a_few_runs(model, method):
     """Top-1, top-2 and full rankings of the model are not rejected too often; those of another one are."""

@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hyppo_hsic import hyppo_hsic
+from hyppo_hsic import hyppo_hsic, hyppo_ksample
 from strategies import any_ranking
 
 import rankernel as rk
@@ -124,6 +124,64 @@ def test_many_pairs_can_find_something():
     assert "tail" in str(found)
 
 
+def test_pairs_that_share_no_stratum_are_left_out_and_said_to_be():
+    X = rk.concat([rk.datasets.mallows(20, 4, theta, seed=g) for g, theta in enumerate((0, 3, 0))])
+    groups, strata = np.repeat(list("abc"), 20), np.array([0] * 20 + [1] * 20 + [0, 1] * 10)
+    result = rk.k_sample_test(X, groups, rk.Mallows(NU), 200, strata=strata)
+    found = result.pairwise()
+    assert list(zip(found.first, found.second, strict=True)) == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert found.tested.tolist() == [False, True, True]
+    assert np.isnan(found.corrected).tolist() == [True, False, False]
+    np.testing.assert_array_equal(found.corrected[1:], holm(found.pvalues[1:]))  # two tests, not three
+    assert found.rejected.tolist() == [False, False, True]
+    assert "1 of 2 pairs of groups differ" in str(found)
+    assert "1 more share no stratum, and are not tested" in str(found)
+    assert found.order()[-1] == 0
+    assert np.isnan(found.effect_intervals[0]).all()
+
+
+def test_tails_within_strata_have_enough_permutations_behind_them():
+    X = rk.datasets.uniform(24, 4, seed=1)
+    groups, strata = np.arange(24) % 3, np.repeat([0, 1], 12)
+    result = rk.k_sample_test(X, groups, rk.Mallows(NU), 30, strata=strata)
+    assert len(result.null_distribution) == 30
+    assert result.tail_draws == 1000
+    assert "(tail, moments of 1,000 permutations)" in str(result)
+    more = rk.k_sample_test(X, groups, rk.Mallows(NU), 1000, strata=strata)
+    assert result.tail_pvalue == more.tail_pvalue  # the same permutations, most of them for the moments alone
+    free = rk.k_sample_test(X, groups, rk.Mallows(NU), 30)
+    assert free.tail_draws == 0
+    assert "(tail)" in str(free)
+
+
+def test_the_floor_of_permutations_does_not_cost_power():
+    """Four groups, 199 permutations: 6 x 1/200 is below 0.05, but one exceedance would be above."""
+    X = rk.concat([rk.datasets.mallows(15, 4, theta, seed=g) for g, theta in enumerate((0, 0, 0, 3))])
+    result = rk.k_sample_test(X, np.repeat(range(4), 15), rk.Mallows(NU), 199)
+    assert result.pairwise().corrected_from == "tail"
+    assert result.pairwise(n_permutations=999).corrected_from == "permutations"
+    assert result.pairwise(level=0.2).corrected_from == "permutations"
+
+
+def test_effects_of_pairs_have_intervals_and_a_picture():
+    X = rk.concat([rk.datasets.mallows(15, 4, theta, seed=g) for g, theta in enumerate((0, 0, 3))])
+    found = rk.k_sample_test(X, np.repeat(list("abc"), 15), rk.Mallows(NU), 50).pairwise()
+    for place, (a, b) in enumerate(zip(found.first, found.second, strict=True)):
+        assert found.effect_intervals[place].tolist() == pytest.approx(list(found.pair(a, b).effect_interval))
+    ax = found.plot(most=2)
+    first = found.order()[0]
+    assert ax.get_yticklabels()[0].get_text() == f"{found.first[first]} and {found.second[first]}"
+    assert len(ax.get_yticklabels()) == 2
+    with pytest.raises(TypeError, match=r"give result\.pairwise\(\)"):
+        rk.plots.pairs_of_groups(3)
+
+
+def test_results_know_their_voters():
+    X = rk.Rankings([[0, 1], [1, 0], [0, 1]], counts=[3, 4, 5])
+    assert rk.k_sample_test(X, ["a", "b", "b"], n_permutations=5).n_voters == (3, 9)
+    assert rk.mmd_test(X[:1], X[1:], n_permutations=5).n_voters == (3, 9)
+
+
 def test_adaptive_pairs_go_below_the_corrected_level():
     X = rk.concat([rk.datasets.mallows(15, 4, theta, seed=g) for g, theta in enumerate((0, 0, 3, 3, 0))])
     found = rk.k_sample_test(X, np.repeat(range(5), 15), rk.Mallows(NU)).pairwise(n_permutations="adaptive")
@@ -162,6 +220,54 @@ def test_groups_of_equal_size_agree_with_hyppo(monkeypatch):
     assert ours.statistic == pytest.approx(hsic(K, L) * 36**2 / 12, rel=1e-10)
     theirs = test.test(K, L, reps=1000, auto=False, random_state=1)[1]
     assert abs(theirs - ours.pvalue) < 5 * math.sqrt(2 * max(ours.pvalue, 0.002) * (1 - ours.pvalue) / 1000)
+
+
+def kernel_of_rows(rows, **_):
+    """What hyppo asks for: the kernel between rankings, or between the labels that it makes of groups."""
+    if rows.shape[1] == 5:
+        return rk.Mallows(0.2).gram(rows.astype(int))
+    return (rows[:, None, :] == rows[None, :, :]).all(axis=-1).astype(float)
+
+
+@pytest.mark.filterwarnings("ignore:The number of replications is low")
+@pytest.mark.parametrize("sizes", [(12, 12), (8, 20)], ids=str)
+def test_two_groups_agree_with_the_mmd_of_hyppo(monkeypatch, sizes):
+    """The same statistic but for a factor that permutations do not change, of unequal sizes, too."""
+    ksample = hyppo_ksample(monkeypatch)
+    X, Y = (rk.datasets.mallows(n, 5, theta, seed=n) for n, theta in zip(sizes, (0.0, 0.7), strict=True))
+    sides = [side.ranks.astype(float) for side in (X, Y)]
+    test = ksample.MMD(compute_kernel=kernel_of_rows, bias=True)
+    ours = rk.mmd_test(X, Y, rk.Mallows(0.2), 400, biased=True)
+    theirs = test.test(*sides, reps=400, auto=False, random_state=1)[1]
+    assert abs(theirs - ours.pvalue) < 5 * math.sqrt(2 * max(ours.pvalue, 0.005) / 400)
+    rng, both = np.random.default_rng(2), rk.concat([X, Y])
+    orders = [np.arange(sum(sizes)), *(rng.permutation(sum(sizes)) for _ in range(3))]
+    ratios = []
+    for order in orders:
+        first, second = both[order[: sizes[0]]], both[order[sizes[0] :]]
+        own = rk.mmd_test(first, second, rk.Mallows(0.2), 1, biased=True).statistic
+        ratios.append(test.statistic(first.ranks.astype(float), second.ranks.astype(float)) ** 2 / own)
+    assert ratios == pytest.approx([ratios[0]] * 4, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:The number of replications is low")
+@pytest.mark.parametrize("sizes", [(10, 10, 10), (5, 15, 20)], ids=str)
+def test_several_groups_agree_with_those_of_hyppo(monkeypatch, sizes):
+    """Their statistic is HSIC with labels; with equal sizes the p-values agree, with others they are near."""
+    ksample = hyppo_ksample(monkeypatch)
+    parts = [
+        rk.datasets.mallows(n, 5, theta, seed=k)
+        for k, (n, theta) in enumerate(zip(sizes, (0.0, 0.4, 0.7), strict=True))
+    ]
+    test = ksample.KSample("Hsic", compute_distkern=kernel_of_rows, bias=True)
+    theirs = test.test(*[part.ranks.astype(float) for part in parts], reps=400, auto=False, random_state=1)[1]
+    labels = np.repeat(range(3), sizes)
+    both = rk.concat(parts)
+    if len(set(sizes)) == 1:
+        ours = rk.k_sample_test(both, labels, rk.Mallows(0.2), 400, biased=True).pvalue
+    else:  # groups weighed by the squares of their sizes: HSIC with the equality kernel
+        ours = rk.hsic_test(both, labels, rk.Mallows(0.2), 400, biased=True).pvalue
+    assert abs(theirs - ours) < 5 * math.sqrt(2 * max(ours, 0.005) / 400)
 
 
 @pytest.mark.parametrize(

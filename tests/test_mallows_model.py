@@ -197,11 +197,13 @@ def test_likelihood_against_all_permutations(data, theta):
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(1, 5).flatmap(any_ranking), st.floats(0, 3))
-def test_log_probability_of_a_ranking(row, theta):
-    center = tuple(range(len(row)))
-    found = MallowsModel(center, theta).log_probability(Rankings([row]))
-    np.testing.assert_allclose(found, [log_likelihood([row], [1], center, theta)], rtol=1e-11, atol=1e-12)
+@given(st.integers(1, 5).flatmap(lambda n: st.tuples(st.permutations(range(n)), any_ranking(n))), st.floats(0, 3))
+def test_log_probability_of_a_ranking(both, theta):
+    center, row = both
+    everything = [0] * len(row)
+    found = MallowsModel(center, theta).log_probability(Rankings([row, everything]))
+    expected = [log_likelihood([row], [1], tuple(center), theta), 0.0]
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
 
 
 @settings(max_examples=30, deadline=None)

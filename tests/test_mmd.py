@@ -506,9 +506,10 @@ def sushi():
 
 @pytest.mark.parametrize("column", ["gender", "east_west", "age"])
 def test_groups_of_sushi_eaters_differ(sushi, column):
-    groups = sushi.users[column]
+    some = slice(None) if column == "east_west" else slice(1500)  # a small difference takes all of them
+    groups, rankings = sushi.users[column][some], sushi.rankings[some]
     low, high = (groups == 0, groups == 1) if column != "age" else (groups <= 1, groups >= 3)
-    X, Y = sushi.rankings[low], sushi.rankings[high]
+    X, Y = rankings[low], rankings[high]
     assert mmd_test(X, Y, rk.Mallows("median"), n_permutations=99).pvalue == 1 / 100
 
 

@@ -36,6 +36,7 @@ METHOD = rk.MonteCarlo(4)
 LABELS = ["u", "v", "u", "v"]
 TREE = rk.linkage(BALLOTS, KERNEL)
 PILOT = rk.mmd_test(FULL[[0, 0, 0, 3]], FULL[[2, 2, 1, 2]], KERNEL, n_permutations=9)
+MODELS = [rk.MallowsModel([0, 1, 2], 1.0), rk.MallowsModel([2, 1, 0], 1.0)]
 PREFERENCES = rk.Preferences.from_pairs([[("a", "b")], [("c", "d"), ("a", "d")]])
 
 
@@ -287,6 +288,10 @@ CALLS = {
         rk.k_sample_test(FULL, LABELS, KERNEL, n_permutations=9).pairwise,
         {"correction": "holm", "level": 0.05, "n_permutations": 9},
     ),
+    "PairwiseResult.plot": (
+        rk.k_sample_test(FULL, LABELS, KERNEL, n_permutations=9).pairwise().plot,
+        {"most": 2},
+    ),
     "PairwiseResult.pair": (
         rk.k_sample_test(FULL, LABELS, KERNEL, n_permutations=9).pairwise().pair,
         {"first": "u", "second": "v"},
@@ -371,6 +376,14 @@ CALLS = {
             "seed": 0,
             "progress": None,
         },
+    ),
+    "power of models": (
+        rk.power,
+        {"pilot": 0.01, "n": 20, "models": MODELS, "kernel": KERNEL, "n_simulations": 3},
+    ),
+    "ballots_needed of models": (
+        rk.ballots_needed,
+        {"pilot": 0.2, "power": 0.5, "models": MODELS, "kernel": KERNEL, "n_simulations": 3},
     ),
     "ballots_needed": (
         rk.ballots_needed,
@@ -470,7 +483,7 @@ CALLS = {
             "coef0": 1.0,
             "kernel_params": None,
             "method": "auto",
-            "unknown": "mean",
+            "prior": 30.0,
             "limit": 5,
             "n_starts": 1,
             "random_state": 0,
@@ -584,6 +597,14 @@ CALLS = {
         plots.differences,
         {"found": rk.mmd_test(FULL, FULL, KERNEL, n_permutations=9).differences(), "most": 2},
     ),
+    "plots.pairs_of_groups": (
+        plots.pairs_of_groups,
+        {"found": rk.k_sample_test(FULL, LABELS, KERNEL, n_permutations=9).pairwise(), "most": 2},
+    ),
+    "plots.outlying_ballots": (
+        plots.outlying_ballots,
+        {"found": rk.outlier_test(FULL, rk.concat([FULL] * 5), KERNEL)},
+    ),
     "plots.variance_curves": (
         plots.variance_curves,
         {"n_draws": [1, 2], "curves": {"iid": [1.0, 0.5]}, "spread": {"iid": [0.1, 0.1]}},
@@ -633,7 +654,10 @@ FUNCTIONS = {
 LEFT_OUT = {"ax", "eval_gradient", "estimator", "scoring", "self", "y"}
 
 
-PICTURES = ("dendrogram", "differences", "gram", "kernel_map", "null_distribution", "preferences", "variance_curves")
+PICTURES = (
+    *("dendrogram", "differences", "gram", "kernel_map", "null_distribution", "outlying_ballots", "pairs_of_groups"),
+    *("preferences", "variance_curves"),
+)
 
 
 def public_names():

@@ -11,7 +11,7 @@ from strategies import any_ranking, sized
 
 from rankernel import Kendall, Mallows, Preferences, Rankings, concat
 from rankernel.analysis.distinct_ballots import distinct_ballots
-from rankernel.analysis.null_ballots import as_said, draw_ballots, fit_mallows, fit_plackett_luce
+from rankernel.analysis.null_models import fit_mallows
 from rankernel.analysis.number_of_clusters import (
     MOST_PANELS,
     NULL_SETS,
@@ -28,6 +28,7 @@ from rankernel.analysis.number_of_clusters import (
 )
 from rankernel.analysis.source import Source
 from rankernel.analysis.summary import Settings, summarize
+from rankernel.completions.null_ballots import as_said, draw_ballots, fit_model
 from rankernel.datasets import mallows, mixture, plackett_luce, truncate
 from rankernel.pages.page import page
 
@@ -72,7 +73,7 @@ def test_null_ballots_come_from_the_model_of_their_cluster():
     weak = plackett_luce(3000, [1, 2, 4, 8], seed=1)
     both = Rankings(np.concatenate([strong.ranks, weak.ranks]))
     labels = np.repeat([0, 1], 3000)
-    models = [fit_plackett_luce(part) for part in (strong, weak)]
+    models = [fit_model(part) for part in (strong, weak)]
     drawn = draw_ballots(both, labels, models, np.random.default_rng(0))
     for number, source in enumerate((strong, weak)):
         share = (drawn.ranks[labels == number] == 0).mean(axis=0)
@@ -82,7 +83,7 @@ def test_null_ballots_come_from_the_model_of_their_cluster():
 
 def test_the_model_of_pairs_is_that_of_races_of_two():
     pairs = Preferences.from_pairs([[("a", "b"), ("c", "d")], [("b", "a"), ("c", "d")]], counts=[300, 100])
-    weights = fit_plackett_luce(pairs).weights
+    weights = fit_model(pairs).weights
     a, b = pairs.items.index("a"), pairs.items.index("b")
     assert weights[a] / weights[b] == pytest.approx(3, rel=0.01)
 

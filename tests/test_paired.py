@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import rankernel as rk
+from rankernel.data import without_item
 from rankernel.tasks.tests.paired import JudgePairs
 
 NU = 0.4
@@ -40,7 +41,7 @@ def test_statistic_null_distribution_and_moments_are_those_of_all_signs(biased):
     ballots = sorted(set(BEFORE) | set(AFTER))
     gram = np.array(naive.gram(naive.mallows(NU), ballots, ballots))
     rows = [np.array([ballots.index(row) for row in side]) for side in judges]
-    moments = JudgePairs.of(gram, *rows, np.ones(len(rows[0]), dtype=np.int64), biased).moments()
+    moments = JudgePairs.of(gram, *rows, np.ones(len(rows[0]), dtype=np.int64), biased).moments(biased)
     spread = law - law.mean()
     assert moments.mean == pytest.approx(law.mean(), abs=1e-12)
     assert moments.variance == pytest.approx((spread**2).mean(), rel=1e-9)
@@ -82,8 +83,39 @@ def test_effect_and_differences():
     first = result.differences().items[0]
     assert first.item == "0"
     assert first.places[1] < first.places[0]
-    whole = rk.mmd_test(before, after, rk.Mallows(NU), 1).differences()
-    assert result.differences().total == pytest.approx(whole.total, abs=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::rankernel.errors.NotCharacteristicWarning")
+@pytest.mark.parametrize("biased", [False, True])
+def test_the_kendall_statistic_of_judges_splits_into_pairs(biased):
+    before, after = judges(5, 20, 1.0)
+    counts = [1 + i % 3 for i in range(20)]
+    sides = rk.Rankings(before, counts=counts), rk.Rankings(after, counts=counts)
+    result = rk.paired_test(*sides, rk.Kendall(), 5, biased=biased)
+    found = result.differences()
+    assert found.total == pytest.approx(result.statistic, abs=1e-12)
+    assert sum(pair.part for pair in found.pairs) == pytest.approx(result.statistic, abs=1e-12)
+    assert sum(item.part for item in found.items) == pytest.approx(result.statistic, abs=1e-12)
+    for pair in found.pairs:  # by hand: the change of each judge, and its standard error
+        a, b = int(pair.first), int(pair.second)
+        changes = np.repeat(
+            [float(y[a] < y[b]) - float(x[a] < x[b]) for x, y in zip(before, after, strict=True)], counts
+        )
+        assert pair.change == pytest.approx(changes.mean(), abs=1e-12)
+        error = 1.959964 * changes.std(ddof=1) / math.sqrt(len(changes))
+        assert pair.change_interval == pytest.approx((changes.mean() - error, changes.mean() + error), abs=1e-6)
+
+
+def test_items_of_judges_are_what_the_paired_statistic_loses_without_them():
+    before, after = (rk.Rankings(side) for side in judges(7, 15, 1.0))
+    result = rk.paired_test(before, after, rk.Mallows(NU), 5)
+    for each in result.differences().items:
+        item = before.items.index(each.item)
+        rest = rk.paired_test(without_item(before, item), without_item(after, item), rk.Mallows(NU), 5)
+        assert each.part == pytest.approx(result.statistic - rest.statistic, abs=1e-12)
+    whole = rk.mmd_test(before, after, rk.Mallows(NU), 5).differences(by="pairs").pairs[0]
+    paired = next(p for p in result.differences(by="pairs").pairs if {p.first, p.second} == {whole.first, whole.second})
+    assert np.ptp(paired.change_interval) < np.ptp(whole.change_interval)  # judges agree with themselves
 
 
 def test_judges_must_be_the_same():

@@ -5,6 +5,7 @@ import math
 import pickle
 import subprocess
 import sys
+from functools import cache
 
 import naive
 import numpy as np
@@ -102,25 +103,47 @@ def test_ties_are_broken_in_all_ways():
     assert rk.RankBiasedOverlap(0.9).gram([x], [y]).item() == pytest.approx(mean, rel=1e-13)
 
 
-@pytest.mark.parametrize("p", [0.3, 0.9, 0.98])
+# What the package rbo 0.1.3 gives for the pairs (0, 1), (0, 2) and (1, 2) of LISTS, by ``RankingSimilarity(S, T)``:
+# "full" by .rbo(p=p, ext=True) and by .rbo_ext(p=p), "even" by .rbo(p=p) of the first five of both, "extrapolated" by
+# .rbo_ext(p=p) of these, "uneven" by .rbo(p=p) of the first five of S and the first three of T.
+LISTS = [[0, 1, 2, 3, 4, 5, 6, 7], [2, 0, 3, 1, 7, 4, 6, 5], [5, 3, 0, 6, 1, 2, 4, 7]]
+BY_RBO = {
+    0.3: {
+        "full": [0.17250959999999999, 0.0359985, 0.056642099999999994],
+        "even": [0.170436, 0.033852, 0.054852],
+        "extrapolated": [0.17238, 0.03531, 0.05631],
+        "uneven": [0.147, 0.020999999999999998, 0.041999999999999996],
+    },
+    0.9: {
+        "full": [0.7974444857142857, 0.6834645000000001, 0.6930309857142858],
+        "even": [0.22438799999999998, 0.10281599999999999, 0.129816],
+        "extrapolated": [0.6967800000000001, 0.45711, 0.48411000000000004],
+        "uneven": [0.09899999999999998, 0.026999999999999996, 0.05399999999999999],
+    },
+    0.98: {
+        "full": [0.9545638131396266, 0.927790732064, 0.92864935117696],
+        "even": [0.05618706389333338, 0.02688300458666669, 0.033285671253333364],
+        "extrapolated": [0.7793237013333334, 0.5692354826666667, 0.5756381493333333],
+        "uneven": [0.022605333333333352, 0.006402666666666672, 0.012805333333333344],
+    },
+}
+AVERAGE_BY_RBO = [0.5933333333333334, 0.2866666666666666, 0.35333333333333333]  # .rbo(p=1.0) of the first five
+
+
+@pytest.mark.parametrize("p", BY_RBO)
 def test_agrees_with_the_package_rbo_where_the_definitions_meet(p):
-    """On full lists with its extrapolation, which is then no guess; on equally long lists down to their length."""
-    peer = pytest.importorskip("rbo")
-    full = rk.datasets.uniform(12, 30, seed=1)
-    orders = np.argsort(full.ranks, axis=1).tolist()
-    short = full.top(7)
-
-    def by_peer(value, lists):
-        return [[value(peer.RankingSimilarity(a, b)) for b in lists] for a in lists]
-
-    whole = by_peer(lambda pair: pair.rbo(p=p, ext=True), orders)
-    np.testing.assert_allclose(rk.RankBiasedOverlap(p).gram(full), whole, rtol=1e-12)
-    np.testing.assert_allclose(by_peer(lambda pair: pair.rbo_ext(p=p), orders), whole, rtol=1e-12)
-    heads = [order[:7] for order in orders]
-    cut = by_peer(lambda pair: pair.rbo(p=p), heads)
-    np.testing.assert_allclose(rk.RankBiasedOverlap(p, depth=7).gram(short), cut, rtol=1e-12)
-    average = by_peer(lambda pair: pair.rbo(p=1.0), heads)
-    np.testing.assert_allclose(rk.AverageOverlap(7).gram(short), average, rtol=1e-12)
+    """On full lists with its extrapolation, which is then no guess; on shorter ones down to the end of the shorter."""
+    full = rk.Rankings.from_orders(LISTS, items=range(8))
+    pairs = ([0, 0, 1], [1, 2, 2])
+    five, three = full.top(5), full.top(3)
+    theirs = {name: np.array(values) for name, values in BY_RBO[p].items()}
+    to_the_fifth = rk.RankBiasedOverlap(p, depth=5)
+    extrapolated = to_the_fifth + p**5 * rk.DCG([5**-0.5] * 5, depth=5)  # as many in common behind as at the end
+    np.testing.assert_allclose(rk.RankBiasedOverlap(p).gram(full)[pairs], theirs["full"], rtol=1e-13)
+    np.testing.assert_allclose(to_the_fifth.gram(five)[pairs], theirs["even"], rtol=1e-13)
+    np.testing.assert_allclose(extrapolated.gram(five)[pairs], theirs["extrapolated"], rtol=1e-13)
+    np.testing.assert_allclose(rk.RankBiasedOverlap(p, 3).gram(five, three)[pairs], theirs["uneven"], rtol=1e-13)
+    np.testing.assert_allclose(rk.AverageOverlap(5).gram(five)[pairs], AVERAGE_BY_RBO, rtol=1e-13)
 
 
 def test_what_is_not_listed_is_not_extrapolated():
@@ -129,6 +152,9 @@ def test_what_is_not_listed_is_not_extrapolated():
     lower, mean = rk.RankBiasedOverlap(0.9, depth=7).gram(short), rk.RankBiasedOverlap(0.9).gram(short)
     assert (mean > lower).all()
     assert (mean <= lower + 0.9**7).all()
+    extrapolated = rk.RankBiasedOverlap(0.9, depth=2) + 0.9**2 * rk.DCG([2**-0.5] * 2, depth=2)
+    apart = rk.Rankings.from_orders([["a", "b"], ["c", "d"]], items=list("abcde"))
+    assert extrapolated.gram(apart)[0, 1] == 0 < rk.RankBiasedOverlap(0.9).gram(apart)[0, 1]
 
 
 def test_the_last_reader_never_stops():
@@ -154,6 +180,13 @@ def test_p_is_fitted_within_its_limits():
     assert 0 < model.kernel_.kernel.p < 1
     start = model.log_marginal_likelihood(np.log([0.9]))
     assert model.log_marginal_likelihood_value_ > start + 1
+
+
+def test_numbers_down_to_the_depth_are_enough():
+    few, all_places = rk.DCG([1, 0.5], depth=2), rk.DCG([1, 0.5, 0, 0, 0])
+    np.testing.assert_array_equal(few.gram(MIXED), all_places.gram(MIXED))
+    np.testing.assert_array_equal(rk.DCG([1, 0.5, 9, 9, 9], depth=2).gram(MIXED), all_places.gram(MIXED))
+    np.testing.assert_array_equal(few.gram([[0]]), [[1.0]])
 
 
 # ---------------------------------------------------------------------- matrices
@@ -192,6 +225,7 @@ def test_a_callable_is_checked_where_it_is_used():
         (lambda: rk.DCG("steep"), ValueError, "discount='steep' is not known"),
         (lambda: rk.DCG([1, math.inf]), ValueError, "discount holds"),
         (lambda: rk.DCG([1, 0.5]).gram(MIXED), ValueError, "2 numbers for 5 places"),
+        (lambda: rk.DCG([1, 0.5], depth=3).gram(MIXED), ValueError, "2 numbers for 3 places"),
         (lambda: rk.DCG(depth=-1), ValueError, "depth=-1"),
     ],
 )
@@ -279,13 +313,14 @@ def test_partial_orders():
 
 # ---------------------------------------------------------------------- features
 
+slowly = cache(naive.rank_biased_overlap(0.8, 200))  # the same full rankings come again and again
 FEATURED = [
-    (OVERLAP, naive.rank_biased_overlap(0.8, 200)),
+    (OVERLAP, slowly),
     (rk.AverageOverlap(2), naive.average_overlap(2)),
     (rk.DCG(), naive.positional(lambda p, q: 1 / math.log2(p + 2) / math.log2(q + 2))),
     (
         2 * OVERLAP + rk.Hamming(),
-        lambda x, y: 2 * naive.rank_biased_overlap(0.8, 200)(x, y) + naive.hamming_kernel(x, y),
+        lambda x, y: 2 * slowly(x, y) + naive.hamming_kernel(x, y),
     ),
 ]
 

@@ -169,7 +169,7 @@ def regressor():
     """Preferences as labels: kernel ridge regression of the shares of pairs; and as covariates."""
     numbers = np.arange(7.0)[:, None]
     labels = Preferences.from_pairs(PAIRS, ITEMS)
-    model = rk.KernelRankingRegressor(kernel="linear", alpha=0.5).fit(numbers, labels)
+    model = rk.KernelRankingRegressor(kernel="linear", alpha=0.5, prior=np.inf).fit(numbers, labels)
     shares = np.array([[[mean(r[x] < r[y] for r in rows) for y in range(4)] for x in range(4)] for rows in EXTENSIONS])
     centred = shares - shares.mean(axis=0)
     wanted = shares.mean(axis=0) + np.einsum("i,ixy->xy", numbers[:, 0], centred) / ((numbers**2).sum() + 0.5) * 2.0
@@ -481,7 +481,8 @@ def test_says_in_one_sentence_why_it_cannot(name):
 
 NO_DATA = """
 __version__ LogDensity MallowsModel PlackettLuce Uniform ExactnessError IndefiniteKernelWarning
-NotCharacteristicWarning RankingError ReadingWarning SamplingWarning NuSelection Auto Enumeration Exact Mixed
+MisfitWarning NotCharacteristicWarning RankingError ReadingWarning SamplingWarning NuSelection Auto Enumeration Exact
+Mixed
 fetch_preflib fetch_sushi load_sushi read read_blt read_csv read_cvr read_pairs read_preflib Rankings flat_clusters
 class_purities dendrogram_purity Adaptive AggregatedMMDResult FitResult HSICResult MMDResult
 """
@@ -496,6 +497,7 @@ def test_every_public_name_is_here():
 
 def test_a_consensus_of_what_cannot_be_counted_is_estimated_and_says_so(monkeypatch):
     monkeypatch.setattr("rankernel.tasks.consensus.aggregation.DRAWS", 50)
+    monkeypatch.setattr("rankernel.completions.down_sets.MAX_DOWN_SETS", 10_000)
     rng = np.random.default_rng(0)
     order = rng.permutation(36).tolist()
     pairs = [(f"i{order[a]}", f"i{order[b]}") for a, b in (sorted(rng.choice(36, 2, replace=False)) for _ in range(42))]
@@ -503,6 +505,11 @@ def test_a_consensus_of_what_cannot_be_counted_is_estimated_and_says_so(monkeypa
     found = rk.borda(large)
     assert not found.exact
     assert "shares of 1 of 2 users estimated by 50 draws" in found.details
+    for kernel in (rk.Spearman(), rk.Hamming()):
+        nearest = rk.kernel_consensus(large, kernel)
+        assert not nearest.exact
+        assert np.isnan(nearest.gap)
+        assert "NOT proven nearest: embeddings of 1 of 2 users estimated by 50 draws" in nearest.details
     known = rk.pairwise_preferences(large[:1])
     better, worse = ([large.items.index(pair[side]) for pair in pairs] for side in (0, 1))
     assert (known[better, worse] == 1).all()

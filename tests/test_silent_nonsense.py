@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import rankernel as rk
+from rankernel import kernels
 
 BALLOTS = rk.Rankings([[0, 1, 2], [1, 0, 2], [2, 1, 0], [0, 2, 1]])
 
@@ -84,15 +85,24 @@ def test_a_power_beyond_all_floats(degree):
         rk.Polynomial(degree)
 
 
-@pytest.mark.parametrize("name", ["mallows", "kendall", "hamming", "spearman", "polynomial", "diffusion"])
-def test_kernels_by_name(name):
-    kind = next(getattr(rk, each) for each in dir(rk) if each.lower() == name)
-    np.testing.assert_array_equal(rk.linkage(BALLOTS, name), rk.linkage(BALLOTS, kind()))
+def with_defaults():
+    """Every kernel that can be made of nothing, by its name in small letters."""
+    for name in set(kernels.__all__) - {"Kernel"}:
+        try:
+            yield name.lower(), getattr(rk, name)()
+        except TypeError:
+            continue
+
+
+@pytest.mark.parametrize(("name", "kernel"), [*sorted(with_defaults(), key=str), ("rbo", rk.RankBiasedOverlap())])
+def test_kernels_by_name(name, kernel):
+    np.testing.assert_array_equal(rk.linkage(BALLOTS, name), rk.linkage(BALLOTS, kernel))
 
 
 def test_kernels_by_name_everywhere():
     other = rk.Rankings([[2, 0, 1], [1, 2, 0]])
     assert rk.mmd_test(BALLOTS, other, "mallows", 9).pvalue == rk.mmd_test(BALLOTS, other, rk.Mallows(), 9).pvalue
+    assert rk.kernel_consensus(BALLOTS, "rbo").ranking == rk.kernel_consensus(BALLOTS, rk.RankBiasedOverlap()).ranking
     fitted = rk.KernelKMeans("kendall", 2).fit(BALLOTS)
     assert fitted.kernel == "kendall"
     assert fitted.kernel_ == rk.Kendall()

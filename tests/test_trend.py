@@ -50,7 +50,9 @@ def test_dates_and_what_is_no_time():
     assert rk.trend_test(X, days, n_permutations=20).statistic == pytest.approx(
         rk.trend_test(X, [0, 1, 31, 60, 91, 121], n_permutations=20).statistic
     )
-    with pytest.raises(rk.RankingError, match="time holds numbers or dates, and the first is 'a'"):
+    with pytest.raises(
+        rk.RankingError, match=r"time holds numbers or dates, and the first is 'a'.*ordered categorical"
+    ):
         rk.trend_test(X, list("abcdef"))
     with pytest.raises(rk.RankingError, match="the time of row 2 is missing"):
         rk.trend_test(X, [1, 2, np.nan, 4, 5, 6])
@@ -58,3 +60,53 @@ def test_dates_and_what_is_no_time():
         rk.trend_test(X, [3] * 6)
     with pytest.raises(ValueError, match=r"time has shape \(2,\)"):
         rk.trend_test(X, [1, 2])
+
+
+def test_dates_and_ordered_groups_as_people_have_them():
+    """All say the same as days, or as 0, 1, 2."""
+    import datetime as dt
+
+    import pandas as pd
+
+    X = rk.datasets.uniform(6, 3, seed=1)
+    days = [0, 1, 31, 60, 91, 121]
+    begin = dt.datetime(2024, 1, 1, 8, 30)
+    moments = [begin + dt.timedelta(days=day) for day in days]
+    index = pd.DatetimeIndex(moments)
+    ways = {
+        "list of datetime": moments,
+        "list of date": [moment.date() for moment in moments],
+        "DatetimeIndex": index,
+        "Series": pd.Series(index),
+        "list of Timestamp": list(index),
+        "with a zone": index.tz_localize("Europe/Dublin"),
+        "nullable integers": pd.Series(days, dtype="Int64"),
+        "objects": np.array(days, dtype=object),
+    }
+    expected = rk.trend_test(X, days, n_permutations=20).statistic
+    for name, times in ways.items():
+        assert rk.trend_test(X, times, n_permutations=20).statistic == pytest.approx(expected, rel=1e-3), name
+    months = rk.trend_test(X, pd.period_range("2024-01", periods=6, freq="M"), n_permutations=20).statistic
+    assert months == pytest.approx(rk.trend_test(X, [0, 31, 60, 91, 121, 152], n_permutations=20).statistic)
+    words = pd.Categorical(["low", "mid", "high"] * 2, categories=["low", "mid", "high"], ordered=True)
+    codes = rk.trend_test(X, [0, 1, 2] * 2, n_permutations=20).statistic
+    for groups in (words, pd.Series(words)):
+        assert rk.trend_test(X, groups, n_permutations=20).statistic == pytest.approx(codes)
+    with pytest.raises(rk.RankingError, match="time holds numbers or dates, and the first is 'low'"):
+        rk.trend_test(X, pd.Categorical(["low", "mid", "high"] * 2))
+    for hole in (
+        words.set_categories(["low", "mid"]),
+        pd.Series([*index[:2], pd.NaT, *index[3:]]),
+        [*days[:2], None, *days[3:]],
+    ):
+        with pytest.raises(rk.RankingError, match="the time of row 2 is missing"):
+            rk.trend_test(X, hole)
+
+
+def test_the_direction_is_told():
+    result = rk.trend_test(stream(1, 2.0), np.arange(60), rk.Mallows(0.2), 20)
+    first = min(result.slopes, key=result.slopes.get)
+    for text in (str(result), result._repr_html_()):
+        assert f"{first} ({-result.slopes[first]:.2g} places a step)" in text
+        assert "rises" in text
+        assert "falls" in text

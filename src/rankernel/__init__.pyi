@@ -13,6 +13,7 @@ from rankernel.completions import project as project
 from rankernel.data import concat as concat
 from rankernel.errors import ExactnessError as ExactnessError
 from rankernel.errors import IndefiniteKernelWarning as IndefiniteKernelWarning
+from rankernel.errors import MisfitWarning as MisfitWarning
 from rankernel.errors import NotCharacteristicWarning as NotCharacteristicWarning
 from rankernel.errors import RankingError as RankingError
 from rankernel.errors import ReadingWarning as ReadingWarning

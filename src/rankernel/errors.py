@@ -33,6 +33,10 @@ class SamplingWarning(UserWarning):
     """A Monte Carlo estimate is less certain than its number of draws suggests."""
 
 
+class MisfitWarning(UserWarning):
+    """The data do not look like those of the models that an answer rests on."""
+
+
 class ReadingWarning(UserWarning):
     """A file was read, but something in it may not be what was meant."""
 

@@ -399,6 +399,72 @@ def differences(found: Any, most: int = 12, ax: Axes | None = None) -> Axes:
     return ax
 
 
+def pairs_of_groups(found: Any, most: int = 20, ax: Axes | None = None) -> Axes:
+    """Draw how much pairs of groups differ: the effect of each with its interval, those that differ in colour.
+
+    Parameters
+    ----------
+    found : PairwiseResult
+        What ``result.pairwise()`` gives.
+    most : int
+        How many pairs to draw, those that differ most clearly.
+    ax : Axes, optional
+        Where to draw.
+
+    Examples
+    --------
+    >>> from rankernel import datasets, k_sample_test
+    >>> election = datasets.load_example()
+    >>> ax = pairs_of_groups(k_sample_test(election.rankings, election.groups, n_permutations=99).pairwise())
+    >>> len(ax.get_yticklabels())
+    3
+    """
+    if not all(hasattr(found, name) for name in ("effect_intervals", "rejected", "order")):
+        raise TypeError(f"found={shown(found)} is not possible; give result.pairwise() of a test of several groups")
+    places = found.order()[: whole("most", most)]
+    ax = axes(ax, 7.0, 1.2 + 0.28 * len(places))
+    effects, ends = found.effects[places], found.effect_intervals[places]
+    colours = [COLOURS[0] if differs else GREY for differs in found.rejected[places]]
+    ax.hlines(range(len(places)), ends[:, 0], ends[:, 1], colors=colours, linewidth=2)
+    ax.scatter(effects, range(len(places)), c=colours, zorder=3)
+    ax.set_yticks(range(len(places)), [plain(f"{found.first[p]} and {found.second[p]}") for p in places])
+    ax.invert_yaxis()
+    ax.set_xlabel("effect, 95% intervals; in colour where groups differ", color=SOFT)
+    ax.tick_params(left=False)
+    bare(ax, "bottom")
+    return ax
+
+
+def outlying_ballots(found: Any, ax: Axes | None = None) -> Axes:
+    """Draw how far each ballot is from the rest, the farthest first, those that are outlying in colour.
+
+    Parameters
+    ----------
+    found : OutlierResult
+        What :func:`rankernel.outlier_test` gives.
+    ax : Axes, optional
+        Where to draw.
+
+    Examples
+    --------
+    >>> from rankernel import datasets, outlier_test
+    >>> ax = outlying_ballots(outlier_test(datasets.mallows(30, 5, 1.0, seed=1)))
+    >>> len(ax.collections[0].get_offsets())
+    30
+    """
+    if not all(hasattr(found, name) for name in ("distances", "outlying", "order")):
+        raise TypeError(f"found={shown(found)} is not possible; give what outlier_test found")
+    ax = axes(ax, 7.0, 3.5)
+    order, counts = found.order, found.rankings.counts[found.order]
+    last = np.cumsum(counts)
+    colours = [COLOURS[1] if named else GREY for named in found.outlying[order]]
+    ax.scatter(last - counts / 2 + 0.5, found.distances[order], s=areas(counts.astype(np.float64)), c=colours)
+    ax.set_xlabel("ballots, the farthest first; outlying ones in colour", color=SOFT)
+    ax.set_ylabel("squared distance", color=SOFT)
+    bare(ax, "left", "bottom")
+    return ax
+
+
 def variance_curves(
     n_draws: ArrayLike,
     curves: Mapping[str, ArrayLike],

@@ -1,4 +1,4 @@
-"""The order of least total regret, by dynamic programming over sets of items."""
+"""Orders of little total regret: the least by dynamic programming over sets of items, or by moves of single ones."""
 
 import numpy as np
 
@@ -53,3 +53,52 @@ def best_order(regret, tied):
                     items ^= 1 << a
                     break
     return order
+
+
+@compiled_strictly
+def move_while_it_helps(preferences, order, rounding):
+    """Move single items of an order to the place that costs least, until no item has a better one."""
+    moved = True
+    while moved:
+        moved = False
+        for item in order.copy():
+            cost, least, here = 0.0, 0.0, 0.0
+            passed, best, place = 0, 0, 0
+            for position, other in enumerate(order):
+                if other == item:
+                    here, place = cost, position
+                    continue
+                cost += preferences[item, other] - preferences[other, item]  # to let one more pass
+                passed += 1
+                if cost < least:
+                    least, best = cost, passed
+            if least < here - rounding:
+                for position in range(place, best):
+                    order[position] = order[position + 1]
+                for position in range(place, best, -1):
+                    order[position] = order[position - 1]
+                order[best] = item
+                moved = True
+
+
+@compiled_strictly
+def packed_circles(preferences):
+    """Return what no order can avoid beyond the smaller side of each pair, by circles of three that share no majority.
+
+    Whoever orders a > b > c > a gives up one of three majorities, at least the smallest. Each circle takes that much of
+    all three, and the next one has what is left.
+    """
+    left = np.maximum(preferences - preferences.T, 0.0)
+    total = 0.0
+    n_items = len(left)
+    for a in range(n_items):
+        for b in range(a + 1, n_items):
+            for c in range(b + 1, n_items):
+                x, y = (b, c) if left[a, b] > 0 else (c, b)
+                least = min(left[a, x], left[x, y], left[y, a])
+                if least > 0:
+                    left[a, x] -= least
+                    left[x, y] -= least
+                    left[y, a] -= least
+                    total += least
+    return total

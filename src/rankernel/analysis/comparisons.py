@@ -54,6 +54,7 @@ class Comparison:
     pvalue: float  # corrected for the number of pairs
     effect: float  # the share of the dispersion of the voters that lies between the two groups
     statistic: float  # the squared discrepancy
+    interval: tuple[float, float] | None = None  # of the effect, at 95%, where details are shown
     null: FloatArray | None = None  # the statistic for random divisions of the voters, where details are shown
     shift: FloatArray | None = None  # (n_items,): how much lower each item stands in the first group, where they differ
     pairs: tuple[PairShare, ...] = ()  # the pairs of items that make most of the difference
@@ -214,15 +215,16 @@ def within_reach(parts: list[Data], kernel: Kernel, settings: Settings) -> list[
 
 def in_detail(pair: Comparison, ballots: Ballots, result: MMDResult) -> Comparison:
     """Return a pair of groups with all there is to say: what chance makes of it and, if it differs, in what."""
+    pair = replace(pair, interval=result.effect_interval, null=result.null_distribution)
     if not pair.differs:
-        return replace(pair, null=result.null_distribution)
+        return pair
     whole = [ballots.of_group(number) for number in (pair.first, pair.second)]
     first, second = (standings(own, ballots.approving) for own in whole)
     items = ballots.rankings.items
     differing = result.differences(by="pairs").pairs[:MOST_PAIRS] if len(items) > 1 else ()
     groups = count_majorities(whole[0]), count_majorities(whole[1])
     pairs = tuple(pair_share(each.first, each.second, items, groups) for each in differing)
-    return replace(pair, null=result.null_distribution, shift=first - second, pairs=pairs)
+    return replace(pair, shift=first - second, pairs=pairs)
 
 
 def pair_share(first: str, second: str, items: tuple[str, ...], groups: tuple[Majorities, Majorities]) -> PairShare:

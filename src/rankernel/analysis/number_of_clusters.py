@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.analysis.distinct_ballots import Ballots, some_voters
-from rankernel.analysis.null_ballots import Model, draw_ballots, fit_models
+from rankernel.analysis.null_models import Model, fit_models
 from rankernel.arrays import FloatArray, Indices
+from rankernel.completions.null_ballots import draw_ballots
 from rankernel.data import Data, first_and_inverse, with_counts
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel

@@ -26,10 +26,12 @@ TERM = re.compile(r"(?:(?P<factor>[^*:=]+)\*)?(?P<name>[^*:=]+)(?::(?P<arguments
 def kernel_classes() -> dict[str, tuple[type[Kernel], tuple[str, ...]]]:
     """Return every kernel that can be typed by its name in small letters, with the names of its arguments."""
     from rankernel import kernels
+    from rankernel.kernels.named import SHORT_NAMES
 
     untyped = ("Kernel", "Positional")  # nobody types a matrix
     kinds = [getattr(kernels, name) for name in kernels.__all__ if name not in untyped]
-    return {kind.__name__.lower(): (kind, tuple(field.name for field in dataclasses.fields(kind))) for kind in kinds}
+    named = {kind.__name__.lower(): kind for kind in kinds} | SHORT_NAMES
+    return {name: (kind, tuple(field.name for field in dataclasses.fields(kind))) for name, kind in named.items()}
 
 
 def kernel_names() -> tuple[str, ...]:
@@ -48,7 +50,7 @@ def parse_kernel(text: str) -> Kernel:
     0.5 * Kendall() + Exponential('hamming', nu='median')
     >>> parse_kernel("distanceinduced:distance=kendall,center=2/0/1")
     DistanceInduced('kendall', center=[2, 0, 1])
-    >>> parse_kernel("rankbiasedoverlap:p=0.8,depth=10")
+    >>> parse_kernel("rbo:p=0.8,depth=10")
     RankBiasedOverlap(p=0.8, depth=10)
     """
     return reduce(add, [parse_term(term.strip()) for term in PLUS.split(text)])

@@ -229,7 +229,8 @@ KernelText: TypeAlias = Annotated[
         "--kernel",
         metavar="KERNEL",
         help="kendall, mallows:nu=0.1, hamming, spearman, polynomial:degree=3, exponential:distance=hamming,nu=median, "
-        "diffusion:beta=0.2; sums such as 0.5*kendall+hamming.",
+        "diffusion:beta=0.2; where the top counts rbo:p=0.9, averageoverlap:depth=10, dcg:depth=10; sums such as "
+        "0.5*kendall+hamming.",
         autocompletion=lambda incomplete: complete_from(kernel_names())(incomplete),
         rich_help_panel=COMPUTING,
     ),

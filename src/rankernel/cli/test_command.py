@@ -23,12 +23,13 @@ from rankernel.errors import RankingError
 if TYPE_CHECKING:
     from rankernel.data import Data
     from rankernel.tasks.tests.differences import Differences
+    from rankernel.tasks.tests.pairwise import PairwiseResult
 
 MOST_DISTINCT = 20_000  # a matrix of 3 GB
 LEVEL = 0.05
 MOST_LINES = 30  # pairs of groups that are printed
 MOST_DIFFERENCES = 6  # items, and pairs of items
-MOST_COLUMNS = 4  # groups side by side in a table
+MOST_PAIRS = 2  # of many groups, with what they differ in
 
 Files = Annotated[
     list[Path] | None,
@@ -171,7 +172,8 @@ class Answer:
     kernel: str
     omnibus: dict[str, Any] | None
     comparisons: list[dict[str, Any]]
-    differences: Differences
+    differences: Differences  # between all groups
+    clearest: list[Differences]  # those that are shown: of many groups, between the pairs that differ most clearly
 
     def differences_by_name(self) -> dict[str, Any]:
         """Return in what groups differ, as records."""
@@ -245,18 +247,29 @@ def answer_of_pair(result: Any, names: tuple[str, ...], sizes: tuple[int, int]) 
         "pvalue": result.pvalue,
         "tail_pvalue": result.tail_pvalue,
         "corrected": result.pvalue,
-        "effect": result.effect,
-        "effect_interval": result.effect_interval,
+        **errors_and_effect(result),
     }
     differences = replace(result.differences(by="pairs"), groups=names)
     kernel = short_numbers(", ".join(map(str, kernels)))
-    return Answer(result.method, kernel, None, [comparison], differences)
+    return Answer(result.method, kernel, None, [comparison], differences, [differences])
+
+
+def errors_and_effect(result: Any) -> dict[str, Any]:
+    """Return what a test says of the effect, and what estimated kernel values add to errors."""
+    return {
+        "tail_draws": result.tail_draws,
+        "statistic_error": result.statistic_error,
+        "effect": result.effect,
+        "effect_error": result.effect_error,
+        "effect_interval": result.effect_interval,
+    }
 
 
 def answer_of_many(named: dict[str, Data], kernel: Any, method: Any, permutations: int, seed: int) -> Answer:
     """Return what the test of several sets found, of all together and of each two."""
     from rankernel.analysis.phrases import short_numbers
     from rankernel.data import concat
+    from rankernel.tasks.tests.differences import MOST_COLUMNS
     from rankernel.tasks.tests.k_sample import k_sample_test
 
     names = list(named)
@@ -277,7 +290,9 @@ def answer_of_many(named: dict[str, Data], kernel: Any, method: Any, permutation
             "tail_pvalue": float(pairs.tail_pvalues[place]),
             "corrected": float(pairs.corrected[place]),
             "corrected_from": pairs.corrected_from,
+            "statistic_error": float(pairs.statistic_errors[place]),
             "effect": float(pairs.effects[place]),
+            "effect_error": float(pairs.effect_errors[place]),
         }
         for place, (first, second) in enumerate(zip(pairs.first, pairs.second, strict=True))
     ]
@@ -286,16 +301,29 @@ def answer_of_many(named: dict[str, Data], kernel: Any, method: Any, permutation
         "statistic": result.statistic,
         "pvalue": result.pvalue,
         "tail_pvalue": result.tail_pvalue,
-        "effect": result.effect,
-        "effect_interval": result.effect_interval,
+        **errors_and_effect(result),
     }
     differences = replace(result.differences(by="pairs"), groups=tuple(names))
-    return Answer(result.method, short_numbers(str(result.kernel)), omnibus, comparisons, differences)
+    clearest = clearest_differences(pairs, names) if len(names) > MOST_COLUMNS else []
+    return Answer(
+        result.method, short_numbers(str(result.kernel)), omnibus, comparisons, differences, clearest or [differences]
+    )
+
+
+def clearest_differences(pairs: PairwiseResult, names: list[str]) -> list[Differences]:
+    """Return in what those groups differ that do so most clearly."""
+    found = []
+    for place in pairs.order()[:MOST_PAIRS]:
+        if pairs.rejected[place]:
+            first, second = pairs.first[place], pairs.second[place]
+            between = pairs.pair(first, second).differences(by="pairs")
+            found.append(replace(between, groups=(names[int(first)], names[int(second)])))
+    return found
 
 
 def show(facts: dict[str, str], found: Answer, permutations: int) -> None:
     """Print the tests for people."""
-    from rankernel.analysis.phrases import pvalue_text
+    from rankernel.tasks.tests.results import error_text
 
     screen = console()
     show_facts(screen, facts)
@@ -304,8 +332,9 @@ def show(facts: dict[str, str], found: Answer, permutations: int) -> None:
         low, high = found.omnibus["effect_interval"]
         differ = "differ" if found.omnibus["pvalue"] <= LEVEL else "may well be alike"
         screen.print(f"The {found.omnibus['n_groups']} groups {differ}: ", end="")
+        error = error_text(found.omnibus["effect_error"])
         screen.print(
-            f"{pvalue_text(found.omnibus['pvalue'], permutations)}, effect {found.omnibus['effect']:.2g} "
+            f"{both_pvalues(found.omnibus, permutations)}, effect {found.omnibus['effect']:.2g}{error} "
             f"({low:.2g} to {high:.2g})",
             style="bold",
         )
@@ -315,39 +344,34 @@ def show(facts: dict[str, str], found: Answer, permutations: int) -> None:
     for each in shown:
         differ = "differ" if each["corrected"] <= LEVEL else "may well be alike"
         by_tail = each.get("corrected_from") == "tail"
-        p = f"p = {each['tail_pvalue']:.2g} (tail)" if by_tail else pvalue_text(each["pvalue"], permutations)
+        p = f"p = {each['tail_pvalue']:.2g} (tail)" if by_tail else both_pvalues(each, permutations)
         corrected = f" (corrected for {n_tests} tests: {each['corrected']:.2g})" if n_tests > 1 else ""
         screen.print(
             f"{each['first']} ({each['n_first']:,} voters) and {each['second']} ({each['n_second']:,}) {differ}: ",
             end="",
         )
         interval = " ({:.2g} to {:.2g})".format(*each["effect_interval"]) if "effect_interval" in each else ""
-        statistic = f"squared MMD {each['statistic']:.4g}, " if each["statistic_is"] == "squared MMD" else ""
-        screen.print(f"{p}{corrected}, {statistic}effect {each['effect']:.2g}{interval}", style="bold")
+        statistic = ""
+        if each["statistic_is"] == "squared MMD":
+            statistic = f"squared MMD {each['statistic']:.4g}{error_text(each['statistic_error'])}, "
+        effect = f"effect {each['effect']:.2g}{error_text(each['effect_error'])}{interval}"
+        screen.print(f"{p}{corrected}, {statistic}{effect}", style="bold")
     if n_tests > len(shown):
         screen.print(f"and {n_tests - len(shown):,} more pairs of groups; all of them with --json")
     screen.print()
-    differences = found.differences
-    if len(differences.groups) > MOST_COLUMNS:
-        clearest = shown[0]["first"], shown[0]["second"]
-        screen.print(f"In what the groups differ most, for the clearest pair, {' and '.join(clearest)}:")
-        differences = of_two(differences, *map(differences.groups.index, clearest))
-    for table in differences.tables():
-        show_table(screen, table[: MOST_DIFFERENCES + 1])
+    for between in found.clearest:
+        if between is not found.differences:
+            screen.print(printable(f"In what {between.groups[0]} and {between.groups[1]} differ:"), style="bold")
+        for table in between.tables():
+            show_table(screen, table[: MOST_DIFFERENCES + 1])
 
 
-def of_two(found: Differences, first: int, second: int) -> Differences:
-    """Return how two of many groups stand in what sets all of them apart."""
+def both_pvalues(found: dict[str, Any], permutations: int) -> str:
+    """Return the p-value by permutations, and that by the tail where it is the smallest that permutations can give."""
+    from rankernel.analysis.phrases import pvalue_text
 
-    def kept(each: Any, *names: str) -> Any:
-        return replace(each, **{name: tuple(getattr(each, name)[place] for place in (first, second)) for name in names})
-
-    return replace(
-        found,
-        groups=(found.groups[first], found.groups[second]),
-        items=tuple(kept(each, "places", "intervals") for each in found.items),
-        pairs=tuple(kept(each, "shares", "intervals") for each in found.pairs),
-    )
+    told = pvalue_text(found["pvalue"], permutations)
+    return f"{told} (tail {found['tail_pvalue']:.2g})" if told.startswith("p ≤") else told
 
 
 def show_table(screen: Any, rows: list[list[str]]) -> None:

@@ -138,8 +138,24 @@ class MallowsModel(CompletionModel):
         """
         ranks = as_rankings(rankings).ranks
         self.check_items(ranks)
-        sums = [MallowsExtensions(relation_of(row), self.center).log_sum(self.theta) for row in ranks]
-        return np.array(sums) - log_q_factorial(len(self.center), self.theta)
+        free = (ranks == FREE).any(axis=1)
+        sums = np.empty(len(ranks))
+        sums[~free] = self.log_sums_of_buckets(ranks[~free])
+        for row in np.flatnonzero(free):
+            sums[row] = MallowsExtensions(relation_of(ranks[row]), self.center).log_sum(self.theta)
+        return np.asarray(sums - log_q_factorial(len(self.center), self.theta))
+
+    def log_sums_of_buckets(self, ranks: RankArray) -> FloatArray:
+        """Return the logarithm of the sum of ``exp(-theta d)`` over all completions of rankings without free items."""
+        n = len(self.center)
+        ordered = ranks[:, np.argsort(self.center)]  # as the center has the items: a pair that descends disagrees
+        apart = np.zeros(len(ranks))
+        for place in range(n - 1):
+            apart += (ordered[:, place, None] > ordered[:, place + 1 :]).sum(axis=1)
+        cells = (np.arange(len(ranks))[:, None] * n + ranks).ravel()
+        sizes = np.bincount(cells, minlength=len(ranks) * n).reshape(len(ranks), n)
+        ways = np.array([log_q_factorial(size, self.theta) for size in range(n + 1)])
+        return np.asarray(ways[sizes].sum(axis=1) - self.theta * apart)
 
     def draw_row(
         self, ranks: NDArray[np.integer[Any]], n_draws: int, rng: np.random.Generator
@@ -274,7 +290,8 @@ def fit_theta(likelihood: Likelihood) -> float:
     from scipy.optimize import brentq
 
     # Without free items the likelihood is concave; with them it may have several maxima, so we look everywhere.
-    grid = np.concatenate([[0.0], np.geomspace(1e-3, MAX_THETA, 30)])
+    between = np.geomspace(1e-3, MAX_THETA, 30)[: -1 if likelihood.with_free else 0]
+    grid = np.array([0.0, *between, MAX_THETA])
     slopes = [likelihood.slope(theta) for theta in grid]
     peaks = [0.0] if slopes[0] <= 0 else []
     peaks += [

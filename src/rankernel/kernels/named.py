@@ -10,11 +10,24 @@ from rankernel.kernels.diffusion import Diffusion
 from rankernel.kernels.exponential import Mallows
 from rankernel.kernels.kendall import Kendall, Polynomial
 from rankernel.kernels.linear import Hamming, Spearman
+from rankernel.kernels.positional import DCG, AverageOverlap, RankBiasedOverlap
 
-NAMED: dict[str, Kernel] = {
-    type(kernel).__name__.lower(): kernel
-    for kernel in (Mallows(), Kendall(), Hamming(), Spearman(), Polynomial(), Diffusion())
-}
+#: What people call a kernel beside its own name.
+SHORT_NAMES: dict[str, type[Kernel]] = {"rbo": RankBiasedOverlap}
+
+WITH_DEFAULTS: tuple[type[Kernel], ...] = (
+    Mallows,
+    Kendall,
+    Hamming,
+    Spearman,
+    Polynomial,
+    Diffusion,
+    RankBiasedOverlap,
+    AverageOverlap,
+    DCG,
+)
+NAMED: dict[str, Kernel] = {kind.__name__.lower(): kind() for kind in WITH_DEFAULTS}
+NAMED |= {name: kind() for name, kind in SHORT_NAMES.items()}
 
 
 def as_kernel(kernel: Any, name: str = "kernel") -> Kernel:
@@ -24,9 +37,12 @@ def as_kernel(kernel: Any, name: str = "kernel") -> Kernel:
     --------
     >>> as_kernel("mallows")
     Mallows(nu='median')
+    >>> as_kernel("rbo")
+    RankBiasedOverlap(p=0.9)
     >>> as_kernel("malows")
     Traceback (most recent call last):
-    ValueError: kernel='malows' is not known; there are mallows, kendall, hamming, spearman, polynomial, diffusion
+    ValueError: kernel='malows' is not known; there are mallows, kendall, hamming, spearman, polynomial, diffusion, \
+rankbiasedoverlap, averageoverlap, dcg, rbo
     """
     if isinstance(kernel, Kernel):
         return kernel

@@ -272,7 +272,8 @@ class DCG(PositionalKernel):
     Parameters
     ----------
     discount : "logarithmic", "hyperbolic" or sequence of numbers
-        What a place counts: 1/log2(p + 2), 1/(p + 1), p = 0, 1, ..., or one number a place.
+        What a place counts: 1/log2(p + 2), 1/(p + 1), p = 0, 1, ..., or one number a place, down to the depth if there
+        is one.
     depth : int, optional
         Behind so many places nothing counts, as in DCG@10.
 
@@ -292,8 +293,11 @@ class DCG(PositionalKernel):
 
     def gains(self, n_items: int) -> FloatArray:
         """Return the discount of each place."""
-        gains = place_discounts("discount", self.discount, n_items)
-        return gains if self.depth is None else np.where(np.arange(n_items) < self.depth, gains, 0.0)
+        if self.depth is None:
+            return place_discounts("discount", self.discount, n_items)
+        counted = min(self.depth, n_items)
+        known = self.discount if isinstance(self.discount, str) else self.discount[:counted]
+        return np.pad(place_discounts("discount", known, counted), (0, n_items - counted))
 
     def make_places(self, n_items: int) -> PlaceForm:
         """Return the product of the discounts of two places."""

@@ -145,9 +145,12 @@ def size_text(study: Summary, found: Comparisons, pair: Comparison) -> str:
     if compared != sizes:
         told += f", of whom {compared[0]:,} and {compared[1]:,} were compared"
     corrected = " (corrected for the number of pairs)" if len(found.pairs) > 1 else ""
+    share = f"{100 * max(pair.effect, 0.0):.1f}%"
+    if pair.interval is not None:
+        share += " (95% interval {:.1f}% to {:.1f}%)".format(*(100 * end for end in pair.interval))
     return (
         f"{told}; {pvalue_text(pair.pvalue, study.settings.n_permutations, found.by_tail)}{corrected}. Of how much "
-        f"these {words.voters} differ from each other, {100 * max(pair.effect, 0.0):.1f}% lies between the two groups."
+        f"these {words.voters} differ from each other, {share} lies between the two groups."
     )
 
 

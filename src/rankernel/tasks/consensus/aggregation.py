@@ -122,8 +122,8 @@ def kemeny(X: Any, limit: int = 20, n_starts: int = 10, seed: Seed = 0) -> Conse
 
     For partial rankings the distance is its mean over all completions. The items are split into the cycles of the
     majority graph (a > b > c > a); each of up to ``limit`` items is solved exactly, over all its subsets. On longer
-    ones a local search moves single items while that helps, and ``exact`` is False: the ranking is good, but nobody
-    has proven that there is none better.
+    ones a local search moves single items while that helps, and ``exact`` is False unless the ranking meets a lower
+    bound: it is good, but nobody has proven that there is none better.
 
     Parameters
     ----------
@@ -210,8 +210,14 @@ def judged(X: Data, preferences: FloatArray, ranks: RankArray, details: str, exa
     regret = float(against.sum()) + int(tied) / 4
     exact = exact or regret <= least_possible_regret(preferences) + ROUNDING
     ranking = Rankings._trusted(ranks[None, :], X.items)
+    estimated = estimated_users(X)
+    if estimated:
+        exact, details = False, f"{details}; shares of {estimated}"
+    return Consensus(ranking, regret * X.n_voters, exact, details)
+
+
+def estimated_users(X: Data) -> str:
+    """Say of how many users what is seen is estimated, in words; nothing if it is exact for all."""
     rows = as_rows(X)
     estimated = rows.n_out_of_reach() if isinstance(rows, PartialOrders) else 0
-    if estimated:
-        exact, details = False, f"{details}; shares of {estimated:,} of {len(X):,} users estimated by {DRAWS:,} draws"
-    return Consensus(ranking, regret * X.n_voters, exact, details)
+    return f"{estimated:,} of {len(X):,} users estimated by {DRAWS:,} draws" if estimated else ""

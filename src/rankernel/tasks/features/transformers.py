@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankernel.data import Data, as_data, renamed
 from rankernel.encoding import Unlisted, refuse_missing
 from rankernel.errors import RankingError
+from rankernel.kernels.base import Kernel, prefixed
 from rankernel.kernels.named import as_kernel
 
 
@@ -87,23 +88,34 @@ def has_names(X: Any) -> bool:
     return isinstance(X, Data) or hasattr(X, "columns")
 
 
-class KernelTransformer(RankingTransformer):
-    """A transformer with a kernel, whose parameters can be reached as ``kernel__nu``."""
+class KernelParameters(BaseEstimator):  # type: ignore[misc]
+    """An estimator with kernels on rankings, whose parameters can be reached as ``kernel__nu``."""
 
-    kernel: Any
+    _kernel_parameters: ClassVar[tuple[str, ...]] = ("kernel",)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; if ``deep``, those of the kernel, too."""
-        params: dict[str, Any] = super().get_params(deep=False)
-        if deep:
-            params |= {f"kernel__{name}": value for name, value in getattr(self.kernel, "params", {}).items()}
+        """Return the parameters; if ``deep``, those of kernels, too."""
+        params: dict[str, Any] = super().get_params(deep)
+        for name in self._kernel_parameters if deep else ():
+            if isinstance(params[name], Kernel):
+                params |= prefixed(name, params[name].params)
         return params
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``kernel__nu`` replaces the kernel by one with another nu."""
-        inside = {name: params.pop(name) for name in list(params) if name.startswith("kernel__")}
+        inside: dict[str, dict[str, Any]] = {}
+        for name in self._kernel_parameters:
+            if isinstance(params.get(name, getattr(self, name)), Kernel | str):  # others know what to do themselves
+                own = [each for each in params if each.startswith(f"{name}__")]
+                inside[name] = {each.removeprefix(f"{name}__"): params.pop(each) for each in own}
         super().set_params(**params)
-        if inside:
-            changes = {name.removeprefix("kernel__"): value for name, value in inside.items()}
-            self.kernel = as_kernel(self.kernel).replace(**changes)
+        for name, changes in inside.items():
+            if changes:
+                setattr(self, name, as_kernel(getattr(self, name), name).replace(**changes))
         return self
+
+
+class KernelTransformer(KernelParameters, RankingTransformer):
+    """A transformer with a kernel, whose parameters can be reached as ``kernel__nu``."""
+
+    kernel: Any

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal, Self
-from warnings import catch_warnings, simplefilter
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from rankernel.arrays import FloatArray, Mask
-from rankernel.checks import instance, number, shown, whole
-from rankernel.checks import known as known_word
+from rankernel.arrays import FloatArray
+from rankernel.checks import instance, is_number, known, number, shown, whole
 from rankernel.data import Data, as_data
 from rankernel.encoding import Unlisted
 from rankernel.errors import RankingError
@@ -22,34 +21,40 @@ from rankernel.gram.methods import MethodLike
 from rankernel.gram.posets.poset_rows import as_rows
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.kendall import Kendall
-from rankernel.kernels.named import as_kernel
-from rankernel.linear_forms import SEEN
+from rankernel.kernels.named import NAMED, as_kernel
+from rankernel.linear_forms import SEEN, Sight, seen_of_nothing
 from rankernel.rankings import Rankings
 from rankernel.seeds import Seed, as_seed
 from rankernel.tasks.consensus.aggregation import MOST_ITEMS
-from rankernel.tasks.consensus.decoding import Decoded, Decoder
-from rankernel.tasks.features.transformers import checked_table, has_names, naming
+from rankernel.tasks.consensus.decoding import LIMIT, Decoded, Decoder
+from rankernel.tasks.features.transformers import KernelParameters, checked_table, has_names, naming
+from rankernel.tasks.regression._ridge import Fit, Ridge
 
-ROWS = 2**12  # new rows at once: what is made on the way stays small
+BLOCK = 2**24  # numbers that are predicted at once
+ON_NUMBERS = (*PAIRWISE_KERNEL_FUNCTIONS, "precomputed")  # kernels that scikit-learn knows by name
 
 
-class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     r"""Predict rankings from covariates or from other rankings: label ranking by kernel ridge regression.
 
     Every training label, full or partial, stands for its mean embedding :math:`\phi(R)`. Ridge regression in the space
     of the output kernel (Korba, Garcia and d'Alché-Buc 2018) predicts :math:`g(x) = \bar\phi + \sum_j \alpha_j(x)
     (\phi(R_j) - \bar\phi)` with :math:`\alpha(x) = (K + \alpha I)^{-1} k(x)`, and the answer is the full ranking
-    nearest to it: exactly, but for long cycles of pairs.
+    nearest to it: exactly, but for long cycles of pairs. Of equally near ones it is that in the order of mean places.
+
+    A label that leaves two items open says little of them. So :class:`Kendall` learns each pair of items also from the
+    rows that put it in order, alone, and the more rows these are, the more that counts: see ``prior``.
 
     Parameters
     ----------
-    output_kernel : Kernel
+    output_kernel : Kernel or str
         On the labels: a multiple of :class:`Kendall` (the default; decoded by a Kemeny search), :class:`Spearman` (a
-        sort), :class:`Hamming` or another positional kernel (an assignment).
+        sort), :class:`Hamming` or another positional kernel (an assignment), or a sum of positional kernels.
     kernel : str, callable or Kernel
         On the covariates: a name that scikit-learn knows, a callable on two rows, "precomputed", or a kernel on
-        rankings where the covariates are rankings. With "linear" and fewer features than rows the cost is linear in
-        the rows, so that a pipeline of ``Nystroem`` or :class:`NystromFeatures` goes far.
+        rankings, or its name, where the covariates are rankings ("polynomial" is scikit-learn's). With "linear" and
+        fewer features than rows the cost is linear in the rows, so that a pipeline of ``Nystroem`` or
+        :class:`NystromFeatures` goes far.
     alpha : float
         The penalty, as in ``KernelRidge``.
     gamma, degree, coef0 : float
@@ -58,10 +63,12 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
         Further arguments of a callable.
     method : "auto" or a method object
         How Gram matrices of rankings as covariates are computed.
-    unknown : {"mean", "skip"}
-        What a partial label says of two items that it does not put in order: their mean over its completions, all
-        equally likely, or nothing. With "skip" (and :class:`Kendall`) each pair is learnt from the rows that put it in
-        order: often better where items are missing by chance and rows are many.
+    prior : float
+        With Kendall and labels that leave items open: how many rows their mean embeddings are worth. A pair that n rows
+        put in order is predicted from these, by n / (n + prior), with as much penalty a row, and for the rest from the
+        mean embeddings of all rows, in which items that a label leaves open are equally likely either way. With 0 a
+        pair is learnt from the rows that put it in order, if there are any; with ``inf`` all from mean embeddings, in
+        one system of equations.
     limit : int
         With Kendall: the most items of a cycle of pairs to be solved exactly, up to 26. Longer ones are searched, with
         the gap that :meth:`decode` states.
@@ -79,7 +86,7 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
     n_features_in_ : int
         The number of covariates.
     mean_ : array
-        The mean of what the output kernel sees of the labels, flat.
+        The means of what the output kernel sees of the labels, flat.
     coef_ : array
         One row a feature: the coefficients, where the kernel is linear and features are fewer than rows.
     dual_coef_ : array
@@ -104,9 +111,11 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
     0.87
     """
 
+    _kernel_parameters: ClassVar = ("output_kernel", "kernel")
+
     def __init__(
         self,
-        output_kernel: Kernel = Kendall(),  # noqa: B008
+        output_kernel: Kernel | str = Kendall(),  # noqa: B008
         kernel: str | Callable[..., Any] | Kernel = "rbf",
         alpha: float = 1.0,
         gamma: float | None = None,
@@ -114,8 +123,8 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
         method: MethodLike = "auto",
-        unknown: Literal["mean", "skip"] = "mean",
-        limit: int = 12,
+        prior: float = 30.0,
+        limit: int = LIMIT,
         n_starts: int = 10,
         random_state: Seed = 0,
         unlisted: Unlisted | None = None,
@@ -128,7 +137,7 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
         self.coef0 = coef0
         self.kernel_params = kernel_params
         self.method = method
-        self.unknown = unknown
+        self.prior = prior
         self.limit = limit
         self.n_starts = n_starts
         self.random_state = random_state
@@ -157,20 +166,26 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
         self.decoder_ = Decoder(
             as_kernel(self.output_kernel, "output_kernel"), labels.n_items, self.limit, self.n_starts, seed
         )
-        rows = as_rows(labels)
-        wanted = [self.decoder_.sees] + (["pairs"] if self.decoder_.sees != "pairs" else [])
-        targets = np.hstack([means_of_seen(rows, sees).reshape(len(rows), -1) for sees in wanted])
-        skipped = self.unknown == "skip"
-        if skipped and self.decoder_.sees != "pairs":
-            raise ValueError(f"unknown='skip' skips pairs, which {self.output_kernel} does not see; use Kendall")
-        known = np.abs(targets) == 1 if skipped else np.ones(targets.shape, dtype=bool)
-        self._solve(covariates, targets, known, weights)
+        on_rankings = self._on_rankings
+        self._primal = self._linear and covariates.shape[1] < covariates.shape[0]
+        if on_rankings is not None:
+            self.plan_ = on_rankings.plan(covariates, method=self.method)
+        elif not self._primal:
+            self.X_fit_ = covariates
+        fit = self._learn(self.decoder_.sees, covariates, labels, weights)
+        self.mean_ = fit.means
+        name, other = ("coef_", "dual_coef_") if self._primal else ("dual_coef_", "coef_")
+        setattr(self, name, fit.coefficients)
+        self.__dict__.pop(other, None)  # of another fit
+        sees_pairs = self.decoder_.sees == "pairs"
+        self._pair_fit: Fit | None = fit if sees_pairs else None
+        self._training = None if sees_pairs else (covariates, labels, weights)
         return self
 
     def _check_parameters(self) -> None:
         """Refuse parameters that make no sense."""
         if isinstance(self.kernel, str):
-            known_word("kernel", self.kernel, (*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"))
+            known("kernel", self.kernel, tuple(dict.fromkeys((*ON_NUMBERS, *NAMED))))
         elif not (isinstance(self.kernel, Kernel) or callable(self.kernel)):
             raise TypeError(
                 f"kernel={shown(self.kernel)} is no kernel; give a name, a callable or a kernel on rankings"
@@ -181,50 +196,46 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
         number("degree", self.degree, 0)
         number("coef0", self.coef0)
         instance("kernel_params", self.kernel_params, dict | None, "a dict, or None")
-        known_word("unknown", self.unknown, ("mean", "skip"))
+        if not (is_number(self.prior) and self.prior == math.inf):
+            number("prior", self.prior, 0)
         whole("limit", self.limit, 1, MOST_ITEMS)
         whole("n_starts", self.n_starts)
 
-    def _solve(self, X: Any, targets: FloatArray, known: Mask, weights: FloatArray) -> None:
-        """Learn the means and the coefficients of ridge regressions, each of the rows that know something of it."""
-        primal = self._linear and X.shape[1] < X.shape[0]
-        gram = None if primal else self._training_gram(X)
-        self.mean_ = np.zeros(targets.shape[1])
-        coefficients = np.zeros((X.shape[1] if gram is None else len(gram), targets.shape[1]))
-        masks, group = np.unique(known, axis=1, return_inverse=True)
-        for which, mask in enumerate(masks.T):
-            columns, own = group.ravel() == which, weights * mask
-            if own.any():
-                self.mean_[columns] = own @ targets[:, columns] / own.sum()
-                left = targets[:, columns] - self.mean_[columns]
-                coefficients[:, columns] = ridge(X, gram, left, own, float(self.alpha))
-        setattr(self, "coef_" if primal else "dual_coef_", coefficients)
+    @property
+    def _on_rankings(self) -> Kernel | None:
+        """The kernel on rankings as covariates, if that is what they are."""
+        if isinstance(self.kernel, str):
+            return None if self.kernel in ON_NUMBERS else NAMED.get(self.kernel)
+        return self.kernel if isinstance(self.kernel, Kernel) else None
 
     @property
     def _linear(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "linear"
 
-    def _training_gram(self, X: Any) -> FloatArray:
-        if isinstance(self.kernel, Kernel):
-            self.plan_ = self.kernel.plan(X, method=self.method)
-            return self.plan_.gram()
-        self.X_fit_ = X
-        return np.array(self._gram(X), dtype=np.float64)
+    def _learn(self, sees: Sight, covariates: Any, labels: Data, weights: FloatArray) -> Fit:
+        """Return the regressions of what is seen of the labels."""
+        rows = as_rows(labels)
+        targets = means_of_seen(rows, sees).reshape(len(rows), -1)
+        ridge = Ridge(covariates, self._training_gram(), weights, float(self.alpha))
+        if sees != "pairs":
+            return ridge.fit(targets)
+        return ridge.fit_known(targets, np.abs(targets) == 1, float(self.prior))
+
+    def _training_gram(self) -> FloatArray | None:
+        if self._primal:
+            return None
+        return np.array(self._gram(self.X_fit_)) if self._on_rankings is None else self.plan_.gram()
 
     def _gram(self, X: Any) -> FloatArray:
         """Return the kernel between covariates and those of the training data."""
-        if isinstance(self.kernel, Kernel):
+        if self._on_rankings is not None:
             return self.plan_.against(X).gram()
-        if callable(self.kernel):
-            params = self.kernel_params or {}
-        else:
-            params = {
-                "gamma": None if self.gamma is None else float(self.gamma),
-                "degree": self.degree,
-                "coef0": self.coef0,
-            }
-        known = not callable(self.kernel)
-        return np.asarray(pairwise_kernels(X, self.X_fit_, metric=self.kernel, filter_params=known, **params))
+        named = isinstance(self.kernel, str)
+        params: dict[str, Any] = {"degree": self.degree, "coef0": self.coef0} if named else self.kernel_params or {}
+        if named and self.gamma is not None:  # each kernel has a default of its own
+            params["gamma"] = float(self.gamma)
+        found = pairwise_kernels(X, self.X_fit_, metric=self.kernel, filter_params=named, **params)
+        return np.asarray(found, dtype=np.float64)
 
     # ------------------------------------------------------------------ predict
 
@@ -237,7 +248,10 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
 
         ``gaps`` is 0 where the ranking is proven to be the nearest one.
         """
-        parts = [self.decoder_.decode(self._seen(block)) for block in self._predicted(X)]
+        check_is_fitted(self)
+        fit = Fit(self.mean_, self.coef_ if self._primal else self.dual_coef_)
+        shape = seen_of_nothing(self.decoder_.sees, len(self.items_)).shape[1:]
+        parts = [self.decoder_.decode(block.reshape(-1, *shape)) for block in self._predict(X, fit)]
         return Decoded(
             *(np.concatenate([getattr(part, name) for part in parts]) for name in ("ranks", "values", "gaps"))
         )
@@ -245,12 +259,17 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
     def predict_scores(self, X: Any) -> FloatArray:
         """Return how likely each item comes before each other: shape (n_rows, n_items, n_items).
 
-        Predicted from the same labels with the same weights, and cut to 0 and 1. The diagonal is 1/2.
+        Predicted from the same labels as rankings are, as :class:`Kendall` learns pairs of items whatever the output
+        kernel, and cut to 0 and 1. The diagonal is 1/2.
         """
         check_is_fitted(self)
+        training = self._training
+        if training is not None:  # made when it is first asked for: items are few, pairs of them are many
+            self._pair_fit, self._training = self._learn("pairs", *training), None
+        assert self._pair_fit is not None
         n_items = len(self.items_)
         first, second = np.triu_indices(n_items, 1)
-        leads = np.concatenate([block[:, block.shape[1] - len(first) :] for block in self._predicted(X)])
+        leads = np.concatenate(list(self._predict(X, self._pair_fit)))
         shares = np.full((len(leads), n_items, n_items), 0.5)
         shares[:, first, second] = np.clip((1 + leads) / 2, 0, 1)
         shares[:, second, first] = 1 - shares[:, first, second]
@@ -276,29 +295,19 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
         taus = (told * signs).sum(axis=1)[said > 0] / said[said > 0]
         return float(np.average(taus, weights=weights[said > 0]))
 
-    def _predicted(self, X: Any) -> list[FloatArray]:
-        """Return the predicted means of what is seen, some rows at a time."""
-        check_is_fitted(self)
+    def _predict(self, X: Any, fit: Fit) -> Iterator[FloatArray]:
+        """Yield what is predicted, some rows at a time."""
         covariates = self._read(X, reset=False)
-        found = []
-        for start in range(0, max(n_rows(covariates), 1), ROWS):
-            some = covariates[start : start + ROWS]
-            change = some @ self.coef_ if hasattr(self, "coef_") else self._gram(some) @ self.dual_coef_
-            found.append(self.mean_ + change)
-        return found
-
-    def _seen(self, block: FloatArray) -> FloatArray:
-        """Return what the output kernel sees of predictions."""
-        n_items, sees = len(self.items_), self.decoder_.sees
-        if sees == "positions":
-            return block[:, : n_items**2].reshape(len(block), n_items, n_items)
-        return block[:, :n_items] if sees == "ranks" else block
+        step = max(BLOCK // max(*fit.coefficients.shape, 1), 1)
+        for start in range(0, max(n_rows(covariates), 1), step):
+            some = covariates[start : start + step]
+            yield fit.means + (some if self._primal else self._gram(some)) @ fit.coefficients
 
     # ------------------------------------------------------------------ what comes in
 
     def _read(self, X: Any, reset: bool) -> Any:
         """Return covariates: numbers, or rankings where the kernel is one on rankings."""
-        if not isinstance(self.kernel, Kernel):
+        if self._on_rankings is None:
             with naming("X"):
                 return validate_data(self, X, accept_sparse="csr", reset=reset)
         data = as_data(X, self.unlisted)
@@ -336,7 +345,7 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not isinstance(self.kernel, Kernel)
+        tags.input_tags.sparse = self._on_rankings is None
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = False
@@ -347,30 +356,3 @@ class KernelRankingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mis
 def n_rows(covariates: Any) -> int:
     """Return how many rows there are: of a sparse matrix, too."""
     return int(covariates.shape[0]) if hasattr(covariates, "shape") else len(covariates)
-
-
-def ridge(X: Any, gram: FloatArray | None, targets: FloatArray, weights: FloatArray, alpha: float) -> FloatArray:
-    """Return the coefficients of features, or of rows where there is a Gram matrix."""
-    roots = np.sqrt(weights)[:, None]
-    if gram is None:
-        scaled = X.multiply(roots).tocsr() if hasattr(X, "multiply") else X * roots
-        square = scaled.T @ scaled
-        square = square.toarray() if hasattr(square, "toarray") else square
-        right = scaled.T @ (roots * targets)
-    else:
-        square, right = gram * roots * roots.T, roots * targets
-    square[np.diag_indices_from(square)] += alpha
-    found = solved(square, right)
-    return found if gram is None else roots * found
-
-
-def solved(square: FloatArray, right: FloatArray) -> FloatArray:
-    """Return the solution of a positive definite system, the shortest one where it is singular."""
-    from scipy.linalg import LinAlgError, LinAlgWarning, lstsq, solve
-
-    with catch_warnings():
-        simplefilter("error", LinAlgWarning)
-        try:
-            return np.asarray(solve(square, right, assume_a="pos"))
-        except (LinAlgError, LinAlgWarning):
-            return np.asarray(lstsq(square, right)[0])

@@ -24,16 +24,20 @@ from rankernel.tasks.tests._permutations import (
     TERM,
     TIED,
     Divisions,
+    Null,
+    Permutations,
     Shuffles,
     check_divisible,
     off_diagonal_forms,
     probability_of,
     voter_forms,
 )
-from rankernel.tasks.tests._voters import Ballots, error_of_draws, group_codes, plan_for_test, voter_gram
+from rankernel.tasks.tests._voters import Ballots, group_codes, plan_for_test, voter_gram
 
 FEW_ROWS = 64  # of a Gram matrix, so that they stay in the cache
 VOTER_BYTES = 64
+NO_MOMENTS = Moments(0.0, 0.0, 0.0)  # where no tail is asked for
+MATRICES = ("gram", "centred")  # of voters, which can be computed again
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +104,7 @@ class GroupedVoters:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the matrix: it can be computed again."""
-        return {name: value for name, value in self.__dict__.items() if name != "gram"}
+        return {name: value for name, value in self.__dict__.items() if name not in MATRICES}
 
     @cached_property
     def gram(self) -> FloatArray:
@@ -110,9 +114,15 @@ class GroupedVoters:
         assert self.plan is not None
         return voter_gram(self.plan, self.threads)
 
+    @cached_property
+    def centred(self) -> CentredVoters:
+        """The kernel between voters, centred, no voter paired with itself."""
+        return CentredVoters.of(self.gram, self.counts, biased=False)
+
     def forget(self) -> None:
         """Give the memory of the matrix back until it is needed again."""
-        self.__dict__.pop("gram", None)
+        for name in MATRICES:
+            self.__dict__.pop(name, None)
 
     @property
     def rows(self) -> Indices:
@@ -197,7 +207,8 @@ class GroupedVoters:
         """Return the exact moments of the dispersion between the groups, where voters are permuted freely."""
         if len(self.table) > 1:
             return None
-        return permutation_moments(CentredVoters.of(self.gram, self.counts, biased), self.weights(biased))
+        voters = CentredVoters.of(self.gram, self.counts, biased) if biased else self.centred
+        return permutation_moments(voters, self.weights(biased))
 
     def least(self) -> float:
         """Return how likely permutations leave the groups as they are; those of the same size may change names."""
@@ -209,13 +220,6 @@ class GroupedVoters:
         same = np.unique(by_group.reshape(len(by_group), -1), axis=0, return_counts=True)[1]
         renamings = float(np.exp(gammaln(alike + 1).sum() - gammaln(same + 1).sum()))
         return renamings * probability_of(strata, groups, rows, self.table[strata, groups, rows])
-
-    def kernel_error(self, biased: bool) -> float:
-        """Return the standard error of the dispersion that comes from estimated kernel values."""
-        weights = self.weights(biased).whole()
-        return error_of_draws(
-            self.plan, self.gram, self.rows, lambda some: self.by_group[:, some].T @ weights @ self.by_group
-        )
 
 
 def table_of(ballots: Ballots, groups: IntArray, strata: IntArray, n_groups: int) -> IntArray:
@@ -233,15 +237,40 @@ def strata_codes(strata: Any, data: Data) -> IntArray:
 # ---------------------------------------------------------------------- two groups
 
 
-class TwoGroups:
-    """The squared discrepancy of two groups, and that of random divisions of their voters."""
+class RandomDivisions:
+    """The statistic of groups, and that of random divisions of their voters."""
+
+    voters: GroupedVoters
+    biased: bool
+    statistic: float
+    tolerance: float
+    per_dispersion: float  # how much of the dispersion between the groups the statistic is
+
+    def draw(self, n_divisions: int) -> FloatArray:
+        """Return the statistic of the next divisions."""
+        raise NotImplementedError
+
+    def null(self, wanted: Permutations) -> Null:
+        """Return the null distribution of the statistic, its moments exact where they are known."""
+        known = self.voters.moments(self.biased)
+        exact = None if known is None else known.times(self.per_dispersion)
+        return Null.drawn(self.draw, self.statistic, self.tolerance, wanted, exact)
+
+    def pvalue(self, wanted: Permutations) -> float:
+        """Return the p-value by permutations alone."""
+        return Null.drawn(self.draw, self.statistic, self.tolerance, wanted, NO_MOMENTS).pvalue
+
+
+class TwoGroups(RandomDivisions):
+    """The squared discrepancy of two groups."""
 
     def __init__(self, voters: GroupedVoters, biased: bool, seed: int) -> None:
+        self.voters, self.biased = voters, biased
         self.form = Discrepancy(voters.gram, voters.counts, int(voters.sizes[0]), biased)
         self.divisions = Divisions(voters.table, seed)
         self.statistic = float(self.form.of(voters.by_group[:1])[0])
         self.tolerance = TIED * self.form.scale
-        self.per_dispersion = float(voters.sizes.sum() / voters.sizes.prod())  # the discrepancy is so much of it
+        self.per_dispersion = float(voters.sizes.sum() / voters.sizes.prod())
 
     def draw(self, n_divisions: int) -> FloatArray:
         """Return the statistic of the next divisions."""
@@ -290,15 +319,16 @@ def off_diagonal_sums(gram: FloatArray, counts: FloatArray) -> tuple[FloatArray,
 # ---------------------------------------------------------------------- any number of groups
 
 
-class ManyGroups:
-    """The dispersion between groups, and that of random divisions of their voters."""
+class ManyGroups(RandomDivisions):
+    """The dispersion between groups."""
 
     def __init__(self, voters: GroupedVoters, biased: bool, seed: int) -> None:
+        self.voters, self.biased = voters, biased
         check_divisible(voters.table)
         check_voters(int(voters.sizes.sum()), VOTER_BYTES, "a test of several groups")
         strata, groups, rows = np.nonzero(voters.table)
         times = voters.table[strata, groups, rows]
-        self.gram, self.biased, self.sizes = voters.gram, biased, voters.sizes
+        self.gram, self.sizes = voters.gram, voters.sizes
         self.groups = np.repeat(groups, times)
         self.shuffles = Shuffles(np.repeat(rows, times), np.repeat(strata, times), seed)
         self.diagonal = np.diagonal(self.gram).copy()
@@ -339,7 +369,7 @@ class ManyGroups:
         return np.asarray(sums.reshape(counts.shape[:2]) @ self.alike - self.constant)
 
 
-def dispersion_of(voters: GroupedVoters, biased: bool, seed: int) -> TwoGroups | ManyGroups:
+def dispersion_of(voters: GroupedVoters, biased: bool, seed: int) -> RandomDivisions:
     """Return the statistic of groups, and its permutations."""
     two = len(voters.names) == 2
     return TwoGroups(voters, biased, seed) if two else ManyGroups(voters, biased, seed)

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import factorial, prod
 
 import numpy as np
 
-from rankernel.arrays import FloatArray
+from rankernel.arrays import FloatArray, Indices
 from rankernel.gram.tiles import stretches
 
 TILE = 512  # rows of a matrix that are centred at once
@@ -40,9 +40,29 @@ class Moments:
     variance: float
     skewness: float
 
+    @classmethod
+    def of_cumulants(cls, mean: float, variance: float, third: float) -> Moments:
+        """Return the moments of a distribution by its first three cumulants."""
+        return cls(mean, variance, third / variance**1.5 if variance > 0 else 0.0)
+
+    @classmethod
+    def of_sample(cls, values: FloatArray) -> Moments:
+        """Return the moments of what was drawn."""
+        spread = values - values.mean()
+        return cls.of_cumulants(float(values.mean()), float((spread**2).mean()), float((spread**3).mean()))
+
+    @property
+    def third(self) -> float:
+        """The third cumulant."""
+        return float(self.skewness * max(self.variance, 0.0) ** 1.5)  # rounding may leave a little less than nothing
+
     def times(self, factor: float) -> Moments:
         """Return the moments of a positive multiple."""
         return Moments(self.mean * factor, self.variance * factor**2, self.skewness)
+
+    def __add__(self, other: Moments) -> Moments:
+        """Return the moments of the sum of two independent quantities."""
+        return Moments.of_cumulants(self.mean + other.mean, self.variance + other.variance, self.third + other.third)
 
     def tail(self, value: float) -> float:
         """Return the probability of so large a value, by the Pearson III curve with these moments."""
@@ -91,9 +111,12 @@ class CentredVoters:
         sums = gram @ counts - np.diagonal(gram)
         return cls(gram, counts, biased, sums / (n - 2), float(counts @ sums / ((n - 1) * (n - 2))))
 
-    def part(self, rows: slice, columns: slice = slice(None)) -> FloatArray:
-        """Return some rows of the centred matrix, for two different voters."""
-        return np.asarray(self.gram[rows, columns] - self.shifts[rows, None] - self.shifts[columns] + self.constant)
+    def part(self, rows: slice | Indices, columns: Indices | None = None) -> FloatArray:
+        """Return some rows of the centred matrix, for two different voters; of all columns, or of some."""
+        values, shifts = self.gram[rows], self.shifts
+        if columns is not None:
+            values, shifts = values[:, columns], shifts[columns]
+        return np.asarray(values - self.shifts[rows, None] - shifts + self.constant)
 
     def whole(self) -> FloatArray:
         """Return the centred matrix."""
@@ -107,8 +130,9 @@ class CentredVoters:
         """The diagonal of the centred matrix."""
         return np.asarray(np.diagonal(self.gram) - 2 * self.shifts + self.constant)
 
+    @cached_property
     def sums(self) -> PowerSums:
-        """Return the power sums of the matrix, less the multiple of the identity that makes its trace 0."""
+        """The power sums of the matrix, less the multiple of the identity that makes its trace 0."""
         c, n = self.counts, float(self.counts.sum())
         trace = float(c @ self.diagonal) if self.biased else 0.0
         level = trace / (n - 1)  # A - level (1 - 1/n), centred still
@@ -158,13 +182,12 @@ def permutation_moments(left: CentredVoters, right: CentredVoters) -> Moments:
 
     The skewness is nan where matrices are too large for it.
     """
-    A, B, n = left.sums(), right.sums(), int(left.counts.sum())
+    A, B, n = left.sums, right.sums, int(left.counts.sum())
     mean = A.trace * B.trace / (n - 1)
     variance = expected_power(A.second, B.second, n, 2)
     if A.third is None or B.third is None:
         return Moments(mean, variance, float("nan"))
-    third = expected_power(A.third, B.third, n, 3)
-    return Moments(mean, variance, third / variance**1.5 if variance > 0 else 0.0)
+    return Moments.of_cumulants(mean, variance, expected_power(A.third, B.third, n, 3))
 
 
 def expected_power(left: FloatArray, right: FloatArray, n_voters: int, power: int) -> float:

@@ -24,6 +24,7 @@ ENTRIES = 2**22  # of an array that holds one row for each permutation
 MOST_DENSE = 10**9  # voters that NumPy divides at random
 DENSE = 32  # voters a ballot, from which drawing ballot by ballot is quicker than voter by voter
 ENOUGH = 4  # permutations, times what the smallest p-value that counts needs
+FOR_MOMENTS = 1000  # permutations behind a tail whose moments are not known exactly
 TERM = 8  # multiplications in a matrix product that take as long as one term of a sum over pairs of voters
 TIED = 1e-13  # of the mean size of a kernel value: closer statistics differ by rounding only
 
@@ -60,41 +61,64 @@ def least_pvalue(wanted: Permutations) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Null:
-    """The statistic for random permutations, and the p-value that they give."""
+    """The statistic for random permutations, and the p-values that they give.
+
+    Attributes
+    ----------
+    values : array
+        The statistic for the permutations that were asked for.
+    pvalue : float
+        The p-value that they give.
+    moments : Moments
+        Those of all permutations, as far as they are known, else of what was drawn.
+    n_for_moments : int
+        How many permutations that is, if need be more than were asked for; 0 where the moments are exact.
+    """
 
     values: FloatArray
     pvalue: float
+    moments: Moments
+    n_for_moments: int
 
     @classmethod
-    def drawn(cls, draw: Callable[[int], FloatArray], statistic: float, tolerance: float, wanted: Permutations) -> Null:
-        """Draw as many permutations as are wanted; ``draw`` goes on where it stopped."""
+    def drawn(
+        cls,
+        draw: Callable[[int], FloatArray],
+        statistic: float,
+        tolerance: float,
+        wanted: Permutations,
+        exact: Moments | None,
+    ) -> Null:
+        """Draw as many permutations as are wanted, ``exact`` the moments of all; ``draw`` goes on where it stopped."""
         if isinstance(wanted, int):
             values = draw(wanted)
-            return cls(values, pvalue(values, statistic, tolerance))
+            return cls.of(values, pvalue(values, statistic, tolerance), exact, draw)
         rule, values, look, exceedances = wanted.boundaries(), np.empty(0), -1, 0
         while look < 0 or not rule.stops(look, exceedances):
             look += 1
             values = np.concatenate([values, draw(rule.looks[look] - len(values))])
             exceedances = int(count_at_least(values, np.array([statistic]), tolerance)[0])
-        return cls(values, rule.pvalue(look, exceedances))
+        return cls.of(values, rule.pvalue(look, exceedances), exact, draw)
 
-    @property
-    def moments(self) -> Moments:
-        """The moments of what was drawn."""
-        spread = self.values - self.values.mean()
-        variance = float((spread**2).mean())
-        skewness = float((spread**3).mean()) / variance**1.5 if variance > 0 else 0.0
-        return Moments(float(self.values.mean()), variance, skewness)
+    @classmethod
+    def of(
+        cls, values: FloatArray, found: float, exact: Moments | None, draw: Callable[[int], FloatArray] | None = None
+    ) -> Null:
+        """Return a null distribution with its moments; where these are not known, enough are drawn for a tail."""
+        if exact is not None and not np.isnan(exact.skewness):
+            return cls(values, found, exact, 0)
+        missing = FOR_MOMENTS - len(values)
+        enough = np.concatenate([values, draw(missing)]) if draw is not None and missing > 0 else values
+        sampled = Moments.of_sample(enough)
+        moments = sampled if exact is None else Moments(exact.mean, exact.variance, sampled.skewness)
+        return cls(values, found, moments, len(enough))
 
-    def tail(self, exact: Moments | None, statistic: float, tolerance: float, least: float) -> float:
-        """Return the p-value by a Pearson III curve; what is not known exactly comes from what was drawn.
+    def tail(self, statistic: float, tolerance: float, least: float) -> float:
+        """Return the p-value by a Pearson III curve.
 
         ``least`` is the probability of the data themselves, which no p-value is below.
         """
-        moments = self.moments if exact is None else exact
-        if np.isnan(moments.skewness):
-            moments = Moments(moments.mean, moments.variance, self.moments.skewness)
-        return min(max(moments.tail(statistic - tolerance), least), 1.0)
+        return min(max(self.moments.tail(statistic - tolerance), least), 1.0)
 
 
 def count_at_least(null: FloatArray, values: FloatArray, tolerance: float) -> IntArray:
@@ -225,9 +249,14 @@ class PermutedValues:
             yield shuffled
 
 
+def is_divisible(table: IntArray) -> bool:
+    """Say whether a voter can change sides within a stratum: voters by stratum, by group and by row."""
+    return bool(((table.sum(axis=2) > 0).sum(axis=1) > 1).any())
+
+
 def check_divisible(table: IntArray) -> None:
-    """Refuse strata in which no voter can change sides: voters by stratum, by group and by row."""
-    if not ((table.sum(axis=2) > 0).sum(axis=1) > 1).any():
+    """Refuse strata in which no voter can change sides."""
+    if not is_divisible(table):
         raise RankingError(
             "no stratum has voters of two groups, so that there is nothing to permute; use coarser strata"
         )

@@ -9,7 +9,7 @@ unbiased.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
 
 REDRAWN = 64  # rows that say how sure estimated kernel values are
+Slopes = Callable[[Indices], FloatArray]  # rows of the derivative of something by the kernel values
 NOISY = 0.5  # an error of the statistic, as a part of its standard deviation between permutations
 
 
@@ -76,28 +77,32 @@ def voter_gram(plan: Plan, threads: int | None = None) -> FloatArray:
     return matrix
 
 
-def error_of_draws(
-    plan: Plan | None, matrix: FloatArray, rows: Indices, toward: Callable[[Indices], FloatArray]
-) -> float:
-    r"""Return the standard error of :math:`\sum_{uv} \Lambda_{uv} K_{uv}` that comes from estimated kernel values.
+def errors_of_draws(
+    plan: Plan | None, matrix: FloatArray, rows: Indices, slopes: Sequence[Slopes]
+) -> tuple[float, ...]:
+    r"""Return the standard errors of functions of K that come from estimated kernel values; 0 where these are exact.
 
-    K is the matrix of some rows of a plan, and ``toward`` gives rows of :math:`\Lambda`. An estimate is the inner
-    product of embeddings with independent errors :math:`e_u`, by which the sum errs, to the first order, by
-    :math:`2 \sum_u \langle e_u, \sum_v \Lambda_{uv} \phi_v \rangle`. Drawing some rows again shows how large these
-    terms are. What the other side errs by is in them, too: it makes the answer too large, by a factor of at most 1.4.
+    K is the matrix of some rows of a plan, and ``slopes`` give rows of the derivatives :math:`\Lambda` of a function.
+    An estimate is the inner product of embeddings with independent errors :math:`e_u`, by which a function errs, to the
+    first order, by :math:`2 \sum_u \langle e_u, \sum_v \Lambda_{uv} \phi_v \rangle`. Drawing some rows again shows
+    how large these terms are. What the other side errs by is in them, too: it makes the answer too large, by a factor
+    of at most 1.4.
     """
     variances: list[FloatArray] = []
     n_rows, times = len(rows), 0
-    while plan is not None and sum(map(len, variances)) < REDRAWN:
+    while plan is not None and sum(part.shape[1] for part in variances) < REDRAWN:
         times += 1
         other = plan.distinct.redrawn(times)
         if other is None:
-            return 0.0
+            break
         some = np.sort(np.random.default_rng(times).permutation(n_rows)[:REDRAWN])
         again = other.block(rows[some], rows)
         again[np.arange(len(some)), some] = other.diagonal(unbiased=True)[rows[some]]
-        variances.append(np.einsum("uv,uv->u", toward(some), again - matrix[some]) ** 2 / 2)
-    return float(np.sqrt(4 * n_rows * np.concatenate(variances).mean())) if variances else 0.0
+        change = again - matrix[some]
+        variances.append(np.stack([np.einsum("uv,uv->u", slope(some), change) ** 2 / 2 for slope in slopes]))
+    if not variances:
+        return (0.0,) * len(slopes)
+    return tuple(np.sqrt(4 * n_rows * np.concatenate(variances, axis=1).mean(axis=1)).tolist())
 
 
 def warn_if_not_characteristic(kernel: Kernel, n_items: int) -> None:
@@ -110,9 +115,8 @@ def warn_if_not_characteristic(kernel: Kernel, n_items: int) -> None:
         )
 
 
-def warn_if_noisy(error: float, null: FloatArray) -> None:
+def warn_if_noisy(error: float, noise: float) -> None:
     """Warn where the errors of estimated kernel values may be as large as what permutations do."""
-    noise = float(np.std(null))
     if error > NOISY * noise > 0:
         warn(
             f"kernel values are estimated, and their errors may change the statistic by {error:.2g}, beside a standard "

@@ -24,10 +24,10 @@ from rankernel.gram.plan import Plan
 from rankernel.interrupts import heard
 from rankernel.kernels.base import Kernel
 from rankernel.seeds import Seed, as_seed
-from rankernel.tasks.tests._effects import group_effect, group_effect_interval
+from rankernel.tasks.tests._effects import group_effect, group_effect_interval, kernel_errors
 from rankernel.tasks.tests._groups import GroupedVoters
 from rankernel.tasks.tests._permutations import TIED, Null, PermutationsLike, as_permutations, generator
-from rankernel.tasks.tests._voters import Ballots, plan_for_test, voter_gram
+from rankernel.tasks.tests._voters import Ballots, plan_for_test, voter_gram, warn_if_noisy
 from rankernel.tasks.tests.mmd import check_kernel
 from rankernel.tasks.tests.results import ChangePointResult
 
@@ -109,7 +109,9 @@ def change_point_test(
     stream = Stream.of(plan, data.counts.astype(np.float64), least, threads)
     gains = stream.gains(np.arange(len(data))[None])
     statistic = float(gains[0])
-    null = Null.drawn(RandomOrders(stream, start).draw, statistic, TIED * stream.scale, wanted)
+    null = Null.drawn(RandomOrders(stream, start).draw, statistic, TIED * stream.scale, wanted, None)
+    error = stream.kernel_error(plan, statistic)
+    warn_if_noisy(error, float(null.values.std()))
     if isinstance(n_changes, str) and n_changes == "auto":
         costs, starts = stream.segments(most)
         chosen = max(penalised(costs, len(data)), 1) if null.pvalue <= level else 0
@@ -125,18 +127,21 @@ def change_point_test(
         f"between changes, kernel values: {plan.method}"
     )
     single = len(names) == 1
+    effect_error = 0.0 if single else kernel_errors(voters, biased=True)[1]
     return ChangePointResult(
         statistic,
         null.pvalue,
         null.values,
-        null.tail(None, statistic, TIED * stream.scale, 0.0),
+        null.tail(statistic, TIED * stream.scale, 0.0),
+        null.n_for_moments,
         0.0 if single else group_effect(voters),
         text,
         plan,
         plan.kernel,
         data,
-        stream.kernel_error(plan, statistic),
-        (lambda: (0.0, 0.0)) if single else partial(group_effect_interval, voters, start),
+        error,
+        effect_error,
+        (lambda: (0.0, 0.0)) if single else partial(group_effect_interval, voters, 0.0, effect_error),
         voters,
         True,
         changes,

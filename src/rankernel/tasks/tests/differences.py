@@ -7,7 +7,7 @@ without bias, too, as each pair is a kernel of its own. Half of the part of a pa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -17,20 +17,18 @@ from rankernel.arrays import FloatArray
 from rankernel.checks import known, number
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
-from rankernel.gram.exact.features import means_of_seen
-from rankernel.gram.posets.poset_rows import as_rows
-from rankernel.gram.tiles import stretches
 from rankernel.kernels.kendall import Kendall
 from rankernel.notebook import box, table
-from rankernel.tasks.tests._effects import Interval
-from rankernel.tasks.tests._groups import GroupedVoters
+from rankernel.tasks.tests._effect_law import Interval
+from rankernel.tasks.tests._splits import FeatureMeans, Features, Split
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 By = Literal["auto", "pairs"]
-BLOCK = 2**22  # numbers in memory at once
+KINDS: tuple[Literal["pairs"], Literal["ranks"]] = ("pairs", "ranks")
 MOST_LINES = 5  # of a table that is printed
+MOST_COLUMNS = 5  # groups that are shown side by side; of more, those at the two ends
 
 
 @dataclass(frozen=True)
@@ -46,13 +44,21 @@ class ItemDifference:
     intervals : tuple of pairs
         The interval of each.
     part : float
-        How much of the difference between the groups the item makes.
+        How much of the difference between the groups the item makes: see ``items_by`` of :class:`Differences`.
+    change_interval : pair of float or None
+        The interval of :attr:`change`; None of more than two groups.
     """
 
     item: str
     places: tuple[float, ...]
     intervals: tuple[Interval, ...]
     part: float
+    change_interval: Interval | None
+
+    @property
+    def change(self) -> float | None:
+        """By how many places it stands lower in the second of two groups than in the first; None of more groups."""
+        return self.places[1] - self.places[0] if len(self.places) == 2 else None
 
     @property
     def moves(self) -> float:
@@ -73,7 +79,9 @@ class PairDifference:
     intervals : tuple of pairs
         The interval of each.
     part : float
-        How much of the difference between the groups the pair makes.
+        How much of the difference between the groups the pair makes: its part of the statistic with the Kendall kernel.
+    change_interval : pair of float or None
+        The interval of :attr:`change`; None of more than two groups.
     """
 
     first: str
@@ -81,6 +89,12 @@ class PairDifference:
     shares: tuple[float, ...]
     intervals: tuple[Interval, ...]
     part: float
+    change_interval: Interval | None
+
+    @property
+    def change(self) -> float | None:
+        """The share of the second of two groups less that of the first; None of more groups."""
+        return self.shares[1] - self.shares[0] if len(self.shares) == 2 else None
 
     @property
     def turns(self) -> bool:
@@ -106,7 +120,10 @@ class Differences:
     pairs : tuple of PairDifference
         The pairs of items, those that make most of the difference first.
     total : float
-        The sum of the parts of all pairs: the statistic with the Kendall kernel.
+        The sum of the parts of all pairs: the statistic with the Kendall kernel. Within strata, its mean over them,
+        weighed by their voters. Of changes in a stream, the dispersion between the segments that were found.
+    items_total : float
+        What the parts of items are parts of: ``total``, or the same with the kernel of the test.
     confidence : float
         How often an interval covers the truth, each by itself.
     items_by : str
@@ -117,6 +134,7 @@ class Differences:
     items: tuple[ItemDifference, ...]
     pairs: tuple[PairDifference, ...]
     total: float
+    items_total: float
     confidence: float
     items_by: str
 
@@ -127,15 +145,30 @@ class Differences:
         return differences(self, most, ax)
 
     def tables(self) -> tuple[list[list[str]], list[list[str]]]:
-        """Return items and pairs as rows of words, each with a heading."""
+        """Return items and pairs as rows of words, each with a heading; of many groups only those at the two ends."""
         level = f"{self.confidence:.0%} intervals"
-        items = [["item", *(f"mean place, {group}" for group in self.groups), "part"]]
-        items += [[each.item, *map(place_text, each.places, each.intervals), f"{each.part:.2g}"] for each in self.items]
-        pairs = [["prefer", *self.groups, f"part ({level})"]]
+        many = len(self.groups) > MOST_COLUMNS
+        ends = ["best in", "worst in"], ["least in", "most in"]
+        items = [["item", *(ends[0] if many else (f"mean place, {group}" for group in self.groups)), self.items_by]]
+        for item in self.items:
+            cells = self.cells(item.places, item.intervals, place_text)
+            items.append([item.item, *cells, part_text(item.part, self.items_total)])
+        pairs = [["prefer", *(ends[1] if many else self.groups), f"part of the Kendall statistic ({level})"]]
         for pair in self.pairs:
-            shares = map(share_text, pair.shares, pair.intervals)
-            pairs.append([f"{pair.first} to {pair.second}", *shares, f"{pair.part:.2g}{' turns' * pair.turns}"])
+            cells = self.cells(pair.shares, pair.intervals, share_text)
+            turns = ", turns" * pair.turns_surely
+            pairs.append([f"{pair.first} to {pair.second}", *cells, f"{part_text(pair.part, self.total)}{turns}"])
         return items, pairs
+
+    def cells(
+        self, means: Sequence[float], intervals: Sequence[Interval], text: Callable[[float, Interval], str]
+    ) -> Iterator[str]:
+        """Yield the means of all groups in words; of many groups the smallest and the largest, with their names."""
+        if len(self.groups) <= MOST_COLUMNS:
+            yield from map(text, means, intervals)
+            return
+        for end in (int(np.argmin(means)), int(np.argmax(means))):
+            yield f"{self.groups[end]}: {text(means[end], intervals[end])}"
 
     def __str__(self) -> str:
         items, pairs = (aligned(table[: MOST_LINES + 1]) for table in self.tables())
@@ -145,96 +178,99 @@ class Differences:
         return box("Differences", "".join(table(rows, head) for head, *rows in self.tables()))
 
 
-def differences_of(
-    voters: GroupedVoters, biased: bool, per_dispersion: float, confidence: float, by: By
-) -> Differences:
-    """Return in what groups differ; the statistic is ``per_dispersion`` times the dispersion between them."""
+def differences_of(split: Split, confidence: float, by: By) -> Differences:
+    """Return in what groups differ."""
     number("confidence", confidence, 0, 1)
     known("by", by, get_args(By))
-    if voters.data.n_items < 2:
+    voters = split.groups
+    n_items = voters.data.n_items
+    if n_items < 2:
         raise RankingError("there is only one item, so that rankings of it cannot differ")
-    shares, spreads, parts = pair_shares(voters, biased)
-    a, b = np.triu_indices(voters.data.n_items, 1)
-    parts = parts * per_dispersion / len(parts)
+    z = normal_quantile(confidence)
+    signs, places = (split.by_feature(Features(voters.data, kind)) for kind in KINDS)
+    parts = signs.statistics / len(signs.statistics)
+    total = float(parts.sum())
     dropped = None
     if by == "auto" and voters.plan is not None and voters.kernel != Kendall():
-        dropped = parts_without(voters, biased)
+        dropped = parts_without(split)
     if dropped is None:
-        of_items = (np.bincount(a, parts, voters.data.n_items) + np.bincount(b, parts, voters.data.n_items)) / 2
-        text = "half of the parts of its pairs"
+        a, b = np.triu_indices(n_items, 1)
+        of_items = (np.bincount(a, parts, n_items) + np.bincount(b, parts, n_items)) / 2
+        items_total, text = total, "half of the parts of its pairs"
     else:
-        of_items, text = dropped * per_dispersion, "what the statistic loses without it"
-    z = normal_quantile(confidence)
+        of_items, items_total, text = dropped, split.statistic(), "what the statistic loses without it"
     return Differences(
         voters.names,
-        item_differences(voters, of_items, z),
-        pair_differences(voters, shares, spreads, parts, z),
-        float(parts.sum()),
+        item_differences(voters.data.items, places, of_items, z),
+        pair_differences(voters.data.items, signs.halved(), parts, z),
+        total,
+        items_total,
         confidence,
         text,
     )
 
 
-def pair_shares(voters: GroupedVoters, biased: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return for all pairs of items the share of each group that prefers the first, its variance, and the dispersion.
-
-    The dispersion is that of the signs: between the groups, with a kernel that is the product of two signs.
-    """
-    n_pairs = voters.data.n_items * (voters.data.n_items - 1) // 2
-    sums, squares = (np.zeros((len(voters.names), n_pairs)) for _ in range(2))
-    for part in stretches(len(voters.data), max(BLOCK // n_pairs, 1)):
-        signs = means_of_seen(as_rows(voters.data[part]), "pairs")
-        sums += voters.by_group[:, part] @ signs
-        squares += voters.by_group[:, part] @ signs**2
-    sizes = voters.sizes[:, None]
-    own = 0.0 if biased else 1.0
-    total = sums.sum(axis=0) ** 2 - own * squares.sum(axis=0)
-    dispersion = voters.alike(biased) @ (sums**2 - own * squares) - total / sizes.sum()
-    means = sums / sizes
-    return (1 + means) / 2, np.maximum(squares / sizes - means**2, 0.0) / 4, dispersion
-
-
-def parts_without(voters: GroupedVoters, biased: bool) -> FloatArray | None:
-    """Return by how much the dispersion falls without each item; None if the kernel is for these items only."""
-    if voters.data.n_items < 3:
+def parts_without(split: Split) -> FloatArray | None:
+    """Return by how much the statistic falls without each item; None if the kernel is for these items only."""
+    n_items = split.groups.data.n_items
+    if n_items < 3:
         return None
-    whole, rest = voters.dispersion(biased), []
-    for item in range(voters.data.n_items):
+    whole, rest = split.statistic(), []
+    for item in range(n_items):
         try:
-            rest.append(voters.without(item).dispersion(biased))
+            rest.append(split.without(item).statistic())
         except (ValueError, RankingError):
             return None
     return whole - np.array(rest)
 
 
-def item_differences(voters: GroupedVoters, parts: FloatArray, z: float) -> tuple[ItemDifference, ...]:
+def item_differences(
+    items: tuple[str, ...], places: FeatureMeans, parts: FloatArray, z: float
+) -> tuple[ItemDifference, ...]:
     """Return how each item stands in each group."""
-    places = means_of_seen(as_rows(voters.data), "ranks") + (voters.data.n_items + 1) / 2
-    sizes = voters.sizes[:, None]
-    means = voters.by_group @ places / sizes
-    spread = np.maximum(voters.by_group @ places**2 / sizes - means**2, 0.0)
-    errors = z * np.sqrt(spread / np.maximum(sizes - 1, 1))
-    low, high = np.maximum(means - errors, 1.0), np.minimum(means + errors, float(voters.data.n_items))
+    means, sizes = places.means, places.sizes
+    errors = z * np.sqrt(places.variances * sizes / np.maximum(sizes - 1, 1))
+    low, high = np.maximum(means - errors, 1.0), np.minimum(means + errors, float(len(items)))
+    changes = change_intervals(places, means - errors, means + errors, z)
     return tuple(
-        ItemDifference(voters.data.items[item], numbers(means[:, item]), pairs_of(low, high, item), float(parts[item]))
+        ItemDifference(
+            items[item], numbers(means[:, item]), pairs_of(low, high, item), float(parts[item]), changes[item]
+        )
         for item in np.argsort(-parts, kind="stable").tolist()
     )
 
 
 def pair_differences(
-    voters: GroupedVoters, shares: FloatArray, spreads: FloatArray, parts: FloatArray, z: float
+    items: tuple[str, ...], shares: FeatureMeans, parts: FloatArray, z: float
 ) -> tuple[PairDifference, ...]:
     """Return how each two items stand to each other in each group, named so that the first group is for the first."""
-    first, second = np.triu_indices(voters.data.n_items, 1)
-    low, high = share_intervals(shares, spreads, voters.sizes[:, None], z)
-    items, found = voters.data.items, []
+    first, second = np.triu_indices(len(items), 1)
+    low, high = share_intervals(shares.means, shares.variances * shares.sizes, shares.sizes, z)
+    changes, found = change_intervals(shares, low, high, z), []
     for pair in np.argsort(-parts, kind="stable").tolist():
         a, b = items[first[pair]], items[second[pair]]
-        own, ends = shares[:, pair], pairs_of(low, high, pair)
+        own, ends, change = shares.means[:, pair], pairs_of(low, high, pair), changes[pair]
         if own[0] < own[1:].mean():
             a, b, own, ends = b, a, 1 - own, tuple((1 - up, 1 - down) for down, up in ends)
-        found.append(PairDifference(a, b, numbers(own), ends, float(parts[pair])))
+            change = None if change is None else (-change[1], -change[0])
+        found.append(PairDifference(a, b, numbers(own), ends, float(parts[pair]), change))
     return tuple(found)
+
+
+def change_intervals(found: FeatureMeans, low: FloatArray, high: FloatArray, z: float) -> list[Interval | None]:
+    """Return the intervals of the second mean less the first, from those of both (Newcombe 1998).
+
+    Of the same judges the error of the change is known by itself.
+    """
+    if len(found.means) != 2:
+        return [None] * found.means.shape[1]
+    (first, second), change = found.means, found.means[1] - found.means[0]
+    if found.change is None:
+        down = change - np.sqrt((second - low[1]) ** 2 + (high[0] - first) ** 2)
+        up = change + np.sqrt((high[1] - second) ** 2 + (first - low[0]) ** 2)
+    else:
+        down, up = change - z * np.sqrt(found.change), change + z * np.sqrt(found.change)
+    return list(zip(down.tolist(), up.tolist(), strict=True))
 
 
 def share_intervals(
@@ -278,6 +314,17 @@ def pairs_of(low: FloatArray, high: FloatArray, column: int) -> tuple[Interval, 
 def place_text(place: float, interval: Interval) -> str:
     """Return a mean place with its interval."""
     return f"{place:.2f} ({interval[0]:.2f} to {interval[1]:.2f})"
+
+
+def part_text(part: float, total: float) -> str:
+    """Return a part in percent of a total; as it is, where the total is nothing that could be divided.
+
+    Examples
+    --------
+    >>> part_text(0.027, 0.1), part_text(-0.004, 0.1), part_text(0.002, -0.01)
+    ('27%', '-4%', '0.002')
+    """
+    return f"{part / total:.0%}" if total > 0 else f"{part:.2g}"
 
 
 def share_text(share: float, interval: Interval) -> str:

@@ -24,7 +24,9 @@ from rankernel.memory import check_voters
 from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings, as_rankings, first_and_inverse
 from rankernel.seeds import Seed, as_seed
-from rankernel.tasks.tests._effects import N_BOOTSTRAP, Interval, reflected, share
+from rankernel.tasks.tests._effect_law import UNKNOWN, EstimatedEffect, Influence, Interval
+from rankernel.tasks.tests._effects import share_of
+from rankernel.tasks.tests._moments import Moments
 from rankernel.tasks.tests._permutations import TIED, Null, generator, off_diagonal_forms, pvalue
 from rankernel.tasks.tests._voters import plan_for_test, voter_gram, warn_if_noisy
 from rankernel.tasks.tests.mmd import check_kernel
@@ -226,37 +228,45 @@ class Embedding:
         """Return what the kernel says of the data."""
         ballots = data.unique()
         found, K, toward = self.parts(ballots, ballots.counts[None], biased)
-        statistic, error = float(found[0]), self.kernel_error(ballots, biased)
+        statistic, (error, effect_error) = float(found[0]), self.kernel_errors(ballots, biased)
         tolerance = TIED * float(np.abs(K).mean() + 2 * np.abs(toward).mean() + abs(self.squared_norm))
-        warn_if_noisy(error, null)
-        drawn = Null(null, pvalue(null, statistic, tolerance))
+        warn_if_noisy(error, float(null.std()))
+        drawn = Null.of(null, pvalue(null, statistic, tolerance), None)
         text = f"{'biased' if biased else 'unbiased'} squared MMD, {len(null):,} simulations from {model}"
-        effect = FitEffect(K, ballots.counts.astype(np.float64), toward, self.squared_norm, self.own)
+        effect = self.effect(K, ballots, toward)
         return FitResult(
             statistic,
             drawn.pvalue,
             null,
-            drawn.tail(None, statistic, tolerance, 0.0),
+            drawn.tail(statistic, tolerance, 0.0),
+            drawn.n_for_moments,
             effect.estimate(),
             f"{text}, kernel values: {self.method}",
             self.kernel.plan(ballots, method=self.method),
             self.kernel,
             ballots,
             error,
-            partial(effect.interval, seed),
+            effect_error,
+            partial(effect.interval, drawn.moments, effect_error),
             K @ ballots.counts / ballots.n_voters - toward,
         )
 
-    def kernel_error(self, ballots: Rankings, biased: bool) -> float:
-        """Return the standard error of the statistic that comes from estimated kernel values of the data."""
+    def effect(self, gram: FloatArray, ballots: Rankings, toward: FloatArray) -> FitEffect:
+        """Return how far data and model are apart."""
+        return FitEffect(gram, ballots.counts.astype(np.float64), toward, self.squared_norm, self.own)
+
+    def kernel_errors(self, ballots: Rankings, biased: bool) -> tuple[float, float]:
+        """Return the standard errors of statistic and effect that come from estimated kernel values of the data."""
         if not isinstance(self.method, MonteCarlo):
-            return 0.0
+            return 0.0, 0.0
         base, found = as_seed(self.method.seed), []
         for times in range(N_REDRAWN):
             seed = int(stream_key(base, f"drawn again {times}") >> np.uint64(1))
             other = replace(self, method=replace(self.method, seed=seed))
-            found.append(float(other.parts(ballots, ballots.counts[None], biased)[0][0]))
-        return float(np.std(found, ddof=1))
+            statistic, K, toward = other.parts(ballots, ballots.counts[None], biased)
+            found.append((float(statistic[0]), other.effect(K, ballots, toward).estimate()))
+        statistic_error, effect_error = np.std(found, axis=0, ddof=1)
+        return float(statistic_error), float(effect_error)
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,25 +281,43 @@ class FitEffect:
 
     def estimate(self) -> float:
         """Return the share without bias; nan for a single voter."""
-        return float(self.of(self.counts[None], biased=False)[0]) if self.counts.sum() > 1 else float("nan")
+        if self.counts.sum() < 2:
+            return float("nan")
+        return share_of(*self.dispersions(biased=False), float(np.abs(np.diagonal(self.gram)).mean()))
 
-    def of(self, counts: FloatArray, biased: bool) -> FloatArray:
-        """Return the share for each row of numbers of voters: as a population, if biased, or as a sample."""
+    def dispersions(self, biased: bool) -> tuple[float, float]:
+        """Return B and W: of a population that consists of the voters, if biased, or as estimated from a sample."""
         n = float(self.counts.sum())
-        alike = pair_sums(self.gram, counts, biased) / (n * (n - (not biased)))
-        apart = alike - 2 * (counts @ self.toward) / n + self.squared_norm
-        spread = counts @ np.diagonal(self.gram) / n - alike + self.own - self.squared_norm
-        return share(apart / 4, spread / 2)
+        alike = float(pair_sums(self.gram, self.counts[None], biased)[0]) / (n * (n - (not biased)))
+        apart = alike - 2 * float(self.counts @ self.toward) / n + self.squared_norm
+        spread = float(self.counts @ np.diagonal(self.gram)) / n - alike + self.own - self.squared_norm
+        return apart / 4, spread / 2
 
-    def interval(self, seed: int) -> Interval:
-        """Return the interval of the share: voters drawn anew, with replacement; the model is known."""
-        n = int(self.counts.sum())
-        if n < 2:
-            return float("nan"), float("nan")
-        rng = generator(seed, "bootstrap of the voters")
-        drawn = rng.multinomial(n, self.counts / n, size=N_BOOTSTRAP).astype(np.float64)
-        population = float(self.of(self.counts[None], biased=True)[0])
-        return reflected(self.estimate(), population, self.of(drawn, biased=False))
+    def interval(self, null: Moments, error: float) -> Interval:
+        """Return the interval of the share; the model is known, and simulations from it are the null distribution."""
+        found = self.estimate()
+        if np.isnan(found):
+            return UNKNOWN
+        total = sum(self.dispersions(biased=False))
+        if not total > 0:
+            return 0.0, 1.0
+        n = float(self.counts.sum())
+        shares = self.counts / n
+        embedded = self.gram @ shares
+        between, within = self.dispersions(biased=True)
+        sample = (
+            (embedded - self.toward) / (2 * total),
+            (np.diagonal(self.gram) - 2 * embedded) / (2 * total),
+            shares,
+            n,
+        )
+        return EstimatedEffect(
+            found,
+            Moments(0.0, null.variance, null.skewness).times(1 / (4 * total)),
+            Influence.of(between / (between + within), [sample]),
+            error,
+            explained=0.0,
+        ).interval()
 
 
 def pair_sums(gram: FloatArray, counts: FloatArray, biased: bool) -> FloatArray:

@@ -20,7 +20,7 @@ from rankernel.interrupts import heard
 from rankernel.kernels.base import Kernel
 from rankernel.memory import check_memory, check_voters
 from rankernel.seeds import Seed, as_seed
-from rankernel.tasks.tests._correlations import PairedVoters
+from rankernel.tasks.tests._correlations import Correlation, correlation_slopes
 from rankernel.tasks.tests._covariates import Covariate, CovariateKernel, covariate_of
 from rankernel.tasks.tests._groups import strata_codes
 from rankernel.tasks.tests._moments import CentredVoters, Moments, permutation_moments
@@ -35,7 +35,14 @@ from rankernel.tasks.tests._permutations import (
     as_permutations,
     probability_of,
 )
-from rankernel.tasks.tests._voters import Ballots, error_of_draws, plan_for_test, voter_gram, warn_if_noisy
+from rankernel.tasks.tests._voters import (
+    Ballots,
+    Slopes,
+    errors_of_draws,
+    plan_for_test,
+    voter_gram,
+    warn_if_noisy,
+)
 from rankernel.tasks.tests.mmd import check_kernel
 from rankernel.tasks.tests.results import HSICResult
 
@@ -127,28 +134,30 @@ def dependence_result(
 ) -> HSICResult:
     """Return what the kernels of rankings and covariate say; ``strata`` is a number for each voter."""
     statistic, tolerance = float(form.sums(form.values[None])[0]), TIED * form.scale
-    null = Null.drawn(form.permuted(strata, seed).draw, statistic, tolerance, wanted)
     exact = form.moments() if strata.max() == 0 else None
-    error = form.kernel_error(plan)
-    warn_if_noisy(error, null.values)
+    null = Null.drawn(form.permuted(strata, seed).draw, statistic, tolerance, wanted, exact)
+    correlation = Correlation.within(form.gram, form.rows, form.covariate.gram, form.values, strata)
+    error, effect_error = form.kernel_errors(plan, correlation)
+    warn_if_noisy(error, float(null.values.std()))
     within = " within strata" if strata.max() else ""
     text = (
         f"{'biased' if form.biased else 'unbiased'} HSIC of rankings and {form.covariate.text}, {len(null.values):,} "
         f"permutations of the voters{within}, kernel values: {plan.method}"
     )
-    pairs = PairedVoters.of(form.gram, form.rows, form.covariate.gram, form.values)
     return HSICResult(
         statistic,
         null.pvalue,
         null.values,
-        null.tail(exact, statistic, tolerance, form.least(strata)),
-        pairs.correlation(),
+        null.tail(statistic, tolerance, form.least(strata)),
+        null.n_for_moments,
+        correlation.value(),
         text,
         plan,
         plan.kernel,
         data,
         error,
-        partial(pairs.interval, seed),
+        effect_error,
+        partial(correlation.interval, null.moments.skewness, effect_error),
         by_row(form.witness(), data),
     )
 
@@ -222,26 +231,35 @@ class Dependence:
         cells, times = np.unique(np.stack((strata, self.values, self.rows)), axis=1, return_counts=True)
         return probability_of(cells[0], cells[1], cells[2], times)
 
-    def kernel_error(self, plan: Plan) -> float:
-        """Return the standard error of the statistic from estimated kernel values of rankings and covariate."""
+    def kernel_errors(self, plan: Plan, correlation: Correlation) -> tuple[float, float]:
+        """Return the standard errors of statistic and effect from estimated values of rankings and covariate."""
+        sides = [(plan, self.gram, False), (self.covariate.plan, self.covariate.gram, True)]
+        found = np.zeros(2)
+        for own, gram, covariate in sides:
+            if own is None or own.estimator is None:
+                continue
+            slopes = [self.slopes(covariate)]
+            if np.isfinite(correlation.value()) and correlation.criteria()[1:].min() > 0:
+                slopes.append(correlation_slopes(correlation, len(gram), covariate))
+            errors = errors_of_draws(own, gram, np.arange(len(gram)), slopes)
+            found = np.hypot(found, errors if len(errors) == 2 else (*errors, float("nan")))
+        return float(found[0]), float(found[1])
+
+    def slopes(self, covariate: bool) -> Slopes:
+        """Return by how much the statistic changes with the kernel of the rankings, or of the covariate."""
         table = np.zeros((len(self.gram), len(self.centred)))
         np.add.at(table, (self.rows, self.values), 1.0)
-        error = self.error_of(plan, self.gram, table, self.centred)
-        if self.covariate.plan is None:
-            return error
-        centred = CentredVoters.of(self.gram, self.row_counts, self.biased).whole()  # either side may be centred
-        return float(np.hypot(error, self.error_of(self.covariate.plan, self.covariate.gram, table.T, centred)))
-
-    def error_of(self, plan: Plan, gram: FloatArray, table: FloatArray, other: FloatArray) -> float:
-        """Return what one kernel adds to the error, ``other`` the centred one; ``table`` counts the voters by both."""
+        other = self.centred
+        if covariate:  # either side may be centred
+            table, other = table.T, CentredVoters.of(self.gram, self.row_counts, self.biased).whole()
         own = np.zeros(len(table)) if self.biased else table @ np.diagonal(other)
 
-        def toward(some: Indices) -> FloatArray:
+        def slopes_of(some: Indices) -> FloatArray:
             found = table[some] @ other @ table.T
             found[np.arange(len(some)), some] -= own[some]
             return np.asarray(found / self.divisor)
 
-        return error_of_draws(plan, gram, np.arange(len(gram)), toward)
+        return slopes_of
 
     def sums(self, values: IntArray) -> FloatArray:
         """Return the statistic for each row of values."""

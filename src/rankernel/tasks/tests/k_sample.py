@@ -15,9 +15,9 @@ from rankernel.gram.methods import MethodLike
 from rankernel.group_names import numbered_groups
 from rankernel.kernels.base import Kernel
 from rankernel.seeds import Seed, as_seed
-from rankernel.tasks.tests._effects import group_effect, group_effect_interval
+from rankernel.tasks.tests._effects import group_effect, group_effect_interval, kernel_errors
 from rankernel.tasks.tests._groups import GroupedVoters, dispersion_of, strata_codes, table_of
-from rankernel.tasks.tests._permutations import Null, Permutations, PermutationsLike, as_permutations
+from rankernel.tasks.tests._permutations import Permutations, PermutationsLike, as_permutations
 from rankernel.tasks.tests._voters import Ballots, warn_if_noisy
 from rankernel.tasks.tests.mmd import check_kernel, description, given_gram
 from rankernel.tasks.tests.pairwise import KSampleResult
@@ -107,23 +107,23 @@ def k_sample_test(
 def k_sample_result(voters: GroupedVoters, wanted: Permutations, seed: int, biased: bool) -> KSampleResult:
     """Return what the voters of all groups say together."""
     form = dispersion_of(voters, biased, seed)
-    null = Null.drawn(form.draw, form.statistic, form.tolerance, wanted)
-    moments, scale = voters.moments(biased), 1 / form.per_dispersion
-    exact = None if moments is None else moments.times(form.per_dispersion)
-    error = voters.kernel_error(biased)
-    warn_if_noisy(error, null.values * scale)
+    null, scale = form.null(wanted), 1 / form.per_dispersion
+    error, effect_error = kernel_errors(voters, biased)
+    warn_if_noisy(error, float(null.values.std()) * scale)
     return KSampleResult(
         form.statistic * scale,
         null.pvalue,
         null.values * scale,
-        null.tail(exact, form.statistic, form.tolerance, voters.least()),
+        null.tail(form.statistic, form.tolerance, voters.least()),
+        null.n_for_moments,
         group_effect(voters),
         description(len(null.values), biased, voters, f"dispersion between {len(voters.names)} groups"),
         voters.plan,
         voters.kernel,
         voters.data,
         error,
-        partial(group_effect_interval, voters, seed),
+        effect_error,
+        partial(group_effect_interval, voters, null.moments.skewness, effect_error),
         voters,
         biased,
         _wanted=wanted,

@@ -10,7 +10,6 @@ B2 permutations are exchangeable, also given the B1 others, so the level holds f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,8 @@ from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
 from rankernel.kernels.named import as_kernel
 from rankernel.seeds import Seed, as_seed
-from rankernel.tasks.tests._effects import group_effect_interval
 from rankernel.tasks.tests._permutations import count_at_least
+from rankernel.tasks.tests._voters import warn_if_noisy
 from rankernel.tasks.tests.mmd import Evidence, Samples, description, evidence_of
 from rankernel.tasks.tests.results import AggregatedMMDResult
 
@@ -48,8 +47,11 @@ def mmd_aggregated_test(
 
     Parameters
     ----------
-    X, Y, n_permutations, seed, biased, method, strata, threads
-        As in :func:`mmd_test`; there are as many permutations again to say how good the best kernel is by chance.
+    X, Y, seed, biased, method, strata, threads
+        As in :func:`mmd_test`.
+    n_permutations : int
+        How many divisions make the null distribution of each kernel; there are as many again to say how good the best
+        kernel is by chance. A number: the same permutations serve all kernels, so that none can stop before the others.
     kernels : "auto", or a list of kernels or of widths nu
         Widths are those of Mallows kernels, and "auto" is five of them around the median heuristic, which is taken
         from both samples together.
@@ -81,22 +83,25 @@ def mmd_aggregated_test(
     own, best = ranks_among(evidence, half)
     corrected = corrected_pvalues(own, best)
     winner = int(np.argmin(own))
-    chosen = voters[winner]
+    chosen, found = voters[winner], evidence[winner]
+    warn_if_noisy(found.error, float(found.null.values.std()))
     return AggregatedMMDResult(
         float(-np.log10(own[winner] / (1 + half))),
         float(corrected.min()),
         -np.log10(best / (1 + half)),
         min(len(evidence) * min(each.tail for each in evidence), 1.0),
-        evidence[winner].effect,
+        max(each.null.n_for_moments for each in evidence),
+        found.effect,
         f"{description(n_permutations, biased, chosen)}; {len(evidence)} kernels aggregated",
         chosen.plan,
         chosen.kernel,
         chosen.data,
-        0.0,  # of ranks among permutations with the same kernel values
-        partial(group_effect_interval, chosen, start),
+        rank_error(found, half),
+        found.effect_error,
+        found.interval(chosen),
         chosen,
         biased,
-        evidence[winner].witness,
+        found.witness,
         kernels=tuple(each.kernel for each in voters if each.kernel is not None),
         statistics=np.array([each.statistic for each in evidence]),
         pvalues=corrected,
@@ -136,6 +141,13 @@ def ranks_among(evidence: list[Evidence], half: int) -> tuple[IntArray, IntArray
         ]
     )
     return ranks[:, 0], ranks[:, 1:].min(axis=0)
+
+
+def rank_error(found: Evidence, half: int) -> float:
+    """Return by how much the logarithm of a rank changes where the statistic errs by its standard error."""
+    ends = found.statistic + np.array([-found.error, found.error])
+    ranks = 1 + count_at_least(found.null.values[:half], ends, found.tolerance)
+    return float(np.log10(ranks[0] / ranks[1])) / 2
 
 
 def corrected_pvalues(own: IntArray, best: IntArray) -> FloatArray:

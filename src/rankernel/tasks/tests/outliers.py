@@ -2,28 +2,34 @@ r"""Outlying ballots: those far from the mean embedding of the rest, with a boun
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankernel.arrays import FloatArray, Indices, IntArray, Mask
+from rankernel.arrays import FloatArray, Indices, Mask
 from rankernel.checks import number
+from rankernel.completions.usual_ballots import Model, usual_models
 from rankernel.data import Data, as_data, concat
-from rankernel.errors import RankingError
+from rankernel.errors import MisfitWarning, RankingError, SamplingWarning, missing_extra, warn
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
 from rankernel.seeds import Seed, as_seed
 from rankernel.tasks.tests._permutations import generator
-from rankernel.tasks.tests._voters import voter_gram
+from rankernel.tasks.tests._usual import UsualDistances
+from rankernel.tasks.tests._voters import NOISY, REDRAWN, voter_gram
 from rankernel.tasks.tests.corrections import benjamini_hochberg
 from rankernel.tasks.tests.mmd import check_kernel
-from rankernel.tasks.tests.results import Facts, Told
+from rankernel.tasks.tests.results import Facts, Told, error_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
 
 LEAST_VOTERS = 20  # that say what is usual
-UPPER_QUARTILE = 0.6744897501960817  # of a normal distribution
+MOST_OUTLYING = 0.2  # of all ballots: more are no outliers, but another kind
+QUARTER, SLACK, ERRORS = 0.25, 0.02, 4  # how many p-values may be below a quarter: so much more, and standard errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +54,10 @@ class OutlierResult(Told):
         The kernel, its width a number.
     rankings : Rankings or Preferences
         The rankings as given.
+    models : tuple of models
+        What usual ballots are like, where no reference says it.
+    distance_error : float
+        The typical standard error of a distance that comes from estimated kernel values; 0 where they are exact.
     """
 
     distances: FloatArray = field(repr=False)
@@ -58,6 +68,8 @@ class OutlierResult(Told):
     plan: Plan = field(repr=False)
     kernel: Kernel
     rankings: Data = field(repr=False)
+    models: tuple[Model, ...]
+    distance_error: float
 
     @property
     def outlying(self) -> Mask:
@@ -74,9 +86,31 @@ class OutlierResult(Told):
         n = int(self.rankings.counts[self.outlying].sum())
         return [
             ("outlying", f"{n:,} of {self.rankings.n_voters:,} ballots, at a false discovery rate of {self.level:g}"),
+            ("farthest", f"{self.distances.max():.3g}{error_text(self.distance_error)}, squared distance"),
             ("kernel", str(self.kernel)),
             ("method", self.method),
         ]
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the distances of all ballots, the farthest first, and which are outlying."""
+        from rankernel.plots import outlying_ballots
+
+        return outlying_ballots(self, ax)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table with one row for each ballot, the farthest first; its index is the row in the data."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise missing_extra("pandas", "frames") from None
+        columns = {
+            "distance": self.distances,
+            "pvalue": self.pvalues,
+            "corrected": self.corrected,
+            "outlying": self.outlying,
+            "voters": self.rankings.counts,
+        }
+        return pd.DataFrame(columns).iloc[self.order]
 
 
 def outlier_test(
@@ -95,9 +129,13 @@ def outlier_test(
     that is at least as far away (conformal p-values: Bates, Candès, Lei, Romano and Sesia 2023). If usual ballots are
     drawn like the reference, the false discovery rate is at most ``level``, whatever their distribution.
 
-    Without one, :math:`\mu` is the mean of the rest, and what is usual is read off the middle of all distances: their
-    cube roots are taken to be normal above the median, with the scale of their upper quartile. This is approximate: it
-    needs that most ballots are usual and of one kind. Groups of voters are no outliers: see :func:`linkage`.
+    Without one, :math:`\mu` is the mean of the rest, and what is usual is taken from models of one kind of voter: a
+    Plackett-Luce model, and a Mallows model if no item is free, both fitted so that ballots which they do not explain
+    do not count, their voters more or less sure. The p-value of a ballot is the larger of the two probabilities that a
+    ballot with as many items, ties and free items is at least as far away, by simulation; draws from flatter models
+    reach far into the tail. So ``level`` holds if usual ballots come from either model, approximately. A
+    :class:`MisfitWarning` tells where the ballots disagree with both, or where so many are outlying that they are
+    another kind of voter: groups are no outliers, see :func:`linkage`.
 
     Parameters
     ----------
@@ -110,7 +148,7 @@ def outlier_test(
     level : float
         The false discovery rate.
     seed : int or Generator
-        How a reference is divided.
+        How a reference is divided, and where simulated ballots come from.
     method : as in :meth:`Kernel.gram`
         How to compute kernel values.
     threads : int, optional
@@ -126,28 +164,39 @@ def outlier_test(
     """
     data, start = as_data(X), as_seed(seed)
     number("level", level, 0, 1)
+    models: tuple[Model, ...] = ()
     if reference is None:
         check_enough(data, "X")
         plan = check_kernel(kernel).plan(data, method=method)
-        distances = distances_from_rest(square(plan, threads), data.counts.astype(np.float64))
-        pvalues, text = empirical_pvalues(distances, data.counts), "the rest, with an empirical null distribution"
+        gram = voter_gram(plan, threads)
+        fitted = usual_models(data)
+        models = tuple(model.fitted for model in fitted)
+        usual = UsualDistances.of(plan, gram, data)
+        distances, pvalues = usual.distances, usual.pvalues(fitted, generator(start, "usual ballots"))
+        weights = usual.weights
+        text = "the rest, beside simulations from " + " and ".join(type(model).__name__ for model in models)
     else:
-        usual = as_data(reference, name="reference")
-        check_enough(usual, "reference")
-        if set(data.items) != set(usual.items):
+        known = as_data(reference, name="reference")
+        check_enough(known, "reference")
+        if set(data.items) != set(known.items):
             raise RankingError("X and reference are not over the same items; use .with_items(items)")
-        both = concat([data, usual])
+        both = concat([data, known])
         plan = check_kernel(kernel).plan(both, method=method)
-        halves = divided(usual.counts, start)
-        weights = np.concatenate([np.zeros(len(data)), halves[0] / halves[0].sum()])
-        gram = square(plan, threads)
-        all_distances = np.diagonal(gram) - 2 * gram @ weights + weights @ gram @ weights
+        gram = voter_gram(plan, threads)
+        halves = divided(known.counts, start)
+        row_of = np.arange(len(both)) if plan.rows is None else plan.rows
+        weights = np.bincount(row_of[len(data) :], halves[0] / halves[0].sum(), len(gram)).astype(np.float64)
+        all_distances = np.asarray(np.diagonal(gram) - 2 * gram @ weights + weights @ gram @ weights)[row_of]
         distances, others = np.split(all_distances, [len(data)])
         pvalues = conformal_pvalues(distances, others, halves[1])
-        text = f"one half of {usual.n_voters:,} ballots of reference, beside the other half"
+        text = f"one half of {known.n_voters:,} ballots of reference, beside the other half"
     corrected = benjamini_hochberg(pvalues, data.counts)
+    error = distance_error(plan, gram, weights)
+    warn_if_unclear(error, distances)
+    if models:
+        warn_if_misfit(pvalues, corrected <= level, data.counts.astype(np.float64))
     text = f"squared distance from {text}, kernel values: {plan.method}"
-    return OutlierResult(distances, pvalues, corrected, level, text, plan, plan.kernel, data)
+    return OutlierResult(distances, pvalues, corrected, level, text, plan, plan.kernel, data, models, error)
 
 
 def check_enough(data: Data, name: str) -> None:
@@ -156,47 +205,48 @@ def check_enough(data: Data, name: str) -> None:
         raise RankingError(f"{name} has {data.n_voters} ballots; to say what is usual takes at least {LEAST_VOTERS}")
 
 
-def square(plan: Plan, threads: int | None) -> FloatArray:
-    """Return the kernel between all rows of a plan."""
-    gram = voter_gram(plan, threads)
-    return gram if plan.rows is None else gram[np.ix_(plan.rows, plan.rows)]
+def distance_error(plan: Plan, gram: FloatArray, weights: FloatArray) -> float:
+    """Return the typical standard error of a distance from estimated kernel values, by drawing some rows again.
 
-
-def distances_from_rest(gram: FloatArray, counts: FloatArray) -> FloatArray:
-    """Return the squared distance of a voter of each row from the mean embedding of all other voters."""
-    n, own = float(counts.sum()), np.diagonal(gram)
-    reach = gram @ counts
-    total = float(counts @ reach)
-    return np.asarray(own - 2 * (reach - own) / (n - 1) + (total - 2 * reach + own) / (n - 1) ** 2)
-
-
-def empirical_pvalues(distances: FloatArray, counts: IntArray) -> FloatArray:
-    """Return the probability of so large a distance, by a normal curve of cube roots through the middle of all."""
-    from scipy.special import ndtr
-
-    roots = np.cbrt(np.maximum(distances, 0.0))
-    middle, upper = quantiles(roots, counts, (0.5, 0.75))
-    if not upper > middle:
-        return np.where(roots > middle, 1 / (1 + float(np.sum(counts))), 1.0)
-    return np.asarray(ndtr(-(roots - middle) * UPPER_QUARTILE / (upper - middle)))
-
-
-def quantiles(values: FloatArray, counts: IntArray, shares: tuple[float, ...]) -> list[float]:
-    """Return quantiles of values that occur as often as their counts say, as NumPy takes them of a long list.
-
-    Examples
-    --------
-    >>> quantiles(np.array([3.0, 1.0]), np.array([1, 3]), (0.5, 0.75))  # of 1, 1, 1, 3
-    [1.0, 1.5]
+    ``weights`` are the shares of the rows in the mean. What the mean itself errs by is the same for all ballots.
     """
-    order = np.argsort(values)
-    ends = np.cumsum(counts[order])
-    found = []
-    for share in shares:
-        place = share * (int(ends[-1]) - 1)
-        below, above = values[order][np.searchsorted(ends, [math.floor(place), math.ceil(place)], side="right")]
-        found.append(float(below + (above - below) * (place - math.floor(place))))
-    return found
+    other = plan.distinct.redrawn(1)
+    if other is None:
+        return 0.0
+    some = np.sort(np.random.default_rng(1).permutation(len(gram))[:REDRAWN])
+    again = other.block(some, np.arange(len(gram)))
+    again[np.arange(len(some)), some] = own = other.diagonal(unbiased=True)[some]
+    change = (own - 2 * again @ weights) - (np.diagonal(gram)[some] - 2 * gram[some] @ weights)
+    return float(np.sqrt((change**2).mean() / 2))
+
+
+def warn_if_unclear(error: float, distances: FloatArray) -> None:
+    """Warn where ballots may be far away by the errors of estimated kernel values alone."""
+    spread = float(distances.std())
+    if error > NOISY * spread > 0:
+        warn(
+            f"kernel values are estimated, and their errors change distances by {error:.2g}, beside a standard "
+            f"deviation of {spread:.2g} between ballots: few outlying ballots can be told; take more draws",
+            SamplingWarning,
+        )
+
+
+def warn_if_misfit(pvalues: FloatArray, named: Mask, counts: FloatArray) -> None:
+    """Warn where ballots are not as the models say: too many outlying, or too many others in the outer quarter."""
+    share = float(counts[named].sum() / counts.sum())
+    usual = float(counts[~named].sum())
+    outer = float(counts[~named & (pvalues <= QUARTER)].sum()) / usual if usual else 0.0
+    if share > MOST_OUTLYING:
+        problem = f"{share:.0%} of the ballots are outlying, which makes them another kind of voter, see linkage"
+    elif usual and outer > QUARTER + SLACK + ERRORS * (QUARTER * (1 - QUARTER) / usual) ** 0.5:
+        problem = f"{outer:.0%} of the usual ballots are as far away as {QUARTER:.0%} should be"
+    else:
+        return
+    warn(
+        f"the ballots do not look like those of one kind of voter: {problem}; more of those that are named may be "
+        "usual than level says, give a reference of usual ballots",
+        MisfitWarning,
+    )
 
 
 def divided(counts: Any, seed: int) -> tuple[FloatArray, FloatArray]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rankernel.arrays import FloatArray, IntArray
+from rankernel.arrays import FloatArray, Indices, IntArray
 from rankernel.checks import flag
 from rankernel.data import as_data, concat
 from rankernel.errors import RankingError
@@ -22,7 +22,8 @@ from rankernel.gram.plan import Plan
 from rankernel.gram.tiles import stretches
 from rankernel.kernels.base import Kernel
 from rankernel.seeds import Seed, as_seed
-from rankernel.tasks.tests._effects import N_BOOTSTRAP, Interval, reflected, share
+from rankernel.tasks.tests._effect_law import EXTRA_VOTER, UNKNOWN, EstimatedEffect, Influence, Interval
+from rankernel.tasks.tests._effects import share_of
 from rankernel.tasks.tests._groups import GroupedVoters
 from rankernel.tasks.tests._moments import Moments
 from rankernel.tasks.tests._permutations import (
@@ -35,7 +36,14 @@ from rankernel.tasks.tests._permutations import (
     generator,
     off_diagonal_forms,
 )
-from rankernel.tasks.tests._voters import Ballots, error_of_draws, plan_for_test, voter_gram, warn_if_noisy
+from rankernel.tasks.tests._voters import (
+    Ballots,
+    Slopes,
+    errors_of_draws,
+    plan_for_test,
+    voter_gram,
+    warn_if_noisy,
+)
 from rankernel.tasks.tests.mmd import check_kernel
 from rankernel.tasks.tests.results import PairedResult
 
@@ -114,10 +122,10 @@ def paired_result(
     pairs: JudgePairs, voters: GroupedVoters, plan: Plan, wanted: Permutations, seed: int
 ) -> PairedResult:
     """Return what the judges say."""
-    statistic, tolerance = float(pairs.statistics(pairs.times[None])[0]), TIED * pairs.scale
-    null = Null.drawn(SignFlips(pairs, seed).draw, statistic, tolerance, wanted)
-    error = pairs.kernel_error(plan)
-    warn_if_noisy(error, null.values)
+    statistic, tolerance = pairs.statistic, TIED * pairs.scale
+    null = Null.drawn(SignFlips(pairs, seed).draw, statistic, tolerance, wanted, pairs.moments(pairs.biased))
+    error, effect_error = pairs.kernel_errors(plan)
+    warn_if_noisy(error, float(null.values.std()))
     text = (
         f"{'biased' if pairs.biased else 'unbiased'} squared MMD of paired samples, {len(null.values):,} choices of "
         f"signs of {pairs.n_judges:,} judges, kernel values: {plan.method}"
@@ -126,16 +134,19 @@ def paired_result(
         statistic,
         null.pvalue,
         null.values,
-        null.tail(pairs.moments(), statistic, tolerance, 2.0 ** (1 - pairs.n_judges)),
+        null.tail(statistic, tolerance, 2.0 ** (1 - pairs.n_judges)),
+        null.n_for_moments,
         pairs.effect(),
         text,
         plan,
         plan.kernel,
         voters.data,
         error,
-        partial(pairs.effect_interval, seed),
+        effect_error,
+        partial(pairs.effect_interval, effect_error),
         voters,
         pairs.biased,
+        pairs,
     )
 
 
@@ -160,6 +171,11 @@ class JudgePairs:
         changes = gram[np.ix_(x, x)] + gram[np.ix_(y, y)] - apart - apart.T
         return cls(gram, x, y, times, biased, changes)
 
+    def on(self, gram: FloatArray, rows: Indices) -> JudgePairs:
+        """Return the same judges with another kernel, between ballots of which ``rows`` says what became of each."""
+        times = self.times.astype(np.int64)
+        return JudgePairs.of(gram, rows[self.before], rows[self.after], times, self.biased)
+
     @property
     def n_judges(self) -> int:
         """How many judges there are."""
@@ -176,6 +192,11 @@ class JudgePairs:
         """The mean size of a term."""
         return float(4 * np.abs(self.gram).mean())
 
+    @property
+    def statistic(self) -> float:
+        """The statistic of the judges as they are."""
+        return float(self.statistics(self.times[None])[0])
+
     def statistics(self, signs: FloatArray) -> FloatArray:
         """Return the statistic for each row of sums of signs, over the judges of each pair."""
         total = off_diagonal_forms(self.changes, signs) + signs**2 @ np.diagonal(self.changes)
@@ -186,66 +207,122 @@ class JudgePairs:
         """The sum over judges of the kernel of a difference with itself, which no sign changes."""
         return float(self.times @ np.diagonal(self.changes))
 
-    def moments(self) -> Moments:
-        """Return the exact moments of the statistic under random signs: sums over two and three different judges."""
-        c, H, own = self.times, self.changes, np.diagonal(self.changes)
+    def moments(self, biased: bool) -> Moments:
+        """Return the exact moments of a statistic under random signs: sums over two and three different judges."""
+        c, H, own, n = self.times, self.changes, np.diagonal(self.changes), self.n_judges
         squares = H**2 @ c
         second = float(c @ (squares - own**2))
         weighted = np.sqrt(c)[:, None] * H * np.sqrt(c)
         cubes = float(np.einsum("uv,uv->", weighted @ weighted, weighted))
         third = cubes - float(c @ (3 * own * squares)) + 2 * float(c @ own**3)
-        variance = 2 * second
-        found = Moments(0.0, variance, 8 * third / variance**1.5 if variance > 0 else 0.0).times(1 / self.divisor)
-        return Moments(self.own / self.divisor if self.biased else 0.0, found.variance, found.skewness)
+        mean = self.own if biased else 0.0
+        return Moments.of_cumulants(mean, 2 * second, 8 * third).times(1 / (n * (n - (not biased))))
 
-    def kernel_error(self, plan: Plan) -> float:
-        """Return the standard error of the statistic that comes from estimated kernel values."""
+    def kernel_errors(self, plan: Plan) -> tuple[float, float]:
+        """Return the standard errors of statistic and effect that come from estimated kernel values."""
+        if plan.estimator is None:
+            return 0.0, 0.0
+        between, within = self.dispersions()
+        slopes = [self.slopes(self.biased, 0.0)]
+        if between + within > 0:
+            slopes.append(self.slopes(False, between / (between + within)))
+        statistic, *effect = errors_of_draws(plan, self.gram, np.arange(len(self.gram)), slopes)
+        return statistic, effect[0] / (4 * (between + within)) if effect else float("nan")
+
+    def slopes(self, biased: bool, effect: float) -> Slopes:
+        """Return by how much (1 - e) T - 4 e W changes with each kernel value: T the statistic, e the effect."""
         from scipy.sparse import csr_array
 
-        n_rows, n_pairs = len(self.gram), len(self.times)
-        where = (np.tile(np.arange(n_pairs), 2), np.concatenate([self.before, self.after]))
-        signs = csr_array((np.repeat([1.0, -1.0], n_pairs), where), shape=(n_pairs, n_rows))
+        n_rows, n_pairs, n = len(self.gram), len(self.times), float(self.n_judges)
+        sides = [
+            csr_array((np.ones(n_pairs), (np.arange(n_pairs), rows)), shape=(n_pairs, n_rows))
+            for rows in (self.before, self.after)
+        ]
+        signs = sides[0] - sides[1]
         own, both = signs.T @ (self.times[:, None] * signs.toarray()), signs.T @ self.times
-        less = 0.0 if self.biased else 1.0
-        return error_of_draws(
-            plan,
-            self.gram,
-            np.arange(n_rows),
-            lambda some: np.asarray((np.outer(both[some], both) - less * own[some]) / self.divisor),
-        )
+        less, pairs = (0.0 if biased else 1.0), n * (n - (not biased))
+        counts = [side.T @ self.times for side in sides]
+
+        def slopes_of(some: Indices) -> FloatArray:
+            found = (1 - effect) * (np.outer(both[some], both) - less * own[some]) / pairs
+            for count in counts if effect else ():
+                found += 2 * effect * np.outer(count[some], count) / (n * (n - 1))
+                found[np.arange(len(some)), some] -= 2 * effect * count[some] * (1 / (n * (n - 1)) + 1 / n)
+            return np.asarray(found)
+
+        return slopes_of
 
     # ------------------------------------------------------------------ the effect
 
     def effect(self) -> float:
         """Return the share of the dispersion that lies between before and after; nan for a single judge."""
-        return float(self.shares(self.times[None], sample=True)[0]) if self.n_judges > 1 else float("nan")
+        if self.n_judges < 2:
+            return float("nan")
+        return share_of(*self.dispersions(), float(np.abs(np.diagonal(self.gram)).mean()))
 
-    def effect_interval(self, seed: int) -> Interval:
-        """Return the interval of the effect: judges drawn anew, with replacement."""
-        n = self.n_judges
-        if n < 2:
-            return float("nan"), float("nan")
-        rng, parts = generator(seed, "bootstrap of the voters"), []
-        for stretch in stretches(N_BOOTSTRAP, max(ENTRIES // len(self.times), 1)):
-            drawn = rng.multinomial(n, self.times / n, size=stretch.stop - stretch.start).astype(np.float64)
-            parts.append(self.shares(drawn, sample=True))
-        population = float(self.shares(self.times[None], sample=False)[0])
-        return reflected(self.effect(), population, np.concatenate(parts))
+    def effect_interval(self, error: float) -> Interval:
+        """Return the interval of the effect: the law of the estimate is that of judges."""
+        found = self.effect()
+        if np.isnan(found):
+            return UNKNOWN
+        total = sum(self.dispersions())
+        if not total > 0:
+            return 0.0, 1.0
+        kept, turned = self.shares(self.n_judges / (self.n_judges + EXTRA_VOTER))
+        between, within = self.of_population(kept, turned)
+        toward = self.changes @ (kept - turned) / (2 * total)
+        spread = [
+            sum(np.diagonal(self.gram)[rows] - 2 * (self.gram @ weights)[rows] for rows, weights in sides)
+            for sides in (
+                zip((self.before, self.after), self.by_ballot(kept, turned), strict=True),
+                zip((self.after, self.before), self.by_ballot(kept, turned), strict=True),
+            )
+        ]
+        sample = (
+            np.concatenate([toward, -toward]),
+            np.concatenate(spread) / (2 * total),
+            np.concatenate([kept, turned]),
+            float(self.n_judges),
+        )
+        exchanged = self.own / self.n_judges
+        return EstimatedEffect(
+            found,
+            self.moments(biased=False).times(1 / (4 * total)),
+            Influence.of(between / (between + within), [sample]),
+            error,
+            4 * total / exchanged if exchanged > 0 else 0.0,
+        ).interval()
 
-    def shares(self, weights: FloatArray, sample: bool) -> FloatArray:
-        """Return the effect for each row of numbers of judges: of a sample, or of a population of its own."""
-        n = float(self.n_judges)
+    def shares(self, kept: float) -> tuple[FloatArray, FloatArray]:
+        """Return the shares of pairs, and of the same turned round, in a population of judges.
 
-        def mean(matrix: FloatArray) -> FloatArray:
-            own = weights @ np.diagonal(matrix) if sample else 0.0
-            total = off_diagonal_forms(matrix, weights) + weights**2 @ np.diagonal(matrix) - own
-            return np.asarray(total / (n * (n - sample)))
+        A part ``kept`` is as found; the others have before and after in any order, as if nothing had changed.
+        """
+        own = self.times / self.n_judges
+        return np.asarray((1 + kept) / 2 * own), np.asarray((1 - kept) / 2 * own)
 
-        spread = np.zeros(len(weights))
-        for rows in (self.before, self.after):
-            own = self.gram[np.ix_(rows, rows)]
-            spread += weights @ np.diagonal(own) / n - mean(own)
-        return share(mean(self.changes) / 4, spread / 2)
+    def by_ballot(self, kept: FloatArray, turned: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the shares of the ballots before and after, from those of pairs and of pairs turned round."""
+        n = len(self.gram)
+        before = np.bincount(self.before, kept, n) + np.bincount(self.after, turned, n)
+        after = np.bincount(self.after, kept, n) + np.bincount(self.before, turned, n)
+        return before.astype(np.float64), after.astype(np.float64)
+
+    def dispersions(self) -> tuple[float, float]:
+        """Return B and W without bias: no judge is paired with itself."""
+        c, n, own = self.times, float(self.n_judges), np.diagonal(self.gram)
+        within = 0.0
+        for rows, weights in zip((self.before, self.after), self.by_ballot(c, 0 * c), strict=True):
+            alone = float(c @ own[rows])
+            within += alone / n - (float(weights @ self.gram @ weights) - alone) / (n * (n - 1))
+        return float(c @ self.changes @ c - self.own) / (4 * n * (n - 1)), within / 2
+
+    def of_population(self, kept: FloatArray, turned: FloatArray) -> tuple[float, float]:
+        """Return B and W of a population with these shares of pairs, and of pairs turned round."""
+        apart, within = kept - turned, 0.0
+        for weights in self.by_ballot(kept, turned):
+            within += float(weights @ np.diagonal(self.gram) - weights @ self.gram @ weights)
+        return float(apart @ self.changes @ apart) / 4, within / 2
 
 
 class SignFlips:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import combinations
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,23 +14,27 @@ from rankernel.checks import number, shown
 from rankernel.encoding import printable
 from rankernel.errors import RankingError, missing_extra
 from rankernel.notebook import box, table
-from rankernel.tasks.tests._effects import pair_effects
+from rankernel.tasks.tests._effects import group_effect, group_effect_interval, kernel_errors
 from rankernel.tasks.tests._groups import GroupedVoters, TwoGroups
 from rankernel.tasks.tests._permutations import (
-    Null,
+    ENOUGH,
     Permutations,
     PermutationsLike,
     as_permutations,
+    is_divisible,
     least_pvalue,
     sure_for_many,
 )
+from rankernel.tasks.tests._voters import warn_if_noisy
 from rankernel.tasks.tests.corrections import Correction, corrected_for_number
 from rankernel.tasks.tests.mmd import two_sample_result
-from rankernel.tasks.tests.results import GroupsResult, MMDResult
+from rankernel.tasks.tests.results import GroupsResult, MMDResult, error_text
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
+MOST_DRAWN = 20  # pairs in a picture
 MOST_LINES = 12  # of a table that is printed
 
 
@@ -71,7 +75,9 @@ class KSampleResult(GroupsResult):
         Notes
         -----
         With many pairs no p-value of few permutations survives the correction: 1,000 permutations of 1,770 pairs give
-        nothing below 1.77. Then the tails by the exact moments are corrected instead, and ``corrected_from`` says so.
+        nothing below 1.77. Where the smallest p-value, corrected, is not well below the level, the tails are corrected
+        instead, and ``corrected_from`` says so. With strata their moments come from permutations, 1,000 of each pair or
+        more, else they are exact.
 
         Examples
         --------
@@ -81,30 +87,34 @@ class KSampleResult(GroupsResult):
         >>> len(found.groups), len(found), int(found.rejected.sum())
         (3, 3, 3)
         """
-        n_groups = len(self.groups)
-        n_pairs = n_groups * (n_groups - 1) // 2
         number("level", level, 0, 1)
+        first, second = np.triu_indices(len(self.groups), 1)
         wanted = self._wanted if n_permutations is None else as_permutations(n_permutations)
-        wanted = sure_for_many(wanted, level, n_pairs)
-        evidence = [
-            pair_pvalues(self._voters.pair(a, b), wanted, self._seed, self._biased)
-            for a, b in combinations(range(n_groups), 2)
+        wanted = sure_for_many(wanted, level, len(first))
+        found = [
+            pair_evidence(self._voters.pair(a, b), wanted, self._seed, self._biased)
+            for a, b in zip(first.tolist(), second.tolist(), strict=True)
         ]
-        pvalues, tails, statistics = (np.array(column) for column in zip(*evidence, strict=True))
-        coarse = least_pvalue(wanted) * n_pairs > level
-        first, second = np.triu_indices(n_groups, 1)
+        warn_if_any_is_noisy(found)
+        pvalues, tails = np.array([each.pvalue for each in found]), np.array([each.tail for each in found])
+        tested = np.isfinite(pvalues)
+        coarse = ENOUGH * least_pvalue(wanted) * int(tested.sum()) > level
+        corrected = np.full(len(found), np.nan)
+        corrected[tested] = corrected_for_number((tails if coarse else pvalues)[tested], correction)
         return PairwiseResult(
             self.groups,
             tuple(self.groups[a] for a in first),
             tuple(self.groups[b] for b in second),
-            statistics,
+            np.array([each.statistic for each in found]),
             pvalues,
             tails,
-            corrected_for_number(tails if coarse else pvalues, correction),
+            corrected,
             "tail" if coarse else "permutations",
             correction,
             level,
-            pair_effects(self._voters)[first, second],
+            np.array([each.effect for each in found]),
+            np.array([each.error for each in found]),
+            np.array([each.effect_error for each in found]),
             self._voters,
             wanted,
             self._seed,
@@ -112,13 +122,42 @@ class KSampleResult(GroupsResult):
         )
 
 
-def pair_pvalues(voters: GroupedVoters, wanted: Permutations, seed: int, biased: bool) -> tuple[float, float, float]:
-    """Return the p-value of two groups by permutations, the one by the tail, and the squared discrepancy."""
+@dataclass(frozen=True)
+class PairEvidence:
+    """What two groups say."""
+
+    statistic: float
+    pvalue: float
+    tail: float
+    effect: float
+    error: float
+    effect_error: float
+    noise: float  # the standard deviation of the statistic between permutations
+
+
+def pair_evidence(voters: GroupedVoters, wanted: Permutations, seed: int, biased: bool) -> PairEvidence:
+    """Return what two groups say; without p-values where no stratum has voters of both."""
+    error, effect_error = kernel_errors(voters, biased)
+    if not is_divisible(voters.table):
+        statistic = voters.dispersion(biased) * float(voters.sizes.sum() / voters.sizes.prod())
+        return PairEvidence(statistic, *(float("nan"),) * 6)
     form = TwoGroups(voters, biased, seed)
-    null = Null.drawn(form.draw, form.statistic, form.tolerance, wanted)
-    moments = voters.moments(biased)
-    exact = None if moments is None else moments.times(form.per_dispersion)
-    return null.pvalue, null.tail(exact, form.statistic, form.tolerance, voters.least()), form.statistic
+    null = form.null(wanted)
+    return PairEvidence(
+        form.statistic,
+        null.pvalue,
+        null.tail(form.statistic, form.tolerance, voters.least()),
+        group_effect(voters),
+        error * form.per_dispersion,
+        effect_error,
+        float(null.values.std()),
+    )
+
+
+def warn_if_any_is_noisy(found: list[PairEvidence]) -> None:
+    """Warn of the pair whose statistic is least sure because of estimated kernel values."""
+    worst = max(found, key=lambda each: each.error / each.noise if each.noise > 0 else 0.0)
+    warn_if_noisy(worst.error, worst.noise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +177,8 @@ class PairwiseResult:
     tail_pvalues : array of shape (n_pairs,)
         The same by the Pearson III curve.
     corrected : array of shape (n_pairs,)
-        P-values corrected for the number of pairs.
+        P-values corrected for the number of pairs. nan, as the others, of two groups that share no stratum: nothing can
+        be permuted between them, they are not tested, and do not count for the correction.
     corrected_from : {"permutations", "tail"}
         Which p-values were corrected: those by permutations, where they can be small enough.
     correction : {"holm", "benjamini-hochberg"}
@@ -147,6 +187,8 @@ class PairwiseResult:
         The level.
     effects : array of shape (n_pairs,)
         The effect of each pair, as in :class:`MMDResult`.
+    statistic_errors, effect_errors : arrays of shape (n_pairs,)
+        Their standard errors that come from estimated kernel values; 0 where these are exact.
     """
 
     groups: tuple[str, ...]
@@ -160,6 +202,8 @@ class PairwiseResult:
     correction: Correction
     level: float
     effects: FloatArray = field(repr=False)
+    statistic_errors: FloatArray = field(repr=False)
+    effect_errors: FloatArray = field(repr=False)
     _voters: GroupedVoters = field(repr=False)
     _wanted: Permutations = field(repr=False)
     _seed: int = field(repr=False)
@@ -172,6 +216,18 @@ class PairwiseResult:
     def rejected(self) -> Mask:
         """Which pairs differ at the level."""
         return np.asarray(self.corrected <= self.level)
+
+    @cached_property
+    def effect_intervals(self) -> FloatArray:
+        """The 95 % interval of the effect of each pair, of shape (n_pairs, 2); made when first asked for."""
+        first, second = np.triu_indices(len(self.groups), 1)
+        pairs = zip(first.tolist(), second.tolist(), self.effect_errors.tolist(), strict=True)
+        return np.array([group_effect_interval(self._voters.pair(a, b), 0.0, error) for a, b, error in pairs])
+
+    @property
+    def tested(self) -> Mask:
+        """Which pairs could be tested: those that share a stratum."""
+        return np.isfinite(self.pvalues)
 
     def pair(self, first: Any, second: Any) -> MMDResult:
         """Return all that there is to say of two groups, with the same permutations."""
@@ -210,18 +266,27 @@ class PairwiseResult:
     def heading(self) -> str:
         """Return what was found, in words."""
         by = {"holm": "Holm", "benjamini-hochberg": "Benjamini-Hochberg"}[self.correction]
+        untested = len(self) - int(self.tested.sum())
+        more = f"; {untested:,} more share no stratum, and are not tested" if untested else ""
         return (
-            f"{int(self.rejected.sum()):,} of {len(self):,} pairs of groups differ at {self.level:g} "
-            f"({by}, {self.corrected_from})"
+            f"{int(self.rejected.sum()):,} of {len(self) - untested:,} pairs of groups differ at {self.level:g} "
+            f"({by}, {self.corrected_from}){more}"
         )
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """Yield what there is to say of each pair."""
         for place in self.order():
+            effect = f"effect {self.effects[place]:.2g}{error_text(float(self.effect_errors[place]))}"
             yield (
                 printable(f"{self.first[place]} and {self.second[place]}"),
-                f"p = {self.corrected[place]:.2g} (corrected), effect {self.effects[place]:.2g}",
+                f"p = {self.corrected[place]:.2g} (corrected), {effect}" if self.tested[place] else "share no stratum",
             )
+
+    def plot(self, most: int = MOST_DRAWN, ax: Axes | None = None) -> Axes:
+        """Draw the effects of the pairs that differ most clearly, with their intervals."""
+        from rankernel.plots import pairs_of_groups
+
+        return pairs_of_groups(self, most, ax)
 
     def __str__(self) -> str:
         lines = list(self.lines())

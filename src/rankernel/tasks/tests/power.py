@@ -1,33 +1,34 @@
-r"""Power: how likely a test finds a difference, and how many ballots it needs, by simulation from pilot data.
+r"""Power: how likely a test finds a difference, and how many ballots it needs, by simulation.
 
-The population of a group is its pilot voters. As these differ by chance, too, groups of a pilot are drawn towards each
-other: with :math:`P_g` the ballots of group g and M their mean, group g of a simulation comes from
-:math:`M + \lambda (P_g - M)`, and :math:`\lambda` is such that the effect is that which was estimated without bias, or
-any smaller one that was asked for. Each simulated set of data is tested as real data would be.
+Simulated voters come from pilot data, or from models, drawn towards each other until they differ by the effect that was
+estimated without bias, or by any smaller one that was asked for. Each simulated set of data is tested as real data
+would be: within strata, judges by changing signs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from rankernel.arrays import FloatArray, IntArray
-from rankernel.checks import number, shown, whole
+from rankernel.checks import number, whole
 from rankernel.errors import RankingError
+from rankernel.kernels.base import Kernel
 from rankernel.seeds import Seed, as_seed
-from rankernel.tasks.tests._effects import Interval, plug_in_effect
-from rankernel.tasks.tests._groups import GroupedVoters, dispersion_of
-from rankernel.tasks.tests._permutations import Null, generator
+from rankernel.tasks.tests._effect_law import Interval
+from rankernel.tasks.tests._permutations import generator
+from rankernel.tasks.tests._pilots import population_of
+from rankernel.tasks.tests._populations import Population
+from rankernel.tasks.tests._progress import Progress, as_progress
 from rankernel.tasks.tests.adaptive import Adaptive
 from rankernel.tasks.tests.differences import normal_quantile, share_intervals
-from rankernel.tasks.tests.results import Facts, GroupsResult, Told
+from rankernel.tasks.tests.results import Facts, Told
 
 MOST_PERMUTATIONS = 2000  # of one simulated test
 ROUNDS = 8  # of a search for a number of ballots
-Progress = Callable[[int, int], object]
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,22 +102,28 @@ class BallotsNeeded(Told):
 
 
 def power(
-    pilot: GroupsResult,
+    pilot: Any,
     n: int | Sequence[int],
     level: float = 0.05,
     effect: float | None = None,
     n_simulations: int = 400,
     seed: Seed = 0,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
+    models: Any = None,
+    kernel: Kernel | None = None,
 ) -> PowerResult:
-    """Return how likely a test finds a difference like that of pilot data, by simulation.
+    """Return how likely a test finds a difference like that of pilot data, or of a given size, by simulation.
 
     Parameters
     ----------
-    pilot : MMDResult or KSampleResult
-        The test of the pilot data: :func:`mmd_test` or :func:`k_sample_test`, with the kernel that will be used.
+    pilot : MMDResult, KSampleResult or PairedResult, pair of data, or float
+        What was found in pilot data: by :func:`mmd_test`, :func:`k_sample_test` or :func:`paired_test`, with the kernel
+        that will be used. The test that is simulated is the same: within strata if that was, by the signs of judges if
+        that was. Or the data themselves: two samples, or rankings and the group of each. Or an effect alone, with
+        ``models``.
     n : int or sequence of int
-        How many voters there will be: of all groups, in the proportions of the pilot, or of each.
+        How many voters there will be: of all groups, in the proportions of the pilot, or of each. Of judges who rank
+        twice, how many judges.
     level : float
         The level of the test.
     effect : float, optional
@@ -126,39 +133,50 @@ def power(
         How many tests to simulate.
     seed : int or Generator
         Where the voters come from.
-    progress : function of (n_done, n_simulations), optional
-        Called after each simulation, to move a progress bar on.
+    progress : bool or function of (n_done, n_simulations), optional
+        True shows a bar on standard error; a function is called after each simulation.
+    models : list of CompletionModel or of functions, optional
+        One model for each group, of which 1,000 voters each are drawn together until they differ by the effect. An
+        effect alone does not say what voters are like, and power depends on that, too: the more they are alike, the
+        smaller it is for the same effect.
+    kernel : Kernel, optional
+        The kernel, where data or models are given; ``Mallows("median")`` if left out.
 
     Examples
     --------
-    >>> from rankernel import datasets, mmd_test, power
+    >>> from rankernel import MallowsModel, datasets, mmd_test, power
     >>> pilot = mmd_test(datasets.mallows(50, 5, 0.0, seed=1), datasets.mallows(50, 5, 0.5, seed=2))
     >>> found = power(pilot, 100, n_simulations=100)
     >>> found.n_voters, 0.5 < found.power <= 1
     ((50, 50), True)
+    >>> apart = [MallowsModel([0, 1, 2, 3], 0.8), MallowsModel([1, 0, 3, 2], 0.8)]
+    >>> small, large = (power(0.02, n, models=apart, n_simulations=60).power for n in (60, 240))
+    >>> small < large
+    True
     """
     number("level", level, 0, 1)
     n_runs, start = whole("n_simulations", n_simulations), as_seed(seed)
-    check_progress(progress)
-    population = Population.of(pilot, effect)
-    return population.power(population.sizes(n), level, n_runs, start, progress)
+    population = population_of(pilot, effect, models, kernel, start)
+    return simulated(population, population.sizes(n), level, n_runs, start, as_progress(progress))
 
 
 def ballots_needed(
-    pilot: GroupsResult,
+    pilot: Any,
     power: float = 0.8,
     level: float = 0.05,
     effect: float | None = None,
     n_simulations: int = 200,
     seed: Seed = 0,
     most: int = 100_000,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
+    models: Any = None,
+    kernel: Kernel | None = None,
 ) -> BallotsNeeded:
     """Return how many ballots a test needs to find a difference like that of pilot data, by simulation.
 
     Parameters
     ----------
-    pilot, level, effect, seed
+    pilot, level, effect, seed, models, kernel
         As in :func:`power`.
     power : float
         How likely the test shall find it.
@@ -166,8 +184,8 @@ def ballots_needed(
         How many tests to simulate for each number that is tried.
     most : int
         The largest number of ballots to try.
-    progress : function of (n_done, n_simulations), optional
-        Called after each simulation of a number, to move a progress bar on.
+    progress : bool or function of (n_done, n_simulations), optional
+        True shows a bar on standard error for each number that is tried; a function is called after each simulation.
 
     Notes
     -----
@@ -185,15 +203,15 @@ def ballots_needed(
     wanted = number("power", power, level, 1)
     n_runs, start = whole("n_simulations", n_simulations), as_seed(seed)
     whole("most", most)
-    check_progress(progress)
-    population = Population.of(pilot, effect)
+    told = as_progress(progress)
+    population = population_of(pilot, effect, models, kernel, start)
     if population.effect <= 0:
         raise RankingError(
             "the pilot shows no difference beyond chance, so that no number of ballots would find it; give the "
             "smallest effect that would matter, as effect=0.02"
         )
     tried: list[PowerResult] = []
-    low, high = 4 * len(population.voters.names), 8 * len(population.voters.names)
+    low, high = 2 * population.least, 4 * population.least
     while len(tried) < ROUNDS or not max(each.power for each in tried) >= wanted:
         searching = not tried or max(each.power for each in tried) < wanted
         n = high if searching else round((low * high) ** 0.5)
@@ -204,7 +222,7 @@ def ballots_needed(
                 "most"
             )
         run = len(tried)
-        found = population.power(population.sizes(n), level, n_runs, start + run, progress)
+        found = simulated(population, population.sizes(n), level, n_runs, start + run, told)
         tried.append(found)
         if found.power >= wanted:
             high = n
@@ -215,12 +233,6 @@ def ballots_needed(
     return BallotsNeeded(
         tuple(population.sizes(interpolated(tried, wanted)).tolist()), wanted, level, population.effect, tuple(tried)
     )
-
-
-def check_progress(progress: Any) -> None:
-    """Refuse what cannot be called after each simulation."""
-    if progress is not None and not callable(progress):
-        raise TypeError(f"progress={shown(progress)} cannot be called; give a function of (n_done, n_simulations)")
 
 
 def interpolated(tried: Sequence[PowerResult], wanted: float) -> int:
@@ -244,76 +256,20 @@ def interpolated(tried: Sequence[PowerResult], wanted: float) -> int:
 # ---------------------------------------------------------------------- simulation
 
 
-@dataclass(frozen=True, eq=False)
-class Population:
-    """What groups of simulated voters come from: the shares of ballots in each group."""
-
-    voters: GroupedVoters
-    shares: FloatArray
-    effect: float
-    biased: bool
-
-    @classmethod
-    def of(cls, pilot: Any, effect: float | None) -> Population:
-        """Return the population of a pilot, its groups drawn together until the effect is right."""
-        if not isinstance(pilot, GroupsResult):
-            raise TypeError(f"pilot is {type(pilot).__name__}; give the result of mmd_test or k_sample_test")
-        voters = pilot._voters
-        own = voters.by_group / voters.sizes[:, None]
-        middle, largest = own.mean(axis=0), plug_in_effect(voters.gram, own)
-        wanted = max(pilot.effect, 0.0) if effect is None else number("effect", effect, 0, 1)
-        if wanted > largest:
-            raise RankingError(
-                f"effect={wanted:g} is larger than the {largest:.3g} that the ballots of the pilot show; take pilot "
-                "data that differ more"
-            )
-        low, high = 0.0, 1.0
-        for _ in range(50):
-            towards = (low + high) / 2
-            if plug_in_effect(voters.gram, middle + towards * (own - middle)) < wanted:
-                low = towards
-            else:
-                high = towards
-        return cls(voters, middle + high * (own - middle), wanted, pilot._biased)
-
-    def sizes(self, n: int | Sequence[int]) -> IntArray:
-        """Return how many voters each group has."""
-        least, k = (1 if self.biased else 2), len(self.voters.names)
-        if isinstance(n, Sequence | np.ndarray) and not isinstance(n, str | bytes):
-            if len(n) != k:
-                raise ValueError(f"n has {len(n)} numbers, and there are {k} groups; give one for each")
-            return np.array([whole("n", each, least) for each in n])
-        total = whole("n", n, k * least)
-        exact = self.voters.sizes / self.voters.sizes.sum() * total
-        return np.asarray(np.maximum(np.round(exact).astype(np.int64), least))
-
-    def power(
-        self, sizes: IntArray, level: float, n_simulations: int, seed: int, progress: Progress | None
-    ) -> PowerResult:
-        """Return the share of simulated tests that reject."""
-        rng, rejected = generator(seed, "simulated voters"), 0
-        rule = Adaptive(level, max(MOST_PERMUTATIONS, int(np.ceil(4 / level)) if level > 0 else 1))
-        for run in range(n_simulations):
-            table = np.stack([rng.multinomial(int(size), own) for size, own in zip(sizes, self.shares, strict=True)])
-            rejected += self.rejects(table, rule, seed + run)
-            if progress is not None:
-                progress(run + 1, n_simulations)
-        share = rejected / n_simulations
-        low, high = share_intervals(
-            np.array([share]), np.array([share * (1 - share)]), np.array([float(n_simulations)]), normal_quantile(0.95)
-        )
-        return PowerResult(
-            share, (float(low[0]), float(high[0])), tuple(sizes.tolist()), level, self.effect, n_simulations
-        )
-
-    def rejects(self, table: IntArray, rule: Adaptive, seed: int) -> bool:
-        """Say whether the test of simulated voters rejects."""
-        rows = np.flatnonzero(table.any(axis=0))
-        simulated = replace(
-            self.voters,
-            data=self.voters.data[rows],
-            table=table[None][:, :, rows],
-            given=self.voters.gram[np.ix_(rows, rows)],
-        )
-        form = dispersion_of(simulated, self.biased, seed)
-        return Null.drawn(form.draw, form.statistic, form.tolerance, rule).pvalue <= rule.level
+def simulated(
+    population: Population, sizes: IntArray, level: float, n_simulations: int, seed: int, progress: Progress | None
+) -> PowerResult:
+    """Return the share of simulated tests that reject."""
+    rng, rejected = generator(seed, "simulated voters"), 0
+    rule = Adaptive(level, max(MOST_PERMUTATIONS, int(np.ceil(4 / level)) if level > 0 else 1))
+    for run in range(n_simulations):
+        rejected += population.rejects(sizes, rng, rule, seed + run)
+        if progress is not None:
+            progress(run + 1, n_simulations)
+    share = rejected / n_simulations
+    low, high = share_intervals(
+        np.array([share]), np.array([share * (1 - share)]), np.array([float(n_simulations)]), normal_quantile(0.95)
+    )
+    return PowerResult(
+        share, (float(low[0]), float(high[0])), tuple(sizes.tolist()), level, population.effect, n_simulations
+    )

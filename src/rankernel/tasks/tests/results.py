@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rankernel.arrays import FloatArray, Mask
 from rankernel.data import Data
 from rankernel.encoding import printable
+from rankernel.errors import RankingError
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
 from rankernel.notebook import box, table
@@ -16,11 +18,14 @@ from rankernel.notebook import box, table
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from rankernel.tasks.tests._effects import Bootstrap, Interval
+    from rankernel.tasks.tests._effect_law import Interval
     from rankernel.tasks.tests._groups import GroupedVoters
+    from rankernel.tasks.tests._splits import Split
     from rankernel.tasks.tests.differences import By, Differences
+    from rankernel.tasks.tests.paired import JudgePairs
 
 Facts = list[tuple[str, str]]
+MOST_NAMED = 3  # items in one line
 
 
 class Told:
@@ -40,6 +45,17 @@ class Told:
         return box(type(self).__name__, table(self.facts()))
 
 
+def error_text(error: float) -> str:
+    """Return what estimated kernel values add to the error of a number, if anything.
+
+    Examples
+    --------
+    >>> error_text(0.0), error_text(0.01234)
+    ('', ' ± 0.012 (estimated kernel values)')
+    """
+    return f" ± {error:.2g} (estimated kernel values)" if error else ""
+
+
 @dataclass(frozen=True, eq=False)
 class KernelTestResult(Told):
     """What a test found: the fields that the results of all tests have.
@@ -56,9 +72,13 @@ class KernelTestResult(Told):
     tail_pvalue : float
         The probability of so large a statistic by a Pearson III curve with the moments of all permutations: what
         ``pvalue`` comes to with ever more permutations, approximately. It may be as small as it likes.
+    tail_draws : int
+        How many permutations the moments of the curve come from; 0 where they are exact. Above 2,000 different ballots
+        this is so of the skewness alone.
     effect : float
         How large the difference is, in a unit that data sets share: at most 1, and 0 if there is none. As an estimate
-        without bias it can fall below.
+        without bias it can fall below. nan where it cannot be told: of single voters, or if the errors of estimated
+        kernel values are larger than all that differs.
     method : str
         What was done.
     plan : Plan or None
@@ -70,36 +90,46 @@ class KernelTestResult(Told):
     statistic_error : float
         A bound on the standard error of the statistic that comes from estimated kernel values; 0 where they are exact.
         The p-value needs no such correction: it is valid with estimated values, too.
+    effect_error : float
+        The same for the effect; its interval is wider for it.
     """
 
     statistic: float
     pvalue: float
     null_distribution: FloatArray = field(repr=False)
     tail_pvalue: float
+    tail_draws: int
     effect: float
     method: str
     plan: Plan | None = field(repr=False)
     kernel: Kernel | None
     rankings: Data = field(repr=False)
     statistic_error: float
-    _bootstrap: Bootstrap = field(repr=False)
+    effect_error: float
+    _interval: Callable[[], Interval] = field(repr=False)
 
     effect_of: ClassVar[str] = "of the dispersion of the voters"
     drawn: ClassVar[str] = "permutations"
 
     @cached_property
     def effect_interval(self) -> Interval:
-        """The 95 % interval of :attr:`effect`, by a bootstrap of the voters; made when it is first asked for."""
-        return self._bootstrap()
+        """The 95 % interval of :attr:`effect`, made when it is first asked for.
+
+        It holds the effects under which neither so large an estimate nor so small a one is rarer than 2.5 %; see the
+        page on tests. It begins above 0 where ``tail_pvalue`` is below 0.025.
+        """
+        return self._interval()
 
     def facts(self) -> Facts:
         """Return what there is to say, each with its name."""
-        n, (low, high) = len(self.null_distribution), self.effect_interval
-        error = f" ± {self.statistic_error:.2g} (estimated kernel values)" if self.statistic_error else ""
+        low, high = self.effect_interval
+        behind = f", moments of {self.tail_draws:,} {self.drawn}" if self.tail_draws else ""
+        permutations = f"{len(self.null_distribution):,} {self.drawn}"
+        effect = f"{self.effect:.3g}{error_text(self.effect_error)} {self.effect_of}"
         return [
-            ("statistic", f"{self.statistic:.4g}{error}"),
-            ("p-value", f"{self.pvalue:.3g} ({n:,} {self.drawn}), {self.tail_pvalue:.2g} (tail)"),
-            ("effect", f"{self.effect:.3g} {self.effect_of}, 95% interval {low:.3g} to {high:.3g}"),
+            ("statistic", f"{self.statistic:.4g}{error_text(self.statistic_error)}"),
+            ("p-value", f"{self.pvalue:.3g} ({permutations}), {self.tail_pvalue:.2g} (tail{behind})"),
+            ("effect", f"{effect}, 95% interval {low:.3g} to {high:.3g}"),
             *([("kernel", str(self.kernel))] if self.kernel is not None else []),
             ("method", self.method),
         ]
@@ -119,6 +149,8 @@ class GroupsResult(KernelTestResult):
     ----------
     groups : tuple of str
         The groups.
+    n_voters : tuple of int
+        How many voters each of them has.
     """
 
     _voters: GroupedVoters = field(repr=False)
@@ -136,8 +168,16 @@ class GroupsResult(KernelTestResult):
         """The groups."""
         return self._voters.names
 
+    @property
+    def n_voters(self) -> tuple[int, ...]:
+        """How many voters each group has."""
+        return tuple(int(size) for size in self._voters.sizes)
+
     def differences(self, confidence: float = 0.95, by: By = "auto") -> Differences:
         """Return in what the groups differ: which items move, and which pairs of items turn.
+
+        With strata the groups are compared within them: shares and places are those of groups with the same part of
+        their voters in every stratum.
 
         Parameters
         ----------
@@ -159,7 +199,13 @@ class GroupsResult(KernelTestResult):
         """
         from rankernel.tasks.tests.differences import differences_of
 
-        return differences_of(self._voters, self._biased, self.per_dispersion, confidence, by)
+        return differences_of(self._split(), confidence, by)
+
+    def _split(self) -> Split:
+        """Return the groups, to be compared feature by feature."""
+        from rankernel.tasks.tests._splits import GroupSplit
+
+        return GroupSplit(self._voters, self._biased, self.per_dispersion)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +239,8 @@ class AggregatedMMDResult(MMDResult):
     ``statistic`` is minus the decimal logarithm of the smallest p-value that a kernel has by itself, and
     ``null_distribution`` the same for random divisions of the voters; ``pvalue`` compares the two. It is the smallest
     level at which the aggregated test rejects. ``kernel``, ``effect``, ``witness`` and ``differences()`` are those of
-    the kernel with the smallest p-value; its tail, times the number of kernels, is ``tail_pvalue``.
+    the kernel with the smallest p-value, and so is the interval of the effect; the smallest tail of a kernel, times
+    their number, is ``tail_pvalue``. ``statistic_error`` is by how much the logarithm changes with the kernel values.
 
     Attributes
     ----------
@@ -244,7 +291,7 @@ class PairedResult(GroupsResult):
     """What :func:`paired_test` found.
 
     ``effect`` is that of :func:`mmd_test`; its interval takes account of the pairs. ``differences()`` tells before and
-    after as two groups.
+    after as two groups; its parts and the intervals of changes are those of the judges.
 
     Attributes
     ----------
@@ -256,10 +303,13 @@ class PairedResult(GroupsResult):
         The distinct ballots of before and after, with their numbers of judges.
     """
 
-    @property
-    def per_dispersion(self) -> float:
-        """The squared discrepancy over the dispersion between the groups."""
-        return 2 / float(self._voters.sizes[0])
+    _pairs: JudgePairs = field(repr=False)
+
+    def _split(self) -> Split:
+        """Return the judges, to be compared feature by feature."""
+        from rankernel.tasks.tests._splits import JudgeSplit
+
+        return JudgeSplit(self._voters, self._pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,6 +325,37 @@ class TrendResult(HSICResult):
     """
 
     slopes: dict[str, float] = field(repr=False)
+
+    def facts(self) -> Facts:
+        """Return what there is to say, each with its name."""
+        rising = sorted(((slope, item) for item, slope in self.slopes.items() if slope < 0))
+        falling = sorted(((-slope, item) for item, slope in self.slopes.items() if slope > 0))
+        moves = [("rises", rising), ("falls", falling)]
+        return [*super().facts(), *((name, moves_text(found)) for name, found in moves)]
+
+
+def moves_text(moves: Sequence[tuple[float, str]]) -> str:
+    """Return the items that move most, with how many places for each step of the time.
+
+    Examples
+    --------
+    >>> moves_text([(-0.4, "c"), (-0.123, "a")]), moves_text([])
+    ('c (0.4 places a step), a (0.12 places a step)', 'no item')
+    """
+    shown = [f"{item} ({abs(slope):.2g} places a step)" for slope, item in moves[:MOST_NAMED]]
+    more = [f"{len(moves) - MOST_NAMED:,} more"] if len(moves) > MOST_NAMED else []
+    return ", ".join([*shown, *more]) if moves else "no item"
+
+
+def listed_rows(rows: Sequence[int]) -> str:
+    """Return some rows in words.
+
+    Examples
+    --------
+    >>> listed_rows([40]), listed_rows([30, 60])
+    ('row 40', 'rows 30, 60')
+    """
+    return f"row{'s' * (len(rows) > 1)} {', '.join(map(str, rows))}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,11 +374,26 @@ class ChangePointResult(GroupsResult):
         The scatter within the best segments, for 0, 1, ... changes.
     effect : float
         As in :func:`k_sample_test`, of the segments; as these were chosen on the same data, it is too large rather than
-        too small.
+        too small, and its interval is too high. Only the p-value knows of the choice.
     """
 
     changes: tuple[int, ...]
     costs: FloatArray = field(repr=False)
+
+    drawn: ClassVar[str] = "random orders"
+
+    def facts(self) -> Facts:
+        """Return what there is to say, each with its name."""
+        found = f"at {listed_rows(self.changes)}: {len(self.groups):,} segments" if self.changes else "none"
+        return [("changes", found), *super().facts()]
+
+    def differences(self, confidence: float = 0.95, by: By = "auto") -> Differences:
+        """Return in what the segments differ, as those of groups; refused where no change was found."""
+        if not self.changes:
+            raise RankingError(
+                "no change was found, so that there are no segments to differ; n_changes=1 looks for the best one"
+            )
+        return super().differences(confidence, by)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import numpy as np
 from rankernel.arrays import FloatArray
 from rankernel.checks import labels, shown
 from rankernel.data import Data, as_data
+from rankernel.encoding import is_missing
 from rankernel.errors import RankingError
 from rankernel.gram.exact.features import means_of_seen
 from rankernel.gram.methods import MethodLike
@@ -48,7 +51,8 @@ def trend_test(
     X : Rankings, Preferences or integer array
         The rankings.
     time : array of shape (n_rankings,)
-        The time of each row, or the number of its group: 1, 2, 3, ... for groups in order. Dates are taken as days.
+        The time of each row: numbers, or dates of any kind (NumPy, pandas, ``datetime``), which are taken as days. Or
+        its group: 1, 2, 3, ... for groups in order, or an ordered categorical of pandas.
     kernel : Kernel, optional
         The kernel of the rankings; ``Mallows("median")`` if left out.
     n_permutations : int, "adaptive" or Adaptive
@@ -96,19 +100,52 @@ def trend_test(
 
 def checked_times(time: Any, X: Data) -> FloatArray:
     """Return times as numbers, one for each row."""
-    given = labels("time", time, len(X))
+    labels("time", time, len(X))
+    codes = ordered_codes(time)
+    given: np.ndarray[Any, Any] = as_array(time) if codes is None else codes
     if given.dtype.kind == "M":
-        missing, numbers = np.isnat(given), (given - given.min()) / np.timedelta64(1, "D")
+        numbers = (given - np.datetime64(0, "D")) / np.timedelta64(1, "D")
     elif given.dtype.kind in "iufb":
         numbers = given.astype(np.float64)
-        missing = ~np.isfinite(numbers)
     else:
         raise RankingError(
-            f"time holds numbers or dates, and the first is {shown(given.tolist()[0])}; of ordered groups give 1, 2, 3"
+            f"time holds numbers or dates, and the first is {shown(given.tolist()[0])}; of ordered groups give 1, 2, 3 "
+            "or an ordered categorical"
         )
+    missing = ~np.isfinite(numbers)
     if missing.any():
         raise RankingError(f"the time of row {int(np.argmax(missing))} is missing; leave out rows without one")
     return np.asarray(numbers, dtype=np.float64)
+
+
+def ordered_codes(time: Any) -> FloatArray | None:
+    """Return the places of ordered categories, nan where one is missing; None of anything that has no such order."""
+    categorical = getattr(time, "cat", time)  # a Series keeps it there
+    if not getattr(categorical, "ordered", False) or not hasattr(categorical, "codes"):
+        return None
+    codes = np.asarray(categorical.codes, dtype=np.float64)
+    return np.where(codes < 0, np.nan, codes)
+
+
+def as_array(time: Any) -> np.ndarray[Any, Any]:
+    """Return times as an array of numbers or of dates; an array of anything else stays as it is."""
+    given = np.asarray(time)
+    if given.dtype != object:
+        return given
+    values = [value.to_timestamp() if hasattr(value, "to_timestamp") else value for value in given.tolist()]  # periods
+    known = [value for value in values if not is_missing(value)]
+    if known and all(isinstance(value, date) for value in known):  # a datetime is a date, and so is a Timestamp
+        return np.array([np.datetime64("NaT") if is_missing(value) else as_day(value) for value in values], "M8[us]")
+    if known and all(isinstance(value, Real) for value in known):
+        return np.array([np.nan if is_missing(value) else float(value) for value in values])
+    return given
+
+
+def as_day(value: date) -> np.datetime64:
+    """Return a date or a time as NumPy has it; a time zone is that of Greenwich."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        value = value.astimezone(UTC).replace(tzinfo=None)
+    return np.datetime64(value.isoformat(), "us")
 
 
 def item_slopes(X: Data, times: FloatArray) -> FloatArray:

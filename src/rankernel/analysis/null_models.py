@@ -1,6 +1,6 @@
-"""Ballots as there would be without groups: drawn from fitted models, each as long and as tied as a real one.
+"""Models without groups, fitted to voters.
 
-Two kinds of models have no groups: Plackett-Luce, where items differ in strength, and Mallows, where voters gather
+There are two kinds: Plackett-Luce, where items differ in strength, and Mallows, where voters gather
 around one order. Neither can be told as the other, so that what is more than chance must be more than in both.
 """
 
@@ -11,11 +11,12 @@ import numpy as np
 from rankernel.analysis.majorities import Majorities, count_majorities
 from rankernel.arrays import FloatArray, Indices, RankArray
 from rankernel.completions.mallows_model import MAX_THETA, MallowsModel
+from rankernel.completions.null_ballots import fit_model
 from rankernel.completions.plackett_luce import PlackettLuce
 from rankernel.data import Data
 from rankernel.encoding import FREE
 from rankernel.kemeny_search import kemeny_order
-from rankernel.preferences import Preferences, closure
+from rankernel.preferences import Preferences
 from rankernel.q_factorials import inversion_probabilities, log_q_factorials_derivative
 from rankernel.rankings import Rankings
 
@@ -27,18 +28,7 @@ MANY = 100  # items, whose center is the order of their net majorities: to searc
 
 def fit_models(data: Data) -> tuple[Model, ...]:
     """Return the models without groups that fit some voters best, one of each kind."""
-    return fit_plackett_luce(data), fit_mallows(data)
-
-
-def fit_plackett_luce(data: Data) -> PlackettLuce:
-    """Return the strengths; of preferences every pair that a user relates is taken as a race of two."""
-    if isinstance(data, Rankings):
-        return PlackettLuce.fit(data)
-    wins = np.tensordot(data.counts, data.before, axes=1)
-    better, worse = np.nonzero(wins)
-    ranks = np.full((len(better) + 1, data.n_items), FREE, dtype=np.int32)  # the last row says nothing
-    ranks[np.arange(len(better)), better], ranks[np.arange(len(worse)), worse] = 0, 1
-    return PlackettLuce.fit(Rankings._trusted(ranks, data.items, np.append(wins[better, worse], 1)))
+    return fit_model(data), fit_mallows(data)
 
 
 def fit_mallows(data: Data) -> MallowsModel:
@@ -94,27 +84,3 @@ def gaps_related(data: Data, center: RankArray) -> FloatArray:
         return np.zeros(1)
     gaps = np.abs(np.subtract.outer(center, center))
     return np.asarray(np.bincount(gaps.ravel(), count_majorities(some).ahead.ravel(), data.n_items), dtype=np.float64)
-
-
-def draw_ballots(data: Data, labels: Indices, models: list[Model], rng: np.random.Generator) -> Data:
-    """Return for each row a ballot of the same shape, drawn from the model of its cluster."""
-    full = np.empty((len(data), data.n_items), dtype=np.int32)
-    for number, model in enumerate(models):
-        own = labels == number
-        full[own] = model.sample(int(own.sum()), rng).ranks
-    return as_said(full, data)
-
-
-def as_said(full: RankArray, data: Data) -> Data:
-    """Return full rankings told as the ballots are told: the same ties, the same items left open, the same pairs."""
-    if isinstance(data, Preferences):
-        before = data.before
-        related = before | before.transpose(0, 2, 1)
-        packed = closure(np.packbits(related & (full[:, :, None] < full[:, None, :]), axis=2))
-        return Preferences._trusted(packed, data.items, np.array(data.counts), data.users, ((),) * len(data))
-    free = data.ranks == FREE
-    order = np.argsort(np.where(free, data.n_items + full, full), axis=1)
-    places = np.sort(np.where(free, data.n_items, data.ranks), axis=1)  # the buckets, one entry for each item
-    ranks = np.empty_like(places)
-    np.put_along_axis(ranks, order, places, axis=1)
-    return Rankings._trusted(np.where(free, FREE, ranks).astype(np.int32), data.items, np.array(data.counts))
