@@ -108,7 +108,7 @@ def test_switch_changes_colours(browser, election):
         assert len(set(by_group)) == 3  # two districts, and neither
         assert page.locator("ul.by-group-only").is_visible()
         assert not page.locator("ul.by-cluster-key").is_visible()
-        assert not page.locator(".names").is_visible()
+        assert not page.locator(".names.large").is_visible()
         page.check("input[value=cluster]")
         assert page.evaluate(colours) == by_cluster
         watched.assert_quiet()

@@ -438,9 +438,10 @@ def test_map_by_group(table):
 
 def test_report_of_the_example(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    result = run("report", "--permutations", 99)
+    result = run("report", "--permutations", 99, "--k", 3)
     assert result.exit_code == 0, result.output
     assert "report.html" in result.stdout
+    assert "2,400 voters, 8 candidates" in result.stdout
     assert "<title>The council election of Nowhere Bay</title>" in (tmp_path / "report.html").read_text()
     assert files_in(tmp_path) == ["report.html"]
 
@@ -486,7 +487,7 @@ def test_clusters_of_noise_are_none(tmp_path, monkeypatch):
     "name", ["00002-00000001.soi", "00006-00000001.toc", "00026-00000001.cat", "00011-00000001.soc"]
 )
 def test_report_of_real_files(name, tmp_path):
-    result = run("report", preflib(name), "-o", tmp_path / "x.html")
+    result = run("report", preflib(name), "--k", 2, "-o", tmp_path / "x.html")
     assert result.exit_code == 0, result.output
     assert "How this was made" in (tmp_path / "x.html").read_text()
 

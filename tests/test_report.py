@@ -330,9 +330,13 @@ def test_groups_are_compared_by_all_their_voters_as_the_command_does():
     study = summarize(source, Settings(n_permutations=99, n_clusters=1))
     assert study.comparisons.n_compared == (80, 80, 80)
     expected = k_sample_test(source.rankings, source.groups, study.placement.kernel, n_permutations=99).pairwise()
-    wanted = {(a, b): p for a, b, p in zip(expected.first, expected.second, expected.corrected.tolist(), strict=True)}
-    names = study.ballots.groups
-    assert {(names[pair.first], names[pair.second]): pair.pvalue for pair in study.comparisons.pairs} == wanted
+    names, found = study.ballots.groups, {}
+    for pair in study.comparisons.pairs:
+        found[names[pair.first], names[pair.second]] = (pair.statistic, pair.effect)
+    pairs = zip(expected.first, expected.second, strict=True)
+    wanted = zip(expected.statistics.tolist(), expected.effects.tolist(), strict=True)
+    for pair, (statistic, effect) in zip(pairs, wanted, strict=True):
+        assert found[pair] == pytest.approx((statistic, effect))
 
 
 def test_a_sample_of_the_voters_is_in_proportion_and_told_in_the_verdict(monkeypatch):

@@ -10,6 +10,7 @@ import typer
 
 from rankernel.cli.failures import usage
 from rankernel.cli.job import read_job, summary_of
+from rankernel.cli.option_words import in_options
 from rankernel.cli.options import Clusters, Computing, File, Linkage, Permutations, Reading, Writing
 from rankernel.cli.output import check_free, console, print_json, show_facts, whole_file
 from rankernel.encoding import printable
@@ -83,4 +84,4 @@ def report(
     screen = console()
     show_facts(screen, facts)
     for note in found.notes:
-        screen.print(f"note: {note}", style="dim")
+        screen.print(f"note: {in_options(note)}", style="dim")
