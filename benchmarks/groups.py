@@ -25,9 +25,9 @@ def uniform(n_rankings, n_items, seed):
     return mallows(n_rankings, n_items, 0.0, seed=seed)
 
 
-def strengths(n_rankings, n_items, seed):
-    """Ballots of one Plackett-Luce model, whose best item is e**2 times as strong as its worst."""
-    return plackett_luce(n_rankings, np.exp(np.linspace(0, 2, n_items)), seed=seed)
+def strengths(n_rankings, n_items, seed, spread=2):
+    """Ballots of one Plackett-Luce model, whose best item is e**spread times as strong as its worst."""
+    return plackett_luce(n_rankings, np.exp(np.linspace(0, spread, n_items)), seed=seed)
 
 
 def around(n_groups, theta, n_rankings, n_items, seed, weights=None):
@@ -48,8 +48,18 @@ CASES = (
     ("uniform", 1, uniform, 60, 5),
     ("one Plackett-Luce model", 1, strengths, 600, 8),
     ("the same, cut to 1, 2, 3 or all", 1, partial(cut, strengths), 600, 8),
+    ("one Plackett-Luce model, e**6 times as strong", 1, partial(strengths, spread=6), 400, 5),
     ("one Mallows model, theta 0.5", 1, partial(around, 1, 0.5), 600, 8),
     ("one Mallows model, theta 1", 1, partial(around, 1, 1.0), 600, 8),
+    ("one Mallows model, theta 1", 1, partial(around, 1, 1.0), 400, 5),
+    ("one Mallows model, theta 1.5", 1, partial(around, 1, 1.5), 400, 5),
+    ("one Mallows model, theta 1.5", 1, partial(around, 1, 1.5), 400, 6),
+    ("one Mallows model, theta 1.5", 1, partial(around, 1, 1.5), 400, 8),
+    ("one Mallows model, theta 2", 1, partial(around, 1, 2.0), 400, 5),
+    ("one Mallows model, theta 2", 1, partial(around, 1, 2.0), 2000, 5),
+    ("one Mallows model, theta 2", 1, partial(around, 1, 2.0), 400, 6),
+    ("one Mallows model, theta 2", 1, partial(around, 1, 2.0), 400, 8),
+    ("one Mallows model, theta 1.5, cut", 1, partial(cut, partial(around, 1, 1.5)), 600, 8),
     ("two groups, theta 0.7", 2, partial(around, 2, 0.7), 600, 8),
     ("two groups, 85 to 15, theta 1", 2, partial(around, 2, 1.0, weights=[0.85, 0.15]), 600, 8),
     ("three groups, theta 0.7", 3, partial(around, 3, 0.7), 600, 8),

@@ -41,6 +41,26 @@
     if (!rolled && (box.left < -0.5 || box.right > innerWidth + 0.5)) wrong.push(`${name(node)} sticks out of the page`);
     if (!svg && style.overflow === "hidden" && node.scrollWidth > node.clientWidth + 1) wrong.push(`${name(node)} is clipped`);
   }
+  /* What a picture says where it is large it says where it is small, too: one of the two is seen. */
+  const said = new Map();
+  for (const part of document.querySelectorAll("svg [data-says]")) {
+    const key = `${part.closest("figure")?.dataset.name}: ${part.dataset.says}`;
+    said.set(key, (said.get(key) ?? false) || shown(part));
+  }
+  for (const [key, seen] of said) if (!seen) wrong.push(`nothing is seen of ${key}`);
+  for (const figure of [...document.querySelectorAll("figure")].filter(shown)) {
+    const pictures = [...figure.querySelectorAll("svg")].filter((svg) => !svg.closest(".to-save"));
+    if (!pictures.length) continue;
+    const written = pictures.filter(shown).flatMap((svg) => [...svg.querySelectorAll("text")].filter(shown));
+    if (!written.length) wrong.push(`the picture ${figure.dataset.name} has no words`);
+  }
+  /* Names that are cut are still told apart. */
+  for (const list of document.querySelectorAll("svg:not(.map), ul.key, .heat thead, .heat tbody")) {
+    const names = [...list.querySelectorAll("text.label:not(.strong), text.leaf, li, thead th, tbody th")].filter(shown);
+    const cut = names.map((node) => node.textContent.trim()).filter((text) => text.includes("…"));
+    const twice = cut.filter((text, place) => cut.indexOf(text) !== place);
+    if (twice.length) wrong.push(`"${twice[0]}" stands for two different names`);
+  }
   for (const svg of [...document.querySelectorAll("svg")].filter(shown)) {
     const frame = svg.getBoundingClientRect();
     const boxes = [...svg.querySelectorAll("text")].filter(shown).map((node) => [node, node.getBoundingClientRect()]);

@@ -108,7 +108,7 @@ def test_switch_changes_colours(browser, election):
         assert len(set(by_group)) == 3  # two districts, and neither
         assert page.locator("ul.by-group-only").is_visible()
         assert not page.locator("ul.by-cluster-key").is_visible()
-        assert not page.locator(".names").is_visible()
+        assert not page.locator(".names.large").is_visible()
         page.check("input[value=cluster]")
         assert page.evaluate(colours) == by_cluster
         watched.assert_quiet()
@@ -192,18 +192,31 @@ def test_pictures_and_tables_can_be_taken_away(browser, election, tmp_path):
             path = tmp_path / waiting.value.suggested_filename
             waiting.value.save_as(path)
             saved[path.name] = path.read_bytes()
-        pictures = ("first-choices", "pairs", "chance", "map", "tree", "gram")
+        pictures = ("first-choices", "cluster-A", "pairs", "chance", "map", "tree", "gram", "duels")
         for name in pictures:
             assert saved[f"{name}.svg"].startswith(b"<svg")
             assert b"class=" not in saved[f"{name}.svg"]  # nothing refers to the style of the page
             assert saved[f"{name}.png"].startswith(b"\x89PNG")
+            assert b">Nowhere Bay: " in saved[f"{name}.svg"]  # a title
+        for name in ("map", "tree", "gram"):
+            assert saved[f"{name}.svg"].count(b"Amberlow first</text>") >= (2 if name == "map" else 1)  # and a key
         ballots = list(csv.DictReader(saved["ballots.csv"].decode().splitlines()))
         assert len(ballots) == 656
         assert sum(int(row["voters"]) for row in ballots) == 2400
         assert {row["cluster"][0] for row in ballots} == {"A", "B", "C"}
         duels = list(csv.reader(saved["duels.csv"].decode().splitlines()))
-        assert duels[1][:3] == ["Cindervale", "", "38 / 28"]
+        assert duels[0] == ["first", "second", "prefer the first", "prefer the second", "neither"]
+        assert duels[1] == ["Cindervale", "Amberlow", "923", "813", "664"]
+        assert len(duels) == 1 + 8 * 7 // 2
         assert {"clusters-by-group.csv", "common-ballots.csv"} <= set(saved)
+        page.check("input[value=group]")
+        page.set_viewport_size({"width": 390, "height": 800})  # a phone saves the same picture
+        with page.expect_download() as waiting:
+            page.get_by_label("Save as SVG: Map").click()
+        by_district = waiting.value.path().read_text(encoding="utf-8")
+        assert ">north</text>" in by_district
+        assert "first component" in by_district
+        assert "Amberlow first</text>" not in by_district
         watched.assert_quiet()
 
 
@@ -226,8 +239,15 @@ def test_ballots_that_are_not_on_the_map_are_taken_away_too(browser, tmp_path, m
         for point, label in zip(study.placement.points.round(5).tolist(), labels, strict=True):
             assert found[tuple(point)].startswith(study.clustering.clusters[label].name)
         watched.page.locator("#number").fill("5")
+        assert (
+            "those of the 60 voters shown, taken at random from 720" in watched.page.locator("#explored").inner_text()
+        )
         rows = saved_ballots(watched.page, "CSV of the ballots")
         assert [bool(row["cluster"]) for row in rows] == [True] * 60 + [False] * 660
+        watched.page.locator(".points circle").first.focus()
+        watched.page.keyboard.press("Space")
+        told = watched.page.locator("#explored h3").inner_text()
+        assert told == "Selected: 1 ballot of 1 voter, 2% of the 60 shown"
     with Watched(browser, paths[1]) as watched:
         assert len(saved_ballots(watched.page, "CSV of 200 of 720 ballots")) == 200
         watched.assert_quiet()
@@ -271,6 +291,29 @@ def test_page_prints(browser, election, tmp_path):
         assert sum(ink) < 150  # dark on white, whatever the screen is like
         watched.page.pdf(path=tmp_path / "page.pdf", format="A4")
         assert (tmp_path / "page.pdf").read_bytes().count(b"/Type /Page\n") in range(2, 12)
+
+
+def test_a_tap_reads_and_selects_a_ballot(browser, election):
+    with Watched(browser, election, viewport={"width": 390, "height": 800}, has_touch=True) as watched:
+        page = watched.page
+        page.locator("svg.map").scroll_into_view_if_needed()
+        page.locator(".points circle").first.tap()
+        assert page.locator("#explored h3").inner_text().startswith("Selected: 1 ballot of ")
+        assert page.locator(".by-finger").is_visible()
+        assert not page.locator(".by-hand").is_visible()
+        watched.assert_quiet()
+
+
+def test_a_page_without_a_map_runs_and_is_saved_from(browser, tmp_path):
+    path = tmp_path / "two.html"
+    two = Rankings.from_orders([["yes", "no"], ["no", "yes"]], counts=[5, 4])
+    path.write_text(html_of(summarize(Source(two, "Yes or no"))), encoding="utf-8")
+    with Watched(browser, path) as watched:
+        assert watched.page.locator("svg.map").count() == 0
+        with watched.page.expect_download() as waiting:
+            watched.page.get_by_label("Save as CSV: all duels").click()
+        assert waiting.value.path().read_text().splitlines()[1] == "yes,no,5,4,0"
+        watched.assert_quiet()
 
 
 def test_page_fits_a_phone(browser, election):

@@ -387,12 +387,23 @@ def test_clusters_into_a_table(votes):
     assert "join at" in words
     assert "cluster B" in words
     assert "ward linkage" in words
+    assert {each["mark"] for each in facts["found"]} == {"tea first", "milk first"}
+    assert "milk first" in words
+
+
+def test_few_voters_are_said_to_be_too_few(votes):
+    words = json.loads(run("cluster", votes, "--json").stdout)["clusters"]
+    assert words.startswith("too few to say anything about groups, which takes 12 voters and 3 different ballots")
 
 
 def test_clusters_as_a_picture(votes):
     pytest.importorskip("matplotlib")
     assert run("cluster", votes, "-o", "tree.svg", "--linkage", "average").exit_code == 0
-    assert "<svg" in (votes.parent / "tree.svg").read_text()
+    drawn = (votes.parent / "tree.svg").read_text()
+    assert "<svg" in drawn
+    assert "(100%" not in drawn  # no groups: nothing sets all voters apart
+    assert run("cluster", votes, "--k", 2, "-o", "two.svg").exit_code == 0
+    assert "milk first" in (votes.parent / "two.svg").read_text()
 
 
 def test_map_as_picture_and_as_table(votes):
@@ -427,9 +438,10 @@ def test_map_by_group(table):
 
 def test_report_of_the_example(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    result = run("report", "--permutations", 99)
+    result = run("report", "--permutations", 99, "--k", 3)
     assert result.exit_code == 0, result.output
     assert "report.html" in result.stdout
+    assert "2,400 voters, 8 candidates" in result.stdout
     assert "<title>The council election of Nowhere Bay</title>" in (tmp_path / "report.html").read_text()
     assert files_in(tmp_path) == ["report.html"]
 
@@ -452,6 +464,7 @@ def test_report_with_a_noun_and_chosen_groups(table):
     assert "drinks" in written
     assert "north and south see the drinks" in written
     assert "there is no group 'nowhere'" in one_line(run("report", table, *options, "--force", "--group", "nowhere"), 1)
+    assert "only group named" in one_line(run("report", table, *options, "--force", "--group", "north"), 1)
     assert "--by" in one_line(run("report", table, "--count", "n", "--group", "north", "-o", "y.html"), 2)
 
 
@@ -474,7 +487,7 @@ def test_clusters_of_noise_are_none(tmp_path, monkeypatch):
     "name", ["00002-00000001.soi", "00006-00000001.toc", "00026-00000001.cat", "00011-00000001.soc"]
 )
 def test_report_of_real_files(name, tmp_path):
-    result = run("report", preflib(name), "-o", tmp_path / "x.html")
+    result = run("report", preflib(name), "--k", 2, "-o", tmp_path / "x.html")
     assert result.exit_code == 0, result.output
     assert "How this was made" in (tmp_path / "x.html").read_text()
 
@@ -508,7 +521,7 @@ def test_report_of_real_files(name, tmp_path):
         (["map", "-o", "x.html"], 2, ".png"),
         (["cluster", "-o", "x.html"], 2, ".csv"),
         (["cluster", "votes.soi", "--k", "0"], 2, "--k"),
-        (["cluster", "votes.soi", "--k", "5"], 2, "different rankings (4)"),
+        (["cluster", "votes.soi", "--k", "5"], 1, "--k 5 is more than there are different rankings (4)"),
         (["test", "votes.soi"], 2, "second file"),
         (["test", "a", "b", "c"], 2, "two files"),
         (["test", "votes.soi", "other.soi"], 1, "have 0 items in common"),

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -172,6 +173,42 @@ def test_ctrl_c_while_commands_are_imported(tmp_path):
     _, said = process.communicate(timeout=300)
     assert process.returncode == 130
     assert said == "rankernel: interrupted; nothing was written; the same command starts again\n"
+
+
+def test_ctrl_c_that_an_import_made_an_error_of_is_still_ctrl_c(monkeypatch):
+    def importing(*_):
+        raise RuntimeError("Error calling __set_name__ on 'Field'") from KeyboardInterrupt()
+
+    monkeypatch.setattr("rankernel.cli.reading.source_in", importing)
+    assert "rankernel: interrupted; nothing was written; the same command starts again" in one_line(run("info"), 130)
+
+
+def test_where_no_one_watches_a_line_says_what_goes_on(monkeypatch, capsys):
+    from rankernel.cli import output
+
+    monkeypatch.setattr(output, "SILENCE", 0.01)
+    with output.steps(3, "Reading") as step:
+        step("Gram matrix", 1234, 5000)
+        while not (said := capsys.readouterr().err):
+            time.sleep(0.01)
+    assert said.splitlines()[0].startswith("note: gram matrix, 1,234 of 5,000 done, for 0:00:0")
+
+
+def test_time_left_is_told_only_where_steps_are_alike(monkeypatch):
+    from rich import progress
+
+    from rankernel.cli import output
+
+    monkeypatch.setattr(output.sys.stderr, "isatty", lambda: True, raising=False)
+    shown = []
+    monkeypatch.setattr(progress.Progress, "__init__", lambda _, *columns, **__: shown.append(columns))
+    for name in ("__enter__", "__exit__"):
+        monkeypatch.setattr(progress.Progress, name, lambda self, *_: None)
+    for even in (False, True):
+        with pytest.raises(AttributeError), output.steps(3, "Reading", even):
+            pass
+    left = [any(isinstance(column, progress.TimeRemainingColumn) for column in columns) for columns in shown]
+    assert left == [False, True]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")

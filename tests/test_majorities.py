@@ -12,7 +12,7 @@ from rankernel.analysis.majorities import count_majorities, find_best_order
 from rankernel.analysis.source import Source
 from rankernel.analysis.summary import Settings, summarize
 from rankernel.kemeny_search import kemeny_order, next_best_order, total_regret
-from rankernel.pages.story import lede, order_text
+from rankernel.pages.story import first_text, lede, order_text
 
 
 def slow_ahead(ranks, counts):
@@ -101,12 +101,41 @@ def test_a_circle_is_told_with_who_beats_whom():
     words = lede(summarize(Source(cycle)))
     assert "majorities run in a circle" in words
     for duel in ("a beats b", "b beats c", "c beats a"):
-        assert duel in words
+        assert f"{duel} (66.7% to 33.3%, 0.0% undecided)" in words
+    assert "in percent of all voters" in words
+    assert "Each of" not in words  # the circle is all there is
+
+
+def test_more_in_circles_than_the_shortest_one_is_told():
+    words = lede(summarize(Source(Rankings.from_orders(["abcd", "bcda", "cdab"]))))
+    assert "Each of the 4 items loses to another one of them." in words
 
 
 def test_level_items_are_told():
     words = lede(summarize(Source(Rankings.from_orders([["a", "b"], ["b", "a"]]))))
-    assert "a and b are level" in words
+    assert "but a and b lose to none and are level with each other. 50.0% put a before b, 50.0% the reverse" in words
+
+
+def test_only_items_that_are_level_are_said_to_be():
+    """Both voters put Ann before Bob."""
+    orders = [["Ann", "Bob", "Cy"], ["Cy", "Ann", "Bob"]]
+    words = lede(summarize(Source(Rankings.from_orders(orders, items=["Ann", "Bob", "Cy"]))))
+    assert "but Ann and Cy lose to none and are level with each other" in words
+    assert "Bob" not in words
+
+
+def test_an_item_that_alone_loses_to_none_is_told_with_whom_it_is_level():
+    orders = [["a", "b", "c"], ["b", "a", "c"], ["b", "c", "a"], ["a", "c", "b"], ["c", "a", "b"], ["b", "a", "c"]]
+    rankings = Rankings.from_orders(orders, items=list("abc"))
+    found = count_majorities(rankings)
+    assert found.unbeaten.tolist() == [0, 1]
+    assert found.level_with(0).tolist() == [1]
+
+
+def test_equal_first_choices_are_told_together():
+    rankings = Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"], ["c", "a", "b"]], counts=[2, 2, 1])
+    study = summarize(Source(rankings))
+    assert first_text(study) == "Most first choices: a and b with 40% each of those who have one, then c with 20%."
 
 
 def test_nothing_said_is_told():

@@ -1,5 +1,7 @@
 """Clusters only where there are any: null ballots are of the right shape and model, groups are found, noise is not."""
 
+import itertools
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -9,19 +11,24 @@ from strategies import any_ranking, sized
 
 from rankernel import Kendall, Mallows, Preferences, Rankings, concat
 from rankernel.analysis.distinct_ballots import distinct_ballots
+from rankernel.analysis.null_models import fit_mallows
 from rankernel.analysis.number_of_clusters import (
+    MOST_PANELS,
     NULL_SETS,
     SOME_VOTERS,
+    SURE,
+    Evidence,
+    Step,
     adjusted_rand,
-    doubt,
-    margins,
     number_of_clusters,
     panels_to_ask,
+    reached,
+    step_of,
     within,
 )
 from rankernel.analysis.source import Source
 from rankernel.analysis.summary import Settings, summarize
-from rankernel.completions.null_ballots import as_said, draw_ballots, fit_model, fit_models, one_by_one
+from rankernel.completions.null_ballots import as_said, draw_ballots, fit_model
 from rankernel.datasets import mallows, mixture, plackett_luce, truncate
 from rankernel.pages.page import page
 
@@ -44,7 +51,7 @@ def groups(n_groups, n_rankings=400, theta=1.0, seed=0, lengths=None):
 @given(sized(any_ranking, length=4))
 @settings(max_examples=40, deadline=None)
 def test_null_ballots_have_the_shape_of_the_real_ones(ballots):
-    rows = one_by_one(Rankings(ballots, counts=[1, 2, 1, 3]))
+    rows = Rankings(ballots)
     full = np.argsort(np.random.default_rng(0).random(rows.ranks.shape), axis=1).astype(np.int32)
     told = as_said(full, rows)
     assert ((told.ranks == -1) == (rows.ranks == -1)).all()
@@ -66,7 +73,8 @@ def test_null_ballots_come_from_the_model_of_their_cluster():
     weak = plackett_luce(3000, [1, 2, 4, 8], seed=1)
     both = Rankings(np.concatenate([strong.ranks, weak.ranks]))
     labels = np.repeat([0, 1], 3000)
-    drawn = draw_ballots(both, labels, fit_models(both, labels), np.random.default_rng(0))
+    models = [fit_model(part) for part in (strong, weak)]
+    drawn = draw_ballots(both, labels, models, np.random.default_rng(0))
     for number, source in enumerate((strong, weak)):
         share = (drawn.ranks[labels == number] == 0).mean(axis=0)
         wanted = (source.ranks == 0).mean(axis=0)
@@ -78,6 +86,41 @@ def test_the_model_of_pairs_is_that_of_races_of_two():
     weights = fit_model(pairs).weights
     a, b = pairs.items.index("a"), pairs.items.index("b")
     assert weights[a] / weights[b] == pytest.approx(3, rel=0.01)
+
+
+def likeliest_theta(rankings, center):
+    """Return by brute force the theta that makes ballots most likely, a ballot being one of all orders that fit it."""
+    orders = list(itertools.permutations(range(rankings.n_items)))  # ranks
+    pairs = list(itertools.combinations(range(rankings.n_items), 2))
+    apart = np.array([sum((o[a] < o[b]) != (center[a] < center[b]) for a, b in pairs) for o in orders])
+    fits = np.array(
+        [
+            [all(o[a] < o[b] for a in range(len(o)) for b in range(len(o)) if r[a] < r[b]) for o in orders]
+            for r in rankings.ranks.tolist()
+        ]
+    )
+    grid = np.linspace(0, 4, 801)
+    weights = np.exp(-np.outer(grid, apart))
+    likelihood = np.log(weights @ fits.T / weights.sum(axis=1, keepdims=True)) @ rankings.counts
+    return grid[np.argmax(likelihood)]
+
+
+@pytest.mark.parametrize("lengths", [None, {1: 0.3, 2: 0.4, 4: 0.3}])
+def test_the_mallows_model_has_the_greatest_likelihood(lengths):
+    drawn = mallows(200, [2, 0, 3, 1], 0.8, seed=1)
+    ballots = (truncate(drawn, lengths, seed=2) if lengths else drawn).unique()
+    fitted = fit_mallows(ballots)
+    assert fitted.center == (2, 0, 3, 1)
+    assert fitted.theta == pytest.approx(likeliest_theta(ballots, fitted.center), abs=0.005)
+
+
+def test_the_mallows_model_of_ballots_that_leave_items_free_contradicts_its_center_as_often():
+    full = mallows(4000, 5, 0.6, seed=0).ranks
+    known = np.random.default_rng(1).random(full.shape) < 0.7
+    ranks = np.where(known, np.argsort(np.argsort(np.where(known, full, 9), axis=1), axis=1), -1)
+    fitted = fit_mallows(Rankings(ranks))
+    assert fitted.center == (0, 1, 2, 3, 4)
+    assert fitted.theta == pytest.approx(0.6, abs=0.05)  # its standard error is about 0.01
 
 
 # ---------------------------------------------------------------------- the parts of the decision
@@ -110,27 +153,44 @@ def test_adjusted_rand_is_that_of_scikit_learn():
 # ---------------------------------------------------------------------- what is said
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_uniform_ballots_have_no_groups(seed):
-    found = said(mallows(600, 8, 0.0, seed=seed), seed)
-    assert found.n_clusters == 1
+ONE_MODEL = {
+    "uniform": partial(mallows, center=8, theta=0.0),
+    "Plackett-Luce": partial(plackett_luce, weights=[9, 7, 5, 3, 2, 1]),
+    "Mallows, theta 1": partial(mallows, center=6, theta=1.0),
+    "Mallows, theta 1.5": partial(mallows, center=5, theta=1.5),
+    "Mallows, theta 2": partial(mallows, center=6, theta=2.0),
+}
 
 
-@pytest.mark.parametrize(
-    "draw", [partial(plackett_luce, weights=[9, 7, 5, 3, 2, 1]), partial(mallows, center=6, theta=1)]
-)
-def test_one_model_has_no_groups(draw):
-    assert said(draw(400, seed=5)).n_clusters == 1
+@pytest.mark.parametrize("name", ONE_MODEL)
+@pytest.mark.parametrize("seed", range(2))
+def test_one_model_has_no_groups(name, seed):
+    assert said(ONE_MODEL[name](400, seed=seed), seed).n_clusters == 1
 
 
-@pytest.mark.parametrize("n_groups", [2, 3, 5])
-@pytest.mark.parametrize("lengths", [None, {2: 0.4, 3: 0.3, 8: 0.3}])
+def test_one_strong_plackett_luce_model_is_no_mallows_model_and_neither_the_reverse():
+    """Each null alone takes ballots of the other kind for groups; a step has to be more than chance in both."""
+    gains, nulls = np.array([0.2]), np.array([[[0.05, 0.06, 0.04], [0.19, 0.2, 0.21]]])
+    assert step_of(2, gains, nulls[:, :1]).surprise > SURE
+    both = step_of(2, gains, nulls)
+    assert both.surprise < 1
+    assert both.chance == pytest.approx(0.2)
+    assert reached([both], SURE) == 1
+
+
+def test_more_panels_make_a_gain_surer():
+    nulls = np.array([[[0.1, 0.12, 0.08, 0.1]]])
+    one, four = (step_of(2, np.full(n, 0.13), np.repeat(nulls, n, axis=0)) for n in (1, 4))
+    assert four.surprise == pytest.approx(2 * one.surprise)
+
+
+@pytest.mark.parametrize(("n_groups", "lengths"), [(2, None), (3, {2: 0.4, 3: 0.3, 8: 0.3}), (5, None)])
 def test_known_groups_are_found(n_groups, lengths):
     rankings, labels = groups(n_groups, seed=1, lengths=lengths)
     study = summarize(Source(rankings))
     evidence = study.clustering.evidence
     assert evidence.n_clusters == len(study.clustering.clusters) == n_groups
-    assert all(not step.reached and step.n_sets == NULL_SETS for step in evidence.steps[: n_groups - 1])
+    assert all(step.surprise > SURE and step.n_sets >= 2 * NULL_SETS for step in evidence.steps[: n_groups - 1])
     place = {
         row.tobytes(): label for row, label in zip(study.ballots.rankings.ranks, study.clustering.labels, strict=True)
     }
@@ -182,7 +242,7 @@ def test_panels_share_no_voter_and_are_as_many_as_there_are_voters():
     rankings = Rankings(np.argsort(np.random.default_rng(0).random((1300, 6)), axis=1), counts=np.arange(1300) % 2 + 1)
     ballots = distinct_ballots(Source(rankings))
     panels = panels_to_ask(ballots, Mallows(0.1), "auto", 0)
-    assert [len(panel) for panel in panels] == [SOME_VOTERS] * 4  # of 1,950 voters
+    assert [len(panel) for panel in panels] == [488, 488, 487, 487]  # of 1,950 voters
     together = concat(panels).unique()
     asked = dict(zip(map(bytes, together.ranks), together.counts, strict=True))
     given = dict(zip(map(bytes, ballots.rankings.ranks), ballots.rankings.counts, strict=True))
@@ -190,17 +250,26 @@ def test_panels_share_no_voter_and_are_as_many_as_there_are_voters():
     assert len(panels_to_ask(distinct_ballots(Source(rankings[:300])), Mallows(0.1), "auto", 0)) == 1
 
 
-def test_more_rounds_leave_less_doubt():
-    rounds = [np.array([0.62, 0.55, 0.3])]
-    assert (margins(rounds) >= doubt(rounds)).tolist() == [True, False, False]
-    assert (margins(rounds * 16) >= doubt(rounds * 16)).tolist() == [True, True, False]
-
-
 def test_close_answers_are_asked_of_other_voters():
     """Three overlapping groups: whether three are stable is close, so that more than one panel is asked."""
     evidence = said(groups(3, 2000, 0.5, seed=3)[0])
-    assert 1 < evidence.n_panels <= 5
+    assert 1 < evidence.n_panels <= MOST_PANELS
     assert evidence.n_voters == SOME_VOTERS * evidence.n_panels
+
+
+def test_where_panels_do_not_agree_the_page_says_between_what():
+    study = summarize(Source(mallows(60, 4, 0.5, seed=0)), Settings(n_clusters=2))
+    steps = tuple(Step(k, 0.2, 0.1, 9.0, 32) for k in (2, 3, 4))
+    unsure = Evidence(2, 4, 6400, 16, {2: 0.7, 3: 0.5, 4: 0.5}, steps)
+    written = page(replace(study, clustering=replace(study.clustering, evidence=unsure)))
+    assert "How many there are is not sure, between 2 and 4" in written
+    assert "the page shows 2" in written
+    assert "judged on 6,400 voters, 400 at a time" in written
+
+
+def test_few_voters_and_few_ballots_are_told_for_what_they_are():
+    two = page(summarize(Source(Rankings.from_orders([["a", "b"], ["b", "a"]], counts=[60, 40]))))
+    assert "With 2 different ballots there is nothing to divide into groups; that takes at least 3." in two
 
 
 def test_the_same_seed_says_the_same():

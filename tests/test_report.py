@@ -11,13 +11,15 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from rankernel import Kendall, Mallows, Rankings
-from rankernel.analysis.clustering import first_shares, letter, marks_of, mean_places
+from rankernel import Kendall, Mallows, Rankings, read
+from rankernel.analysis.clustering import letter
 from rankernel.analysis.comparisons import pair_share
 from rankernel.analysis.distinct_ballots import MOST_SHOWN, distinct_ballots, some_voters, view_of
 from rankernel.analysis.majorities import count_majorities
+from rankernel.analysis.marks import marks_of
 from rankernel.analysis.phrases import ballot_text, percent, pvalue_text
 from rankernel.analysis.source import Source
+from rankernel.analysis.standing import first_shares, mean_places
 from rankernel.analysis.summary import Settings, n_steps, summarize
 from rankernel.datasets import load_example, mallows
 from rankernel.errors import RankingError
@@ -49,6 +51,11 @@ def example():
 
 def page_about(source, settings=None):
     return page(summarize(source, settings))
+
+
+def words_of(written):
+    """Return what a page says, without its markup."""
+    return html.unescape(re.sub(r"<[^>]+>", " ", written))
 
 
 @pytest.fixture(scope="module")
@@ -201,6 +208,17 @@ def test_marks_are_pairs_where_first_choices_do_not_tell():
     assert all((mark.share, mark.others) == (1, 0) for mark in marks_of(parts))
 
 
+def test_more_clusters_than_items_and_pairs_are_named_after_ballots():
+    orders = [*itertools.permutations("abc"), [{"a", "b"}], [{"a", "c"}], [{"b", "c"}], ["a"]]
+    ballots = Rankings.from_orders(orders, items=list("abc"), counts=np.arange(1, 11))
+    marks = marks_of([ballots[row] for row in range(10)])
+    assert len(set(map(str, marks))) == 10  # of three items and six pairs
+    (whole,) = [mark for mark in marks if mark.whole]
+    assert (whole.share, whole.others) == (1, 0)
+    written = page_about(Source(ballots), Settings(n_clusters=10))
+    assert "gave this ballot, nobody else did" in written
+
+
 def test_districts_are_found_to_differ(study):
     found = study.comparisons
     (comparison,) = found.pairs
@@ -299,8 +317,48 @@ def test_groups_can_be_chosen():
     study = summarize(wards(6), Settings(n_permutations=99, groups=("ward 2", "ward 5")))
     assert study.comparisons.groups == (1, 4)
     assert len(study.comparisons.pairs) == 1
+    seen = []
     with pytest.raises(RankingError, match="there is no group 'ward 9'; the groups are ward 1, ward 2"):
-        summarize(wards(6), Settings(groups=("ward 9",)))
+        summarize(wards(6), Settings(groups=("ward 9",)), seen.append)
+    with pytest.raises(RankingError, match="'ward 2' is the only group named; name two or more"):
+        summarize(wards(6), Settings(groups=("ward 2",)), seen.append)
+    assert not seen  # before anything is computed
+
+
+def test_groups_are_compared_by_all_their_voters_as_the_command_does():
+    source = wards(3, 240)
+    study = summarize(source, Settings(n_permutations=99, n_clusters=1))
+    assert study.comparisons.n_compared == (80, 80, 80)
+    expected = k_sample_test(source.rankings, source.groups, study.placement.kernel, n_permutations=99).pairwise()
+    names, found = study.ballots.groups, {}
+    for pair in study.comparisons.pairs:
+        found[names[pair.first], names[pair.second]] = (pair.statistic, pair.effect)
+    pairs = zip(expected.first, expected.second, strict=True)
+    wanted = zip(expected.statistics.tolist(), expected.effects.tolist(), strict=True)
+    for pair, (statistic, effect) in zip(pairs, wanted, strict=True):
+        assert found[pair] == pytest.approx((statistic, effect))
+
+
+def test_a_sample_of_the_voters_is_in_proportion_and_told_in_the_verdict(monkeypatch):
+    monkeypatch.setattr("rankernel.analysis.comparisons.MOST_DISTINCT", 20)
+    rankings = Rankings(np.argsort(np.random.default_rng(0).random((120, 7)), axis=1))
+    groups = np.repeat(["small", "large"], [20, 100])
+    study = summarize(Source(rankings, groups=groups), Settings(n_permutations=9, n_clusters=1))
+    assert study.ballots.groups == ("large", "small")
+    assert study.comparisons.n_compared == (16, 3)
+    assert "(judged on 19 of 120 voters, taken at random: all of them may tell more)" in page(study)
+
+
+def test_groups_that_do_not_differ_get_no_list_of_differences():
+    rankings = Rankings(np.tile(mallows(60, 5, 0.5, seed=3).ranks, (2, 1)))
+    study = summarize(Source(rankings, groups=np.repeat(["x", "y"], 60)), Settings(n_permutations=99, n_clusters=1))
+    (pair,) = study.comparisons.pairs
+    assert pair.pvalue > 0.05
+    assert (pair.shift, pair.pairs) == (None, ())
+    written = page(study)
+    assert 'data-name="chance"' in written
+    assert 'data-name="pairs"' not in written
+    assert "higher in" not in written
 
 
 def test_shares_of_pairs_count_nobody_by_half():
@@ -325,17 +383,34 @@ def test_clusters_by_groups_add_up(study):
 
 def test_approvals_are_told_as_approvals():
     rankings = Rankings([[0, 0, 1, 1], [0, 1, 1, 1], [0, 0, 0, 0], [1, 1, 0, 0]], list("abcd"), counts=[6, 3, 5, 2])
-    source = Source(rankings, noun="film")
-    assert source.approvals
-    written = page_about(source)
-    words = html.unescape(re.sub(r"<[^>]+>", " ", written))
+    written = page_about(Source(rankings, noun="film"), Settings(n_clusters=2))
+    words = words_of(written)
     assert "16 voters approved of some of 4 films" in words
-    assert "Most approved of: a by 82% of the voters, then b by 55%" in words  # 9 and 6 of the 11 who say something
-    assert "5 voters (31%) put no film before another" in words
+    assert "18.8% approve of a and not of b" in words
+    assert "Most approved of: a by 56% of the voters, then b by 38%" in words  # 9 and 6 of all 16
+    assert "5 voters (31%) approve of all films or of none" in words
     assert "approves a and b" in words
-    assert "mean place" not in words.split("What divides the voters")[0].split("A map of the ballots")[0]
-    assert not Source(Rankings([[0, 1, 2], [0, 0, 1]])).approvals
-    assert not Source(Rankings([[0, 1, 1], [1, 0, 1]])).approvals  # one choice each
+    told = words.split("How this was made")[0]
+    assert not re.search(r"mean place|in places|put .* before", told)
+    assert not Source(Rankings([[0, 1, 2], [0, 0, 1]])).words.approvals
+    assert not Source(Rankings([[0, 1, 1], [1, 0, 1]])).words.approvals  # one choice each
+
+
+def test_who_approves_of_all_is_counted(tmp_path):
+    """Of 40 voters 20 approve of all three, 10 of X and Y, 6 of Z, 4 of none."""
+    path = tmp_path / "a.cat"
+    names = "".join(f"# ALTERNATIVE NAME {number}: {name}\n" for number, name in enumerate("XYZ", start=1))
+    path.write_text(
+        "# TITLE: A\n# DATA TYPE: cat\n# NUMBER ALTERNATIVES: 3\n# NUMBER VOTERS: 40\n"
+        "# NUMBER UNIQUE PREFERENCES: 4\n# NUMBER CATEGORIES: 2\n# CATEGORY NAME 1: Yes\n# CATEGORY NAME 2: No\n"
+        f"{names}20: {{1,2,3}},{{}}\n10: {{1,2}},{{3}}\n6: 3,{{1,2}}\n4: {{}},{{1,2,3}}\n"
+    )
+    made = report(read(path))
+    words = words_of(made.html)
+    assert "Most approved of: X and Y by 75% each of the voters, then Z by 65%." in words
+    assert "4 voters (10%) approve of none, 20 voters (50%) approve of all." in words
+    known = json.loads(Elements(made.html).texts["script"][0])
+    assert (known["shares"], known["approving"]) == ([0.75, 0.75, 0.65], 20 / 24)
 
 
 def test_a_single_first_choice_has_no_second():
@@ -345,7 +420,7 @@ def test_a_single_first_choice_has_no_second():
 
 def test_the_noun_is_everywhere():
     source = Source(mallows(40, 5, 0.5, seed=0, items=list("abcde")), "Films", noun="film")
-    words = html.unescape(re.sub(r"<[^>]+>", " ", page_about(source, Settings(n_clusters=2))))
+    words = words_of(page_about(source, Settings(n_clusters=2)))
     assert not re.search(r"\bitems?\b", words.split("How this was made")[0].split("aria")[0])
     assert "ranked 5 films" in words
 
@@ -359,13 +434,12 @@ def test_estimates_say_how_sure_they_are():
     from rankernel import Exponential, MonteCarlo
 
     rankings = Rankings(np.where(np.arange(9) < 3, np.argsort(np.random.default_rng(0).random((30, 9))), -1))
-    settings = Settings(kernel=Exponential("footrule", 0.1), method=MonteCarlo(32))
+    settings = Settings(kernel=Exponential("footrule", 0.1), method=MonteCarlo(32), n_clusters=1)
     study = summarize(Source(rankings), settings)
     assert 0 < study.placement.error < 3
     assert "the standard error of one is" in page(study)
-    more = summarize(Source(rankings), Settings(kernel=settings.kernel, method=MonteCarlo(512)))
+    more = summarize(Source(rankings), Settings(kernel=settings.kernel, method=MonteCarlo(512), n_clusters=1))
     assert more.placement.error < study.placement.error / 2  # 16 times the draws: about a quarter
-    assert summarize(example(), Settings(n_clusters=2, compare=False)).placement.error == 0
 
 
 # ---------------------------------------------------------------------- many rankings
@@ -444,7 +518,9 @@ def test_odd_data_makes_a_page(name):
     assert elements.stack == []
     assert name in elements.texts["h1"]
     assert "nan" not in re.sub("<script.*?</script>", "", written.lower(), flags=re.DOTALL).split()
-    assert len([each for each in elements.named("circle") if "data-row" in each]) == len(rankings.unique())
+    n_ballots = len(rankings.unique())
+    shown = [each for each in elements.named("circle") if "data-row" in each]
+    assert len(shown) == (n_ballots if n_ballots > 2 else 0)  # a map of two says nothing
 
 
 def test_no_rankings_are_refused():
@@ -460,9 +536,13 @@ def test_groups_of_one_voter_are_not_tested():
     assert [(each.first, each.second) for each in study.comparisons.pairs] == [(1, 2)]
 
 
-def test_more_clusters_than_ballots_are_as_many_as_ballots():
-    study = summarize(Source(ODD["two ballots"]), Settings(n_clusters=9))
-    assert len(study.clustering.clusters) == 2
+def test_more_clusters_than_ballots_are_refused_before_anything_is_computed(monkeypatch):
+    monkeypatch.setattr("rankernel.analysis.summary.place_ballots", None)
+    with pytest.raises(RankingError, match=r"n_clusters=9 is more than there are different rankings \(2\)"):
+        summarize(Source(ODD["two ballots"]), Settings(n_clusters=9))
+    monkeypatch.setattr(view_of, "__defaults__", (3,))
+    with pytest.raises(RankingError, match=r"in the tree \(\d\), which is that of 3 voters taken at random"):
+        summarize(Source(mallows(40, 4, 0.0, seed=0)), Settings(n_clusters=5))
 
 
 def test_estimated_values_are_said_to_be(study):
@@ -483,7 +563,7 @@ def test_warnings_are_on_the_page():
 
 
 def test_steps_are_as_many_as_foretold():
-    source, seen = example(), []
+    source, seen = wards(2, 60), []
     settings = Settings(n_permutations=9)
     summarize(source, settings, seen.append)
     assert len(seen) == n_steps(source, settings)
@@ -509,7 +589,7 @@ def test_page_is_whole_and_needs_no_network(study):
 
 
 def test_page_is_the_same_every_time():
-    first, second = (page_about(example(), Settings(n_permutations=9)) for _ in range(2))
+    first, second = (page_about(wards(3, 60), Settings(n_permutations=9)) for _ in range(2))
     assert first == second
 
 
@@ -530,7 +610,7 @@ def test_policy_allows_this_script_and_this_style_only(study):
 
 def test_page_tells_the_numbers(study):
     written = page(study)
-    words = html.unescape(re.sub(r"<[^>]+>", " ", written))
+    words = words_of(written)
     for expected in (
         "2,400 voters ranked 8 candidates",
         "38.5% put Cindervale before Amberlow, 33.9% the reverse, 27.7% put neither before the other",
@@ -619,13 +699,16 @@ def test_numbers_in_words():
 
 
 def test_a_report_of_rankings_in_one_call(tmp_path):
-    election, settings = load_example(), Settings(n_permutations=9)
-    path = tmp_path / "page.html"
-    written = report(election.rankings, path, election.districts, "Nowhere Bay", "district", settings, "candidate")
-    assert path.read_text(encoding="utf-8") == written.html == page_about(example(), settings)
+    source, settings, path = wards(2, 60), Settings(n_permutations=9), tmp_path / "page.html"
+    written = report(source.rankings, path, source.groups, "Wards", "ward", settings, "film", "judge")
+    same = Source(source.rankings, "Wards", by="ward", groups=source.groups, noun="film", voter="judge")
+    assert path.read_text(encoding="utf-8") == written.html == page_about(same, settings)
+    assert "60 judges ranked 4 films" in str(written)
+    with pytest.raises(RankingError, match=r"page.txt does not end in .html"):
+        report(source.rankings, tmp_path / "page.txt")
     two = report(Rankings.from_orders([["a", "b"], ["b", "a"]], counts=[3, 2]))
     assert "5 voters ranked 2 items" in two.html
-    assert list(two.pictures) == ["first choices", "map"]
+    assert list(two.pictures) == ["first choices", "duels"]
     assert "4 voters ranked 3 items" in str(report([[0, 1, 2]] * 4))
     with pytest.raises(RankingError, match="holds no rankings"):
         report(Rankings(np.empty((0, 2))))

@@ -77,3 +77,21 @@ def log_q_factorial(n: int, nu: float) -> float:
 def mean_inversions(n: int, nu: float) -> float:
     """Return the mean number of inversions of n items where an order has weight ``exp(-nu inversions)``."""
     return -float(tables(n, nu)[1][n])
+
+
+def inversion_probabilities(n: int, nu: float) -> FloatArray:
+    """Return how likely two items are inverted that stand 0..n places apart, where an order has this weight.
+
+    By how many items there are, and where the two stand, it does not matter (Mallows 1957): they keep their order with
+    probability h(d + 1) - h(d), d places apart, where ``h(d) = d / (1 - exp(-nu d))``.
+
+    Examples
+    --------
+    >>> inversion_probabilities(2, np.log(2)).round(4)  # neighbours: 1 to 2
+    array([0.    , 0.3333, 0.1905])
+    """
+    apart = np.arange(n + 1)
+    if nu < 1e-6:  # where h(d) is so large that its digits are lost
+        return np.where(apart > 0, 0.5, 0.0)
+    h = (apart[1:] + 1) / -np.expm1(-nu * (apart[1:] + 1)) - apart[1:] / -np.expm1(-nu * apart[1:])
+    return np.concatenate([[0.0], 1 - h])

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankernel.analysis.clustering import mean_places
 from rankernel.analysis.distinct_ballots import Ballots, some_voters
 from rankernel.analysis.majorities import Majorities, count_majorities
 from rankernel.analysis.phrases import listing
+from rankernel.analysis.source import Source
+from rankernel.analysis.standing import standings
 from rankernel.arrays import FloatArray
 from rankernel.data import Data, concat, with_counts
 from rankernel.encoding import printable
@@ -19,11 +20,15 @@ from rankernel.kernels.base import Kernel
 
 if TYPE_CHECKING:
     from rankernel.analysis.summary import Settings
-    from rankernel.tasks.tests.pairwise import KSampleResult, PairwiseResult
+    from rankernel.tasks.tests.pairwise import KSampleResult
+    from rankernel.tasks.tests.results import GroupsResult, MMDResult
 
 LEVEL = 0.05
 MOST_GROUPS = 100  # to compare two by two, which makes 4,950 pairs; all together are any number
-MOST_DISTINCT = 3000  # ballots to compare; of more, some voters of each group are taken
+MOST_DISTINCT = 8000  # ballots to compare, whose matrix takes half a gigabyte; of more, some voters are taken
+LEAST_OF_A_GROUP = 2  # voters, where some are taken
+PATIENCE = 60.0  # seconds for the kernel values
+FEW_PERMUTATIONS = 19  # where no number of them would do for so many pairs, and p-values come from exact moments
 MOST_NAMED = 12  # groups in a message
 MOST_DETAILS = 3  # pairs of groups that differ, shown with all there is to say
 MOST_PAIRS = 4  # of items that make most of a difference
@@ -51,7 +56,7 @@ class Comparison:
     statistic: float  # the squared discrepancy
     interval: tuple[float, float] | None = None  # of the effect, at 95%, where details are shown
     null: FloatArray | None = None  # the statistic for random divisions of the voters, where details are shown
-    shift: FloatArray | None = None  # (n_items,): places that each item stands lower in the first group
+    shift: FloatArray | None = None  # (n_items,): how much lower each item stands in the first group, where they differ
     pairs: tuple[PairShare, ...] = ()  # the pairs of items that make most of the difference
 
     @property
@@ -79,38 +84,68 @@ class Comparisons:
         return [pair for pair in self.pairs if pair.null is not None]
 
 
-def groups_to_compare(ballots: Ballots, wanted: tuple[str, ...] = ()) -> list[int]:
+def groups_to_compare(source: Source, wanted: tuple[str, ...] = ()) -> list[int]:
     """Return the groups to compare: those that are wanted, or all, those of a single voter left out."""
-    voters = ballots.by_group.sum(axis=0)
+    groups, of_row = source.named_groups
+    voters = np.bincount(of_row, source.rankings.counts, len(groups)) if groups else np.zeros(0)
     for name in wanted:
-        if name not in ballots.groups:
-            known = listing(list(ballots.groups), MOST_NAMED) if ballots.groups else "not known"
+        if name not in groups:
+            known = listing(list(groups), MOST_NAMED) if groups else "not known"
             raise RankingError(f"there is no group {printable(name)!r}; the groups are {known}")
-        if voters[ballots.groups.index(name)] < 2:
+        if voters[groups.index(name)] < 2:
             raise RankingError(f"the group {printable(name)!r} has a single voter; a test needs two")
+    if len(set(wanted)) == 1:
+        raise RankingError(f"{printable(wanted[0])!r} is the only group named; name two or more to compare")
     if wanted:
-        return sorted({ballots.groups.index(name) for name in wanted})
+        return sorted({groups.index(name) for name in wanted})
     return [int(group) for group in np.flatnonzero(voters > 1)]
 
 
-def compare_groups(ballots: Ballots, kernel: Kernel, settings: Settings) -> Comparisons | None:
+def compare_groups(ballots: Ballots, every: list[int], kernel: Kernel, settings: Settings) -> Comparisons | None:
     """Return what the groups differ in, or None where there are not two."""
-    every = groups_to_compare(ballots, settings.groups)
     if len(every) < 2:
         return None
+    return (
+        compare_two(ballots, every, kernel, settings)
+        if len(every) == 2
+        else compare_many(ballots, every, kernel, settings)
+    )
+
+
+def compare_two(ballots: Ballots, numbers: list[int], kernel: Kernel, settings: Settings) -> Comparisons:
+    """Return what two groups differ in."""
+    parts = within_reach([ballots.of_group(number) for number in numbers], kernel, settings)
+    result = pair_test(parts[0], parts[1], kernel, settings)
+    pair = Comparison(numbers[0], numbers[1], result.pvalue, result.effect, result.statistic)
+    return Comparisons(
+        2,
+        result.pvalue,
+        result.effect,
+        tuple(numbers),
+        tuple(part.n_voters for part in parts),
+        [in_detail(pair, ballots, result)],
+        by_tail=False,
+        error=relative_error(result),
+    )
+
+
+def compare_many(ballots: Ballots, every: list[int], kernel: Kernel, settings: Settings) -> Comparisons:
+    """Return what several groups differ in: all together, then the largest two by two."""
     numbers = largest_groups(ballots, every)
-    together, parts = tested(ballots, every, kernel, settings)
+    together, parts = omnibus_test(ballots, every, kernel, settings)
     of_pairs = together
     if len(numbers) < len(every):
-        of_pairs, parts = tested(ballots, numbers, kernel, settings)
-    found = of_pairs.pairwise(level=LEVEL)
-    shown = found.rejected
-    majorities = [count_majorities(ballots.of_group(number)) for number in numbers]
-    pairs = [
-        compared(found, place, numbers, ballots, majorities, rank < MOST_DETAILS and (shown[place] or len(found) == 1))
-        for rank, place in enumerate(found.order())
-    ]
-    error = together.statistic_error / max(float(together.null_distribution.std()), 1e-300)
+        of_pairs, parts = omnibus_test(ballots, numbers, kernel, settings)
+    coarse = len(numbers) * (len(numbers) - 1) / 2 > LEVEL * (1 + settings.n_permutations)
+    found = of_pairs.pairwise(level=LEVEL, n_permutations=FEW_PERMUTATIONS if coarse else settings.n_permutations)
+    pairs: list[Comparison] = []
+    for place in found.order():
+        a, b = int(found.first[place]), int(found.second[place])
+        corrected, effect = float(found.corrected[place]), float(found.effects[place])
+        pair = Comparison(numbers[a], numbers[b], corrected, effect, float(found.statistics[place]))
+        if pair.differs and len(pairs) < MOST_DETAILS:
+            pair = in_detail(pair, ballots, pair_test(parts[a], parts[b], kernel, settings))
+        pairs.append(pair)
     return Comparisons(
         len(every),
         together.pvalue,
@@ -118,8 +153,8 @@ def compare_groups(ballots: Ballots, kernel: Kernel, settings: Settings) -> Comp
         tuple(numbers),
         tuple(part.n_voters for part in parts),
         pairs,
-        found.corrected_from == "tail",
-        error,
+        by_tail=found.corrected_from == "tail",
+        error=relative_error(together),
     )
 
 
@@ -129,17 +164,13 @@ def largest_groups(ballots: Ballots, numbers: list[int]) -> list[int]:
     return [numbers[place] for place in sorted(np.argsort(-voters, kind="stable")[:MOST_GROUPS].tolist())]
 
 
-def tested(
+def omnibus_test(
     ballots: Ballots, numbers: list[int], kernel: Kernel, settings: Settings
 ) -> tuple[KSampleResult, list[Data]]:
     """Return the test of some groups, numbered as they come, and the voters of each who took part."""
     from rankernel.tasks.tests.k_sample import k_sample_test
 
-    parts = [ballots.of_group(number) for number in numbers]
-    if sum(map(len, parts)) > MOST_DISTINCT:
-        of_each = max(MOST_DISTINCT // len(parts), 2)
-        chosen = [some_voters(part.counts, of_each, settings.seed + n) for n, part in enumerate(parts)]
-        parts = [with_counts(part[rows], counts) for part, (rows, counts) in zip(parts, chosen, strict=True)]
+    parts = within_reach([ballots.of_group(number) for number in numbers], kernel, settings)
     places = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     result = k_sample_test(
         concat(parts), places, kernel, settings.n_permutations, settings.seed, method=settings.method
@@ -147,29 +178,53 @@ def tested(
     return result, parts
 
 
-def compared(
-    found: PairwiseResult,
-    place: int,
-    numbers: list[int],
-    ballots: Ballots,
-    majorities: list[Majorities],
-    detailed: bool,
-) -> Comparison:
-    """Return what was found of one pair of groups."""
-    a, b = int(found.first[place]), int(found.second[place])
-    first, second = numbers[a], numbers[b]
-    corrected, effect = float(found.corrected[place]), float(found.effects[place])
-    if not detailed:
-        return Comparison(first, second, corrected, effect, float(found.statistics[place]))
-    result = found.pair(found.first[place], found.second[place])
-    shift = mean_places(ballots.of_group(first)) - mean_places(ballots.of_group(second))
+def pair_test(first: Data, second: Data, kernel: Kernel, settings: Settings) -> MMDResult:
+    """Return the test of two groups."""
+    from rankernel.tasks.tests.mmd import mmd_test
+
+    return mmd_test(first, second, kernel, settings.n_permutations, settings.seed, method=settings.method)
+
+
+def relative_error(result: GroupsResult) -> float:
+    """Return what estimated kernel values add to a statistic, in parts of its spread by chance."""
+    return result.statistic_error / max(float(result.null_distribution.std()), 1e-300)
+
+
+def within_reach(parts: list[Data], kernel: Kernel, settings: Settings) -> list[Data]:
+    """Return all voters of the groups or, where their kernel values take too much room or time, some of each.
+
+    They are taken in proportion, so that large groups stay large.
+    """
+    for _ in range(2):
+        distinct = concat(parts).unique()
+        most = len(distinct)
+        if most > MOST_DISTINCT:
+            most = MOST_DISTINCT
+        elif (seconds := kernel.plan(distinct, method=settings.method).seconds) > PATIENCE:
+            most = int(most * (PATIENCE / seconds) ** 0.5)
+        if most == len(distinct):
+            return parts
+        share = most / sum(part.n_voters for part in parts)
+        sizes = [max(int(part.n_voters * share), LEAST_OF_A_GROUP) for part in parts]
+        taken = [
+            some_voters(part.counts, n, settings.seed + g) for g, (part, n) in enumerate(zip(parts, sizes, strict=True))
+        ]
+        parts = [with_counts(part[rows], counts) for part, (rows, counts) in zip(parts, taken, strict=True)]
+    return parts
+
+
+def in_detail(pair: Comparison, ballots: Ballots, result: MMDResult) -> Comparison:
+    """Return a pair of groups with all there is to say: what chance makes of it and, if it differs, in what."""
+    pair = replace(pair, interval=result.effect_interval, null=result.null_distribution)
+    if not pair.differs:
+        return pair
+    whole = [ballots.of_group(number) for number in (pair.first, pair.second)]
+    first, second = (standings(own, ballots.approving) for own in whole)
     items = ballots.rankings.items
     differing = result.differences(by="pairs").pairs[:MOST_PAIRS] if len(items) > 1 else ()
-    pairs = tuple(pair_share(pair.first, pair.second, items, (majorities[a], majorities[b])) for pair in differing)
-    interval = result.effect_interval
-    return Comparison(
-        first, second, corrected, effect, result.statistic, interval, result.null_distribution, shift, pairs
-    )
+    groups = count_majorities(whole[0]), count_majorities(whole[1])
+    pairs = tuple(pair_share(each.first, each.second, items, groups) for each in differing)
+    return replace(pair, shift=first - second, pairs=pairs)
 
 
 def pair_share(first: str, second: str, items: tuple[str, ...], groups: tuple[Majorities, Majorities]) -> PairShare:

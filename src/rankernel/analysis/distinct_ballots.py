@@ -21,6 +21,8 @@ class Ballots:
     rankings: Data  # one row for each different ballot; its count is the number of voters
     groups: tuple[str, ...]  # names of the groups, none if they are not known
     by_group: IntArray  # (n_ballots, n_groups): how many voters of each group gave each ballot
+    # Of approvals, the share of those who approve of all among those who put no item before another; else None.
+    approving: float | None = None
 
     def of_group(self, group: int) -> Data:
         """Return the ballots of one group."""
@@ -45,14 +47,12 @@ class View:
 def distinct_ballots(source: Source) -> Ballots:
     """Return the different ballots of a source."""
     rankings = source.rankings
-    named = renamed(rankings, unambiguous(rankings.items))
-    if source.groups is None:
-        return Ballots(named.unique(), (), np.zeros((len(named.unique()), 0), dtype=np.int64))
+    different = renamed(rankings, unambiguous(rankings.items)).unique()
     names, codes = source.named_groups
-    first, inverse = first_and_inverse(rankings)
-    by_group = np.zeros((len(first), len(names)), dtype=np.int64)
-    np.add.at(by_group, (inverse, codes), rankings.counts)
-    return Ballots(named.unique(), names, by_group)
+    by_group = np.zeros((len(different), len(names)), dtype=np.int64)
+    if names:
+        np.add.at(by_group, (first_and_inverse(rankings)[1], codes), rankings.counts)
+    return Ballots(different, names, by_group, source.approving)
 
 
 def unambiguous(items: tuple[str, ...]) -> tuple[str, ...]:

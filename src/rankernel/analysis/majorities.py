@@ -49,6 +49,17 @@ class Majorities:
         winners = np.flatnonzero(self.beats.sum(axis=1) == len(self.ahead) - 1)
         return int(winners[0]) if len(winners) else None
 
+    @property
+    def unbeaten(self) -> Indices:
+        """The items that lose to none: those that do not beat every other one are level with some."""
+        return np.flatnonzero(~self.beats.any(axis=0))
+
+    def level_with(self, item: int) -> Indices:
+        """Return the items that an item neither beats nor loses to."""
+        level = ~self.beats[item] & ~self.beats[:, item]
+        level[item] = False
+        return np.flatnonzero(level)
+
     def smith_set(self) -> Indices:
         """Return the smallest set of items that each beat all items outside of it.
 
@@ -64,7 +75,7 @@ class Majorities:
     def cycle(self) -> list[int]:
         """Return the shortest circle of items in the Smith set that beat one another in turn, empty if there is none.
 
-        Where there is none and no winner, the best items are level.
+        Where no item is unbeaten there is one: each of them loses to another.
         """
         best = self.smith_set()
         found: list[int] = []

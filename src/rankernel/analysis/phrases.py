@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
+from rankernel.analysis.short_names import short_names
 from rankernel.data import Data
 from rankernel.encoding import FREE
 from rankernel.preferences import Preferences
-
-SHORT_WORD = 4
 
 
 def percent(share: float) -> str:
@@ -62,37 +60,6 @@ def pvalue_text(p: float, n_permutations: int, by_tail: bool = False) -> str:
     return f"p ≤ {least:.2g}" if p <= least * (1 + 1e-9) and not by_tail else f"p = {p:.2g}"
 
 
-def shift_text(shift: float) -> str:
-    """Return by how many places an item stands higher or lower.
-
-    Examples
-    --------
-    >>> shift_text(-1.0), shift_text(2.34)
-    ('1.0 higher', '2.3 lower')
-    """
-    return f"{abs(shift):.1f} {'higher' if shift < 0 else 'lower'}"
-
-
-def cut(name: str, length: int) -> str:
-    """Return a name, shortened if it is long.
-
-    Examples
-    --------
-    >>> cut("Featherstonehaugh", 8), cut("Featherstonehaugh 12", 12)
-    ('Feather…', 'Feathers… 12')
-    """
-    if len(name) <= length:
-        return name
-    end = short_ending(name)
-    return name[: length - 1 - len(end)].rstrip() + "…" + end
-
-
-def short_ending(name: str) -> str:
-    """Return the last word of a name, with the blank before it, if it is short: it may tell two long names apart."""
-    start, blank, last = name.rpartition(" ")
-    return blank + last if start and len(last) <= SHORT_WORD else ""
-
-
 def ballot_text(ballot: Data, most: int = 4, length: int = 24, approvals: bool = False) -> str:
     """Return the first places of a ballot, best first, or its first pairs; a last place that several share is left out.
 
@@ -104,29 +71,30 @@ def ballot_text(ballot: Data, most: int = 4, length: int = 24, approvals: bool =
     >>> ballot_text(Rankings.from_orders([[{"b", "c"}]], items=list("abcdef")), approvals=True)
     'approves b and c'
     """
+    names = short_names(ballot.items, length)
     if isinstance(ballot, Preferences):
+        short = dict(zip(ballot.items, names, strict=True))
         pairs = ballot.to_pairs()[0]
-        said = [f"{cut(better, length)} > {cut(worse, length)}" for better, worse in pairs[:most]]
+        said = [f"{short[better]} > {short[worse]}" for better, worse in pairs[:most]]
         return ", ".join(said + ["…"] * (len(pairs) > most)) or "no preference"
     ranks = ballot.ranks[0].tolist()
     if approvals:
-        named = [cut(item, length) for item, rank in zip(ballot.items, ranks, strict=True) if rank == 0]
+        named = [name for name, rank in zip(names, ranks, strict=True) if rank == 0]
         return "no preference" if len(named) in (0, len(ranks)) else f"approves {listing(named, most)}"
     buckets: list[list[str]] = [[] for _ in range(max(ranks) + 1)]
-    for item, rank in zip(ballot.items, ranks, strict=True):
+    for name, rank in zip(names, ranks, strict=True):
         if rank != FREE:
-            buckets[rank].append(item)
+            buckets[rank].append(name)
     if len(buckets) > 1 and len(buckets[-1]) > 1 and FREE not in ranks:
         buckets.pop()
     if not buckets or (len(buckets) == 1 and len(buckets[0]) == len(ranks) > 1):
         return "no preference"
-    shown = [level(bucket, length) for bucket in buckets[:most]] + ["…"] * (len(buckets) > most)
+    shown = [level(bucket) for bucket in buckets[:most]] + ["…"] * (len(buckets) > most)
     return " > ".join(shown)
 
 
-def level(bucket: Iterable[str], length: int) -> str:
+def level(names: list[str]) -> str:
     """Return the names of tied items."""
-    names = [cut(name, length) for name in bucket]
     return " = ".join(names[:4]) + (f" = {len(names) - 4} more" if len(names) > 4 else "")
 
 

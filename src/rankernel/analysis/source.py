@@ -8,6 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from rankernel.analysis.standing import are_approvals, says_which
+from rankernel.analysis.wording import Wording
 from rankernel.arrays import IntArray
 from rankernel.data import Data
 from rankernel.encoding import printable
@@ -16,7 +18,6 @@ from rankernel.group_names import numbered_groups
 from rankernel.preferences import Preferences
 
 NO_NAME = "(none)"  # stands for a group whose name is empty
-ELECTIONS = ("election", "mayor", "council", "ward", "senate", "leader", "supervisor", "cast vote", "blt", "seats")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +33,8 @@ class Source:
     unlisted: str = "last"  # how items that a row does not list were read
     columns: dict[str, NDArray[np.str_]] = field(default_factory=dict)  # more that is known of each row, such as ids
     noun: str = "item"  # what is ranked, one of it
+    voter: str = "voter"  # who ranks, one of them
+    approve_all: int | None = None  # of approvals: how many voters approve of all items, if that is known
 
     def __post_init__(self) -> None:
         if not len(self.rankings):
@@ -40,11 +43,6 @@ class Source:
             raise RankingError(
                 f"there are {len(self.groups)} groups for {len(self.rankings)} rankings; give one for each"
             )
-
-    @property
-    def nouns(self) -> str:
-        """What is ranked, several of it."""
-        return several(self.noun)
 
     @cached_property
     def named_groups(self) -> tuple[tuple[str, ...], IntArray]:
@@ -56,9 +54,20 @@ class Source:
         return names, numbers[codes.ravel()]
 
     @cached_property
-    def approvals(self) -> bool:
-        """Whether the rankings are approvals."""
-        return are_approvals(self.rankings)
+    def words(self) -> Wording:
+        """What things are called."""
+        return Wording(self.noun, self.voter, are_approvals(self.rankings))
+
+    @property
+    def approving(self) -> float | None:
+        """Of approvals, the share of those who approve of all among those who put no item before another; else None.
+
+        Where it is not known they are taken to approve of none.
+        """
+        if not self.words.approvals:
+            return None
+        silent = int(self.rankings.counts[~says_which(self.rankings)].sum())
+        return min((self.approve_all or 0) / max(silent, 1), 1.0)
 
     @property
     def reading(self) -> str:
@@ -68,40 +77,5 @@ class Source:
         if self.rankings.is_full():
             return "every ranking is full"
         if self.unlisted == "free":
-            return f"{self.nouns} that a row does not list may stand anywhere (--unlisted free)"
-        return f"{self.nouns} that a row does not list share the last place (--unlisted last)"
-
-
-def are_approvals(rankings: Data) -> bool:
-    """Say whether voters only tell of which items they approve, some of several: all others share the last place."""
-    if isinstance(rankings, Preferences) or rankings.n_items < 3:
-        return False
-    ranks = rankings.ranks
-    known = (ranks.max(axis=1) <= 1) & (ranks.min(axis=1) == 0)
-    divided = ranks.max(axis=1) == 1
-    return bool(known.all() and ((ranks == 0).sum(axis=1) > 1)[divided].any())
-
-
-def several(noun: str) -> str:
-    """Return the plural of a noun.
-
-    Examples
-    --------
-    >>> several("candidate"), several("city"), several("dish")
-    ('candidates', 'cities', 'dishes')
-    """
-    if noun.endswith("y") and noun[-2:-1] not in set("aeiou"):
-        return noun[:-1] + "ies"
-    return noun + ("es" if noun.endswith(("s", "x", "z", "ch", "sh")) else "s")
-
-
-def guess_noun(title: str, file_format: str) -> str:
-    """Return what is probably ranked, by what a file says of itself.
-
-    Examples
-    --------
-    >>> guess_noun("2006 Burlington Mayoral Election", "PrefLib"), guess_noun("Sushi", "PrefLib")
-    ('candidate', 'item')
-    """
-    said = f"{title} {file_format}".casefold()
-    return "candidate" if any(word in said for word in ELECTIONS) else "item"
+            return f"{self.words.items} that a row does not list may stand anywhere (--unlisted free)"
+        return f"{self.words.items} that a row does not list share the last place (--unlisted last)"

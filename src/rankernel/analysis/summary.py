@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from rankernel.analysis.clustering import Clustering, cluster_ballots, first_items, first_shares, mean_places
-from rankernel.analysis.comparisons import Comparisons, compare_groups
+from rankernel.analysis.clustering import Clustering, check_number, cluster_ballots
+from rankernel.analysis.comparisons import Comparisons, compare_groups, groups_to_compare
 from rankernel.analysis.distinct_ballots import Ballots, View, distinct_ballots
 from rankernel.analysis.majorities import BestOrder, Majorities, count_majorities, find_best_order
 from rankernel.analysis.placement import Placement, place_ballots, view_within
 from rankernel.analysis.source import Source
+from rankernel.analysis.standing import approved_counts, first_shares, mean_places, says_which
+from rankernel.analysis.wording import Wording
 from rankernel.arrays import FloatArray, Indices, Mask
 from rankernel.errors import RankingError
 from rankernel.gram.methods import MethodLike
@@ -72,7 +72,7 @@ class Summary:
     majorities: Majorities
     best_order: BestOrder
     places: FloatArray  # the mean places of the items, from 1
-    firsts: FloatArray  # the share of voters who put each item first
+    shares: FloatArray  # the share of voters who put each item first or, of approvals, who approve of it
     notes: list[str]  # warnings that came up
 
     @property
@@ -83,7 +83,12 @@ class Summary:
     @property
     def says(self) -> Mask:
         """Which ballots put some item before another."""
-        return np.asarray(first_items(self.ballots.rankings).any(axis=1))
+        return says_which(self.ballots.rankings)
+
+    @property
+    def words(self) -> Wording:
+        """What things are called."""
+        return self.source.words
 
     @property
     def grouped(self) -> Clustering | None:
@@ -104,6 +109,7 @@ def summarize(source: Source, settings: Settings | None = None, step: Callable[[
     if n_items > MOST_ITEMS:
         problem = f"{source.origin or source.title} has {n_items:,} items, and every two of them are compared"
         raise RankingError(f"{problem}, of at most {MOST_ITEMS:,}; leave out items that few name")
+    groups = groups_to_compare(source, settings.groups)  # what is wrong is said before computing
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         step("Ballots")
@@ -114,13 +120,14 @@ def summarize(source: Source, settings: Settings | None = None, step: Callable[[
         step("Kernel values and map")
         kernel = settings.kernel.resolve(rankings)
         view = view_within(ballots, kernel, method, seed)
+        check_number(settings.n_clusters, ballots, view)
         placement = place_ballots(ballots, view, kernel, method, seed)
         step("Clusters")
         clustering = cluster_ballots(ballots, view, placement, settings.linkage, settings.n_clusters, method, seed)
         comparisons = None
         if source.groups is not None and settings.compare:
             step("Comparing groups")
-            comparisons = compare_groups(ballots, kernel, settings)
+            comparisons = compare_groups(ballots, groups, kernel, settings)
         step("Drawing")
     return Summary(
         source,
@@ -133,6 +140,14 @@ def summarize(source: Source, settings: Settings | None = None, step: Callable[[
         majorities,
         best_order,
         mean_places(rankings),
-        first_shares(rankings),
+        shares_of(ballots),
         list(dict.fromkeys(str(warning.message) for warning in caught)),
     )
+
+
+def shares_of(ballots: Ballots) -> FloatArray:
+    """Return the share of voters who put each item first, of those who say; or, of approvals, of all who approve."""
+    rankings = ballots.rankings
+    if ballots.approving is None:
+        return first_shares(rankings)
+    return approved_counts(rankings, ballots.approving) / rankings.n_voters

@@ -2,7 +2,7 @@
 
 import sys
 
-from rankernel.cli.endings import INTERRUPTED, NOTHING_KEPT
+from rankernel.cli.endings import INTERRUPTED, NOTHING_KEPT, is_interruption
 from rankernel.errors import missing_extra
 
 __all__ = ["main"]
@@ -12,7 +12,9 @@ def main() -> None:
     """Run the command line."""
     try:
         run()
-    except KeyboardInterrupt:  # before there is a command that hears it
+    except (KeyboardInterrupt, Exception) as error:  # before there is a command that hears it
+        if not is_interruption(error):
+            raise
         sys.stderr.write(f"rankernel: interrupted; {NOTHING_KEPT}\n")
         raise SystemExit(INTERRUPTED) from None
 

@@ -6,7 +6,6 @@ import csv
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankernel.cli.failures import usage
 from rankernel.cli.job import Job, read_job, summary_of
 from rankernel.cli.options import Clusters, Computing, File, Linkage, Reading, Writing
 from rankernel.cli.output import (
@@ -52,31 +51,39 @@ def cluster(
     clustering = found.clustering
     if clustering is None:
         raise RankingError("all rankings are equal; there is nothing to cluster")
-    if k and k > len(found.view.rows):
-        raise usage(f"--k {k} is more than there are different rankings ({len(found.view.rows):,})")
     if output:
         with steps(None, "Drawing"), whole_file(output, writing.force) as temporary:
             write(temporary, found, clustering)
     facts = job.assumptions(found.placement.values)
-    facts["clusters"] = clusters_text(clustering, linkage)
+    facts["clusters"] = clusters_text(found, clustering)
     if found.view.sampled:
-        facts["tree"] = f"of {found.view.n_voters:,} voters taken at random; the others join the nearest cluster"
+        shown = found.words.count_voters(found.view.n_voters)
+        facts["tree"] = f"of {shown} taken at random; the others join the nearest cluster"
     if output:
         facts["written"] = printable(output)
     if writing.json:
         print_json(facts | as_json(job, clustering))
     else:
-        show(facts, job, clustering)
+        show(facts, found, clustering)
 
 
-def clusters_text(clustering: Clustering, linkage: str) -> str:
+def clusters_text(found: Summary, clustering: Clustering) -> str:
     """Return how many clusters there are, and why."""
-    k = len(clustering.clusters)
-    if clustering.evidence is None:
+    from rankernel.analysis.number_of_clusters import LEAST_BALLOTS, LEAST_VOTERS
+
+    k, evidence, linkage, words = len(clustering.clusters), clustering.evidence, found.settings.linkage, found.words
+    if evidence is None:
         return f"{k} by {linkage} linkage, as asked for"
+    if not evidence.steps:
+        least = f"{LEAST_VOTERS} {words.voters} and {LEAST_BALLOTS} different {words.ballot}s"
+        return f"too few to say anything about groups, which takes {least}; choose a number with --k"
+    doubt = f"; there may be up to {evidence.most_clusters}" if evidence.most_clusters > k else ""
     if k == 1:
-        return "no groups that are more than chance and come back in halves of the voters; choose a number with --k"
-    return f"{k} by {linkage} linkage, as many as are more than chance and stable; choose with --k"
+        return (
+            f"no groups that are more than chance and come back in halves of the {words.voters}{doubt}; choose a "
+            "number with --k"
+        )
+    return f"{k} by {linkage} linkage, as many as are more than chance and stable{doubt}; choose with --k"
 
 
 def rows_of(rankings: Data, clustering: Clustering) -> list[int]:
@@ -90,16 +97,7 @@ def rows_of(rankings: Data, clustering: Clustering) -> list[int]:
 def write(path: Path, found: Summary, clustering: Clustering) -> None:
     """Write the cluster of each row, or a picture of the tree."""
     if path.suffix.lower() != ".csv":
-        from rankernel import plots
-        from rankernel.analysis.phrases import ballot_text, percent
-        from rankernel.pages.draw_map import cluster_name
-
-        view = found.view
-        leaves = [ballot_text(found.ballots.rankings[row], most=3, length=20) for row in view.rows.tolist()]
-        names = [f"{cluster_name(each)} ({percent(each.share)})" for each in clustering.clusters]
-        ax = plots.dendrogram(clustering.tree, clustering.shown, leaves=leaves, counts=view.counts, names=names)
-        ax.set_title(plots.plain(f"{found.source.title}: ballots, and how many voters gave them"), loc="left")
-        plots.save(ax, path)
+        draw(path, found, clustering)
         return
     from rankernel.data import row_texts
 
@@ -113,12 +111,31 @@ def write(path: Path, found: Summary, clustering: Clustering) -> None:
             writer.writerow([*kept, plain_cell(clustering.clusters[label].name), count, plain_cell(words)])
 
 
+def draw(path: Path, found: Summary, clustering: Clustering) -> None:
+    """Draw the tree; the colours have a key where there are clusters."""
+    from rankernel import plots
+    from rankernel.analysis.phrases import ballot_text, percent
+    from rankernel.pages.draw_map import cluster_name
+
+    view, words, rankings = found.view, found.words, found.ballots.rankings
+    leaves = [ballot_text(rankings[row], most=3, length=20, approvals=words.approvals) for row in view.rows.tolist()]
+    names, labels = None, None
+    if found.grouped:
+        names = [f"{cluster_name(each)} ({percent(each.share)} of all)" for each in clustering.clusters]
+        labels = clustering.shown
+    ax = plots.dendrogram(clustering.tree, labels, leaves=leaves, counts=view.counts, names=names)
+    title = f"{found.source.title}: the most common {words.ballot} of each branch, and its {words.voters}"
+    ax.set_title(plots.plain(title), loc="left")
+    plots.save(ax, path)
+
+
 def as_json(job: Job, clustering: Clustering) -> dict[str, Any]:
     """Return the clusters for machines."""
     items = job.source.rankings.items
     clusters = [
         {
             "name": each.name,
+            "mark": str(each.mark),
             "n_voters": each.n_voters,
             "share": each.share,
             "consensus": [
@@ -131,30 +148,39 @@ def as_json(job: Job, clustering: Clustering) -> dict[str, Any]:
     return {"found": clusters, "labels": rows_of(job.source.rankings, clustering)}
 
 
-def show(facts: dict[str, str], job: Job, clustering: Clustering) -> None:
+def show(facts: dict[str, str], found: Summary, clustering: Clustering) -> None:
     """Print the clusters for people."""
     from rich.table import Table
 
-    from rankernel.analysis.phrases import ballot_text, cut, percent
+    from rankernel.analysis.phrases import ballot_text, percent
+    from rankernel.analysis.short_names import short_names
     from rankernel.pages.draw_bars import striking
 
     screen = console()
     show_facts(screen, facts)
-    items = job.source.rankings.items
+    words, items = found.words, short_names(found.ballots.rankings.items, 20)
+    marks = short_names(tuple(str(each.mark) for each in clustering.clusters), 40)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    for name in ("", "voters", "", "consensus", "higher (+) or lower (−) than usual, in places"):
-        table.add_column(name, justify="right" if name == "voters" else "left")
-    for each in clustering.clusters:
-        apart = [
-            f"{'+' if each.shift[i] < 0 else '−'}{abs(each.shift[i]):.1f} {cut(items[i], 20)}"
-            for i in striking(each.shift, 4)
-        ]
+    for name in (
+        "",
+        words.voters,
+        "",
+        "what sets it apart",
+        "consensus",
+        f"higher or lower than usual, in {words.unit}",
+    ):
+        table.add_column(name, justify="right" if name == words.voters else "left")
+    for each, mark in zip(clustering.clusters, marks, strict=True):
+        moved = striking(each.shift, words.least_shift, most=4)
+        apart = ", ".join(f"{words.signed_shift(float(each.shift[item]))} {items[item]}" for item in moved)
         consensus = ballot_text(each.consensus, most=5, length=20)
-        table.add_row(each.name, f"{each.n_voters:,}", percent(each.share), consensus, ", ".join(map(printable, apart)))
+        alone = mark if found.grouped else ""
+        table.add_row(each.name, f"{each.n_voters:,}", percent(each.share), alone, consensus, apart)
     screen.print()
     screen.print(table)
-    screen.print()
-    screen.print(text_tree(clustering))
+    if found.grouped:
+        screen.print()
+        screen.print(text_tree(clustering))
 
 
 def text_tree(clustering: Clustering) -> Tree:

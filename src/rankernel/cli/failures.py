@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from rankernel import _loops
-from rankernel.cli.endings import DATA_ERROR, INTERRUPTED, NOTHING_KEPT, TERMINATED
+from rankernel.cli.endings import DATA_ERROR, INTERRUPTED, NOTHING_KEPT, TERMINATED, is_interruption
 from rankernel.cli.option_words import in_options
 from rankernel.cli.stop_requests import ENDS, stop_requests
 from rankernel.encoding import printable
@@ -59,6 +59,8 @@ class GuardedGroup(TyperGroup):
                 raise
             return self.say(self.ended("terminated"), TERMINATED)
         except Exception as error:
+            if is_interruption(error):
+                return self.say(self.ended("interrupted"), INTERRUPTED)
             if self.debug:
                 traceback.print_exc()
             if requests.asked:  # what was raised then may be what the request was turned into

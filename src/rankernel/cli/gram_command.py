@@ -113,7 +113,7 @@ def stored(output: Path, plan: Plan, dtype: str, resume: bool, force: bool) -> N
     from rankernel.gram.disk.store import Home
 
     try:
-        with steps(1, "Gram matrix") as step:
+        with steps(1, "Gram matrix", even=True) as step:
             plan.store(
                 output,
                 dtype=dtype,
@@ -155,7 +155,7 @@ def filled(plan: Plan, dtype: str) -> NDArray[Any]:
 
     value = np.empty(plan.shape, dtype=dtype)
     parts = list(tiles(*plan.shape, plan.side(SIDE), symmetric=True))
-    with steps(len(parts), "Gram matrix") as step:
+    with steps(len(parts), "Gram matrix", even=True) as step:
         for rows, columns in parts:
             value[rows, columns] = plan.block(rows, columns, threads=None)
             value[columns, rows] = value[rows, columns].T

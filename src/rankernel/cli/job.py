@@ -29,11 +29,12 @@ class Job:
 
     def assumptions(self, values: str) -> dict[str, str]:
         """Return what was assumed, in words."""
-        from rankernel.analysis.phrases import plural, short_numbers
+        from rankernel.analysis.phrases import short_numbers
 
-        rankings = self.source.rankings
+        rankings, words = self.source.rankings, self.source.words
         return {
-            "data": f"{self.source.title}: {plural(rankings.n_voters, 'voter')}, {plural(rankings.n_items, 'item')}",
+            "data": f"{self.source.title}: {words.count_voters(rankings.n_voters)}, "
+            f"{words.count_items(rankings.n_items)}",
             "read as": self.source.reading,
             "kernel": short_numbers(str(self.kernel)),
             "values": values,

@@ -42,9 +42,8 @@ def kernel_map(reading: Reading, computing: Computing, writing: Writing, file: F
     facts = job.assumptions(found.placement.values)
     facts["variance"] = " + ".join(f"{share:.0%}" for share in found.placement.variance)
     if found.view.sampled and target.suffix.lower() != ".csv":
-        facts["shown"] = (
-            f"{found.view.n_voters:,} voters taken at random; the axes are those of all, by Nyström features"
-        )
+        shown = found.words.count_voters(found.view.n_voters)
+        facts["shown"] = f"{shown} taken at random; the axes are those of all, by Nyström features"
     facts["written"] = printable(target)
     if writing.json:
         print_json(facts)
@@ -56,8 +55,8 @@ def write(path: Path, found: Summary, by_group: bool) -> None:
     """Write a picture of the map, or its coordinates."""
     from rankernel.pages.draw_map import all_labels, cluster_name, strongest_group
 
-    view, clustering = found.view, found.clustering
-    labels, names = all_labels(found), [cluster_name(each) for each in clustering.clusters] if clustering else [""]
+    view, grouped = found.view, found.grouped
+    labels, names = all_labels(found), [cluster_name(each) for each in grouped.clusters] if grouped else [""]
     if by_group:
         labels, names = strongest_group(found), list(found.ballots.groups)
     if path.suffix.lower() != ".csv":

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
+from threading import Event, Thread
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 PICTURES = (".png", ".svg", ".pdf")
 SHOWN_GROUPS = 30  # in a message
+SILENCE = 15.0  # seconds after which a command that no one watches says what it does
 
 
 def console() -> Console:
@@ -107,19 +111,22 @@ def whole_file(path: Path, force: bool) -> Iterator[Path]:
 
 
 @contextmanager
-def steps(total: int | None, label: str) -> Iterator[Callable[..., None]]:
-    """Give a function that moves a progress bar on and names what comes; silent unless someone watches.
+def steps(total: int | None, label: str, even: bool = False) -> Iterator[Callable[..., None]]:
+    """Give a function that moves a progress bar on and names what comes; where no one watches, a line now and then.
 
     It is called with a name, which moves it one step on, or with a name, how much is done, and of how much. Without
-    a total the bar only shows that something is going on.
+    a total the bar only shows that something is going on. What time is left is told where all steps are alike (even):
+    of others it is not known.
     """
     if not sys.stderr.isatty():
-        yield lambda *_: None
+        with Lines(label) as lines:
+            yield lines.step
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    columns = [TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()]
+    columns += [TimeRemainingColumn()] if even else []
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(label, total=total)
 
@@ -129,3 +136,31 @@ def steps(total: int | None, label: str) -> Iterator[Callable[..., None]]:
             )
 
         yield step
+
+
+class Lines:
+    """What is going on, as a line on the standard error whenever nothing was said for a while."""
+
+    def __init__(self, label: str) -> None:
+        self.label, self.share, self.started, self.ended = label, "", monotonic(), Event()
+        self.screen = sys.stderr
+        self.speaker = Thread(target=self.speak, daemon=True)
+
+    def __enter__(self) -> Lines:
+        self.speaker.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended.set()
+
+    def step(self, label: str, done: int | None = None, of: int | None = None) -> None:
+        """Take down what comes, and how much of it is done."""
+        self.label, self.share = label, f", {done:,} of {of:,} done" if done is not None and of else ""
+
+    def speak(self) -> None:
+        """Say what is going on, again and again."""
+        while not self.ended.wait(SILENCE):
+            lasted = timedelta(seconds=round(monotonic() - self.started))
+            with suppress(OSError, ValueError):  # whoever read it is gone
+                self.screen.write(f"note: {self.label.lower()}{self.share}, for {lasted} so far\n")
+                self.screen.flush()

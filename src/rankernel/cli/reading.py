@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from rankernel.analysis.phrases import plural
-from rankernel.analysis.source import Source, guess_noun
+from rankernel.analysis.source import Source
+from rankernel.analysis.wording import guess_noun
 from rankernel.cli.failures import usage
 from rankernel.cli.options import Reading
 from rankernel.cli.output import SHOWN_GROUPS, listed, steps
@@ -105,8 +106,18 @@ def source_of(data: Data, file: Path, how: Reading) -> Source:
         said.append(f"{plural(circles, 'user contradicts itself', 'users contradict themselves')}: circles are ties.")
     groups = labels[how.by] if how.by else None
     title = printable(about.title or file.name)
-    noun = guess_noun(title, about.format)
-    return Source(data, title, name, " ".join(said), printable(how.by or ""), groups, how.unlisted, labels, noun)
+    return Source(
+        data,
+        title,
+        name,
+        " ".join(said),
+        printable(how.by or ""),
+        groups,
+        how.unlisted,
+        labels,
+        guess_noun(title, about.format, data.items),
+        approve_all=about.all_in_first,
+    )
 
 
 def bundled(how: Reading, given: dict[str, Any]) -> Source:

@@ -10,6 +10,7 @@ import typer
 
 from rankernel.cli.failures import usage
 from rankernel.cli.job import read_job, summary_of
+from rankernel.cli.option_words import in_options
 from rankernel.cli.options import Clusters, Computing, File, Linkage, Permutations, Reading, Writing
 from rankernel.cli.output import check_free, console, print_json, show_facts, whole_file
 from rankernel.encoding import printable
@@ -22,6 +23,10 @@ Noun = Annotated[
         help="What is ranked, such as candidate or film; guessed from the file if left out.",
         show_default=False,
     ),
+]
+Voter = Annotated[
+    str,
+    typer.Option("--voter", metavar="WORD", help="Who ranks, such as judge or search engine."),
 ]
 Groups = Annotated[
     list[str] | None,
@@ -37,6 +42,7 @@ def report(
     file: File = None,
     title: Title = None,
     noun: Noun = None,
+    voter: Voter = "voter",
     group: Groups = None,
     k: Clusters = None,
     linkage: Linkage = "ward",
@@ -53,7 +59,12 @@ def report(
     job = read_job(file, reading, computing)
     if group and job.source.groups is None:
         raise usage("--group is for the groups of a file; say with --by which column they are in")
-    source = replace(job.source, title=printable(title or job.source.title), noun=printable(noun or job.source.noun))
+    source = replace(
+        job.source,
+        title=printable(title or job.source.title),
+        noun=printable(noun or job.source.noun),
+        voter=printable(voter or job.source.voter),
+    )
     job = replace(job, source=source)
     chosen = {"n_clusters": k, "linkage": linkage, "n_permutations": permutations, "groups": tuple(group or ())}
     found = summary_of(job, computing.seed, **chosen)
@@ -64,7 +75,8 @@ def report(
         temporary.write_text(page(found), encoding="utf-8")
     facts = job.assumptions(found.placement.values)
     if found.view.sampled:
-        facts["shown"] = f"{found.view.n_voters:,} voters taken at random; the map is made of all, by Nyström features"
+        shown = found.words.count_voters(found.view.n_voters)
+        facts["shown"] = f"{shown} taken at random; the map is made of all, by Nyström features"
     facts["written"] = printable(target)
     if writing.json:
         print_json(facts | {"notes": found.notes})
@@ -72,4 +84,4 @@ def report(
     screen = console()
     show_facts(screen, facts)
     for note in found.notes:
-        screen.print(f"note: {note}", style="dim")
+        screen.print(f"note: {in_options(note)}", style="dim")

@@ -1,24 +1,22 @@
-"""Ballots as there would be without groups: drawn from Plackett-Luce models, each as long and as tied as a real one."""
+"""Ballots drawn from models, each as long and as tied as a real one."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from rankernel.arrays import Indices, RankArray
+from rankernel.completions.mallows_model import MallowsModel
 from rankernel.completions.plackett_luce import PlackettLuce
-from rankernel.data import Data, with_counts
+from rankernel.data import Data
 from rankernel.encoding import FREE
 from rankernel.preferences import Preferences, closure
 from rankernel.rankings import Rankings
 
 
-def fit_models(data: Data, labels: Indices) -> list[PlackettLuce]:
-    """Return one model for each cluster, fitted to its voters."""
-    return [fit_model(data[np.flatnonzero(labels == number)]) for number in range(int(labels.max()) + 1)]
-
-
 def fit_model(data: Data) -> PlackettLuce:
-    """Return the model of some voters; of preferences every pair that a user relates is taken as a race of two."""
+    """Return the Plackett-Luce model of voters; of preferences every pair that a user relates is a race of two."""
     if isinstance(data, Rankings):
         return PlackettLuce.fit(data)
     wins = np.tensordot(data.counts, data.before, axes=1)
@@ -28,7 +26,9 @@ def fit_model(data: Data) -> PlackettLuce:
     return PlackettLuce.fit(Rankings._trusted(ranks, data.items, np.append(wins[better, worse], 1)))
 
 
-def draw_ballots(data: Data, labels: Indices, models: list[PlackettLuce], rng: np.random.Generator) -> Data:
+def draw_ballots(
+    data: Data, labels: Indices, models: Sequence[PlackettLuce | MallowsModel], rng: np.random.Generator
+) -> Data:
     """Return for each row a ballot of the same shape, drawn from the model of its cluster."""
     full = np.empty((len(data), data.n_items), dtype=np.int32)
     for number, model in enumerate(models):
@@ -50,9 +50,3 @@ def as_said(full: RankArray, data: Data) -> Data:
     ranks = np.empty_like(places)
     np.put_along_axis(ranks, order, places, axis=1)
     return Rankings._trusted(np.where(free, FREE, ranks).astype(np.int32), data.items, np.array(data.counts))
-
-
-def one_by_one(data: Data) -> Data:
-    """Return the same voters, a row for each."""
-    rows = np.repeat(np.arange(len(data)), data.counts)
-    return with_counts(data[rows], np.ones(len(rows)))

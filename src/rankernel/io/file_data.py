@@ -34,6 +34,9 @@ class About:
         Candidates who withdrew.
     passed_over : tuple of str
         Columns that were not used.
+    all_in_first : int, optional
+        Of categories: how many voters put all items into the first one. As rankings they are equal to those who put
+        all into another.
     """
 
     format: str = ""
@@ -41,6 +44,7 @@ class About:
     seats: int | None = None
     withdrawn: tuple[str, ...] = ()
     passed_over: tuple[str, ...] = ()
+    all_in_first: int | None = None
 
     def __str__(self) -> str:
         parts = [

@@ -108,7 +108,9 @@ def read_preflib(
     ranks = raw_ranks(orders, len(items), path)
     empty = orders.counts < 1 if lenient else np.zeros(len(orders.counts), dtype=bool)
     check_kind(ranks, orders, kind, header, path, empty)
+    all_in_first = None
     if kind == "cat":
+        all_in_first = int(orders.counts[(ranks == 0).all(axis=1)].sum())
         ranks = dense(ranks, ranks != FREE, unlisted)
     elif unlisted == "last":
         np.copyto(ranks, orders.widths[:, None].astype(np.int32), where=ranks == FREE)
@@ -117,7 +119,7 @@ def read_preflib(
         orders_of = "1 order has" if number == 1 else f"{number:,} orders have"
         warn(f"{printable(Path(path).name)}: {orders_of} no voters, left out", ReadingWarning)
         ranks = ranks[~empty]
-    about = About(f"PrefLib {kind}", header.get("TITLE", ("", 0))[0])
+    about = About(f"PrefLib {kind}", header.get("TITLE", ("", 0))[0], all_in_first=all_in_first)
     return file_rankings(ranks, items, orders.counts[~empty], Reading(about=about))
 
 

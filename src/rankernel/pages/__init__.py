@@ -9,12 +9,16 @@ from rankernel.analysis.source import Source
 from rankernel.checks import file_name, instance
 from rankernel.checks import labels as one_label_a_row
 from rankernel.data import as_data
+from rankernel.encoding import printable
+from rankernel.errors import RankingError
 
 if TYPE_CHECKING:
     from rankernel.analysis.summary import Settings
     from rankernel.pages.pictures import Report
 
 __all__ = ["report"]
+
+ENDINGS = (".html", ".htm")
 
 
 def report(
@@ -25,6 +29,7 @@ def report(
     by: str = "group",
     settings: Settings | None = None,
     noun: str = "item",
+    voter: str = "voter",
 ) -> Report:
     """Return a page about some rankings, and write it if a path is given: one HTML file that needs no other.
 
@@ -35,7 +40,7 @@ def report(
     rankings : Rankings, Preferences or array of ranks
         What the page is about.
     path : path, optional
-        Where to write it; a file that is there is replaced.
+        Where to write it, a name that ends in ``.html``; a file that is there is replaced.
     labels : array of shape (n_rankings,), optional
         The group of each row, to be compared with each other.
     title : str
@@ -46,6 +51,8 @@ def report(
         Kernel, method, number of clusters, seed.
     noun : str
         What is ranked, such as "candidate".
+    voter : str
+        Who ranks, such as "judge".
 
     Examples
     --------
@@ -53,7 +60,7 @@ def report(
     >>> ballots = Rankings.from_orders([["tea", "milk"], ["milk", "tea"]], counts=[3, 2])
     >>> print(report(ballots, title="Drinks"))
     5 voters ranked 2 items. Among those who say, tea beats the other one: 60.0% put tea before milk, 40.0% the reverse.
-    Pictures: first choices, map
+    Pictures: first choices, duels
     """
     from rankernel.analysis.summary import Settings, summarize
     from rankernel.pages.page import page
@@ -61,12 +68,23 @@ def report(
 
     ballots = as_data(rankings, name="rankings")
     groups = None if labels is None else one_label_a_row("labels", labels, len(ballots)).astype(str)
-    for name, text in (("title", title), ("by", by), ("noun", noun)):
+    for name, text in (("title", title), ("by", by), ("noun", noun), ("voter", voter)):
         instance(name, text, str, "a text")
     if settings is not None:
         instance("settings", settings, Settings, "Settings, or None")
     target = None if path is None else file_name("path", path)
-    source = Source(ballots, title, by=by if labels is not None else "", groups=groups, noun=noun)
+    if target is not None and target.suffix.lower() not in ENDINGS:
+        raise RankingError(f"path {printable(target.name)} does not end in .html; a report is a page")
+    about = getattr(ballots, "about", None)
+    source = Source(
+        ballots,
+        title,
+        by=by if labels is not None else "",
+        groups=groups,
+        noun=noun,
+        voter=voter,
+        approve_all=about.all_in_first if about else None,
+    )
     study = summarize(source, settings)
     made = make_report(study, page(study))
     if target is not None:

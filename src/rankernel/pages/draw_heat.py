@@ -1,108 +1,88 @@
-"""Two matrices: who is preferred to whom, as a table; and every ballot against every other, as an image."""
+"""Every ballot against every other: the Gram matrix as an image, with the clusters along its sides."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from rankernel.analysis.clustering import Clustering
-from rankernel.analysis.phrases import cut, plural
 from rankernel.analysis.summary import Summary
 from rankernel.arrays import FloatArray
 from rankernel.pages.draw_map import cluster_name
-from rankernel.pages.layout import shade, table
+from rankernel.pages.layout import shade
 from rankernel.pages.markup import Markup, tag
 from rankernel.pages.png import data_address, palette, png
-from rankernel.pages.text_width import fitted
+from rankernel.pages.text_width import text_width
 
-MOST_ITEMS = 20
-MOST_PIXELS = 360
-SHADES = 6
+TOP, STRIP = 44.0, 6.0  # what is above the image; the colours of the clusters beside it
 
 
-def preference_table(study: Summary) -> Markup:
-    """Return for every two items the shares that put one before the other, and neither, best items first."""
-    items, found, shown = study.ballots.rankings.items, study.majorities, study.order[:MOST_ITEMS].tolist()
-    heads = [tag("td"), *[tag("th", tag("span", cut(items[item], 22)), scope="col") for item in shown]]
-    ahead, undecided = found.ahead / found.n_voters, found.undecided / found.n_voters
-    divided = found.any_undecided
-    rows = [
-        tag(
-            "tr",
-            tag("th", cut(items[row], 30), scope="row"),
-            *[
-                duel_cell(
-                    float(ahead[row, column]),
-                    float(ahead[column, row]),
-                    float(undecided[row, column]) if divided else None,
-                )
-                if row != column
-                else tag("td", "", class_="self")
-                for column in shown
-            ],
-            data_item=row,
-        )
-        for row in shown
-    ]
-    label = f"Percent of voters who put the {study.source.noun} of the row before that of the column, and of undecided"
-    return table("duels", label, heads, rows, class_="heat")
+@dataclass(frozen=True)
+class HeatSize:
+    """How large the picture of a matrix is."""
+
+    side: float  # of the image
+    pixels: int  # along a side, at most
+    names: float  # room for the names of clusters; where one needs more, all are letters
+    right: float  # room for the key of the colours
 
 
-def duel_cell(ahead: float, behind: float, undecided: float | None) -> Markup:
-    """Return one cell: blue where the row wins among those who say, orange where the column does."""
-    margin = (ahead - behind) / max(ahead + behind, 1e-12)
-    level = round(abs(margin) ** 0.6 * SHADES)  # small majorities shall be seen
-    colour = f"{'win' if margin > 0 else 'lose'}{level}" if level else "even"
-    below = None if undecided is None else tag("small", f"{100 * undecided:.0f}")
-    return tag("td", f"{100 * ahead:.0f}", below, class_=colour)
+WIDE = HeatSize(560.0, 360, 280.0, 110.0)
+NARROW = HeatSize(256.0, 200, 20.0, 62.0)
 
 
-def gram_picture(study: Summary, clustering: Clustering) -> Markup:
+def gram_picture(study: Summary, clustering: Clustering, size: HeatSize) -> Markup:
     """Return the Gram matrix of voters in the order of the tree, with the clusters marked along its sides."""
-    voters = voters_in_order(study, clustering)
+    voters = voters_in_order(study, clustering, size.pixels)
     levels, low, high = shaded(study.placement.gram[np.ix_(voters, voters)])
     labels = clustering.labels[study.view.rows[voters]]
-    side, left, top = 560.0, 150.0, 40.0
-    parts = [
-        tag(
-            "image",
-            x=left,
-            y=top,
-            width=side,
-            height=side,
-            preserveAspectRatio="none",
-            href=data_address(png(levels)),
-        )
-    ]
+    names = row_names(clustering, size.names)
+    left, side = 24 + max(map(text_width, names)), size.side
+    place = {"x": left, "y": TOP, "width": side, "height": side}
+    parts = [tag("image", **place, preserveAspectRatio="none", href=data_address(png(levels)))]
+    free = 0.0  # below the last name
     for start, end in runs(labels):
-        a, b = (top + side * edge / len(labels) for edge in (start, end))
-        cluster = clustering.clusters[int(labels[start])]
-        colour = f"k{shade(int(labels[start]))}"
+        a, b = (TOP + side * edge / len(labels) for edge in (start, end))
+        number, long = int(labels[start]), max(b - a - 2, 1.0)
+        colour, y = f"k{shade(number)}", max((a + b) / 2 + 4, free)
         parts += [
-            tag("rect", x=left - 10, y=a + 1, width=6.0, height=max(b - a - 2, 1.0), class_=f"fill {colour}"),
-            tag(
-                "rect", x=left + a - top + 1, y=top - 10, width=max(b - a - 2, 1.0), height=6.0, class_=f"fill {colour}"
-            ),
+            tag("rect", x=left - 10, y=a + 1, width=STRIP, height=long, class_=f"fill {colour}"),
+            tag("rect", x=left + a - TOP + 1, y=TOP - 10, width=long, height=STRIP, class_=f"fill {colour}"),
+            tag("text", names[number], x=left - 16, y=y, class_=f"label end strong {colour}"),
         ]
-        if b - a > 14:
-            name = fitted(cluster_name(cluster), left - 18)
-            parts.append(tag("text", name, x=left - 16, y=(a + b) / 2 + 4, class_=f"label end strong {colour}"))
-    parts += scale(left + side + 28, top, low, high)
+        free = y + 15
     spoken = (
-        f"Gram matrix of {plural(len(voters), 'voter')} in the order of the dendrogram: kernel values from {low:.2g} "
-        f"to {high:.2g}, larger within clusters than between them."
+        f"Gram matrix of {study.words.count_voters(len(voters))} in the order of the dendrogram: kernel values from "
+        f"{low:.2g} to {high:.2g}, larger within clusters than between them."
     )
-    return tag("svg", *parts, class_="gram", viewBox="0 0 820 612", role="img", aria_label=spoken)
+    return tag(
+        "svg",
+        *parts,
+        *scale(left + side + 20, size, low, high),
+        class_="gram",
+        viewBox=f"0 0 {left + side + size.right:g} {TOP + side + 6:g}",
+        role="img",
+        aria_label=spoken,
+    )
 
 
-def voters_in_order(study: Summary, clustering: Clustering) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+def row_names(clustering: Clustering, room: float) -> list[str]:
+    """Return what stands beside the rows: the names of the clusters, or their letters where not all names fit."""
+    names = [cluster_name(cluster) for cluster in clustering.clusters]
+    if max(map(text_width, names)) <= room:
+        return names
+    return [cluster.name for cluster in clustering.clusters]
+
+
+def voters_in_order(study: Summary, clustering: Clustering, most: int) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
     """Return the ballots of evenly spaced voters in the order of the leaves: a common ballot takes more room."""
     from scipy.cluster.hierarchy import leaves_list
 
     leaves = leaves_list(clustering.tree)
     ends = np.cumsum(study.view.counts[leaves])  # of the voters of each leaf, who are not written out one by one
-    n_shown = min(int(ends[-1]), MOST_PIXELS)
+    n_shown = min(int(ends[-1]), most)
     voters = ((np.arange(n_shown) + 0.5) * int(ends[-1]) / n_shown).astype(np.intp)
     return np.asarray(leaves[np.searchsorted(ends, voters, side="right")])
 
@@ -121,19 +101,19 @@ def runs(labels: np.ndarray[tuple[int], np.dtype[np.intp]]) -> list[tuple[int, i
     return list(pairwise(edges))
 
 
-def scale(x: float, y: float, low: float, high: float) -> list[Markup]:
+def scale(x: float, size: HeatSize, low: float, high: float) -> list[Markup]:
     """Return the key of the colours."""
-    steps, height = 64, 180.0
+    steps, height, right = 64, size.side / 3, x - 20 + size.right
     colours = palette(steps)[::-1].tolist()
     bar = [
-        tag("rect", x=x, y=y + 22 + number * height / steps, width=14.0, height=height / steps + 0.6, fill=rgb(colour))
+        tag("rect", x=x, y=TOP + number * height / steps, width=12.0, height=height / steps + 0.6, fill=rgb(colour))
         for number, colour in enumerate(colours)
     ]
     return [
-        tag("text", "kernel value", x=x, y=y + 8, class_="axis"),
         *bar,
-        tag("text", f"{high:.2g}", x=x + 20, y=y + 32, class_="number"),
-        tag("text", f"{low:.2g}", x=x + 20, y=y + 22 + height, class_="number"),
+        tag("text", "kernel value", x=right, y=18.0, class_="axis end"),
+        tag("text", f"{high:.2g}", x=right, y=TOP + 10, class_="number end"),
+        tag("text", f"{low:.2g}", x=right, y=TOP + height, class_="number end"),
     ]
 
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from rankernel.analysis.clustering import Cluster
-from rankernel.analysis.phrases import ballot_text, percent, plural
+from rankernel.analysis.phrases import ballot_text, percent
 from rankernel.analysis.summary import Summary
 from rankernel.arrays import FloatArray, Indices, IntArray
 from rankernel.data import Data
-from rankernel.pages.layout import COLOURS, shade
-from rankernel.pages.markup import Markup, join, tag
-from rankernel.pages.text_width import fitted, text_width
+from rankernel.pages.layout import COLOURS, large_and_small, shade
+from rankernel.pages.markup import Markup, tag
+from rankernel.pages.text_width import text_width
 from rankernel.preferences import Preferences
 
-WIDTH, HEIGHT, MARGIN, FOOT = 960.0, 640.0, 30.0, 50.0  # below the points is room for the key
-SMALLEST, SINGLE, LARGEST = 2.6, 4.0, 20.0  # radii; a single voter is never larger than the second
-LABEL_GAP, LABEL_SIZE, LABEL_ROOM = 22.0, 16.0, 300.0
-MOST_DUELS = 200  # items whose duels the page knows
+WIDTH, HEIGHT, MARGIN, FOOT = 960.0, 670.0, 34.0, 78.0  # below the points is room for the key
+SMALLEST, SINGLE, LARGEST = 2.8, 4.0, 20.0  # radii; a single voter is never larger than the second
+LABEL_ROOM = 380.0  # for the name of a cluster; where it is longer, its letter stands for it
+LEAST_BALLOTS = 3  # of fewer a map shows nothing
+MOST_DUELS = 200  # items whose duels the page knows: the best ones
 CARRIED = 500_000  # numbers that a page holds of its ballots: less than 2 MB
 CLEAR = 0.6  # of the voters of a ballot: more than this share are of one group
 
@@ -87,11 +89,16 @@ def map_data(study: Summary) -> dict[str, Any]:
     Ballots that are not in view come last; the page only hands them on.
     """
     rows = carried_rows(study)
-    rankings, clustering = study.ballots.rankings[rows], study.clustering
+    rankings, clustering, words = study.ballots.rankings[rows], study.clustering, study.words
+    duels = study.order[:MOST_DUELS]
     return {
-        "noun": study.source.noun,
-        "nouns": study.source.nouns,
-        "approvals": study.source.approvals,
+        "noun": words.item,
+        "nouns": words.items,
+        "voter": words.voter,
+        "votersNoun": words.voters,
+        "ballot": words.ballot,
+        "approvals": words.approvals,
+        "approving": study.ballots.approving,
         "items": list(rankings.items),
         "groups": list(study.ballots.groups),
         "clusters": [cluster_name(cluster) for cluster in study.grouped.clusters] if study.grouped else [],
@@ -103,8 +110,11 @@ def map_data(study: Summary) -> dict[str, Any]:
         "points": study.placement.points[rows].round(5).tolist(),
         "ballots": len(study.ballots.rankings),
         "mergers": clustering.tree[:, :2].astype(int).tolist() if clustering else [],
-        "ahead": study.majorities.ahead.tolist() if rankings.n_items <= MOST_DUELS else [],
+        "duels": duels.tolist(),
+        "ahead": study.majorities.ahead[np.ix_(duels, duels)].tolist(),
         "all": study.majorities.n_voters,
+        "shares": study.shares.round(6).tolist(),
+        "places": study.places.round(4).tolist(),
         "order": study.order.tolist(),
     }
 
@@ -117,28 +127,45 @@ def said_by(rankings: Data) -> dict[str, Any]:
 
 
 def map_picture(study: Summary) -> Markup:
-    """Return the map."""
+    """Return the map; its words are written twice, as its points are the same where it is small."""
     places, sizes = positions(study), radii(study.view.counts)
     order = np.argsort(-sizes, kind="stable")  # small points over large ones
     labels, groups = all_labels(study)[study.view.rows].tolist(), group_colours(study).tolist()
     points = [point(study, row, places[row], float(sizes[row]), labels[row], groups[row]) for row in order.tolist()]
+    names = [cluster_labels(study, places, size) for size in SIZES]
     return tag(
         "svg",
         tag("g", *points, class_="points"),
-        tag("g", *cluster_labels(study, places), class_="names by-cluster-only", aria_hidden="true"),
-        *axes(study),
+        *large_and_small("clusters", names, class_="names by-cluster-only"),
+        *large_and_small("axes", [axes(study, size) for size in SIZES]),
+        *large_and_small("sizes", [size_key(study, size) for size in SIZES]),
         class_="map by-cluster",
         viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
         role="group",
-        aria_label=f"Map of {plural(len(places), 'ballot')}: ballots that the kernel sees as similar are near each "
-        "other. Arrow keys move from ballot to ballot.",
+        aria_label=f"Map of {study.words.count_ballots(len(places))}: those that the kernel sees as similar are near "
+        "each other. Arrow keys move from one to the next.",
     )
+
+
+@dataclass(frozen=True)
+class MapSize:
+    """How the words of a map are written."""
+
+    letters: float  # the height of those of a name
+    axis: float  # of those of an axis and of the key
+    room: float  # for the name of a cluster
+    enlarged: float  # how many times as large points are drawn
+    short: bool  # whether axes are named by their shares alone
+
+
+SIZES = (MapSize(16.0, 12.0, LABEL_ROOM, 1.0, short=False), MapSize(40.0, 36.0, 0.0, 1.8, short=True))
 
 
 def point(study: Summary, row: int, place: FloatArray, radius: float, cluster: int, group: int) -> Markup:
     """Return one ballot of the map."""
     ballot = study.ballots.rankings[study.view.rows[row]]
-    name = f"{plural(int(ballot.counts[0]), 'voter')}: {ballot_text(ballot, most=8, approvals=study.source.approvals)}"
+    words = study.words
+    name = f"{words.count_voters(int(ballot.counts[0]))}: {ballot_text(ballot, most=8, approvals=words.approvals)}"
     if study.grouped:
         name += f"; cluster {study.grouped.clusters[cluster].name}"
     return tag(
@@ -159,7 +186,7 @@ def cluster_name(cluster: Cluster) -> str:
     return f"{cluster.name} · {cluster.mark}"
 
 
-def cluster_labels(study: Summary, places: FloatArray) -> list[Markup]:
+def cluster_labels(study: Summary, places: FloatArray, size: MapSize) -> list[Markup]:
     """Return the names of the clusters, each where its voters are, none over another."""
     if study.grouped is None:
         return []
@@ -169,42 +196,46 @@ def cluster_labels(study: Summary, places: FloatArray) -> list[Markup]:
         own = labels == number
         if own.any():
             middle = np.average(places[own], axis=0, weights=counts[own])
-            spots.append((float(middle[1]), float(middle[0]), number, cluster_name(cluster)))
+            name = cluster_name(cluster)
+            shown = name if text_width(name, size.letters) <= size.room else cluster.name
+            spots.append((float(middle[1]), float(middle[0]), number, shown))
     taken: list[tuple[float, float, float]] = []
-    written = []
-    for y, x, number, name in sorted(spots):
-        words = fitted(name, LABEL_ROOM, LABEL_SIZE)
-        half = text_width(words, LABEL_SIZE) / 2
+    written, gap = [], 1.375 * size.letters
+    for y, x, number, words in sorted(spots):
+        half = text_width(words, size.letters) / 2
         x = min(max(x, half), WIDTH - half)
-        while any(abs(y - y2) < LABEL_GAP and abs(x - x2) < half + half2 for y2, x2, half2 in taken):
-            y += LABEL_GAP / 2
+        y = max(y, 2.5 * size.letters)  # below the name of the axis
+        while any(abs(y - y2) < gap and abs(x - x2) < half + half2 for y2, x2, half2 in taken):
+            y += gap / 2
         taken.append((y, x, half))
         written.append(tag("text", words, x=x, y=y, class_=f"k{shade(number)}"))
     return written
 
 
-def axes(study: Summary) -> list[Markup]:
-    """Return what the two directions are, and how large points are."""
-    first, second = study.placement.variance.tolist()
-    texts = [
-        tag("text", f"first component, {percent(first)} of the variance →", x=WIDTH, y=HEIGHT - 6, class_="axis end"),
-        tag("text", f"↑ second, {percent(second)}", x=0.0, y=16.0, class_="axis"),
+def axes(study: Summary, size: MapSize) -> list[Markup]:
+    """Return what the two directions are."""
+    first, second = (percent(share) for share in study.placement.variance.tolist())
+    right, up = f"first component, {first} of the variance →", f"↑ second, {second}"
+    if size.short:
+        right, up = f"{first} →", f"↑ {second}"
+    return [
+        tag("text", right, x=WIDTH, y=HEIGHT - 6, class_="axis end"),
+        tag("text", up, x=0.0, y=size.letters, class_="axis"),
     ]
-    return [tag("g", *texts, aria_hidden="true"), size_key(study)]
 
 
-def size_key(study: Summary) -> Markup:
+def size_key(study: Summary, size: MapSize) -> list[Markup]:
     """Return circles that say how many voters a size stands for."""
-    counts = study.view.counts
-    largest = int(counts.max())
+    largest = int(study.view.counts.max())
     if largest < 2:
-        return join([])
+        return []
     steps = sorted({1, max(round(largest / 4), 1), largest})
-    sizes = radii(np.array(steps)).tolist()
     x, parts = 14.0, []
-    for step, size in zip(steps, sizes, strict=True):
-        parts.append(tag("circle", cx=x + size, cy=HEIGHT - 6 - size, r=size, class_="key"))
-        label = plural(step, "voter") if step == largest else f"{step:,}"
-        parts.append(tag("text", label, x=x + 2 * size + 5, y=HEIGHT - 6, class_="axis"))
-        x += 2 * size + 34
-    return tag("g", *parts, aria_hidden="true")
+    for step, radius in zip(steps, (size.enlarged * radii(np.array(steps))).tolist(), strict=True):
+        label = study.words.count_voters(step) if step == largest else f"{step:,}"
+        parts += [
+            tag("circle", cx=x + radius, cy=HEIGHT - 6 - radius, r=radius, class_="key"),
+            tag("text", label, x=x + 2 * radius + 5, y=HEIGHT - 6, class_="axis"),
+        ]
+        x += 2 * radius + 14 + text_width(label, size.axis)
+    return parts

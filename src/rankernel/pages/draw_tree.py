@@ -8,13 +8,15 @@ import numpy as np
 
 from rankernel.analysis.clustering import Clustering
 from rankernel.analysis.phrases import ballot_text, plural
+from rankernel.analysis.short_names import told_apart
 from rankernel.analysis.summary import Summary
 from rankernel.pages.layout import shade
 from rankernel.pages.markup import Markup, tag
-from rankernel.pages.text_width import fitted
+from rankernel.pages.text_width import fitted, text_width
 
-ROW, TOP, LEFT = 21.0, 30.0, 14.0
-MOST_BRANCHES = 30
+TOP, LEFT = 30.0, 14.0
+MOST_LETTERS = 18  # of a name in a ballot
+LINE = 17.0  # from one line of a ballot to the next
 
 
 @dataclass(frozen=True)
@@ -23,12 +25,32 @@ class TreeSize:
 
     width: float
     right: float  # where the leaves stand
-    room: float  # for a ballot
     head: str  # of the column of ballots
+    branches: int  # at most
+    lines: int = 1  # of a ballot
+
+    @property
+    def row(self) -> float:
+        """The height of a branch."""
+        return 21.0 + LINE * (self.lines - 1)
+
+    @property
+    def room(self) -> float:
+        """The width of a ballot."""
+        return self.width - self.right - 62
 
 
-WIDE = TreeSize(960.0, 520.0, 380.0, "most common ballot of the branch")
-NARROW = TreeSize(342.0, 116.0, 166.0, "most common ballot")
+WIDE = TreeSize(960.0, 480.0, "most common {ballot} of the branch", 30)
+NARROW = TreeSize(342.0, 100.0, "most common {ballot}", 16, lines=2)
+PAPER = TreeSize(672.0, 270.0, "most common {ballot} of the branch", 14)
+
+
+@dataclass(frozen=True)
+class Branch:
+    """What stands at the end of a branch."""
+
+    y: float
+    ballot: int  # the most common one
 
 
 @dataclass(frozen=True)
@@ -49,9 +71,9 @@ def tree_picture(study: Summary, clustering: Clustering, size: TreeSize) -> Mark
         class_="tree",
         viewBox=f"0 0 {size.width:g} {drawing.height:g}",
         role="img",
-        aria_label=f"Dendrogram of {plural(drawing.n_leaves, 'ballot')} cut into "
+        aria_label=f"Dendrogram of {study.words.count_ballots(drawing.n_leaves)} cut into "
         f"{plural(len(clustering.clusters), 'cluster')}. The sizes and consensus rankings of the clusters are in the "
-        "section before.",
+        "section about what divides them.",
     )
 
 
@@ -62,13 +84,14 @@ class Drawing:
         self.size, self.right = size, size.right
         self.study, self.clustering, self.tree = study, clustering, clustering.tree
         self.n_leaves = len(self.tree) + 1
-        self.n_branches = min(MOST_BRANCHES, self.n_leaves)
+        self.n_branches = min(max(size.branches, len(clustering.clusters)), self.n_leaves)
         self.highest = max(float(self.tree[-1, 2]), 1e-12)
-        self.height = TOP + self.n_branches * ROW + 34
+        self.height = TOP + self.n_branches * size.row + 34
         self.parts: list[Markup] = []
-        self.n_placed = 0
+        self.placed: list[Branch] = []
         self.axis()
         self.draw(2 * self.n_leaves - 2)
+        self.name_branches()
         self.cut_line()
 
     def x_of(self, height: float) -> float:
@@ -102,26 +125,31 @@ class Drawing:
         return Node(x, sum(ys) / 2, cluster)
 
     def branch(self, node: int) -> Node:
-        """Draw what stands at the end: how many voters, and their most common ballot."""
-        y = TOP + (self.n_placed + 0.5) * ROW
-        self.n_placed += 1
+        """Draw what stands at the end: how many voters, and a wedge for the branches that are not drawn."""
+        y = TOP + (len(self.placed) + 0.5) * self.size.row
         leaves = np.array(self.leaves_below(node))
-        rows = self.study.view.rows[leaves]
-        voters = int(self.study.view.counts[leaves].sum())
-        common = rows[int(np.argmax(self.study.view.counts[leaves]))]
+        rows, counts = self.study.view.rows[leaves], self.study.view.counts[leaves]
+        self.placed.append(Branch(y, int(rows[int(np.argmax(counts))])))
+        self.parts.append(tag("text", f"{int(counts.sum()):,}", x=self.right + 50, y=y + 4.5, class_="number end"))
         cluster = int(self.clustering.labels[rows[0]])
-        approvals = self.study.source.approvals
-        words = ballot_text(self.study.ballots.rankings[common], most=4, length=18, approvals=approvals)
-        self.parts += [
-            tag("text", f"{voters:,}", x=self.right + 50, y=y + 4.5, class_="number end"),
-            tag("text", fitted(words, self.size.room), x=self.right + 60, y=y + 4.5, class_="leaf"),
-        ]
         x = self.x_of(float(self.tree[node - self.n_leaves, 2]) if node >= self.n_leaves else 0.0)
-        # A wedge stands for the branches that are not drawn.
         half = 5.0 if len(leaves) > 1 else 0.0
         wedge = f"M{x:.1f} {y:.1f}L{self.right:g} {y - half:.1f}V{y + half:.1f}Z"
         self.parts.append(tag("path", d=wedge, class_=f"wedge k{shade(cluster)}"))
         return Node(x, y, cluster)
+
+    def name_branches(self) -> None:
+        """Write the most common ballot of each branch, no two alike: they are different, so they look so."""
+        rankings, approvals = self.study.ballots.rankings, self.study.words.approvals
+        whole = [
+            ballot_text(rankings[each.ballot], most=rankings.n_items, length=MOST_LETTERS, approvals=approvals)
+            for each in self.placed
+        ]
+        for each, lines in zip(self.placed, lines_told_apart(whole, self.size.room, self.size.lines), strict=True):
+            top = each.y + 4.5 - LINE * (len(lines) - 1) / 2
+            places = [{"x": self.right + 60, "y": top + LINE * number} for number in range(len(lines))]
+            spans = [tag("tspan", f"{line} ", **place) for line, place in zip(lines, places, strict=True)]
+            self.parts.append(tag("text", *spans, class_="leaf"))
 
     def axis(self) -> None:
         """Draw the heads of the columns and what the horizontal direction is."""
@@ -129,8 +157,10 @@ class Drawing:
         self.parts += [
             tag("text", "← apart", x=LEFT, y=bottom, class_="axis"),
             tag("text", "alike", x=self.right, y=bottom, class_="axis end"),
-            tag("text", "voters", x=self.right + 50, y=16.0, class_="axis end"),
-            tag("text", self.size.head, x=self.right + 60, y=16.0, class_="axis"),
+            tag("text", self.study.words.voters, x=self.right + 50, y=16.0, class_="axis end"),
+            tag(
+                "text", self.size.head.format(ballot=self.study.words.ballot), x=self.right + 60, y=16.0, class_="axis"
+            ),
         ]
 
     def cut_line(self) -> None:
@@ -146,6 +176,24 @@ class Drawing:
             tag("path", d=f"M{x:.1f} {TOP - 6:g}V{bottom:.1f}", class_="cut"),
             tag("text", f"cut: {k}", x=max(x, 34.0), y=16.0, class_="axis middle"),
         ]
+
+
+def lines_told_apart(texts: list[str], room: float, most: int) -> list[list[str]]:
+    """Return texts in at most so many lines each, those that are too long shortened so that no two become equal."""
+    shown = told_apart(texts, lambda text: len(in_lines(text, room)) <= most)
+    return [in_lines(text, room) for text in shown]
+
+
+def in_lines(text: str, room: float) -> list[str]:
+    """Return a text in lines that are not wider than there is room, if it has blanks where it can be divided."""
+    lines: list[str] = []
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and text_width(longer) <= room:
+            lines[-1] = longer
+        else:
+            lines.append(fitted(word, room))
+    return lines
 
 
 def stroke(cluster: int) -> str:

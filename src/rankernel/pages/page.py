@@ -8,7 +8,7 @@ import re
 from importlib.resources import files
 
 from rankernel.analysis.summary import Summary
-from rankernel.pages.draw_map import map_data
+from rankernel.pages.draw_map import LEAST_BALLOTS, map_data
 from rankernel.pages.markup import Markup, embedded_json, join, tag, text
 from rankernel.pages.section_ahead import ahead_section, preference_section
 from rankernel.pages.section_clusters import cluster_section, tree_section
@@ -56,29 +56,32 @@ def body(study: Summary) -> Markup:
     sections = [ahead_section(study), cluster_section(study)]
     if study.comparisons:
         sections.append(group_section(study, study.comparisons))
-    sections += [sure_section(study), map_section(study)]
+    sections.append(sure_section(study))
+    pictures = [map_section(study)] if len(study.view.rows) >= LEAST_BALLOTS else []
+    if study.grouped:
+        pictures.append(gram_section(study, study.grouped))
+    if pictures:
+        sections.append(tag("div", *pictures, class_="beside" if len(pictures) > 1 else None))
     if study.ballots.rankings.n_items > 1:
         sections.append(preference_section(study))
     if study.grouped:
-        sections += [gram_section(study, study.grouped), tree_section(study, study.grouped)]
+        sections.append(tree_section(study, study.grouped))
     return join([head(study), tag("main", *sections, methods_section(study), id="main")])
 
 
 def head(study: Summary) -> Markup:
     """Return title, who is ahead, and key numbers."""
-    rankings, source = study.ballots.rankings, study.source
-    numbers = [
-        (f"{rankings.n_voters:,}", "voters"),
-        (f"{rankings.n_items:,}", source.nouns),
-        (f"{len(rankings):,}", "different ballots"),
-    ]
+    rankings, source, words = study.ballots.rankings, study.source, study.words
+    numbers = [words.count_voters(rankings.n_voters), words.count_items(rankings.n_items)]
+    numbers.append(words.count_ballots(len(rankings), "different"))
     if study.grouped:
-        numbers.append((f"{len(study.grouped.clusters)}", "clusters"))
+        numbers.append(f"{len(study.grouped.clusters)} clusters")
+    counted = [number.split(" ", 1) for number in numbers]
     return tag(
         "header",
         tag("p", "A report on rankings", class_="kicker"),
         tag("h1", source.title),
         tag("p", lede(study), class_="lede"),
-        tag("dl", *[tag("div", tag("dt", name), tag("dd", number)) for number, name in numbers], class_="numbers"),
+        tag("dl", *[tag("div", tag("dt", name), tag("dd", number)) for number, name in counted], class_="numbers"),
         tag("p", source.description, class_="description") if source.description else None,
     )

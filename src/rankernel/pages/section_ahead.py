@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from rankernel.analysis.phrases import cut, percent, plural
+from rankernel.analysis.phrases import percent
+from rankernel.analysis.short_names import cut
 from rankernel.analysis.summary import Summary
 from rankernel.pages.draw_bars import MOST_ITEMS as MOST_BARS
-from rankernel.pages.draw_bars import NARROW, WIDE, first_choices
-from rankernel.pages.draw_heat import MOST_ITEMS, preference_table
-from rankernel.pages.layout import figure, section, two_sizes
+from rankernel.pages.draw_bars import NARROW, TOGETHER, WIDE, first_choices
+from rankernel.pages.draw_duels import MOST_ITEMS, duels_picture, preference_table
+from rankernel.pages.layout import by_size, figure, section
 from rankernel.pages.markup import Markup, tag
 from rankernel.pages.story import first_text, order_text
 
@@ -28,74 +29,92 @@ def ahead_section(study: Summary) -> Markup:
 
 def bars_figure(study: Summary) -> Markup:
     """Return the bars of first choices or of approvals."""
-    source, n_items = study.source, study.ballots.rankings.n_items
-    if source.approvals:
-        caption = f"The share of the voters who approve of each {source.noun}, the most approved first."
+    words, n_items = study.words, study.ballots.rankings.n_items
+    if words.approvals:
+        caption = [f"The share of all {words.voters} who approve of each {words.item}, the most approved first."]
     else:
-        caption = (
-            f"The share of the voters who put each {source.noun} first, of those who put one before another; a tie for "
-            f"the first place is divided. Beside it the mean place, where tied {source.nouns} share the mean of theirs."
+        beside = f" Beside it the mean place, where tied {words.items} share the mean of theirs."
+        told = (
+            f"The share of the {words.voters} who put each {words.item} first, of those who put one before another; a "
+            "tie for the first place is divided."
         )
+        caption = [told, tag("span", beside, class_="wide-only")]
     if n_items > MOST_BARS:
-        caption += f" {MOST_BARS} of {n_items:,}."
+        caption.append(f" Shown are {MOST_BARS} of {n_items:,} {words.items}.")
     silent = silent_text(study)
-    bars = two_sizes(first_choices(study, WIDE), first_choices(study, NARROW))
-    return figure("approvals" if source.approvals else "first-choices", bars, caption, f" {silent}" if silent else None)
+    bars = by_size(first_choices(study, WIDE)[0], first_choices(study, NARROW)[0], first_choices(study, WIDE, TOGETHER))
+    name = "approvals" if words.approvals else "first-choices"
+    return figure(name, bars, *caption, f" {silent}" if silent else None)
 
 
 def silent_text(study: Summary) -> str:
-    """Return how many voters put no item before another."""
-    rankings = study.ballots.rankings
+    """Return how many voters put no item before another: of approvals, how many approve of all and of none."""
+    rankings, words = study.ballots.rankings, study.words
     number = int(rankings.counts[~study.says].sum())
-    share = percent(number / rankings.n_voters)
-    return f"{plural(number, 'voter')} ({share}) put no {study.source.noun} before another." if number else ""
+    if not number:
+        return ""
+
+    def share(some: int) -> str:
+        return f"{words.count_voters(some)} ({percent(some / rankings.n_voters)})"
+
+    if not words.approvals:
+        return f"{share(number)} put no {words.item} before another."
+    whole = study.source.approve_all
+    if whole is None:
+        return (
+            f"{share(number)} approve of all {words.items} or of none, which these rankings do not tell; they are "
+            "counted as approving of none."
+        )
+    parts = [f"{share(some)} approve of {what}" for some, what in ((number - whole, "none"), (whole, "all")) if some]
+    return f"{', '.join(parts)}."
 
 
 def kinds_list(study: Summary) -> Markup:
     """Return what the ballots are like, and how the file was read."""
-    rankings, source = study.ballots.rankings, study.source
+    rankings, words = study.ballots.rankings, study.words
     kinds, total = rankings.kinds(), rankings.n_voters
     voters = {kind: int(rankings.counts[kinds == kind].sum()) for kind in KINDS}
-    if source.approvals:
-        words = f"Approvals: each voter names the {source.nouns} that are approved of, all others share the last place."
-        return tag("p", words, class_="note")
+    if words.approvals:
+        told = f"Approvals: each {words.voter} names the {words.items} that are approved of, and says no more of them."
+        return tag("p", told, class_="note")
     rows = [
         tag(
             "li",
             tag("strong", percent(number / total)),
-            f" {KINDS[kind].format(noun=source.noun, nouns=source.nouns)} ({plural(number, 'voter')})",
+            f" {KINDS[kind].format(noun=words.item, nouns=words.items)} ({words.count_voters(number)})",
         )
         for kind, number in voters.items()
         if number
     ]
-    return tag(
-        "div", tag("ul", *rows, class_="kinds"), tag("p", f"How the file was read: {source.reading}.", class_="note")
-    )
+    reading = f"How the file was read: {study.source.reading}."
+    return tag("div", tag("ul", *rows, class_="kinds"), tag("p", reading, class_="note"))
 
 
 def preference_section(study: Summary) -> Markup:
     """Return the matrix of duels."""
-    source, n_items = study.source, study.ballots.rankings.n_items
+    words, n_items = study.words, study.ballots.rankings.n_items
     items, order = study.ballots.rankings.items, study.order
-    above = f"those who put the {source.noun} of the row before that of the column"
-    cells = f"In each cell, in percent of all voters: {above}."
+    above = f"those who {words.prefer(f'the {words.item} of the row', 'that of the column')}"
+    cells = f"In each cell, in percent of all {words.voters}: {above}."
     if study.majorities.any_undecided:
         cells = (
-            f"In each cell, in percent of all voters: above, {above}; below, those who put neither before the other. "
-            "The rest put the column first."
+            f"In each cell, in percent of all {words.voters}: above, {above}; below, those who {words.neither}. "
+            "The rest prefer the column."
         )
     caption = (
-        f"{cells} Blue: the row wins among those who say; orange: the column does. The {source.nouns} stand in the "
-        "order that contradicts voters least."
+        f"{cells} Blue: the row wins among those who say; orange: the column does. The {words.items} stand in the "
+        f"order that contradicts {words.voters} least."
     )
-    if n_items > 1:
-        a, b = int(order[0]), int(order[1])
-        found = study.majorities
-        shares = [100 * int(n) / found.n_voters for n in (found.ahead[a, b], found.undecided[a, b], found.ahead[b, a])]
-        caption += (
-            f" So of {cut(items[a], 40)} and {cut(items[b], 40)}: {shares[0]:.0f} put the first before the second, "
-            f"{shares[1]:.0f} neither, {shares[2]:.0f} the second before the first."
-        )
+    a, b = int(order[0]), int(order[1])
+    found = study.majorities
+    shares = [100 * int(n) / found.n_voters for n in (found.ahead[a, b], found.undecided[a, b], found.ahead[b, a])]
+    caption += (
+        f" So of {cut(items[a], 40)} and {cut(items[b], 40)}: {shares[0]:.0f} prefer the first, {shares[1]:.0f} "
+        f"neither, {shares[2]:.0f} the second."
+    )
     if n_items > MOST_ITEMS:
-        caption += f" The first {MOST_ITEMS} of {n_items:,}."
-    return section("preferences", "Who beats whom", figure("duels", preference_table(study), caption))
+        caption += f" Shown are the first {MOST_ITEMS} of {n_items:,} {words.items}."
+    saved = tag("div", duels_picture(study), class_="to-save", hidden="hidden")
+    return section(
+        "preferences", "Who beats whom", figure("duels", tag("div", preference_table(study), saved), caption)
+    )

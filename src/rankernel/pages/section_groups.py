@@ -6,14 +6,16 @@ import numpy as np
 
 from rankernel.analysis.clustering import Clustering
 from rankernel.analysis.comparisons import LEVEL, Comparison, Comparisons
-from rankernel.analysis.phrases import cut, percent, plural, pvalue_text, shift_text
+from rankernel.analysis.phrases import percent, plural, pvalue_text
+from rankernel.analysis.short_names import short_names
 from rankernel.analysis.summary import Summary
-from rankernel.pages.draw_bars import null_picture, pairs_picture, striking
-from rankernel.pages.layout import figure, section, table
+from rankernel.pages.draw_bars import striking
+from rankernel.pages.draw_comparison import null_picture, pairs_picture
+from rankernel.pages.draw_map import cluster_name
+from rankernel.pages.layout import figure, heading, section, table
 from rankernel.pages.markup import Markup, tag
 
 MOST_ROWS = 100  # of a table that are shown; all of them are in its CSV
-CHANCE = "The line: how much the two groups differ. The bars: how much they do when voters are divided at random."
 
 
 def group_section(study: Summary, found: Comparisons) -> Markup:
@@ -29,46 +31,66 @@ def group_section(study: Summary, found: Comparisons) -> Markup:
 
 
 def verdict(study: Summary, found: Comparisons) -> str:
-    """Return whether the groups differ, all together and two by two."""
-    names, nouns = study.ballots.groups, study.source.nouns
-    chance = chance_text(found.pvalue, study.settings.n_permutations)
+    """Return whether the groups differ, all together and two by two, and by how many voters that was judged."""
+    names, words = study.ballots.groups, study.words
+    chance = chance_text(study, found.pvalue)
+    some = sample_text(study, found)
     if found.n_groups == 2:
         both = f"{names[found.groups[0]]} and {names[found.groups[1]]}"
         if found.pairs[0].differs:
-            return f"{both} see the {nouns} differently, by more than chance explains: {chance}."
-        return f"{both} see the {nouns} so alike that chance may explain the difference: {chance}."
+            return f"{both} see the {words.items} differently, by more than chance explains{some}: {chance}."
+        return f"{both} see the {words.items} so alike that chance may explain the difference{some}: {chance}."
     different = sum(pair.differs for pair in found.pairs)
     largest = f" of the {len(found.groups)} largest groups" if len(found.groups) < found.n_groups else ""
-    pairs = f"Two by two, {different:,} of {len(found.pairs):,} pairs{largest} differ by more than chance explains."
+    pairs = (
+        f"Two by two, {different:,} of {len(found.pairs):,} pairs{largest} differ by more than chance explains{some}."
+    )
     if found.pvalue <= LEVEL:
-        return f"The {found.n_groups:,} groups do not all see the {nouns} alike: {chance}. {pairs}"
-    alike = f"Together, the {found.n_groups:,} groups see the {nouns} so alike that chance may explain it: {chance}."
+        return f"The {found.n_groups:,} groups do not all see the {words.items} alike: {chance}. {pairs}"
+    alike = (
+        f"Together, the {found.n_groups:,} groups see the {words.items} so alike that chance may explain it: {chance}."
+    )
     return f"{alike} {pairs}" if different else alike
 
 
-def chance_text(pvalue: float, n_permutations: int) -> str:
+def sample_text(study: Summary, found: Comparisons) -> str:
+    """Return on how many voters the verdict rests, where not on all."""
+    whole = int(study.ballots.by_group[:, list(found.groups)].sum())
+    taken = sum(found.n_compared)
+    if taken == whole:
+        return ""
+    return f" (judged on {taken:,} of {study.words.count_voters(whole)}, taken at random: all of them may tell more)"
+
+
+def chance_text(study: Summary, pvalue: float) -> str:
     """Return a p-value in words and as a number."""
+    n_permutations, voters = study.settings.n_permutations, study.words.voters
     number = pvalue_text(pvalue, n_permutations)
     if pvalue <= 1 / (1 + n_permutations) * (1 + 1e-9):
-        return f"none of {n_permutations:,} random divisions of the voters differs as much ({number})"
-    return f"{percent(pvalue)} of random divisions of the voters differ as much ({number})"
+        return f"none of {n_permutations:,} random divisions of the {voters} differs as much ({number})"
+    return f"{percent(pvalue)} of random divisions of the {voters} differ as much ({number})"
 
 
 def cluster_table(study: Summary, clustering: Clustering) -> Markup:
     """Return what share of each group is in each cluster."""
     by_group, names = study.ballots.by_group, study.ballots.groups
-    heads = [study.source.by or "group", "voters", *[f"{c.name} · {cut(str(c.mark), 30)}" for c in clustering.clusters]]
+    clusters = tuple(cluster_name(cluster) for cluster in clustering.clusters)
+    heads = [
+        study.source.by or "group",
+        study.words.voters,
+        *[heading(shown, whole) for shown, whole in zip(short_names(clusters, 34), clusters, strict=True)],
+    ]
     sizes = by_group.sum(axis=0)
-    inside = np.stack([by_group[clustering.labels == n].sum(axis=0) for n in range(len(clustering.clusters))], axis=1)
+    inside = np.stack([by_group[clustering.labels == n].sum(axis=0) for n in range(len(clusters))], axis=1)
     rows = [
         tag(
             "tr",
-            tag("th", cut(name, 40), scope="row"),
+            heading(shown, whole, "row"),
             tag("td", f"{int(sizes[g]):,}", class_="figure"),
             *[tag("td", percent(int(n) / max(int(sizes[g]), 1)), class_="figure") for n in inside[g]],
             hidden=hidden_from(g),
         )
-        for g, name in enumerate(names)
+        for g, (shown, whole) in enumerate(zip(short_names(names, 40), names, strict=True))
     ]
     caption = f"What share of each group is in each cluster.{shown_of(len(names), 'groups')}"
     return figure("clusters-by-group", table("clusters-by-group", caption, heads, rows), caption)
@@ -85,50 +107,58 @@ def shown_of(number: int, what: str) -> str:
 
 
 def comparison_card(study: Summary, found: Comparisons, pair: Comparison) -> Markup:
-    """Return all there is to say of two groups."""
-    names, items = study.ballots.groups, study.ballots.rankings.items
+    """Return all there is to say of two groups; where they do not differ, what chance makes of it."""
+    names, items, words = study.ballots.groups, study.ballots.rankings.items, study.words
     first, second = names[pair.first], names[pair.second]
-    voters = dict(zip(found.groups, found.n_compared, strict=True))
-    sizes = f"{voters[pair.first]:,} and {plural(voters[pair.second], 'voter')}"
-    shift = pair.shift if pair.shift is not None else np.zeros(len(items))
-    moved = [
-        tag("li", f"{items[item]}: {shift_text(float(shift[item]))} in {first} than in {second}, in places")
-        for item in striking(shift, most=4)
+    shift = np.zeros(len(items)) if pair.shift is None else pair.shift
+    moved = [(item, float(shift[item])) for item in striking(shift, words.least_shift, most=4)]
+    told = [
+        tag("li", f"{items[item]}: {words.shift_words(by)} in {first} than in {second}, in {words.unit}")
+        for item, by in moved
     ]
-    share = f"{100 * max(pair.effect, 0.0):.1f}%"
-    if pair.interval is not None:
-        share += " (95% interval {:.1f}% to {:.1f}%)".format(*(100 * end for end in pair.interval))
-    picture = pairs_picture(pair, (first, second))
+    picture = pairs_picture(pair, (first, second), words)
+    chance = (
+        f"The line: how much the two groups differ. The bars: how much they do when {words.voters} are divided at "
+        "random."
+    )
     return tag(
         "article",
         tag("h3", f"{first} and {second}"),
-        tag(
-            "p",
-            f"{sizes}; {pvalue_text(pair.pvalue, study.settings.n_permutations, found.by_tail)}"
-            f"{' (corrected for the number of pairs)' if len(found.pairs) > 1 else ''}. Of how much these voters "
-            f"differ from each other, {share} lies between the two groups.",
-            class_="size",
-        ),
-        tag("ul", *moved) if moved else None,
+        tag("p", size_text(study, found, pair), class_="size"),
+        tag("ul", *told) if told else None,
         tag(
             "div",
-            figure("pairs", picture, pair_caption(first, second)) if picture else None,
-            figure("chance", null_picture(pair), CHANCE),
+            figure("pairs", picture, pair_caption(study)) if picture else None,
+            figure("chance", null_picture(pair, words), chance),
             class_="figures",
         ),
         class_="pair",
     )
 
 
-def pair_caption(first: str, second: str) -> Markup:
-    """Return what the picture of pairs shows."""
-    return tag(
-        "span",
-        "Share of each group that puts one before the other, with 95% intervals; undecided voters count for neither. ",
-        tag("span", tag("span", class_="dot a"), cut(first, 30), class_="together"),
-        " ",
-        tag("span", tag("span", class_="dot b"), cut(second, 30), class_="together"),
+def size_text(study: Summary, found: Comparisons, pair: Comparison) -> str:
+    """Return how many voters two groups have, how many of them were compared, and how clear the difference is."""
+    words, taken = study.words, dict(zip(found.groups, found.n_compared, strict=True))
+    sizes = [int(study.ballots.by_group[:, group].sum()) for group in (pair.first, pair.second)]
+    compared = [taken[pair.first], taken[pair.second]]
+    told = f"{sizes[0]:,} and {words.count_voters(sizes[1])}"
+    if compared != sizes:
+        told += f", of whom {compared[0]:,} and {compared[1]:,} were compared"
+    corrected = " (corrected for the number of pairs)" if len(found.pairs) > 1 else ""
+    share = f"{100 * max(pair.effect, 0.0):.1f}%"
+    if pair.interval is not None:
+        share += " (95% interval {:.1f}% to {:.1f}%)".format(*(100 * end for end in pair.interval))
+    return (
+        f"{told}; {pvalue_text(pair.pvalue, study.settings.n_permutations, found.by_tail)}{corrected}. Of how much "
+        f"these {words.voters} differ from each other, {share} lies between the two groups."
     )
+
+
+def pair_caption(study: Summary) -> str:
+    """Return what the picture of pairs shows."""
+    words = study.words
+    does = "approves of one and not of the other" if words.approvals else "puts one before the other"
+    return f"Share of each group that {does}, with 95% intervals; undecided {words.voters} count for neither."
 
 
 def pair_table(study: Summary, found: Comparisons) -> Markup:
@@ -145,7 +175,7 @@ def pair_table(study: Summary, found: Comparisons) -> Markup:
         )
         for place, pair in enumerate(found.pairs)
     ]
-    heads = ["groups", "p-value, corrected", "of the differences between voters", "verdict"]
+    heads = ["groups", "p-value, corrected", f"of the differences between {study.words.voters}", "verdict"]
     content = table("pairs-of-groups", "All pairs of groups, the clearest differences first", heads, rows)
     note = shown_of(len(rows), "pairs")
     return tag(
@@ -158,23 +188,23 @@ def pair_table(study: Summary, found: Comparisons) -> Markup:
 
 def how_text(study: Summary, found: Comparisons) -> str:
     """Return how groups were compared."""
-    whole = study.ballots.by_group.sum(axis=0)
-    words = f"Tests by maximum mean discrepancy, {study.settings.n_permutations:,} permutations of the voters"
+    voters = study.words.voters
+    told = f"Tests by maximum mean discrepancy, {study.settings.n_permutations:,} permutations of the {voters}"
     if len(found.pairs) > 1:
-        words += "; first all groups together, then every two, p-values corrected by Holm’s method"
+        told += "; first all groups together, then every two, p-values corrected by Holm’s method"
     if found.by_tail:
-        words += " (from a curve with the exact moments, as permutations are too few for so many pairs)"
-    if any(n < whole[g] for g, n in zip(found.groups, found.n_compared, strict=True)):
-        words += f"; on {sum(found.n_compared):,} voters taken at random, as many of each group where it has them"
+        told += " (from a curve with the exact moments, as permutations are too few for so many pairs)"
+    if sample_text(study, found):
+        told += f"; on {sum(found.n_compared):,} {voters} taken at random, of each group its share"
     if len(found.groups) < found.n_groups:
-        words += f"; of {found.n_groups:,} groups, all in the first test, the {len(found.groups)} largest two by two"
+        told += f"; of {found.n_groups:,} groups, all in the first test, the {len(found.groups)} largest two by two"
     if found.n_groups < len(study.ballots.groups):
-        words += f"; {left_out(study, found)}"
-    return words + "."
+        told += f"; {left_out(study, found)}"
+    return told + "."
 
 
 def left_out(study: Summary, found: Comparisons) -> str:
     """Return which groups were not tested at all."""
     if study.settings.groups:
         return f"{found.n_groups} of {len(study.ballots.groups):,} groups, as asked for"
-    return f"{plural(len(study.ballots.groups) - found.n_groups, 'group')} of a single voter left out"
+    return f"{plural(len(study.ballots.groups) - found.n_groups, 'group')} of a single {study.words.voter} left out"

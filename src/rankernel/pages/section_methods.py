@@ -7,8 +7,8 @@ import platform
 import numpy as np
 
 from rankernel import __version__
+from rankernel.analysis.number_of_clusters import Evidence
 from rankernel.analysis.phrases import percent, short_numbers
-from rankernel.analysis.placement import FEATURES
 from rankernel.analysis.summary import Summary
 from rankernel.pages.layout import section
 from rankernel.pages.markup import Markup, tag
@@ -36,32 +36,28 @@ def sure_section(study: Summary) -> Markup:
 
 def sure_lines(study: Summary) -> list[str]:
     """Return what rests on chance, sentence by sentence."""
-    placement, view, clustering = study.placement, study.view, study.clustering
-    lines = ["Shares, duels and orders are counts of all ballots; nothing in them is estimated."]
+    placement, words = study.placement, study.words
+    lines = [f"Shares, duels and orders are counts of all {words.ballot}s; nothing in them is estimated."]
     if not study.best_order.exact:
         lines[0] = (
-            "Shares and duels are counts of all ballots. The order that contradicts voters least was searched for."
+            f"Shares and duels are counts of all {words.ballot}s. The order that contradicts {words.voters} least was "
+            "searched for."
         )
     if placement.error:
         lines.append(
             f"Kernel values are estimates ({placement.values}): the standard error of one is "
-            f"{percent(placement.error)} of how much values differ between ballots. Map, clusters and tests rest on "
-            "many of them together."
+            f"{percent(placement.error)} of how much values differ between {words.ballot}s. Map, clusters and tests "
+            "rest on many of them together."
         )
     else:
         lines.append("Kernel values are exact.")
-    if clustering and clustering.evidence and clustering.evidence.stability:
-        n_voters, n_panels = clustering.evidence.n_voters, clustering.evidence.n_panels
-        looked = f"{n_voters:,} voters" + (f", {n_voters // n_panels:,} at a time" if n_panels > 1 else "")
+    if study.clustering and study.clustering.evidence and study.clustering.evidence.steps:
+        lines.append(clusters_line(study, study.clustering.evidence))
+    if study.view.sampled:
         lines.append(
-            f"Whether there are clusters, and how many, was judged on {looked}. Among ballots drawn from one model, "
-            "without groups, clusters are found less often than once in twenty times. Between clusters there need "
-            "not be a gap: voters near a border could be in either."
-        )
-    if view.sampled:
-        lines.append(
-            f"The map shows {view.n_voters:,} voters taken at random; it leaves out {placement.missing:.1%} of what "
-            "the kernel sees."
+            f"The map shows {study.view.n_voters:,} {words.voters} taken at random, and "
+            f"{percent(float(placement.variance.sum()))} of how much {words.ballot}s differ; the features that it is "
+            f"made from leave out {placement.missing:.1%} of that."
         )
     if study.comparisons:
         found = study.comparisons
@@ -76,6 +72,19 @@ def sure_lines(study: Summary) -> list[str]:
             f"pairs there are.{noise}"
         )
     return lines
+
+
+def clusters_line(study: Summary, evidence: Evidence) -> str:
+    """Return on what the number of clusters rests."""
+    words, n_panels = study.words, evidence.n_panels
+    looked = words.count_voters(evidence.n_voters)
+    if n_panels > 1:
+        looked += f", {evidence.n_voters // n_panels:,} at a time"
+    return (
+        f"Whether there are clusters, and how many, was judged on {looked}. Among {words.ballot}s drawn from one "
+        "Plackett-Luce or Mallows model, without groups, clusters are found less often than once in twenty times. "
+        f"Between clusters there need not be a gap: {words.voters} near a border could be in either."
+    )
 
 
 def methods_section(study: Summary) -> Markup:
@@ -98,24 +107,25 @@ def methods_section(study: Summary) -> Markup:
 def facts_of(study: Summary) -> dict[str, str]:
     """Return the parameters of all that was done."""
     settings, placement, view = study.settings, study.placement, study.view
-    rankings = study.ballots.rankings
+    rankings, words = study.ballots.rankings, study.words
     facts = {
         "Data": study.source.origin or study.source.title,
         "Reading": study.source.reading,
         "Kernel": f"{short_numbers(str(placement.kernel))}, averaged over the completions of partial rankings",
         "Kernel values": placement.values,
-        "Map": f"kernel principal components of all voters; {percent(float(placement.variance.sum()))} of the variance",
+        "Map": f"kernel principal components of all {words.voters}; {percent(float(placement.variance.sum()))} of the "
+        "variance",
     }
     if placement.features is not None:
         facts["Approximation"] = (
-            f"the map of {len(rankings):,} ballots from {min(FEATURES, placement.features.shape[1])} Nyström features "
+            f"the map of {words.count_ballots(len(rankings))} from {placement.features.shape[1]} Nyström features "
             f"(randomly pivoted Cholesky), which leave out {placement.missing:.1%} of the trace; tree, matrix and "
-            f"points from {view.n_voters:,} voters taken at random"
+            f"points from {view.n_voters:,} {words.voters} taken at random"
         )
     if study.grouped:
         chosen = "as asked for" if study.grouped.evidence is None else "as many as are more than chance and stable"
         facts["Clusters"] = (
-            f"{settings.linkage} linkage of kernel distances, voters counted; {len(study.grouped.clusters)} "
+            f"{settings.linkage} linkage of kernel distances, {words.voters} counted; {len(study.grouped.clusters)} "
             f"clusters, {chosen}; a cluster is shown by {study.grouped.rule}"
         )
     if study.comparisons:

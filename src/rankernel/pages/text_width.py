@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 
-from rankernel.analysis.phrases import short_ending
+from rankernel.analysis.short_names import shortened, told_apart
 
 NARROW, WIDE = set(" .,:;'|!ijlI()[]-/ftr"), set("mwMWOQGCDNHU@%>=<…—–&")
 
@@ -39,9 +40,9 @@ def fitted(text: str, room: float, size: float = 13.0) -> str:
     >>> fitted("Amberlow", 1000), fitted("Amberlow", 45)
     ('Amberlow', 'Amb…')
     """
-    if text_width(text, size) <= room:
-        return text
-    end = "" if " > " in text else short_ending(text)  # of a name; of a ballot the end is the least
-    while text and text_width(f"{text}…{end}", size) > room:
-        text = text[:-1]
-    return f"{text.rstrip()}…{end}"
+    return shortened(text, lambda shown: text_width(shown, size) <= room)
+
+
+def fitted_names(names: Sequence[str], room: float, size: float = 13.0) -> tuple[str, ...]:
+    """Return names, those wider than there is room shortened so that no two become equal."""
+    return told_apart(names, lambda shown: text_width(shown, size) <= room)

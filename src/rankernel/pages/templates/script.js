@@ -3,18 +3,11 @@
   const map = document.querySelector("svg.map");
   const tip = document.querySelector(".tip");
   const known = JSON.parse(document.getElementById("ballots").textContent);
-  const circles = [...map.querySelectorAll(".points circle")];
-  const points = circles.map((circle) => ({
-    circle,
-    row: Number(circle.dataset.row),
-    x: circle.cx.baseVal.value,
-    y: circle.cy.baseVal.value,
-    r: circle.r.baseVal.value,
-  }));
+  const nItems = known.items.length;
   const LINES = 12;
   const REACH = 16;
   const COLOURS = 7;
-  let current = null;
+  const LEAST_SHIFT = known.approvals ? 0.5 : 0.05;
   /* The clusters as the page was made, until the tree is cut elsewhere. */
   const made = { labels: known.labels, names: known.clusters };
   let cut = made;
@@ -26,11 +19,19 @@
     parent.append(child);
     return child;
   };
+  const drawn = (name, attributes, parent) => {
+    const child = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) child.setAttribute(key, value);
+    parent.append(child);
+    return child;
+  };
 
-  const count = (n) => `${n.toLocaleString("en")} ${n === 1 ? "voter" : "voters"}`;
+  const plain = (n) => n.toLocaleString("en");
+  const count = (n) => `${plain(n)} ${n === 1 ? known.voter : known.votersNoun}`;
+  const ballots = (n) => `${plain(n)} ${known.ballot}${n === 1 ? "" : "s"}`;
   const percent = (share) => `${Math.round(100 * share)}%`;
+  const sentence = (text) => (text.endsWith(".") ? text : `${text}.`);
   const letter = (number) => String.fromCharCode(65 + (number % 26)) + (number < 26 ? "" : Math.floor(number / 26) + 1);
-  const nItems = known.items.length;
 
   const buckets = (ranks) => {
     const found = [];
@@ -48,6 +49,177 @@
     return levels.map((names) => names.join(" = ")).join(" > ");
   };
 
+  /* ------------------------------------------------------------------ wide tables say so */
+
+  const sayWide = () => {
+    for (const box of document.querySelectorAll(".tabular")) {
+      const inner = box.querySelector(".scroll");
+      box.querySelector(".hint").hidden = inner.scrollWidth <= inner.clientWidth + 1;
+    }
+  };
+  window.addEventListener("resize", sayWide);
+  document.addEventListener("toggle", sayWide, true);
+  sayWide();
+
+  /* ------------------------------------------------------------------ to take away */
+
+  const save = (name, blob) => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  };
+
+  const COPIED = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "paint-order",
+    "font-family", "font-size", "font-weight", "text-anchor", "image-rendering", "display"];
+  const LINE = 20;
+  const pen = document.createElement("canvas").getContext("2d");
+
+  /* What the colours of a picture stand for: its own key, or for tree and matrix that of the clusters. */
+  const keyOf = (figure) => {
+    const own = [...figure.querySelectorAll("ul.key, ul.parts")].filter((list) => list.getClientRects().length);
+    const lists = ["tree", "gram"].includes(figure.dataset.name) ? document.querySelectorAll(".by-cluster-key") : own;
+    return [...lists].flatMap((list) =>
+      [...list.children].map((line) => [
+        getComputedStyle(line.querySelector(".dot")).backgroundColor,
+        line.dataset.name ?? line.textContent.trim(),
+      ]),
+    );
+  };
+
+  /* A picture as a file of its own: as it is drawn for a desk, with a title above and its key below. */
+  const alone = (figure) => {
+    const svg = figure.querySelector("svg");
+    const copy = svg.cloneNode(true);
+    const originals = [svg, ...svg.querySelectorAll("*")];
+    const small = [];
+    const recoloured = svg.matches(".by-group, .recut");
+    [copy, ...copy.querySelectorAll("*")].forEach((part, place) => {
+      const style = getComputedStyle(originals[place]);
+      for (const name of COPIED) if (style.getPropertyValue(name)) part.setAttribute(name, style.getPropertyValue(name));
+      if (part.matches(".large") && !(recoloured && part.matches(".by-cluster-only"))) part.removeAttribute("display");
+      if (part.matches(".small")) small.push(part);
+      for (const name of ["class", "tabindex", "data-row", "data-says"]) part.removeAttribute(name);
+    });
+    for (const part of small) part.remove();
+    const heading = figure.closest("article")?.querySelector("h3") ?? figure.closest("section").querySelector("h2");
+    const title = `${document.title}: ${heading.textContent.trim()}`;
+    const style = getComputedStyle(document.documentElement);
+    const text = { fill: style.color, "font-family": style.fontFamily, "font-size": "13px" };
+    const key = keyOf(figure);
+    pen.font = `600 15px ${style.fontFamily}`;
+    const wide = Math.max(pen.measureText(title).width, ...key.map(([, name]) => 24 + pen.measureText(name).width));
+    const { width, height } = svg.viewBox.baseVal;
+    const size = { width: Math.ceil(Math.max(width, wide + 8)), height: Math.ceil(height + LINE * (key.length + 2.5)) };
+    const corner = [-(size.width - width) / 2, -1.5 * LINE];
+    copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+    copy.setAttribute("viewBox", [...corner, size.width, size.height].join(" "));
+    for (const [name, value] of Object.entries(size)) copy.setAttribute(name, value);
+    const paper = drawn("rect", { x: corner[0], y: corner[1], ...size, fill: style.backgroundColor }, copy);
+    copy.prepend(paper);
+    drawn("text", { ...text, "font-size": "15px", "font-weight": 600, x: corner[0] + 4, y: -10 }, copy).textContent = title;
+    key.forEach(([fill, name], number) => {
+      const y = height + LINE * (number + 0.5);
+      drawn("rect", { x: corner[0] + 4, y, width: 10, height: 10, fill }, copy);
+      drawn("text", { ...text, x: corner[0] + 22, y: y + 10 }, copy).textContent = name;
+    });
+    return [new XMLSerializer().serializeToString(copy), size];
+  };
+
+  const saveAsPng = (name, [written, size]) => {
+    const image = new Image();
+    image.onload = () => {
+      const canvas = document.createElement("canvas");
+      [canvas.width, canvas.height] = [2 * size.width, 2 * size.height];
+      canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+      canvas.toBlob((blob) => save(`${name}.png`, blob), "image/png");
+    };
+    image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(written)}`;
+  };
+
+  /* What looks like a formula gets an apostrophe, so that no spreadsheet runs it. */
+  const cell = (text) => {
+    const shown = /^[=+\-@\t\r]/.test(text) && !/^-?[\d.,]+%?$/.test(text) ? `'${text}` : text;
+    return /[",\n\r]/.test(shown) ? `"${shown.replaceAll('"', '""')}"` : shown;
+  };
+  const saveAsCsv = (name, rows) => {
+    const text = rows.map((row) => row.map((value) => cell(String(value))).join(",")).join("\n");
+    save(`${name}.csv`, new Blob([`${text}\n`], { type: "text/csv" }));
+  };
+  const cellsOf = (table) =>
+    [...table.rows].map((row) => [...row.cells].map((one) => one.dataset.whole ?? one.textContent.trim()));
+  /* Every two items once, by their whole names, in numbers of voters. */
+  const duelRows = () => {
+    const rows = [["first", "second", "prefer the first", "prefer the second", "neither"]];
+    known.duels.forEach((a, i) => {
+      known.duels.slice(i + 1).forEach((b, place) => {
+        const [ahead, behind] = [known.ahead[i][i + 1 + place], known.ahead[i + 1 + place][i]];
+        rows.push([known.items[a], known.items[b], ahead, behind, known.all - ahead - behind]);
+      });
+    });
+    return rows;
+  };
+  const ballotRows = () => {
+    const heads = [known.votersNoun, "x", "y", ...(cut.names.length > 1 ? ["cluster"] : []), ...known.groups, known.ballot];
+    /* Of ballots that are not on the map no cluster is known where the tree is cut elsewhere. */
+    return [heads, ...known.voters.map((voters, row) => [
+      voters,
+      ...known.points[row],
+      ...(cut.names.length > 1 ? [cut.names[cut.labels[row]] ?? ""] : []),
+      ...known.byGroup[row],
+      words(row),
+    ])];
+  };
+
+  const offer = (parent, buttons) => {
+    const box = document.createElement("p");
+    box.className = "take";
+    element("span", "Save as ", box);
+    for (const [label, spoken, action] of buttons) {
+      const button = element("button", label, box);
+      button.type = "button";
+      button.setAttribute("aria-label", spoken);
+      button.addEventListener("click", action);
+    }
+    parent.append(box);
+  };
+  for (const figure of document.querySelectorAll("figure")) {
+    if (!figure.querySelector("svg")) continue;
+    const { name } = figure.dataset;
+    const picture = figure.querySelector("svg").getAttribute("aria-label").split(/[.:]/)[0];
+    const buttons = [
+      ["SVG", `Save as SVG: ${picture}`, () => save(`${name}.svg`, new Blob([alone(figure)[0]], { type: "image/svg+xml" }))],
+      ["PNG", `Save as PNG: ${picture}`, () => saveAsPng(name, alone(figure))],
+    ];
+    if (name === "map") {
+      const some = known.voters.length < known.ballots;
+      const which = some ? `${plain(known.voters.length)} of ${ballots(known.ballots)}` : `the ${known.ballot}s`;
+      buttons.push([`CSV of ${which}`, `Save ${which} with cluster and coordinates as CSV`, () => saveAsCsv("ballots", ballotRows())]);
+    }
+    if (name === "duels") {
+      const which = known.duels.length < nItems ? ` of the first ${plain(known.duels.length)} ${known.nouns}` : "";
+      buttons.push([`CSV${which}`, `Save as CSV: all duels${which}`, () => saveAsCsv("duels", duelRows())]);
+    }
+    offer(figure, buttons);
+  }
+  for (const box of document.querySelectorAll(".tabular:not([data-name=duels])")) {
+    const label = box.querySelector("caption").textContent;
+    offer(box, [["CSV", `Save as CSV: ${label}`, () => saveAsCsv(box.dataset.name, cellsOf(box.querySelector("table")))]]);
+  }
+
+  /* ------------------------------------------------------------------ the map: a ballot to be read */
+
+  if (!map) return;
+  const points = [...map.querySelectorAll(".points circle")].map((circle) => ({
+    circle,
+    row: Number(circle.dataset.row),
+    x: circle.cx.baseVal.value,
+    y: circle.cy.baseVal.value,
+    r: circle.r.baseVal.value,
+  }));
+  let current = null;
+
   const listPairs = (pairs) => {
     pairs.slice(0, LINES).forEach((pair) => element("p", pair.join(" > "), tip));
     if (pairs.length > LINES) element("p", `and ${pairs.length - LINES} more pairs`, tip);
@@ -57,7 +229,9 @@
   const listPlaces = (row) => {
     const levels = buckets(known.ranks[row]);
     const free = known.ranks[row].filter((rank) => rank < 0).length;
-    if (levels.length < 2 && !(free && levels.length)) return element("p", "no preference", tip);
+    if (levels.length < 2 && !(free && levels.length)) {
+      return element("p", known.approvals ? "approves all or none" : "no preference", tip);
+    }
     if (known.approvals) return element("p", `approves ${levels[0].join(", ")}`, tip);
     const list = element("ol", "", tip);
     let place = 1;
@@ -80,7 +254,7 @@
     if (cut.names.length > 1) element("p", `Cluster ${cut.names[cut.labels[row]]}`, tip);
     if (known.groups.length) {
       const parts = known.groups.map((name, g) => [name, known.byGroup[row][g]]).filter((part) => part[1]);
-      element("p", parts.map((part) => `${part[0]} ${part[1].toLocaleString("en")}`).join(", "), tip);
+      element("p", parts.map((part) => `${part[0]} ${plain(part[1])}`).join(", "), tip);
     }
   };
 
@@ -122,20 +296,23 @@
     return found;
   };
 
-  map.addEventListener("pointermove", (event) => {
+  const scaleOf = () => map.viewBox.baseVal.width / map.getBoundingClientRect().width;
+  const inMap = (event) => {
     const box = map.getBoundingClientRect();
-    const scale = map.viewBox.baseVal.width / box.width;
-    const x = (event.clientX - box.left) * scale;
-    const y = (event.clientY - box.top) * scale;
+    return [(event.clientX - box.left) * scaleOf(), (event.clientY - box.top) * scaleOf()];
+  };
+  const pointAt = (event) => {
+    const [x, y] = inMap(event);
     /* A point under the pointer wins over a near one, and a small one over a large one. */
     const cost = (p) => {
       const d = Math.hypot(p.x - x, p.y - y);
       return d <= p.r ? p.r / 1000 : d - p.r;
     };
     const nearest = best(points, cost);
-    if (nearest && cost(nearest) < REACH) show(nearest);
+    if (nearest && cost(nearest) < REACH * Math.max(scaleOf(), 1)) show(nearest);
     else hide();
-  });
+  };
+  map.addEventListener("pointermove", pointAt);
   map.addEventListener("pointerleave", hide);
 
   /* One point is in the order of the Tab key; the arrow keys lead from it to its neighbours. */
@@ -170,7 +347,7 @@
     event.preventDefault();
     if (to) rove(to, true);
   });
-  if (points.length) rove(points[0], false);
+  rove(points[0], false);
 
   const byColour = (byGroup) => {
     map.classList.toggle("by-group", byGroup);
@@ -222,22 +399,36 @@
     return ranks.flatMap((rank, item) => (rank === 0 ? [item] : []));
   };
 
+  /* First choices are shares of those who have one, approvals of all; of who approves all or none a part does all. */
   const summary = (rows) => {
     const places = new Array(nItems).fill(0);
     const firsts = new Array(nItems).fill(0);
-    let voters = 0;
+    let [voters, saying] = [0, 0];
     for (const row of rows) {
       const weight = known.weights[row];
       voters += weight;
       placesOf(row).forEach((place, item) => (places[item] += weight * place));
       const first = firstOf(row);
+      if (first.length) saying += weight;
       for (const item of first) firsts[item] += known.approvals ? weight : weight / first.length;
     }
-    return { voters, places: places.map((x) => x / voters), firsts: firsts.map((x) => x / voters) };
+    const silent = known.approvals ? known.approving * (voters - saying) : 0;
+    const all = (known.approvals ? voters : saying) || 1;
+    return { voters, saying, places: places.map((x) => x / voters), firsts: firsts.map((x) => (x + silent) / all) };
   };
   const everyRow = known.weights.map((_, row) => row);
   const overall = summary(everyRow);
-  const inOrder = (found) => known.items.map((_, item) => item).sort((a, b) => found.places[a] - found.places[b]);
+  const sampled = overall.voters < known.all;
+  const ofShown = sampled ? ` of the ${plain(overall.voters)} shown` : "";
+  /* What is wanted most comes first: the smallest mean place, or the largest share of approvals. */
+  const standing = (found) => (known.approvals ? found.firsts.map((share) => -100 * share) : found.places);
+  const everywhere = standing({ places: known.places, firsts: known.shares });
+  const inOrder = (found) => {
+    const values = standing(found);
+    return known.items.map((_, item) => item).sort((a, b) => values[a] - values[b]);
+  };
+  const byWhat = known.approvals ? "approvals" : "mean places";
+  const wants = (item) => (known.approvals ? `approve of ${known.items[item]}` : `put ${known.items[item]} first`);
 
   const panel = document.getElementById("explored");
   const tell = (title, ...lines) => {
@@ -249,32 +440,37 @@
 
   /* ------------------------------------------------------------------ ballots selected */
 
-  const wants = (item) => (known.approvals ? `approve of ${known.items[item]}` : `put ${known.items[item]} first`);
   const selected = new Set();
-  const showSelection = () => {
+  const mark = () => {
     for (const point of points) point.circle.classList.toggle("chosen", selected.has(point.row));
     map.classList.toggle("choosing", selected.size > 0);
+  };
+  const showSelection = () => {
+    mark();
     if (!selected.size) {
       panel.hidden = true;
       return;
     }
     const found = summary([...selected]);
-    const share = percent(found.voters / overall.voters);
+    const values = standing(found);
     const order = inOrder(found).slice(0, 8).map((item) => known.items[item]);
-    const moved = known.items
-      .map((name, item) => [overall.places[item] - found.places[item], name])
-      .sort((a, b) => Math.abs(b[0]) - Math.abs(a[0]))
-      .filter((move) => Math.abs(move[0]) >= 0.05)
-      .slice(0, 6);
+    const moved = selected.size < everyRow.length
+      ? known.items
+          .map((name, item) => [everywhere[item] - values[item], name])
+          .sort((a, b) => Math.abs(b[0]) - Math.abs(a[0]))
+          .filter((move) => Math.abs(move[0]) >= LEAST_SHIFT)
+          .slice(0, 6)
+      : [];
     const first = found.firsts.indexOf(Math.max(...found.firsts));
+    const signed = (by) => `${by > 0 ? "+" : "−"}${Math.abs(by).toFixed(known.approvals ? 0 : 1)}`;
     tell(
-      `Selected: ${selected.size.toLocaleString("en")} ${selected.size === 1 ? "ballot" : "ballots"} of ${count(found.voters)}, ${share}`,
-      `In the order of their mean places: ${order.join(" > ")}${nItems > 8 ? " > …" : ""}`,
+      `Selected: ${ballots(selected.size)} of ${count(found.voters)}, ${percent(found.voters / overall.voters)}${ofShown}`,
+      `In the order of their ${byWhat}: ${order.join(" > ")}${nItems > 8 ? " > …" : ""}`,
       found.firsts[first] > 0 &&
-        `${percent(found.firsts[first])} of them ${wants(first)}, of all voters ${percent(overall.firsts[first])}.`,
+        `${percent(found.firsts[first])} of them ${wants(first)}, of all ${known.votersNoun} ${percent(known.shares[first])}.`,
       moved.length &&
-        `Higher (+) or lower (−) than among all, in places: ${moved
-          .map(([by, name]) => `${name} ${by > 0 ? "+" : "−"}${Math.abs(by).toFixed(1)}`)
+        `Higher (+) or lower (−) than among all, in ${known.approvals ? "percentage points" : "places"}: ${moved
+          .map(([by, name]) => `${name} ${signed(by)}`)
           .join(", ")}`,
     );
   };
@@ -287,11 +483,6 @@
     showSelection();
   };
 
-  const inMap = (event) => {
-    const box = map.getBoundingClientRect();
-    const scale = map.viewBox.baseVal.width / box.width;
-    return [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
-  };
   const frame = document.createElementNS("http://www.w3.org/2000/svg", "rect");
   frame.setAttribute("class", "frame");
   let start = null;
@@ -323,9 +514,14 @@
   };
   let dragged = false;
   window.addEventListener("pointerup", finish);
-  map.addEventListener("click", () => {
-    if (dragged) dragged = false;
-    else if (current) toggle(current.row);
+  /* A tap has not moved there before. */
+  map.addEventListener("click", (event) => {
+    if (dragged) {
+      dragged = false;
+      return;
+    }
+    pointAt(event);
+    if (current) toggle(current.row);
     else clear();
   });
   stage.addEventListener("keydown", (event) => {
@@ -349,24 +545,27 @@
     return [...rows.values()].sort((a, b) => weigh(b) - weigh(a));
   };
 
-  /* Each cluster is named after the first choice that sets it apart, no two after the same. */
+  /* Each cluster is named after the first choice that sets it apart, no two after the same, with the shares that say so. */
   const nameParts = (found) => {
     const differences = [];
+    const weight = (part) => (known.approvals ? part.voters : part.saying);
     found.forEach((part, number) => {
       part.firsts.forEach((share, item) => {
-        const others = (overall.firsts[item] * overall.voters - share * part.voters) / (overall.voters - part.voters || 1);
-        differences.push([share - others, number, item]);
+        const rest = weight(overall) - weight(part) || 1;
+        const others = Math.max((overall.firsts[item] * weight(overall) - share * weight(part)) / rest, 0);
+        differences.push([share - others, number, item, share, others]);
       });
     });
     differences.sort((a, b) => b[0] - a[0]);
-    const names = new Array(found.length).fill(null);
+    const names = found.map((_, number) => [letter(number), ""]);
     const taken = new Set();
-    for (const [, number, item] of differences) {
-      if (names[number] !== null || taken.has(item)) continue;
-      names[number] = `${letter(number)} · ${known.approvals ? "approves " : ""}${known.items[item]}${known.approvals ? "" : " first"}`;
+    for (const [, number, item, share, others] of differences) {
+      if (names[number][1] || taken.has(item)) continue;
+      const called = known.approvals ? `approves ${known.items[item]}` : `${known.items[item]} first`;
+      names[number] = [`${letter(number)} · ${called}`, ` (${percent(share)}, of all others ${percent(others)})`];
       taken.add(item);
     }
-    return names.map((name, number) => name ?? letter(number));
+    return names;
   };
 
   const cutInto = (number) => {
@@ -376,18 +575,24 @@
     } else {
       const parts = labelsOf(number);
       const found = parts.map(summary);
+      const named = nameParts(found);
       const labels = new Array(known.weights.length).fill(0);
       parts.forEach((rows, place) => rows.forEach((row) => (labels[row] = place)));
-      cut = { labels, names: nameParts(found) };
-      tell(`The tree cut into ${number}`, number > Math.max(made.names.length, 1) && "The ballots do not speak for so many.");
+      cut = { labels, names: named.map(([name]) => name) };
+      tell(
+        `The tree cut into ${number}`,
+        number > Math.max(made.names.length, 1) && `The ${known.ballot}s do not speak for so many.`,
+        sampled && `Numbers are those of the ${count(overall.voters)} shown, taken at random from ${plain(known.all)}.`,
+      );
       const list = element("ul", "", panel);
       list.className = "parts";
       found.forEach((part, place) => {
         const line = element("li", "", list);
+        line.dataset.name = named[place].join("");
         element("span", "", line).className = `dot k${Math.min(place, COLOURS)}`;
         const order = inOrder(part).slice(0, 5).map((item) => known.items[item]);
         const share = percent(part.voters / overall.voters);
-        element("span", `${cut.names[place]}: ${count(part.voters)}, ${share}; ${order.join(" > ")}`, line);
+        element("span", `${named[place].join("")}: ${count(part.voters)}, ${share}; ${order.join(" > ")}`, line);
       });
     }
     for (const point of points) {
@@ -422,146 +627,31 @@
       if (wanted) tell(`No ${known.noun} is called so.`);
       return;
     }
-    const rows = everyRow.filter((row) => firstOf(row).includes(item));
-    for (const row of rows) selected.add(row);
-    for (const point of points) point.circle.classList.toggle("chosen", selected.has(point.row));
-    map.classList.toggle("choosing", rows.length > 0);
-    const place = known.order.indexOf(item) + 1;
+    for (const row of everyRow) if (firstOf(row).includes(item)) selected.add(row);
+    mark();
     const beaten = [];
     const lost = [];
-    if (known.ahead.length) {
-      known.items.forEach((name, other) => {
-        const margin = known.ahead[item][other] - known.ahead[other][item];
-        if (margin > 0) beaten.push(name);
-        if (margin < 0) lost.push(name);
+    const own = known.duels.indexOf(item);
+    if (own >= 0) {
+      known.duels.forEach((other, place) => {
+        const margin = known.ahead[own][place] - known.ahead[place][own];
+        if (margin > 0) beaten.push(known.items[other]);
+        if (margin < 0) lost.push(known.items[other]);
       });
     }
     const some = (names) => names.slice(0, 8).join(", ") + (names.length > 8 ? ` and ${names.length - 8} more` : "");
+    const ordered = `Place ${known.order.indexOf(item) + 1} of ${nItems} in the order that contradicts ${known.votersNoun} least`;
     tell(
       known.items[item],
-      `Place ${place} of ${nItems} in the order that contradicts voters least; mean place ${overall.places[item].toFixed(1)}.`,
-      `${percent(overall.firsts[item])} ${wants(item)}: these ballots are marked on the map.`,
-      beaten.length && `Beats ${some(beaten)}.`,
-      lost.length && `Loses to ${some(lost)}.`,
+      known.approvals ? `${ordered}.` : `${ordered}; mean place ${known.places[item].toFixed(1)}.`,
+      `${percent(known.shares[item])}${known.approvals ? "" : " of those who have a first choice"} ${wants(item)}: these ` +
+        `${known.ballot}s are marked on the map.`,
+      beaten.length && sentence(`Beats ${some(beaten)}`),
+      lost.length && sentence(`Loses to ${some(lost)}`),
     );
   };
   search.addEventListener("change", look);
   search.addEventListener("keydown", (event) => {
     if (event.key === "Enter") look();
   });
-
-  /* ------------------------------------------------------------------ wide tables say so */
-
-  const sayWide = () => {
-    for (const box of document.querySelectorAll(".tabular")) {
-      const inner = box.querySelector(".scroll");
-      box.querySelector(".hint").hidden = inner.scrollWidth <= inner.clientWidth + 1;
-    }
-  };
-  window.addEventListener("resize", sayWide);
-  document.addEventListener("toggle", sayWide, true);
-  sayWide();
-
-  /* ------------------------------------------------------------------ to take away */
-
-  const save = (name, blob) => {
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(blob);
-    link.download = name;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-  };
-
-  const COPIED = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "paint-order",
-    "font-family", "font-size", "font-weight", "text-anchor", "image-rendering", "display"];
-  const alone = (svg) => {
-    const copy = svg.cloneNode(true);
-    const originals = [svg, ...svg.querySelectorAll("*")];
-    [copy, ...copy.querySelectorAll("*")].forEach((part, place) => {
-      const style = getComputedStyle(originals[place]);
-      for (const name of COPIED) if (style.getPropertyValue(name)) part.setAttribute(name, style.getPropertyValue(name));
-      for (const name of ["class", "tabindex", "data-row"]) part.removeAttribute(name);
-    });
-    const { width, height } = svg.viewBox.baseVal;
-    copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-    copy.setAttribute("width", width);
-    copy.setAttribute("height", height);
-    const paper = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-    for (const [name, value] of [["width", width], ["height", height]]) paper.setAttribute(name, value);
-    paper.setAttribute("fill", getComputedStyle(document.documentElement).backgroundColor);
-    copy.prepend(paper);
-    return new XMLSerializer().serializeToString(copy);
-  };
-
-  const saveAsPng = (name, svg) => {
-    const image = new Image();
-    image.onload = () => {
-      const canvas = document.createElement("canvas");
-      const { width, height } = svg.viewBox.baseVal;
-      [canvas.width, canvas.height] = [2 * width, 2 * height];
-      canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-      canvas.toBlob((blob) => save(`${name}.png`, blob), "image/png");
-    };
-    image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(alone(svg))}`;
-  };
-
-  /* What looks like a formula gets an apostrophe, so that no spreadsheet runs it. */
-  const cell = (text) => {
-    const plain = /^[=+\-@\t\r]/.test(text) && !/^-?[\d.,]+%?$/.test(text) ? `'${text}` : text;
-    return /[",\n\r]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
-  };
-  const saveAsCsv = (name, rows) => {
-    const text = rows.map((row) => row.map((value) => cell(String(value))).join(",")).join("\n");
-    save(`${name}.csv`, new Blob([`${text}\n`], { type: "text/csv" }));
-  };
-  const cellsOf = (table) =>
-    [...table.rows].map((row) =>
-      [...row.cells].map((one) => [...one.childNodes].map((node) => node.textContent.trim()).filter(Boolean).join(" / ")),
-    );
-  const ballotRows = () => {
-    const heads = ["voters", "x", "y", ...(cut.names.length > 1 ? ["cluster"] : []), ...known.groups, "ballot"];
-    /* Of ballots that are not on the map no cluster is known where the tree is cut elsewhere. */
-    return [heads, ...known.voters.map((voters, row) => [
-      voters,
-      ...known.points[row],
-      ...(cut.names.length > 1 ? [cut.names[cut.labels[row]] ?? ""] : []),
-      ...known.byGroup[row],
-      words(row),
-    ])];
-  };
-
-  const offer = (parent, buttons) => {
-    const box = document.createElement("p");
-    box.className = "take";
-    element("span", "Save as ", box);
-    for (const [label, spoken, action] of buttons) {
-      const button = element("button", label, box);
-      button.type = "button";
-      button.setAttribute("aria-label", spoken);
-      button.addEventListener("click", action);
-    }
-    parent.append(box);
-  };
-  const visible = (figure) => [...figure.querySelectorAll("svg")].find((svg) => svg.getClientRects().length);
-  for (const figure of document.querySelectorAll("figure")) {
-    if (!figure.querySelector("svg")) continue;
-    const { name } = figure.dataset;
-    const picture = figure.querySelector("svg").getAttribute("aria-label").split(/[.:]/)[0];
-    const buttons = [
-      ["SVG", `Save as SVG: ${picture}`, () => save(`${name}.svg`, new Blob([alone(visible(figure))], { type: "image/svg+xml" }))],
-      ["PNG", `Save as PNG: ${picture}`, () => saveAsPng(name, visible(figure))],
-    ];
-    if (name === "map") {
-      const some = known.voters.length < known.ballots;
-      const which = some
-        ? `${known.voters.length.toLocaleString("en")} of ${known.ballots.toLocaleString("en")} ballots`
-        : "the ballots";
-      buttons.push([`CSV of ${which}`, `Save ${which} with cluster and coordinates as CSV`, () => saveAsCsv("ballots", ballotRows())]);
-    }
-    offer(figure, buttons);
-  }
-  for (const box of document.querySelectorAll(".tabular")) {
-    const label = box.querySelector("caption").textContent;
-    offer(box, [["CSV", `Save as CSV: ${label}`, () => saveAsCsv(box.dataset.name, cellsOf(box.querySelector("table")))]]);
-  }
 })();

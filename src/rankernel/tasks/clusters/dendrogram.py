@@ -22,6 +22,7 @@ from rankernel.tasks.clusters.kernel_distance import STRIP, kernel_distances
 Linkage = Literal["average", "complete", "single", "weighted", "ward", "centroid", "median"]
 
 EUCLIDEAN = ("ward", "centroid", "median")
+QUICK = 500  # points that are joined in no time to speak of
 COUNTING = ("average", "ward", "centroid")  # where a point given twice pulls twice
 
 
@@ -111,7 +112,8 @@ def counted_linkage(distances: FloatArray, weights: FloatArray, linkage: Linkage
             left[rows] *= np.sqrt(2 * product / total)
     merged, Z = np.empty((len(left) - 1, 3)), np.empty((len(left) - 1, 4))
     loops = _loops.agglomeration
-    heard(loops.mergers, loops.WARD if linkage == "ward" else loops.AVERAGE, left, weights.copy(), merged)
+    given = loops.WARD if linkage == "ward" else loops.AVERAGE, left, weights.copy(), merged
+    loops.mergers(*given) if len(left) <= QUICK else heard(loops.mergers, *given)
     loops.name_clusters(merged[np.argsort(merged[:, 2], kind="stable")], Z)
     return Z
 
@@ -162,8 +164,8 @@ def flat_clusters(Z: NDArray[Any], n_clusters: int) -> Indices:
     """
     n, Z = n_leaves(Z), np.asarray(Z)
     whole("n_clusters", n_clusters, 1, n)
-    top = np.arange(2 * n - 1)
+    top, joined = np.arange(2 * n - 1), np.asarray(Z[:, :2], dtype=np.intp)
     for step in range(n - n_clusters - 1, -1, -1):  # from the highest merger that stays down to the leaves
-        top[np.asarray(Z[step, :2], dtype=np.intp)] = top[n + step]
+        top[joined[step]] = top[n + step]
     _, first, inverse = np.unique(top[:n], return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
