@@ -48,7 +48,7 @@ HEART = {  # module: the tests that concern it, those first that fail soonest
     "gram/exact/exp_hamming.py": "test_exp_hamming.py",
     "gram/exact/exp_spearman.py": "test_exp_spearman.py",
     "gram/exact/hamming_law.py": "test_exp_hamming.py",
-    "gram/exact/heat_means.py": "test_diffusion_formula.py test_heat.py",
+    "gram/exact/heat_means.py": "test_diffusion_formula.py test_heat.py test_error_bars.py",
     "gram/exact/kendall_law.py": "test_kendall_law.py",
     "gram/exact/kendall_means.py": "test_gram.py",
     "gram/exact/mallows.py": "test_mallows_formula.py test_mallows_free.py test_gram.py",
