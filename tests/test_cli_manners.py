@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 
-import numpy as np
 import pytest
 from test_cli import one_line, run
 
@@ -209,32 +208,3 @@ def test_time_left_is_told_only_where_steps_are_alike(monkeypatch):
             pass
     left = [any(isinstance(column, progress.TimeRemainingColumn) for column in columns) for columns in shown]
     assert left == [False, True]
-
-
-@pytest.mark.skipif(os.name == "nt", reason="signals")
-@pytest.mark.parametrize(
-    ("sign", "code", "how"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
-)
-def test_an_interrupted_matrix_says_how_to_go_on(tmp_path, sign, code, how):
-    write_preflib(Rankings(np.argsort(np.random.default_rng(0).random((40, 6)), axis=1)), tmp_path / "x.soi")
-    program = """
-import time
-from rankernel.cli.app import app
-from rankernel.gram.disk.journal import Journal
-add = Journal.add
-def slow(*given):
-    add(*given)
-    print("ready", flush=True)
-    time.sleep(300)
-Journal.add = slow
-app(["gram", "x.soi", "-o", "K.npy"])
-"""
-    process = subprocess.Popen(
-        [sys.executable, "-c", program], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stdout.readline() == "ready\n"
-    process.send_signal(sign)
-    _, said = process.communicate(timeout=300)
-    assert process.returncode == code, said
-    assert f"{how}; what is finished is kept in " in said
-    assert "the same command with --resume goes on" in said

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from real_data import needs_data, preflib
 
-from rankernel import Rankings, read_preflib
+from rankernel import Rankings, kemeny_search, read_preflib
 from rankernel.errors import RankingError
 from rankernel.kemeny_search import improved, kemeny_order, majority_components, total_regret
 from rankernel.tasks.consensus.aggregation import borda, cluster_consensus, kemeny, pairwise_preferences
@@ -235,6 +235,17 @@ def test_local_search_ends_where_no_single_move_helps(seed):
         for place in range(9):
             moved = [*rest[:place], item, *rest[place:]]
             assert regret_of(moved, table.tolist()) >= regret_of(order, table.tolist()) - 1e-11
+
+
+def test_the_bound_of_many_items_is_that_of_pairs(monkeypatch):
+    table = preference_matrix(7, 3)
+    close = kemeny_order(table, 1, 1, np.random.default_rng(0))
+    monkeypatch.setattr(kemeny_search, "MOST_BOUNDED", 6)
+    found = kemeny_order(table, 1, 1, np.random.default_rng(0))
+    assert found.order.tolist() == close.order.tolist()
+    least = sum(min(table[a, b], table[b, a]) for a, b in combinations(range(7), 2))
+    assert found.gap == pytest.approx(regret_of(found.order.tolist(), table.tolist()) - least)
+    assert found.gap > close.gap
 
 
 def cost_of(ranks, X):

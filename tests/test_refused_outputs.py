@@ -255,28 +255,27 @@ def test_no_python_is_spoken_of_memory(monkeypatch, task):
 
 PROGRAM = """
 import sys
-import rankernel as rk
 from rankernel.cli.app import app
-from rankernel.gram.disk import store
+from rankernel.gram.disk.journal import Journal
 
-write = store.Stage.write
-def slow(stage, file, block):
-    if block[0].start:
-        print("ready", flush=True)
-        sys.stdin.read()
-    return write(stage, file, block)
-store.Stage.write = slow
-app(["gram", "votes.soi", "-o", sys.argv[1], *sys.argv[2:]])
+add = Journal.add
+def slow(*given):
+    add(*given)
+    print("ready", flush=True)
+    sys.stdin.read()
+Journal.add = slow
+app(["gram", "votes.soi", "-o", "K.npy"])
 """
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
-@pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_run_says_how_to_go_on(votes, sign, code):
-    many = rk.datasets.uniform(2500, 9, seed=0)
-    rk.write_preflib(many, votes / "votes.soi", overwrite=True)
+@pytest.mark.parametrize(
+    ("sign", "code", "how"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+)
+def test_an_interrupted_run_says_how_to_go_on(votes, sign, code, how):
+    rk.write_preflib(rk.datasets.uniform(40, 6, seed=0), votes / "votes.soi", overwrite=True)
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "K.npy"],
+        [sys.executable, "-c", PROGRAM],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -286,7 +285,7 @@ def test_an_interrupted_run_says_how_to_go_on(votes, sign, code):
     process.send_signal(sign)
     _, said = process.communicate(timeout=120)
     assert process.returncode == code, said
-    assert "what is finished is kept in K.npy.partial; the same command with --resume goes on" in said
+    assert f"{how}; what is finished is kept in K.npy.partial; the same command with --resume goes on" in said
     assert run("gram", "votes.soi", "-o", "K.npy", "--resume").exit_code == 0
     read = rk.read_preflib("votes.soi")
     np.testing.assert_array_equal(np.load("K.npy"), rk.Mallows("median").gram(read))
