@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from math import comb
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ WANTED = 4.0  # times a parallel fill, whatever share of rows is equal
 SHARES = (0.0, 0.25, 0.5, 0.75, 0.95)
 DUBLIN_NORTH = "00001-00000001.soi"
 N_PERMUTATIONS = 5000
+N_GROUPS = 60
 
 WAYS = {  # each is run in a process of its own, so that its peak is its own
     "gram": "kernel.gram(rows)",
@@ -132,12 +134,24 @@ def permutations() -> Iterator[dict[str, object]]:
     }
 
 
+def many_groups() -> Iterator[dict[str, object]]:
+    """Measure the tests of all pairs of sixty groups."""
+    rows, groups = with_equal_rows(0.5), np.arange(N_ROWS) % N_GROUPS
+    found = rk.k_sample_test(rows, groups, rk.Mallows(0.1))
+    seconds = medians(found.pairwise, repeats=1)[0]
+    yield {
+        "what": f"tests of every two of {N_GROUPS} groups ({comb(N_GROUPS, 2):,} pairs), 1,000 permutations each",
+        "size": f"{N_ROWS:,} voters, {len(rows.unique()):,} different ballots",
+        "seconds": seconds,
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ordinary", description=__doc__)
     parser.add_argument("-o", "--output", type=Path, help="save the numbers here, as JSON")
     output = parser.parse_args().output
     rows = []
-    for part in (speeds, permutations, peaks):
+    for part in (speeds, permutations, many_groups, peaks):
         for row in part():
             rows.append(row)
             print("  ".join(f"{value:.3g}" if isinstance(value, float) else str(value) for value in row.values()))

@@ -320,3 +320,18 @@ def test_the_law_of_longer_chains_gives_their_kernel(nu):
     with localcontext() as context:
         context.prec = 60
         check(ChainSweep(), left, right, nu, from_counts({d: Decimal(p) for d, p in enumerate(law)}, nu), slack=1e-13)
+
+
+@pytest.mark.parametrize(("m", "r"), [(2, 2), (3, 5), (6, 4)])
+def test_chains_are_short_while_their_paths_can_be_counted_in_doubles(monkeypatch, m, r):
+    """Each step against a free item may pin it or not; steps of both chains at once are of one kind."""
+    paths = np.zeros((m + 1, r + 1), dtype=int)
+    paths[0] = 2 ** np.arange(r + 1)
+    paths[:, 0] = 2 ** np.arange(m + 1)
+    for s in range(1, m + 1):
+        for t in range(1, r + 1):
+            paths[s, t] = 2 * paths[s - 1, t] + 2 * paths[s, t - 1] + paths[s - 1, t - 1]
+    left, right = Shape((1,) * m, free=20 - m), Shape((1,) * r, free=20 - r)
+    for limit, short in ((paths[m, r] + 1, True), (paths[m, r], False)):
+        monkeypatch.setattr("rankernel.gram.exact.hamming_law.LARGEST_EXACT_DOUBLE", limit)
+        assert HammingLaw().covers(left, right) == short

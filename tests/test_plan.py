@@ -485,8 +485,8 @@ def test_new_rows_whose_formula_is_not_accurate_are_estimated():
 
 def test_many_new_rows_are_computed_as_few_are():
     """Products of pairs are many numbers for each ranking; that changes nothing for those who come with many others."""
-    train = rk.datasets.uniform(10, 30, seed=0).top(5, unlisted="free")
-    new = rk.datasets.uniform(800, 30, seed=1).top(5, unlisted="free")
+    train = rk.datasets.uniform(10, 20, seed=0).top(5, unlisted="free")
+    new = rk.datasets.uniform(300, 20, seed=1).top(5, unlisted="free")
     plan = rk.Polynomial(2).plan(train)
     assert plan.method == rk.Exact()
     np.testing.assert_allclose(plan.against(new).gram()[:5], plan.against(new[:5]).gram(), rtol=1e-12)

@@ -224,8 +224,8 @@ def chain_coefficients(paths, n_items, n_left, n_right, choose, falling, out):
         share = choose[n_items, gaps] / (choose[n_items, n_left] * choose[n_items, n_right])
         for i in range(min(gaps, n_both_free) + 1):
             weight = share * choose[gaps, i] * falling[n_both_free, i]
-            for j in range(min(n_pins_right, free_left - i + 1)):
-                for k in range(min(n_pins_left, free_right - i + 1)):
+            for j in range(n_pins_right):  # at most the lone items, so that i + j are at most the free ones
+                for k in range(n_pins_left):
                     ways = weight / (falling[free_left, i + j] * falling[free_right, i + k])
                     for a in range(n_agree):
                         out[a, i + j + k] += ways * paths[b, j, k, a]

@@ -46,11 +46,14 @@ from rankernel.gram.montecarlo.replicate import MOST_BITS_ITEMS, PAIRS_AT_ONCE, 
 from rankernel.gram.posets.poset_rows import PartialOrders, Rows, as_partial_orders
 from rankernel.interrupts import heard
 from rankernel.kernels.base import Kernel
+from rankernel.memory import check_bytes
 from rankernel.rankings import Rankings, first_and_inverse
 
 SMALLEST_TILE, LARGEST_TILE = 8, 96
 A_TILE = 0.05  # seconds
 AT_ONCE = 0.2  # seconds
+DRAWING_BYTES, DRAWN_BYTES = 8, 3  # for each item of a draw: while it is made, and once it is
+DRAWING_ORDER_BYTES = 26  # of partial orders
 MOST_VALUES = 2**18  # of a function of a distance that is looked up
 SOME, STEPS = 4, 3  # draws, near which the largest value of a function is looked for, and steps towards each other
 
@@ -115,6 +118,7 @@ class SampledEvaluator(Evaluator):
         number = cast(int, self.method.seed)
         seeds = [number] + [int(stream_key(number, f"replicate {r}")) for r in range(1, self.method.replicates)]
         missing = seeds[len(self.made) :]
+        self.check_draws(len(missing))
         drawn = [self.draw(seed) if self.quick else heard(self.draw, seed) for seed in missing]
         return self.made + [Replicate(self, draws) for draws in drawn]
 
@@ -122,6 +126,15 @@ class SampledEvaluator(Evaluator):
     def quick(self) -> bool:  # type: ignore[override]
         """Whether all of it takes no time to speak of."""
         return self.seconds(*self.shape) < AT_ONCE
+
+    def check_draws(self, n_replicates: int) -> None:
+        """Refuse more draws than fit into memory."""
+        n_rows, n_draws = len(self.rows), self.method.n_draws
+        drawing = DRAWING_ORDER_BYTES if isinstance(self.rows, PartialOrders) else DRAWING_BYTES
+        needed = (drawing + DRAWN_BYTES * (n_replicates - 1)) * n_rows * n_draws * self.n_items
+        check_bytes(
+            needed, f"{n_draws:,} draws from each of {n_rows:,} rankings", "take fewer draws, or fewer rankings"
+        )
 
     def draw(self, seed: int) -> Draws:
         """Return the draws of each ranking."""
