@@ -72,7 +72,7 @@ class Score:
         covered = np.abs(errors) <= 2 * bars + ROUNDING
         sure = ~doubtful & drawn if (~doubtful & drawn).any() else np.ones_like(doubtful) & drawn
         ratios = mean_squares(bars, sure) / mean_squares(errors, sure)
-        return cls(float(np.sqrt(np.nanmean(ratios))), float(covered[:, drawn].mean()))
+        return cls(*(round(float(number), 3) for number in (np.sqrt(np.nanmean(ratios)), covered[:, drawn].mean())))
 
 
 def mean_squares(values: np.ndarray, where: np.ndarray) -> np.ndarray:
@@ -127,7 +127,7 @@ def measured(row: dict[str, Any], n_runs: int, moments: int | str = "auto") -> d
         score = Score.of(bars, errors, doubtful)
         scores[f"{name}: bar / error"] = score and score.ratio
         scores[f"{name}: covered"] = score and score.coverage
-        scores[f"{name}: rest on few draws"] = float(doubtful.mean())
+        scores[f"{name}: rest on few draws"] = round(float(doubtful.mean()), 3)
     return row | scores
 
 

@@ -102,8 +102,9 @@ class Replicate:
     def means(self, functions: list[Function], coefficients: FloatArray, rows: Indices, columns: Indices) -> FloatArray:
         """Return the means over all pairs of draws."""
         if self.counted is None or self.weights.shape[1]:
-            spreads = [self.spread(*pair, rows, columns) for pair in zip(functions, coefficients, strict=True)]
-            return np.array([spread.value for spread in spreads])
+            computes = [self.spreading(*pair, sized=False) for pair in zip(functions, coefficients, strict=True)]
+            spreads = [self.by_pair(compute, len(fields(Spread)), rows, columns) for compute in computes]
+            return np.array([Spread(*spread).value for spread in spreads])
         tables = np.stack([self.table(*pair) for pair in zip(functions, coefficients, strict=True)])
 
         def compute(left: Indices, right: Indices, out: FloatArray) -> None:
@@ -127,12 +128,12 @@ class Replicate:
         compute = self.spreading(function, coefficients)
         return Spread(*self.in_parts(compute, len(fields(Spread)), places, places))
 
-    def spreading(self, function: Function, coefficients: FloatArray) -> Compute:
-        """Return what writes down the spread of one function for pairs of rankings."""
+    def spreading(self, function: Function, coefficients: FloatArray, sized: bool = True) -> Compute:
+        """Return what writes down the spread of one function for pairs of rankings, with the sizes of values or not."""
         n_alike = self.n_draws // int(self.ends[0])
 
         def compute(left: Indices, right: Indices, out: FloatArray) -> None:
-            blocks, sizes = self.block_sums(function, coefficients, left, right)
+            blocks, sizes = self.block_sums(function, coefficients, left, right, sized)
             blocks /= self.n_draws**2
             of_two = np.empty((5, len(left)))
             _loops.draw_sums.spreads(blocks, self.shares, n_alike, left, right, of_two)
@@ -194,15 +195,16 @@ class Replicate:
     # ------------------------------------------------------------------ sums over pairs of blocks
 
     def block_sums(
-        self, function: Function, coefficients: FloatArray, left: Indices, right: Indices
+        self, function: Function, coefficients: FloatArray, left: Indices, right: Indices, sized: bool
     ) -> tuple[FloatArray, FloatArray]:
         """Return the sum of a function for each pair of blocks of draws, less the part that has a known mean.
 
-        And how large its values are, with that part: the sums of their absolute values and of the squares of these.
+        And how large its values are, with that part: the sums of their absolute values and of the squares of these, if
+        there is no table only where that is asked for.
         """
         blocks, sizes = np.zeros((len(left), len(self.ends), len(self.ends))), np.zeros((2, len(left)))
         if self.counted is None:
-            self.add_matrix_sums(function, coefficients, left, right, blocks, sizes)
+            self.add_matrix_sums(function, coefficients, left, right, blocks, sizes if sized else None)
             return blocks, sizes
         table = self.table(function, coefficients)
         for part in self.parts:
@@ -242,7 +244,7 @@ class Replicate:
         left: Indices,
         right: Indices,
         blocks: FloatArray,
-        sizes: FloatArray,
+        sizes: FloatArray | None,
     ) -> None:
         """Add the sums of a function that has no table: all rankings that one on the left meets at once."""
         block_of = np.searchsorted(self.ends, np.arange(self.n_draws), side="right")
@@ -252,17 +254,19 @@ class Replicate:
             Y = self.drawn.ranks[others].astype(np.int32).reshape(-1, self.drawn.ranks.shape[2])
             for part in self.parts:
                 X, rows = self.drawn.ranks[i, part].astype(np.int32), block_of[part]
-                shape = (len(X), len(others), self.n_draws)
-                whole, values = (
-                    np.ascontiguousarray(one.reshape(shape).transpose(1, 0, 2))
-                    for one in self.values(function, coefficients, X, Y)
-                )
+                weights: Any = 1.0
                 if self.weights.shape[1]:
                     weights = self.weights[i, part, None] * self.weights[others][:, None, :]
-                    whole, values = weights * whole, weights * values
-                counts = (others != i)[:, None, None] | (rows[:, None] != block_of)
-                sizes[0, run] += np.abs(whole).sum(axis=(1, 2), where=counts)
-                sizes[1, run] += (whole**2).sum(axis=(1, 2), where=counts)
+                shape = (len(X), len(others), self.n_draws)
+                whole, values = (
+                    one.reshape(shape).transpose(1, 0, 2) for one in self.values(function, coefficients, X, Y)
+                )
+                values = np.ascontiguousarray(weights * values)
+                if sizes is not None:
+                    whole = weights * whole
+                    counts = (others != i)[:, None, None] | (rows[:, None] != block_of)
+                    sizes[0, run] += np.abs(whole).sum(axis=(1, 2), where=counts)
+                    sizes[1, run] += (whole**2).sum(axis=(1, 2), where=counts)
                 first = np.flatnonzero(np.diff(rows, prepend=-1))
                 by_column = np.add.reduceat(values, self.starts, axis=2)
                 blocks[run[:, None], rows[first]] += np.add.reduceat(by_column, first, axis=1)
