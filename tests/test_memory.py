@@ -12,6 +12,7 @@ from rankernel.analysis.source import Source
 from rankernel.analysis.summary import summarize
 from rankernel.gram import plan as gram_plan
 from rankernel.gram.exact.coded import CodedEvaluator, FormulaEvaluator
+from rankernel.gram.montecarlo import sampled
 from rankernel.gram.tiles import tiles
 from rankernel.memory import GramMemoryError, available_memory
 
@@ -357,7 +358,8 @@ ORDERS = rk.Preferences.from_pairs(
     ids=["ballots", "orders"],
 )
 def test_draws_that_do_not_fit(monkeypatch, X, n_bytes):
-    monkeypatch.setattr(memory, "ALWAYS_FITS", 0)
+    for module in (memory, sampled):
+        monkeypatch.setattr(module, "ALWAYS_FITS", 0)
     plan = rk.Exponential("footrule", 0.1).plan(X, method=rk.MonteCarlo(1000, moments=0))
     needed = n_bytes * len(X) * 1000 * 9
     monkeypatch.setattr(memory, "available_memory", lambda: needed - 1)

@@ -46,7 +46,7 @@ from rankernel.gram.montecarlo.replicate import MOST_BITS_ITEMS, PAIRS_AT_ONCE, 
 from rankernel.gram.posets.poset_rows import PartialOrders, Rows, as_partial_orders
 from rankernel.interrupts import heard
 from rankernel.kernels.base import Kernel
-from rankernel.memory import check_bytes
+from rankernel.memory import ALWAYS_FITS, check_bytes
 from rankernel.rankings import Rankings, first_and_inverse
 
 SMALLEST_TILE, LARGEST_TILE = 8, 96
@@ -132,9 +132,9 @@ class SampledEvaluator(Evaluator):
         n_rows, n_draws = len(self.rows), self.method.n_draws
         drawing = DRAWING_ORDER_BYTES if isinstance(self.rows, PartialOrders) else DRAWING_BYTES
         needed = (drawing + DRAWN_BYTES * (n_replicates - 1)) * n_rows * n_draws * self.n_items
-        check_bytes(
-            needed, f"{n_draws:,} draws from each of {n_rows:,} rankings", "take fewer draws, or fewer rankings"
-        )
+        if needed > ALWAYS_FITS:
+            what = f"{n_draws:,} draws from each of {n_rows:,} rankings"
+            check_bytes(needed, what, "take fewer draws, or fewer rankings")
 
     def draw(self, seed: int) -> Draws:
         """Return the draws of each ranking."""
