@@ -37,7 +37,7 @@ REAL = {
 }
 SHEET = (672, 1002)  # pixels of a sheet of A4 within its margins
 LEAST_FILL = 0.6
-LEAST_LETTERS = 9.3  # pixels: 7 points
+LEAST_LETTERS = 8.6  # pixels: 6.5 points
 # All letters of pictures with their size, and the heights of what may not be divided, in their order.
 ON_PAPER = """() => {
   const seen = (node) => node.getClientRects().length;
@@ -122,7 +122,7 @@ def wrong_with(browser, source, path, **settings):
 
 
 def wrong_on_paper(page):
-    """Return what is wrong with a page as it is printed: letters of less than 7 pt, pages that are half empty.
+    """Return what is wrong with a page as it is printed: letters of less than 6.5 pt, pages that are half empty.
 
     The sheet is as wide and as high as A4 without its margins. What may not be divided begins a new page where it does
     not fit the rest of this one; the rest is then empty.
