@@ -107,7 +107,7 @@ def test_a_circle_is_told_with_who_beats_whom():
 
 
 def test_more_in_circles_than_the_shortest_one_is_told():
-    words = lede(summarize(Source(Rankings.from_orders(["abcd", "bcda", "cdab"]))))
+    words = lede(summarize(Source(Rankings.from_orders([list("abcd"), list("bcda"), list("cdab")]))))
     assert "Each of the 4 items loses to another one of them." in words
 
 
