@@ -6,6 +6,7 @@ import pytest
 
 import rankernel as rk
 from rankernel import MonteCarlo, Rankings, _loops
+from rankernel.gram.montecarlo import replicate
 from rankernel.gram.montecarlo.error import own_spread
 
 few_draws_meant = pytest.mark.filterwarnings("ignore:.*rest on a few draws:rankernel.SamplingWarning")
@@ -17,23 +18,13 @@ def standard_errors_off(values, truth):
     return (values.mean(axis=0) - truth) / (values.std(axis=0, ddof=1) / np.sqrt(len(values)))
 
 
-@few_draws_meant
-def test_a_tolerance_bounds_the_distance_from_the_truth_on_the_diagonal_too():
-    lists = Rankings.from_orders([[0, 1, 2], [3, 4, 5]], items=range(20))
-    kernel = rk.Mallows(0.5)
-    found = kernel.estimate(lists, method=MonteCarlo(), tol=1e-3)
-    assert found.stderr.max() <= 1e-3
-    assert (np.abs(found.value - kernel.gram(lists)) <= 2 * found.stderr).all()
-
-
 @pytest.mark.filterwarnings("ignore::rankernel.IndefiniteKernelWarning")
 def test_normalised_estimates_cover_the_truth():
     lists, kernel = rk.datasets.uniform(4, 8, seed=0).top(3), rk.Exponential("cayley", 0.7)
     truth, pairs = kernel.gram(lists, normalize=True), np.triu_indices(4, 1)
-    runs = [kernel.estimate(lists, method=MonteCarlo(64, seed=seed), normalize=True) for seed in range(60)]
+    runs = [kernel.estimate(lists, method=MonteCarlo(64, seed=seed), normalize=True) for seed in range(30)]
     covered = [(np.abs(run.value - truth) <= 2 * run.stderr)[pairs] for run in runs]
     assert np.mean(covered) > 0.93
-    assert all((run.value.diagonal().round(12) >= 1).all() for run in runs)
 
 
 def test_a_draw_beyond_the_last_block_counts():
@@ -66,7 +57,7 @@ def test_streamed_discrepancies_are_unbiased(distinct_rows):
     X, Y, kernel = EQUAL, Rankings([(1, 0, 1, 1), (1, 1, 0, 1), (1, 1, 0, 1), (0, 1, 1, 1)]), rk.Mallows(0.8)
     runs = [
         rk.mmd2_streamed(X, Y, kernel, method=MonteCarlo(8, "iid", 0, seed=seed, distinct_rows=distinct_rows))
-        for seed in range(200)
+        for seed in range(100)
     ]
     assert abs(standard_errors_off(runs, rk.mmd2_streamed(X, Y, kernel))) < 4
 
@@ -93,6 +84,25 @@ def test_an_unbiased_diagonal_of_weighted_draws_divides_by_the_weights_it_uses()
     np.testing.assert_allclose(rk.Mallows(0.0).gram(rows, method=method), 1.0, rtol=1e-12)
 
 
+@pytest.mark.parametrize("diagonal", ["embedding", "unbiased"])
+def test_what_rests_on_a_few_heavy_draws_is_doubtful(diagonal):
+    """One draw of four has nearly all the weight of the first ranking; those of the second have the same."""
+    density = rk.LogDensity(lambda ranks: 2.0 * ranks[:, 0])
+    rows = Rankings([(0, 0, 0, 0), (0, 1, 2, 2)])
+    with pytest.warns(rk.SamplingWarning):
+        runs = [
+            rk.Mallows(0.5).estimate(rows, method=MonteCarlo(8, "iid", 0, density, seed, diagonal=diagonal))
+            for seed in range(20)
+        ]
+    assert all(run.doubtful.tolist() == [[True, True], [True, False]] for run in runs)
+
+
+def test_few_draws_that_are_worth_hardly_any_are_told():
+    density = rk.LogDensity(lambda ranks: ranks @ [20.0, 8.0, 3.0, 0.0])
+    with pytest.warns(rk.SamplingWarning, match=r"worth hardly any, .* \(the worst: 2\.9 of 6\)"):
+        rk.Mallows(0.5).gram(Rankings([(0, 0, 0, 0)]), method=MonteCarlo(6, "iid", 0, density))
+
+
 @pytest.mark.parametrize("n_rows", [5, 40])
 def test_an_entry_is_the_same_in_any_block(n_rows):
     X = rk.datasets.uniform(n_rows, 35, seed=0).top(5, unlisted="free")
@@ -100,20 +110,47 @@ def test_an_entry_is_the_same_in_any_block(n_rows):
     np.testing.assert_array_equal(kernel.gram(X, method=method)[:3], kernel.gram(X[:3], X, method=method))
 
 
+@pytest.mark.parametrize(
+    "kernel", [rk.Mallows(0.1), rk.Polynomial(2), rk.Mallows(0.1) + rk.Exponential("footrule", 0.05)], ids=repr
+)
+def test_an_entry_with_several_exact_moments_is_the_same_in_any_block(kernel):
+    X = rk.datasets.uniform(80, 9, seed=1).top(4, unlisted="free")
+    plan = kernel.plan(X, method=MonteCarlo(8))
+    np.testing.assert_array_equal(plan.block(slice(3, 9), slice(30, 47)), plan.gram()[3:9, 30:47])
+
+
+def test_a_wide_order_among_preferences_changes_nothing_for_the_others():
+    n, rng = 30, np.random.default_rng(5)
+    narrow = [[(i, i + 1) for i in range(n - 1) if i != cut] + [(0, n - 1)] for cut in (4, 9)]
+    wide = [(a, b) for a in range(15) for b in range(15, n) if rng.random() < 0.25]
+    orders = rk.Preferences.from_pairs([*narrow, wide], items=range(n))
+    kernel, method = rk.Mallows(0.02), MonteCarlo(8)
+    np.testing.assert_array_equal(kernel.gram(orders, method=method)[:2, :2], kernel.gram(orders[:2], method=method))
+
+
+@pytest.mark.parametrize("kernel", [rk.Mallows(0.3) * rk.Hamming(), rk.Exponential("footrule", 0.2)], ids=repr)
+def test_draws_are_compared_some_at_a_time(kernel, monkeypatch):
+    X, seen = rk.datasets.uniform(4, 6, seed=0).top(2), []
+    at_once = kernel.estimate(X[:2], X[2:], method=MonteCarlo(32))
+    matrix, distances = rk.Hamming.matrix, replicate.Replicate.distances
+    monkeypatch.setattr(rk.Hamming, "matrix", lambda *given: seen.append(matrix(*given)) or seen[-1])
+    monkeypatch.setattr(replicate.Replicate, "distances", lambda *given: seen.append(distances(*given)) or seen[-1])
+    monkeypatch.setattr(replicate, "PAIRS_AT_ONCE", 128)
+    by_part = kernel.estimate(X[:2], X[2:], method=MonteCarlo(32))
+    assert max(part.size for part in seen) <= 128
+    np.testing.assert_allclose(by_part.value, at_once.value, rtol=1e-13)
+    np.testing.assert_allclose(by_part.stderr, at_once.stderr, rtol=1e-9)
+
+
 @few_draws_meant
-def test_a_tolerance_needs_little_memory_with_kernels_that_have_no_distance(monkeypatch):
-    largest = []
-    matrix = rk.Hamming.matrix
-
-    def watched(self, X, Y):
-        largest.append(len(X) * len(Y))
-        return matrix(self, X, Y)
-
-    monkeypatch.setattr(rk.Hamming, "matrix", watched)
-    rows = Rankings([(0, 0, 0, 1, 1), (0, 1, 1, 1, 0)])
-    found = (rk.Mallows(0.5) * rk.Hamming()).estimate(rows, method=MonteCarlo(64, "iid", 0), tol=0.02)
-    assert found.stderr.max() <= 0.02
-    assert max(largest) <= 2**19
+def test_slopes_leave_the_bias_out_where_values_do():
+    X, method = rk.datasets.uniform(4, 8, seed=0).top(3, unlisted="free"), MonteCarlo(16, diagonal="unbiased")
+    kernel, step = rk.Mallows(0.3), 1e-5
+    near = [rk.Mallows(0.3 + sign * step).gram(X, method=method) for sign in (1, -1)]
+    plan = kernel.plan(X, method=method)
+    slope = plan.estimate(gradient=True).gradient["nu"]
+    np.testing.assert_allclose(slope, (near[0] - near[1]) / (2 * step), atol=1e-8)
+    np.testing.assert_allclose(plan.diagonal_slopes()["nu"], slope.diagonal(), atol=1e-14)
 
 
 def test_derivatives_have_an_error_too():
@@ -131,14 +168,26 @@ def test_derivatives_have_an_error_too():
 @pytest.mark.filterwarnings("ignore::rankernel.IndefiniteKernelWarning")
 @pytest.mark.parametrize(
     "kernel",
-    [rk.Exponential("linf", 1.0), rk.WeightedKendall.additive("hyperbolic"), rk.Mallows(1.0) * rk.Hamming()],
+    [
+        rk.Exponential("linf", 1.0),
+        rk.WeightedKendall.additive("hyperbolic"),
+        rk.Mallows(1.0) * rk.Hamming(),
+        rk.Mallows(1.0),
+        rk.Diffusion(0.1),
+        *(rk.Exponential(name, 0.5) for name in ("cayley", "footrule", "spearman")),
+    ],
     ids=repr,
 )
-def test_no_rankings_give_no_entries(kernel):
-    none, some = Rankings(np.empty((0, 4), int)), rk.datasets.uniform(3, 4, seed=0)
-    assert kernel.gram(none, some).shape == (0, 3)
-    assert kernel.gram(some, none).shape == (3, 0)
-    assert kernel.gram(none).shape == (0, 0)
+@pytest.mark.parametrize("method", ["auto", "exact", MonteCarlo(4)], ids=str)
+def test_no_rankings_give_no_entries(kernel, method):
+    none = Rankings(np.empty((0, 4), int))
+    full, orders = rk.datasets.uniform(3, 4, seed=0), rk.Preferences.from_pairs([[(0, 1), (2, 3)]], items=range(4))
+    for some in (full, full.top(2), full.top(2, unlisted="free"), orders):
+        for normalize in (False, True):
+            assert kernel.gram(none, some, method=method, normalize=normalize).shape == (0, len(some))
+            assert kernel.gram(some, none, method=method, normalize=normalize).shape == (len(some), 0)
+        assert kernel.estimate(none, some, method=method, gradient=True).value.shape == (0, len(some))
+    assert kernel.gram(none, method=method).shape == (0, 0)
 
 
 def test_rankings_without_length_are_zero_when_normalised():
@@ -146,12 +195,37 @@ def test_rankings_without_length_are_zero_when_normalised():
     assert rk.Kendall().gram(rows, normalize=True).tolist() == [[0, 0], [0, 1]]
 
 
-def test_no_diffusion_is_known_exactly():
-    lists = rk.datasets.uniform(3, 8, seed=0).top(4)
-    assert isinstance(rk.Diffusion(0.0).plan(lists).method, rk.Exact)
+@pytest.mark.parametrize("graph", ["transpositions", "adjacent"])
+def test_no_diffusion_is_known_exactly(graph):
+    lists = rk.concat(
+        [rk.datasets.uniform(3, 7, seed=0).top(3), Rankings([(0, 0, 1, 1, 2, 2, 2), (0, 0, 0, 1, 1, 1, 1)])]
+    )
+    kernel = rk.Diffusion(0.0, graph)
+    assert isinstance(kernel.plan(lists).method, rk.Exact)
     every = [np.array(naive.completions(ranks)) for ranks in lists.ranks.tolist()]
     truth = [[(x[:, None] == y[None]).all(axis=2).mean() for y in every] for x in every]
-    np.testing.assert_allclose(rk.Diffusion(0.0).gram(lists), truth, atol=1e-15)
+    np.testing.assert_allclose(kernel.gram(lists), truth, atol=1e-15)
+
+
+@pytest.mark.parametrize("graph", ["transpositions", "adjacent"])
+def test_no_diffusion_is_known_of_any_number_of_items(graph):
+    """Where others cannot be computed: lists with one swap between them have a slope, others nothing."""
+    kernel = rk.Diffusion(0.0, graph)
+    full = np.tile(np.arange(40), (3, 1))
+    full[1, [4, 5]], full[2, [4, 9]] = (5, 4), (9, 4)
+    rows = Rankings(full)
+    found = kernel.estimate(rows, gradient=True)
+    np.testing.assert_array_equal(found.value, np.eye(3))
+    assert found.gradient["beta"][0].tolist() == ([-39, 1, 0] if graph == "adjacent" else [-780, 1, 1])
+    lists = kernel.estimate(rows.top(38), gradient=True)  # two items are left, in either order
+    np.testing.assert_allclose(lists.value, np.eye(3) / 2)
+    assert lists.gradient["beta"][0, 0] == -(39 - 1) / 2 if graph == "adjacent" else -(780 - 1) / 2
+
+
+def test_a_plan_promises_no_walk_that_its_table_cannot_hold():
+    free = rk.datasets.uniform(3, 12, seed=0).top(4, unlisted="free")
+    with pytest.raises(rk.ExactnessError, match="at most 9 items, here are 12"):
+        rk.Diffusion(0.1, "adjacent").plan(free)
 
 
 @pytest.mark.parametrize("nu", [1e20, 1e300])
@@ -162,10 +236,51 @@ def test_very_sharp_kernels_see_equal_completions_only(name, nu):
     np.testing.assert_allclose(rk.Exponential(name, nu).gram(lists), truth, atol=1e-15)
 
 
+# ---------------------------------------------------------------------- values that no draw has
+
+NESTED = Rankings.from_orders([[0, 1, 2], [0, 1, 2, 3]], items=range(10))
+
+
+@few_draws_meant
+@pytest.mark.parametrize("moments", [0, "auto"])
+@pytest.mark.parametrize("name", ["kendall", "footrule", "spearman", "hamming", "cayley"])
+@pytest.mark.filterwarnings("ignore::rankernel.IndefiniteKernelWarning")
+def test_nothing_is_sure_where_no_draw_hits(name, moments):
+    kernel = rk.Exponential(name, 1000.0)
+    truth = kernel.gram(NESTED)
+    for coupling in ("auto", "iid"):
+        found = kernel.estimate(NESTED, method=MonteCarlo(64, coupling, moments))
+        assert found.doubtful[0, 1]
+        assert (np.abs(found.value - truth) <= 2 * found.stderr).all()
+
+
+@few_draws_meant
+def test_errors_of_very_small_values_do_not_underflow():
+    rows = rk.datasets.uniform(3, 20, seed=0).top(6, unlisted="free")
+    found = rk.Exponential("spearman", 1.0).estimate(rows, method=MonteCarlo(64, moments=0))
+    assert found.value[0, 1] < 1e-200
+    assert found.stderr.min() > 1e-200
+    assert found.doubtful.all()
+
+
+@few_draws_meant
+@pytest.mark.parametrize("name", ["hamming", "cayley", "kendall"])
+@pytest.mark.filterwarnings("ignore::rankernel.IndefiniteKernelWarning")
+def test_short_lists_and_sharp_kernels_are_covered(name):
+    lists = rk.datasets.uniform(6, 12, seed=4).top(2)
+    kernel = rk.Exponential(name).resolve(rk.datasets.uniform(50, 12, seed=0))
+    kernel, pairs = kernel.replace(nu=30 * kernel.nu), np.triu_indices(6, 1)
+    truth = kernel.gram(lists)
+    runs = [kernel.estimate(lists, method=MonteCarlo(64, seed=seed)) for seed in range(5)]
+    covered = np.array([(np.abs(run.value - truth) <= 2 * run.stderr)[pairs] for run in runs])
+    assert covered.mean() > 0.93
+    assert np.mean([run.doubtful[pairs] for run in runs]) > 0.9
+
+
 # ---------------------------------------------------------------------- variances of means over pairs of blocks
 
 
-def pair_tables(n, first, second, own, seed=0, n_tables=20000):
+def pair_tables(n, first, second, own, seed=0, n_tables=8000):
     """Tables of m + a_g + a_h + e_gh, symmetric, with blocks of their own on the diagonal; sds of a, e and these."""
     rng = np.random.default_rng(seed)
     a = first * rng.standard_normal((n_tables, n))
@@ -180,7 +295,8 @@ def pair_tables(n, first, second, own, seed=0, n_tables=20000):
 def test_the_variance_over_own_draws_is_unbiased(sizes, first, second, own):
     shares = np.array(sizes) / np.sum(sizes)
     tables = pair_tables(len(sizes), first, second, own)
-    found = own_spread(tables * np.multiply.outer(shares, shares), np.tile(shares, (len(tables), 1)), len(sizes))
+    blocks, nothing = tables * np.multiply.outer(shares, shares), np.zeros((2, len(tables)))
+    found = own_spread(blocks, np.tile(shares, (len(tables), 1)), len(sizes), sizes=nothing)
     fair = found.without_bias()
     off = ~np.eye(len(sizes), dtype=bool)
     assert fair.value == pytest.approx(tables[:, off].mean(axis=1))
@@ -192,7 +308,7 @@ def test_the_variance_over_own_draws_is_unbiased(sizes, first, second, own):
 
 @pytest.mark.parametrize(("rows", "columns", "rest"), [(1.0, 0.5, 0.0), (0.0, 0.0, 1.0), (0.3, 0.3, 1.0)])
 def test_the_variance_over_two_sets_of_draws_is_unbiased(rows, columns, rest):
-    rng, n, n_tables = np.random.default_rng(1), 6, 20000
+    rng, n, n_tables = np.random.default_rng(1), 6, 8000
     tables = 1 + rows * rng.standard_normal((n_tables, n, 1)) + columns * rng.standard_normal((n_tables, 1, n))
     tables = tables + rest * rng.standard_normal((n_tables, n, n))
     left, right = np.zeros(n_tables, dtype=np.intp), np.ones(n_tables, dtype=np.intp)

@@ -4,6 +4,7 @@ import copy
 import pickle
 import subprocess
 import sys
+import warnings
 
 import naive
 import numpy as np
@@ -109,28 +110,28 @@ def test_says_what_to_install(module, missing, package, extra):
 # ---------------------------------------------------------------------- one contract for all
 
 
-def by_sklearn(kernel, method, weights):
-    wrapped = rk.SklearnKernel.from_data(kernel, FREE, method=method)
-    value, slopes = wrapped(FREE.ranks, eval_gradient=True)
+def by_sklearn(rows, kernel, method, weights):
+    wrapped = rk.SklearnKernel.from_data(kernel, rows, method=method)
+    value, slopes = wrapped(rows.ranks, eval_gradient=True)
     # in the logarithm of the parameter
     return value, np.tensordot(weights, slopes[:, :, 0], 2) / kernel.params["nu"]
 
 
-def by_gpy(kernel, method, weights):
+def by_gpy(rows, kernel, method, weights):
     pytest.importorskip("GPy", reason="GPy is not installed")
     from rankernel.frontends import gpy
 
-    kern, ranks = gpy.RankingKern(FREE.n_items, kernel, method=method, data=FREE), FREE.ranks.astype(float)
+    kern, ranks = gpy.RankingKern(rows.n_items, kernel, method=method, data=rows), rows.ranks.astype(float)
     kern.update_gradients_full(weights, ranks)
     return kern.K(ranks), kern.nu.gradient.item()
 
 
-def by_gpytorch(kernel, method, weights):
+def by_gpytorch(rows, kernel, method, weights):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     pytest.importorskip("gpytorch", reason="GPyTorch is not installed")
     from rankernel.frontends.gpytorch import RankingKernel
 
-    module, ranks = RankingKernel(kernel, method, data=FREE).double(), torch.as_tensor(FREE.ranks * 1.0)
+    module, ranks = RankingKernel(kernel, method, data=rows).double(), torch.as_tensor(rows.ranks * 1.0)
     module.nu = kernel.nu  # made in single precision, as torch does
     value = module(ranks).to_dense()
     (value * torch.as_tensor(weights)).sum().backward()
@@ -138,21 +139,39 @@ def by_gpytorch(kernel, method, weights):
     return value.detach().numpy(), slope
 
 
-def by_dask(kernel, method, weights):
+def by_dask(rows, kernel, method, weights):
     pytest.importorskip("dask", reason="dask is not installed")
     from rankernel.frontends import dask
 
-    return dask.gram(kernel.plan(FREE, method=method)).compute(scheduler="synchronous"), None
+    return dask.gram(kernel.plan(rows, method=method)).compute(scheduler="synchronous"), None
 
 
-@pytest.mark.parametrize("way", [by_sklearn, by_gpy, by_gpytorch, by_dask])
+def by_bayesian_optimization(rows, kernel, method, weights):
+    """Full rankings only, for which there is one method."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what other libraries warn of while they are imported
+        pytest.importorskip("botorch", reason="BoTorch is not installed")
+        from rankernel.frontends.bayesian_optimization import ranking_process
+
+    model, module = ranking_process(rows.ranks.copy(), np.arange(float(len(rows))), kernel)
+    module.nu = kernel.nu
+    value = model.covar_module(torch.as_tensor(rows.ranks * 1.0)).to_dense() / model.covar_module.outputscale.detach()
+    (value * torch.as_tensor(weights)).sum().backward()
+    return value.detach().numpy(), module.raw_nu.grad.item()  # kept between limits, and not transformed
+
+
+WAYS = [(by_sklearn, FREE), (by_gpy, FREE), (by_gpytorch, FREE), (by_dask, FREE), (by_bayesian_optimization, X)]
+
+
+@pytest.mark.parametrize(("way", "rows"), WAYS, ids=[way.__name__ for way, _ in WAYS])
 @pytest.mark.parametrize("method", ["auto", "enumeration", rk.MonteCarlo(64, seed=5)], ids=str)
 @pytest.mark.parametrize("kernel", [rk.Mallows(0.3), rk.Exponential("footrule", 0.1)], ids=str)
-def test_every_front_end_has_the_same_numbers_and_gradients(way, method, kernel):
-    weights = np.random.default_rng(0).standard_normal((len(FREE), len(FREE)))
+def test_every_front_end_has_the_same_numbers_and_gradients(way, rows, method, kernel):
+    weights = np.random.default_rng(0).standard_normal((len(rows), len(rows)))
     weights += weights.T
-    wanted = kernel.estimate(FREE, method=method, gradient=True)
-    value, slope = way(kernel, method, weights)
+    wanted = kernel.estimate(rows, method=method, gradient=True)
+    value, slope = way(rows, kernel, method, weights)
     np.testing.assert_allclose(value, wanted.value, rtol=1e-9)
     if slope is not None:
         assert slope == pytest.approx((weights * wanted.gradient["nu"]).sum(), rel=1e-6)

@@ -299,3 +299,36 @@ def test_agrees_with_hyppo(monkeypatch):
     )
     share = 25 * 15 / 40**2  # HSIC of the labels with themselves: the delta kernel of two groups, centred
     assert theirs**2 == pytest.approx(crossed / np.sqrt(own * (2 * share) ** 2), rel=1e-10)
+
+
+def test_tails_within_two_strata_come_from_permutations():
+    X, labels = rk.datasets.uniform(16, 4, seed=1), ["a", "b"] * 8
+    assert hsic_test(X, labels, rk.Mallows(NU), 20).tail_draws == 0
+    assert hsic_test(X, labels, rk.Mallows(NU), 20, strata=[0] * 8 + [1] * 8).tail_draws == 1000
+
+
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("covariate", [False, True])
+def test_slopes_are_how_much_a_change_of_a_kernel_changes(biased, covariate):
+    grams = [rk.Mallows(NU).gram(rk.datasets.uniform(4, 4, seed=seed)) for seed in (1, 2)]
+    rows, values = np.array([0, 1, 1, 2, 3, 3, 0]), np.array([0, 0, 1, 2, 3, 3, 3])
+
+    def form(gram, other):
+        return hsic.Dependence(gram, rows, hsic.Covariate(values, other, "some values"), biased)
+
+    slopes = form(*grams).slopes(covariate)(np.arange(4))
+    for i, j in itertools.combinations_with_replacement(range(4), 2):
+        step = np.zeros((4, 4))
+        step[i, j] = step[j, i] = 1e-3
+        ends = []
+        for sign in (1, -1):
+            moved = [gram + sign * step * (side == covariate) for side, gram in enumerate(grams)]
+            ends.append(float(form(*moved).sums(values[None])[0]))
+        assert (ends[0] - ends[1]) / 2 == pytest.approx((slopes * step).sum(), abs=1e-12)
+
+
+def test_witnesses_are_the_same_a_few_rows_at_a_time(monkeypatch):
+    X, numbers = rk.datasets.uniform(11, 4, seed=1), np.arange(11.0)
+    whole = hsic_test(X, numbers, rk.Mallows(NU), 1).witness
+    monkeypatch.setattr(hsic, "WITNESS_ROWS", 3)
+    np.testing.assert_allclose(hsic_test(X, numbers, rk.Mallows(NU), 1).witness, whole, rtol=1e-12)

@@ -8,6 +8,8 @@ import small_tiles
 
 import rankernel as rk
 from rankernel import memory
+from rankernel.analysis.source import Source
+from rankernel.analysis.summary import summarize
 from rankernel.gram import plan as gram_plan
 from rankernel.gram.exact.coded import CodedEvaluator, FormulaEvaluator
 from rankernel.gram.tiles import tiles
@@ -274,41 +276,137 @@ def some_free(monkeypatch, n_matrices):
     monkeypatch.setattr(memory, "available_memory", lambda: int(n_matrices * 8 * len(TASK_DATA) ** 2))
 
 
-TASK_DATA = rankings(3000, seed=3).unique()[:1200]
+TASK_DATA = rk.Rankings(rankings(1000, seed=3).unique().ranks[:600])
+HALF, LABELS = len(TASK_DATA) // 2, np.arange(len(TASK_DATA)) % 3
+K = rk.Mallows(0.3)
 TASKS = {
-    "an independence test": lambda: rk.hsic_test(TASK_DATA, np.arange(1200.0), rk.Mallows(0.3), n_permutations=9),
-    "a map": lambda: rk.KernelMap(rk.Mallows(0.3)).fit(TASK_DATA),
-    "k-medoids": lambda: rk.KernelKMedoids(rk.Mallows(0.3), 3, n_init=1).fit(TASK_DATA),
-    "a dendrogram": lambda: rk.linkage(TASK_DATA, rk.Mallows(0.3)),
-    "a kernel with its derivatives": lambda: rk.SklearnKernel(rk.Mallows(0.3))(TASK_DATA.ranks, eval_gradient=True),
+    "an independence test": lambda: rk.hsic_test(TASK_DATA, np.arange(600.0), K, 9),
+    "an independence test of labels": lambda: rk.hsic_test(TASK_DATA, LABELS, K, 9),
+    "a test of a trend": lambda: rk.trend_test(TASK_DATA, np.arange(600.0), K, 9),
+    "a test of groups": lambda: rk.k_sample_test(TASK_DATA, LABELS, K, 9),
+    "a test of pairs": lambda: rk.paired_test(TASK_DATA[:HALF], TASK_DATA[HALF:], K, 9),
+    "a search for changes": lambda: rk.change_point_test(TASK_DATA, K, n_permutations=9),
+    "a search for outliers": lambda: rk.outlier_test(TASK_DATA[:HALF], TASK_DATA[HALF:], K),
+    "a test of fit": lambda: rk.goodness_of_fit_test(TASK_DATA, rk.Uniform(), K, 9),
+    "a label ranking": lambda: rk.KernelRankingRegressor(kernel=K).fit(TASK_DATA, TASK_DATA),
+    "a map": lambda: rk.KernelMap(K).fit(TASK_DATA),
+    "k-medoids": lambda: rk.KernelKMedoids(K, 3, n_init=1).fit(TASK_DATA),
+    "a dendrogram": lambda: rk.linkage(TASK_DATA, K),
 }
-HELD = {  # matrices at once, as said
-    "an independence test": 4,
-    "a map": 2.1,
-    "k-medoids": 1.2,
-    "a dendrogram": 2,
-    "a kernel with its derivatives": 3,
+
+STRIPS = {  # what is taken at once on the way, made small here: it does not grow as matrices do
+    "clusters.kernel_distance.STRIP": 16,
+    "features.maps.STRIP": 16,
+    "tests._moments.TILE": 16,
+    "tests._moments.MOST_ROWS": 100,
+    "tests._covariates.MOST_RANKINGS": 50,
+    "tests._correlations.ENTRIES": 2**16,
+    "tests._groups.ENTRIES": 2**16,
+    "tests.change_points.ENTRIES": 2**16,
+    "tests.hsic.ENTRIES": 2**16,
+    "tests.hsic.WITNESS_ROWS": 16,
 }
+
+
+def test_all_tasks_are_tried():
+    assert TASKS.keys() == memory.HELD.keys()
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_a_task_that_does_not_fit_is_refused_before_its_first_matrix(name, monkeypatch):
-    some_free(monkeypatch, HELD[name] - 0.1)
+    held = memory.HELD[name]
+    some_free(monkeypatch, held - 0.1)
     monkeypatch.setattr(gram_plan.Plan, "gram", lambda *_, **__: pytest.fail("a matrix was computed"))
-    with pytest.raises(GramMemoryError, match=rf"{name}.* of 1,200 rankings holds {HELD[name]:g} matrices"):
+    with pytest.raises(GramMemoryError, match=rf"{name} of 600 rankings holds {held:g} matrices"):
         TASKS[name]()
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_a_task_holds_no_more_than_it_says(name):
+def test_a_task_holds_no_more_than_it_says(name, monkeypatch):
+    for constant, value in STRIPS.items():
+        monkeypatch.setattr(f"rankernel.tasks.{constant}", value)
     TASKS[name]()  # compiled and loaded
     tracemalloc.start()
     TASKS[name]()
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    small = 8 * 1200**2  # strips, tiles and vectors, which do not grow as matrices do
-    median = 5 * 8 * 1000**2 if "independence" in name else 0  # of the pairs of at most a thousand values
-    assert most < HELD[name] * 8 * 1200**2 + small + median
+    assert most < (memory.HELD[name] + 0.4) * 8 * 600**2
+
+
+def test_a_kernel_with_its_derivatives_says_what_it_holds(monkeypatch):
+    some_free(monkeypatch, 2.9)
+    monkeypatch.setattr(gram_plan.Plan, "gram", lambda *_, **__: pytest.fail("a matrix was computed"))
+    with pytest.raises(GramMemoryError, match="a kernel with its derivatives of 600 rankings holds 3 matrices"):
+        rk.SklearnKernel(K)(TASK_DATA.ranks, eval_gradient=True)
+
+
+def test_features_that_do_not_fit(monkeypatch):
+    some_free(monkeypatch, 0.99)
+    with pytest.raises(GramMemoryError, match="300 features of 600 rankings takes"):
+        rk.NystromFeatures(K, 300).fit(TASK_DATA)
+
+
+ORDERS = rk.Preferences.from_pairs(
+    [[(f"i{n % 9}", f"i{n // 9}"), ("i7", "i8")] for n in range(1, 60) if n % 9 < n // 9], [f"i{n}" for n in range(9)]
+)
+
+
+@pytest.mark.parametrize(
+    ("X", "n_bytes"),
+    [(DISTINCT, 8), (ORDERS, 26)],
+    ids=["ballots", "orders"],
+)
+def test_draws_that_do_not_fit(monkeypatch, X, n_bytes):
+    monkeypatch.setattr(memory, "ALWAYS_FITS", 0)
+    plan = rk.Exponential("footrule", 0.1).plan(X, method=rk.MonteCarlo(1000, moments=0))
+    needed = n_bytes * len(X) * 1000 * 9
+    monkeypatch.setattr(memory, "available_memory", lambda: needed - 1)
+    with pytest.raises(GramMemoryError, match=f"1,000 draws from each of {len(X)} rankings takes .*fewer draws"):
+        plan.block([0], [1])
+    monkeypatch.setattr(memory, "available_memory", lambda: needed)
+    tracemalloc.start()
+    plan.block([0], [1])
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 1.2 * needed
+
+
+# ---------------------------------------------------------------------- many items
+
+
+def wide(n_items):
+    rows = np.array([np.arange(n_items), np.roll(np.arange(n_items), 1), np.arange(n_items)[::-1]])
+    return rk.Rankings(rows[[0, 1, 2, 0]])
+
+
+def test_every_two_of_many_items(monkeypatch):
+    result = rk.mmd_test(wide(300)[:2], wide(300)[2:], rk.Mallows(0.001), 9)
+    found = result.differences(by="pairs")
+    assert len(found.pairs) == 5000  # of 44,850
+    parts = [pair.part for pair in found.pairs]
+    assert parts == sorted(parts, reverse=True)
+    assert found.total != pytest.approx(sum(parts))
+    monkeypatch.setattr(memory, "ALWAYS_FITS", 0)
+    monkeypatch.setattr(memory, "available_memory", lambda: 8 * 18 * 44_850)
+    with pytest.raises(GramMemoryError, match=r"what 2 groups say of every two of 300 items takes .*leave out items"):
+        result.differences(by="pairs")
+
+
+def test_every_two_items_of_a_page():
+    with pytest.raises(
+        rk.RankingError, match="Wide has 3,001 items, and every two of them are compared, of at most 3,000"
+    ):
+        summarize(Source(wide(3001), "Wide"))
+
+
+def test_what_many_users_say_of_many_items(monkeypatch):
+    monkeypatch.setattr(memory, "ALWAYS_FITS", 0)
+    monkeypatch.setattr(memory, "available_memory", lambda: 2 * 9 * 2 - 1)
+    with pytest.raises(GramMemoryError, match="what 2 users say of 9 items takes 36 bytes; 35 bytes are free"):
+        rk.Preferences.from_pairs([[("a", "b")], [("b", "c")]], items=list("abcdefghi"))
+
+
+# ---------------------------------------------------------------------- voters
 
 
 def test_too_many_voters_for_a_test_of_single_ones(monkeypatch):

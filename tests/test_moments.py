@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import rankernel as rk
 from rankernel.tasks.tests._moments import CentredVoters, Moments, permutation_moments
-from rankernel.tasks.tests._permutations import least_pvalue, sure_for_many
+from rankernel.tasks.tests._permutations import Null, least_pvalue, sure_for_many
 from rankernel.tasks.tests.adaptive import Adaptive
 
 
@@ -297,3 +297,10 @@ def test_no_tail_is_below_the_probability_of_the_data():
     assert uneven.tail_pvalue == pytest.approx(1 / math.comb(7, 3))
     three = rk.Rankings([[0, 1, 2], [2, 1, 0], [1, 0, 2]], counts=[2, 2, 2])
     assert rk.k_sample_test(three, [0, 1, 2], rk.Mallows(0.5), 20).tail_pvalue >= 6 / 90 - 1e-12
+
+
+def test_an_unknown_skewness_alone_is_taken_from_what_was_drawn():
+    values = np.random.default_rng(0).exponential(size=2000)
+    null = Null.of(values, 0.5, Moments(3.0, 7.0, math.nan))
+    assert (null.moments.mean, null.moments.variance, null.n_for_moments) == (3.0, 7.0, 2000)
+    assert null.moments.skewness == pytest.approx(((values - values.mean()) ** 3).mean() / values.std() ** 3)

@@ -133,7 +133,7 @@ def test_two_standard_errors_cover_the_truth(coupling, moments, n_draws):
     kernel = rk.Mallows(0.3)
     exact = kernel.estimate(ROWS, gradient=True)
     covered, slopes_covered, own_covered = [], [], []
-    for seed in range(120):
+    for seed in range(50):
         found = kernel.estimate(ROWS, method=MonteCarlo(n_draws, coupling, moments, seed=seed), gradient=True)
         inside = np.abs(found.value - exact.value) < 2 * found.stderr
         slopes_inside = np.abs(found.gradient["nu"] - exact.gradient["nu"]) < 2 * found.gradient_stderr["nu"]
@@ -151,7 +151,7 @@ def test_the_error_of_the_diagonal_is_its_distance_from_the_truth(coupling, n_dr
     """The bias is part of it. The jackknife is known to err on the safe side."""
     kernel = rk.Mallows(0.3)
     exact = np.diag(kernel.gram(ROWS))
-    estimates = [kernel.estimate(ROWS, method=MonteCarlo(n_draws, coupling, 0, seed=seed)) for seed in range(100)]
+    estimates = [kernel.estimate(ROWS, method=MonteCarlo(n_draws, coupling, 0, seed=seed)) for seed in range(60)]
     distance = np.sqrt(np.mean([(np.diag(e.value) - exact) ** 2 for e in estimates], axis=0))
     claimed = np.sqrt(np.mean([np.diag(e.stderr) ** 2 for e in estimates], axis=0))
     assert ((claimed / distance > 0.85) & (claimed / distance < 1.6)).all()
@@ -195,7 +195,7 @@ def test_an_unbiased_diagonal_can_be_asked_for():
     kernel = rk.Mallows(0.3)
     for coupling, moments, n_draws in (("iid", 0, 6), ("antithetic", 2, 6), ("antithetic", 1, 2)):
         options = {"n_draws": n_draws, "coupling": coupling, "moments": moments}
-        runs = repeated(kernel, ROWS, 150, diagonal="unbiased", **options)
+        runs = repeated(kernel, ROWS, 80, diagonal="unbiased", **options)
         assert_unbiased(runs, kernel.gram(ROWS), np.ones_like(OFF))
         assert (runs[0][OFF] == repeated(kernel, ROWS, 1, **options)[0][OFF]).all()
 

@@ -7,9 +7,10 @@ import pytest
 
 import rankernel as rk
 from rankernel.data import without_item
-from rankernel.tasks.tests.paired import JudgePairs
+from rankernel.tasks.tests.paired import Influence, JudgePairs
 
 NU = 0.4
+TINY = np.array([1e-3, 0.0, 1e-3]), np.zeros(4)  # variances and third cumulants
 BEFORE, AFTER, TIMES = [(0, 1, 2), (1, 0, 2), (0, 1, 1)], [(1, 0, 2), (2, 0, 1), (0, 1, 1)], [2, 1, 2]
 
 
@@ -123,3 +124,52 @@ def test_judges_must_be_the_same():
         rk.paired_test([[0, 1], [1, 0]], [[0, 1], [1, 0], [0, 1]])
     with pytest.raises(rk.RankingError, match=r"X has 1 judge\(s\)"):
         rk.paired_test([[0, 1]], [[0, 1]])
+
+
+@pytest.mark.parametrize(("biased", "least"), [(False, 2), (True, 1)])
+def test_as_few_judges_as_the_statistic_needs(biased, least):
+    X, Y = rk.datasets.uniform(2, 4, seed=1), rk.datasets.uniform(2, 4, seed=2)
+    assert np.isfinite(rk.paired_test(X[:least], Y[:least], rk.Mallows(NU), 5, biased=biased).statistic)
+    with pytest.raises(rk.RankingError, match=f"at least {least}"):
+        rk.paired_test(X[: least - 1], Y[: least - 1], rk.Mallows(NU), 5, biased=biased)
+
+
+# ---------------------------------------------------------------------- by how much things change
+
+
+def some_judges(biased=False):
+    """Judges of five ballots, several alike, and a kernel between the ballots."""
+    gram = rk.Mallows(NU).gram(rk.datasets.uniform(5, 4, seed=3))
+    before, after = np.array([0, 1, 2, 2, 4]), np.array([1, 1, 3, 0, 2])
+    return JudgePairs.of(gram, before, after, np.array([2, 1, 3, 1, 2]), biased)
+
+
+@pytest.mark.parametrize(("biased", "effect"), [(False, 0.0), (True, 0.0), (False, 0.3)])
+def test_slopes_are_how_much_a_change_of_the_kernel_changes(biased, effect):
+    judges = some_judges(biased)
+    slopes = judges.slopes(biased, effect)(np.arange(5))
+
+    def looked_at(gram):
+        moved = judges.on(gram, np.arange(5))
+        return (1 - effect) * moved.statistic - 4 * effect * moved.dispersions()[1]
+
+    for i, j in itertools.combinations_with_replacement(range(5), 2):
+        step = np.zeros((5, 5))
+        step[i, j] = step[j, i] = 1e-3
+        change = (looked_at(judges.gram + step) - looked_at(judges.gram - step)) / 2
+        assert change == pytest.approx((slopes * step).sum(), abs=1e-12)
+
+
+def test_the_interval_knows_what_each_judge_adds_to_both_dispersions(monkeypatch):
+    judges, told = some_judges(), []
+    monkeypatch.setattr(Influence, "of", lambda effect, samples: told.extend(samples) or Influence(effect, *TINY))
+    judges.effect_interval(0.0)
+    (toward, away, shares, n_judges) = told[0]
+    total, populations = sum(judges.dispersions()), np.split(shares, 2)
+    assert n_judges == 9
+    for place, added in enumerate(zip(toward, away, strict=True)):
+        step = np.split(np.eye(len(shares))[place] * 1e-5, 2)
+        ends = [
+            judges.of_population(*(p + sign * s for p, s in zip(populations, step, strict=True))) for sign in (1, -1)
+        ]
+        np.testing.assert_allclose((np.array(ends[0]) - ends[1]) / 2e-5 / total, added, rtol=1e-6, atol=1e-9)

@@ -1,20 +1,25 @@
 """Outputs that may not be written: found before anything is computed, whatever --force says."""
 
+import errno
 import os
 import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import rankernel as rk
+from rankernel import whole_files
 from rankernel.cli.app import app
 from rankernel.cli.option_words import in_options
-from rankernel.gram.disk.claims import MARK
+from rankernel.gram.disk.claims import MARK, claimed
 from rankernel.gram.plan import Plan
+from rankernel.memory import check_memory
 
 ROWS = rk.Rankings.from_orders([["tea", "milk"], ["milk", "tea"], ["tea"]], ["tea", "milk", "cocoa"], counts=[5, 3, 2])
 
@@ -66,6 +71,17 @@ def test_the_file_that_is_read_is_never_a_report(votes, computes_nothing):
     )
 
 
+@pytest.mark.parametrize("name", ["K.zarr", "./K.zarr/", "link.zarr", "K.zarr/../K.zarr"])
+def test_the_folder_of_the_file_that_is_read_is_never_replaced(votes, computes_nothing, name):
+    pytest.importorskip("zarr")
+    (votes / "K.zarr" / "inner").mkdir(parents=True)
+    (votes / "link.zarr").symlink_to(votes / "K.zarr")
+    (votes / "votes.csv").rename(votes / "K.zarr" / "inner" / "votes.csv")
+    said = refused(2, "gram", "K.zarr/inner/votes.csv", "--count", "count", "-o", name, "--force")
+    assert "is the folder of the file that is read" in said
+    assert (votes / "K.zarr" / "inner" / "votes.csv").exists()
+
+
 # ---------------------------------------------------------------------- places that cannot be written
 
 
@@ -89,6 +105,42 @@ def test_a_folder_that_cannot_be_written(votes, computes_nothing, command, name)
 
 def test_a_report_in_a_folder_that_cannot_be_written(votes, computes_nothing):
     assert "cannot be written" in refused(1, "report", "votes.csv", "--count", "count", "-o", "/proc/report.html")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no disk that is always full")
+@pytest.mark.parametrize("name", ["K.npy", "K.npz", "K.csv"])
+def test_a_full_disk_is_found_before_computing(votes, computes_nothing, monkeypatch, name):
+    monkeypatch.setattr(whole_files, "TemporaryFile", lambda **_: Path("/dev/full").open("wb"))  # noqa: SIM115
+    said = refused(1, "gram", "votes.csv", "--count", "count", "-o", name)
+    assert said == f"rankernel: {name} cannot be written: no space left on device\n"
+
+
+@pytest.mark.parametrize(("name", "size"), [("K.npz", "72 bytes"), ("K.csv", "18 bytes")])
+def test_a_disk_without_room_for_the_matrix_is_found_before_computing(votes, computes_nothing, monkeypatch, name, size):
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=10))
+    said = refused(1, "gram", "votes.csv", "--count", "count", "-o", name)
+    assert f"no room on this disk: {name} takes at least {size}, and 10 bytes are free; use another disk" in said
+
+
+@pytest.mark.parametrize(
+    ("command", "name"), [("gram", "K.csv"), ("gram", "K.npz"), ("map", "m.png"), ("clean", "c.csv")]
+)
+def test_a_disk_that_becomes_full_is_said_with_the_file(votes, monkeypatch, command, name):
+    def full(path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(whole_files, "sync", full)
+    done = run(command, "votes.csv", "--count", "count", "-o", name)
+    assert done.exit_code == 1
+    assert done.stderr.splitlines()[-1] == f"rankernel: there is no room on this disk: {name} was not written"
+    assert sorted(os.listdir()) == ["votes.csv", "votes.soi"]
+
+
+def test_another_process_at_work_is_said_in_one_line(votes):
+    pytest.importorskip("fcntl")
+    with claimed(votes / "K.npy.partial", ()):
+        said = refused(1, "gram", "votes.csv", "--count", "count", "-o", "K.npy", "--force")
+    assert said == "rankernel: another process is at work on K.npy.partial; wait for it, or end it first\n"
 
 
 @pytest.mark.parametrize("name", ["K.npy", "K.zarr"])
@@ -186,6 +238,16 @@ PYTHON = re.compile(
 def test_no_python_is_spoken(text):
     assert PYTHON.search(text)
     assert not PYTHON.search(in_options(text)), in_options(text)
+
+
+@pytest.mark.parametrize("task", [{}, {"n_matrices": 2, "task": "a map"}], ids=["matrix", "task"])
+def test_no_python_is_spoken_of_memory(monkeypatch, task):
+    monkeypatch.setattr("rankernel.memory.available_memory", lambda: 10**6)
+    with pytest.raises(MemoryError) as error:
+        check_memory((10**5, 10**5), np.float64, **task)
+    said = in_options(str(error.value))
+    assert str(error.value) != said
+    assert not re.search(r"out=|dtype=|plan\(|unique|Nystrom|memmap", said), said
 
 
 # ---------------------------------------------------------------------- interrupted

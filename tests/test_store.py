@@ -15,6 +15,7 @@ import small_tiles
 
 import rankernel as rk
 from rankernel.errors import ExactnessError
+from rankernel.gram.disk import store
 from rankernel.gram.disk.claims import MARK, claimed
 from rankernel.gram.disk.matrix_files import NpyFile, ZarrFile
 from rankernel.gram.exact.kendall_means import KendallEvaluator
@@ -299,7 +300,7 @@ def test_one_process_at_a_time(path, options):
     interrupted(path, 2, rk.Mallows(0.3), DISTINCT, overwrite=True)
     work = path.parent / f"{path.name}.partial"
     before = sorted(os.listdir(work))
-    with claimed(work, before), pytest.raises(RuntimeError, match="another process is at work"):
+    with claimed(work, before), pytest.raises(BlockingIOError, match="another process is at work"):
         rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, **options)
     assert sorted(os.listdir(work)) == before
     np.testing.assert_array_equal(read(path), old)
@@ -319,7 +320,7 @@ print("ready", flush=True)
 sys.stdin.readline()
 try:
     plan.store(path, side=16, overwrite=True)
-except RuntimeError as error:
+except BlockingIOError as error:
     assert "another process is at work" in str(error), error
     print("refused")
 else:
@@ -449,13 +450,18 @@ def harm(work, how):
             file.write_bytes(raw)
     elif how == "metadata":
         (npy if npy.exists() else work / "gram.zarr" / "zarr.json").write_bytes(b"{")
+    elif how == "header":  # what stands before the numbers is no longer Python
+        file = npy if npy.exists() else work / "gram.zarr" / "zarr.json"
+        raw = bytearray(file.read_bytes())
+        raw[20:28] = b"\xff" * 8
+        file.write_bytes(raw)
     elif how == "distinct":
         raw = bytearray((work / "distinct.npy").read_bytes())
         raw[-1] ^= 64
         (work / "distinct.npy").write_bytes(raw)
 
 
-@pytest.mark.parametrize("how", ["gone", "cut", "flipped", "metadata"])
+@pytest.mark.parametrize("how", ["gone", "cut", "flipped", "metadata", "header"])
 def test_damaged_blocks_are_computed_again(path, how):
     interrupted(path, 3, rk.Mallows(0.3), DISTINCT)
     harm(path.parent / f"{path.name}.partial", how)
@@ -490,11 +496,24 @@ def test_a_damaged_mirror_image_is_noticed(path):
     np.testing.assert_array_equal(stored[:], rk.Mallows(0.3).gram(DISTINCT))
 
 
-@pytest.mark.parametrize("line", [b"", b"null\n", b"\xff\xfe\n", b"[1, 2]\n", b'{"kernel": "Mallows(nu=\n'])
-def test_a_damaged_journal_is_said_to_be_so(path, line):
+DAMAGE = {  # of the first line of a journal
+    "gone": lambda line: b"",
+    "null": lambda line: b"null\n",
+    "no text": lambda line: b"\xff\xfe\n",
+    "a list": lambda line: b"[1, 2]\n",
+    "cut": lambda line: line[:20] + b"\n",
+    "one digit": lambda line: line.replace(b"nu=0.3", b"nu=0.7"),
+    "one name": lambda line: line.replace(b"dtype", b"dtipe"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_journal_is_said_to_be_so(path, damage):
     interrupted(path, 3, rk.Mallows(0.3), DISTINCT)
     journal = path.parent / f"{path.name}.partial" / "journal"
-    journal.write_bytes(line + b"\n".join(journal.read_bytes().split(b"\n")[1:]))
+    first, *others = journal.read_bytes().splitlines(keepends=True)
+    assert DAMAGE[damage](first) != first
+    journal.write_bytes(DAMAGE[damage](first) + b"".join(others))
     for options in ({}, {"resume": True}):
         with pytest.raises(ValueError, match="journal is damaged: it does not say what was computed; overwrite=True"):
             rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, **options)
@@ -524,36 +543,107 @@ def test_a_file_beside_a_matrix_that_is_not_its_record_is_left_alone(tmp_path, t
     assert (tmp_path / "K.npy.json").read_text() == text
 
 
+def test_an_unfinished_array_does_not_say_what_it_is(tmp_path):
+    """What was written into its attributes meanwhile does not come into the record of the finished matrix."""
+    zarr, path = pytest.importorskip("zarr", reason=needs_zarr), tmp_path / "K.zarr"
+    interrupted(path, 3, rk.Mallows(0.3), DISTINCT)
+    unfinished = zarr.open_array(store=str(tmp_path / "K.zarr.partial" / "gram.zarr"), mode="r+")
+    assert not dict(unfinished.attrs)
+    unfinished.attrs.put({"rankernel": {"kernel": "Mallows(nu=0.7)"}})
+    stored = rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, resume=True)
+    assert stored.attrs["rankernel"]["kernel"] == "Mallows(nu=0.3)"
+
+
+# ---------------------------------------------------------------------- damage of finished matrices
+
+
+def spoil(path, how):
+    """Damage a finished matrix; return whether it can still be opened as a matrix of its shape."""
+    if path.suffix == ".npy":
+        if how == "another":
+            np.save(path, np.zeros((3, 3)))
+        elif how == "cut":
+            os.truncate(path, path.stat().st_size // 2)
+        else:
+            matrix = np.lib.format.open_memmap(path, mode="r+")
+            matrix[SIDE + 3, 5] = 0.123
+        return how == "changed"
+    if how == "another":
+        said = json.loads((path / "zarr.json").read_text())
+        (path / "zarr.json").write_text(json.dumps(said | {"shape": [151, 150]}))
+    elif how == "cut":
+        shutil.rmtree(path / "c")
+    else:
+        matrix = __import__("zarr").open_array(store=str(path), mode="r+")
+        matrix[SIDE + 3, 5] = 0.123
+    return how != "another"
+
+
+@pytest.mark.parametrize("how", ["another", "cut", "changed"])
+@pytest.mark.parametrize("X", [DISTINCT, REPEATED], ids=["distinct", "repeated"])
+def test_a_finished_matrix_that_is_not_as_it_was_written_is_refused(path, X, how):
+    """Going on would return it as if it were the right one; it is left as it is."""
+    plan = rk.Mallows(0.3).plan(X)
+    plan.store(path, side=SIDE)
+    plan.store(path, side=SIDE, resume=True)  # as it was written
+    said = (
+        rf"\d+ of its {N_BLOCKS} blocks are not as they were written"
+        if spoil(path, how)
+        else "no longer a matrix of 150 x 150 float64, or cannot be read"
+    )
+    with pytest.raises(ValueError, match=rf"K\.\w+ is damaged, or was changed: (it is )?{said}; overwrite=True"):
+        plan.store(path, side=SIDE, resume=True)
+    assert path.exists()
+    np.testing.assert_array_equal(plan.store(path, side=SIDE, overwrite=True)[:], rk.Mallows(0.3).gram(X))
+
+
+def test_a_damaged_record_of_a_finished_array_is_said_to_be_so(tmp_path):
+    zarr, path = pytest.importorskip("zarr", reason=needs_zarr), tmp_path / "K.zarr"
+    stored = rk.Mallows(0.3).plan(DISTINCT).store(path)
+    record = stored.attrs["rankernel"] | {"kernel": "Mallows(nu=0.7)"}
+    zarr.open_array(store=str(path), mode="r+").attrs.put({"rankernel": record})
+    for nu in (0.3, 0.7):
+        with pytest.raises(ValueError, match=r"K\.zarr is damaged: it does not say what was computed"):
+            rk.Mallows(nu).plan(DISTINCT).store(path, resume=True)
+
+
 # ---------------------------------------------------------------------- moving in
 
 
+@pytest.mark.parametrize("at_once", [True, False], ids=["at once", "in two steps"])
 @pytest.mark.parametrize("step", [1, 2])
-def test_a_kill_while_the_new_matrix_is_moved_in(path, tmp_path_factory, monkeypatch, step):
+def test_a_kill_while_the_new_matrix_is_moved_in(path, tmp_path_factory, monkeypatch, step, at_once):
     """Between any two steps the old matrix or the new one can be had, and nobody takes one for the other."""
     rk.Kendall().plan(DISTINCT).store(path, side=SIDE)
-    moves, move = [], os.replace
+    moves, move, exchange = [], os.replace, store.exchanged
     of_matrix = [str(path), str(path.parent / f"{path.name}.partial" / f"gram{path.suffix}")]
 
-    def stopped(source, target):
+    def stopped(source, target, move=move):
         moves.append(source)
         if len([one for one in moves if str(one) in of_matrix]) == step:
             raise Stop
         return move(source, target)
 
+    if at_once:
+        assert path.suffix == ".npy" or exchange(path, path) or sys.platform != "linux"
+        monkeypatch.setattr(store, "exchanged", lambda one, other: stopped(one, other, exchange))
+    else:
+        monkeypatch.setattr(store, "exchanged", lambda *_: False)
     monkeypatch.setattr("rankernel.gram.disk.store.os.replace", stopped)
-    if path.suffix == ".npy" and step == 2:  # a file replaces another in one step; then it is signed
-        monkeypatch.setattr("rankernel.gram.disk.matrix_files.write_header", stop)
+    if (path.suffix == ".npy" or at_once) and step == 2:  # what replaces another in one step is signed then
+        monkeypatch.setattr(NpyFile if path.suffix == ".npy" else ZarrFile, "sign", stop)
     with pytest.raises(Stop):
         rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, overwrite=True)
     monkeypatch.undo()
     small_tiles.shrink(monkeypatch.setattr)
+    assert path.exists() or not (at_once or step == 1)
     kept = shutil.copytree(path.parent, tmp_path_factory.mktemp("kept") / "all")
     stored = rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, resume=True)
     np.testing.assert_array_equal(stored[:], rk.Mallows(0.3).gram(DISTINCT))
     assert left_in(path.parent) == [path.name]
     again = kept / path.name  # or begun anew with something else, and interrupted: what was there before stays
     interrupted(again, 2, rk.Mallows(0.7), DISTINCT, overwrite=True)
-    first = rk.Kendall() if step == 1 or path.suffix == ".zarr" else rk.Mallows(0.3)
+    first = rk.Kendall() if step == 1 or not (at_once or path.suffix == ".npy") else rk.Mallows(0.3)
     np.testing.assert_array_equal(read(again), first.gram(DISTINCT))
 
 
@@ -622,6 +712,16 @@ def test_a_disk_that_becomes_full_is_no_loss(path, monkeypatch):
     )
     np.testing.assert_array_equal(stored[:], rk.Mallows(0.3).gram(DISTINCT))
     assert 0 < len(calls) < N_BLOCKS
+
+
+def test_a_disk_that_is_full_from_the_first_block_on_keeps_nothing(path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(NpyFile if path.suffix == ".npy" else ZarrFile, "write", full)
+    with pytest.raises(OSError, match="no room on this disk: no block was finished, and nothing is kept"):
+        rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE)
+    assert left_in(path.parent) == []
 
 
 LIMITED = """

@@ -68,6 +68,11 @@ def test_users(folder):
     }
 
 
+def test_users_cannot_be_changed_by_chance(folder):
+    with pytest.raises(ValueError, match="read-only"):
+        load_sushi(folder).users["age"][0] = 1
+
+
 def test_the_folder_above_will_do(folder, tmp_path):
     above = tmp_path / "data"
     above.mkdir()
@@ -100,6 +105,7 @@ def test_missing_files_and_where_to_get_them(tmp_path):
         ("sushi3a.5000.10.order", "10 1\n0 1 3\n", "there are 2 users but 1 orders"),
         ("sushi3.udata", "1\t2\n", "line 1: expected 11 numbers about a user; got 2"),
         ("sushi3.idata", "0\tebi\n", "there are 1 items"),
+        ("sushi3.idata", "".join(f"{i}\tsushi {i}\n" for i in range(29)), "there are 29 items"),
         ("sushi3.idata", "1\tebi\n", "line 1: expected item 0"),
         ("sushi3.idata", "".join(f"{i}\tsame\n" for i in range(100)), "both named 'same'"),
     ],

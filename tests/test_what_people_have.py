@@ -3,6 +3,7 @@
 import gzip
 import json
 import tracemalloc
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pytest
 
 import rankernel as rk
 from rankernel import Preferences, RankingError, Rankings
+from rankernel.io import files
 
 PREFLIB = """# FILE NAME: {name}
 # TITLE: Drinks
@@ -234,8 +236,10 @@ FILES = [
     ("ward.blt", '2 1\n(id 4) 1 2 1 0\n0\n"Ann"\n"Bob"\n"x"', {}, ["Bob>Ann"]),
     ("election.dat", '2 1\n3 1 2 0\n0\n"Ann"\n"Bob"\n"x"', {}, ["3*Ann>Bob"]),
     ("ward.blt", '2 1\n3 1 5 0\n0\n"Ann"\n"Bob"\n"x"', {}, "line 2: candidate 5 is unknown"),
+    ("ward.blt", '2 1\n3 1=1 0\n0\n"Ann"\n"Bob"\n"x"', {}, "line 2: candidate 1 is listed twice"),
     ("ward.blt", '2 1\n3 1 1 0\n0\n"Ann"\n"Bob"\n"x"', {}, "line 2: candidate 1 is listed twice"),
     ("ward.blt", "2 1\n3 1 2 0\n", {}, "line 2: the file ends where"),
+    ("ward.blt", "", {}, "line 1: the file ends where"),
     ("ward.blt", f'2 1\n{2**53} 1 0\n0\n"Ann"\n"Bob"', {}, [f"{2**53}*Ann>Bob"]),
     ("ward.blt", f'2 1\n{2**53 + 1} 1 0\n0\n"Ann"\n"Bob"', {}, "line 2: 9007199254740993 is not a number of voters"),
     ("ward.blt", '2 1\n3 1 2 0\n0\n"Ann"\n"Bob', {}, "line 5: .*quotation mark"),
@@ -500,10 +504,43 @@ def test_words_that_were_read_as_nothing_are_shown(tmp_path):
 def test_packed_files_are_refused_before_they_grow(tmp_path):
     path = tmp_path / "v.csv.gz"
     path.write_bytes(gzip.compress(b"tea,milk\n" + b"1,2\n" * 500_000))
-    with pytest.raises(RankingError, match=r"unpacks to more than 1,000,000 bytes.*max_bytes"):
+    with pytest.raises(RankingError, match=r"its [\d,]+ bytes unpack to more than 1,000,000; .* with max_bytes="):
         rk.read(path, max_bytes=1_000_000)
     with pytest.raises(RankingError, match=r"1,000,002 cells make a table of 4,000,008 bytes"):
         rk.read(path, max_bytes=3_000_000)
+
+
+@pytest.mark.parametrize("name", ["v.csv.gz", "v.xlsx", "v.zip"])
+def test_packed_files_may_grow_to_a_hundred_times_their_size(tmp_path, monkeypatch, name):
+    if name == "v.xlsx":
+        pytest.importorskip("openpyxl", reason="openpyxl is not installed: pip install 'rankernel[excel]'")
+    path, text = tmp_path / name, b"tea,milk\n" + b"1,2\n" * 50_000
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.compress(text))
+    else:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("a.json", text)
+    monkeypatch.setattr(files, "ALWAYS_UNPACKED", 1000)
+    packed = path.stat().st_size
+    assert len(text) > 100 * packed
+    with pytest.raises(RankingError, match=f"its {packed:,} bytes unpack to more than {100 * packed:,}; "):
+        rk.read(path)
+    if name.endswith(".gz"):
+        assert rk.read(path, max_bytes=2**20).n_voters == 50_000
+        monkeypatch.setattr(files, "ALWAYS_UNPACKED", len(text))
+        assert rk.read(path).n_voters == 50_000
+
+
+def test_pairs_of_many_users_and_items(tmp_path):
+    path = tmp_path / "pairs.csv"
+    path.write_text("judge,winner,loser\n" + "".join(f"u{n},i{2 * n},i{2 * n + 1}\n" for n in range(1500)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(RankingError, match=r"all pairs of 3,000 items by 1,500 users make a table"):
+            rk.read(path)
+        assert tracemalloc.get_traced_memory()[1] < 2**23
+    finally:
+        tracemalloc.stop()
 
 
 def test_many_alternatives_take_one_table_of_ranks(tmp_path):
@@ -543,3 +580,12 @@ def test_large_counts_are_no_rows(tmp_path):
         tracemalloc.stop()
     assert (len(votes), votes.n_voters) == (5, 5 * 10**9)
     assert peak < 10**6
+
+
+def test_a_judge_that_is_a_label_is_no_judge_unless_stated(tmp_path):
+    path = tmp_path / "pairs.csv"
+    path.write_text("judge,winner,loser\n1,a,b\n1,b,c\n2,c,a\n", encoding="utf-8")
+    alone = rk.read_pairs(path, labels=["judge"])
+    assert (len(alone), alone.labels["judge"].tolist()) == (3, ["1", "1", "2"])
+    stated = rk.read_pairs(path, labels=["judge"], columns={"user": "judge"})
+    assert (len(stated), stated.labels["judge"].tolist()) == (2, ["1", "2"])

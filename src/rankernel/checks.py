@@ -161,6 +161,8 @@ def listed(name: str, values: Any, wanted: str) -> list[Any]:
     """
     if isinstance(values, str | bytes) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
         raise TypeError(f"{name}={shown(values)} is not possible; it must be {wanted}")
+    if isinstance(values, np.ndarray) and values.dtype.kind in "US":
+        return list(values.tolist())  # NumPy loses a Ctrl-C while an array of texts is gone through
     return list(values)
 
 

@@ -18,6 +18,22 @@ CGROUP_FILES = {  # where a control group says how much it may use, does use, an
 }
 
 
+HELD = {  # matrices of different rankings that a task holds at once, parts of the last one in strips
+    "a map": 2.1,
+    "k-medoids": 1.2,
+    "a dendrogram": 2,
+    "a test of groups": 1.4,
+    "an independence test of labels": 2.2,
+    "an independence test": 4,
+    "a test of a trend": 4,
+    "a test of pairs": 2.3,
+    "a search for changes": 2,
+    "a search for outliers": 2,
+    "a test of fit": 2.1,
+    "a label ranking": 3.1,
+}
+
+
 class GramMemoryError(MemoryError):
     """A Gram matrix does not fit into memory; nothing was allocated."""
 
@@ -111,17 +127,26 @@ def check_memory(shape: tuple[int, int], dtype: DTypeLike, n_matrices: float = 1
     )
 
 
+def check_task(task: str, n_rows: int) -> None:
+    """Refuse a task whose matrices of so many different rankings do not fit, before the first one is made."""
+    check_memory((n_rows, n_rows), np.float64, HELD[task], task)
+
+
 def check_voters(n_voters: int, n_bytes: int, task: str) -> None:
     """Refuse a task that needs so many bytes for each voter, where these do not fit."""
-    needed = n_voters * n_bytes
+    check_bytes(
+        n_voters * n_bytes, f"{task} of {n_voters:,} voters", "give fewer voters, such as a random part of them"
+    )
+
+
+def check_bytes(needed: int, what: str, advice: str = "") -> None:
+    """Refuse what takes more bytes than are free."""
     if needed <= ALWAYS_FITS:
         return
     free = available_memory()
     if free is not None and needed > free:
-        raise GramMemoryError(
-            f"{task} of {n_voters:,} voters takes {size_text(needed)}; {size_text(free)} are free: give fewer voters, "
-            "such as a random part of them"
-        )
+        problem = f"{what} takes {size_text(needed)}; {size_text(free)} are free"
+        raise GramMemoryError(f"{problem}: {advice}" if advice else problem)
 
 
 def size_text(n_bytes: int) -> str:

@@ -14,6 +14,7 @@ from rankernel import checks
 from rankernel.arrays import Indices, IntArray, Mask, RankArray
 from rankernel.encoding import FREE, check_items, printable
 from rankernel.errors import RankingError
+from rankernel.memory import check_bytes
 from rankernel.multiplicities import added_up, check_counts
 from rankernel.notebook import html_card
 from rankernel.pair_tables import Comparisons, is_long, long_table, user_lists, user_names
@@ -155,18 +156,18 @@ class Preferences:
     @classmethod
     def _from_comparisons(cls, stated: Comparisons, counts: Any) -> Preferences:
         names = check_items(stated.items)
-        relations = stated_relations(stated)
-        packed, contracted = [relations[:0]], []
+        number = check_counts(counts, len(stated.users))
+        n_bytes = len(stated.users) * len(names) * ((len(names) + 7) // 8)
+        check_bytes(n_bytes, f"what {len(stated.users):,} users say of {len(names):,} items")
+        packed, contracted = stated_relations(stated), []
         step = max(1, CHUNK_BITS // len(names) ** 2)
-        for first in range(0, len(relations), step):
-            reach = unpacked(closure(relations[first : first + step]), len(names))
-            back = reach.transpose(0, 2, 1)
-            packed.append(np.packbits(reach & ~back, axis=2))
-            circles = reach & back
+        for first in range(0, len(packed), step):
+            users = slice(first, first + step)
+            reach = unpacked(closure(packed[users]), len(names))
+            circles = reach & reach.transpose(0, 2, 1)
+            packed[users] = np.packbits(reach & ~circles, axis=2)
             contracted += [groups_of(circle, names) if circle.any() else () for circle in circles]
-        number = check_counts(counts, len(relations))
-        groups = contradictions(stated, contracted)
-        return cls._trusted(np.concatenate(packed), names, number, stated.users, groups)
+        return cls._trusted(packed, names, number, stated.users, contradictions(stated, contracted))
 
     @classmethod
     def from_rankings(cls, rankings: Any, users: Iterable[object] | None = None) -> Preferences:
@@ -419,9 +420,11 @@ def unpacked(packed: Packed, n_items: int) -> Mask:
 def closure(packed: Packed) -> Packed:
     """Return the transitive closure of each relation (Warshall), all users at once."""
     closed = packed.copy()
-    for middle in range(packed.shape[1]):
-        reaches = closed[:, :, middle >> 3] & bit(middle) != 0
-        closed |= np.where(reaches[:, :, None], closed[:, middle, None, :], np.uint8(0))
+    leads = np.asarray(packed.any(axis=2))  # anywhere: nothing is reached through other items
+    for middle in np.flatnonzero(leads.any(axis=0)).tolist():
+        users = np.flatnonzero(leads[:, middle])
+        own, starts = np.nonzero(closed[users, :, middle >> 3] & bit(middle))
+        closed[users[own], starts] |= closed[users[own], middle]
     return closed
 
 

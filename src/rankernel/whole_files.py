@@ -11,6 +11,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from rankernel.memory import size_text
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FULL = "there is no room on this disk"
+TRIED = bytes(2**16)  # what is written to see whether a disk has any room
+
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
@@ -22,14 +28,26 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     # With the same ending, by which some writers know the format.
     temporary = target.with_name(f".{secrets.token_hex(8)}.tmp{target.suffix}")
     try:
-        yield temporary
-        sync(temporary)
-        if target.exists():
-            shutil.copymode(target, temporary)
-        temporary.replace(target)
-        sync(target.parent)
+        with room_for(f"{path} was not written"):
+            yield temporary
+            sync(temporary)
+            if target.exists():
+                shutil.copymode(target, temporary)
+            temporary.replace(target)
+            sync(target.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def room_for(what: str) -> Iterator[None]:
+    """Say what there was no room for, if a disk is full."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_ROOM or str(error.strerror).startswith(FULL):
+            raise
+        raise OSError(error.errno, f"{FULL}: {what}") from None
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
@@ -37,8 +55,17 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     target = Path(path).resolve()
     if target.exists() and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, "may not be written", str(target))
-    with TemporaryFile(dir=target.parent):  # asking would not find a full disk
-        pass
+    with TemporaryFile(dir=target.parent) as file:  # asking would not find a full disk
+        file.write(TRIED)
+        file.flush()
+
+
+def check_room(path: Path, n_bytes: int) -> None:
+    """Refuse a file that takes at least so many bytes, where the disk has fewer."""
+    free = shutil.disk_usage(path.resolve().parent).free
+    if n_bytes > free:
+        takes = f"{path} takes at least {size_text(n_bytes)}, and {size_text(free)} are free"
+        raise OSError(errno.ENOSPC, f"{FULL}: {takes}; use another disk")
 
 
 def sync(path: Path) -> None:

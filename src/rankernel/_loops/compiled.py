@@ -1,34 +1,31 @@
 """The one place where numba's flags are set, and where it says that it compiles."""
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 from numba import njit
 from numba.core import event
 
 from rankernel import _loops
-from rankernel.errors import warn
+from rankernel._loops.kept_code import keep
 
-
-def can_be_kept() -> bool:
-    """Say whether numba finds a folder in which to keep compiled code; without one it would refuse to compile."""
-    try:
-        njit(cache=True)(can_be_kept)
-    except RuntimeError:
-        return False
-    return True
-
-
-CACHE = can_be_kept()
-if not CACHE:
-    warn(
-        "compiled loops cannot be kept, because no folder for them can be written: each start takes some seconds "
-        "longer; let NUMBA_CACHE_DIR name a folder that can be written",
-        UserWarning,
-    )
+Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 # No bare fastmath: it lets the compiler assume that no value is nan or inf. These four only let it reorder sums.
-compiled = njit(cache=CACHE, nogil=True, fastmath={"nsz", "arcp", "contract", "reassoc"})
+QUICKLY = njit(nogil=True, fastmath={"nsz", "arcp", "contract", "reassoc"})
+STRICTLY = njit(nogil=True)
 
-# For sums whose order of rounding matters (compensated sums, cancelling terms).
-compiled_strictly = njit(cache=CACHE, nogil=True)
+
+def compiled(function: Loop) -> Loop:
+    """Compile a loop."""
+    loop: Loop = keep(QUICKLY(function))
+    return loop
+
+
+def compiled_strictly(function: Loop) -> Loop:
+    """Compile a loop whose order of rounding matters: compensated sums, cancelling terms."""
+    loop: Loop = keep(STRICTLY(function))
+    return loop
 
 
 class Announcer(event.Listener):

@@ -1,7 +1,9 @@
-"""Distances between all draws of two rankings, for many pairs of rankings: ``d[p, a, b]`` for draws a and b of pair p.
+"""Distances between draws of two rankings, for many pairs of rankings: ``d[p, a, b]`` for draws a and b of pair p.
 
-``draws[i]`` holds the draws of ranking i, as ``(word, draw)`` the bits of the pairs of items that each orders one way,
-or as ``(item, draw)`` the place of each item. Each function by itself is small: only what is needed is compiled.
+Of the ranking on the left the draws from ``first`` on are compared, as many as there is room for, with all draws of
+the one on the right. ``draws[i]`` holds the draws of ranking i, as ``(word, draw)`` the bits of the pairs of items that
+each orders one way, or as ``(item, draw)`` the place of each item. Each function by itself is small: only what is
+needed is compiled.
 """
 
 import numpy as np
@@ -12,20 +14,20 @@ from rankernel._loops.cycles import cycle_code
 
 
 @compiled
-def of_bits(draws, left, right, numbers, d):
+def of_bits(draws, left, right, first, numbers, d):
     """Count the bits in which draws differ."""
     for p in range(len(left)):
         i, j = left[p], right[p]
         for a in range(d.shape[1]):
             for b in range(d.shape[2]):
-                d[p, a, b] = popcount(draws[i, 0, a] ^ draws[j, 0, b])
+                d[p, a, b] = popcount(draws[i, 0, first + a] ^ draws[j, 0, b])
             for w in range(1, draws.shape[1]):
                 for b in range(d.shape[2]):
-                    d[p, a, b] += popcount(draws[i, w, a] ^ draws[j, w, b])
+                    d[p, a, b] += popcount(draws[i, w, first + a] ^ draws[j, w, b])
 
 
 @compiled
-def footrule(draws, left, right, numbers, d):
+def footrule(draws, left, right, first, numbers, d):
     """Add up how far items are moved."""
     for p in range(len(left)):
         i, j = left[p], right[p]
@@ -33,13 +35,13 @@ def footrule(draws, left, right, numbers, d):
             for b in range(d.shape[2]):
                 d[p, a, b] = 0
             for item in range(draws.shape[1]):
-                x = np.int32(draws[i, item, a])
+                x = np.int32(draws[i, item, first + a])
                 for b in range(d.shape[2]):
                     d[p, a, b] += abs(x - np.int32(draws[j, item, b]))
 
 
 @compiled
-def spearman(draws, left, right, numbers, d):
+def spearman(draws, left, right, first, numbers, d):
     """Add up the squares of how far items are moved."""
     for p in range(len(left)):
         i, j = left[p], right[p]
@@ -47,14 +49,14 @@ def spearman(draws, left, right, numbers, d):
             for b in range(d.shape[2]):
                 d[p, a, b] = 0
             for item in range(draws.shape[1]):
-                x = np.int32(draws[i, item, a])
+                x = np.int32(draws[i, item, first + a])
                 for b in range(d.shape[2]):
                     step = x - np.int32(draws[j, item, b])
                     d[p, a, b] += step * step
 
 
 @compiled
-def hamming(draws, left, right, numbers, d):
+def hamming(draws, left, right, first, numbers, d):
     """Count the items that are moved."""
     for p in range(len(left)):
         i, j = left[p], right[p]
@@ -62,13 +64,13 @@ def hamming(draws, left, right, numbers, d):
             for b in range(d.shape[2]):
                 d[p, a, b] = 0
             for item in range(draws.shape[1]):
-                x = draws[i, item, a]
+                x = draws[i, item, first + a]
                 for b in range(d.shape[2]):
                     d[p, a, b] += x != draws[j, item, b]
 
 
 @compiled
-def linf(draws, left, right, numbers, d):
+def linf(draws, left, right, first, numbers, d):
     """Find how far the item is moved that is moved farthest."""
     for p in range(len(left)):
         i, j = left[p], right[p]
@@ -76,13 +78,13 @@ def linf(draws, left, right, numbers, d):
             for b in range(d.shape[2]):
                 d[p, a, b] = 0
             for item in range(draws.shape[1]):
-                x = np.int32(draws[i, item, a])
+                x = np.int32(draws[i, item, first + a])
                 for b in range(d.shape[2]):
                     d[p, a, b] = max(d[p, a, b], abs(x - np.int32(draws[j, item, b])))
 
 
 @compiled
-def kendall(draws, left, right, numbers, d):
+def kendall(draws, left, right, first, numbers, d):
     """Count discordant pairs of so many items that they do not go into some hundred words."""
     for p in range(len(left)):
         i, j = left[p], right[p]
@@ -91,13 +93,13 @@ def kendall(draws, left, right, numbers, d):
                 d[p, a, b] = 0
             for item in range(draws.shape[1]):
                 for other in range(item):
-                    before = draws[i, item, a] < draws[i, other, a]
+                    before = draws[i, item, first + a] < draws[i, other, first + a]
                     for b in range(d.shape[2]):
                         d[p, a, b] += before != (draws[j, item, b] < draws[j, other, b])
 
 
 @compiled
-def cycles(draws, left, right, numbers, d):
+def cycles(draws, left, right, first, numbers, d):
     """Add up numbers for the cycles of the maps from places to places: see :func:`cycle_code`."""
     n = draws.shape[1]
     item_at, step, seen = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
@@ -105,7 +107,7 @@ def cycles(draws, left, right, numbers, d):
         i, j = left[p], right[p]
         for a in range(d.shape[1]):
             for item in range(n):
-                item_at[draws[i, item, a]] = item
+                item_at[draws[i, item, first + a]] = item
             for b in range(d.shape[2]):
                 for place in range(n):
                     step[place] = draws[j, item_at[place], b]

@@ -41,15 +41,15 @@ def word_means(draws, left, right, tables, out):
 
 
 @compiled_strictly
-def table_means(d, tables, out):
-    """Write the mean of each table over the distances of all pairs of draws."""
+def add_sums(d, tables, out):
+    """Add the sum of each table over distances between draws."""
     m = d.shape[1]
     for p in range(len(d)):
         for g in range(len(tables)):
             total = 0.0
             for a in range(0, m - 3, 4):
                 s, t, u, v = 0.0, 0.0, 0.0, 0.0
-                for b in range(m):
+                for b in range(d.shape[2]):
                     s += tables[g, d[p, a, b]]
                     t += tables[g, d[p, a + 1, b]]
                     u += tables[g, d[p, a + 2, b]]
@@ -57,36 +57,40 @@ def table_means(d, tables, out):
                 total += (s + t) + (u + v)
             for a in range(m - m % 4, m):
                 s = 0.0
-                for b in range(m):
+                for b in range(d.shape[2]):
                     s += tables[g, d[p, a, b]]
                 total += s
-            out[g, p] = total / (m * m)
+            out[g, p] += total
 
 
 @compiled_strictly
-def block_means(d, table, weights, left, right, ends, out):
-    """Write what each pair of blocks of draws adds to the mean of a table; draws may have weights, or none."""
-    m = d.shape[1]
+def add_block_sums(d, first, table, whole, weights, left, right, ends, blocks, sizes):
+    """Add the sum of a table over distances between draws, for each pair of blocks of draws; and how large values are.
+
+    Draws may have weights, or none. ``d`` begins with draw ``first`` on the left. ``sizes`` are the sums of the
+    absolute values of the table ``whole``, and of their squares; of a ranking with itself, between different blocks.
+    """
     weighted = weights.shape[1] > 0
     for p in range(len(d)):
-        for g in range(len(ends)):
-            for h in range(len(ends)):
-                out[p, g, h] = 0.0
-        g = 0
-        for a in range(m):
-            while a >= ends[g]:
+        i, j, g = left[p], right[p], 0
+        for a in range(d.shape[1]):
+            while first + a >= ends[g]:
                 g += 1
+            by = weights[i, first + a] if weighted else 1.0
             b = 0
             for h in range(len(ends)):
-                s = 0.0
+                s, size, square = 0.0, 0.0, 0.0
                 while b < ends[h]:
-                    value = table[d[p, a, b]]
-                    s += weights[right[p], b] * value if weighted else value
+                    w = by * weights[j, b] if weighted else 1.0
+                    s += w * table[d[p, a, b]]
+                    value = abs(w * whole[d[p, a, b]])
+                    size += value
+                    square += value * value
                     b += 1
-                out[p, g, h] += weights[left[p], a] * s if weighted else s
-        for g in range(len(ends)):
-            for h in range(len(ends)):
-                out[p, g, h] /= m * m
+                blocks[p, g, h] += s
+                if i != j or g != h:
+                    sizes[0, p] += size
+                    sizes[1, p] += square
 
 
 TINY = 1e-200  # what is divided by where one block has all the weight: the deviations are 0 then

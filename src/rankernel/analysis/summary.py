@@ -16,9 +16,12 @@ from rankernel.analysis.source import Source
 from rankernel.analysis.standing import approved_counts, first_shares, mean_places, says_which
 from rankernel.analysis.wording import Wording
 from rankernel.arrays import FloatArray, Indices, Mask
+from rankernel.errors import RankingError
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
+
+MOST_ITEMS = 3000  # every two of which are compared
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,10 @@ def summarize(source: Source, settings: Settings | None = None, step: Callable[[
     """Return what there is to tell of some rankings; ``step`` is called with the name of each step as it begins."""
     settings, step = settings or Settings(), step or (lambda _: None)
     method, seed = settings.method, settings.seed
+    n_items = source.rankings.n_items
+    if n_items > MOST_ITEMS:
+        problem = f"{source.origin or source.title} has {n_items:,} items, and every two of them are compared"
+        raise RankingError(f"{problem}, of at most {MOST_ITEMS:,}; leave out items that few name")
     groups = groups_to_compare(source, settings.groups)  # what is wrong is said before computing
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)

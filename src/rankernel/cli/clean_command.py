@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from rankernel.analysis.phrases import plural
@@ -49,7 +50,8 @@ def clean(reading: Reading, writing: Writing, file: File = None, merge: Merge = 
         raise usage(f"--by and --id are kept in .csv only; {printable(target.name)} has no columns for them")
     if chosen.name == "table":
         beside = more.get("labels", {})
-        point_out_formulas([*rankings.items, *beside, *(text for own in beside.values() for text in set(own))], target)
+        texts = [text for own in beside.values() for text in np.unique(own).tolist()]
+        point_out_formulas([*rankings.items, *beside, *texts], target)
     with steps(None, "Writing"):
         chosen.write(rankings.unique() if merge else rankings[:], target, overwrite=writing.force, **more)
     facts = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import traceback
 import warnings
@@ -16,6 +15,7 @@ from typer.core import TyperGroup
 from rankernel import _loops
 from rankernel.cli.endings import DATA_ERROR, INTERRUPTED, NOTHING_KEPT, TERMINATED, is_interruption
 from rankernel.cli.option_words import in_options
+from rankernel.cli.stop_requests import ENDS, stop_requests
 from rankernel.encoding import printable
 
 
@@ -28,7 +28,7 @@ class GuardedGroup(TyperGroup):
     def main(self, *args: Any, **options: Any) -> NoReturn:
         """Run a command and leave with its exit code."""
         self.debug, self.kept = False, ""
-        with orderly_end(), plain_warnings(), announced_compiling():
+        with plain_warnings(), announced_compiling():
             sys.exit(self.outcome(*args, **{**options, "standalone_mode": False}))
 
     def invoke(self, ctx: Any) -> Any:
@@ -46,8 +46,9 @@ class GuardedGroup(TyperGroup):
     def outcome(self, *args: Any, **options: Any) -> int:
         """Run a command and return its exit code, having said what went wrong."""
         try:
-            code = super().main(*args, **options)
-            sys.stdout.flush()
+            with stop_requests() as requests:
+                code = super().main(*args, **options)
+                sys.stdout.flush()
         except BrokenPipeError:  # whoever read our output has seen enough
             sys.stdout = None
             return DATA_ERROR
@@ -62,12 +63,18 @@ class GuardedGroup(TyperGroup):
                 return self.say(self.ended("interrupted"), INTERRUPTED)
             if self.debug:
                 traceback.print_exc()
+            if requests.asked:  # what was raised then may be what the request was turned into
+                how, code = ENDS[requests.asked]
+                return self.say(self.ended(how), code)
             if hasattr(error, "format_message"):  # of the command line itself
                 said = in_options(error.format_message())
                 return self.say(one_line(said), error.exit_code)  # type: ignore[attr-defined]
             return self.say(explanation(error), DATA_ERROR)
         if code == INTERRUPTED:  # typer makes this of Ctrl-C
-            self.say(self.ended("interrupted"), INTERRUPTED)
+            return self.say(self.ended("interrupted"), INTERRUPTED)
+        if requests.asked:
+            how, code = ENDS[requests.asked]
+            return self.say(f"{how} when everything was done", code)
         return code if isinstance(code, int) else 0
 
     def say(self, problem: str, code: int) -> int:
@@ -112,24 +119,6 @@ class UsageProblem(typer.BadParameter):
 def usage(problem: str) -> UsageProblem:
     """Return the error for a command line that makes no sense."""
     return UsageProblem(problem)
-
-
-@contextmanager
-def orderly_end() -> Iterator[None]:
-    """Let a request to terminate unwind the stack, so that temporary files are removed."""
-
-    def leave(*_: object) -> NoReturn:
-        sys.exit(TERMINATED)
-
-    try:
-        before = signal.signal(signal.SIGTERM, leave)
-    except ValueError:  # not the main thread, which alone may do this
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -130,9 +130,15 @@ def stored(output: Path, plan: Plan, dtype: str, resume: bool, force: bool) -> N
 
 def in_memory(output: Path | None, plan: Plan, X: Data, dtype: str, force: bool) -> NDArray[Any] | None:
     """Compute the matrix, write it if there is a file for it, and return a corner of it if not."""
+    import numpy as np
+
     from rankernel.memory import check_memory
+    from rankernel.whole_files import check_room
 
     check_memory(plan.shape, dtype)
+    if output is not None:
+        least = {".csv": 2, ".npz": np.dtype(dtype).itemsize}[output.suffix.lower()]  # bytes of a value
+        check_room(output, least * plan.shape[0] * plan.shape[1])
     matrix = filled(plan, dtype)
     if output is None:
         return matrix[:CORNER, :CORNER]

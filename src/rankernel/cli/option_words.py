@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 METHOD = "--method montecarlo:draws=64"
+STORED = "-o K.zarr or -o K.npy, which are written piece by piece"
 WORDS: list[
     tuple[str, str | Callable[[re.Match[str]], str]]
 ] = [  # in this order: longer phrases come before their parts
@@ -17,6 +18,8 @@ WORDS: list[
     (r"\bmoments=([012])", r"--method montecarlo:moments=\1"),
     (r"\bn_draws=", "draws="),
     (r"\bor give n_draws\b", f"or give {METHOD}"),
+    (r"out= a memmap or a zarr array, .* or NystromFeatures", STORED),
+    (r"(with their counts) \(\.unique\(\)\), or features of them \(NystromFeatures\)", r"\1 (rankernel clean --merge)"),
     (r"\bdtype=float32", "--dtype float32"),
     (r"\bn_clusters=", "--k "),
     (r"\brk\.(\w+)", lambda found: found[1].lower()),

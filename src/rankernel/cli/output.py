@@ -83,6 +83,8 @@ def check_free(path: Path, force: bool, read: Path | None = None, folder: bool =
     """Refuse a name that is taken, cannot be written or is what is read, before any work is done; some are folders."""
     if read is not None and path.exists() and read.exists() and path.samefile(read):
         raise usage(f"-o {printable(path)} is the file that is read; give another name")
+    if read is not None and path.resolve() in read.resolve().parents:
+        raise usage(f"-o {printable(path)} is the folder of the file that is read; give another name")
     if path.is_dir() and not folder:
         raise usage(f"{printable(path)} is a folder; name a file")
     if path.exists() and not force:

@@ -152,7 +152,10 @@ def some(rankings: Data, n_voters: int, seed: int) -> Data:
 
 
 def check_size(named: dict[str, Data]) -> None:
-    """Refuse sets whose Gram matrix is too large."""
+    """Refuse sets whose Gram matrix is too large, or of too many items to say in what they differ."""
+    from rankernel.tasks.tests.differences import check_item_pairs
+
+    check_item_pairs(next(iter(named.values())).n_items, len(named))
     distinct = sum(len(rankings.unique()) for rankings in named.values())
     if distinct > MOST_DISTINCT:
         raise MemoryError(

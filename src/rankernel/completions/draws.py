@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from rankernel.rankings import as_rankings
 from rankernel.seeds import Seed, as_seed
 
 PURPOSE = "completions"
-LOW = 0.1
+LOW, FEW = 0.1, 3.0  # of draws that are worth little: as a part of their number, and at all
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,23 +53,38 @@ class Draws:
 
         The square of the sum of the weights by the sum of their squares.
         """
-        if self.weights is None:
-            return np.full(len(self.ranks), float(self.n_draws))
-        squares = (self.weights**2).sum(axis=1)
-        # All weights 0 tell nothing.
-        return np.asarray(self.weights.sum(axis=1) ** 2 / np.where(squares == 0, 1.0, squares))
+        return np.full(len(self.ranks), float(self.n_draws)) if self.weights is None else effective_size(self.weights)
+
+    @cached_property
+    def seen(self) -> tuple[FloatArray, FloatArray]:
+        """How many different draws each ranking has, and about how likely a further draw is to be a new one.
+
+        That is the share of draws that were seen once (Good 1953).
+        """
+        salt = np.random.default_rng(0).integers(2**64, size=self.ranks.shape[2], dtype=np.uint64) | np.uint64(1)
+        keys = np.sort(self.ranks.astype(np.uint64) @ salt, axis=1)
+        changes = np.pad(np.diff(keys, axis=1) != 0, ((0, 0), (1, 1)), constant_values=True)
+        single = (changes[:, :-1] & changes[:, 1:]).mean(axis=1)
+        return changes[:, 1:].sum(axis=1).astype(np.float64), single
 
     def warn_if_low(self) -> None:
         """Warn where a few draws carry nearly all the weight."""
         effective = self.effective_size
-        low = effective < LOW * self.n_draws
+        low = effective < max(LOW * self.n_draws, min(FEW, self.n_draws / 2))
         if low.any():
             warn(
-                f"the draws of {int(low.sum())} of {len(low)} rankings are worth less than a tenth of their number "
-                f"(the worst: {effective.min():.1f} of {self.n_draws}), as few of them carry nearly all the weight; "
-                "take more draws, or a model that can be drawn from directly",
+                f"the draws of {int(low.sum())} of {len(low)} rankings are worth hardly any, or less than a tenth of "
+                f"their number (the worst: {effective.min():.1f} of {self.n_draws}), as few of them carry nearly all "
+                "the weight; take more draws, or a model that can be drawn from directly",
                 SamplingWarning,
             )
+
+
+def effective_size(weights: FloatArray) -> FloatArray:
+    """Return how many unweighted draws the weighted ones of each row are worth."""
+    squares = (weights**2).sum(axis=1)
+    # All weights 0 tell nothing.
+    return np.asarray(weights.sum(axis=1) ** 2 / np.where(squares == 0, 1.0, squares))
 
 
 def draw(

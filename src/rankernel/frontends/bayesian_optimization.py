@@ -159,8 +159,8 @@ def initial_permutations(n_items: int, number: int, rng: np.random.Generator) ->
 # ---------------------------------------------------------------------- model
 
 
-def fitted_improvement(ranks: IntArray, values: FloatArray, kernel: Kernel) -> tuple[Score, Kernel]:
-    """Return the logarithm of the expected improvement of permutations, and the fitted kernel."""
+def ranking_process(ranks: IntArray, values: FloatArray, kernel: Kernel) -> tuple[SingleTaskGP, RankingKernel]:
+    """Return a Gaussian process of what is to be minimised, before it is fitted, and the kernel inside it."""
     X = torch.as_tensor(ranks, dtype=torch.float64)
     y = torch.as_tensor(-values)[:, None]  # BoTorch maximises
     limits = {
@@ -171,9 +171,14 @@ def fitted_improvement(ranks: IntArray, values: FloatArray, kernel: Kernel) -> t
     for name, value in kernel.params.items():
         module.register_prior(f"{name}_prior", LogNormalPrior(math.log(value), SPREAD), name)
     with botorch.settings.validate_input_scaling(False):  # ranks are no points of the unit cube
-        model = SingleTaskGP(X, y, covar_module=ScaleKernel(module))
+        return SingleTaskGP(X, y, covar_module=ScaleKernel(module)), module
+
+
+def fitted_improvement(ranks: IntArray, values: FloatArray, kernel: Kernel) -> tuple[Score, Kernel]:
+    """Return the logarithm of the expected improvement of permutations, and the fitted kernel."""
+    model, module = ranking_process(ranks, values, kernel)
     fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
-    acquisition = LogExpectedImprovement(model, best_f=y.max())
+    acquisition = LogExpectedImprovement(model, best_f=-values.min())
 
     def score(candidates: IntArray) -> FloatArray:
         with torch.no_grad():

@@ -89,6 +89,31 @@ def lengths(shape: tuple[int, int], tile: Tile) -> tuple[int, int]:
     return rows, columns
 
 
+class EmptyEvaluator(Evaluator):
+    """No rows, or no columns."""
+
+    details = "no entries"
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self.shape = shape
+
+    def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
+        """Return no entries for each kernel."""
+        return np.zeros((len(kernels), *lengths(self.shape, tile)))
+
+    def gradients(self, kernel: Kernel, tile: Tile) -> dict[str, FloatArray]:
+        """Return no entries for each parameter."""
+        return {name: np.zeros(lengths(self.shape, tile)) for name in kernel.params}
+
+    def seconds(self, n_rows: int, n_columns: int) -> float:
+        """Return nothing."""
+        return 0.0
+
+    def logs(self, kernel: Kernel, tile: Tile) -> FloatArray:
+        """Return no entries."""
+        return np.zeros(lengths(self.shape, tile))
+
+
 class ConstantEvaluator(Evaluator):
     """Every entry is the same."""
 

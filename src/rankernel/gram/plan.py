@@ -105,9 +105,16 @@ class Plan:
     @property
     def fallback(self) -> MonteCarlo | None:
         """What new rows without an exact value are estimated by, where the exact value was this plan's own choice."""
-        if not (isinstance(self.asked, Auto) and isinstance(self.method, Exact)):
-            return None
-        return settled(self.asked.estimate, self.kernel, self.X, self.Y)
+        return self.rest_by if isinstance(self.method, Exact) else None
+
+    @property
+    def rest_by(self) -> MonteCarlo | None:
+        """What is estimated by where there is no exact value; None where exact values were asked for."""
+        if isinstance(self.method, MonteCarlo):
+            return self.method
+        if isinstance(self.method, Mixed):
+            return settled(self.method.estimate or MonteCarlo(), self.kernel, self.X, self.Y)
+        return settled(self.asked.estimate, self.kernel, self.X, self.Y) if isinstance(self.asked, Auto) else None
 
     @property
     def estimator(self) -> MonteCarlo | None:
@@ -593,7 +600,7 @@ def settled(method: MonteCarlo, kernel: Kernel, X: Rows, Y: Rows) -> MonteCarlo:
     if moments == "auto":
         moments = highest_degree(kernel, X.n_items) if uniform else 0
         if orders:
-            moments = min(moments, 1 if are_known(X, Y) else 0)
+            moments = min(moments, known_degree(X.n_items))
     done = copy(method)  # checked already: what is filled in here needs no check
     object.__setattr__(done, "coupling", coupling)
     object.__setattr__(done, "moments", moments)
@@ -602,18 +609,15 @@ def settled(method: MonteCarlo, kernel: Kernel, X: Rows, Y: Rows) -> MonteCarlo:
 
 def for_orders(method: MonteCarlo, X: Rows) -> MonteCarlo:
     """Return a method that was settled for rankings as it is for partial orders."""
-    return replace(method, coupling="iid", moments=min(int(method.moments), 1 if are_known(X) else 0))
+    return replace(method, coupling="iid", moments=min(int(method.moments), known_degree(X.n_items)))
 
 
-def are_known(*sides: Rows) -> bool:
-    """Say whether the marginals of all partial orders are known at a moderate cost."""
-    try:
-        for side in sides:
-            if isinstance(side, PartialOrders):
-                side.prepare(FEW_DOWN_SETS)
-    except ExactnessError:
-        return False
-    return True
+def known_degree(n_items: int) -> int:
+    """Return up to which degree the moments of all partial orders of so many items are known at a moderate cost.
+
+    Whatever the orders are: the rows of one matrix must not decide about each other. There are at most 2^n down-sets.
+    """
+    return 1 if 2**n_items <= FEW_DOWN_SETS else 0
 
 
 def evaluator_of(kernel: Kernel, X: Rows, Y: Rows, method: Method) -> Evaluator:

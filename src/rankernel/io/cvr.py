@@ -179,7 +179,8 @@ def read_sheet(path: AnyPath, max_bytes: int) -> Records:
         raise missing_extra("openpyxl", "excel") from None
     try:
         with zipfile.ZipFile(path) as parts:
-            check_unpacked_size(sum(part.file_size for part in parts.infolist()), path, max_bytes)
+            n_bytes = sum(part.file_size for part in parts.infolist())
+            check_unpacked_size(n_bytes, Path(path).stat().st_size, path, max_bytes)
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
         sheet = book.worksheets[0]
         rows = [[cell_text(cell) for cell in row] for row in sheet.iter_rows(values_only=True)]

@@ -70,14 +70,16 @@ def read_documents(path: AnyPath, max_bytes: int) -> Iterator[tuple[str, dict[st
         try:
             with zipfile.ZipFile(place) as archive:
                 parts = [part for part in archive.infolist() if part.filename.lower().endswith(".json")]
-                check_unpacked_size(sum(part.file_size for part in parts), path, max_bytes)
+                n_bytes = sum(part.file_size for part in parts)
+                check_unpacked_size(n_bytes, place.stat().st_size, path, max_bytes)
                 raw = [(part.filename, archive.read(part)) for part in parts]
         except (zipfile.BadZipFile, zipfile.LargeZipFile, OSError, EOFError, RuntimeError) as error:
             raise fail(path, None, f"the archive is damaged ({error}); get the file again") from None
     else:
         files = sorted(place.glob("*.json")) if place.is_dir() else [place, *manifests_beside(place)]
         raw = [(file.name, read_bytes(file, max_bytes)) for file in files]
-        check_unpacked_size(sum(len(content) for _, content in raw), path, max_bytes)
+        n_bytes = sum(len(content) for _, content in raw)
+        check_unpacked_size(n_bytes, sum(file.stat().st_size for file in files), path, max_bytes)
     if not raw:
         raise fail(path, None, "there is no .json in it")
     for name, content in raw:

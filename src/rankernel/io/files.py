@@ -19,6 +19,8 @@ AnyPath: TypeAlias = str | os.PathLike[str]
 
 GZIP_MAGIC = b"\x1f\x8b"
 MOST_BYTES = 2**30  # that a small file may grow to: as text, and as a table of ranks
+# Unless told otherwise, what was packed may grow to a hundred times its size: text seldom shrinks to a twentieth.
+MOST_GROWTH, ALWAYS_UNPACKED = 100, 2**26
 BYTE_ORDER_MARK = "\ufeff"
 UNWRITABLE = {"Cc": "a control character", "Zl": "a line break", "Zp": "a line break", "Cs": "half a surrogate pair"}
 
@@ -68,28 +70,35 @@ def unpacked(raw: bytes, path: AnyPath, max_bytes: int) -> bytes:
     """Return gzipped bytes unpacked, if they are not too many."""
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(raw)) as file:
-            content = file.read(max_bytes + 1)
+            content = file.read(most_unpacked(len(raw), max_bytes) + 1)
     except (EOFError, OSError, zlib.error) as error:
         raise fail(path, None, f"the gzip data is damaged or cut short ({error}); get the file again") from None
-    check_unpacked_size(len(content), path, max_bytes)
+    check_unpacked_size(len(content), len(raw), path, max_bytes)
     return content
 
 
-def check_unpacked_size(n_bytes: int, path: AnyPath, max_bytes: int) -> None:
+def most_unpacked(n_packed: int, max_bytes: int) -> int:
+    """Return how many bytes a packed file may grow to."""
+    return max_bytes if max_bytes != MOST_BYTES else min(max_bytes, max(MOST_GROWTH * n_packed, ALWAYS_UNPACKED))
+
+
+def check_unpacked_size(n_bytes: int, n_packed: int, path: AnyPath, max_bytes: int) -> None:
     """Refuse a small file that grows too large."""
-    if n_bytes > max_bytes:
-        raise fail(path, None, f"it unpacks to more than {max_bytes:,} bytes; if that is right, raise max_bytes=")
+    most = most_unpacked(n_packed, max_bytes)
+    if n_bytes > most:
+        problem = f"its {n_packed:,} bytes unpack to more than {most:,}"
+        raise fail(path, None, f"{problem}; if that is right, say how many may be with max_bytes=")
 
 
 def check_table_size(n_rows: int, n_items: int, path: AnyPath, max_bytes: int) -> None:
     """Refuse rankings whose table of ranks would be too large."""
-    check_number_of_cells(n_rows * n_items, f"{n_rows:,} rankings of {n_items:,} items", path, max_bytes)
+    check_grown_size(4 * n_rows * n_items, f"{n_rows:,} rankings of {n_items:,} items", path, max_bytes)
 
 
-def check_number_of_cells(n_cells: int, what: str, path: AnyPath, max_bytes: int) -> None:
-    """Refuse what would make a table that is too large, of four bytes a cell."""
-    if 4 * n_cells > max_bytes:
-        problem = f"{what} make a table of {4 * n_cells:,} bytes, more than {max_bytes:,}"
+def check_grown_size(n_bytes: int, what: str, path: AnyPath, max_bytes: int) -> None:
+    """Refuse what would make a table that is too large."""
+    if n_bytes > max_bytes:
+        problem = f"{what} make a table of {n_bytes:,} bytes, more than {max_bytes:,}"
         raise fail(path, None, f"{problem}; if that is right, raise max_bytes=")
 
 

@@ -10,7 +10,7 @@ from rankernel import checks
 from rankernel.encoding import check_items, printable
 from rankernel.errors import RankingError
 from rankernel.io.file_data import About, FilePreferences, Labels, Reading, file_preferences
-from rankernel.io.files import MOST_BYTES, AnyPath, fail
+from rankernel.io.files import MOST_BYTES, AnyPath, check_grown_size, fail
 from rankernel.io.records import Records, read_records
 from rankernel.pair_tables import Comparisons, find_columns, named_table
 from rankernel.preferences import Preferences
@@ -98,6 +98,8 @@ def read_pairs(
         raise fail(path, None, str(error)) from None
     if not found.users:
         raise fail(path, None, "the table has no rows; a row compares two items")
+    n_users, n_items = len(found.users), len(found.items)
+    check_grown_size(n_users * n_items**2, f"all pairs of {n_items:,} items by {n_users:,} users", path, max_bytes)
     about = About(f"pairs: {roles}", passed_over=(*passed, *roles.passed_over))
     data = Preferences._from_comparisons(found, found.counts)
     return file_preferences(data, Reading(labels_of_users(table, kept, found), about=about))

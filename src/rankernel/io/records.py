@@ -19,7 +19,7 @@ from rankernel import _loops, checks
 from rankernel.arrays import IntArray
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
-from rankernel.io.files import MOST_BYTES, AnyPath, check_number_of_cells, fail, read_text
+from rankernel.io.files import MOST_BYTES, AnyPath, check_grown_size, fail, read_text
 from rankernel.rankings import first_and_inverse
 
 Codes = NDArray[np.int32]
@@ -146,7 +146,7 @@ def records_of_text(text: str, delimiter: str, path: AnyPath, max_bytes: int = M
     elif len(checks.text("delimiter", delimiter)) != 1 or delimiter in '"\r\n ':
         raise RankingError(f"delimiter={delimiter!r} is not one character that can separate cells, or 'auto'")
     n_cells = text.count(delimiter) + text.count("\n")
-    check_number_of_cells(n_cells, f"{n_cells:,} cells", path, max_bytes)
+    check_grown_size(4 * n_cells, f"{n_cells:,} cells", path, max_bytes)
     return coded_at_once(text, delimiter, path) or coded(parsed(text, delimiter, path), path)
 
 

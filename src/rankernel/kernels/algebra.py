@@ -86,6 +86,11 @@ class Tree(Kernel):
         """The parts that are not constant."""
         return [part for part in self.parts.values() if not isinstance(part, Constant)]
 
+    def check_n_items(self, n_items: int) -> None:
+        """Refuse rankings of more items than a part can take."""
+        for part in self.parts.values():
+            part.check_n_items(n_items)
+
     def matrix(self, X: RankArray, Y: RankArray) -> FloatArray:
         """Return the kernel between the rows of two arrays of full rankings."""
         return self.combine(*(part.matrix(X, Y) for part in self.parts.values()))

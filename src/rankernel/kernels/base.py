@@ -112,6 +112,10 @@ class Kernel(ABC):
         """
         return math.inf
 
+    def check_n_items(self, n_items: int) -> None:
+        """Refuse so many items that the kernel cannot be computed even between full rankings: here is no limit."""
+        return
+
     @property
     def argument(self) -> Distance | None:
         """The distance that the kernel is a function of, if there is one."""
@@ -233,7 +237,9 @@ class Kernel(ABC):
             How to compute it. "auto" is the exact value, in closed form or by enumeration, unless there is none or it
             would take both some seconds and many times as long as the estimate; then it is Monte Carlo.
         normalize : bool
-            Whether to divide by the lengths of the embeddings (cosine); entries of a ranking of length 0 are 0.
+            Whether to divide by the lengths of the embeddings (cosine). A length is exact where that is at hand, and an
+            unbiased estimate elsewhere, with a warning if the entries themselves are exact. A ranking with itself, or
+            with an equal one, has 1; entries of a ranking of length 0 are 0.
         out : array, memory map or zarr array, optional
             What to fill.
         dtype : dtype
@@ -281,7 +287,9 @@ class Kernel(ABC):
         gradient : bool
             Whether to add the derivative in each parameter.
         tol : float, optional
-            The largest standard error that will do: draws are added until no entry has a larger one.
+            The largest standard error that will do: draws are added until no entry has a larger one, by the coupling
+            and the exact moments that get there soonest, where these are left open. Where a ranking meets itself, its
+            bias counts, too: ``MonteCarlo(diagonal="unbiased")`` needs far fewer draws.
         """
         return self.plan(X, Y, method).estimate(tol, gradient, normalize, threads)
 

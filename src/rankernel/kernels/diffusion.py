@@ -14,6 +14,7 @@ from rankernel.kernels.base import TUNABLE, Kernel, check_width, number
 from rankernel.kernels.heat import (
     CYCLE_TYPES,
     Graph,
+    check_n_items,
     heat_matrix,
     heat_matrix_derivative,
     transposition_heat,
@@ -26,9 +27,10 @@ class Diffusion(Kernel):
     r"""Diffusion kernel :math:`\exp(-\beta L)` on a graph of rankings, L its Laplacian (Kondor and Barbosa 2010).
 
     In the graph of all ``"transpositions"`` two rankings are neighbours if swapping two items takes one to the other
-    (up to about 36 items); in that of ``"adjacent"`` ones the two items must stand next to each other (few items).
-    The value is the probability that a random walk that swaps along each edge at rate 1 goes from one ranking to the
-    other in time beta, so the kernel sums to one over all rankings.
+    (up to 36 items); in that of ``"adjacent"`` ones the two items must stand next to each other (up to 9 items). The
+    value is the probability that a random walk that swaps along each edge at rate 1 goes from one ranking to the other
+    in time beta, so the kernel sums to one over all rankings. In no time at all only equal rankings are reached,
+    whatever the number of items.
 
     Parameters
     ----------
@@ -57,10 +59,15 @@ class Diffusion(Kernel):
         """Beta as a number."""
         return number("beta", self.beta)
 
+    def check_n_items(self, n_items: int) -> None:
+        """Refuse more items than the table of a walk can hold."""
+        if self.width > 0:
+            check_n_items(n_items, self.graph)
+
     @property
     def argument(self) -> Distance | None:
         """The lengths of cycles, in the graph of all transpositions."""
-        return CYCLE_TYPES if self.graph == "transpositions" else None
+        return CYCLE_TYPES if self.graph == "transpositions" and self.width > 0 else None
 
     def at_distance(self, d: NDArray[Any], n_items: int) -> FloatArray:
         """Return the value for each cycle type."""

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from rankernel import _loops
 from rankernel.arrays import FloatArray, IntArray, RankArray
-from rankernel.distances import Distance
+from rankernel.distances import Distance, hamming, kendall
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.partitions import Numbered, all_partitions
 
@@ -55,6 +55,9 @@ def heat_matrix(X: NDArray[Any], Y: NDArray[Any], beta: float, graph: Graph = "t
     >>> print(np.round(2 * heat_matrix(X, X, beta=1.0)[0] - 1, 6))  # e^-2, -e^-2
     [ 0.135335 -0.135335]
     """
+    if beta == 0:
+        check_full(X, Y)
+        return np.asarray(hamming.between(X, Y) == 0, dtype=np.float64)
     heat, classes = classes_of(X, Y, beta, graph)
     return heat.values[classes]
 
@@ -70,6 +73,11 @@ def heat_matrix_derivative(
     >>> print(heat_matrix_derivative(X, X, beta=0.0)[0])
     [-1.  1.]
     """
+    if beta == 0:
+        check_full(X, Y)
+        moved = hamming.between(X, Y)
+        one_swap = kendall.between(X, Y) == 1 if graph == "adjacent" else moved == 2
+        return np.asarray(one_swap - float(n_swaps(X.shape[1], graph)) * (moved == 0))
     heat, classes = classes_of(X, Y, beta, graph)
     return heat.slopes[classes]
 
@@ -77,14 +85,20 @@ def heat_matrix_derivative(
 def classes_of(X: NDArray[Any], Y: NDArray[Any], beta: float, graph: Graph) -> tuple[Heat, IntArray]:
     """Return the values of the kernel for each class of pairs, and the class of each pair."""
     X, Y = np.ascontiguousarray(X, dtype=np.int32), np.ascontiguousarray(Y, dtype=np.int32)
+    check_full(X, Y)
     n_items = X.shape[1]
-    for rankings in (X, Y):
-        if (np.sort(rankings, axis=1) != np.arange(n_items)).any():
-            raise RankingError(f"a heat kernel compares full rankings: each row a permutation of 0, ..., {n_items - 1}")
     check_n_items(n_items, graph)
     if graph == "adjacent":
         return adjacent_heat(n_items, beta), _loops.word_walks.pair_words(X, Y)
     return transposition_heat(n_items, beta), pair_types(X, Y)
+
+
+def check_full(*sides: NDArray[Any]) -> None:
+    """Refuse rankings that are not full."""
+    for side in sides:
+        n_items = side.shape[1]
+        if (np.sort(side, axis=1) != np.arange(n_items)).any():
+            raise RankingError(f"a heat kernel compares full rankings: each row a permutation of 0, ..., {n_items - 1}")
 
 
 def check_n_items(n_items: int, graph: str) -> None:

@@ -76,7 +76,7 @@ def lock(mark: IO[bytes], folder: Path) -> None:
     try:
         fcntl.flock(mark.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise RuntimeError(f"another process is at work on {folder}; wait for it, or end it first") from None
+        raise BlockingIOError(f"another process is at work on {folder}; wait for it, or end it first") from None
 
 
 def is_still(mark: IO[bytes], path: Path) -> bool:

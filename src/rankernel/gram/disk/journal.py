@@ -8,13 +8,15 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Any, Self
+from zlib import crc32
 
 from rankernel.whole_files import whole_file
 
 Header = dict[str, str]
 
 LINE = re.compile(rb"([0-9]{1,18}) ([0-9a-f]{8})")
+CHECKSUM = "checksum"  # of a header, among what it says
 
 
 class Journal:
@@ -91,7 +93,21 @@ def line(part: tuple[int, int]) -> bytes:
 
 def header_line(header: Header) -> bytes:
     """Return the line that says what work is."""
-    return json.dumps(header).encode() + b"\n"
+    return json.dumps(sealed(header)).encode() + b"\n"
+
+
+def sealed(header: Header) -> Header:
+    """Return a header with its own checksum, by which damage is found."""
+    return {**header, CHECKSUM: f"{crc32(json.dumps(header, sort_keys=True).encode()):08x}"}
+
+
+def unsealed(found: Any, path: Path) -> Header:
+    """Return a header as it was before it was sealed; refuse one that is damaged."""
+    if isinstance(found, dict):
+        header = {name: value for name, value in found.items() if name != CHECKSUM}
+        if sealed(header) == found:
+            return header
+    raise ValueError(f"{path} is damaged: it does not say what was computed; overwrite=True starts again")
 
 
 def write_header(path: Path, header: Header) -> None:
@@ -104,11 +120,9 @@ def read_header(path: Path) -> Header | None:
     """Return the header in the first line of a file; None if there is no file."""
     try:
         with path.open("rb") as file:
-            header = json.loads(file.readline())
+            found = json.loads(file.readline())
     except FileNotFoundError:
         return None
     except ValueError:
-        header = None
-    if not isinstance(header, dict):
-        raise ValueError(f"{path} is damaged: it does not say what was computed; overwrite=True starts again")
-    return header
+        found = None
+    return unsealed(found, path)

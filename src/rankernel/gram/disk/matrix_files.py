@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel.errors import missing_extra
-from rankernel.gram.disk.journal import Header, read_header, write_header
+from rankernel.gram.disk.journal import Header, read_header, sealed, unsealed, write_header
 from rankernel.whole_files import sync
 
 ATTRIBUTE = "rankernel"  # where a zarr array keeps what it was computed from
@@ -31,7 +31,7 @@ class MatrixFile(ABC):
 
     @classmethod
     @abstractmethod
-    def created(cls, path: Path, shape: tuple[int, int], dtype: np.dtype[Any], side: int, header: Header) -> Self:
+    def created(cls, path: Path, shape: tuple[int, int], dtype: np.dtype[Any], side: int) -> Self:
         """Begin a matrix; space for it is reserved where its size is known."""
 
     @abstractmethod
@@ -47,7 +47,7 @@ class MatrixFile(ABC):
         """Return a matrix that was begun, to go on with it; None if it is not there or not that matrix."""
         try:
             found = cls(path)
-        except (OSError, ValueError, TypeError, KeyError):
+        except Exception:  # whatever a damaged file makes its reader stumble over
             return None
         return found if found.array.shape == shape and found.array.dtype == dtype else None
 
@@ -65,9 +65,10 @@ class MatrixFile(ABC):
     def header_of(path: Path) -> Header | None:
         """Return what a finished matrix was computed from, if it says so."""
 
-    @staticmethod  # noqa: B027
+    @staticmethod
+    @abstractmethod
     def sign(path: Path, header: Header) -> None:
-        """Write down what a matrix is computed from, where its own file does not say so, once it is in its place."""
+        """Write down what a matrix is computed from, once it is in its place."""
 
     @staticmethod  # noqa: B027
     def unsign(path: Path) -> None:
@@ -180,14 +181,13 @@ class ZarrFile(MatrixFile):
         self.array = imported_zarr().open_array(store=str(path), mode="r+")
 
     @classmethod
-    def created(cls, path: Path, shape: tuple[int, int], dtype: np.dtype[Any], side: int, header: Header) -> Self:
-        """Begin an array without chunks."""
+    def created(cls, path: Path, shape: tuple[int, int], dtype: np.dtype[Any], side: int) -> Self:
+        """Begin an array without chunks, which does not say yet what it is."""
         imported_zarr().create_array(
             store=str(path),
             shape=shape,
             dtype=dtype,
             chunks=tuple(min(side, max(length, 1)) for length in shape),
-            attributes={ATTRIBUTE: header},
             zarr_format=3,
         )
         sync(path / "zarr.json")
@@ -216,10 +216,19 @@ class ZarrFile(MatrixFile):
     def header_of(path: Path) -> Header | None:
         """Return what the array says that it was computed from; nothing where there is no array."""
         try:
-            found: Header | None = ZarrFile.opened(path).attrs.get(ATTRIBUTE)
-        except (OSError, ValueError, TypeError, KeyError):
+            found = ZarrFile.opened(path).attrs.get(ATTRIBUTE)
+        except Exception:  # as where a matrix is reopened
             return None
-        return found
+        return None if found is None else unsealed(found, path)
+
+    @staticmethod
+    def sign(path: Path, header: Header) -> None:
+        """Write it into the attributes of the array."""
+        signed = ZarrFile(path)
+        signed.array.attrs.put({ATTRIBUTE: sealed(header)})
+        signed.tidy()
+        sync(path / "zarr.json")
+        sync(path)
 
     def tidy(self) -> None:
         """Remove the drafts of chunks that were being written when a process was killed."""

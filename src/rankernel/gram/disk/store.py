@@ -11,7 +11,6 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from rankernel.arrays import Indices
 from rankernel.checks import file_name, flag, shown
 from rankernel.errors import warn
 from rankernel.gram.disk.claims import check_ours, claimed, empty, remove
+from rankernel.gram.disk.exchange import exchanged
 from rankernel.gram.disk.fingerprints import data_digest, exact_text
 from rankernel.gram.disk.journal import Header, Journal, read_header
 from rankernel.gram.disk.matrix_files import Block, MatrixFile, NpyFile, file_format
@@ -31,10 +31,10 @@ from rankernel.gram.estimate import check_float
 from rankernel.gram.plan import Plan
 from rankernel.gram.tiles import tiles
 from rankernel.memory import size_text
-from rankernel.whole_files import sync
+from rankernel.whole_files import room_for, sync
 
 Progress = Callable[[int, int], object]
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+BLOCKS = "blocks"  # in the header of a finished matrix: the checksum of each
 
 
 def store_gram(
@@ -62,8 +62,8 @@ def store_gram(
         float64 or float32.
     resume : bool
         Go on with an unfinished matrix, if there is one. It must have been begun with the same rankings, kernel,
-        method, dtype, side and version; a matrix that is finished is checked in the same way. Blocks whose checksum
-        is not that of the journal are computed again, with a warning.
+        method, dtype, side and version. Blocks whose checksum is not that of the journal are computed again, with a
+        warning. A matrix that is finished is checked in the same way, and refused where it is not as it was written.
     overwrite : bool
         Replace what is there, as soon as the new matrix is finished.
     progress : function of (n_done, n_blocks), optional
@@ -95,11 +95,12 @@ def store_gram(
         raise TypeError(f"progress={shown(progress)} is not possible; it must be a function, or None")
     home, kind = Home.at(file_name("path", path)), np.dtype(dtype)
     work = Work.of(home, plan, kind, side)
-    if resume and home.is_finished() and home.header() == work.header:
-        return home.opened()
+    if resume and home.is_finished() and matches(home.header(), work.header):
+        return work.checked()
     with home.claimed():
-        if not home.holds(work.header, resume, overwrite):
-            work.carry_out(progress, threads)
+        if home.holds(work.header, resume, overwrite):
+            return work.checked()
+        work.carry_out(progress, threads)
     return home.opened()
 
 
@@ -171,7 +172,7 @@ class Home:
     def holds(self, header: Header, resume: bool, overwrite: bool) -> bool:
         """Say whether the matrix is finished; refuse what is in the way, and clear what is to be replaced."""
         found = self.header() if resume or not overwrite else None
-        if resume and found == header:
+        if resume and matches(found, header):
             return self.path.exists() and not self.journal.exists()
         if overwrite:
             self.clear()
@@ -196,11 +197,18 @@ class Home:
         Until the new one is signed nothing says what it was computed from, so that nobody takes one for the other.
         """
         file_format(self.path).unsign(self.path)
-        if self.unfinished.is_dir() and self.path.exists():  # which a folder cannot replace in one step
+        if not (self.unfinished.is_dir() and self.path.exists()):
+            os.replace(self.unfinished, self.path)
+        elif not exchanged(self.unfinished, self.path):  # folders, which cannot replace one another in one step
             remove(self.replaced)
             os.replace(self.path, self.replaced)
-        os.replace(self.unfinished, self.path)
+            os.replace(self.unfinished, self.path)
         sync(self.path.parent)
+
+
+def matches(found: Header | None, wanted: Header) -> bool:
+    """Say whether a header is the one that is wanted, whatever more it says."""
+    return found is not None and not differences(found, wanted)
 
 
 def differences(found: Header, wanted: Header) -> str:
@@ -252,7 +260,7 @@ class Stage:
         """Say whether a block is on disk as it was written, and its mirror image, too."""
         try:
             found = [np.asarray(file.array[place]) for place in self.places(block)]
-        except (OSError, ValueError, TypeError, RuntimeError):  # a chunk that cannot be unpacked
+        except Exception:  # whatever a damaged chunk makes its reader stumble over
             return False
         oriented = [found[0], *(values.T for values in found[1:])]
         return all(checksum_of(values) == checksum for values in oriented)
@@ -287,8 +295,8 @@ class Work:
 
     def carry_out(self, progress: Progress | None, threads: int | None) -> None:
         """Write what is missing, and put the matrix in its place."""
+        stages = self.stages(threads)
         with Journal(self.home.journal, self.header) as journal:
-            stages = self.stages(threads)
             if not self.is_moved_in(stages[-1], journal):
                 try:
                     self.write(stages, journal, progress)
@@ -297,12 +305,29 @@ class Work:
                         self.home.clear()
                     raise
                 self.home.move_in()
-        file_format(self.home.path).sign(self.home.path, self.header)
+        checksums = " ".join(f"{journal.done[number]:08x}" for number, _ in stages[-1].numbered())
+        file_format(self.home.path).sign(self.home.path, self.header | {BLOCKS: checksums})
         self.home.clear()
+
+    def checked(self) -> Any:
+        """Return the finished matrix; refuse one that is not as it was written."""
+        stage, path = self.stages(None)[-1], self.home.path
+        checksums = [int(text, 16) for text in (self.home.header() or {}).get(BLOCKS, "").split()]
+        file = stage.kind.reopened(path, stage.shape, self.dtype)
+        if file is None:
+            shape = " x ".join(f"{side:,}" for side in stage.shape)
+            problem = f"it is no longer a matrix of {shape} {self.dtype}, or cannot be read"
+        else:
+            blocks = zip(stage.blocks, checksums, strict=False)
+            n_lost = len(stage.blocks) - sum(stage.is_sound(file, *each) for each in blocks)
+            if not n_lost:
+                return self.home.opened()
+            problem = f"{n_lost} of its {len(stage.blocks)} blocks are not as they were written"
+        raise ValueError(f"{path} is damaged, or was changed: {problem}; overwrite=True computes it again")
 
     def is_moved_in(self, stage: Stage, journal: Journal) -> bool:
         """Say whether a kill came between moving the matrix in and signing it."""
-        if not journal.done or stage.path.exists() or not self.home.path.exists():
+        if not journal.done or not self.home.path.exists():
             return False
         file = stage.kind.reopened(self.home.path, stage.shape, self.dtype)
         return file is not None and all(stage.is_sound(file, each, journal.done.get(n)) for n, each in stage.numbered())
@@ -314,7 +339,8 @@ class Work:
         for stage, file in zip(stages, files, strict=True):
             for number, block in stage.numbered():
                 if number not in journal.done:
-                    with room_for("blocks that are finished are kept, and resume=True goes on"):
+                    kept = "blocks that are finished are kept, and resume=True goes on"
+                    with room_for(kept if journal.done else "no block was finished, and nothing is kept"):
                         journal.add(number, stage.write(file, block))
                     if progress is not None:
                         progress(len(journal.done), n_blocks)
@@ -379,24 +405,11 @@ class Work:
             with room_for(f"{takes}; use dtype=float32, or another disk"):
                 if needed > free:
                     raise OSError(errno.ENOSPC, "")
-                return [
-                    stage.kind.created(stage.path, stage.shape, self.dtype, self.side, self.header) for stage in stages
-                ]
+                return [stage.kind.created(stage.path, stage.shape, self.dtype, self.side) for stage in stages]
         except OSError:
             for stage in stages:
                 remove(stage.path)
             raise
-
-
-@contextmanager
-def room_for(what: str) -> Iterator[None]:
-    """Say what there was no room for, if a disk is full."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in NO_ROOM:
-            raise
-        raise OSError(error.errno, f"there is no room on this disk: {what}") from None
 
 
 def checksum_of(values: NDArray[Any]) -> int:

@@ -10,7 +10,7 @@ from rankernel import distances
 from rankernel.completions.down_sets import FEW_DOWN_SETS
 from rankernel.completions.enumerate import enumerate_completions
 from rankernel.errors import ExactnessError
-from rankernel.gram.evaluator import Combination, ConstantEvaluator, Evaluator
+from rankernel.gram.evaluator import Combination, ConstantEvaluator, EmptyEvaluator, Evaluator
 from rankernel.gram.exact.cayley import EXP_CAYLEY, CayleyLaw
 from rankernel.gram.exact.coded import (
     Coding,
@@ -28,7 +28,7 @@ from rankernel.gram.exact.exp_spearman import ExponentialSpearman
 from rankernel.gram.exact.features import FeatureEvaluator, mean_features
 from rankernel.gram.exact.full import Embeddings, EnumerationEvaluator, FullEvaluator
 from rankernel.gram.exact.hamming_law import HammingLaw
-from rankernel.gram.exact.heat_means import CycleTypeDiffusion, WordDiffusion
+from rankernel.gram.exact.heat_means import CycleTypeDiffusion, EqualCompletions, WordDiffusion
 from rankernel.gram.exact.kendall_means import KendallEvaluator, is_covered
 from rankernel.gram.exact.mallows import EXP_KENDALL
 from rankernel.gram.exact.overlap import DistanceLaw, Formula, Shape, shape_pairs
@@ -70,8 +70,10 @@ FAMILIES: dict[str, Family] = {
     "exp-cayley": Family(EXP_CAYLEY, CYCLES, are_top_k),
     "exp-footrule": Family((ExponentialFootrule(),), FootruleCoding, have_one_tie),
     "exp-spearman": Family((ExponentialSpearman(),), lambda X, Y: OneTieCoding(X, Y, 2), have_one_tie),
-    "diffusion-transpositions": Family((PATHS, WordDiffusion("transpositions")), PathCoding, PATHS.covers),
-    "diffusion-adjacent": Family((WordDiffusion("adjacent"),)),
+    "diffusion-transpositions": Family(
+        (PATHS, WordDiffusion("transpositions"), EqualCompletions("transpositions")), PathCoding, PATHS.covers
+    ),
+    "diffusion-adjacent": Family((WordDiffusion("adjacent"), EqualCompletions("adjacent"))),
 }
 LAWS: dict[str, tuple[DistanceLaw, CodingOf]] = {
     "hamming": (HammingLaw(), AGREEMENTS),
@@ -113,6 +115,8 @@ def exact_evaluator(kernel: Kernel, X: Rows, Y: Rows, limit: int, certain: bool 
 
 def closed_form(kernel: Kernel, X: Rows, Y: Rows, certain: bool = False) -> Evaluator | Obstacle:
     """Return what computes the closed form of every pair, or what is in the way."""
+    if not len(X) or not len(Y):
+        return EmptyEvaluator((len(X), len(Y)))
     terms = kernel.terms()
     if len(terms) == 1 and not terms[0].scales:
         return leaf_evaluator(kernel, X, Y, certain)
@@ -147,6 +151,7 @@ def leaf_evaluator(kernel: Kernel, X: Rows, Y: Rows, certain: bool) -> Evaluator
     if whole is not None:
         return whole
     if X.is_full() and Y.is_full():
+        kernel.check_n_items(X.n_items)
         return FullEvaluator(kernel, X.ranks, Y.ranks)
     if kernel.places(X.n_items) is not None:
         return place_evaluator(X, Y)
@@ -162,7 +167,8 @@ def formula_evaluator(kernel: Kernel, X: Rankings, Y: Rankings, certain: bool) -
     chosen: dict[tuple[Shape, Shape], Formula] = {}
     width = width_of(kernel)
     for pair in pairs:
-        formula = next((formula for formula in family.formulas if formula.covers(*pair)), None)
+        fitting = (formula for formula in family.formulas if formula.is_for(width) and formula.covers(*pair))
+        formula = next(fitting, None)
         if formula is None or (certain and not formula.is_certain(*pair, width)):
             return Obstacle(kernel, kinds_text(*pair))
         chosen[pair] = formula
@@ -213,6 +219,7 @@ def enumerated(
     kernel: Kernel, X: Rows, Y: Rows, limit: int, max_down_sets: int | None = None
 ) -> EnumerationEvaluator | Obstacle:
     """Return what averages over all completions, each ranking's made once, or how many there are if too many."""
+    kernel.check_n_items(X.n_items)
     left, right = n_completions(X, limit, max_down_sets), n_completions(Y, limit, max_down_sets)
     if left is None or right is None or left * right > limit:
         number = "more than can be counted" if left is None or right is None else about(left * right)

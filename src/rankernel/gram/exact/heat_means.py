@@ -1,9 +1,10 @@
 """Heat kernels of rankings without free items, exactly.
 
-Two ways. For all transpositions only the cycle type of a random map of positions counts; if the tie of one ranking
-stands inside the tie of the other, the map consists of fixed paths that are joined at random, and the distribution of
-its cycle type is known. For either graph the heat kernel summed over the completions of a ranking is the chance that a
-word with its buckets as letters becomes sorted, which needs no more states than there are such words.
+Three ways. In no time only equal completions are reached, and these are counted. For all transpositions only the cycle
+type of a random map of positions counts; if the tie of one ranking stands inside the tie of the other, the map consists
+of fixed paths that are joined at random, and the distribution of its cycle type is known. For either graph the heat
+kernel summed over the completions of a ranking is the chance that a word with its buckets as letters becomes sorted,
+which needs no more states than there are such words.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 
 from rankernel import _loops
 from rankernel.arrays import FloatArray, IntArray
+from rankernel.errors import ExactnessError
 from rankernel.gram.exact.overlap import Formula, Overlap, Shape
 from rankernel.kernels.heat import (
     LARGEST_N,
@@ -123,6 +125,71 @@ class WordDiffusion(Formula):
         value, slope = mean_over_words(overlap, letters, heat)
         share = 1 / math.prod(math.factorial(size) for size in letters)
         return share * value, share * slope
+
+
+class EqualCompletions(Formula):
+    """The heat kernel of any two rankings without free items at time 0: the chance that completions are equal.
+
+    A completion of both has at each position an item of two given buckets, so there are some only if as many items as
+    positions belong to each pair of buckets; then these are handed out in any order.
+
+    Examples
+    --------
+    Of the two completions of each one is the same:
+
+    >>> import numpy as np
+    >>> overlap = Overlap.of(np.array([0, 1, 1], np.int32), np.array([0, 0, 1], np.int32))
+    >>> EqualCompletions("adjacent").log_value(overlap, 0.0)
+    (0.25, 0.0)
+    """
+
+    logarithmic = False
+    name = "equal completions"
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph: Graph = graph
+
+    def is_for(self, width: float) -> bool:
+        """Say whether no time has passed."""
+        return width == 0
+
+    def covers(self, left: Shape, right: Shape) -> bool:
+        """Say whether no item is free."""
+        return left.is_exhaustive and right.is_exhaustive
+
+    def is_certain(self, left: Shape, right: Shape, width: float) -> bool:
+        """Say whether no time has passed."""
+        return self.is_for(width)
+
+    def log_value(self, overlap: Overlap, beta: float) -> tuple[float, float]:
+        """Return the kernel and its derivative in beta: what one swap reaches, less what it leaves."""
+        if not self.is_for(beta):
+            raise ExactnessError(f"equal completions are all that counts at beta=0 only, not at beta={beta:g}")
+        sizes = overlap.left_shape.sizes, overlap.right_shape.sizes
+        left, right = (np.repeat(np.arange(len(side)), side) for side in sizes)  # the buckets of each position
+        lacking = overlap.counts[:-1, :-1].copy()
+        np.add.at(lacking, (left, right), -1)
+        n_swapped = n_swaps_to_match(lacking, left, right, self.graph)
+        ways = math.prod(math.factorial(cell) for cell in overlap.cell_sizes.tolist())
+        share = ways / math.prod(math.factorial(size) for side in sizes for size in side)
+        equal = not lacking.any()
+        return share * equal, share * (n_swapped - n_swaps(overlap.n_items, self.graph) * equal)
+
+
+def n_swaps_to_match(lacking: IntArray, left: IntArray, right: IntArray, graph: Graph) -> int:
+    """Return how many swaps of two positions on the right make the pairs of buckets of positions those of the items.
+
+    ``lacking`` holds, for each pair of buckets, how many more items have it than positions.
+    """
+    n = len(left)
+    p, q = (np.arange(n - 1), np.arange(1, n)) if graph == "adjacent" else np.triu_indices(n, 1)
+    if not lacking.any():
+        return int(((left[p] == left[q]) | (right[p] == right[q])).sum())
+    if np.abs(lacking).sum() != 4:
+        return 0
+    gained = (lacking[left[p], right[q]] == 1) & (lacking[left[q], right[p]] == 1)
+    lost = (lacking[left[p], right[p]] == -1) & (lacking[left[q], right[q]] == -1)
+    return int((gained & lost).sum())
 
 
 # ---------------------------------------------------------------------- words

@@ -164,6 +164,10 @@ class Formula(ABC):
     def covers(self, left: Shape, right: Shape) -> bool:
         """Say whether two rankings of these shapes have an exact value here, at a cost worth paying."""
 
+    def is_for(self, width: float) -> bool:
+        """Say whether this is a formula for such a width."""
+        return True
+
     def is_certain(self, left: Shape, right: Shape, width: float) -> bool:
         """Say whether all overlaps of two shapes that are covered have an accurate value at this width."""
         return True

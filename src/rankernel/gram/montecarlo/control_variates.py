@@ -133,6 +133,14 @@ class ExactParts:
         return np.stack([part.products(tile) for part in self.parts])
 
 
+def combined(coefficients: FloatArray, parts: FloatArray) -> FloatArray:
+    """Return the sum of parts times their coefficients, added in one order: a BLAS rounds as its blocks fall."""
+    total = coefficients[0] * parts[0]
+    for coefficient, part in zip(coefficients[1:], parts[1:], strict=True):
+        total = total + coefficient * part
+    return np.asarray(total)
+
+
 def controls_of(kernel: Kernel, n_items: int, degree: int) -> tuple[Control, ...]:
     """Return the controls of a kernel that is no sum or multiple of others."""
     series, distance = kernel.series(n_items), kernel.argument

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
 
 import numpy as np
 
-from rankernel.arrays import FloatArray
+from rankernel.arrays import FloatArray, Mask
 
 TINY = 1e-200  # what is divided by where one block has all the weight: the deviations are 0 then
 FEWEST_BLOCKS = 32  # below, the spread between blocks of draws says too little: independent repetitions are added
@@ -17,24 +16,48 @@ REPETITIONS = 16  # of these
 # A variance that is found as a difference counts at least this part of what it would be if all pairs were independent:
 # the full part would make bars too wide where the difference is often small, as that of products of two means is.
 LEAST = 0.4
+LEAST_OF_OWN = 0.7  # of pairs of one set of draws, whose mean and variance are small together
 COVERED = 0.96  # of all intervals of two error bars, however few blocks the spread was measured from
 # How many numbers have to carry the spread of so many: an estimate that rests on fewer may miss what was not drawn. Of
 # normal ones a third does; but pairs of blocks of draws hang together, so that fewer of them may be expected.
-FEWEST_CARRYING = {1: 3.0, 64: 4.0, 256: 16.0, 1024: 32.0}
+FEWEST_CARRYING = {1: 3.0, 64: 4.0, 256: 8.0, 1024: 16.0}
 
 
-def error_bars(found: Spread, factor: FloatArray, n_blocks: int) -> FloatArray:
+# Values are uneven if fewer than this part of the pairs would do to make their sum, all of them as large as they come.
+EVEN = 0.25
+FEWEST_HITS = 16.0  # independent pairs that make the sum of uneven values; fewer may be chance
+# A value that none of n independent pairs has is one of fewer than 3/n of all pairs, in 95 cases of 100 (the rule of
+# three); two error bars have to reach it.
+MISSED = 1.5
+PSEUDO = MISSED**2
+
+
+def error_bars(
+    found: Spread, least: FloatArray, factor: FloatArray, n_blocks: FloatArray, missed: FloatArray
+) -> FloatArray:
     """Return the root mean square distance from the truth, its random part widened by a factor, and for few blocks."""
-    variance = np.maximum(found.variance, LEAST * found.least_variance)
-    return np.asarray(np.sqrt(variance * (factor * widening(n_blocks)) ** 2 + found.bias**2))
+    variance = np.maximum(found.variance, least * found.least_variance)
+    return np.asarray(np.sqrt(variance * (factor * widening(n_blocks)) ** 2 + found.bias**2 + missed**2))
 
 
-@lru_cache(maxsize=64)
-def widening(n_blocks: int) -> float:
+def unseen(found: Spread, few: Mask, n_pairs: FloatArray, n_different: FloatArray, new: FloatArray) -> FloatArray:
+    """Return what part of the largest value an estimate may have missed: more than nothing where few pairs carry it.
+
+    Where values are even, what was not drawn is like what was, and where many pairs make their sum, what is rare was
+    seen. Elsewhere, and where ``few`` carry the spread, the largest values may not be among the pairs of draws: of
+    ``n_different`` pairs, or of pairs of which a draw would be ``new``.
+    """
+    even = np.zeros(found.sizes.shape)
+    np.divide(found.sizes**2, found.size_squares * n_pairs, out=even, where=found.size_squares > 0)
+    few = few | (even * n_different < FEWEST_HITS * new)
+    return np.where(few & (even < EVEN), MISSED * new / n_different, 0.0)
+
+
+def widening(n_blocks: FloatArray) -> FloatArray:
     """Return by how much a standard error from few blocks is widened so that two of it cover what they should."""
     from scipy.special import stdtrit
 
-    return float(max(stdtrit(max(n_blocks - 1, 1), (1 + COVERED) / 2) / 2, 1.0))
+    return np.asarray(np.maximum(stdtrit(np.maximum(n_blocks - 1, 1.0), (1 + COVERED) / 2) / 2, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +71,13 @@ class Spread:
     least_variance: FloatArray  # what either is at least, whatever the differences are that they were found by
     squares: FloatArray
     fourths: FloatArray
+    sizes: FloatArray  # of single values: the sum of their absolute values
+    size_squares: FloatArray  # and of the squares of these
+
+    @property
+    def numbers(self) -> FloatArray:
+        """All of it in one array."""
+        return np.array([getattr(self, field.name) for field in fields(self)])
 
     def without_bias(self) -> Spread:
         """Return the spread of the values less their bias."""
@@ -60,13 +90,11 @@ def together(spreads: Sequence[Spread]) -> Spread:
     n = len(spreads)
     if n == 1:
         return spreads[0]
-    value, variance, bias, unbiased, least, squares, fourths = (
-        np.sum([getattr(spread, field.name) for spread in spreads], axis=0) for field in fields(Spread)
-    )
-    return Spread(value / n, variance / n**2, bias / n, unbiased / n**2, least / n**2, squares, fourths)
+    value, variance, bias, unbiased, least, *sums = np.sum([spread.numbers for spread in spreads], axis=0)
+    return Spread(value / n, variance / n**2, bias / n, unbiased / n**2, least / n**2, *sums)
 
 
-def own_spread(blocks: FloatArray, shares: FloatArray, n_alike: int) -> Spread:
+def own_spread(blocks: FloatArray, shares: FloatArray, n_alike: int, sizes: FloatArray) -> Spread:
     """Return how the mean over pairs of blocks of draws spreads where both sides have the same draws.
 
     ``blocks[p, g, h]`` is what blocks g and h, at least two, add to mean p, and ``shares[p]`` are their shares in the
@@ -101,7 +129,8 @@ def own_spread(blocks: FloatArray, shares: FloatArray, n_alike: int) -> Spread:
         variance,
         2 * (away**2).sum(axis=(1, 2)),  # every pair of blocks counts twice
         (single**2).sum(axis=(1, 2)),
-        (single**4).sum(axis=(1, 2)),
+        2 * (single**4).sum(axis=(1, 2)),
+        *sizes,
     )
 
 
@@ -113,7 +142,14 @@ def n_carrying(squares: FloatArray, fourths: FloatArray) -> FloatArray:
     return np.asarray(np.divide(squares**2, fourths, out=np.full(squares.shape, np.inf), where=fourths > 0))
 
 
-def widened(carrying: FloatArray, n_numbers: int) -> FloatArray:
-    """Return by how much an error bar is widened because few numbers carry the spread; 1 where enough of them do."""
-    least = max((fewest for n, fewest in FEWEST_CARRYING.items() if n <= n_numbers), default=0.0)
-    return np.sqrt(np.maximum(least / carrying, 1.0))
+def widened(carrying: FloatArray, n_numbers: FloatArray) -> FloatArray:
+    """Return by how much an error bar is widened because few numbers carry the spread."""
+    return np.asarray(np.sqrt(1 + PSEUDO * np.maximum(1 / carrying - 3 / n_numbers, 0.0)))
+
+
+def few_carry(carrying: FloatArray, n_numbers: FloatArray) -> Mask:
+    """Say where so few numbers carry the spread that it is itself uncertain."""
+    least = np.zeros(np.shape(n_numbers))
+    for n, fewest in FEWEST_CARRYING.items():
+        least = np.where(n_numbers >= n, fewest, least)
+    return np.asarray(carrying < least)

@@ -8,49 +8,52 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankernel import _loops
 from rankernel.arrays import FloatArray, Indices, IntArray, Mask
 from rankernel.completions.couplings import coupling_named
-from rankernel.completions.draws import PURPOSE, Draws
+from rankernel.completions.draws import PURPOSE, Draws, effective_size
+from rankernel.completions.keys import complete
 from rankernel.completions.streams import row_streams, stream_key
 from rankernel.distances import Distance
 from rankernel.gram.cost import STEP
 from rankernel.gram.evaluator import Bars, Evaluator, Tile
 from rankernel.gram.exact.full import seconds_of_kernel
 from rankernel.gram.methods import MonteCarlo
-from rankernel.gram.montecarlo.control_variates import Controls
+from rankernel.gram.montecarlo.control_variates import Controls, combined
 from rankernel.gram.montecarlo.error import (
     FEWEST_BLOCKS,
     FEWEST_OF_ONE,
     LEAST,
+    LEAST_OF_OWN,
     REPETITIONS,
     Spread,
     error_bars,
+    few_carry,
     n_carrying,
     own_spread,
     together,
+    unseen,
     widened,
 )
+from rankernel.gram.montecarlo.replicate import MOST_BITS_ITEMS, PAIRS_AT_ONCE, Function, Replicate
 from rankernel.gram.posets.poset_rows import PartialOrders, Rows, as_partial_orders
-from rankernel.gram.tiles import stretches
 from rankernel.interrupts import heard
 from rankernel.kernels.base import Kernel
+from rankernel.memory import check_bytes
 from rankernel.rankings import Rankings, first_and_inverse
 
 SMALLEST_TILE, LARGEST_TILE = 8, 96
 A_TILE = 0.05  # seconds
 AT_ONCE = 0.2  # seconds
-PAIRS_AT_ONCE = 2**18  # pairs of draws whose distances are written down at once
-MOST_BYTE_ITEMS = 256
+DRAWING_BYTES, DRAWN_BYTES = 8, 3  # for each item of a draw: while it is made, and once it is
+DRAWING_ORDER_BYTES = 26  # of partial orders
 MOST_VALUES = 2**18  # of a function of a distance that is looked up
-MOST_BITS_ITEMS = 128  # whose pairs fit into some hundred words, still far quicker than comparing them
+SOME, STEPS = 4, 3  # draws, near which the largest value of a function is looked for, and steps towards each other
 
 
 @lru_cache(maxsize=256)
@@ -82,6 +85,7 @@ class SampledEvaluator(Evaluator):
     """The estimator for two sets of rankings; its method has no "auto" left."""
 
     def __init__(self, method: MonteCarlo, kernel: Kernel, X: Rows, Y: Rows) -> None:
+        kernel.check_n_items(X.n_items)  # before it is promised
         self.method, self.kernel = method, kernel
         self.n_items, self.shape = X.n_items, (len(X), len(Y))
         self.rows, self.row_of, self.column_of, self.numbers = united(X, Y, method.distinct_rows)
@@ -112,6 +116,7 @@ class SampledEvaluator(Evaluator):
         number = cast(int, self.method.seed)
         seeds = [number] + [int(stream_key(number, f"replicate {r}")) for r in range(1, self.method.replicates)]
         missing = seeds[len(self.made) :]
+        self.check_draws(len(missing))
         drawn = [self.draw(seed) if self.quick else heard(self.draw, seed) for seed in missing]
         return self.made + [Replicate(self, draws) for draws in drawn]
 
@@ -119,6 +124,15 @@ class SampledEvaluator(Evaluator):
     def quick(self) -> bool:  # type: ignore[override]
         """Whether all of it takes no time to speak of."""
         return self.seconds(*self.shape) < AT_ONCE
+
+    def check_draws(self, n_replicates: int) -> None:
+        """Refuse more draws than fit into memory."""
+        n_rows, n_draws = len(self.rows), self.method.n_draws
+        drawing = DRAWING_ORDER_BYTES if isinstance(self.rows, PartialOrders) else DRAWING_BYTES
+        needed = (drawing + DRAWN_BYTES * (n_replicates - 1)) * n_rows * n_draws * self.n_items
+        check_bytes(
+            needed, f"{n_draws:,} draws from each of {n_rows:,} rankings", "take fewer draws, or fewer rankings"
+        )
 
     def draw(self, seed: int) -> Draws:
         """Return the draws of each ranking."""
@@ -141,15 +155,8 @@ class SampledEvaluator(Evaluator):
 
     def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
         """Return the estimate for each kernel."""
-        coefficients, places = np.array([self.controls.coefficients(kernel) for kernel in kernels]), self.placed(tile)
-        functions = self.functions(kernels)
-        sampled = self.mean(functions, coefficients, places)
-        if self.method.diagonal == "unbiased":
-            for r, c in np.argwhere(np.equal.outer(*places)).tolist():
-                own = places[0][r : r + 1]
-                for k in range(len(kernels)):
-                    sampled[k, r, c] -= self.of_own_draws(functions[k], coefficients[k], (own, own)).bias.item()
-        return sampled + self.known(coefficients, places)
+        coefficients = np.array([self.controls.coefficients(kernel) for kernel in kernels])
+        return self.estimates(self.functions(kernels), coefficients, self.placed(tile))
 
     def gradients(self, kernel: Kernel, tile: Tile) -> dict[str, FloatArray]:
         """Return the derivatives of the estimate, with the same draws."""
@@ -158,9 +165,20 @@ class SampledEvaluator(Evaluator):
             return {}
         slopes = self.controls.slopes(kernel)
         coefficients = np.array([slopes[name] for name in names])
-        places = self.placed(tile)
-        found = self.mean(self.slope_functions(kernel), coefficients, places) + self.known(coefficients, places)
+        found = self.estimates(self.slope_functions(kernel), coefficients, self.placed(tile))
         return dict(zip(names, found, strict=True))
+
+    def estimates(
+        self, functions: list[Function], coefficients: FloatArray, places: tuple[Indices, Indices]
+    ) -> FloatArray:
+        """Return the mean of each function, without the bias of a ranking with itself if that is asked for."""
+        found = self.mean(functions, coefficients, places)
+        if self.method.diagonal == "unbiased":
+            for r, c in np.argwhere(np.equal.outer(*places)).tolist():
+                own = places[0][r : r + 1], places[0][r : r + 1]
+                for k, function in enumerate(functions):
+                    found[k, r, c] -= self.of_own_draws(function, coefficients[k], own).bias.item()
+        return found + self.known(coefficients, places)
 
     def unbiased(self, kernel: Kernel, tile: Tile) -> FloatArray:
         """Return the estimate from pairs of independent draws, where both sides have the same."""
@@ -172,47 +190,113 @@ class SampledEvaluator(Evaluator):
 
     def bars(self, kernel: Kernel, tile: Tile) -> Bars:
         """Return the estimate with its distance from the truth to be expected."""
-        coefficients, places = np.array(self.controls.coefficients(kernel)), self.placed(tile)
-        found = self.asked(self.spread(self.functions([kernel])[0], coefficients, places))
-        return self.barred(replace(found, value=found.value + self.known(coefficients[None], places)[0]))
+        return self.barred(self.functions([kernel])[0], np.array(self.controls.coefficients(kernel)), self.placed(tile))
 
     def gradient_bars(self, kernel: Kernel, tile: Tile) -> dict[str, tuple[FloatArray, FloatArray]]:
         """Return the same of the derivatives, with the same draws."""
         slopes, places, found = self.controls.slopes(kernel), self.placed(tile), {}
         for name, function in zip(kernel.params, self.slope_functions(kernel), strict=True):
-            coefficients = np.array(slopes[name])
-            bars = self.barred(self.asked(self.spread(function, coefficients, places)))
-            found[name] = bars.value + self.known(coefficients[None], places)[0], bars.error
+            bars = self.barred(function, np.array(slopes[name]), places)
+            found[name] = bars.value, bars.error
         return found
 
-    def asked(self, found: Spread) -> Spread:
-        """Return the spread of what is asked for on the diagonal: values with their bias, or without."""
-        return found.without_bias() if self.method.diagonal == "unbiased" else found
+    def barred(self, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]) -> Bars:
+        """Return the mean of a function with its error; of a ranking with itself, the bias is inside or taken out."""
+        found = self.spread(function, coefficients, places)
+        if self.method.diagonal == "unbiased":
+            found = found.without_bias()
+        return self.with_error(found, function, coefficients, places)
 
-    def barred(self, found: Spread) -> Bars:
+    def with_error(
+        self, found: Spread, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]
+    ) -> Bars:
         """Return an estimate with its error."""
-        n_runs = len(self.repetitions)
-        n_seen = n_independent = n_runs  # repetitions as they are, or pairs of their blocks
+        value = found.value + self.known(coefficients[None], places)[0]
+        n_runs = len(self.repetitions) + self.method.replicates
+        n_seen = n_independent = len(self.repetitions)  # repetitions as they are, or pairs of their blocks
         if self.n_blocks >= FEWEST_OF_ONE:
-            n_runs += self.method.replicates
             n_seen, n_independent = n_runs * self.n_blocks**2, n_runs * self.n_blocks
-        factor = widened(n_carrying(found.squares, found.fourths), n_seen)
-        return Bars(found.value, error_bars(found, factor, n_independent), factor > 1)
+        n_numbers = np.where(np.equal.outer(*places) & (self.n_blocks >= FEWEST_OF_ONE), n_seen / 2, n_seen)
+        carrying = n_carrying(found.squares, found.fourths)
+        worth = np.minimum.outer(*(self.worth[side] for side in places))
+        few = few_carry(carrying, n_numbers) | ((worth < 0.5) & (worth * self.method.n_draws < FEWEST_OF_ONE))
+        missed = unseen(found, few, *self.n_pairs(places))
+        missed *= self.largest(function, coefficients, places, missed > 0)
+        least = np.where(np.equal.outer(*places) & (found.bias == 0), LEAST_OF_OWN, LEAST)
+        error = error_bars(found, least, widened(carrying, n_numbers), worth * n_independent, missed)
+        return Bars(value, error, few | (missed > 0))
 
-    def lengths(self, kernel: Kernel, side: int) -> tuple[FloatArray, FloatArray]:
-        """Return the squared lengths of one side, unbiased where that leaves something positive and certain enough."""
-        places = (self.row_of, self.column_of)[side]
+    @cached_property
+    def worth(self) -> FloatArray:
+        """What part of the draws of each ranking would do if none had more weight than another."""
+        runs = [*self.replicates, *self.repetitions]
+        if runs[0].drawn.weights is None:
+            return np.ones(len(runs[0].drawn.ranks))
+        weights = np.concatenate([run.weights for run in runs], axis=1)
+        return np.asarray(effective_size(weights) / weights.shape[1])
+
+    def n_pairs(self, places: tuple[Indices, Indices]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return how many pairs of draws were seen of each pair of rankings, how many different ones, and new chances.
+
+        Pairs of coupled draws come together; and those of one set of draws are seen from both sides.
+        """
+        drawn, m, same = self.replicates[0].drawn, self.method.n_draws, np.equal.outer(*places)
+        n_runs = np.full(same.shape, len(self.repetitions) + self.method.replicates)
+        n_seen = n_runs * np.where(same, m**2 - (np.diff(np.append(0, self.replicates[0].ends)) ** 2).sum(), m**2)
+        n_runs = np.where(same, n_runs / 2, n_runs)
+        if self.n_blocks < FEWEST_OF_ONE:  # own pairs are those between repetitions
+            n = len(self.repetitions) * (len(self.repetitions) - 1)
+            n_seen, n_runs = np.where(same, n * m**2, n_seen), np.where(same, n / 2, n_runs)
+        different, new = drawn.seen
+        n_different = np.multiply.outer(different[places[0]], different[places[1]]) / min(drawn.block, m)
+        known = np.multiply.outer(1 - new[places[0]], 1 - new[places[1]])
+        return n_seen, n_runs * n_different, 1 - known
+
+    def largest(
+        self, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices], wanted: Mask
+    ) -> FloatArray:
+        """Return about the largest value of a function between completions, less the part that has a known mean.
+
+        It is looked for where it is wanted: at completions of the one that are near draws of the other, and the other
+        way round. Of what is left of a function that is known nothing counts.
+        """
+        found = np.zeros(wanted.shape)
+        rows, columns = (side[one] for side, one in zip(places, np.nonzero(wanted), strict=True))
+        if not len(rows):
+            return found
+        ranks = self.rows.ranks
+        right = self.replicates[0].drawn.ranks[columns, :SOME]
+        for _ in range(STEPS):
+            left = complete(ranks[rows], (right + 0.5) / self.n_items)
+            right = complete(ranks[columns], (left + 0.5) / self.n_items)
+        near = Replicate(self, Draws(np.concatenate([left, right]), None, 1))
+        found[wanted] = near.largest(function, coefficients)
+        return found
+
+    def lengths(self, kernel: Kernel, places: Indices) -> tuple[FloatArray, FloatArray, Mask]:
+        """Return the squared lengths of some rankings, their errors, and which of them are in doubt.
+
+        They come from all draws that are at hand, and are unbiased where that leaves something clearly positive; else
+        the biased ones of the sampled embeddings stand in.
+        """
         value, error = np.empty(len(places)), np.empty(len(places))
+        doubtful = np.zeros(len(places), dtype=bool)
         function, coefficients = self.functions([kernel])[0], np.array(self.controls.coefficients(kernel))
         for k in range(len(places)):
             own = places[k : k + 1], places[k : k + 1]
-            found = self.spread(function, coefficients, own)
-            found = replace(found, value=found.value + self.known(coefficients[None], own)[0])
-            bars = self.barred(found.without_bias())
-            if not bars.value > 2 * bars.error:
-                bars = self.barred(found)
-            value[k], error[k] = bars.value.item(), bars.error.item()
-        return value, error
+            fair = self.with_error(self.own_mean(function, coefficients, own), function, coefficients, own)
+            value[k], error[k], doubtful[k] = fair.value.item(), fair.error.item(), not fair.value > 2 * fair.error
+            if doubtful[k]:
+                sampled = self.mean([function], coefficients[None], own) + self.known(coefficients[None], own)
+                value[k] = sampled.item()
+        return value, error, doubtful
+
+    def own_mean(self, function: Function, coefficients: FloatArray, own: tuple[Indices, Indices]) -> Spread:
+        """Return the unbiased mean of a function for a ranking with itself, from all draws that are at hand."""
+        if self.n_blocks < FEWEST_OF_ONE:
+            return self.between_repetitions(function, coefficients, own[0][0])
+        runs = [one.spread(function, coefficients, *own) for one in (*self.replicates, *self.repetitions)]
+        return together(runs).without_bias()
 
     def spread(self, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]) -> Spread:
         """Return the mean of a function over all pairs of draws, with how it varies.
@@ -226,10 +310,9 @@ class SampledEvaluator(Evaluator):
             return found
         own, n = self.method.diagonal == "embedding", self.method.replicates
         runs = [one.spread(function, coefficients, *places) for one in self.repetitions]
+        all_runs = together([*runs, *drawn])
         if self.n_blocks >= FEWEST_OF_ONE:
-            runs += drawn
-            all_runs = together(runs)
-            more = len(runs) / n
+            more = len(runs) / n + 1
             return replace(
                 all_runs,
                 value=found.value,
@@ -242,13 +325,15 @@ class SampledEvaluator(Evaluator):
         away -= away.mean(axis=0)
         squares, fourths = (away**2).sum(axis=0), (away**4).sum(axis=0)
         variance, bias = squares / (len(runs) - 1) / n, found.bias.copy()
+        sizes = np.array([all_runs.sizes, all_runs.size_squares])
         for r, c in np.argwhere(np.equal.outer(*places)).tolist():
+            fair = self.between_repetitions(function, coefficients, places[0][r])
+            sizes[:, r, c] = fair.sizes.item(), fair.size_squares.item()
             if own:  # how far the estimate is off is seen, as surely as the mean between repetitions is known
-                mean, variance[r, c] = self.between_repetitions(function, coefficients, places[0][r])
-                bias[r, c] = found.value[r, c] - mean
+                variance[r, c], bias[r, c] = fair.variance.item(), found.value[r, c] - fair.value.item()
             elif self.n_blocks == 1:
                 variance[r, c] = found.variance[r, c]
-        return Spread(found.value, variance, bias, variance, np.zeros_like(variance), squares, fourths)
+        return Spread(found.value, variance, bias, variance, np.zeros_like(variance), squares, fourths, *sizes)
 
     def of_own_draws(self, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]) -> Spread:
         """Return the mean of a function over all pairs of draws, with how the blocks of draws spread around it."""
@@ -266,8 +351,8 @@ class SampledEvaluator(Evaluator):
             return found
         bias, variance = np.zeros_like(found.value), np.zeros_like(found.value)
         for r, c in np.argwhere(np.equal.outer(*places)).tolist():
-            mean, variance[r, c] = self.between_repetitions(function, coefficients, places[0][r])
-            bias[r, c] = found.value[r, c] - mean
+            fair = self.between_repetitions(function, coefficients, places[0][r])
+            variance[r, c], bias[r, c] = fair.variance.item(), found.value[r, c] - fair.value.item()
         return replace(found, bias=bias, variance=variance, unbiased_variance=variance)
 
     @property
@@ -284,18 +369,21 @@ class SampledEvaluator(Evaluator):
         seeds = [int(stream_key(cast(int, self.method.seed), f"repetition {r}")) for r in range(number)]
         return [Replicate(self, self.draw(seed)) for seed in seeds]
 
-    def between_repetitions(self, function: Function, coefficients: FloatArray, row: Any) -> tuple[float, float]:
-        """Return the mean between independent draws of one ranking, which is unbiased, and its variance."""
+    def between_repetitions(self, function: Function, coefficients: FloatArray, row: Any) -> Spread:
+        """Return the mean between independent draws of one ranking, which is unbiased, and how it varies."""
         ranks = np.concatenate([one.drawn.ranks[row : row + 1] for one in self.repetitions])
         weights = None
         if self.repetitions[0].drawn.weights is not None:
             weights = np.concatenate([one.weights[row : row + 1] for one in self.repetitions])
-        pooled = replace(self.repetitions[0].drawn, ranks=ranks, weights=weights)
+        pooled = Replicate(self, replace(self.repetitions[0].drawn, ranks=ranks, weights=weights))
         every = np.arange(len(ranks))
-        table = Replicate(self, pooled).means([function], coefficients[None], every, every)[0]
+        each = pooled.spread(function, coefficients, every, every)
+        different = ~np.eye(len(every), dtype=bool)
+        sizes = np.array([[each.sizes[different].sum()], [each.size_squares[different].sum()]])
         shares = np.full((1, len(every)), 1 / len(every))
-        fair = own_spread(table[None] / table.size, shares, len(every)).without_bias()
-        return fair.value.item(), max(fair.variance.item(), LEAST * fair.least_variance.item())
+        of_one = own_spread(each.value[None] / each.value.size, shares, len(every), sizes)
+        fair = Spread(*of_one.numbers[:, :, None]).without_bias()
+        return replace(fair, variance=np.maximum(fair.variance, LEAST_OF_OWN * fair.least_variance))
 
     # ------------------------------------------------------------------ steps
 
@@ -328,8 +416,7 @@ class SampledEvaluator(Evaluator):
         """Return the known means that were taken out."""
         if not self.controls:
             return np.zeros((len(coefficients), 1, 1))
-        products = self.exact_parts.products(places)
-        return np.asarray(np.tensordot(coefficients, products, axes=1))
+        return combined(coefficients.T[:, :, None, None], self.exact_parts.products(places)[:, None])
 
     @cached_property
     def exact_parts(self) -> Any:
@@ -369,156 +456,3 @@ def united(X: Rows, Y: Rows, distinct_rows: bool) -> tuple[Rows, Indices, Indice
         return both, numbers[: len(X)], numbers[len(X) :], numbers
     first, inverse = both.first_and_inverse() if isinstance(both, PartialOrders) else first_and_inverse(both.ranks)
     return both[first], inverse[: len(X)], inverse[len(X) :], None
-
-
-@dataclass(frozen=True)
-class Function:
-    """What is averaged over pairs of draws: a function of two full rankings, as a table if it is one of a distance."""
-
-    matrix: Callable[[Any, Any], FloatArray]
-    table: FloatArray | None = None
-
-
-class Replicate:
-    """One set of draws of all rankings, packed for the distance that is looked up."""
-
-    def __init__(self, estimator: SampledEvaluator, draws: Draws) -> None:
-        self.estimator, self.drawn = estimator, draws
-        self.controls, self.counted = estimator.controls, estimator.counted
-        n_draws = self.n_draws = draws.ranks.shape[1]
-        block = min(draws.block, n_draws)
-        size = block * max(n_draws // block // FEWEST_BLOCKS, 1)  # several blocks together if there are very many
-        self.ends = np.append(np.arange(size, n_draws, size), n_draws)
-        self.weights = np.empty((len(draws.ranks), 0)) if draws.weights is None else draws.weights
-
-    @cached_property
-    def shares(self) -> FloatArray:
-        """The part of each block in the draws of each ranking."""
-        n_draws, starts = self.n_draws, np.append(0, self.ends[:-1])
-        if self.drawn.weights is None or not self.estimator.method.completions.self_normalized:
-            return np.tile(np.diff(np.append(0, self.ends)) / n_draws, (len(self.drawn.ranks), 1))
-        # A ratio of means: its error is that of the deviations from the ratio.
-        return np.asarray(np.add.reduceat(self.drawn.weights, starts, axis=1) / n_draws)
-
-    @cached_property
-    def packed(self) -> NDArray[Any]:
-        """The draws as the loops want them: bits of pairs of items, or places."""
-        ranks = self.drawn.ranks
-        n_rankings, n_draws, n_items = ranks.shape
-        if self.are_bits:
-            words = _loops.bits.pairs_in_order(ranks.reshape(-1, n_items)).reshape(n_rankings, n_draws, -1)
-            return np.ascontiguousarray(words.transpose(0, 2, 1))
-        kind = np.uint8 if n_items <= MOST_BYTE_ITEMS else np.int16
-        return np.ascontiguousarray(ranks.transpose(0, 2, 1), dtype=kind)
-
-    @property
-    def are_bits(self) -> bool:
-        """Whether draws are compared as bits of pairs of items."""
-        few = self.drawn.ranks.shape[2] <= MOST_BITS_ITEMS
-        return self.counted is not None and self.counted.name == "kendall" and few
-
-    @cached_property
-    def order(self) -> Indices:
-        """An order of the rankings that depends on their draws alone: the first of two is on the left in every sum."""
-        rows = np.ascontiguousarray(self.drawn.ranks).reshape(len(self.drawn.ranks), -1)
-        as_bytes = rows.view(np.dtype((np.void, max(rows.dtype.itemsize * rows.shape[1], 1))))
-        return np.unique(as_bytes, return_inverse=True)[1].ravel()
-
-    def tables(self, functions: list[Function], coefficients: FloatArray) -> FloatArray:
-        """Return functions of the distance without the part that has a known mean."""
-        tables = np.stack([function.table for function in functions if function.table is not None])
-        if not self.controls:
-            return tables
-        return np.asarray(tables - coefficients @ self.controls.at_distance(self.estimator.distances))
-
-    def means(self, functions: list[Function], coefficients: FloatArray, rows: Indices, columns: Indices) -> FloatArray:
-        """Return the means over all pairs of draws."""
-        if self.counted is None or self.weights.shape[1]:
-            spreads = [self.spread(*pair, rows, columns) for pair in zip(functions, coefficients, strict=True)]
-            return np.array([spread.value for spread in spreads])
-        tables = self.tables(functions, coefficients)
-
-        def compute(left: Indices, right: Indices, turned: Mask, out: FloatArray) -> None:
-            left, right = np.where(turned, right, left), np.where(turned, left, right)
-            if self.are_bits and self.packed.shape[1] == 1:
-                _loops.draw_sums.word_means(self.packed, left, right, tables, out)
-            else:
-                _loops.draw_sums.table_means(self.distances(left, right), tables, out)
-
-        return self.by_pair(compute, len(functions), rows, columns)
-
-    def spread(self, function: Function, coefficients: FloatArray, rows: Indices, columns: Indices) -> Spread:
-        """Return the mean of one function, and how the draws spread around it."""
-        table = self.tables([function], coefficients[None])[0] if self.counted else None
-
-        def compute(left: Indices, right: Indices, turned: Mask, out: FloatArray) -> None:
-            if table is None:
-                blocks = self.matrix_blocks(function, coefficients, left, right, turned)
-            left, right = np.where(turned, right, left), np.where(turned, left, right)
-            if table is not None:
-                blocks = np.empty((len(left), len(self.ends), len(self.ends)))
-                d = self.distances(left, right)
-                _loops.draw_sums.block_means(d, table, self.weights, left, right, self.ends, blocks)
-            n_alike, of_two = self.n_draws // int(self.ends[0]), np.empty((5, len(left)))
-            _loops.draw_sums.spreads(blocks, self.shares, n_alike, left, right, of_two)
-            out[[0, 1, 4, 5, 6]], out[2], out[3] = of_two, 0.0, of_two[1]
-            same = np.flatnonzero((left == right) & (len(self.ends) > 1))
-            if len(same):
-                own = own_spread(blocks[same], self.shares[left[same]], n_alike)
-                out[1:, same] = [getattr(own, field.name) for field in fields(Spread)[1:]]
-
-        return Spread(*self.by_pair(compute, len(fields(Spread)), rows, columns))
-
-    def by_pair(
-        self,
-        compute: Callable[[Indices, Indices, Mask, FloatArray], None],
-        n_numbers: int,
-        rows: Indices,
-        columns: Indices,
-    ) -> FloatArray:
-        """Return numbers for each pair of rankings, some pairs at a time; of a symmetric tile only one half.
-
-        Where the order of two rankings by their draws is the other one, they are turned, so that sums are taken in the
-        same order from both sides.
-        """
-        symmetric = np.array_equal(rows, columns)
-        shape = (len(rows), len(columns))
-        r, c = np.triu_indices(len(rows)) if symmetric else np.indices(shape).reshape(2, -1)
-        left, right = rows[r], columns[c]
-        turned = self.order[left] > self.order[right]
-        found = np.empty((n_numbers, len(left)))
-        for part in stretches(len(left), max(PAIRS_AT_ONCE // self.n_draws**2, 1)):
-            compute(left[part], right[part], turned[part], found[:, part])
-        out = np.empty((n_numbers, *shape))
-        out[:, r, c] = found
-        if symmetric:
-            out[:, c, r] = found
-        return out
-
-    def distances(self, left: Indices, right: Indices) -> NDArray[np.int32]:
-        """Return the distances between all draws of pairs of rankings: shape (n_pairs, n_draws, n_draws)."""
-        distance = self.counted
-        assert distance is not None
-        d = np.empty((len(left), self.n_draws, self.n_draws), dtype=np.int32)
-        numbers = distance.cycles(self.drawn.ranks.shape[2]) if distance.cycles else np.zeros(1, dtype=np.int64)
-        name = "of_bits" if self.are_bits else "cycles" if distance.cycles else distance.name
-        getattr(_loops.draw_distances, name)(self.packed, left, right, numbers, d)
-        return d
-
-    def matrix_blocks(
-        self, function: Function, coefficients: FloatArray, left: Indices, right: Indices, turned: Mask
-    ) -> FloatArray:
-        """Return what each pair of blocks adds to the means of a function that has no table."""
-        starts, out = np.append(0, self.ends[:-1]), np.empty((len(left), len(self.ends), len(self.ends)))
-        for run in np.split(np.arange(len(left)), np.flatnonzero(np.diff(left)) + 1):
-            i, others = left[run[0]], right[run]
-            X, Y = self.drawn.ranks[i].astype(np.int32), self.drawn.ranks[others].astype(np.int32)
-            flat = Y.reshape(-1, Y.shape[2])
-            matrix = self.controls.less_known(function.matrix(X, flat), coefficients, X, flat)
-            values = matrix.reshape(self.n_draws, len(others), self.n_draws).transpose(1, 0, 2)
-            if self.weights.shape[1]:
-                values = self.weights[i][:, None] * values * self.weights[others][:, None, :]
-            values = np.where(turned[run, None, None], values.transpose(0, 2, 1), values)
-            by_row = np.add.reduceat(values, starts, axis=2)
-            out[run] = np.add.reduceat(by_row, starts, axis=1) / self.n_draws**2
-        return out

@@ -109,6 +109,10 @@ class PartialOrders:
         """Return the closed relation of a row that is not a ranking."""
         return np.unpackbits(self.packed[row], axis=1, count=self.n_items).astype(bool)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what was made on the way: another process makes it again."""
+        return {"ranks": self.ranks, "packed": self.packed, "counts": self.counts, "known": {}}
+
     # ------------------------------------------------------------------ exact marginals
 
     def prepare(self, max_down_sets: int | None = None) -> None:

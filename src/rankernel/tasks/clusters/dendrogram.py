@@ -16,7 +16,7 @@ from rankernel.gram.methods import MethodLike
 from rankernel.gram.tiles import stretches
 from rankernel.interrupts import heard
 from rankernel.kernels.base import Kernel
-from rankernel.memory import check_memory
+from rankernel.memory import check_task
 from rankernel.tasks.clusters.kernel_distance import STRIP, kernel_distances
 
 Linkage = Literal["average", "complete", "single", "weighted", "ward", "centroid", "median"]
@@ -79,7 +79,7 @@ def linkage(
     """
     data = as_data(X)
     check(linkage, squared, len(data))
-    check_memory((len(data), len(data)), np.float64, 2, "a dendrogram")
+    check_task("a dendrogram", len(data))
     return weighted_linkage(kernel_distances(data, kernel, squared, method), data.counts, linkage)
 
 

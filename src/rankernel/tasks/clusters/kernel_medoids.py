@@ -10,7 +10,7 @@ import numpy as np
 from rankernel.arrays import FloatArray, Indices
 from rankernel.gram.plan import Plan
 from rankernel.kernels.named import as_kernel
-from rankernel.memory import check_memory
+from rankernel.memory import check_task
 from rankernel.seeds import as_seed
 from rankernel.tasks.clusters._partition import KernelPartition
 from rankernel.tasks.clusters._seeding import check_partition, spread_seeds
@@ -75,7 +75,7 @@ class KernelKMedoids(KernelPartition):
         rankings = self._learn_items(X)
         check_partition(self.n_clusters, self.n_init, self.max_iter, len(rankings))
         plan = as_kernel(self.kernel).plan(rankings, method=self.method)
-        check_memory(plan.shape, np.float64, 1.2, "k-medoids")
+        check_task("k-medoids", len(rankings))
         self.kernel_, gram = plan.kernel, plan.gram()
         lengths = np.diagonal(gram).copy()
         distances = gram_distances(gram, out=gram)

@@ -17,7 +17,7 @@ from rankernel.gram.tiles import stretches
 from rankernel.interrupts import heard
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.named import as_kernel
-from rankernel.memory import check_memory
+from rankernel.memory import check_task
 from rankernel.tasks.features.transformers import KernelTransformer
 
 DENSE = 200  # from here on, a few leading eigenvectors are found without all others
@@ -131,7 +131,7 @@ class KernelMap(KernelTransformer):
     def _fit_gram(self, plan: Plan, weights: FloatArray) -> FloatArray:
         """Solve for weights of the rankings, from their Gram matrix."""
         check_components(self.n_components, len(weights), "rankings")
-        check_memory(plan.shape, np.float64, 2.1, "a map")  # eigenpairs are found in a copy
+        check_task("a map", len(weights))
         centred = plan.gram()
         scale = float(weights @ np.abs(np.diagonal(centred)))
         means = centred @ weights / weights.sum()

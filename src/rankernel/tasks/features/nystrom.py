@@ -17,6 +17,7 @@ from rankernel.gram.plan import Plan
 from rankernel.gram.tiles import stretches
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.named import as_kernel
+from rankernel.memory import check_bytes
 from rankernel.seeds import Seed, as_seed
 from rankernel.tasks.features.transformers import KernelTransformer
 
@@ -120,6 +121,9 @@ class NystromFeatures(KernelTransformer):
             raise ValueError("features belong to a ranking, not to a row; use MonteCarlo(distinct_rows=False)")
         self.plan_ = as_kernel(self.kernel).plan(rankings, method=self.method)
         self.kernel_ = self.plan_.kernel
+        n_rows = len(self.plan_.X)
+        n_features = min(self.n_components, n_rows)
+        check_bytes(16 * n_rows * n_features, f"{n_features:,} features of {n_rows:,} rankings", "take fewer of them")
         found = self._pivoted(self.plan_.distinct)
         inverse = np.arange(len(rankings)) if self.plan_.rows is None else self.plan_.rows
         self.pivots_ = np.unique(inverse, return_index=True)[1][found.pivots]

@@ -23,6 +23,7 @@ from rankernel.kernels.base import Kernel
 from rankernel.kernels.kendall import Kendall
 from rankernel.kernels.named import NAMED, as_kernel
 from rankernel.linear_forms import SEEN, Sight, seen_of_nothing
+from rankernel.memory import check_task
 from rankernel.rankings import Rankings
 from rankernel.seeds import Seed, as_seed
 from rankernel.tasks.consensus.aggregation import MOST_ITEMS
@@ -224,6 +225,7 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
     def _training_gram(self) -> FloatArray | None:
         if self._primal:
             return None
+        check_task("a label ranking", self.plan_.shape[0] if self._on_rankings is not None else len(self.X_fit_))
         return np.array(self._gram(self.X_fit_)) if self._on_rankings is None else self.plan_.gram()
 
     def _gram(self, X: Any) -> FloatArray:

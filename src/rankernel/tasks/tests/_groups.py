@@ -17,7 +17,7 @@ from rankernel.gram.plan import Plan
 from rankernel.gram.tiles import stretches
 from rankernel.interrupts import heard
 from rankernel.kernels.base import Kernel
-from rankernel.memory import check_voters
+from rankernel.memory import check_task, check_voters
 from rankernel.tasks.tests._moments import CentredVoters, Moments, permutation_moments
 from rankernel.tasks.tests._permutations import (
     ENTRIES,
@@ -112,6 +112,7 @@ class GroupedVoters:
         if self.given is not None:
             return self.given
         assert self.plan is not None
+        check_task("a test of groups", len(self.plan.X))
         return voter_gram(self.plan, self.threads)
 
     @cached_property

@@ -85,6 +85,12 @@ class FeatureMeans:
         change = None if self.change is None else self.change / 4
         return replace(self, means=(1 + self.means) / 2, variances=self.variances / 4, change=change)
 
+    def of(self, features: Indices) -> FeatureMeans:
+        """Return what is known of some features."""
+        change = None if self.change is None else self.change[features]
+        parts = self.means[:, features], self.variances[:, features], self.sizes, self.statistics[features], change
+        return FeatureMeans(*parts)
+
 
 class Split(ABC):
     """Groups, compared feature by feature."""

@@ -21,12 +21,14 @@ from rankernel.data import as_data
 from rankernel.errors import RankingError
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
+from rankernel.gram.tiles import stretches
 from rankernel.interrupts import heard
 from rankernel.kernels.base import Kernel
+from rankernel.memory import check_task
 from rankernel.seeds import Seed, as_seed
 from rankernel.tasks.tests._effects import group_effect, group_effect_interval, kernel_errors
 from rankernel.tasks.tests._groups import GroupedVoters
-from rankernel.tasks.tests._permutations import TIED, Null, PermutationsLike, as_permutations, generator
+from rankernel.tasks.tests._permutations import ENTRIES, TIED, Null, PermutationsLike, as_permutations, generator
 from rankernel.tasks.tests._voters import Ballots, plan_for_test, voter_gram, warn_if_noisy
 from rankernel.tasks.tests.mmd import check_kernel
 from rankernel.tasks.tests.results import ChangePointResult
@@ -105,6 +107,7 @@ def change_point_test(
         )
     most = min(whole("most_changes", most_changes), len(data) // least - 1)
     plan = plan_for_test(check_kernel(kernel), data, method)
+    check_task("a search for changes", len(data))
     ballots = Ballots.of(data, plan)
     stream = Stream.of(plan, data.counts.astype(np.float64), least, threads)
     gains = stream.gains(np.arange(len(data))[None])
@@ -196,8 +199,10 @@ class RandomOrders:
 
     def draw(self, n_orders: int) -> FloatArray:
         """Return the statistic of the next orders."""
-        rows = np.arange(len(self.stream.weights))
-        return self.stream.gains(np.stack([self.rng.permutation(rows) for _ in range(n_orders)]))
+        rows, found = np.arange(len(self.stream.weights)), np.empty(n_orders)
+        for part in stretches(n_orders, max(ENTRIES // len(rows), 1)):
+            found[part] = self.stream.gains(np.stack([self.rng.permutation(rows) for _ in range(n_orders)[part]]))
+        return found
 
 
 def penalised(costs: FloatArray, n_rows: int) -> int:

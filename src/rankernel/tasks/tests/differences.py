@@ -18,6 +18,7 @@ from rankernel.checks import known, number
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
 from rankernel.kernels.kendall import Kendall
+from rankernel.memory import check_bytes
 from rankernel.notebook import box, table
 from rankernel.tasks.tests._effect_law import Interval
 from rankernel.tasks.tests._splits import FeatureMeans, Features, Split
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 By = Literal["auto", "pairs"]
 KINDS: tuple[Literal["pairs"], Literal["ranks"]] = ("pairs", "ranks")
+MOST_PAIRS = 5000  # that are kept: all those of a hundred items
 MOST_LINES = 5  # of a table that is printed
 MOST_COLUMNS = 5  # groups that are shown side by side; of more, those at the two ends
 
@@ -118,7 +120,7 @@ class Differences:
     items : tuple of ItemDifference
         The items, those that make most of the difference first.
     pairs : tuple of PairDifference
-        The pairs of items, those that make most of the difference first.
+        The pairs of items, those that make most of the difference first; of more than a hundred items the first 5,000.
     total : float
         The sum of the parts of all pairs: the statistic with the Kendall kernel. Within strata, its mean over them,
         weighed by their voters. Of changes in a stream, the dispersion between the segments that were found.
@@ -186,6 +188,7 @@ def differences_of(split: Split, confidence: float, by: By) -> Differences:
     n_items = voters.data.n_items
     if n_items < 2:
         raise RankingError("there is only one item, so that rankings of it cannot differ")
+    check_item_pairs(n_items, len(voters.names))
     z = normal_quantile(confidence)
     signs, places = (split.by_feature(Features(voters.data, kind)) for kind in KINDS)
     parts = signs.statistics / len(signs.statistics)
@@ -202,11 +205,19 @@ def differences_of(split: Split, confidence: float, by: By) -> Differences:
     return Differences(
         voters.names,
         item_differences(voters.data.items, places, of_items, z),
-        pair_differences(voters.data.items, signs.halved(), parts, z),
+        pair_differences(voters.data.items, signs, parts, z),
         total,
         items_total,
         confidence,
         text,
+    )
+
+
+def check_item_pairs(n_items: int, n_groups: int) -> None:
+    """Refuse so many items that what groups say of every two of them does not fit into memory."""
+    needed = 8 * (11 + 4 * n_groups) * n_items * (n_items - 1) // 2  # means, errors and statistics, as measured
+    check_bytes(
+        needed, f"what {n_groups} groups say of every two of {n_items:,} items", "leave out items that few name"
     )
 
 
@@ -241,13 +252,15 @@ def item_differences(
 
 
 def pair_differences(
-    items: tuple[str, ...], shares: FeatureMeans, parts: FloatArray, z: float
+    items: tuple[str, ...], signs: FeatureMeans, parts: FloatArray, z: float
 ) -> tuple[PairDifference, ...]:
     """Return how each two items stand to each other in each group, named so that the first group is for the first."""
-    first, second = np.triu_indices(len(items), 1)
+    kept = np.argsort(-parts, kind="stable")[:MOST_PAIRS]
+    shares, parts = signs.of(kept).halved(), parts[kept]
+    first, second = (side[kept] for side in np.triu_indices(len(items), 1))
     low, high = share_intervals(shares.means, shares.variances * shares.sizes, shares.sizes, z)
     changes, found = change_intervals(shares, low, high, z), []
-    for pair in np.argsort(-parts, kind="stable").tolist():
+    for pair in range(len(kept)):
         a, b = items[first[pair]], items[second[pair]]
         own, ends, change = shares.means[:, pair], pairs_of(low, high, pair), changes[pair]
         if own[0] < own[1:].mean():

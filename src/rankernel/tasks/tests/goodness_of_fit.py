@@ -20,7 +20,7 @@ from rankernel.errors import RankingError
 from rankernel.gram.methods import Method, MethodLike, MonteCarlo
 from rankernel.gram.plan import unbiased_method
 from rankernel.kernels.base import Kernel
-from rankernel.memory import check_voters
+from rankernel.memory import check_task, check_voters
 from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings, as_rankings, first_and_inverse
 from rankernel.seeds import Seed, as_seed
@@ -107,6 +107,7 @@ def goodness_of_fit_test(
     n_repeats = -(-whole("n_reference", n_reference, 2) // data.n_voters)
     reference = cut(sampler, np.tile(places, (max(n_repeats, 1), 1)), data.items, generator(start, "reference"))
     # Widths come from the model, not from the data: a kernel that depends on the data would be another for simulations.
+    check_task("a test of fit", max(len(data.unique()), len(reference) * (not isinstance(model, Uniform))))
     fit = Embedding.of(check_kernel(kernel).resolve(reference), model, reference, data, method)
     rng = generator(start, "simulations")
     null = []

@@ -18,7 +18,7 @@ from rankernel.gram.plan import Plan
 from rankernel.gram.tiles import stretches
 from rankernel.interrupts import heard
 from rankernel.kernels.base import Kernel
-from rankernel.memory import check_memory, check_voters
+from rankernel.memory import check_task, check_voters
 from rankernel.seeds import Seed, as_seed
 from rankernel.tasks.tests._correlations import Correlation, correlation_slopes
 from rankernel.tasks.tests._covariates import Covariate, CovariateKernel, covariate_of
@@ -119,10 +119,10 @@ def hsic_test(
         raise RankingError(f"X has {data.n_voters} voter(s); this statistic needs at least {least}")
     check_voters(data.n_voters, VOTER_BYTES, "an independence test")
     plan = plan_for_test(check_kernel(kernel), data, method)
-    if not isinstance(covariate, Data) and np.asarray(covariate).dtype.kind == "f":  # a value for each row
-        check_memory((len(data), len(data)), np.float64, 4, "an independence test with numbers")
+    if isinstance(covariate, Data) or np.asarray(covariate).dtype.kind == "f":  # a value for each row
+        check_task("an independence test", len(data))
     else:
-        check_memory(plan.distinct.shape, np.float64, 1.5, "an independence test")
+        check_task("an independence test of labels", len(plan.X))
     stratum = strata_codes(strata, data)
     other = covariate_of(covariate, data, covariate_kernel, method)
     form = Dependence(voter_gram(plan, threads), Ballots.of(data, plan).of_voter, other, biased)

@@ -15,6 +15,7 @@ from rankernel.errors import MisfitWarning, RankingError, SamplingWarning, missi
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
+from rankernel.memory import check_task
 from rankernel.seeds import Seed, as_seed
 from rankernel.tasks.tests._permutations import generator
 from rankernel.tasks.tests._usual import UsualDistances
@@ -168,6 +169,7 @@ def outlier_test(
     if reference is None:
         check_enough(data, "X")
         plan = check_kernel(kernel).plan(data, method=method)
+        check_task("a search for outliers", len(plan.X))
         gram = voter_gram(plan, threads)
         fitted = usual_models(data)
         models = tuple(model.fitted for model in fitted)
@@ -182,6 +184,7 @@ def outlier_test(
             raise RankingError("X and reference are not over the same items; use .with_items(items)")
         both = concat([data, known])
         plan = check_kernel(kernel).plan(both, method=method)
+        check_task("a search for outliers", len(plan.X))
         gram = voter_gram(plan, threads)
         halves = divided(known.counts, start)
         row_of = np.arange(len(both)) if plan.rows is None else plan.rows

@@ -21,6 +21,7 @@ from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
 from rankernel.gram.tiles import stretches
 from rankernel.kernels.base import Kernel
+from rankernel.memory import check_task
 from rankernel.seeds import Seed, as_seed
 from rankernel.tasks.tests._effect_law import EXTRA_VOTER, UNKNOWN, EstimatedEffect, Influence, Interval
 from rankernel.tasks.tests._effects import share_of
@@ -110,6 +111,7 @@ def paired_test(
         raise RankingError(f"X has {first.n_voters} judge(s); this statistic needs at least {least}")
     both = concat([first, second])
     plan = plan_for_test(check_kernel(kernel), both, method)
+    check_task("a test of pairs", len(plan.X))
     ballots = Ballots.of(both, plan)
     before, after = np.split(ballots.of_row, 2)
     pairs = JudgePairs.of(voter_gram(plan, threads), before, after, first.counts, biased)

@@ -17,7 +17,7 @@ from rankernel.gram.exact.features import means_of_seen
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.posets.poset_rows import as_rows
 from rankernel.kernels.base import Kernel
-from rankernel.memory import check_voters
+from rankernel.memory import check_task, check_voters
 from rankernel.seeds import Seed, as_seed
 from rankernel.tasks.tests._covariates import Covariate
 from rankernel.tasks.tests._groups import strata_codes
@@ -87,6 +87,7 @@ def trend_test(
     check_voters(data.n_voters, VOTER_BYTES, "a test of a trend")
     times, stratum = checked_times(time, data), strata_codes(strata, data)
     plan = plan_for_test(check_kernel(kernel), data, method)
+    check_task("a test of a trend", len(data))
     points, codes = np.unique(times, return_inverse=True)
     if len(points) < 2:
         raise RankingError(f"time is {points[0]:g} in all rows; a trend needs two times")

@@ -1,0 +1,173 @@
+"""Cosines instead of inner products: entries divided by the lengths of both embeddings.
+
+Lengths are as near to the truth as possible: exact where that is at hand, each row by itself, else unbiased estimates.
+A ranking with itself has the cosine 1, which needs no estimate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankernel.arrays import FloatArray, Indices, Mask
+from rankernel.completions.models import Uniform
+from rankernel.errors import ExactnessError, SamplingWarning, warn
+from rankernel.gram.evaluator import Bars, Evaluator
+from rankernel.gram.exact.choice import closed_form, enumerated
+from rankernel.gram.methods import Auto, Exact, Limited, MonteCarlo
+from rankernel.gram.montecarlo.sampled import SampledEvaluator, united
+from rankernel.gram.posets.poset_rows import PartialOrders, Rows
+from rankernel.kernels.base import Kernel
+from rankernel.rankings import first_and_inverse
+
+if TYPE_CHECKING:
+    from rankernel.gram.plan import Plan
+
+FEW_EVALUATIONS = 2**16  # of the kernel, to know one length exactly where entries are estimated
+SOME_EVALUATIONS = 2**20  # where they are exact
+UNSURE = 0.15  # relative error of a length, as a factor of what is divided by it
+
+
+@dataclass(frozen=True, eq=False)
+class Lengths:
+    """Squared lengths of embeddings; those whose error is not 0 are estimated."""
+
+    value: FloatArray
+    error: FloatArray
+    doubtful: Mask
+
+    @classmethod
+    def exact(cls, value: FloatArray) -> Lengths:
+        """Return lengths that are known."""
+        return cls(value, np.zeros(len(value)), np.zeros(len(value), dtype=bool))
+
+    def at(self, place: Indices | None) -> Lengths:
+        """Return the lengths of all rows from those of the distinct ones."""
+        return self if place is None else Lengths(self.value[place], self.error[place], self.doubtful[place])
+
+    @property
+    def inverse_roots(self) -> FloatArray:
+        """What entries are multiplied by; 0 for a ranking of length 0."""
+        return np.asarray(1 / np.sqrt(np.where(self.value > 0, self.value, np.inf)))
+
+    @property
+    def spread(self) -> FloatArray:
+        """By what part of themselves entries may be off because of the length: half of an interval of two errors.
+
+        Infinite where the interval reaches 0: to first order the error of a root is half of that of the length, but
+        not where that is large.
+        """
+        relative = np.divide(2 * self.error, self.value, out=np.zeros(len(self.value)), where=self.value > 0)
+        sure = (relative < 1) & ~self.doubtful
+        low, high = (1 / np.sqrt(1 + sign * np.where(sure, relative, 0.0)) for sign in (1, -1))
+        return np.where(sure, (high - low) / 4, np.inf)
+
+
+def scale_strip(strip: Any, rows: slice, sides: tuple[Lengths, Lengths], own: tuple[Indices, Indices]) -> Any:
+    """Return some rows of a matrix divided by lengths; ``own`` are numbers that equal rows and columns share."""
+    left, right = sides[0].inverse_roots[rows], sides[1].inverse_roots
+    scaled = strip * left[:, None] * right
+    same = (own[0][rows, None] == own[1]) & (left > 0)[:, None]
+    return np.where(same, 1.0, scaled).astype(strip.dtype)
+
+
+def cosine_bars(plan: Plan, found: Bars, sides: tuple[Lengths, Lengths]) -> Bars:
+    """Return values divided by the lengths of both embeddings, with the errors of all three.
+
+    No cosine is beyond -1 and 1, so that no error need be larger than what reaches both.
+    """
+    left, right = sides
+    own = own_numbers(plan)
+    value = scale_strip(found.value, slice(None), sides, own)
+    scale = np.multiply.outer(left.inverse_roots, right.inverse_roots)
+    spread, largest = np.hypot.outer(left.spread, right.spread), (1 + np.abs(value)) / 2
+    sure = np.isfinite(spread)
+    error = np.minimum(np.hypot(found.error * scale, value * np.where(sure, spread, 0.0)), largest)
+    doubtful = found.doubtful | (np.maximum.outer(left.spread, right.spread) > UNSURE)
+    estimated = (scale > 0) & ~np.equal.outer(*own)
+    return Bars(value, np.where(estimated, np.where(sure, error, largest), 0.0), doubtful & estimated)
+
+
+def own_numbers(plan: Plan) -> tuple[Indices, Indices]:
+    """Return a number for each row and each column, the same for rankings that are equal and share their draws."""
+    distinct_rows = isinstance(plan.method, MonteCarlo) and plan.method.distinct_rows
+    _, rows, columns, _ = united(plan.X, plan.Y, distinct_rows)
+    return rows if plan.rows is None else rows[plan.rows], columns if plan.columns is None else columns[plan.columns]
+
+
+# ---------------------------------------------------------------------- lengths
+
+
+def lengths(plan: Plan, diagonal: FloatArray | None = None) -> tuple[Lengths, Lengths]:
+    """Return the squared lengths of rows and of columns; ``diagonal`` is that of an exact symmetric matrix."""
+    if plan.symmetric and plan.estimator is None:
+        one = Lengths.exact(plan.diagonal() if diagonal is None else diagonal)
+        return one, one
+    left = side_lengths(plan, plan.X, 0)
+    right = left if plan.symmetric else side_lengths(plan, plan.Y, 1)
+    return left.at(plan.rows), right.at(plan.columns)
+
+
+def side_lengths(plan: Plan, side: Rows, number: int) -> Lengths:
+    """Return the squared lengths of distinct rankings, each in the best way that it has by itself."""
+    drawn = plan.evaluator if isinstance(plan.evaluator, SampledEvaluator) else None
+    if drawn is not None and not isinstance(drawn.method.completions, Uniform):
+        return Lengths(*drawn.lengths(plan.kernel, (drawn.row_of, drawn.column_of)[number]))
+    found = Lengths.exact(np.full(len(side), np.nan))
+    for group, evaluator in own_evaluators(plan, side):
+        some = side[group]
+        alone = plan.using(evaluator, X=some, Y=some, rows=None, columns=None, method=Exact(), asked=Exact())
+        found.value[group] = alone.diagonal()
+    rest = np.flatnonzero(np.isnan(found.value))
+    if len(rest):
+        if plan.rest_by is None:
+            raise ExactnessError(
+                f"{len(rest)} of {len(side)} lengths of {plan.kernel} have no exact value; use method='auto' or "
+                "MonteCarlo(n_draws), or normalize=False"
+            )
+        places = np.arange(len(rest)) if drawn is None else (drawn.row_of, drawn.column_of)[number][rest]
+        drawn = drawn or SampledEvaluator(plan.rest_by, plan.kernel, side[rest], side[rest])
+        found.value[rest], found.error[rest], found.doubtful[rest] = drawn.lengths(plan.kernel, places)
+    return found
+
+
+def own_evaluators(plan: Plan, side: Rows) -> list[tuple[Indices, Evaluator]]:
+    """Return which rankings have exact lengths, and what computes them; rankings of one shape have it in one way."""
+    exact = plan.asked if isinstance(plan.asked, Limited) else None
+    limit = exact.limit if exact else FEW_EVALUATIONS if plan.estimator is not None else SOME_EVALUATIONS
+    found = []
+    for group in groups_of_shapes(side):
+        evaluator = exact_alone(plan.kernel, side[group], limit, certain=exact is None)
+        if evaluator is not None:
+            found.append((group, evaluator))
+    return found
+
+
+def exact_alone(kernel: Kernel, some: Rows, limit: int, certain: bool) -> Evaluator | None:
+    """Return what computes exact lengths of rankings of one shape, by at most so many evaluations for each."""
+    closed = closed_form(kernel, some, some, certain)
+    if isinstance(closed, Evaluator):
+        return closed
+    listed = enumerated(kernel, some, some, limit * len(some) ** 2)
+    return listed if isinstance(listed, Evaluator) else None
+
+
+def groups_of_shapes(side: Rows) -> list[Indices]:
+    """Return the rankings of each shape together; partial orders each by itself."""
+    if isinstance(side, PartialOrders):
+        return [np.array([row]) for row in range(len(side))]
+    shapes = np.column_stack([side.bucket_sizes(), side.n_free])
+    inverse = first_and_inverse(shapes)[1]
+    return np.split(np.argsort(inverse, kind="stable"), np.cumsum(np.bincount(inverse))[:-1]) if len(side) else []
+
+
+def warn_if_estimated(plan: Plan, sides: tuple[Lengths, Lengths]) -> None:
+    """Warn where entries are exact by the plan's own choice, but some lengths are not."""
+    n_estimated = sum(int((side.error > 0).sum()) for side in sides[: 1 if plan.symmetric else 2])
+    if n_estimated and isinstance(plan.asked, Auto) and isinstance(plan.method, Exact):
+        warn(
+            f"{n_estimated} lengths have no exact value, and are estimated: {plan.rest_by}",
+            SamplingWarning,
+        )

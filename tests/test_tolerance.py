@@ -1,0 +1,111 @@
+"""As many draws as it takes, and no more: no error above a tolerance, by the choices that get there soonest."""
+
+import numpy as np
+import pytest
+
+import rankernel as rk
+from rankernel import MonteCarlo, Rankings
+from rankernel.gram import tolerance
+
+FREE = rk.datasets.uniform(6, 12, seed=0).top(4, unlisted="free")
+MANY_FREE = rk.datasets.uniform(6, 20, seed=0).top(6, unlisted="free")
+
+few_draws_meant = pytest.mark.filterwarnings("ignore:.*rest on a few draws:rankernel.SamplingWarning")
+
+
+@few_draws_meant
+def test_it_bounds_the_distance_from_the_truth_on_the_diagonal_too():
+    lists = Rankings.from_orders([[0, 1, 2], [3, 4, 5]], items=range(20))
+    kernel = rk.Mallows(0.5)
+    found = kernel.estimate(lists, method=MonteCarlo(), tol=5e-3)
+    assert found.stderr.max() <= 5e-3
+    assert (np.abs(found.value - kernel.gram(lists)) <= 2 * found.stderr).all()
+
+
+def test_without_a_bias_on_the_diagonal_replicates_are_enough():
+    found = rk.Mallows(0.1).estimate(FREE, method=MonteCarlo(diagonal="unbiased"), tol=2e-4)
+    assert found.stderr.max() <= 2e-4
+    assert found.method.n_draws == 64
+
+
+def test_a_bias_that_is_out_of_reach_is_refused_at_once_with_a_way_out(monkeypatch):
+    monkeypatch.setattr(tolerance, "MOST_DRAWS", 64)
+    with pytest.raises(rk.ExactnessError, match=r"where a ranking meets itself, .* by MonteCarlo\(diagonal='unbiased'"):
+        rk.Mallows(0.1).estimate(FREE, method=MonteCarlo(), tol=1e-5)
+
+
+def test_a_variance_that_is_out_of_reach_is_refused(monkeypatch):
+    monkeypatch.setattr(tolerance, "MOST_REPLICATES", 2)
+    with pytest.raises(rk.ExactnessError, match=r"2 times 64 draws .* leaves a standard error of .* larger tol"):
+        rk.Mallows(0.1).estimate(FREE[:3], FREE[3:], method=MonteCarlo(coupling="iid", moments=0), tol=1e-5)
+
+
+def test_a_ballot_on_both_sides_is_met_with_draws_not_with_replicates():
+    found = rk.Mallows(0.1).estimate(FREE[:2], FREE[1:3], method=MonteCarlo(16), tol=3e-3)
+    assert found.stderr.max() <= 3e-3
+    assert found.method.replicates == 1
+
+
+def test_exact_moments_are_kept_where_they_save_draws():
+    found = rk.Exponential("footrule", 0.02).estimate(MANY_FREE[:2], method=MonteCarlo(), tol=5e-4)
+    assert found.stderr.max() <= 5e-4
+    assert found.method.moments == 1
+
+
+def test_the_coupling_that_is_soonest_there_is_taken_unless_one_was_asked_for(monkeypatch):
+    monkeypatch.setattr(tolerance, "A_PILOT", 0.0)  # as if there were many rankings
+    kernel = rk.Exponential("footrule").resolve(FREE)
+    open_, asked = (
+        kernel.estimate(FREE[:3], method=MonteCarlo(coupling=coupling, moments=1), tol=2e-3).method
+        for coupling in ("auto", "antithetic")
+    )
+    assert asked.coupling == "antithetic"
+    assert open_.coupling == "orthogonal"
+    assert open_.replicates * open_.n_draws**2 < asked.replicates * asked.n_draws**2
+
+
+@few_draws_meant
+def test_little_is_tried_where_little_can_be_saved(monkeypatch):
+    tried, measured = [], tolerance.measured
+    monkeypatch.setattr(tolerance, "measured", lambda *given: tried.append(given[0]) or measured(*given))
+    rk.Mallows(0.1).estimate(FREE, method=MonteCarlo(), tol=0.02)
+    assert len(tried) == 2  # one of them is the answer
+
+
+@few_draws_meant
+def test_normalised_errors_are_bounded_and_not_those_of_what_is_one_anyway():
+    found = rk.Mallows(0.1).estimate(FREE, method=MonteCarlo(16), normalize=True, tol=0.01)
+    assert found.stderr.max() <= 0.01
+    assert found.stderr.diagonal().max() == 0
+
+
+@pytest.mark.filterwarnings("ignore::rankernel.SamplingWarning")
+def test_lengths_alone_are_drawn_as_often_as_it_takes():
+    """Entries are exact here, and the lengths of the columns are not."""
+    full, free = rk.datasets.uniform(2, 8, seed=5), rk.datasets.uniform(2, 8, seed=3).top(4, unlisted="free")
+    kernel = rk.Exponential("footrule", 0.15)
+    first, found = (kernel.estimate(full, free, normalize=True, tol=tol) for tol in (1.0, 1e-3))
+    assert first.stderr.max() > 1e-3 >= found.stderr.max()
+    assert found.method.estimate.replicates > first.method.estimate.replicates
+
+
+def test_nothing_is_drawn_of_no_rankings():
+    none = Rankings(np.empty((0, 12), int))
+    for rows, columns in ((none, FREE), (FREE, none), (none, none)):
+        assert rk.Mallows(0.1).estimate(rows, columns, method=MonteCarlo(8), tol=0.01).value.size == 0
+
+
+@few_draws_meant
+def test_it_needs_little_memory_with_kernels_that_have_no_distance(monkeypatch):
+    largest = []
+    matrix = rk.Hamming.matrix
+
+    def watched(self, X, Y):
+        largest.append(len(X) * len(Y))
+        return matrix(self, X, Y)
+
+    monkeypatch.setattr(rk.Hamming, "matrix", watched)
+    rows = Rankings([(0, 0, 0, 1, 1), (0, 1, 1, 1, 0)])
+    found = (rk.Mallows(0.5) * rk.Hamming()).estimate(rows, method=MonteCarlo(64, "iid", 0), tol=0.02)
+    assert found.stderr.max() <= 0.02
+    assert max(largest) <= 2**19
