@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from rankernel.q_factorials import log_q_factorials, log_q_factorials_derivative
+from rankernel.q_factorials import inversion_probabilities, log_q_factorials, log_q_factorials_derivative
 
 BANDWIDTHS = [0.0, 1e-300, 1e-12, 1e-5, 3e-3, 0.05, 0.31, 0.7, 1.0, 2.5, 13.0, 50.0, 300.0, 1e3]
 
@@ -72,3 +72,13 @@ def test_no_bandwidth_is_exactly_no_discount():
 def test_the_empty_order(table):
     assert table(0, 0.4).tolist() == [0.0]
     assert table(1, 0.4).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("nu", [0.0, 1e-9, 0.3, 2.0])
+def test_inversion_probabilities_by_all_orders(nu):
+    orders = list(itertools.permutations(range(5)))
+    inverted = np.array([[o[a] > o[b] for a, b in itertools.combinations(range(5), 2)] for o in orders])
+    weights = np.exp(-nu * inverted.sum(axis=1))
+    shares = weights @ inverted / weights.sum()
+    apart = [b - a for a, b in itertools.combinations(range(5), 2)]
+    assert inversion_probabilities(4, nu)[apart] == pytest.approx(shares, abs=1e-8)

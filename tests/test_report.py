@@ -332,11 +332,11 @@ def test_groups_are_compared_by_all_their_voters_as_the_command_does():
     expected = k_sample_test(source.rankings, source.groups, study.placement.kernel, n_permutations=99).pairwise()
     names, found = study.ballots.groups, {}
     for pair in study.comparisons.pairs:
-        found[names[pair.first], names[pair.second]] = (pair.statistic, pair.effect)
+        found[names[pair.first], names[pair.second]] = (pair.statistic, pair.effect, pair.pvalue)
     pairs = zip(expected.first, expected.second, strict=True)
-    wanted = zip(expected.statistics.tolist(), expected.effects.tolist(), strict=True)
-    for pair, (statistic, effect) in zip(pairs, wanted, strict=True):
-        assert found[pair] == pytest.approx((statistic, effect))
+    numbers = np.stack([expected.statistics, expected.effects, expected.corrected], axis=1).tolist()
+    for pair, wanted in zip(pairs, numbers, strict=True):
+        assert found[pair] == pytest.approx(wanted)
 
 
 def test_a_sample_of_the_voters_is_in_proportion_and_told_in_the_verdict(monkeypatch):

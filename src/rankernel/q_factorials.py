@@ -88,7 +88,7 @@ def inversion_probabilities(n: int, nu: float) -> FloatArray:
     Examples
     --------
     >>> inversion_probabilities(2, np.log(2)).round(4)  # neighbours: 1 to 2
-    array([0.    , 0.3333, 0.1905])
+    array([0.    , 0.3333, 0.2381])
     """
     apart = np.arange(n + 1)
     if nu < 1e-6:  # where h(d) is so large that its digits are lost

@@ -23,14 +23,15 @@ TOP, STRIP = 44.0, 6.0  # what is above the image; the colours of the clusters b
 class HeatSize:
     """How large the picture of a matrix is."""
 
+    width: float  # of all, so that letters are as large whatever the names
     side: float  # of the image
     pixels: int  # along a side, at most
     names: float  # room for the names of clusters; where one needs more, all are letters
     right: float  # room for the key of the colours
 
 
-WIDE = HeatSize(560.0, 360, 280.0, 110.0)
-NARROW = HeatSize(256.0, 200, 20.0, 62.0)
+WIDE = HeatSize(956.0, 560.0, 360, 262.0, 110.0)
+NARROW = HeatSize(342.0, 238.0, 200, 20.0, 62.0)
 
 
 def gram_picture(study: Summary, clustering: Clustering, size: HeatSize) -> Markup:
@@ -62,7 +63,7 @@ def gram_picture(study: Summary, clustering: Clustering, size: HeatSize) -> Mark
         *parts,
         *scale(left + side + 20, size, low, high),
         class_="gram",
-        viewBox=f"0 0 {left + side + size.right:g} {TOP + side + 6:g}",
+        viewBox=f"0 0 {max(size.width, left + side + size.right):g} {TOP + side + 6:g}",
         role="img",
         aria_label=spoken,
     )

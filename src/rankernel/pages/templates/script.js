@@ -72,7 +72,7 @@
   };
 
   const COPIED = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "paint-order",
-    "font-family", "font-size", "font-weight", "text-anchor", "image-rendering", "display"];
+    "font-family", "font-size", "font-weight", "text-anchor", "image-rendering"];
   const LINE = 20;
   const pen = document.createElement("canvas").getContext("2d");
 
@@ -93,16 +93,16 @@
     const svg = figure.querySelector("svg");
     const copy = svg.cloneNode(true);
     const originals = [svg, ...svg.querySelectorAll("*")];
-    const small = [];
+    const leftOut = [];
     const recoloured = svg.matches(".by-group, .recut");
     [copy, ...copy.querySelectorAll("*")].forEach((part, place) => {
       const style = getComputedStyle(originals[place]);
       for (const name of COPIED) if (style.getPropertyValue(name)) part.setAttribute(name, style.getPropertyValue(name));
-      if (part.matches(".large") && !(recoloured && part.matches(".by-cluster-only"))) part.removeAttribute("display");
-      if (part.matches(".small")) small.push(part);
+      const unseen = style.display === "none" && !part.matches(".large");
+      if (unseen || part.matches(".small") || (recoloured && part.matches(".by-cluster-only"))) leftOut.push(part);
       for (const name of ["class", "tabindex", "data-row", "data-says"]) part.removeAttribute(name);
     });
-    for (const part of small) part.remove();
+    for (const part of leftOut) part.remove();
     const heading = figure.closest("article")?.querySelector("h3") ?? figure.closest("section").querySelector("h2");
     const title = `${document.title}: ${heading.textContent.trim()}`;
     const style = getComputedStyle(document.documentElement);
