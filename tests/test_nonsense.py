@@ -562,6 +562,7 @@ CALLS = {
             "by": "side",
             "settings": None,
             "noun": "candidate",
+            "voter": "judge",
         },
     ),
     "Report.save": (rk.report(BALLOTS).save, {"path": FOLDER / "saved.html"}),
