@@ -1,6 +1,8 @@
 """Settings for all tests."""
 
 import pickle
+import signal
+import threading
 
 import pytest
 from hypothesis import settings
@@ -8,6 +10,10 @@ from hypothesis import settings
 # The first call of a compiled function takes as long as compiling it; the machines that run this are shared.
 settings.register_profile("rankernel", deadline=None)
 settings.load_profile("rankernel")
+
+# Who starts the tests in the background may have Ctrl-C ignored, and what they start would inherit that.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
