@@ -203,7 +203,7 @@ def test_groups_in_preferences_are_found_and_noise_is_not():
 
     def users(flip):
         pairs = []
-        for _ in range(60):
+        for _ in range(40):
             order = (
                 rng.permutation(5) if flip is None else np.array([0, 1, 2, 3, 4])[:: 1 if rng.random() < flip else -1]
             )

@@ -314,7 +314,7 @@ def test_written_rankings_come_back(tmp_path, rows, name):
 
 
 @FOLDER_KEPT
-@pytest.mark.filterwarnings("ignore:.*is a formula to a spreadsheet")
+@pytest.mark.filterwarnings("ignore:.*is a formula to a spreadsheet", "ignore:.*differ only in case or blanks")
 @given(st.lists(st.text(max_size=6), min_size=1, max_size=4, unique=True))
 def test_names_come_back_or_are_refused(tmp_path, names):
     rankings = Rankings([list(range(len(names)))], names)

@@ -22,7 +22,7 @@ from rankernel.notebook import html_card
 if TYPE_CHECKING:
     from rankernel.gram.plan import Plan
 
-STRIP = 1024
+STRIP = 128  # rows that are divided by lengths at a time: a few copies of them are held
 
 
 @dataclass(frozen=True, eq=False)
