@@ -46,7 +46,12 @@ def as_said(full: RankArray, data: Data) -> Data:
         return Preferences._trusted(packed, data.items, np.array(data.counts), data.users, ((),) * len(data))
     free = data.ranks == FREE
     order = np.argsort(np.where(free, data.n_items + full, full), axis=1)
-    places = np.sort(np.where(free, data.n_items, data.ranks), axis=1)  # the buckets, one entry for each item
+    places = sorted_buckets(data)
     ranks = np.empty_like(places)
     np.put_along_axis(ranks, order, places, axis=1)
     return Rankings._trusted(np.where(free, FREE, ranks).astype(np.int32), data.items, np.array(data.counts))
+
+
+def sorted_buckets(data: Rankings) -> RankArray:
+    """Return the buckets of each ranking, one entry for each item, the free ones last."""
+    return np.sort(np.where(data.ranks == FREE, data.n_items, data.ranks), axis=1)

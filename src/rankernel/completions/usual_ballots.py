@@ -20,10 +20,9 @@ import numpy as np
 
 from rankernel.arrays import FloatArray, Indices
 from rankernel.completions.mallows_model import MallowsModel
-from rankernel.completions.null_ballots import as_said, fit_model
+from rankernel.completions.null_ballots import as_said, fit_model, sorted_buckets
 from rankernel.completions.plackett_luce import PlackettLuce
 from rankernel.data import Data, with_counts
-from rankernel.encoding import FREE
 from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings
 
@@ -154,6 +153,5 @@ def shapes(data: Data) -> Indices:
     """Return a number for each row that is the same for rows of the same shape: ties, length and free items."""
     if isinstance(data, Preferences):
         return np.zeros(len(data), dtype=np.intp)
-    buckets = np.sort(np.where(data.ranks == FREE, data.n_items, data.ranks), axis=1)
-    found: Indices = np.unique(buckets, axis=0, return_inverse=True)[1].ravel()
+    found: Indices = np.unique(sorted_buckets(data), axis=0, return_inverse=True)[1].ravel()
     return found

@@ -34,7 +34,7 @@ def group_effect(voters: GroupedVoters) -> float:
     if not strata:
         return float("nan")
     between, within = dispersions(strata)
-    return share_of(between, within, float(np.abs(np.diagonal(voters.gram)).mean()))
+    return share_of(between, within, own_size(voters.gram))
 
 
 def group_effect_interval(voters: GroupedVoters, skewness: float, error: float) -> Interval:
@@ -253,7 +253,12 @@ def parts_of_population(
 def plug_in_effect(gram: FloatArray, shares: FloatArray) -> float:
     """Return the effect of a population: the share of each ballot, in each group."""
     between, within = parts_of_population(gram, shares, *equal_weights(len(shares)))
-    return share_of(between, within, float(np.abs(np.diagonal(gram)).mean()))
+    return share_of(between, within, own_size(gram))
+
+
+def own_size(gram: FloatArray) -> float:
+    """Return the mean size of the kernel of a ballot with itself."""
+    return float(np.abs(np.diagonal(gram)).mean())
 
 
 def share_of(between: float, within: float, scale: float) -> float:

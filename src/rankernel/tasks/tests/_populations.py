@@ -18,7 +18,7 @@ import numpy as np
 from rankernel.arrays import FloatArray, IntArray
 from rankernel.checks import whole
 from rankernel.errors import RankingError
-from rankernel.tasks.tests._effects import equal_weights, parts_of_population, share_of
+from rankernel.tasks.tests._effects import equal_weights, own_size, parts_of_population, share_of
 from rankernel.tasks.tests._groups import NO_MOMENTS, GroupedVoters, dispersion_of
 from rankernel.tasks.tests._permutations import TIED, Null, is_divisible
 from rankernel.tasks.tests.adaptive import Adaptive
@@ -134,11 +134,6 @@ def population_effect(gram: FloatArray, shares: FloatArray, sizes: FloatArray) -
         if len(groups) > 1:
             found += own.sum() * np.array(parts_of_population(gram, stratum[groups], *equal_weights(len(groups))))
     return share_of(float(found[0]), float(found[1]), float(own_size(gram) * sizes.sum()))
-
-
-def own_size(gram: FloatArray) -> float:
-    """Return the mean size of the kernel of a ballot with itself."""
-    return float(np.abs(np.diagonal(gram)).mean())
 
 
 def apportioned(shares: FloatArray, size: int) -> IntArray:

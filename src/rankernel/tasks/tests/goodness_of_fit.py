@@ -25,7 +25,7 @@ from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings, as_rankings, first_and_inverse
 from rankernel.seeds import Seed, as_seed
 from rankernel.tasks.tests._effect_law import UNKNOWN, EstimatedEffect, Influence, Interval
-from rankernel.tasks.tests._effects import share_of
+from rankernel.tasks.tests._effects import own_size, share_of
 from rankernel.tasks.tests._moments import Moments
 from rankernel.tasks.tests._permutations import TIED, Null, generator, off_diagonal_forms, pvalue
 from rankernel.tasks.tests._voters import plan_for_test, voter_gram, warn_if_noisy
@@ -284,7 +284,7 @@ class FitEffect:
         """Return the share without bias; nan for a single voter."""
         if self.counts.sum() < 2:
             return float("nan")
-        return share_of(*self.dispersions(biased=False), float(np.abs(np.diagonal(self.gram)).mean()))
+        return share_of(*self.dispersions(biased=False), own_size(self.gram))
 
     def dispersions(self, biased: bool) -> tuple[float, float]:
         """Return B and W: of a population that consists of the voters, if biased, or as estimated from a sample."""

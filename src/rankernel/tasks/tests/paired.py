@@ -24,7 +24,7 @@ from rankernel.kernels.base import Kernel
 from rankernel.memory import check_task
 from rankernel.seeds import Seed, as_seed
 from rankernel.tasks.tests._effect_law import EXTRA_VOTER, UNKNOWN, EstimatedEffect, Influence, Interval
-from rankernel.tasks.tests._effects import share_of
+from rankernel.tasks.tests._effects import own_size, share_of
 from rankernel.tasks.tests._groups import GroupedVoters
 from rankernel.tasks.tests._moments import Moments
 from rankernel.tasks.tests._permutations import (
@@ -260,7 +260,7 @@ class JudgePairs:
         """Return the share of the dispersion that lies between before and after; nan for a single judge."""
         if self.n_judges < 2:
             return float("nan")
-        return share_of(*self.dispersions(), float(np.abs(np.diagonal(self.gram)).mean()))
+        return share_of(*self.dispersions(), own_size(self.gram))
 
     def effect_interval(self, error: float) -> Interval:
         """Return the interval of the effect: the law of the estimate is that of judges."""
