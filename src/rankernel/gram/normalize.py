@@ -7,6 +7,7 @@ A ranking with itself has the cosine 1, which needs no estimate.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,11 +17,11 @@ from rankernel.completions.models import Uniform
 from rankernel.errors import ExactnessError, SamplingWarning, warn
 from rankernel.gram.evaluator import Bars, Evaluator
 from rankernel.gram.exact.choice import closed_form, enumerated
+from rankernel.gram.exact.overlap import first_and_shape
 from rankernel.gram.methods import Auto, Exact, Limited, MonteCarlo
 from rankernel.gram.montecarlo.sampled import SampledEvaluator, united
 from rankernel.gram.posets.poset_rows import PartialOrders, Rows
 from rankernel.kernels.base import Kernel
-from rankernel.rankings import first_and_inverse
 
 if TYPE_CHECKING:
     from rankernel.gram.plan import Plan
@@ -47,12 +48,12 @@ class Lengths:
         """Return the lengths of all rows from those of the distinct ones."""
         return self if place is None else Lengths(self.value[place], self.error[place], self.doubtful[place])
 
-    @property
+    @cached_property
     def inverse_roots(self) -> FloatArray:
         """What entries are multiplied by; 0 for a ranking of length 0."""
         return np.asarray(1 / np.sqrt(np.where(self.value > 0, self.value, np.inf)))
 
-    @property
+    @cached_property
     def spread(self) -> FloatArray:
         """By what part of themselves entries may be off because of the length: half of an interval of two errors.
 
@@ -158,8 +159,7 @@ def groups_of_shapes(side: Rows) -> list[Indices]:
     """Return the rankings of each shape together; partial orders each by itself."""
     if isinstance(side, PartialOrders):
         return [np.array([row]) for row in range(len(side))]
-    shapes = np.column_stack([side.bucket_sizes(), side.n_free])
-    inverse = first_and_inverse(shapes)[1]
+    inverse = first_and_shape(side)[1]
     return np.split(np.argsort(inverse, kind="stable"), np.cumsum(np.bincount(inverse))[:-1]) if len(side) else []
 
 

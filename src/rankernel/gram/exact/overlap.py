@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from rankernel.arrays import FloatArray, IntArray, RankArray
+from rankernel.arrays import FloatArray, Indices, IntArray, RankArray
 from rankernel.encoding import FREE
 from rankernel.rankings import Rankings, first_and_inverse
 
@@ -140,11 +140,14 @@ def shape_of(ranks: RankArray) -> Shape:
 
 def shapes(X: Rankings) -> list[Shape]:
     """Return the distinct shapes of rankings."""
-    sizes, free = X.bucket_sizes(), X.n_free
-    rows = np.column_stack([sizes, free])
-    return [
-        Shape(tuple(size for size in row[:-1] if size), row[-1]) for row in rows[first_and_inverse(rows)[0]].tolist()
-    ]
+    some = X[first_and_shape(X)[0]]
+    rows = zip(some.bucket_sizes().tolist(), some.n_free.tolist(), strict=True)
+    return [Shape(tuple(size for size in sizes if size), free) for sizes, free in rows]
+
+
+def first_and_shape(X: Rankings) -> tuple[Indices, Indices]:
+    """Return where each shape first occurs, and for each ranking which one it has."""
+    return first_and_inverse(np.column_stack([X.bucket_sizes(), X.n_free]))
 
 
 def shape_pairs(X: Rankings, Y: Rankings) -> list[tuple[Shape, Shape]]:
