@@ -27,7 +27,7 @@ from rankernel.tasks.tests._moments import Moments
 
 CONFIDENCE = 0.95
 RARE = (1 - CONFIDENCE) / 2
-HALVINGS = 50  # of the range of effects
+HALVINGS = 50  # of a range
 EXTRA_VOTER = 0.5  # of each group, who is as all voters are: a group that speaks with one voice may have others, too
 
 Interval = tuple[float, float]
@@ -130,14 +130,14 @@ class EstimatedEffect:
 
     def least(self) -> float:
         """Return the smallest effect under which so large an estimate is not rare."""
-        return first_effect(lambda effect: self.law(effect).tail(self.value) >= RARE, 0.0, min(self.value, 1.0))
+        return where_it_begins(lambda effect: self.law(effect).tail(self.value) >= RARE, 0.0, min(self.value, 1.0))
 
     def most(self) -> float:
         """Return the largest effect under which so small an estimate is not rare."""
-        return first_effect(lambda effect: 1 - self.law(effect).tail(self.value) < RARE, max(self.value, 0.0), 1.0)
+        return where_it_begins(lambda effect: 1 - self.law(effect).tail(self.value) < RARE, max(self.value, 0.0), 1.0)
 
 
-def first_effect(holds: Callable[[float], bool], low: float, high: float) -> float:
+def where_it_begins(holds: Callable[[float], bool], low: float, high: float) -> float:
     """Return where something begins to hold, by halving; ``low`` if it does there, ``high`` if nowhere before."""
     if high <= low or holds(low):
         return max(low, 0.0)

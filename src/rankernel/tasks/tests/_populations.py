@@ -18,13 +18,12 @@ import numpy as np
 from rankernel.arrays import FloatArray, IntArray
 from rankernel.checks import whole
 from rankernel.errors import RankingError
+from rankernel.tasks.tests._effect_law import where_it_begins
 from rankernel.tasks.tests._effects import equal_weights, own_size, parts_of_population, share_of
 from rankernel.tasks.tests._groups import NO_MOMENTS, GroupedVoters, dispersion_of
 from rankernel.tasks.tests._permutations import TIED, Null, is_divisible
 from rankernel.tasks.tests.adaptive import Adaptive
 from rankernel.tasks.tests.paired import JudgePairs, SignFlips
-
-HALVINGS = 50  # of the range of lambda
 
 
 class Population(ABC):
@@ -54,14 +53,7 @@ def drawn_together(effect_at: Callable[[float], float], wanted: float) -> float:
             f"effect={wanted:g} is larger than the {largest:.3g} that the ballots of the pilot show; take pilot data, "
             "or models, that differ more"
         )
-    low, high = 0.0, 1.0
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        if effect_at(middle) < wanted:
-            low = middle
-        else:
-            high = middle
-    return high
+    return where_it_begins(lambda kept: not effect_at(kept) < wanted, 0.0, 1.0)
 
 
 # ---------------------------------------------------------------------- groups
