@@ -110,13 +110,12 @@ def measured(row: dict[str, Any], n_runs: int, moments: int | str = "auto") -> d
     found: dict[str, list[tuple[np.ndarray, np.ndarray, np.ndarray]]] = {name: [] for name in SCORED}
     for seed in range(n_runs):
         method = rk.MonteCarlo(row["draws"], row["coupling"], moments, seed=seed)
-        unbiased = replace(method, diagonal="unbiased")
         off = ~np.eye(len(rows), dtype=bool)
-        estimate = kernel.estimate(rows, method=method)
+        unbiased = kernel.estimate(rows, method=replace(method, diagonal="unbiased"))
         for name, value, wanted, where in (
-            ("off", estimate, exact, off),
-            ("diagonal", estimate, exact, ~off),
-            ("unbiased diagonal", kernel.estimate(rows, method=unbiased), exact, ~off),
+            ("off", unbiased, exact, off),
+            ("diagonal", kernel.estimate(rows, method=method), exact, ~off),
+            ("unbiased diagonal", unbiased, exact, ~off),
             ("normalised", kernel.estimate(rows, method=method, normalize=True), cosines, off),
         ):
             parts = value.stderr, value.value - wanted, value.doubtful

@@ -7,7 +7,7 @@ import pytest
 import rankernel as rk
 from rankernel import MonteCarlo, Rankings, _loops
 from rankernel.gram.montecarlo import replicate
-from rankernel.gram.montecarlo.error import own_spread
+from rankernel.gram.montecarlo.error import between_variance, own_spread
 
 few_draws_meant = pytest.mark.filterwarnings("ignore:.*rest on a few draws:rankernel.SamplingWarning")
 
@@ -330,3 +330,17 @@ def test_the_variance_over_two_sets_of_draws_is_unbiased(rows, columns, rest):
     noise = np.hypot(np.std((value - 1) ** 2), np.std(variance)) / np.sqrt(n_tables)
     assert abs(variance.mean() - ((value - 1) ** 2).mean()) < 5 * noise
     assert least.mean() <= 1.02 * value.var()
+
+
+@pytest.mark.parametrize(("alone", "rank"), [(0.0, 3), (0.0, 9), (0.05, 3), (0.1, 9), (0.5, 3)])
+def test_bars_between_repetitions_hold_whatever_varies(alone, rank):
+    """Pairs of repetitions may vary as each alone does, or only together: then the jackknife's variance is erratic."""
+    rng, n_means, n = np.random.default_rng(0), 4000, 32
+    factors, effects = rng.standard_normal((n_means, n, rank)) / np.sqrt(rank), rng.standard_normal((n_means, n))
+    effects *= alone
+    pairs = factors @ factors.transpose(0, 2, 1) + effects[:, :, None] + effects[:, None, :]
+    shares, sizes = np.full((n_means, n), 1 / n), np.zeros((2, n_means))
+    found = own_spread(pairs / n**2, shares, n, sizes).without_bias()
+    bars = np.sqrt(between_variance(found, n))
+    assert 0.9 < np.sqrt((bars**2).mean() / (found.value**2).mean()) < 1.3
+    assert (np.abs(found.value) <= 2 * bars).mean() > 0.93

@@ -15,6 +15,7 @@ FEWEST_OWN_BLOCKS = 128  # where both sides have the same draws: value and varia
 BLOCKS_FOR_EACH = 4  # that an error bar may be as narrow as if there were, for each block of one set of draws
 FEWEST_OF_ONE = 4  # blocks of one set of draws; below, only whole repetitions tell how it varies
 REPETITIONS = 16  # of these
+OWN_REPETITIONS = 32  # where pairs of them are those of a ranking with itself
 # A variance that is found as a difference counts at least this part of what it would be if all pairs were independent:
 # the full part would make bars too wide where the difference is often small, as that of products of two means is.
 LEAST = 0.4
@@ -134,6 +135,17 @@ def own_spread(blocks: FloatArray, shares: FloatArray, n_alike: int, sizes: Floa
         2 * (single**4).sum(axis=(1, 2)),
         *sizes,
     )
+
+
+def between_variance(found: Spread, n_repetitions: int) -> FloatArray:
+    """Return the variance of a mean over pairs of repetitions so that bars hold with it.
+
+    As much as there would be if all pairs were independent is known from all pairs. What is above it is known from the
+    repetitions only, and counts as more.
+    """
+    variance = np.maximum(found.variance, LEAST_OF_OWN * found.least_variance)
+    above = np.maximum(variance - found.least_variance, 0.0)
+    return np.asarray(variance + above * (widening(np.array(n_repetitions)) ** 2 - 1))
 
 
 def n_carrying(squares: FloatArray, fourths: FloatArray) -> FloatArray:

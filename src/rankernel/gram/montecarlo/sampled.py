@@ -32,8 +32,10 @@ from rankernel.gram.montecarlo.error import (
     FEWEST_OWN_BLOCKS,
     LEAST,
     LEAST_OF_OWN,
+    OWN_REPETITIONS,
     REPETITIONS,
     Spread,
+    between_variance,
     error_bars,
     few_carry,
     n_carrying,
@@ -98,6 +100,7 @@ class SampledEvaluator(Evaluator):
         if self.counted:  # small enough to keep all threads busy, and to be left at any time
             seconds = estimate_seconds(method, kernel, self.n_items, LARGEST_TILE, LARGEST_TILE) / LARGEST_TILE**2
             self.tile_side = min(max(int((A_TILE / seconds) ** 0.5), SMALLEST_TILE), LARGEST_TILE)
+        self.fair = method.diagonal == "unbiased"
         self.made: list[Replicate] = []
 
     def with_replicates(self, method: MonteCarlo) -> SampledEvaluator:
@@ -158,7 +161,7 @@ class SampledEvaluator(Evaluator):
     def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
         """Return the estimate for each kernel."""
         coefficients = np.array([self.controls.coefficients(kernel) for kernel in kernels])
-        return self.estimates(self.functions(kernels), coefficients, self.placed(tile))
+        return self.estimates(self.functions(kernels), coefficients, self.placed(tile), self.fair)
 
     def gradients(self, kernel: Kernel, tile: Tile) -> dict[str, FloatArray]:
         """Return the derivatives of the estimate, with the same draws."""
@@ -167,15 +170,15 @@ class SampledEvaluator(Evaluator):
             return {}
         slopes = self.controls.slopes(kernel)
         coefficients = np.array([slopes[name] for name in names])
-        found = self.estimates(self.slope_functions(kernel), coefficients, self.placed(tile))
+        found = self.estimates(self.slope_functions(kernel), coefficients, self.placed(tile), self.fair)
         return dict(zip(names, found, strict=True))
 
     def estimates(
-        self, functions: list[Function], coefficients: FloatArray, places: tuple[Indices, Indices]
+        self, functions: list[Function], coefficients: FloatArray, places: tuple[Indices, Indices], fair: bool
     ) -> FloatArray:
-        """Return the mean of each function, without the bias of a ranking with itself if that is asked for."""
+        """Return the mean of each function; if it is to be fair, without the bias of a ranking with itself."""
         found = self.mean(functions, coefficients, places)
-        if self.method.diagonal == "unbiased":
+        if fair:
             r, c = np.nonzero(np.equal.outer(*places))
             for k, function in enumerate(functions):
                 found[k, r, c] -= self.own_biases(function, coefficients[k], places[0][r])
@@ -183,9 +186,8 @@ class SampledEvaluator(Evaluator):
 
     def unbiased(self, kernel: Kernel, tile: Tile) -> FloatArray:
         """Return the estimate from pairs of independent draws, where both sides have the same."""
-        coefficients, places = np.array(self.controls.coefficients(kernel)), self.placed(tile)
-        found = self.of_own_draws(self.functions([kernel])[0], coefficients, places)
-        return np.asarray(found.value - found.bias + self.known(coefficients[None], places)[0])
+        coefficients = np.array([self.controls.coefficients(kernel)])
+        return np.asarray(self.estimates(self.functions([kernel]), coefficients, self.placed(tile), True)[0])
 
     # ------------------------------------------------------------------ errors
 
@@ -205,7 +207,7 @@ class SampledEvaluator(Evaluator):
         """Return the mean of a function with its error; of a ranking with itself, the bias is inside or taken out."""
         found = self.spread(function, coefficients, places)
         left, right = np.ix_(*places)
-        fair = (left == right) & (self.method.diagonal == "unbiased")
+        fair = (left == right) & self.fair
         if fair.any():
             found = self.without_bias(found, function, coefficients, places)
         value = found.value + self.known(coefficients[None], places)[0]
@@ -250,7 +252,11 @@ class SampledEvaluator(Evaluator):
         """
         n_runs = (n_more + self.method.replicates).astype(np.float64)
         n_seen = n_independent = np.full(fair.shape, float(len(self.repetitions)))  # as they are
-        if self.n_blocks >= FEWEST_OF_ONE:  # or pairs of their blocks
+        if self.n_blocks < FEWEST_OF_ONE:
+            between = (left == right) & (~fair | (self.n_blocks == 1))
+            n_seen = np.where(between, len(self.own_repetitions) ** 2 / 2, n_seen)
+            n_independent = np.where(between, np.inf, n_independent)  # the variance has it inside
+        else:  # or pairs of their blocks
             n_seen, n_independent = n_runs * self.n_blocks**2, n_runs * self.n_blocks
             n_seen = np.where(left == right, n_seen / 2, n_seen)
             # However well it is known how they vary, means over pairs of few blocks are far from normal.
@@ -283,7 +289,7 @@ class SampledEvaluator(Evaluator):
         n_seen = n_runs * np.where(same, m**2 - (np.diff(np.append(0, self.replicates[0].ends)) ** 2).sum(), m**2)
         n_runs = np.where(same, n_runs / 2, n_runs)
         if self.n_blocks < FEWEST_OF_ONE:  # own pairs are those between repetitions
-            n = len(self.repetitions) * (len(self.repetitions) - 1)
+            n = len(self.own_repetitions) * (len(self.own_repetitions) - 1)
             n_seen, n_runs = np.where(same, n * m**2, n_seen), np.where(same, n / 2, n_runs)
         different, new = drawn.seen
         n_different = different[left] * different[right] / min(drawn.block, m)
@@ -351,10 +357,10 @@ class SampledEvaluator(Evaluator):
         the repetitions as they are if each is of very few blocks.
         """
         drawn = [one.spread(function, coefficients, *places) for one in self.replicates]
-        found = self.with_bias(together(drawn), function, coefficients, places)
+        found = together(drawn)
         if not self.repetitions:
             return found
-        own, n = self.method.diagonal == "embedding", self.method.replicates
+        own, n = not self.fair, self.method.replicates
         runs = [one.spread(function, coefficients, *places) for one in self.repetitions]
         all_runs = together([*runs, *drawn])
         if self.n_blocks >= FEWEST_OF_ONE:
@@ -375,31 +381,12 @@ class SampledEvaluator(Evaluator):
         for r, c in np.argwhere(np.equal.outer(*places)).tolist():
             fair = self.between_repetitions(function, coefficients, places[0][r])
             sizes[:, r, c] = fair.sizes.item(), fair.size_squares.item()
-            if own:  # how far the estimate is off is seen, as surely as the mean between repetitions is known
+            if (
+                own or self.n_blocks == 1
+            ):  # how far it is off is seen, as surely as the mean between repetitions is known
                 variance[r, c], bias[r, c] = fair.variance.item(), found.value[r, c] - fair.value.item()
-            elif self.n_blocks == 1:
-                variance[r, c] = found.variance[r, c]
+                squares[r, c], fourths[r, c] = fair.squares.item(), fair.fourths.item()
         return Spread(found.value, variance, bias, variance, np.zeros_like(variance), squares, fourths, *sizes)
-
-    def of_own_draws(self, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]) -> Spread:
-        """Return the mean of a function over all pairs of draws, with how the blocks of draws spread around it."""
-        drawn = [one.spread(function, coefficients, *places) for one in self.replicates]
-        return self.with_bias(together(drawn), function, coefficients, places)
-
-    def with_bias(
-        self, found: Spread, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]
-    ) -> Spread:
-        """Return what was found with the bias of a ranking with itself.
-
-        A single block of draws is not independent of itself: there, repetitions tell the bias.
-        """
-        if self.n_blocks > 1:
-            return found
-        bias, variance = np.zeros_like(found.value), np.zeros_like(found.value)
-        for r, c in np.argwhere(np.equal.outer(*places)).tolist():
-            fair = self.between_repetitions(function, coefficients, places[0][r])
-            variance[r, c], bias[r, c] = fair.variance.item(), found.value[r, c] - fair.value.item()
-        return replace(found, bias=bias, variance=variance, unbiased_variance=variance)
 
     @property
     def n_blocks(self) -> int:
@@ -417,7 +404,9 @@ class SampledEvaluator(Evaluator):
     @cached_property
     def own_repetitions(self) -> list[Replicate]:
         """Independent draws of the same kind, for how the mean over pairs of one set of draws varies."""
-        n = -(-FEWEST_OWN_BLOCKS // self.n_blocks) - self.method.replicates
+        n = OWN_REPETITIONS
+        if self.n_blocks >= FEWEST_OF_ONE:
+            n = -(-FEWEST_OWN_BLOCKS // self.n_blocks) - self.method.replicates
         more = range(len(self.repetitions), max(n, len(self.repetitions)))
         return [*self.repetitions, *(self.repetition(number) for number in more)]
 
@@ -428,18 +417,18 @@ class SampledEvaluator(Evaluator):
 
     def between_repetitions(self, function: Function, coefficients: FloatArray, row: Any) -> Spread:
         """Return the mean between independent draws of one ranking, which is unbiased, and how it varies."""
-        ranks = np.concatenate([one.drawn.ranks[row : row + 1] for one in self.repetitions])
+        ranks = np.concatenate([one.drawn.ranks[row : row + 1] for one in self.own_repetitions])
         weights = None
-        if self.repetitions[0].drawn.weights is not None:
-            weights = np.concatenate([one.weights[row : row + 1] for one in self.repetitions])
-        pooled = Replicate(self, replace(self.repetitions[0].drawn, ranks=ranks, weights=weights))
+        if self.own_repetitions[0].drawn.weights is not None:
+            weights = np.concatenate([one.weights[row : row + 1] for one in self.own_repetitions])
+        pooled = Replicate(self, replace(self.own_repetitions[0].drawn, ranks=ranks, weights=weights))
         every = np.arange(len(ranks))
         each = pooled.spread(function, coefficients, every, every)
         different = ~np.eye(len(every), dtype=bool)
         sizes = np.array([[each.sizes[different].sum()], [each.size_squares[different].sum()]])
         shares = np.full((1, len(every)), 1 / len(every))
         fair = own_spread(each.value[None] / each.value.size, shares, len(every), sizes).without_bias()
-        return replace(fair, variance=np.maximum(fair.variance, LEAST_OF_OWN * fair.least_variance))
+        return replace(fair, variance=between_variance(fair, len(every)), least_variance=np.zeros(1))
 
     # ------------------------------------------------------------------ steps
 
