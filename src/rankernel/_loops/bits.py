@@ -1,5 +1,7 @@
 """Counting bits, and rankings as bits."""
 
+from functools import lru_cache
+
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -32,10 +34,16 @@ def trailing_zeros(typing_context, word):
     return types.int64(types.uint64), generate
 
 
+@lru_cache(maxsize=8)
+def pairs_of_items(n):
+    """Return the items a and b of each pair, a < b: draws are packed a few at a time, over and over."""
+    return np.triu_indices(n, 1)
+
+
 def pairs_in_order(ranks):
     """Return for each ranking the bits of the pairs of items (a, b), a < b, that it orders a before b."""
     n_rankings, n = ranks.shape
-    first, second = np.triu_indices(n, 1)
+    first, second = pairs_of_items(n)
     n_words = max(-(-len(first) // WORD), 1)
     out = np.zeros((n_rankings, n_words), np.uint64)
     step = max(AT_ONCE // (n_words * WORD), 1)

@@ -93,6 +93,36 @@ def add_block_sums(d, first, table, whole, weights, left, right, ends, blocks, s
                     sizes[1, p] += square
 
 
+@compiled_strictly
+def add_value_sums(values, whole, first, weights, pairs, left, right, ends, blocks, sizes):
+    """Add the same of values that are written down: ``values[a, q, b]`` of draws a and b of pair ``pairs[q]``.
+
+    All these pairs have the same ranking on the left. Sizes are those of ``whole``.
+    """
+    weighted = weights.shape[1] > 0
+    for q in range(len(pairs)):
+        p = pairs[q]
+        i, j, g = left[p], right[p], 0
+        for a in range(len(values)):
+            while first + a >= ends[g]:
+                g += 1
+            by = weights[i, first + a] if weighted else 1.0
+            b = 0
+            for h in range(len(ends)):
+                s, size, square = 0.0, 0.0, 0.0
+                while b < ends[h]:
+                    w = by * weights[j, b] if weighted else 1.0
+                    s += w * values[a, q, b]
+                    value = abs(w * whole[a, q, b])
+                    size += value
+                    square += value * value
+                    b += 1
+                blocks[p, g, h] += s
+                if i != j or g != h:
+                    sizes[0, p] += size
+                    sizes[1, p] += square
+
+
 TINY = 1e-200  # what is divided by where one block has all the weight: the deviations are 0 then
 
 

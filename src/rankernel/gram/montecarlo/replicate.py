@@ -102,7 +102,7 @@ class Replicate:
     def means(self, functions: list[Function], coefficients: FloatArray, rows: Indices, columns: Indices) -> FloatArray:
         """Return the means over all pairs of draws."""
         if self.counted is None or self.weights.shape[1]:
-            computes = [self.spreading(*pair, sized=False) for pair in zip(functions, coefficients, strict=True)]
+            computes = [self.spreading(*pair) for pair in zip(functions, coefficients, strict=True)]
             spreads = [self.by_pair(compute, len(fields(Spread)), rows, columns) for compute in computes]
             return np.array([Spread(*spread).value for spread in spreads])
         tables = np.stack([self.table(*pair) for pair in zip(functions, coefficients, strict=True)])
@@ -128,12 +128,12 @@ class Replicate:
         compute = self.spreading(function, coefficients)
         return Spread(*self.in_parts(compute, len(fields(Spread)), places, places))
 
-    def spreading(self, function: Function, coefficients: FloatArray, sized: bool = True) -> Compute:
-        """Return what writes down the spread of one function for pairs of rankings, with the sizes of values or not."""
+    def spreading(self, function: Function, coefficients: FloatArray) -> Compute:
+        """Return what writes down the spread of one function for pairs of rankings."""
         n_alike = self.n_draws // int(self.ends[0])
 
         def compute(left: Indices, right: Indices, out: FloatArray) -> None:
-            blocks, sizes = self.block_sums(function, coefficients, left, right, sized)
+            blocks, sizes = self.block_sums(function, coefficients, left, right)
             blocks /= self.n_draws**2
             of_two = np.empty((5, len(left)))
             _loops.draw_sums.spreads(blocks, self.shares, n_alike, left, right, of_two)
@@ -195,16 +195,15 @@ class Replicate:
     # ------------------------------------------------------------------ sums over pairs of blocks
 
     def block_sums(
-        self, function: Function, coefficients: FloatArray, left: Indices, right: Indices, sized: bool
+        self, function: Function, coefficients: FloatArray, left: Indices, right: Indices
     ) -> tuple[FloatArray, FloatArray]:
         """Return the sum of a function for each pair of blocks of draws, less the part that has a known mean.
 
-        And how large its values are, with that part: the sums of their absolute values and of the squares of these, if
-        there is no table only where that is asked for.
+        And how large its values are, with that part: the sums of their absolute values and of the squares of these.
         """
         blocks, sizes = np.zeros((len(left), len(self.ends), len(self.ends))), np.zeros((2, len(left)))
         if self.counted is None:
-            self.add_matrix_sums(function, coefficients, left, right, blocks, sizes if sized else None)
+            self.add_matrix_sums(function, coefficients, left, right, blocks, sizes)
             return blocks, sizes
         table = self.table(function, coefficients)
         for part in self.parts:
@@ -244,29 +243,17 @@ class Replicate:
         left: Indices,
         right: Indices,
         blocks: FloatArray,
-        sizes: FloatArray | None,
+        sizes: FloatArray,
     ) -> None:
         """Add the sums of a function that has no table: all rankings that one on the left meets at once."""
-        block_of = np.searchsorted(self.ends, np.arange(self.n_draws), side="right")
         order = np.argsort(left, kind="stable")
         for run in np.split(order, np.flatnonzero(np.diff(left[order])) + 1):
-            i, others = left[run[0]], right[run]
-            Y = self.drawn.ranks[others].astype(np.int32).reshape(-1, self.drawn.ranks.shape[2])
+            Y = self.drawn.ranks[right[run]].astype(np.int32).reshape(-1, self.drawn.ranks.shape[2])
             for part in self.parts:
-                X, rows = self.drawn.ranks[i, part].astype(np.int32), block_of[part]
-                weights: Any = 1.0
-                if self.weights.shape[1]:
-                    weights = self.weights[i, part, None] * self.weights[others][:, None, :]
-                shape = (len(X), len(others), self.n_draws)
+                X = self.drawn.ranks[left[run[0]], part].astype(np.int32)
                 whole, values = (
-                    one.reshape(shape).transpose(1, 0, 2) for one in self.values(function, coefficients, X, Y)
+                    np.ascontiguousarray(one).reshape(len(X), len(run), self.n_draws)
+                    for one in self.values(function, coefficients, X, Y)
                 )
-                values = np.ascontiguousarray(weights * values)
-                if sizes is not None:
-                    whole = weights * whole
-                    counts = (others != i)[:, None, None] | (rows[:, None] != block_of)
-                    sizes[0, run] += np.abs(whole).sum(axis=(1, 2), where=counts)
-                    sizes[1, run] += (whole**2).sum(axis=(1, 2), where=counts)
-                first = np.flatnonzero(np.diff(rows, prepend=-1))
-                by_column = np.add.reduceat(values, self.starts, axis=2)
-                blocks[run[:, None], rows[first]] += np.add.reduceat(by_column, first, axis=1)
+                given = (part.start, self.weights, run, left, right, self.ends)
+                _loops.draw_sums.add_value_sums(values, whole, *given, blocks, sizes)
