@@ -35,12 +35,10 @@ MISSED = 1.5
 PSEUDO = MISSED**2
 
 
-def error_bars(
-    found: Spread, least: FloatArray, factor: FloatArray, n_blocks: FloatArray, missed: FloatArray
-) -> FloatArray:
-    """Return the root mean square distance from the truth, its random part widened by a factor, and for few blocks."""
+def error_bars(found: Spread, least: FloatArray, factor: FloatArray, missed: FloatArray) -> FloatArray:
+    """Return the root mean square distance from the truth, its random part widened by a factor."""
     variance = np.maximum(found.variance, least * found.least_variance)
-    return np.asarray(np.sqrt(variance * (factor * widening(n_blocks)) ** 2 + found.bias**2 + missed**2))
+    return np.asarray(np.sqrt(variance * factor**2 + found.bias**2 + missed**2))
 
 
 def unseen(found: Spread, few: Mask, n_pairs: FloatArray, n_different: FloatArray, new: FloatArray) -> FloatArray:
@@ -137,11 +135,11 @@ def own_spread(blocks: FloatArray, shares: FloatArray, n_alike: int, sizes: Floa
     )
 
 
-def between_variance(found: Spread, n_repetitions: int) -> FloatArray:
-    """Return the variance of a mean over pairs of repetitions so that bars hold with it.
+def between_variance(found: Spread, n_repetitions: float) -> FloatArray:
+    """Return the variance of a mean over pairs of repetitions, widened as far as they are few.
 
-    As much as there would be if all pairs were independent is known from all pairs. What is above it is known from the
-    repetitions only, and counts as more.
+    As much as there would be if all pairs were independent is known from all pairs. Only what is above it is known from
+    so many repetitions, and counts as more.
     """
     variance = np.maximum(found.variance, LEAST_OF_OWN * found.least_variance)
     above = np.maximum(variance - found.least_variance, 0.0)

@@ -43,6 +43,7 @@ from rankernel.gram.montecarlo.error import (
     together,
     unseen,
     widened,
+    widening,
 )
 from rankernel.gram.montecarlo.replicate import MOST_BITS_ITEMS, PAIRS_AT_ONCE, Function, Replicate
 from rankernel.gram.posets.poset_rows import PartialOrders, Rows, as_partial_orders
@@ -252,10 +253,10 @@ class SampledEvaluator(Evaluator):
         """
         n_runs = (n_more + self.method.replicates).astype(np.float64)
         n_seen = n_independent = np.full(fair.shape, float(len(self.repetitions)))  # as they are
+        between = np.zeros(fair.shape, dtype=bool)  # means of these have a variance that is widened already
         if self.n_blocks < FEWEST_OF_ONE:
             between = (left == right) & (~fair | (self.n_blocks == 1))
             n_seen = np.where(between, len(self.own_repetitions) ** 2 / 2, n_seen)
-            n_independent = np.where(between, np.inf, n_independent)  # the variance has it inside
         else:  # or pairs of their blocks
             n_seen, n_independent = n_runs * self.n_blocks**2, n_runs * self.n_blocks
             n_seen = np.where(left == right, n_seen / 2, n_seen)
@@ -268,7 +269,8 @@ class SampledEvaluator(Evaluator):
         missed = unseen(found, few, *self.n_pairs(left, right, n_runs))
         missed *= self.largest(function, coefficients, left, right, missed > 0)
         least = np.where(fair, LEAST_OF_OWN, LEAST)
-        error = error_bars(found, least, widened(carrying, n_seen), worth * n_independent, missed)
+        factor = widened(carrying, n_seen) * np.where(between, 1.0, widening(worth * n_independent))
+        error = error_bars(found, least, factor, missed)
         return error, few | (missed > 0)
 
     @cached_property
@@ -324,8 +326,9 @@ class SampledEvaluator(Evaluator):
         """
         function, coefficients = self.functions([kernel])[0], np.array(self.controls.coefficients(kernel))
         fair = self.own_means(function, coefficients, places, self.repetitions)
-        every, n_more = np.ones(len(places), dtype=bool), np.full(len(places), len(self.repetitions))
-        error, _ = self.errors(fair, function, coefficients, places, places, every, n_more)
+        of_blocks = np.full(len(places), self.n_blocks >= FEWEST_OF_ONE)
+        n_more = np.full(len(places), len(self.repetitions))
+        error, _ = self.errors(fair, function, coefficients, places, places, of_blocks, n_more)
         each = [(places[k : k + 1], places[k : k + 1]) for k in range(len(places))]
         known = np.array([self.known(coefficients[None], own).item() for own in each])
         value = fair.value + known
@@ -428,7 +431,7 @@ class SampledEvaluator(Evaluator):
         sizes = np.array([[each.sizes[different].sum()], [each.size_squares[different].sum()]])
         shares = np.full((1, len(every)), 1 / len(every))
         fair = own_spread(each.value[None] / each.value.size, shares, len(every), sizes).without_bias()
-        return replace(fair, variance=between_variance(fair, len(every)), least_variance=np.zeros(1))
+        return replace(fair, variance=between_variance(fair, len(every) * self.worth[row]), least_variance=np.zeros(1))
 
     # ------------------------------------------------------------------ steps
 
