@@ -3,7 +3,6 @@
 import linecache
 import math
 import re
-import traceback
 import warnings
 from pathlib import Path
 
@@ -58,13 +57,16 @@ def fault_of(error, arguments):
 
     Where two arguments do not fit together, the message may name the other one.
     """
-    last = traceback.extract_tb(error.__traceback__)[-1]
+    last = error.__traceback__
+    while last.tb_next:
+        last = last.tb_next
+    filename, line = last.tb_frame.f_code.co_filename, last.tb_lineno
     if not isinstance(error, (TypeError, ValueError)):
         return "is an internal error"
-    if not last.filename.startswith(PACKAGE):
-        return f"comes from {last.filename}"
-    if not linecache.getline(last.filename, last.lineno).strip().startswith("raise"):
-        return f"was not raised on purpose, in {last.filename}:{last.lineno}"
+    if not filename.startswith(PACKAGE):
+        return f"comes from {filename}"
+    if not linecache.getline(filename, line).strip().startswith("raise"):
+        return f"was not raised on purpose, in {filename}:{line}"
     if not re.search(rf"\b({'|'.join(arguments)}|row \d+|user '.*'|new ones)\b", str(error)):
         return "does not name the argument"
     return None

@@ -1,8 +1,9 @@
 """What the frontends share, and what they say where their library is not installed."""
 
 import copy
+import importlib
 import pickle
-import subprocess
+import re
 import sys
 import warnings
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import rankernel as rk
+from rankernel.errors import MissingExtraError
 from rankernel.frontends._training_plans import GramBlocks
 
 X = rk.Rankings(np.argsort(np.random.default_rng(0).random((12, 5)), axis=1))
@@ -99,12 +101,14 @@ def test_copies_keep_the_method_that_was_settled(data):
         ("bayesian_optimization", "botorch", "BoTorch", "gpytorch"),
     ],
 )
-def test_says_what_to_install(module, missing, package, extra):
+def test_says_what_to_install(module, missing, package, extra, monkeypatch):
     if module == "bayesian_optimization":
         pytest.importorskip("gpytorch", reason="GPyTorch is not installed: pip install 'rankernel[gpytorch]'")
-    code = f"import sys; sys.modules[{missing!r}] = None; import rankernel.frontends.{module}"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert f"this needs {package}, which is not installed; do: pip install 'rankernel[{extra}]'" in run.stderr
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.delitem(sys.modules, f"rankernel.frontends.{module}", raising=False)
+    words = f"this needs {package}, which is not installed; do: pip install 'rankernel[{extra}]'"
+    with pytest.raises(MissingExtraError, match=re.escape(words)):
+        importlib.import_module(f"rankernel.frontends.{module}")
 
 
 # ---------------------------------------------------------------------- one contract for all

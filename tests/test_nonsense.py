@@ -8,6 +8,7 @@ import atexit
 import inspect
 import shutil
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,7 @@ def regression(**arguments):
 
 FULL = rk.Rankings([[0, 1, 2], [1, 0, 2], [2, 1, 0], [0, 2, 1]], items=["a", "b", "c"])
 KERNEL = rk.Mallows(0.5)
-METHOD = rk.MonteCarlo(4)
+METHOD = rk.MonteCarlo(32)  # so many that their errors need no further draws
 LABELS = ["u", "v", "u", "v"]
 TREE = rk.linkage(BALLOTS, KERNEL)
 PILOT = rk.mmd_test(FULL[[0, 0, 0, 3]], FULL[[2, 2, 1, 2]], KERNEL, n_permutations=9)
@@ -674,6 +675,14 @@ def public_names():
             is_error = isinstance(thing, type) and issubclass(thing, Exception)
             if not name.startswith("_") and callable(thing) and not is_error:
                 yield prefix + name, thing
+
+
+@pytest.fixture(autouse=True, scope="module")
+def pictures_of_one_size_share_their_axes():
+    """Nobody looks at them, and most of the time of a picture goes into its axes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plots, "axes", cache(plots.axes))
+        yield
 
 
 @pytest.mark.parametrize(("name", "argument"), [(name, each) for name, (_, good) in CALLS.items() for each in good])

@@ -38,7 +38,7 @@ def said(rankings, seed=0):
     return number_of_clusters(ballots, Mallows("median").resolve(ballots.rankings), "auto", "ward", seed)
 
 
-def groups(n_groups, n_rankings=400, theta=1.0, seed=0, lengths=None):
+def groups(n_groups, n_rankings=160, theta=1.0, seed=0, lengths=None):
     rng = np.random.default_rng(seed)
     parts = [partial(mallows, center=rng.permutation(8), theta=theta) for _ in range(n_groups)]
     drawn = mixture(n_rankings, parts, seed=seed)
@@ -165,7 +165,7 @@ ONE_MODEL = {
 @pytest.mark.parametrize("name", ONE_MODEL)
 @pytest.mark.parametrize("seed", range(2))
 def test_one_model_has_no_groups(name, seed):
-    assert said(ONE_MODEL[name](400, seed=seed), seed).n_clusters == 1
+    assert said(ONE_MODEL[name](200, seed=seed), seed).n_clusters == 1
 
 
 def test_one_strong_plackett_luce_model_is_no_mallows_model_and_neither_the_reverse():
@@ -203,14 +203,12 @@ def test_groups_in_preferences_are_found_and_noise_is_not():
 
     def users(flip):
         pairs = []
-        for _ in range(40):
-            order = (
-                rng.permutation(5) if flip is None else np.array([0, 1, 2, 3, 4])[:: 1 if rng.random() < flip else -1]
-            )
+        for _ in range(24):
+            order = rng.permutation(4) if flip is None else np.arange(4)[:: 1 if rng.random() < flip else -1]
             place = np.argsort(order)
-            some = [rng.choice(5, 2, replace=False) for _ in range(4)]
+            some = [rng.choice(4, 2, replace=False) for _ in range(4)]
             pairs.append([(f"i{a}", f"i{b}") if place[a] < place[b] else (f"i{b}", f"i{a}") for a, b in some])
-        return Preferences.from_pairs(pairs, items=[f"i{n}" for n in range(5)])
+        return Preferences.from_pairs(pairs, items=[f"i{n}" for n in range(4)])
 
     assert said(users(0.5)).n_clusters == 2
     assert said(users(None)).n_clusters == 1
@@ -225,7 +223,7 @@ def test_few_ballots_say_nothing():
 
 
 def test_a_page_without_groups_says_so_and_shows_fewer_pictures():
-    written = page(summarize(Source(mallows(300, 6, 0.0, seed=2))))
+    written = page(summarize(Source(mallows(100, 6, 0.0, seed=2))))
     assert "There are no clear groups" in written
     assert 'id="tree"' not in written
     assert 'id="gram"' not in written

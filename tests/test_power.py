@@ -31,7 +31,7 @@ def test_the_population_has_the_effect_that_was_estimated(pilot):
 
 
 def test_power_is_that_of_tests_of_new_data(pilot):
-    found = rk.power(pilot, [30, 30], n_simulations=200, seed=3)
+    found = rk.power(pilot, [30, 30], n_simulations=100, seed=3)
     real = [
         rk.mmd_test(
             rk.datasets.mallows(30, 4, 0.0, seed=2 * run + 10),
@@ -40,9 +40,9 @@ def test_power_is_that_of_tests_of_new_data(pilot):
             199,
         ).pvalue
         <= 0.05
-        for run in range(120)
+        for run in range(60)
     ]
-    error = math.sqrt(0.25 / 200 + 0.25 / 120)
+    error = math.sqrt(0.25 / 100 + 0.25 / 60)
     assert abs(found.power - np.mean(real)) < 4 * error + 0.1  # the pilot is itself a sample
     assert found.power_interval[0] < found.power < found.power_interval[1]
     assert found.n_voters == (30, 30)

@@ -332,8 +332,8 @@ def median_distance():
 
 
 def monte_carlo():
-    estimates = [KERNEL.gram(PREFS, method=rk.MonteCarlo(4, seed=seed))[0, 1] for seed in range(400)]
-    assert abs(np.mean(estimates) - GRAM[0, 1]) < 5 * np.std(estimates) / np.sqrt(400)
+    estimates = [KERNEL.gram(PREFS[:2], method=rk.MonteCarlo(4, seed=seed))[0, 1] for seed in range(100)]
+    assert abs(np.mean(estimates) - GRAM[0, 1]) < 5 * np.std(estimates) / np.sqrt(100)
 
 
 def herd():
@@ -497,10 +497,10 @@ def test_every_public_name_is_here():
 
 def test_a_consensus_of_what_cannot_be_counted_is_estimated_and_says_so(monkeypatch):
     monkeypatch.setattr("rankernel.tasks.consensus.aggregation.DRAWS", 50)
-    monkeypatch.setattr("rankernel.completions.down_sets.MAX_DOWN_SETS", 10_000)
+    monkeypatch.setattr("rankernel.completions.down_sets.MAX_DOWN_SETS", 1000)
     rng = np.random.default_rng(0)
-    order = rng.permutation(36).tolist()
-    pairs = [(f"i{order[a]}", f"i{order[b]}") for a, b in (sorted(rng.choice(36, 2, replace=False)) for _ in range(42))]
+    order = rng.permutation(24).tolist()
+    pairs = [(f"i{order[a]}", f"i{order[b]}") for a, b in (sorted(rng.choice(24, 2, replace=False)) for _ in range(28))]
     large = Preferences.from_pairs([pairs, pairs[:3]])
     found = rk.borda(large)
     assert not found.exact

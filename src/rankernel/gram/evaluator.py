@@ -67,9 +67,9 @@ class Evaluator(ABC):
         """Return the derivatives and their errors: here there are none."""
         return {name: (slope, np.zeros_like(slope)) for name, slope in self.gradients(kernel, tile).items()}
 
-    def unbiased(self, kernel: Kernel, tile: Tile) -> FloatArray:
-        """Return the tile without the bias of estimates of a ranking with itself: here there is none."""
-        return np.asarray(self.values([kernel], tile)[0])
+    def unbiased_diagonal(self, kernel: Kernel) -> FloatArray | None:
+        """Return estimates of all rankings with themselves without their bias; None where there is no bias, as here."""
+        return None
 
     def is_certain(self, kernel: Kernel) -> bool:
         """Say whether values with these parameters are accurate for all pairs."""

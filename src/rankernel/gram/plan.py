@@ -188,11 +188,11 @@ class Plan:
         flag("unbiased", unbiased)
         if not self.symmetric:
             return self.own_values(lambda plan: plan.diagonal(unbiased))
-        evaluator, out = self.evaluator, np.empty(len(self.X))
-        for part in self.diagonal_parts(len(self.X)):
-            tile = (part, part)
-            value = evaluator.unbiased(self.kernel, tile) if unbiased else evaluator.values([self.kernel], tile)[0]
-            out[part] = np.diagonal(value)
+        out = self.evaluator.unbiased_diagonal(self.kernel) if unbiased else None
+        if out is None:
+            out = np.empty(len(self.X))
+            for part in self.diagonal_parts(len(self.X)):
+                out[part] = np.diagonal(self.evaluator.values([self.kernel], (part, part))[0])
         return out if self.rows is None else out[self.rows]
 
     def diagonal_slopes(self) -> dict[str, FloatArray]:

@@ -182,13 +182,14 @@ class SampledEvaluator(Evaluator):
         if fair:
             r, c = np.nonzero(np.equal.outer(*places))
             for k, function in enumerate(functions):
-                found[k, r, c] -= self.own_biases(function, coefficients[k], places[0][r])
+                found[k, r, c] -= self.own_spreads(function, coefficients[k], places[0][r]).bias
         return found + self.known(coefficients, places)
 
-    def unbiased(self, kernel: Kernel, tile: Tile) -> FloatArray:
-        """Return the estimate from pairs of independent draws, where both sides have the same."""
-        coefficients = np.array([self.controls.coefficients(kernel)])
-        return np.asarray(self.estimates(self.functions([kernel]), coefficients, self.placed(tile), True)[0])
+    def unbiased_diagonal(self, kernel: Kernel) -> FloatArray:
+        """Return the estimates of all rankings with themselves from pairs of independent draws."""
+        coefficients = np.array(self.controls.coefficients(kernel))
+        found = self.own_spreads(self.functions([kernel])[0], coefficients, self.row_of)
+        return found.value - found.bias + self.own_known(coefficients, self.row_of)
 
     # ------------------------------------------------------------------ errors
 
@@ -329,12 +330,12 @@ class SampledEvaluator(Evaluator):
         of_blocks = np.full(len(places), self.n_blocks >= FEWEST_OF_ONE)
         n_more = np.full(len(places), len(self.repetitions))
         error, _ = self.errors(fair, function, coefficients, places, places, of_blocks, n_more)
-        each = [(places[k : k + 1], places[k : k + 1]) for k in range(len(places))]
-        known = np.array([self.known(coefficients[None], own).item() for own in each])
+        known = self.own_known(coefficients, places)
         value = fair.value + known
         doubtful = ~(value > 2 * error)
         for k in np.flatnonzero(doubtful).tolist():
-            value[k] = self.mean([function], coefficients[None], each[k]).item() + known[k]
+            own = places[k : k + 1]
+            value[k] = self.mean([function], coefficients[None], (own, own)).item() + known[k]
         return value, error, doubtful
 
     def own_means(self, function: Function, coefficients: FloatArray, places: Indices, more: list[Replicate]) -> Spread:
@@ -345,13 +346,14 @@ class SampledEvaluator(Evaluator):
         runs = [one.own_spreads(function, coefficients, places) for one in (*self.replicates, *more)]
         return together(runs).without_bias()
 
-    def own_biases(self, function: Function, coefficients: FloatArray, places: Indices) -> FloatArray:
-        """Return the biases of the estimates of rankings with themselves."""
+    def own_spreads(self, function: Function, coefficients: FloatArray, places: Indices) -> Spread:
+        """Return the means of a function for rankings with themselves, with their biases."""
         found = together([one.own_spreads(function, coefficients, places) for one in self.replicates])
         if self.n_blocks > 1:
-            return found.bias
+            return found
+        # A single block of draws is not independent of itself: there, repetitions tell the bias.
         fair = [self.between_repetitions(function, coefficients, row).value.item() for row in places.tolist()]
-        return np.asarray(found.value - np.array(fair))
+        return replace(found, bias=found.value - np.array(fair))
 
     def spread(self, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]) -> Spread:
         """Return the mean of a function over all pairs of draws, with how it varies.
@@ -465,6 +467,13 @@ class SampledEvaluator(Evaluator):
         if not self.controls:
             return np.zeros((len(coefficients), 1, 1))
         return combined(coefficients.T[:, :, None, None], self.exact_parts.products(places)[:, None])
+
+    def own_known(self, coefficients: FloatArray, places: Indices) -> FloatArray:
+        """Return the same of rankings with themselves, one number for each."""
+        if not self.controls:
+            return np.zeros(len(places))
+        each = (places[k : k + 1] for k in range(len(places)))
+        return np.array([self.known(coefficients[None], (own, own)).item() for own in each])
 
     @cached_property
     def exact_parts(self) -> Any:
