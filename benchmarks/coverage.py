@@ -112,12 +112,13 @@ def measured(row: dict[str, Any], n_runs: int, moments: int | str = "auto") -> d
         method = rk.MonteCarlo(row["draws"], row["coupling"], moments, seed=seed)
         unbiased = replace(method, diagonal="unbiased")
         off = ~np.eye(len(rows), dtype=bool)
-        estimate = kernel.estimate(rows, method=method)
+        plan = kernel.plan(rows, method=method)
+        estimate = plan.estimate()
         for name, value, wanted, where in (
             ("off", estimate, exact, off),
             ("diagonal", estimate, exact, ~off),
             ("unbiased diagonal", kernel.estimate(rows, method=unbiased), exact, ~off),
-            ("normalised", kernel.estimate(rows, method=method, normalize=True), cosines, off),
+            ("normalised", plan.estimate(normalize=True), cosines, off),
         ):
             parts = value.stderr, value.value - wanted, value.doubtful
             found[name].append(tuple(part[where] for part in parts))  # type: ignore[arg-type]
