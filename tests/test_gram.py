@@ -15,6 +15,7 @@ import real_data
 import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
 
 import rankernel as rk
 from rankernel import ExactnessError, IndefiniteKernelWarning, RankingError, Rankings
@@ -41,7 +42,7 @@ def pairs_of_kinds():
     """Rows of one kind, some of them among the columns, which are of all kinds; of one or two items, all there are."""
     chosen = random.Random(0)
     found = []
-    for n, kind in [(1, "any"), (2, "full"), (2, "any"), *itertools.product([3, 4], KINDS)]:
+    for n, kind in [(1, "any"), (2, "full"), (2, "any"), (3, "full"), (3, "any"), *((4, kind) for kind in KINDS)]:
         every = naive.every_ranking(n)
         rows = [row for row in every if KINDS[kind](row)]
         rows = chosen.sample(rows, min(len(rows), FEW))
@@ -443,4 +444,5 @@ def test_positive_semi_definite_on_real_data(load):
     for kernel in (rk.Mallows("median"), rk.Kendall(), rk.Exponential("hamming", "median")):
         method = "auto" if rows.is_exhaustive() or kernel == rk.Kendall() else rk.MonteCarlo(8)
         K = kernel.gram(rows, method=method)
-        assert np.linalg.eigvalsh(K).min() > -1e-12 * len(rows)
+        with threadpool_limits(1, "blas"):  # threads would mostly wait for each other
+            assert np.linalg.eigvalsh(K).min() > -1e-12 * len(rows)

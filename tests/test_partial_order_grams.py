@@ -98,6 +98,7 @@ KERNELS = [pair for pair in all_kernels.on(4) if not isinstance(pair[0], rk.Diff
 def test_every_kernel_against_all_linear_extensions(kernel, oracle):
     prefs, rankings = preferences(USERS, 4), rk.Rankings(ROWS)
     users, rows = [extensions(4, pairs) for pairs in USERS], [naive.completions(row) for row in ROWS]
+    oracle = cache(oracle)
     for X, Y, left, right in [
         (prefs, None, users, users),
         (prefs, rankings, users, rows),
