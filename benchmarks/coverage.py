@@ -111,12 +111,13 @@ def measured(row: dict[str, Any], n_runs: int, moments: int | str = "auto") -> d
     for seed in range(n_runs):
         method = rk.MonteCarlo(row["draws"], row["coupling"], moments, seed=seed)
         off = ~np.eye(len(rows), dtype=bool)
+        plan = kernel.plan(rows, method=method)
         unbiased = kernel.estimate(rows, method=replace(method, diagonal="unbiased"))
         for name, value, wanted, where in (
             ("off", unbiased, exact, off),
-            ("diagonal", kernel.estimate(rows, method=method), exact, ~off),
+            ("diagonal", plan.estimate(), exact, ~off),
             ("unbiased diagonal", unbiased, exact, ~off),
-            ("normalised", kernel.estimate(rows, method=method, normalize=True), cosines, off),
+            ("normalised", plan.estimate(normalize=True), cosines, off),
         ):
             parts = value.stderr, value.value - wanted, value.doubtful
             found[name].append(tuple(part[where] for part in parts))  # type: ignore[arg-type]

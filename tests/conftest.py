@@ -1,5 +1,6 @@
 """Settings for all tests."""
 
+import gc
 import os
 import pickle
 import signal
@@ -23,6 +24,12 @@ threadpool_limits(1, user_api="blas")
 # Who starts the tests in the background may have Ctrl-C ignored, and what they start would inherit that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN and threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def what_stays_is_no_garbage():
+    """Keep the garbage collector from looking again and again through half a million objects of imported modules."""
+    gc.freeze()
 
 
 @pytest.fixture

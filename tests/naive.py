@@ -6,17 +6,30 @@ A ranking is a tuple of ranks: the bucket of each item, 0 the best, -1 free. A f
 
 import itertools
 import math
+from functools import cache, lru_cache
 
 
 def completions(ranks):
     """All full rankings (as rank tuples) that agree with a partial one, by trying every permutation."""
+    return list(found_completions(tuple(ranks)))
+
+
+@lru_cache(maxsize=1000)
+def found_completions(ranks):
     n = len(ranks)
-    listed = [a for a in range(n) if ranks[a] >= 0]
-    return [
-        full
-        for full in itertools.permutations(range(n))
-        if all(full[a] < full[b] for a in listed for b in listed if ranks[a] < ranks[b])
-    ]
+    in_order = [(a, b) for a in range(n) for b in range(n) if 0 <= ranks[a] < ranks[b]]
+    return [full for full in itertools.permutations(range(n)) if all(full[a] < full[b] for a, b in in_order)]
+
+
+@cache
+def every_ranking(n):
+    """All rankings of n items: with ties, with free items, with both, or full."""
+    return [ranks for ranks in itertools.product(range(-1, n), repeat=n) if has_no_gaps(ranks)]
+
+
+def has_no_gaps(ranks):
+    listed = set(ranks) - {-1}
+    return listed == set(range(len(listed)))
 
 
 # ---------------------------------------------------------------------- distances between full rankings
@@ -121,17 +134,18 @@ def average_overlap(depth):
 
 def marginal(kernel, r, s):
     """The marginalised kernel: the mean of the kernel over all pairs of completions."""
-    values = [kernel(x, y) for x in completions(r) for y in completions(s)]
+    values = [kernel(x, y) for x, y in itertools.product(completions(r), completions(s))]
     return math.fsum(values) / len(values)
 
 
 def gram(kernel, rows, columns):
+    kernel = cache(kernel)  # the same full rankings complete many rows
     return [[marginal(kernel, r, s) for s in columns] for r in rows]
 
 
 def marginal_derivative(distance, nu, r, s):
     """d/dnu of the marginalised exponential kernel: the mean of -d exp(-nu d)."""
-    distances = [distance(x, y) for x in completions(r) for y in completions(s)]
+    distances = [distance(x, y) for x, y in itertools.product(completions(r), completions(s))]
     return math.fsum(-d * math.exp(-nu * d) for d in distances) / len(distances)
 
 

@@ -4,7 +4,7 @@ import itertools
 import json
 import math
 import re
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 
 import naive
@@ -162,7 +162,7 @@ EXACT = {
         (
             "up to 22 open items; beyond for moderate widths",
             [exact(SPEARMAN, X(100)) for X in (full, top)]
-            + [lambda: np.isfinite(SHARP_SPEARMAN.gram(top(22, 2), method="exact")).all()]
+            + [cache(lambda: np.isfinite(SHARP_SPEARMAN.gram(top(22, 2), method="exact")).all())]
             + [estimated(SHARP_SPEARMAN, top(25, 2))],
         ),
         (
@@ -443,13 +443,9 @@ def sign_features_miss_where_draws_are_few():
 @lru_cache(maxsize=1)
 def gaps_of_equal_ballots():
     """Two equal ballots share their draws: biased like a ballot with itself; two different ones are not."""
-    equal, other = rk.Rankings([(0, 1, 1, 1)] * 2), rk.Rankings([(0, 1, 1, 1), (1, 1, 1, 0)])
-    runs = [
-        [rk.Mallows(0.5).gram(rows, method=rk.MonteCarlo(8, "iid", 0, seed=seed))[0, 1] for seed in range(150)]
-        for rows in (equal, other)
-    ]
-    truth = [rk.Mallows(0.5).gram(rows)[0, 1] for rows in (equal, other)]
-    return [(np.mean(run) - t) / (np.std(run) / np.sqrt(len(run))) for run, t in zip(runs, truth, strict=True)]
+    rows = rk.Rankings([(0, 1, 1, 1), (0, 1, 1, 1), (1, 1, 1, 0)])
+    runs = [rk.Mallows(0.5).gram(rows, method=rk.MonteCarlo(8, "iid", 0, seed=seed))[0, 1:] for seed in range(100)]
+    return (np.mean(runs, axis=0) - rk.Mallows(0.5).gram(rows)[0, 1:]) / (np.std(runs, axis=0) / np.sqrt(len(runs)))
 
 
 def unbiased_between_different_ballots():

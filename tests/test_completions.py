@@ -43,7 +43,7 @@ def completion_by_keys(ranks, keys):
 # ---------------------------------------------------------------------- all completions
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(sized(any_ranking))
 def test_enumeration_lists_every_completion_once_in_dictionary_order(rankings):
     (ranks,) = rankings
@@ -62,7 +62,7 @@ def test_too_many_completions_are_refused():
 # ---------------------------------------------------------------------- keys
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(sized(any_ranking, high=8), st.integers(0, 2**32))
 def test_keys_give_the_completion_of_the_one_fact(rankings, seed):
     (ranks,) = rankings

@@ -140,7 +140,7 @@ def test_the_draws_of_larger_rankings_have_uniform_positions(coupling):
 # ---------------------------------------------------------------------- what each coupling promises
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(sized(any_ranking))
 def test_antithetic_pairs_are_mirrored(rankings):
     (ranks,) = rankings
@@ -148,7 +148,7 @@ def test_antithetic_pairs_are_mirrored(rankings):
     assert pairs[1::2] == [mirrored(ranks, full) for full in pairs[::2]]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(sized(any_ranking))
 def test_the_mirror_is_an_involution_of_the_completions(rankings):
     (ranks,) = rankings

@@ -29,7 +29,7 @@ def test_error_bars_hold(rankings, kernel, coupling, draws):
 
 @pytest.mark.parametrize(("coupling", "draws"), [("iid", 8), ("antithetic", 64), ("latin", 17)])
 def test_where_a_few_draws_carry_all_the_bars_say_so(coupling, draws):
-    row = measured("top-4 of 12", "exp. footrule", 30.0, coupling, draws, n_runs=15)
+    row = measured("top-4 of 12", "exp. footrule", 30.0, coupling, draws, n_runs=8)
     assert not coverage.is_quiet(row, "off")
     assert coverage.warns(row), row
     assert row["off: covered"] > 0.93
@@ -37,6 +37,6 @@ def test_where_a_few_draws_carry_all_the_bars_say_so(coupling, draws):
 
 @pytest.mark.parametrize("kernel", ["exp. footrule", "exp. Cayley"])
 def test_where_lengths_are_unsure_the_bars_say_so(kernel):
-    row = measured("4 of 8 listed, 4 free", kernel, 10.0, "iid", 8, n_runs=15)
+    row = measured("4 of 8 listed, 4 free", kernel, 10.0, "iid", 8, n_runs=8)
     assert not coverage.is_quiet(row, "normalised")
     assert row["normalised: covered"] > 0.93

@@ -38,7 +38,7 @@ def check(formula, graph, r, s, beta):
     assert found_slope / found == pytest.approx(slope / value, rel=1e-12, abs=1e-12)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(st.integers(1, 4).flatmap(lambda n: st.tuples(one_tie(n), one_tie(n))), BETAS)
 def test_cycle_types_against_all_completions(pair, beta):
     formula, overlap = CycleTypeDiffusion(), overlap_of(*pair)
@@ -55,7 +55,7 @@ def test_top_k_lists_are_covered_by_cycle_types(pair, beta):
 
 
 @pytest.mark.parametrize("graph", ["transpositions", "adjacent"])
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     pair=st.integers(1, 4).flatmap(lambda n: st.tuples(strategies.bucket_orders(n), strategies.bucket_orders(n))),
     beta=BETAS,

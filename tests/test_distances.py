@@ -6,7 +6,7 @@ import naive
 import numpy as np
 import pytest
 import strategies
-from hypothesis import given
+from hypothesis import given, settings
 
 import rankernel as rk
 from rankernel import RankingError, distances
@@ -27,6 +27,7 @@ EVERY = pytest.mark.parametrize("distance", ORACLES, ids=str)
 
 
 @EVERY
+@settings(max_examples=25)
 @given(rows=strategies.sized(strategies.permutations, high=8, length=3))
 def test_equals_the_oracle(distance, rows):
     expected = [[ORACLES[distance](x, y) for y in rows[1:]] for x in rows]

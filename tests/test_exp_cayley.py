@@ -94,7 +94,7 @@ def check(formula, left, right, nu, expected, slack=0.0):
     ],
 )
 def test_every_formula_is_the_mean_over_all_completions(formula, left, right):
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(kinds(left, right))
     def run(pair):
         assert covers(formula, *pair)
@@ -106,7 +106,7 @@ def test_every_formula_is_the_mean_over_all_completions(formula, left, right):
     run()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.one_of(kinds(one_tie, one_tie), kinds(saying_nothing, strategies.any_ranking)))
 def test_the_law_is_the_share_of_pairs_at_each_distance(pair):
     assert covers(LAW, *pair)
@@ -117,7 +117,7 @@ def test_the_law_is_the_share_of_pairs_at_each_distance(pair):
     np.testing.assert_allclose(LAW.pmf(overlap(*pair[::-1])), expected, rtol=1e-14, atol=0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(kinds(strategies.top_k, strategies.top_k))
 def test_what_is_left_of_two_lists_does_not_depend_on_which_cycles_close(pair):
     """The part that codes leave out is the number of listed places that close no cycle."""
@@ -154,7 +154,7 @@ def test_what_is_covered():
 
 
 @pytest.mark.parametrize("nu", [0.0, 1e-12, 1e-3, 1.0, 5.0, 50.0, 1000.0])
-@pytest.mark.parametrize(("n", "first", "second"), [(40, 10, 25), (200, 60, 120), (5000, 0, 3)])
+@pytest.mark.parametrize(("n", "first", "second"), [(40, 10, 25), (200, 60, 120), (2000, 0, 3)])
 def test_ties_at_different_places_of_many_items(n, first, second, nu):
     """The same order on both sides, positions from ``first`` up tied on the left, below ``second`` on the right."""
     left, right = np.minimum(np.arange(n), first), np.maximum(np.arange(n) - second, 0)

@@ -95,7 +95,7 @@ def top(order, k):
     return np.minimum(order, k).astype(np.int32)
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=50)
 @given(covered_pairs(), NUS)
 def test_value_and_derivative_against_all_completions(pair, nu):
     r, s = pair
@@ -108,7 +108,7 @@ def test_value_and_derivative_against_all_completions(pair, nu):
     assert log_slope == pytest.approx(slope, rel=1e-12, abs=1e-14)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(st.integers(1, 14).flatmap(lambda n: st.lists(one_tie(n), min_size=2, max_size=4)), NUS | st.just(SHARP))
 def test_many_pairs_at_once_are_each_pair_alone(rows, nu):
     """The loop over many small pairs keeps no powers of two; the one for any pair does."""

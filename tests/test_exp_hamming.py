@@ -147,7 +147,7 @@ def chains(n):
     ],
 )
 def test_every_formula_is_the_mean_over_all_completions(formula, left, right):
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(kinds(left, right))
     def run(pair):
         r, s = map(tuple, pair)
@@ -160,7 +160,7 @@ def test_every_formula_is_the_mean_over_all_completions(formula, left, right):
     run()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(PAIRS)
 def test_all_formulas_that_cover_a_pair_agree(pair):
     assume(any(covers(formula, *pair) for formula in EXP_HAMMING))
@@ -170,7 +170,7 @@ def test_all_formulas_that_cover_a_pair_agree(pair):
             check(formula, *pair, 0.7, from_counts(counts, 0.7), slack=1e-14)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(PAIRS)
 def test_the_law_is_the_share_of_pairs_at_each_distance(pair):
     assume(covers(LAW, *pair))

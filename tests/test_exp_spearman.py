@@ -24,7 +24,7 @@ def random_block(rng, n):
     return block
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=50)
 @given(covered_pairs(), st.sampled_from([0.0, 1e-6, 0.05, 0.4, 3.0]))
 def test_value_and_derivative_against_all_completions(pair, nu):
     r, s = pair
@@ -37,7 +37,7 @@ def test_value_and_derivative_against_all_completions(pair, nu):
     assert log_slope == pytest.approx(slope, rel=1e-12, abs=1e-14)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(covered_pairs(low=2), st.sampled_from([0.0, 0.001, 0.02, 0.05]))
 def test_series_of_each_block_against_its_completions(pair, nu):
     r, s = pair

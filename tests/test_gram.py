@@ -2,8 +2,10 @@
 
 import itertools
 import math
+import random
 from collections import Counter
 from fractions import Fraction
+from functools import cache
 
 import all_kernels
 import naive
@@ -13,41 +15,53 @@ import real_data
 import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
 
 import rankernel as rk
 from rankernel import ExactnessError, IndefiniteKernelWarning, RankingError, Rankings
 
 EVERY = pytest.mark.parametrize("number", range(len(all_kernels.NAMES)), ids=all_kernels.NAMES)
+FEW = 10
+
+
+def bucket_sizes(row):
+    return [row.count(bucket) for bucket in range(max(row) + 1)]
+
+
 KINDS = {
-    "full": strategies.permutations,
-    "top-k": strategies.top_k,
-    "ties": strategies.bucket_orders,
-    "chain and free": lambda n: strategies.incomplete(n, ties=False),
-    "ties and free": strategies.incomplete,
-    "any": strategies.any_ranking,
+    "full": lambda row: -1 not in row and max(bucket_sizes(row)) == 1,
+    "top-k": lambda row: -1 not in row and max(bucket_sizes(row)[:-1], default=1) == 1,
+    "ties": lambda row: -1 not in row,
+    "chain and free": lambda row: max(bucket_sizes(row), default=1) == 1,
+    "any": lambda row: True,
 }
 
 
-def mixed_rows(high):
-    """Two rows of one kind and one column of another, over the same items."""
-    return st.integers(1, high).flatmap(
-        lambda n: st.sampled_from(sorted(KINDS)).flatmap(
-            lambda kind: st.tuples(KINDS[kind](n), KINDS[kind](n), strategies.any_ranking(n))
-        )
-    )
+@cache
+def pairs_of_kinds():
+    """Rows of one kind, some of them among the columns, which are of all kinds; of one or two items, all there are."""
+    chosen = random.Random(0)
+    found = []
+    for n, kind in [(1, "any"), (2, "full"), (2, "any"), (3, "full"), (3, "any"), *((4, kind) for kind in KINDS)]:
+        every = naive.every_ranking(n)
+        rows = [row for row in every if KINDS[kind](row)]
+        rows = chosen.sample(rows, min(len(rows), FEW))
+        found.append((rows, rows[-2:] + chosen.sample(every, min(len(every), FEW))))
+    return found
 
 
 # ---------------------------------------------------------------------- against brute force
 
 
 @EVERY
-@settings(max_examples=40)
-@given(rows=mixed_rows(high=4))
-def test_equals_brute_force(number, rows):
-    kernel, oracle = all_kernels.on(len(rows[0]))[number]
-    value = kernel.gram(np.array(rows[:2]), np.array(rows[1:]), method="exact")
-    expected = naive.gram(oracle, rows[:2], rows[1:])
-    np.testing.assert_allclose(value, expected, rtol=1e-12, atol=2e-15)
+def test_equals_brute_force(number):
+    kernels = {n: all_kernels.on(n)[number] for n in range(1, 5)}
+    oracles = {n: cache(oracle) for n, (_, oracle) in kernels.items()}
+    for rows, columns in pairs_of_kinds():
+        n = len(rows[0])
+        value = kernels[n][0].gram(np.array(rows), np.array(columns), method="exact")
+        expected = naive.gram(oracles[n], rows, columns)
+        np.testing.assert_allclose(value, expected, rtol=1e-12, atol=2e-15)
 
 
 @pytest.mark.parametrize(
@@ -71,27 +85,25 @@ def test_equals_brute_force_up_to_seven_items(kernel, oracle, rows):
 
 
 @EVERY
-@settings(max_examples=15)
-@given(rows=mixed_rows(high=4))
-def test_derivatives_are_those_of_the_mean(number, rows):
+def test_derivatives_are_those_of_the_mean(number):
     """Closed-form derivatives against the mean of the derivatives of the kernel over all completions."""
-    kernel, _ = all_kernels.on(len(rows[0]))[number]
-    X, Y = np.array(rows[:2]), np.array(rows[1:])
-    gradient = kernel.estimate(X, Y, method="exact", gradient=True).gradient
-    by_enumeration = kernel.estimate(X, Y, method="enumeration", gradient=True).gradient
-    assert set(gradient) == set(kernel.params)
-    for name in kernel.params:
-        np.testing.assert_allclose(gradient[name], by_enumeration[name], rtol=1e-11, atol=1e-13)
+    kernels = {n: all_kernels.on(n)[number][0] for n in range(1, 5)}
+    for X, Y in pairs_of_kinds():
+        kernel = kernels[len(X[0])]
+        gradient = kernel.estimate(X, Y, method="exact", gradient=True).gradient
+        assert set(gradient) == set(kernel.params)
+        by_enumeration = kernel.estimate(X, Y, method="enumeration", gradient=True).gradient if kernel.params else {}
+        for name in kernel.params:
+            np.testing.assert_allclose(gradient[name], by_enumeration[name], rtol=1e-11, atol=1e-13)
 
 
 @pytest.mark.parametrize("distance", ["kendall", "hamming", "cayley", "footrule", "spearman"])
-@settings(max_examples=20)
-@given(rows=mixed_rows(high=4))
-def test_derivatives_in_nu_against_the_oracle(distance, rows):
-    nu = math.log(2)
-    estimate = rk.Exponential(distance, nu).estimate(rows[:2], rows[2:], method="exact", gradient=True)
-    expected = [[naive.marginal_derivative(getattr(naive, distance), nu, r, rows[2])] for r in rows[:2]]
-    np.testing.assert_allclose(estimate.gradient["nu"], expected, rtol=1e-11, atol=1e-14)
+def test_derivatives_in_nu_against_the_oracle(distance):
+    nu, between = math.log(2), cache(getattr(naive, distance))
+    for rows, columns in pairs_of_kinds():
+        estimate = rk.Exponential(distance, nu).estimate(rows, columns, method="exact", gradient=True)
+        expected = [[naive.marginal_derivative(between, nu, r, s) for s in columns] for r in rows]
+        np.testing.assert_allclose(estimate.gradient["nu"], expected, rtol=1e-11, atol=1e-14)
 
 
 @EVERY
@@ -292,11 +304,12 @@ def test_the_limit_of_small_nu():
     assert (rk.Mallows(0.0).gram(rows) == 1).all()
 
 
-@pytest.mark.parametrize("n", [1, 2, 24, 25, 200, 5000])
+@pytest.mark.parametrize("n", [1, 2, 24, 25, 200, 2000])  # of the last, no table holds all distances
 @pytest.mark.parametrize("nu", [1e-12, 1e-3, 1.0, 1e3])
 def test_nothing_overflows(n, nu):
     full = np.arange(n)
-    rows = np.array([full, full[::-1], np.minimum(full, n // 3), full % 2 if n > 1 else full, np.zeros(n, dtype=int)])
+    kinds = [full, full[::-1], np.minimum(full, n // 3), full % 2 if n > 1 else full, np.zeros(n, dtype=int)]
+    rows = Rankings(np.array(kinds))
     for distance in ("kendall", "hamming"):
         kernel = rk.Exponential(distance, nu)
         if distance == "hamming" and n > 200:
@@ -419,10 +432,10 @@ def test_kendall_agrees_with_kernrank_on_sushi(unlisted, total):
 @pytest.mark.parametrize(
     "load",
     [
-        lambda: rk.read_preflib(real_data.preflib("00001-00000001.soi"))[::40],
-        lambda: rk.read_preflib(real_data.preflib("00005-00000001.toi")),
-        lambda: rk.load_sushi(real_data.sushi(), "b").rankings[:150],
-        lambda: rk.load_sushi(real_data.sushi(), "b", unlisted="last").rankings[:300],
+        lambda: rk.read_preflib(real_data.preflib("00001-00000001.soi"))[::80],
+        lambda: rk.read_preflib(real_data.preflib("00005-00000001.toi"))[::2],
+        lambda: rk.load_sushi(real_data.sushi(), "b").rankings[:90],
+        lambda: rk.load_sushi(real_data.sushi(), "b", unlisted="last").rankings[:260],
     ],
     ids=["Dublin North", "Burlington", "sushi b, free", "sushi b, last"],
 )
@@ -431,4 +444,5 @@ def test_positive_semi_definite_on_real_data(load):
     for kernel in (rk.Mallows("median"), rk.Kendall(), rk.Exponential("hamming", "median")):
         method = "auto" if rows.is_exhaustive() or kernel == rk.Kendall() else rk.MonteCarlo(8)
         K = kernel.gram(rows, method=method)
-        assert np.linalg.eigvalsh(K).min() > -1e-12 * len(rows)
+        with threadpool_limits(1, "blas"):  # threads would mostly wait for each other
+            assert np.linalg.eigvalsh(K).min() > -1e-12 * len(rows)

@@ -39,7 +39,7 @@ def shares(r, s):
     return [Fraction(counts[d], counts.total()) for d in range(comb(len(r), 2) + 1)]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(PAIRS)
 def test_the_law(pair):
     np.testing.assert_allclose(KendallLaw().pmf(overlap_of(*pair)), [float(p) for p in shares(*pair)], rtol=1e-15)
@@ -61,7 +61,7 @@ def test_brackets_that_divide(left, right):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(PAIRS, st.integers(0, 7))
 def test_the_moments(pair, degree):
     law, overlap = shares(*pair), overlap_of(*pair)
@@ -71,7 +71,7 @@ def test_the_moments(pair, degree):
     assert central_moments(brackets(overlap), degree).tolist() == expected
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(PAIRS, st.integers(1, 7))
 def test_polynomials_from_their_moments(pair, degree):
     pairs = max(comb(len(pair[0]), 2), 1)

@@ -43,6 +43,7 @@ def test_full_rankings_of_thousands_of_items():
     assert found == (pytest.approx(-0.01 * discordant, rel=1e-14), -discordant)
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=30))
 def test_pairs_in_opposite_order(ranks):
     left, right = (np.array([pair[side] for pair in ranks], dtype=np.int32) for side in (0, 1))
@@ -50,6 +51,7 @@ def test_pairs_in_opposite_order(ranks):
     assert Overlap.of(left, right).n_discordant == expected
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30))
 def test_items_that_share_both_buckets(ranks):
     left, right = (np.array([pair[side] for pair in ranks], dtype=np.int32) for side in (0, 1))

@@ -34,7 +34,7 @@ def check(found, wanted):
     assert found[1] == pytest.approx(wanted[1], rel=1e-12, abs=1e-14)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(strategies.sized(strategies.any_ranking, high=5, length=2), BANDWIDTHS)
 def test_every_programme_that_applies(pair, nu):
     wanted = expected(*pair, nu)
@@ -128,7 +128,7 @@ def test_the_bound_can_be_set(monkeypatch):
     assert not FreeMallows().covers(*shapes)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(strategies.sized(strategies.any_ranking, high=6, length=2))
 def test_bounds_hold_for_every_overlap(pair):
     overlap = overlap_of(*pair)

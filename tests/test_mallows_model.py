@@ -87,7 +87,7 @@ def test_every_insertion_has_its_weight(row, theta):
     """A weight is the target over the probability of the draw: so these probabilities are known, and sum to one."""
     ranks = np.array(row)
     before = (ranks[:, None] < ranks) & (ranks >= 0)[:, None]
-    draws, logs = MallowsModel(CENTER, theta).insert(before, 20_000, np.random.default_rng(1))
+    draws, logs = MallowsModel(CENTER, theta).insert(before, 8_000, np.random.default_rng(1))
     proposal = {}
     for full, log in zip(map(tuple, draws.tolist()), logs.tolist(), strict=True):
         probability = math.exp(-theta * naive.kendall(full, CENTER) - log)
@@ -138,7 +138,7 @@ def test_draws_depend_on_the_ranking_and_its_stream_alone():
     assert not np.array_equal(iid(model, ROWS, 10, seed=1)[0], together)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(1, 6).flatmap(any_ranking))
 def test_number_of_down_sets(row):
     def is_down_set(subset):
@@ -181,7 +181,7 @@ def data_sets(make):
     return st.integers(2, 5).flatmap(of_size)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data_sets(any_ranking), st.one_of(st.just(0.0), st.floats(1e-3, 3)))
 def test_likelihood_against_all_permutations(data, theta):
     rows, counts = zip(*data, strict=True)
@@ -216,7 +216,7 @@ def test_fitted_theta_beats_all_others(data):
         assert log_likelihood(rows, counts, model.center, theta) <= best + 1e-9 * abs(best) + 1e-12
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data_sets(any_ranking))
 def test_consensus_has_the_fewest_disagreements(data):
     rows, counts = zip(*data, strict=True)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import cache
 
 import naive
 import numpy as np
@@ -32,8 +33,26 @@ COUPLINGS = ["iid", "antithetic", "orthogonal", "latin"]
 doubts_allowed = pytest.mark.filterwarnings("ignore:.*rest on a few draws:rankernel.errors.SamplingWarning")
 
 
-def repeated(kernel, rows, n_runs, **options):
-    return np.array([kernel.gram(rows, method=MonteCarlo(seed=seed, **options)) for seed in range(n_runs)])
+@cache
+def enumerated(kernel):
+    return kernel.gram(ROWS, method="enumeration")
+
+
+def shifted(rows):
+    """The same rankings with other names for the items: other draws, and the same values of kernels that see none."""
+    return [Rankings(np.roll(rows.ranks, shift, axis=1)) for shift in range(rows.n_items)]
+
+
+def repeated(kernel, rows, n_runs, copies=None, normalize=False, **options):
+    """Many independent estimates of one matrix: several from each seed, of copies that have draws of their own."""
+    copies = copies or shifted(rows)
+    n, together = len(rows), rk.concat(copies)
+    assert n_runs % len(copies) == 0
+    runs = [
+        kernel.gram(together, method=MonteCarlo(seed=seed, **options), normalize=normalize)
+        for seed in range(n_runs // len(copies))
+    ]
+    return np.array([run[at : at + n, at : at + n] for run in runs for at in range(0, len(together), n)])
 
 
 def assert_unbiased(runs, exact, where):
@@ -47,10 +66,9 @@ def assert_unbiased(runs, exact, where):
 @pytest.mark.parametrize("coupling", COUPLINGS)
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
 def test_unbiased_off_the_diagonal(kernel, coupling):
-    exact = kernel.gram(ROWS, method="enumeration")
     for moments in (0, "auto"):
-        runs = repeated(kernel, ROWS, 40, n_draws=8, coupling=coupling, moments=moments)
-        assert_unbiased(runs, exact, OFF)
+        runs = repeated(kernel, ROWS, 20, n_draws=16, coupling=coupling, moments=moments)
+        assert_unbiased(runs, enumerated(kernel), OFF)
 
 
 def test_herded_draws_are_unbiased_too():
@@ -99,8 +117,8 @@ def test_completions_other_than_uniform(model, weight):
     for kernel in KERNELS:
         exact = exact_with_weights(kernel, rows, weight)
         for coupling in COUPLINGS if isinstance(model, rk.LogDensity) else ["iid"]:
-            runs = repeated(kernel, ROWS, 40, n_draws=8, coupling=coupling, completions=model)
-            assert_unbiased(runs, exact, OFF)
+            options = {"n_draws": 16, "coupling": coupling, "completions": model, "distinct_rows": True}
+            assert_unbiased(repeated(kernel, ROWS, 20, [ROWS] * 5, **options), exact, OFF)  # items are not alike here
 
 
 def test_self_normalised_weights_are_consistent():
@@ -130,16 +148,17 @@ def test_self_normalised_weights_are_consistent():
 @doubts_allowed
 def test_two_standard_errors_cover_the_truth(coupling, moments, n_draws):
     """About 95 % of intervals of two standard errors; with few blocks the error itself is uncertain (t, not normal)."""
-    kernel = rk.Mallows(0.3)
-    exact = kernel.estimate(ROWS, gradient=True)
+    kernel, rows = rk.Mallows(0.3), rk.concat(shifted(ROWS))
+    off = ~np.eye(len(rows), dtype=bool)
+    exact = kernel.estimate(rows, gradient=True)
     covered, slopes_covered, own_covered = [], [], []
-    for seed in range(50):
-        found = kernel.estimate(ROWS, method=MonteCarlo(n_draws, coupling, moments, seed=seed), gradient=True)
+    for seed in range(10):  # times 25 rankings with draws of their own
+        found = kernel.estimate(rows, method=MonteCarlo(n_draws, coupling, moments, seed=seed), gradient=True)
         inside = np.abs(found.value - exact.value) < 2 * found.stderr
         slopes_inside = np.abs(found.gradient["nu"] - exact.gradient["nu"]) < 2 * found.gradient_stderr["nu"]
-        covered.append(inside[OFF])
-        own_covered.append(inside[~OFF])
-        slopes_covered.append(slopes_inside[OFF])
+        covered.append(inside[off])
+        own_covered.append(inside[~off])
+        slopes_covered.append(slopes_inside[off])
     assert 0.90 < np.mean(covered) < 0.985
     assert 0.90 < np.mean(slopes_covered) < 0.985
     assert np.mean(own_covered) > 0.95  # with the bias inside, on the safe side
@@ -151,9 +170,13 @@ def test_the_error_of_the_diagonal_is_its_distance_from_the_truth(coupling, n_dr
     """The bias is part of it. The jackknife is known to err on the safe side."""
     kernel = rk.Mallows(0.3)
     exact = np.diag(kernel.gram(ROWS))
-    estimates = [kernel.estimate(ROWS, method=MonteCarlo(n_draws, coupling, 0, seed=seed)) for seed in range(60)]
-    distance = np.sqrt(np.mean([(np.diag(e.value) - exact) ** 2 for e in estimates], axis=0))
-    claimed = np.sqrt(np.mean([np.diag(e.stderr) ** 2 for e in estimates], axis=0))
+    rows = rk.concat(shifted(ROWS))
+    estimates = [kernel.estimate(rows, method=MonteCarlo(n_draws, coupling, 0, seed=seed)) for seed in range(12)]
+    values, bars = (
+        np.concatenate([np.diag(getattr(estimate, name)).reshape(-1, len(ROWS)) for estimate in estimates])
+        for name in ("value", "stderr")
+    )
+    distance, claimed = np.sqrt(((values - exact) ** 2).mean(axis=0)), np.sqrt((bars**2).mean(axis=0))
     assert ((claimed / distance > 0.85) & (claimed / distance < 1.6)).all()
 
 
@@ -171,8 +194,10 @@ def test_normalised_estimates_divide_by_unbiased_lengths():
     """The bias of the diagonal would pull all cosines towards 0."""
     kernel = rk.Mallows(0.3)
     exact = kernel.gram(ROWS, normalize=True)
-    runs = np.array([kernel.gram(ROWS, method=MonteCarlo(16, "iid", 0, seed=s), normalize=True) for s in range(150)])
-    plain = np.array([kernel.gram(ROWS, method=MonteCarlo(16, "iid", 0, seed=s)) for s in range(150)])
+    runs, plain = (
+        repeated(kernel, ROWS, 150, normalize=normalize, n_draws=16, coupling="iid", moments=0)
+        for normalize in (True, False)
+    )
     roots = np.sqrt(np.diagonal(plain, axis1=1, axis2=2))
     by_own_diagonal = plain / roots[:, :, None] / roots[:, None, :]
     bias, other = (np.abs(values.mean(axis=0) - exact)[OFF].mean() for values in (runs, by_own_diagonal))
@@ -197,7 +222,7 @@ def test_an_unbiased_diagonal_can_be_asked_for():
         options = {"n_draws": n_draws, "coupling": coupling, "moments": moments}
         runs = repeated(kernel, ROWS, 80, diagonal="unbiased", **options)
         assert_unbiased(runs, kernel.gram(ROWS), np.ones_like(OFF))
-        assert (runs[0][OFF] == repeated(kernel, ROWS, 1, **options)[0][OFF]).all()
+        assert (runs[0][OFF] == kernel.gram(ROWS, method=MonteCarlo(seed=0, **options))[OFF]).all()
 
 
 def test_tol_takes_as_many_draws_as_it_needs():
@@ -217,7 +242,8 @@ def test_tol_takes_as_many_draws_as_it_needs():
 def test_the_exact_variance_is_that_of_the_estimator(coupling):
     kernel, m = rk.Mallows(0.4), 6
     rows = Rankings([(0, 1, 2, 2, 2), (1, 1, 0, 1, 0)])
-    runs = repeated(kernel, rows, 1500, n_draws=m, coupling=coupling, moments=0)[:, 0, 1]
+    options = {"n_draws": m, "coupling": coupling, "moments": 0, "distinct_rows": True}
+    runs = repeated(kernel, rows, 1500, [rows] * 50, **options)[:, 0, 1]
     exact = mallows_variance(Overlap.of(*rows.ranks), 0.4, m, m, coupling)
     assert runs.var(ddof=1) == pytest.approx(exact, rel=0.2)
 
@@ -228,7 +254,8 @@ def test_the_exact_variance_of_any_kernel_and_ranking(coupling):
     kernel, m = rk.Exponential("footrule", 0.2), 4
     X, Y = ROWS[:2], ROWS[2:4]
     exact = rk.monte_carlo_variance(X, Y, kernel, m, coupling)
-    runs = [kernel.gram(X, Y, method=MonteCarlo(m, coupling, 0, seed=seed)) for seed in range(1500)]
+    options = {"n_draws": m, "coupling": coupling, "moments": 0, "distinct_rows": True}
+    runs = repeated(kernel, ROWS[:4], 1500, [ROWS[:4]] * 50, **options)[:, :2, 2:]
     np.testing.assert_allclose(np.var(runs, axis=0, ddof=1), exact, rtol=0.25)
     mallows = rk.Mallows(0.4)
     closed = rk.monte_carlo_variance(ROWS[3:], ROWS[3:], mallows, m, coupling)
@@ -283,10 +310,10 @@ def test_what_auto_means_depends_on_the_items_never_on_the_rows(n_rows, n_items)
 @real_data.needs_data
 def test_antithetic_variance_on_sushi():
     """Top-4 of ten at the median width: about a hundred times below independent draws, by the exact formulas."""
-    rows = rk.load_sushi(real_data.sushi()).rankings[:60].top(4)
+    rows = rk.load_sushi(real_data.sushi()).rankings[:25].top(4)
     nu = rk.Mallows("median").resolve(rows).nu
     ratios = []
-    for i, j in itertools.combinations(range(60), 2):
+    for i, j in itertools.combinations(range(25), 2):
         overlap = Overlap.of(rows.ranks[i], rows.ranks[j])
         ratios.append(mallows_variance(overlap, nu, 20, 20) / mallows_variance(overlap, nu, 20, 20, "antithetic"))
     assert 60 < np.mean(ratios) < 300
@@ -310,16 +337,15 @@ def test_positive_semi_definite_also_from_blocks(kernel):
 @pytest.mark.parametrize("n_items", [8, 14])  # whose pairs fill one word, and two
 @pytest.mark.parametrize("n_draws", [16, 7])
 def test_all_pairs_of_draws_are_averaged(n_items, n_draws):
-    rows = rk.datasets.truncate(rk.datasets.uniform(9, n_items, seed=3), {2: 0.5, 4: 0.5}, seed=4, unlisted="free")
+    rows = rk.datasets.truncate(rk.datasets.uniform(5, n_items, seed=3), {2: 0.5, 4: 0.5}, seed=4, unlisted="free")
     method = MonteCarlo(n_draws, "antithetic", 0, seed=5)
     draws = [one.tolist() for one in draw(rows, n_draws, "antithetic", seed=5).ranks]
+    distances = np.array([[[[naive.kendall(x, y) for y in b] for x in a] for b in draws] for a in draws])
     nus = [0.01, 0.05, 0.1, 0.3, 1.0]
     # One width is summed, several are counted.
     together = rk.Mallows().plan(rows, method=method).path(nu=nus)
     for nu, matrix in zip(nus, together, strict=True):
-        expected = [
-            [np.mean([[math.exp(-nu * naive.kendall(x, y)) for y in b] for x in a]) for b in draws] for a in draws
-        ]
+        expected = np.exp(-nu * distances).mean(axis=(2, 3))
         np.testing.assert_allclose(matrix, expected, rtol=1e-13)
         np.testing.assert_allclose(rk.Mallows(nu).gram(rows, method=method), expected, rtol=1e-13)
 

@@ -1,5 +1,7 @@
 """Cosines: entries divided by lengths that are exact, or estimated without bias, with the error of both."""
 
+from functools import cache
+
 import naive
 import numpy as np
 import pytest
@@ -31,6 +33,11 @@ def footrule_cosines(nu, X, Y):
     return np.array(values) / np.sqrt(np.outer([mean(x, x) for x in left], [mean(y, y) for y in right]))
 
 
+@cache
+def cosines_of_full_and_free():
+    return footrule_cosines(0.15, FULL, FREE)
+
+
 @estimated
 @pytest.mark.parametrize("method", ["auto", "mixed"])
 def test_lengths_that_are_estimated_are_neither_biased_nor_called_exact(method):
@@ -39,7 +46,7 @@ def test_lengths_that_are_estimated_are_neither_biased_nor_called_exact(method):
     assert isinstance(found.method, rk.Mixed)
     assert "lengths: Monte Carlo" in found.details
     assert (found.stderr > 0).all()
-    assert (np.abs(found.value - footrule_cosines(0.15, FULL, FREE)) <= 2 * found.stderr).all()
+    assert (np.abs(found.value - cosines_of_full_and_free()) <= 2 * found.stderr).all()
 
 
 def test_gram_says_that_lengths_are_estimated():
@@ -87,7 +94,7 @@ def test_lengths_of_very_few_blocks_of_draws_come_from_repetitions(coupling, mon
 def test_exact_lengths_that_were_asked_for_are_exact_or_refused():
     enough, too_few = rk.Exact(), rk.Exact(limit=10**5)
     found = KERNEL.gram(FULL, FREE, method=enough, normalize=True)
-    np.testing.assert_allclose(found, footrule_cosines(0.15, FULL, FREE), rtol=1e-12)
+    np.testing.assert_allclose(found, cosines_of_full_and_free(), rtol=1e-12)
     assert KERNEL.gram(FULL, FREE, method=too_few).shape == (2, 2)
     with pytest.raises(rk.ExactnessError, match=r"2 of 2 lengths .* have no exact value; use method='auto'"):
         KERNEL.gram(FULL, FREE, method=too_few, normalize=True)

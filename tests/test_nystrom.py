@@ -54,7 +54,7 @@ def factorised(A, weights, k, seed, tol=0.0):
 def test_pivots_have_the_law_of_one_by_one_pivoting():
     rng = np.random.default_rng(0)
     B = rng.normal(size=(4, 4)) * [1.0, 0.7, 0.4, 0.2]
-    A, weights, runs = B @ B.T, [3, 1, 2, 1], 3000
+    A, weights, runs = B @ B.T, [3, 1, 2, 1], 1000
     law = pivot_law(A, weights, 3)
     assert sum(law.values()) == pytest.approx(1, rel=1e-12)
     expanded = np.repeat(np.arange(4), weights)
@@ -125,7 +125,7 @@ def test_exact_at_the_rank_of_the_kernel():
         assert features.trace_error_ < 1e-12 * features.trace_
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(strategies.sized(strategies.any_ranking, low=2, high=4, length=6))
 def test_features_reproduce_the_kernel_with_the_pivots(rows):
     X = np.array(rows)
@@ -231,7 +231,8 @@ def test_width_in_a_grid_search():
     y = X.ranks[:, 0] < X.ranks[:, 1]
     pipeline = make_pipeline(NystromFeatures(rk.Mallows(1.0), 20), LogisticRegression())
     grid = {"nystromfeatures__kernel__nu": [0.1, 1.0], "nystromfeatures__n_components": [5, 20]}
-    search = GridSearchCV(pipeline, grid, cv=3).fit(X.ranks, y)
+    with threadpool_limits(1):
+        search = GridSearchCV(pipeline, grid, cv=2).fit(X.ranks, y)
     assert search.best_score_ > 0.8
     chosen = search.best_estimator_[0]
     assert chosen.kernel == rk.Mallows(search.best_params_["nystromfeatures__kernel__nu"])

@@ -67,7 +67,7 @@ def check_moments(rows):
         np.testing.assert_allclose(rank_products(X)[i], mean_outer(centred, row), **close)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(ROWS)
 def test_moments(rows):
     check_moments(rows)
@@ -77,7 +77,7 @@ def test_moments_of_six_items():
     check_moments(SIX)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(ROWS)
 def test_the_squared_kendall_kernel(rows):
     pairs = max(math.comb(len(rows[0]), 2), 1)
@@ -86,7 +86,7 @@ def test_the_squared_kendall_kernel(rows):
     assert found == pytest.approx(naive.marginal(lambda x, y: naive.kendall_kernel(x, y) ** 2, *rows), rel=1e-12)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(ROWS)
 def test_position_marginals(rows):
     found = position_marginals(np.array(rows))

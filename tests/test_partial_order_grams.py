@@ -1,5 +1,6 @@
 import itertools
 import math
+from functools import cache
 
 import all_kernels
 import naive
@@ -44,6 +45,7 @@ def mean(function, left, right):
 
 def gram(function, rows, columns):
     """The means over all pairs of completions, each row given as the list of its completions."""
+    function = cache(function)  # many of them complete several rows
     return [[mean(function, left, right) for right in columns] for left in rows]
 
 
@@ -96,6 +98,7 @@ KERNELS = [pair for pair in all_kernels.on(4) if not isinstance(pair[0], rk.Diff
 def test_every_kernel_against_all_linear_extensions(kernel, oracle):
     prefs, rankings = preferences(USERS, 4), rk.Rankings(ROWS)
     users, rows = [extensions(4, pairs) for pairs in USERS], [naive.completions(row) for row in ROWS]
+    oracle = cache(oracle)
     for X, Y, left, right in [
         (prefs, None, users, users),
         (prefs, rankings, users, rows),
@@ -108,7 +111,7 @@ def test_every_kernel_against_all_linear_extensions(kernel, oracle):
         np.testing.assert_allclose(kernel.gram(X, Y), expected, rtol=1e-12, atol=1e-14)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(users_and_rows())
 def test_random_users_against_all_linear_extensions(data):
     users, rows = data
@@ -148,12 +151,12 @@ def test_rankings_in_other_words_are_rankings():
 
 
 def test_large_orders_have_exact_kendall_values():
-    n = 14
+    n = 11
     prefs = preferences([large_order(n), [(0, 1), (2, 3), (2, 1)]], n)
     pair = [pair_probabilities(before) for before in prefs.before]
     upper = np.triu_indices(n, 1)
     signs = np.array([2 * p[upper] - 1 for p in pair])
-    np.testing.assert_allclose(rk.Kendall().gram(prefs, method="exact"), signs @ signs.T / 91, rtol=1e-12)
+    np.testing.assert_allclose(rk.Kendall().gram(prefs, method="exact"), signs @ signs.T / math.comb(n, 2), rtol=1e-12)
 
 
 def pair_probabilities(before):
@@ -280,12 +283,11 @@ def test_the_estimate_is_as_sure_as_it_says():
     exact = kernel.gram(prefs, rankings, method="exact")
     for moments in (0, 1):
         runs = [
-            kernel.estimate(prefs, rankings, method=rk.MonteCarlo(16, moments=moments, seed=seed))
-            for seed in range(100)
+            kernel.estimate(prefs, rankings, method=rk.MonteCarlo(16, moments=moments, seed=seed)) for seed in range(50)
         ]
         values, stated = np.array([run.value for run in runs]), np.array([run.stderr for run in runs])
         spread = values.std(axis=0, ddof=1)
-        assert (abs(values.mean(axis=0) - exact) < 5 * spread / 10).all()
+        assert (abs(values.mean(axis=0) - exact) < 5 * spread / math.sqrt(50)).all()
         assert (abs(np.sqrt((stated**2).mean(axis=0)) / spread - 1) < 0.35).all()
 
 
@@ -311,8 +313,8 @@ def test_tolerance_sets_the_number_of_draws():
 def test_unbiased_diagonal():
     kernel, all_of = rk.Mallows(0.3), extensions(4, USERS[0])
     prefs = preferences(USERS[:1], 4)
-    runs = [kernel.gram(prefs, method=rk.MonteCarlo(8, moments=0, seed=s, diagonal="unbiased")) for s in range(200)]
-    error = np.std(runs, ddof=1) / math.sqrt(200)
+    runs = [kernel.gram(prefs, method=rk.MonteCarlo(8, moments=0, seed=s, diagonal="unbiased")) for s in range(80)]
+    error = np.std(runs, ddof=1) / math.sqrt(80)
     assert abs(np.mean(runs) - mean(naive.mallows(0.3), all_of, all_of)) < 5 * error
 
 

@@ -52,7 +52,7 @@ def users_pairs(draw, high=6):
 # ---------------------------------------------------------------------- closure and contraction
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(users_pairs(), st.sampled_from([1, 2**26]))
 def test_closure_and_contraction(data, chunk):
     n, users = data
@@ -91,7 +91,7 @@ def test_more_items_than_one_byte():
     assert prefs.n_extensions()[:2] == [1, 1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(users_pairs(high=5))
 def test_number_of_extensions(data):
     n, users = data
@@ -109,7 +109,7 @@ def test_infeasible_count_names_the_user(monkeypatch):
 # ---------------------------------------------------------------------- rankings
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(sized(any_ranking, length=3))
 def test_rankings_are_partial_orders(rows):
     rankings = Rankings(np.array(rows), counts=[2, 1, 3])
@@ -127,7 +127,7 @@ def test_rankings_are_partial_orders(rows):
         assert set(naive.completions(row)) == set(naive.completions(tuple(again)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(users_pairs())
 def test_which_partial_orders_are_rankings(data):
     n, users = data
@@ -312,7 +312,7 @@ def test_nothing_can_be_changed():
             array[0] = 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(users_pairs())
 def test_fewest_pairs_give_the_same_preferences(data):
     n, users = data

@@ -80,7 +80,7 @@ def test_unbiased_by_its_standard_error():
     rows = [(0, 1, 2, 3, 4), (4, 2, 3, 0, 1), (0, 1, 1, 1, 1), (1, 0, 0, 1, 2), (-1, 0, -1, 1, -1)]
     exact = np.array(naive.gram(naive.mallows(0.15), rows, rows))
     runs = []
-    for seed in range(200):
+    for seed in range(100):
         Z = MallowsSignFeatures(0.15, n_features=100, n_draws=120, random_state=seed).fit_transform(np.array(rows))
         runs.append(Z @ Z.T)
     # With at most 120 completions nothing is drawn but the sets, so the diagonal is unbiased, too.
@@ -92,7 +92,7 @@ def test_draws_leave_all_but_the_diagonal_unbiased():
     rows = [(0, 1, 1, 1, 1), (1, 0, 0, 1, 1), (-1, 0, -1, 1, -1)]
     exact = np.array(naive.gram(naive.mallows(0.3), rows, rows))
     runs = []
-    for seed in range(300):
+    for seed in range(150):
         Z = MallowsSignFeatures(0.3, n_features=60, n_draws=2, random_state=seed).fit_transform(np.array(rows))
         runs.append(Z @ Z.T)
     error = np.std(runs, axis=0, ddof=1) / math.sqrt(len(runs))

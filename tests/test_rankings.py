@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import strategies
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankernel as rk
@@ -222,6 +222,7 @@ def test_kinds():
     assert ballots.kinds().tolist() == expected
 
 
+@settings(max_examples=40)
 @given(strategies.sized(strategies.any_ranking))
 def test_n_completions_counts_the_completions(rows):
     assert Rankings(rows).n_completions() == [len(naive.completions(row)) for row in rows]
@@ -258,6 +259,7 @@ def test_n_completions_are_exact_beyond_floats():
 # ---------------------------------------------------------------------- new from old
 
 
+@settings(max_examples=50)
 @given(strategies.sized(strategies.any_ranking), st.integers(0, 7), st.sampled_from(["last", "free"]))
 def test_top_keeps_the_buckets_that_fit(rows, k, unlisted):
     (row,) = rows
@@ -280,6 +282,7 @@ def test_unique_adds_up_counts_in_order_of_first_appearance():
     assert merged.counts.tolist() == [4, 2, 4]
 
 
+@settings(max_examples=40)
 @given(strategies.sized(strategies.any_ranking, high=4, length=12))
 def test_unique_loses_no_voter(rows):
     merged = Rankings(rows).unique()
@@ -301,6 +304,7 @@ def test_with_items_and_concat():
 # ---------------------------------------------------------------------- out again
 
 
+@settings(max_examples=40)
 @given(strategies.sized(strategies.any_ranking, length=3))
 def test_orders_and_frames_round_trip(rows):
     ballots = Rankings(rows, counts=[1, 2, 3])

@@ -114,7 +114,7 @@ def test_all_tuples_of_antithetic_pairs(r, s):
     )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(
     strategies.sized(strategies.bucket_orders, high=5, length=2),
     st.sampled_from([0.05, 0.4, 2.0]),
