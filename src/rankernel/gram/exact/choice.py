@@ -220,7 +220,8 @@ def enumerated(
 ) -> EnumerationEvaluator | Obstacle:
     """Return what averages over all completions, each ranking's made once, or how many there are if too many."""
     kernel.check_n_items(X.n_items)
-    left, right = n_completions(X, limit, max_down_sets), n_completions(Y, limit, max_down_sets)
+    left = n_completions(X, limit, max_down_sets)
+    right = left if Y is X else n_completions(Y, limit, max_down_sets)
     if left is None or right is None or left * right > limit:
         number = "more than can be counted" if left is None or right is None else about(left * right)
         return Obstacle(kernel, f"enumeration would take {number} evaluations of the kernel (the limit is {limit:,})")
