@@ -86,12 +86,12 @@ def test_search_is_what_it_says():
         calls.append(tuple(ranks))
         return to_target(ranks)
 
-    found = optimize_permutations(objective, 4, 8, n_initial=5, seed=3)
+    found = optimize_permutations(objective, 4, 7, n_initial=5, seed=3)
     assert [tuple(row) for row in found.ranks] == calls
-    assert len(set(calls)) == 8
+    assert len(set(calls)) == 7
     assert found.values.tolist() == [to_target(row) for row in found.ranks]
     assert found.value == found.values.min() == to_target(found.best)
-    again = optimize_permutations(to_target, 4, 8, n_initial=5, seed=3)
+    again = optimize_permutations(to_target, 4, 7, n_initial=5, seed=3)
     np.testing.assert_array_equal(again.ranks, found.ranks)
 
 

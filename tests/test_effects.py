@@ -71,14 +71,14 @@ def test_effects_are_estimated_without_much_bias():
             rk.Mallows(NU),
             1,
         ).effect
-        for run in range(200)
+        for run in range(100)
     ]
     everything = [tuple(p) for p in itertools.permutations(range(4))]
     K = np.array(naive.gram(naive.mallows(NU), everything, everything))
     inversions = [sum(p[i] > p[j] for i in range(4) for j in range(i + 1, 4)) for p in everything]
     peaked = np.exp(-np.array(inversions, dtype=float))
     truth = plug_in_effect(K, np.stack([np.full(24, 1 / 24), peaked / peaked.sum()]))
-    assert abs(np.mean(runs) - truth) < 5 * np.std(runs) / math.sqrt(200) + 0.1 * truth
+    assert abs(np.mean(runs) - truth) < 5 * np.std(runs) / math.sqrt(100) + 0.1 * truth
 
 
 # ---------------------------------------------------------------------- intervals
@@ -89,7 +89,7 @@ def test_an_interval_begins_above_zero_where_the_test_is_sure(sizes):
     """At 0 the law of the estimate is that of all permutations, so that both ask the same."""
     labels = np.repeat(range(len(sizes)), sizes)
     above, sure = [], []
-    for run in range(40):
+    for run in range(25):
         thetas = (0.0, *([0.6] * (len(sizes) - 1)))
         drawn = [
             rk.datasets.mallows(n, 4, t, seed=9 * run + k) for k, (n, t) in enumerate(zip(sizes, thetas, strict=True))
@@ -97,7 +97,7 @@ def test_an_interval_begins_above_zero_where_the_test_is_sure(sizes):
         result = rk.k_sample_test(rk.concat(drawn), labels, rk.Mallows(NU), 1, run)
         above.append(result.effect_interval[0] > 0)
         sure.append(result.tail_pvalue < 0.025)
-    assert 0 < sum(sure) < 40
+    assert 0 < sum(sure) < 25
     assert np.mean(np.array(above) == np.array(sure)) >= (1.0 if len(set(sizes)) == 1 or len(sizes) == 2 else 0.9)
 
 
@@ -209,14 +209,14 @@ def test_within_strata_the_law_at_zero_is_that_of_permutations():
     voters = rk.k_sample_test(X, groups, rk.Mallows(NU), 1, strata=strata)._voters
     exact = sum((each.null(0.0) for each in strata_that_count(voters).values()), Moments(0.0, 0.0, 0.0))
     rng, drawn = np.random.default_rng(1), []
-    for _ in range(1500):
+    for _ in range(800):
         labels = groups.copy()
         for own in (slice(18), slice(18, 30)):
             labels[own] = rng.permutation(labels[own])
         other = replace(voters, table=table_of(Ballots.of(X, voters.plan), labels, strata, 3))
         drawn.append(dispersions(strata_that_count(other).values())[0])
     spread = np.array(drawn) - np.mean(drawn)
-    assert abs(np.mean(drawn)) < 5 * np.std(drawn) / math.sqrt(1500)
+    assert abs(np.mean(drawn)) < 5 * np.std(drawn) / math.sqrt(800)
     assert exact.variance == pytest.approx((spread**2).mean(), rel=0.2)
     assert exact.skewness == pytest.approx((spread**3).mean() / (spread**2).mean() ** 1.5, abs=0.35)
 
@@ -327,13 +327,13 @@ def test_preferences_and_their_items():
 def test_intervals_of_shares_cover():
     """Wilson's intervals, half of the voters with ties: they cover at least about as often as they say."""
     rng, covered = np.random.default_rng(0), 0
-    for _ in range(300):
+    for _ in range(150):
         signs = rng.choice([0, 1, 2], p=[0.5, 0.2, 0.3], size=40)
         rows = np.array([[0, 0], [0, 1], [1, 0]])[signs]
         pair = rk.mmd_test(rows, rows, rk.Mallows(NU), 1).differences(by="pairs").pairs[0]
         low, high = pair.intervals[0] if pair.first == "0" else tuple(1 - end for end in reversed(pair.intervals[0]))
         covered += low <= 0.45 <= high
-    assert covered / 300 > 0.95 - 4 * math.sqrt(0.05 * 0.95 / 300)
+    assert covered / 150 > 0.95 - 4 * math.sqrt(0.05 * 0.95 / 150)
 
 
 def test_pictures():

@@ -2,6 +2,7 @@ import itertools
 import math
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 
 import naive
 import numpy as np
@@ -28,17 +29,21 @@ def cut_like(full, shape):
     return tuple(sorted(shape)[place] for place in full)
 
 
-def squared_discrepancy(kernel, rows, model, biased):
+@cache
+def marginal(r, s):
+    return naive.marginal(naive.mallows(NU), r, s)
+
+
+def squared_discrepancy(rows, model, biased):
     """Between voters and a model, given as full rankings with probabilities, each draw cut like a random voter."""
     n = len(rows)
     drawn = Counter()
     for full, p in model.items():
         for shape in rows:
             drawn[cut_like(full, shape)] += p / n
-    K = {(r, s): naive.marginal(kernel, r, s) for r in [*drawn, *rows] for s in [*drawn, *rows]}
-    within = math.fsum(K[rows[i], rows[j]] for i in range(n) for j in range(n) if biased or i != j)
-    across = math.fsum(p * K[r, s] for r in rows for s, p in drawn.items())
-    model_alone = math.fsum(p * q * K[r, s] for r, p in drawn.items() for s, q in drawn.items())
+    within = math.fsum(marginal(rows[i], rows[j]) for i in range(n) for j in range(n) if biased or i != j)
+    across = math.fsum(p * marginal(r, s) for r in rows for s, p in drawn.items())
+    model_alone = math.fsum(p * q * marginal(r, s) for r, p in drawn.items() for s, q in drawn.items())
     return within / (n * (n - (not biased))) - 2 * across / n + model_alone
 
 
@@ -64,7 +69,7 @@ def test_statistic_against_the_uniform_model(sample, biased):
     rows, counts = sample
     result = goodness_of_fit_test(rk.Rankings(rows, counts=counts), rk.Uniform(), rk.Mallows(NU), 3, biased=biased)
     voters = expanded(rows, counts)
-    expected = squared_discrepancy(naive.mallows(NU), voters, uniform_model(len(rows[0])), biased)
+    expected = squared_discrepancy(voters, uniform_model(len(rows[0])), biased)
     assert result.statistic == pytest.approx(expected, rel=1e-11, abs=1e-13)
 
 
@@ -80,11 +85,11 @@ def test_statistic_against_a_model_that_draws_one_ranking(rows, biased):
         n_simulations=3,
         biased=biased,
     )
-    expected = squared_discrepancy(naive.mallows(NU), expanded(rows, [2] * len(rows)), {(1, 0, 3, 2): 1.0}, biased)
+    expected = squared_discrepancy(expanded(rows, [2] * len(rows)), {(1, 0, 3, 2): 1.0}, biased)
     assert result.statistic == pytest.approx(expected, rel=1e-11, abs=1e-13)
-    near = [naive.marginal(naive.mallows(NU), (1, 0, 2, 2), row) for row in rows]
+    near = [marginal((1, 0, 2, 2), row) for row in rows]
     place = [tuple(row) for row in result.rankings.ranks.tolist()].index(rows[0])
-    among = math.fsum(naive.marginal(naive.mallows(NU), rows[0], row) for row in rows) / len(rows)
+    among = math.fsum(marginal(rows[0], row) for row in rows) / len(rows)
     assert result.witness[place] == pytest.approx(among - near[0], rel=1e-11, abs=1e-13)
 
 
@@ -116,19 +121,20 @@ def test_estimated_values_belong_to_the_ballots(biased):
 @pytest.mark.parametrize("model", [rk.Uniform(), rk.PlackettLuce([4, 3, 2, 1])], ids=["uniform", "Plackett-Luce"])
 @pytest.mark.usefixtures("errors_in_a_moment")
 def test_estimated_statistics_are_unbiased(model):
-    X = rk.Rankings([[0, 1, 2, 2], [1, 0, 2, 2]], counts=[3, 2])
+    """With the bias of a ballot with itself both are off by more than six standard errors."""
+    X = rk.Rankings([[0, 1, 1, 1], [0, 0, 1, 1]], counts=[9, 6])
     exact = goodness_of_fit_test(X, model, rk.Mallows(NU), 1, n_reference=50).statistic
-    methods = [rk.MonteCarlo(2, "iid", 0, seed=seed) for seed in range(100)]  # two draws: a bias would be largest
+    methods = [rk.MonteCarlo(2, "iid", 0, seed=seed) for seed in range(50)]  # two draws: a bias would be largest
     found = [
         goodness_of_fit_test(X, model, rk.Mallows(NU), 1, n_reference=50, method=method).statistic for method in methods
     ]
-    assert abs(np.mean(found) - exact) < 5 * np.std(found, ddof=1) / math.sqrt(100)
+    assert abs(np.mean(found) - exact) < 5 * np.std(found, ddof=1) / math.sqrt(50)
 
 
 def test_auto_estimates_where_the_model_has_no_exact_value():
     """Full rankings have the kernel itself, but the ranking that says nothing has 12! completions."""
-    X = rk.datasets.uniform(10, 12, seed=0)
-    assert "Monte Carlo" in goodness_of_fit_test(X, rk.Uniform(), rk.Mallows(NU) * rk.Hamming(), 5).method
+    X = rk.datasets.uniform(3, 12, seed=0)
+    assert "Monte Carlo" in goodness_of_fit_test(X, rk.Uniform(), rk.Mallows(NU) * rk.Hamming(), 1).method
 
 
 # ---------------------------------------------------------------------- the null distribution
@@ -151,11 +157,12 @@ def test_null_distribution_is_that_of_all_draws_cut_like_the_data():
     law = Counter()
     for draws in itertools.product(model, repeat=2):
         sample = [cut_like(full, shape) for full, shape in zip(draws, shapes, strict=True)]
-        law[round(squared_discrepancy(naive.mallows(NU), sample, model, False), 11)] += 1 / 36
-    seen = Counter(min(law, key=lambda v: abs(v - value)) for value in result.null_distribution)
-    assert max(min(abs(v - value) for v in law) for value in result.null_distribution) < 2e-11
-    for value, p in law.items():
-        assert abs(seen[value] / 3000 - p) <= 5 * math.sqrt(p * (1 - p) / 3000)
+        law[round(squared_discrepancy(sample, model, False), 11)] += 1 / 36
+    away = np.abs(np.subtract.outer(result.null_distribution, list(law)))
+    assert away.min(axis=1).max() < 2e-11
+    seen = np.bincount(away.argmin(axis=1), minlength=len(law))
+    for n_seen, p in zip(seen, law.values(), strict=True):
+        assert abs(n_seen / 3000 - p) <= 5 * math.sqrt(p * (1 - p) / 3000)
     tail = sum(p for value, p in law.items() if value >= result.statistic - 2e-11)
     assert abs(result.pvalue - tail) <= 5 * math.sqrt(tail * (1 - tail) / 3000) + 1 / 3001
 
@@ -205,7 +212,7 @@ def test_level_and_power_in_a_few_runs(model, method):
         ]
         return np.mean(np.array(found) <= level)
 
-    assert rate(draw, 40, 0.2, 9) <= 0.2 + 4 * math.sqrt(0.2 * 0.8 / 40)
+    assert rate(draw, 30, 0.2, 9) <= 0.2 + 4 * math.sqrt(0.2 * 0.8 / 30)
     assert rate(lambda n, seed: rk.datasets.mallows(n, [3, 2, 0, 1], 2.5, seed=seed), 5, 0.05, 39) == 1.0
 
 

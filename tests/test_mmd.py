@@ -80,7 +80,7 @@ def two_samples(draw):
 # ---------------------------------------------------------------------- the statistic
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(two_samples(), st.booleans())
 def test_statistic_and_witness_are_those_of_all_voters(sides, biased):
     (x, cx), (y, cy) = sides
@@ -92,7 +92,7 @@ def test_statistic_and_witness_are_those_of_all_voters(sides, biased):
     assert result.statistic == pytest.approx(mmd_squared(K, first, second, biased), rel=1e-12, abs=1e-13)
     assert result.rankings.n_voters == len(everyone)
     for ballot, value in zip(result.rankings.ranks.tolist(), result.witness, strict=True):
-        near = [naive.marginal(naive.mallows(NU), ballot, voter) for voter in everyone]
+        near = K[everyone.index(tuple(ballot))]
         expected = math.fsum(near[:m]) / m - math.fsum(near[m:]) / len(second)
         assert value == pytest.approx(expected, rel=1e-12, abs=1e-13)
 
@@ -236,12 +236,13 @@ def test_estimated_values_belong_to_the_ballots():
 
 @pytest.mark.usefixtures("errors_in_a_moment")
 def test_estimated_statistics_are_unbiased():
-    x = rk.Rankings([[0, 1, 1, 1], [0, 1, -1, -1]], counts=[3, 1])
-    y = rk.Rankings([[0, 1, 1, 1], [1, 0, 1, 1]], counts=[2, 2])
+    """Most voters of a sample give the same ballot: with the bias of a ballot with itself it is off by ten errors."""
+    x = rk.Rankings([[0, 1, 1, 1], [0, 1, -1, -1]], counts=[6, 2])
+    y = rk.Rankings([[0, 1, 1, 1], [1, 0, 1, 1]], counts=[2, 6])
     exact = mmd_test(x, y, rk.Mallows(NU), 1).statistic
-    methods = [rk.MonteCarlo(2, "iid", 0, seed=seed) for seed in range(150)]  # two draws: a bias would be largest
+    methods = [rk.MonteCarlo(2, "iid", 0, seed=seed) for seed in range(60)]  # two draws: a bias would be largest
     runs = [mmd_test(x, y, rk.Mallows(NU), 1, method=method).statistic for method in methods]
-    assert abs(np.mean(runs) - exact) < 5 * np.std(runs, ddof=1) / math.sqrt(150)
+    assert abs(np.mean(runs) - exact) < 5 * np.std(runs, ddof=1) / math.sqrt(60)
 
 
 @pytest.mark.parametrize(
@@ -262,10 +263,11 @@ def test_ballots_that_are_all_different_need_no_draws_for_the_diagonal(kernel, m
     assert result.statistic == pytest.approx(mmd_squared(K, range(12), range(12, 24), False), rel=1e-12)
 
 
+@pytest.mark.usefixtures("errors_in_a_moment")
 def test_auto_has_enough_draws_for_many_items():
     """By default, too, draws may be coupled in blocks as large as the number of items."""
     rng = np.random.default_rng(0)
-    X, Y = (rk.Rankings(rng.integers(-1, 4, (8, 70))) for _ in range(2))
+    X, Y = (rk.Rankings(rng.integers(-1, 4, (3, 70))) for _ in range(2))
     assert "Monte Carlo" in mmd_test(X, Y, rk.Exponential("hamming", 0.05), n_permutations=20).method
 
 
@@ -446,8 +448,8 @@ def test_level_and_power_in_a_few_runs(kernel, method):
         return samples if method == "auto" else [sample.top(2) for sample in samples]
 
     options = {"kernel": kernel, "method": method}
-    assert rejection_rate(null, 120, 0.2, n_permutations=19, **options) <= 0.2 + 4 * math.sqrt(0.2 * 0.8 / 120)
-    assert rejection_rate(other, 20, 0.05, n_permutations=99, **options) > 0.9
+    assert rejection_rate(null, 60, 0.2, n_permutations=19, **options) <= 0.2 + 4 * math.sqrt(0.2 * 0.8 / 60)
+    assert rejection_rate(other, 12, 0.05, n_permutations=99, **options) > 0.9
 
 
 @pytest.mark.slow
@@ -506,7 +508,7 @@ def sushi():
 
 @pytest.mark.parametrize("column", ["gender", "east_west", "age"])
 def test_groups_of_sushi_eaters_differ(sushi, column):
-    some = slice(None) if column == "east_west" else slice(1500)  # a small difference takes all of them
+    some = slice(2000 if column == "east_west" else 500)  # a small difference takes more of them
     groups, rankings = sushi.users[column][some], sushi.rankings[some]
     low, high = (groups == 0, groups == 1) if column != "age" else (groups <= 1, groups >= 3)
     X, Y = rankings[low], rankings[high]
