@@ -1,15 +1,24 @@
 """Settings for all tests."""
 
+import os
 import pickle
 import signal
 import threading
 
 import pytest
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
 
 # The first call of a compiled function takes as long as compiling it; the machines that run this are shared.
 settings.register_profile("rankernel", deadline=None)
 settings.load_profile("rankernel")
+
+# Matrices of tests are small: threads of the linear algebra would mostly wait for each other, and for those of tests
+# that run beside. What is loaded later reads it here, also in processes that tests start; a plugin of pytest may have
+# loaded some already.
+for library in ("OPENBLAS", "MKL"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+threadpool_limits(1, user_api="blas")
 
 # Who starts the tests in the background may have Ctrl-C ignored, and what they start would inherit that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN and threading.current_thread() is threading.main_thread():
