@@ -4,8 +4,6 @@ import errno
 import os
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -272,15 +270,9 @@ app(["gram", "votes.soi", "-o", "K.npy"])
 @pytest.mark.parametrize(
     ("sign", "code", "how"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
 )
-def test_an_interrupted_run_says_how_to_go_on(votes, sign, code, how):
+def test_an_interrupted_run_says_how_to_go_on(votes, loaded, sign, code, how):
     rk.write_preflib(rk.datasets.uniform(40, 6, seed=0), votes / "votes.soi", overwrite=True)
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = loaded.start(PROGRAM)
     assert process.stdout.readline() == "ready\n"
     process.send_signal(sign)
     _, said = process.communicate(timeout=120)
