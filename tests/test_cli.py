@@ -13,13 +13,12 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from commands import run
 from real_data import needs_data, preflib
-from typer.testing import CliRunner
 
 import rankernel.kernels
 from rankernel import Auto, Exponential, Kendall, Mallows, MonteCarlo, Polynomial, Rankings, read_preflib, write_preflib
 from rankernel.analysis.distinct_ballots import view_of
-from rankernel.cli.app import app
 from rankernel.cli.kernel_text import kernel_names, parse_kernel, parse_method
 from rankernel.cli.options import KernelText
 from rankernel.cli.output import whole_file
@@ -31,11 +30,6 @@ from rankernel.kernels import DCG, AverageOverlap, Diffusion, Hamming, Kernel, R
 BALLOTS = Rankings.from_orders(
     [["tea", "milk"], ["milk", "tea"], ["tea"], ["coffee", "tea"]], ["tea", "milk", "coffee"], counts=[5, 3, 2, 1]
 )
-
-
-def run(*arguments):
-    """Run a command in this process."""
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 COMMAND = "from rankernel.cli import main; main()"  # as a program

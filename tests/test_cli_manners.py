@@ -8,7 +8,8 @@ import sys
 import time
 
 import pytest
-from test_cli import COMMAND, one_line, run
+from commands import run
+from test_cli import COMMAND, one_line
 
 from rankernel import Mallows, Preferences, Rankings, mmd_test, write_preflib
 from rankernel.data import of_items, says_something

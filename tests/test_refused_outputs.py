@@ -9,21 +9,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from commands import run
 
 import rankernel as rk
 from rankernel import whole_files
-from rankernel.cli.app import app
 from rankernel.cli.option_words import in_options
 from rankernel.gram.disk.claims import MARK, claimed
 from rankernel.gram.plan import Plan
 from rankernel.memory import check_memory
 
 ROWS = rk.Rankings.from_orders([["tea", "milk"], ["milk", "tea"], ["tea"]], ["tea", "milk", "cocoa"], counts=[5, 3, 2])
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def refused(code, *arguments):
