@@ -15,6 +15,16 @@ from pathlib import Path
 from textwrap import dedent
 
 HERE = str(Path(__file__).parent)
+# For programs in which of all that is loaded only numba stays, and keeps compiled code in the folder that is the first
+# argument: the package begins anew, as it does with NUMBA_CACHE_DIR.
+ANEW = """
+import sys
+import numba
+
+numba.config.CACHE_DIR = sys.argv.pop(1)
+for name in [name for name in sys.modules if name.startswith("rankernel")]:
+    del sys.modules[name]
+"""
 FIRST = """
 import gc, json, os, socket, sys, types, warnings
 import rankernel.cli.app
@@ -44,6 +54,7 @@ link.close()
 for place, stream in enumerate(streams[1:]):
     os.dup2(stream, place)
     os.close(stream)
+sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", buffering=1, errors="backslashreplace")
 os.chdir(asked["folder"])
 sys.argv = ["-c", *asked["arguments"]]
 sys.path.insert(0, asked["here"])

@@ -14,6 +14,7 @@ from typing import get_args
 import numpy as np
 import pytest
 from commands import run
+from forked import ANEW
 from real_data import needs_data, preflib
 
 import rankernel.kernels
@@ -30,15 +31,7 @@ from rankernel.kernels import DCG, AverageOverlap, Diffusion, Hamming, Kernel, R
 BALLOTS = Rankings.from_orders(
     [["tea", "milk"], ["milk", "tea"], ["tea"], ["coffee", "tea"]], ["tea", "milk", "coffee"], counts=[5, 3, 2, 1]
 )
-
-
 COMMAND = "from rankernel.cli import main; main()"  # as a program
-
-
-def shell(*arguments, **options):
-    """Run a command as people do."""
-    command = [sys.executable, "-m", "rankernel.cli", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
 
 
 @pytest.fixture
@@ -644,38 +637,38 @@ def test_warnings_are_notes_on_the_standard_error(votes):
 SMALLEST = ["gram", "--kernel", "spearman"]  # what compiles least
 
 
-def test_compiling_is_announced_once_and_only_if_nothing_is_kept(votes, tmp_path):
+def test_compiling_is_announced_once_and_only_if_nothing_is_kept(votes, tmp_path, loaded):
     """The first run says so in one line; the second finds all on disk, and commands that compile nothing are silent."""
-    here = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kept")}
     silent, first, second = (
-        shell(*arguments, env=here) for arguments in (["info", votes], [*SMALLEST, votes], [*SMALLEST, votes])
+        loaded.run(ANEW + COMMAND, tmp_path / "kept", *arguments, votes) for arguments in (["info"], SMALLEST, SMALLEST)
     )
-    assert (silent.returncode, first.returncode, second.returncode) == (0, 0, 0)
-    assert "compiling" not in silent.stderr
-    assert [line for line in first.stderr.splitlines() if "compiling" in line] == first.stderr.splitlines()[:1]
-    assert second.stderr == silent.stderr
-    assert first.stdout == second.stdout
+    assert (silent[0], first[0], second[0]) == (0, 0, 0)
+    assert "compiling" not in silent[2]
+    assert [line for line in first[2].splitlines() if "compiling" in line] == first[2].splitlines()[:1]
+    assert second[2] == silent[2]
+    assert first[1] == second[1]
 
 
 @pytest.mark.parametrize("command", [SMALLEST, ["cluster"]], ids=["gram", "cluster"])
-def test_progress_shows_while_reading_and_compiling(votes, tmp_path, command):
+def test_progress_shows_while_reading_and_compiling(votes, tmp_path, loaded, command):
     """Someone who watches sees a bar before anything is compiled, however long that takes."""
-    here = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kept"), "TERM": "xterm", "COLUMNS": "100"}
+    terminal = 'import os; os.environ.update({"TERM": "xterm", "COLUMNS": "100"})\n'
     leader, follower = os.openpty()
-    arguments = [sys.executable, "-m", "rankernel.cli", *command, str(votes)]
-    process = subprocess.Popen(arguments, env=here, stderr=follower, stdout=subprocess.DEVNULL)
+    process = loaded.start(terminal + ANEW + COMMAND, tmp_path / "kept", *command, votes, stderr=follower)
     os.close(follower)
     shown = b""
-    while process.poll() is None or not shown:
+    while b"compiling" not in shown:
         try:
-            shown += os.read(leader, 1024)
+            part = os.read(leader, 1024)
         except OSError:  # the other end is closed
             break
-        if b"compiling" in shown:
+        if not part:
             break
-    process.kill()
-    process.wait()
+        shown += part
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
     os.close(leader)
+    assert b"compiling" in shown
     assert b"Reading" in shown.split(b"compiling")[0]
 
 

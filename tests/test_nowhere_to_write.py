@@ -1,15 +1,9 @@
 """Where nothing can be written, as in a container without a home, everything works all the same."""
 
 import pytest
+from forked import ANEW
 
-# Of what is loaded only numba stays: the package finds out anew where it can write.
 PROGRAM = """
-import sys
-import numba
-numba.config.CACHE_DIR = sys.argv[1]  # what NUMBA_CACHE_DIR says
-{setup}
-for name in [name for name in sys.modules if name.startswith("rankernel")]:
-    del sys.modules[name]
 import numpy as np
 from rankernel._loops.row_hashes import mix
 
@@ -32,7 +26,7 @@ def run(loaded, tmp_path):
     """What says whether one compiled function was loaded from disk, and what is said."""
 
     def run(setup=""):
-        code, printed, said = loaded.run(PROGRAM.format(setup=setup), tmp_path)
+        code, printed, said = loaded.run(setup + ANEW + PROGRAM, tmp_path)
         assert code == 0, said
         value, n_loaded = printed.split()
         assert value == ANSWER
