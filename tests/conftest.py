@@ -7,6 +7,7 @@ import signal
 import threading
 
 import pytest
+from forked import Loaded, Unloaded
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
@@ -30,6 +31,14 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN and threading.current_threa
 def what_stays_is_no_garbage():
     """Keep the garbage collector from looking again and again through half a million objects of imported modules."""
     gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def loaded():
+    """What runs programs in processes that begin with the package loaded."""
+    runner = Loaded() if hasattr(os, "fork") else Unloaded()
+    yield runner
+    runner.close()
 
 
 @pytest.fixture

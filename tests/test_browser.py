@@ -30,11 +30,16 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def election(tmp_path_factory):
+def study():
     example = load_example()
     source = Source(example.rankings, "Nowhere Bay", by="district", groups=example.districts, noun="candidate")
+    return summarize(source, Settings(n_permutations=99))
+
+
+@pytest.fixture(scope="module")
+def election(study, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "election.html"
-    path.write_text(html_of(summarize(source, Settings(n_permutations=99))), encoding="utf-8")
+    path.write_text(html_of(study), encoding="utf-8")
     return path
 
 
@@ -129,11 +134,9 @@ def test_the_tree_can_be_cut_elsewhere(browser, election):
         watched.assert_quiet()
 
 
-def test_the_page_cuts_the_tree_as_the_library_does(browser, election):
+def test_the_page_cuts_the_tree_as_the_library_does(browser, election, study):
     from rankernel.tasks.clusters.dendrogram import flat_clusters
 
-    example = load_example()
-    study = summarize(Source(example.rankings), Settings(n_clusters=3))
     with Watched(browser, election) as watched:
         watched.page.locator("#number").fill("5")
         drawn = watched.page.evaluate(

@@ -13,13 +13,13 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from commands import run
+from forked import ANEW
 from real_data import needs_data, preflib
-from typer.testing import CliRunner
 
 import rankernel.kernels
 from rankernel import Auto, Exponential, Kendall, Mallows, MonteCarlo, Polynomial, Rankings, read_preflib, write_preflib
 from rankernel.analysis.distinct_ballots import view_of
-from rankernel.cli.app import app
 from rankernel.cli.kernel_text import kernel_names, parse_kernel, parse_method
 from rankernel.cli.options import KernelText
 from rankernel.cli.output import whole_file
@@ -31,17 +31,7 @@ from rankernel.kernels import DCG, AverageOverlap, Diffusion, Hamming, Kernel, R
 BALLOTS = Rankings.from_orders(
     [["tea", "milk"], ["milk", "tea"], ["tea"], ["coffee", "tea"]], ["tea", "milk", "coffee"], counts=[5, 3, 2, 1]
 )
-
-
-def run(*arguments):
-    """Run a command in this process."""
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def shell(*arguments, **options):
-    """Run a command as people do."""
-    command = [sys.executable, "-m", "rankernel.cli", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
+COMMAND = "from rankernel.cli import main; main()"  # as a program
 
 
 @pytest.fixture
@@ -60,9 +50,13 @@ def table(tmp_path, monkeypatch):
     return tmp_path / "votes.csv"
 
 
-def said(result):
+def without_compiling(errors):
     """What stands on the standard error, except that something is compiled: that depends on what ran before."""
-    return "".join(line for line in result.stderr.splitlines(keepends=True) if not line.startswith("note: compiling"))
+    return "".join(line for line in errors.splitlines(keepends=True) if not line.startswith("note: compiling"))
+
+
+def said(result):
+    return without_compiling(result.stderr)
 
 
 def one_line(result, code):
@@ -640,46 +634,49 @@ def test_warnings_are_notes_on_the_standard_error(votes):
 # ---------------------------------------------------------------------- as a process
 
 
-def test_compiling_is_announced_once_and_only_if_nothing_is_kept(votes, tmp_path):
+SMALLEST = ["gram", "--kernel", "spearman"]  # what compiles least
+
+
+def test_compiling_is_announced_once_and_only_if_nothing_is_kept(votes, tmp_path, loaded):
     """The first run says so in one line; the second finds all on disk, and commands that compile nothing are silent."""
-    here = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kept")}
     silent, first, second = (
-        shell(*arguments, env=here) for arguments in (["info", votes], ["gram", votes], ["gram", votes])
+        loaded.run(ANEW + COMMAND, tmp_path / "kept", *arguments, votes) for arguments in (["info"], SMALLEST, SMALLEST)
     )
-    assert (silent.returncode, first.returncode, second.returncode) == (0, 0, 0)
-    assert "compiling" not in silent.stderr
-    assert [line for line in first.stderr.splitlines() if "compiling" in line] == first.stderr.splitlines()[:1]
-    assert second.stderr == silent.stderr
-    assert first.stdout == second.stdout
+    assert (silent[0], first[0], second[0]) == (0, 0, 0)
+    assert "compiling" not in silent[2]
+    assert [line for line in first[2].splitlines() if "compiling" in line] == first[2].splitlines()[:1]
+    assert second[2] == silent[2]
+    assert first[1] == second[1]
 
 
-@pytest.mark.parametrize("command", ["gram", "cluster"])
-def test_progress_shows_while_reading_and_compiling(votes, tmp_path, command):
+@pytest.mark.parametrize("command", [SMALLEST, ["cluster"]], ids=["gram", "cluster"])
+def test_progress_shows_while_reading_and_compiling(votes, tmp_path, loaded, command):
     """Someone who watches sees a bar before anything is compiled, however long that takes."""
-    here = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kept"), "TERM": "xterm", "COLUMNS": "100"}
+    terminal = 'import os; os.environ.update({"TERM": "xterm", "COLUMNS": "100"})\n'
     leader, follower = os.openpty()
-    arguments = [sys.executable, "-m", "rankernel.cli", command, str(votes)]
-    process = subprocess.Popen(arguments, env=here, stderr=follower, stdout=subprocess.DEVNULL)
+    process = loaded.start(terminal + ANEW + COMMAND, tmp_path / "kept", *command, votes, stderr=follower)
     os.close(follower)
     shown = b""
-    while process.poll() is None or not shown:
+    while b"compiling" not in shown:
         try:
-            shown += os.read(leader, 1024)
+            part = os.read(leader, 1024)
         except OSError:  # the other end is closed
             break
-        if b"compiling" in shown:
+        if not part:
             break
-    process.kill()
-    process.wait()
+        shown += part
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
     os.close(leader)
+    assert b"compiling" in shown
     assert b"Reading" in shown.split(b"compiling")[0]
 
 
-def test_help_and_version():
-    result = shell("--help")
-    assert result.returncode == 0
+def test_help_and_version(loaded):
+    code, printed, _ = loaded.run(COMMAND, "--help")
+    assert code == 0
     for command in ("info", "gram", "test", "cluster", "map", "report"):
-        assert command in result.stdout
+        assert command in printed
         page = run(command, "--help")
         assert page.exit_code == 0
         assert f"rankernel {command}" in page.stdout  # an example
@@ -702,17 +699,17 @@ assert not heavy, heavy
     assert result.returncode == 0, result.stderr
 
 
-def test_piped_output_is_quiet(votes, tmp_path):
-    result = shell("report", votes, "-o", tmp_path / "x.html", "--permutations", "9")
-    assert result.returncode == 0
-    assert said(result) == ""
-    assert "\x1b" not in result.stdout
-    json.loads(shell("info", "--json").stdout)
+def test_piped_output_is_quiet(votes, tmp_path, loaded):
+    code, printed, complained = loaded.run(COMMAND, "report", votes, "-o", tmp_path / "x.html", "--permutations", "9")
+    assert code == 0
+    assert without_compiling(complained) == ""
+    assert "\x1b" not in printed
+    json.loads(loaded.run(COMMAND, "info", "--json")[1])
 
 
-def test_exit_codes_of_the_process(tmp_path):
-    assert shell("info", tmp_path / "missing.soi").returncode == 1
-    assert shell("frob").returncode == 2
+def test_exit_codes_of_the_process(tmp_path, loaded):
+    assert loaded.run(COMMAND, "info", tmp_path / "missing.soi")[0] == 1
+    assert loaded.run(COMMAND, "frob")[0] == 2
 
 
 def test_reader_that_goes_away_is_no_accident():
@@ -723,7 +720,7 @@ def test_reader_that_goes_away_is_no_accident():
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 @pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_signals_leave_no_file(votes, tmp_path, sign, code):
+def test_signals_leave_no_file(votes, tmp_path, loaded, sign, code):
     # Between the temporary file and its last byte, where an accident would show.
     program = """
 import time
@@ -735,8 +732,7 @@ def slow(found):
 rankernel.pages.page.page = slow
 app(["report", "votes.soi", "--permutations", "9"])
 """
-    command = [sys.executable, "-c", program]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = loaded.start(program)  # in the folder of the votes
     assert process.stdout.readline() == "ready\n"
     process.send_signal(sign)
     _, said = process.communicate(timeout=120)
@@ -745,15 +741,17 @@ app(["report", "votes.soi", "--permutations", "9"])
     assert files_in(tmp_path) == ["votes.soi"]
 
 
-def test_completion_offers_commands_and_kernels():
-    environment = os.environ | {
-        "_RANKERNEL_COMPLETE": "complete_bash",
-        "COMP_WORDS": "rankernel gram --kernel ma",
-        "COMP_CWORD": "3",
-    }
-    program = "from rankernel.cli import main; import sys; sys.argv = ['rankernel']; main()"
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
-    assert "mallows" in result.stdout.split()
+def test_completion_offers_commands_and_kernels(loaded):
+    program = """
+        import os, sys
+        from rankernel.cli import main
+
+        words = {"COMP_WORDS": "rankernel gram --kernel ma", "COMP_CWORD": "3"}
+        os.environ.update({"_RANKERNEL_COMPLETE": "complete_bash"} | words)
+        sys.argv = ["rankernel"]
+        main()
+    """
+    assert "mallows" in loaded.run(program)[1].split()
 
 
 def test_threads_hold_for_one_command_only(monkeypatch):

@@ -8,7 +8,8 @@ import sys
 import time
 
 import pytest
-from test_cli import one_line, run
+from commands import run
+from test_cli import COMMAND, one_line
 
 from rankernel import Mallows, Preferences, Rankings, mmd_test, write_preflib
 from rankernel.data import of_items, says_something
@@ -115,46 +116,50 @@ def test_groups_stand_in_natural_order_and_have_names(tmp_path):
 # ---------------------------------------------------------------------- progress and interruption
 
 
-@pytest.mark.parametrize("command", ["info", "gram", "test", "cluster", "map", "report"])
-def test_reading_is_announced_before_anything_heavy_is_loaded(tmp_path, command):
-    # What loads slowly must not come before the first sign of life.
-    program = f"""
+def test_reading_is_announced_before_anything_heavy_is_loaded(tmp_path):
+    # What loads slowly must not come before the first sign of life. What one command loads the next one finds loaded.
+    program = """
 import sys
 from contextlib import contextmanager
 from rankernel.cli import reading
 from rankernel.cli.app import app
 @contextmanager
 def steps(total, label):
-    heavy = {{"numba", "scipy", "sklearn", "matplotlib", "pandas"}} & set(sys.modules)
+    heavy = {"numba", "scipy", "sklearn", "matplotlib", "pandas"} & set(sys.modules)
     print(label, sorted(heavy), flush=True)
     raise SystemExit
     yield
 reading.steps = steps
-app(["{command}", *{["-o", "x.html"] if command == "report" else []!r}])
+for command in ("info", "gram", "test", "cluster", "map", "report -o x.html"):
+    try:
+        app(command.split())
+    except SystemExit:
+        print("of", command)
 """
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)
-    assert result.stdout == "Reading []\n", result.stderr
+    commands = ("info", "gram", "test", "cluster", "map", "report -o x.html")
+    assert result.stdout == "".join(f"Reading []\nof {command}\n" for command in commands), result.stderr
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no pseudo-terminal")
-def test_whoever_watches_sees_each_step():
+def test_whoever_watches_sees_each_step(loaded):
     import pty
 
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "rankernel.cli", "test", "--permutations", "19", "--only", "north"]
-    command += ["--only", "south", "--sample", "50"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs) as process:
-        os.close(theirs)
-        seen = b""
-        while True:
-            try:
-                part = os.read(ours, 4096)
-            except OSError:  # the other end is closed
-                break
-            if not part:
-                break
-            seen += part
+    some = ("--only", "north", "--only", "south", "--sample", "50")
+    process = loaded.start(COMMAND, "test", "--permutations", "19", *some, stderr=theirs)
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            part = os.read(ours, 4096)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        seen += part
     os.close(ours)
+    process.communicate()
     assert process.returncode == 0
     assert 0 <= seen.index(b"Reading") < seen.index(b"Comparing 2 groups")
 

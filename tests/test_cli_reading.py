@@ -5,7 +5,7 @@ import json
 import re
 
 import pytest
-from test_cli import run
+from commands import run
 from test_what_people_have import BLT, DOMINION, DOMINION_CSV, SCOTTISH, preflib
 
 ARENA = """judge,model_a,model_b,winner

@@ -3,6 +3,7 @@
 import json
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,15 +17,18 @@ NAMES = sorted(set(rankernel.__all__) - {"__version__"})
 MODULES = {"datasets", "distances", "interop", "plots"}  # pages of their own
 
 
+@cache
 def text_of(path: Path) -> str:
     """The page without its code."""
     return re.sub(r"```\{code-cell\}.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
+@cache
 def labels() -> set[str]:
     return {label for path in PAGES for label in re.findall(r"^\(([\w-]+)\)=$", text_of(path), flags=re.MULTILINE)}
 
 
+@cache
 def titled_labels() -> set[str]:
     return {label for path in PAGES for label in re.findall(r"^\(([\w-]+)\)=\n#", text_of(path), flags=re.MULTILINE)}
 

@@ -1,13 +1,9 @@
 """Where nothing can be written, as in a container without a home, everything works all the same."""
 
-import os
-import subprocess
-import sys
-
 import pytest
+from forked import ANEW
 
 PROGRAM = """
-{setup}
 import numpy as np
 from rankernel._loops.row_hashes import mix
 
@@ -25,18 +21,21 @@ caching.IndexDataCacheFile.{name} = full
 """
 
 
-def run(setup="", folder=None):
-    """Return whether one compiled function was loaded from disk, and what is said."""
-    environment = os.environ | ({} if folder is None else {"NUMBA_CACHE_DIR": str(folder)})
-    command = [sys.executable, "-c", PROGRAM.format(setup=setup)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    value, n_loaded = done.stdout.split()
-    assert value == ANSWER
-    return n_loaded == "1", done.stderr
+@pytest.fixture
+def run(loaded, tmp_path):
+    """What says whether one compiled function was loaded from disk, and what is said."""
+
+    def run(setup=""):
+        code, printed, said = loaded.run(setup + ANEW + PROGRAM, tmp_path)
+        assert code == 0, said
+        value, n_loaded = printed.split()
+        assert value == ANSWER
+        return n_loaded == "1", said
+
+    return run
 
 
-def test_one_line_says_that_nothing_is_kept():
+def test_one_line_says_that_nothing_is_kept(run):
     loaded, said = run(NO_LOCATORS)
     assert not loaded
     assert said.count("compiled loops cannot be kept (no folder for them can be written)") == 1
@@ -44,18 +43,18 @@ def test_one_line_says_that_nothing_is_kept():
 
 
 @pytest.mark.parametrize("name", ["_save_index", "_save_data"])
-def test_a_full_disk_is_said_in_one_line(tmp_path, name):
-    loaded, said = run(FULL.format(name=name), tmp_path)
+def test_a_full_disk_is_said_in_one_line(run, name):
+    loaded, said = run(FULL.format(name=name))
     assert not loaded
     assert said.count("compiled loops cannot be kept (No space left on device)") == 1
     assert "NUMBA_CACHE_DIR" in said
 
 
-def test_damaged_files_are_written_anew(tmp_path):
-    assert run(folder=tmp_path) == (False, "")
+def test_damaged_files_are_written_anew(run, tmp_path):
+    assert run() == (False, "")
     for ending in ("nbi", "nbc"):
-        assert run(folder=tmp_path) == (True, "")
+        assert run() == (True, "")
         [file] = tmp_path.rglob(f"*.{ending}")
         file.write_bytes(file.read_bytes()[:40])
-        assert run(folder=tmp_path) == (False, "")
-    assert run(folder=tmp_path) == (True, "")
+        assert run() == (False, "")
+    assert run() == (True, "")

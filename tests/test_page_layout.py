@@ -81,7 +81,6 @@ def example():
 
 
 DIFFICULT = {
-    "the bundled example": example,
     "names of 41 characters": lambda: Source(two_camps([f"{LONG} {n}" for n in range(9)]), f"{LONG} {LONG}"),
     "60 candidates": lambda: Source(shuffled(80, [f"candidate {n}" for n in range(60)])),
     "two candidates": lambda: Source(Rankings.from_orders([["yes", "no"], ["no", "yes"]], counts=[5, 4])),
@@ -98,17 +97,19 @@ def browser():
         yield opened
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    """The page of the bundled example, as a file."""
-    path = tmp_path_factory.mktemp("page") / "page.html"
-    path.write_text(html_of(summarize(example(), Settings(n_permutations=99, n_clusters=3))), encoding="utf-8")
+def write_page(source, path, **settings):
+    path.write_text(html_of(summarize(source, Settings(n_permutations=99, **settings))), encoding="utf-8")
     return path
 
 
-def wrong_with(browser, source, path, **settings):
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The page of the bundled example, as a file."""
+    return write_page(example(), tmp_path_factory.mktemp("page") / "page.html", n_clusters=3)
+
+
+def wrong_with(browser, path):
     """Return what is wrong with a page, in every size it is seen in, all of it unfolded, and on paper."""
-    path.write_text(html_of(summarize(source, Settings(n_permutations=99, **settings))), encoding="utf-8")
     found = {}
     with Watched(browser, path, **SEEN["1280 light"]) as watched:
         watched.page.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = true))")
@@ -143,15 +144,18 @@ def wrong_on_paper(page):
     return wrong
 
 
+def test_the_page_of_the_bundled_example_looks_well(browser, written):
+    assert wrong_with(browser, written) == {}
+
+
 @pytest.mark.parametrize("name", DIFFICULT)
 def test_difficult_pages_look_well(name, browser, tmp_path):
-    settings = {"n_clusters": 3} if name == "the bundled example" else {}
-    assert wrong_with(browser, DIFFICULT[name](), tmp_path / "page.html", **settings) == {}
+    assert wrong_with(browser, write_page(DIFFICULT[name](), tmp_path / "page.html")) == {}
 
 
 def test_many_clusters_look_well(browser, tmp_path):
     rankings = mixture(300, [lambda n, seed: mallows(n, 8, 0.3, seed=seed)], seed=0).rankings
-    assert wrong_with(browser, Source(rankings), tmp_path / "page.html", n_clusters=12) == {}
+    assert wrong_with(browser, write_page(Source(rankings), tmp_path / "page.html", n_clusters=12)) == {}
 
 
 @needs_data
@@ -159,7 +163,7 @@ def test_many_clusters_look_well(browser, tmp_path):
 def test_real_files_look_well(name, browser, tmp_path):
     """The number of clusters is given: to search for it takes most of the time, and is tested elsewhere."""
     rankings, number = read(preflib(name)), REAL[name]
-    assert wrong_with(browser, Source(rankings, name), tmp_path / "page.html", n_clusters=number) == {}
+    assert wrong_with(browser, write_page(Source(rankings, name), tmp_path / "page.html", n_clusters=number)) == {}
 
 
 def test_the_checks_find_what_is_wrong(browser, written, tmp_path):

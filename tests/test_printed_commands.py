@@ -7,7 +7,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-from test_cli import run
+from commands import run
 from test_docs import DOCS, PAGES
 from test_what_people_have import DOMINION
 

@@ -4,28 +4,21 @@ import errno
 import os
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from commands import run
 
 import rankernel as rk
 from rankernel import whole_files
-from rankernel.cli.app import app
 from rankernel.cli.option_words import in_options
 from rankernel.gram.disk.claims import MARK, claimed
 from rankernel.gram.plan import Plan
 from rankernel.memory import check_memory
 
 ROWS = rk.Rankings.from_orders([["tea", "milk"], ["milk", "tea"], ["tea"]], ["tea", "milk", "cocoa"], counts=[5, 3, 2])
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def refused(code, *arguments):
@@ -272,15 +265,9 @@ app(["gram", "votes.soi", "-o", "K.npy"])
 @pytest.mark.parametrize(
     ("sign", "code", "how"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
 )
-def test_an_interrupted_run_says_how_to_go_on(votes, sign, code, how):
+def test_an_interrupted_run_says_how_to_go_on(votes, loaded, sign, code, how):
     rk.write_preflib(rk.datasets.uniform(40, 6, seed=0), votes / "votes.soi", overwrite=True)
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = loaded.start(PROGRAM)
     assert process.stdout.readline() == "ready\n"
     process.send_signal(sign)
     _, said = process.communicate(timeout=120)

@@ -6,11 +6,10 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from commands import run
 
 from rankernel import checks
 from rankernel.cli import stop_requests
-from rankernel.cli.app import app
 
 ENDS = pytest.mark.parametrize(
     ("sign", "code", "how"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
@@ -27,7 +26,7 @@ def outcome(monkeypatch, work):
     """Return how a command ends whose work is this."""
     before = [signal.getsignal(sign) for sign in stop_requests.ENDS]
     monkeypatch.setattr("rankernel.cli.info_command.read", work)
-    done = CliRunner().invoke(app, ["info"])
+    done = run("info")
     assert [signal.getsignal(sign) for sign in stop_requests.ENDS] == before
     return done.exit_code, done.stderr
 

@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -39,6 +38,8 @@ N_BLOCKS = 4 * 5 // 2  # of DISTINCT
 @pytest.fixture(autouse=True)
 def many_tiles(monkeypatch):
     small_tiles.shrink(monkeypatch.setattr)
+    # Nothing here is about power cuts, and disks are slow; the programs below that are killed do without this.
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 @pytest.fixture(params=FORMATS)
@@ -328,21 +329,12 @@ else:
 """
 
 
-def test_two_forced_runs_leave_one_whole_matrix(path):
+def test_two_forced_runs_leave_one_whole_matrix(path, loaded):
     """Whoever comes second is refused, or replaces what the first has finished: the record names what is there."""
     pytest.importorskip("fcntl")
     np.save(path.parent / "ranks.npy", DISTINCT.ranks)
     widths = (0.1, 0.2, 0.3)
-    runs = [
-        subprocess.Popen(
-            [sys.executable, "-c", BESIDE, str(path), str(path.parent / "ranks.npy"), str(nu)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=Path(__file__).parent,
-        )
-        for nu in widths
-    ]
+    runs = [loaded.start(BESIDE, path, path.parent / "ranks.npy", nu) for nu in widths]
     for one in runs:
         assert one.stdout.readline() == "ready\n"
     said = []
@@ -739,13 +731,11 @@ except OSError as error:
 """
 
 
-def test_files_that_may_not_grow_end_no_process(tmp_path):
+def test_files_that_may_not_grow_end_no_process(tmp_path, loaded):
     pytest.importorskip("resource")
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(tmp_path / "K.npy")], capture_output=True, text=True, timeout=600
-    )
-    assert done.returncode == 0, done.stderr
-    assert "there is no room on this disk" in done.stdout
+    code, printed, complained = loaded.run(LIMITED, tmp_path / "K.npy")
+    assert code == 0, complained
+    assert "there is no room on this disk" in printed
     assert not list(tmp_path.rglob("*.npy"))
 
 
@@ -794,19 +784,13 @@ print(kills, len(midway - {0}))
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
 @pytest.mark.parametrize("X", [DISTINCT, REPEATED], ids=["distinct", "repeated"])
-def test_killed_again_and_again(path, X):
+def test_killed_again_and_again(path, X, loaded):
     """Processes that are killed (SIGKILL) at random moments leave what the next one completes."""
     ranks = path.parent / "ranks.npy"
     np.save(ranks, X.ranks)
-    done = subprocess.run(
-        [sys.executable, "-c", DRIVER, str(path), str(ranks), str(len(set(map(tuple, X.ranks))))],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        cwd=Path(__file__).parent,
-    )
-    assert done.returncode == 0, done.stderr
-    kills, midway = map(int, done.stdout.split())
+    code, printed, complained = loaded.run(DRIVER, path, ranks, len(set(map(tuple, X.ranks))))
+    assert code == 0, complained
+    kills, midway = map(int, printed.split())
     assert kills >= 5
     assert midway >= 3  # different numbers of finished blocks were found after kills
     found = np.load(path) if path.suffix == ".npy" else __import__("zarr").open_array(store=str(path), mode="r")[:]

@@ -1,8 +1,6 @@
 """Many callers at once: threads of one process, forked processes, and joblib's workers."""
 
-import subprocess
 import sys
-import textwrap
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -46,16 +44,10 @@ def test_one_estimate_on_any_number_of_threads():
         np.testing.assert_array_equal(again.stderr, first.stderr)
 
 
-def run(script):
-    """Run a script in a fresh process, which has no threads of other tests."""
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no fork on Windows")
-def test_processes_forked_after_a_call():
-    out = run("""
+def test_processes_forked_after_a_call(loaded):
+    """In a process that has no threads of other tests."""
+    code, out, said = loaded.run("""
         import multiprocessing
         import numpy as np
         import rankernel as rk
@@ -71,12 +63,12 @@ def test_processes_forked_after_a_call():
             assert pool.map(total, kernels, chunksize=1) == here
         print("same")
     """)
-    assert out == "same"
+    assert (code, out) == (0, "same\n"), said
 
 
-def test_under_joblib():
+def test_under_joblib(loaded):
     pytest.importorskip("joblib")
-    out = run("""
+    code, out, said = loaded.run("""
         import joblib
         import numpy as np
         import rankernel as rk
@@ -89,4 +81,4 @@ def test_under_joblib():
             assert np.array_equal(matrix, kernel.gram(ranks, method=method))
         print("same")
     """)
-    assert out == "same"
+    assert (code, out) == (0, "same\n"), said

@@ -3,10 +3,9 @@
 import csv
 
 import pytest
-from typer.testing import CliRunner
+from commands import run
 
 import rankernel as rk
-from rankernel.cli.app import app
 
 
 @pytest.mark.parametrize(("command", "name"), [("cluster", "labels.csv"), ("map", "map.csv")])
@@ -15,7 +14,7 @@ def test_no_cell_is_a_formula(tmp_path, command, name):
     orders = [[names[i], names[(i + 1) % 4]] for i in range(4)] * 2
     source, out = tmp_path / "votes.soi", tmp_path / name
     rk.write_preflib(rk.Rankings.from_orders(orders).unique(), source)
-    done = CliRunner().invoke(app, [command, str(source), "-o", str(out)])
+    done = run(command, source, "-o", out)
     assert done.exit_code == 0, done.output
     rows = list(csv.reader(out.read_text(encoding="utf-8").splitlines()))
     texts = [cell for row in rows[1:] for cell in row if not is_number(cell)]
@@ -26,13 +25,13 @@ def test_no_cell_is_a_formula(tmp_path, command, name):
 def test_clean_says_which_names_are_formulas(tmp_path):
     source, out = tmp_path / "votes.csv", tmp_path / "clean.csv"
     source.write_text("id,rank 1,rank 2\n@1,=1+1,Ann\n2,Ann,=1+1\n")
-    done = CliRunner().invoke(app, ["clean", str(source), "--id", "id", "-o", str(out)])
+    done = run("clean", source, "--id", "id", "-o", out)
     assert done.exit_code == 0, done.output
     assert done.stderr == "note: '=1+1' (and 1 more) is a formula to a spreadsheet that opens clean.csv\n"
     back = rk.read_csv(out, layout="ranks", count="count", labels="id")  # as they were
     assert (back.items, back.labels["id"].tolist()) == (("=1+1", "Ann"), ["@1", "2"])
     for more in (["-o", str(tmp_path / "clean.blt")], ["-o", str(tmp_path / "merged.csv"), "--merge"]):
-        done = CliRunner().invoke(app, ["clean", str(source), "--ignore", "id", *more])
+        done = run("clean", source, "--ignore", "id", *more)
         assert (done.exit_code, "formula" in done.stderr) == (0, more[-1] == "--merge"), done.output
 
 
@@ -52,5 +51,5 @@ def is_number(cell):
 def test_a_dollar_in_a_title_is_no_formula(tmp_path):
     source, out = tmp_path / r"$\frac$.soi", tmp_path / "map.svg"
     rk.write_preflib(rk.Rankings.from_orders([["a", "b"], ["b", "a"]]), source)
-    done = CliRunner().invoke(app, ["map", str(source), "-o", str(out)])
+    done = run("map", source, "-o", out)
     assert done.exit_code == 0, done.output

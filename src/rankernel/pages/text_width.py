@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from functools import cache
 
 from rankernel.analysis.short_names import shortened, told_apart
 
@@ -21,6 +22,7 @@ def text_width(text: str, size: float = 13.0) -> float:
     return size * sum(map(character_width, text))
 
 
+@cache
 def character_width(character: str) -> float:
     """Return the width of a character in parts of the size."""
     if unicodedata.east_asian_width(character) in "WF":
