@@ -1,8 +1,8 @@
 """Programs in processes of their own that begin with the package loaded.
 
 One process loads it, which takes a second or two, and is forked for each program: what tests look at begins after that.
-A program ends as any other: by its last line, an error, ``sys.exit`` or a signal. Where there is no fork, every program
-loads what it needs.
+A program ends as any other: by its last line, an error, ``sys.exit`` or a signal. Where processes with threads cannot
+be forked, every program loads what it needs.
 """
 
 import json
