@@ -248,7 +248,7 @@ def test_a_followed_linear_extension_walks_by_fair_coins():
 @pytest.mark.parametrize("number", range(12))
 def test_coupled_draws_are_uniform(number):
     poset = HARD[number] if number < len(HARD) else (5, random_poset(5, 0.3, number))
-    draws = draw_by_coupling(matrix(*poset), 6_000, np.random.default_rng(number))
+    draws = draw_by_coupling(matrix(*poset), 12_000, np.random.default_rng(number))
     assert pvalue_uniform(draws, extensions(*poset)) > 1e-3
 
 
