@@ -364,10 +364,10 @@ def test_mallows_draws_follow_their_weights(poset, theta):
     center = np.random.default_rng(n).permutation(n).tolist()
     expected = extensions(n, pairs)
     weights = np.array([math.exp(-theta * naive.kendall(full, center)) for full in expected])
-    draws = MallowsExtensions(matrix(n, pairs), center).draw(theta, 6_000, np.random.default_rng(3))
+    draws = MallowsExtensions(matrix(n, pairs), center).draw(theta, 20_000, np.random.default_rng(3))
     index = {full: number for number, full in enumerate(expected)}
     seen = np.bincount([index[tuple(row)] for row in draws.tolist()], minlength=len(expected))
-    assert chisquare(seen, 6_000 * weights / weights.sum()).pvalue > 1e-3
+    assert chisquare(seen, 20_000 * weights / weights.sum()).pvalue > 1e-3
 
 
 def test_large_theta_draws_the_nearest_linear_extension():
