@@ -248,7 +248,7 @@ def test_a_followed_linear_extension_walks_by_fair_coins():
 @pytest.mark.parametrize("number", range(12))
 def test_coupled_draws_are_uniform(number):
     poset = HARD[number] if number < len(HARD) else (5, random_poset(5, 0.3, number))
-    draws = draw_by_coupling(matrix(*poset), 6_000, np.random.default_rng(number))
+    draws = draw_by_coupling(matrix(*poset), 12_000, np.random.default_rng(number))
     assert pvalue_uniform(draws, extensions(*poset)) > 1e-3
 
 
@@ -364,10 +364,10 @@ def test_mallows_draws_follow_their_weights(poset, theta):
     center = np.random.default_rng(n).permutation(n).tolist()
     expected = extensions(n, pairs)
     weights = np.array([math.exp(-theta * naive.kendall(full, center)) for full in expected])
-    draws = MallowsExtensions(matrix(n, pairs), center).draw(theta, 6_000, np.random.default_rng(3))
+    draws = MallowsExtensions(matrix(n, pairs), center).draw(theta, 20_000, np.random.default_rng(3))
     index = {full: number for number, full in enumerate(expected)}
     seen = np.bincount([index[tuple(row)] for row in draws.tolist()], minlength=len(expected))
-    assert chisquare(seen, 6_000 * weights / weights.sum()).pvalue > 1e-3
+    assert chisquare(seen, 20_000 * weights / weights.sum()).pvalue > 1e-3
 
 
 def test_large_theta_draws_the_nearest_linear_extension():

@@ -67,7 +67,7 @@ def assert_unbiased(runs, exact, where):
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
 def test_unbiased_off_the_diagonal(kernel, coupling):
     for moments in (0, "auto"):
-        runs = repeated(kernel, ROWS, 20, n_draws=16, coupling=coupling, moments=moments)
+        runs = repeated(kernel, ROWS, 40, n_draws=8, coupling=coupling, moments=moments)
         assert_unbiased(runs, enumerated(kernel), OFF)
 
 
@@ -117,8 +117,8 @@ def test_completions_other_than_uniform(model, weight):
     for kernel in KERNELS:
         exact = exact_with_weights(kernel, rows, weight)
         for coupling in COUPLINGS if isinstance(model, rk.LogDensity) else ["iid"]:
-            options = {"n_draws": 16, "coupling": coupling, "completions": model, "distinct_rows": True}
-            assert_unbiased(repeated(kernel, ROWS, 20, [ROWS] * 5, **options), exact, OFF)  # items are not alike here
+            options = {"n_draws": 8, "coupling": coupling, "completions": model, "distinct_rows": True}
+            assert_unbiased(repeated(kernel, ROWS, 40, [ROWS] * 5, **options), exact, OFF)  # items are not alike here
 
 
 def test_self_normalised_weights_are_consistent():

@@ -149,8 +149,8 @@ def arrival_probability(y, rates, later):
 
 @pytest.mark.parametrize("rates", [(0.5, 3.0, 1.0), (1.0, 1.0), (0.02, 8.0)])
 def test_the_rejection_sampler_has_its_distribution(rates):
-    """Fifty thousand first later arrivals in cells of 0.1, 0.2, ... and the tail, by chi-square."""
-    later, n_numbers, array = 2.0, 50_000, np.array(rates)
+    """Two hundred thousand first later arrivals in cells of 0.1, 0.2, ... and the tail, by chi-square."""
+    later, n_numbers, array = 2.0, 200_000, np.array(rates)
     loops, parts, state = _loops.races, np.empty(len(rates) + 1), np.arange(1, 5, dtype=np.uint64)
     log_total = loops.integrate(array, later, parts)
     peak = loops.mode(array, later)
