@@ -44,7 +44,7 @@ def site(tmp_path):
     folder.mkdir()
     handler = functools.partial(Quiet, directory=folder)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=[0.01])  # seconds until it sees that it is to end
         thread.start()
         yield folder, f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
