@@ -335,7 +335,7 @@ def test_the_variance_over_two_sets_of_draws_is_unbiased(rows, columns, rest):
 @pytest.mark.parametrize(("alone", "rank"), [(0.0, 3), (0.0, 9), (0.05, 3), (0.1, 9), (0.5, 3)])
 def test_bars_between_repetitions_hold_whatever_varies(alone, rank):
     """Pairs of repetitions may vary as each alone does, or only together: then the jackknife's variance is erratic."""
-    rng, n_means, n = np.random.default_rng(0), 4000, 32
+    rng, n_means, n = np.random.default_rng(0), 1000, 32
     factors, effects = rng.standard_normal((n_means, n, rank)) / np.sqrt(rank), rng.standard_normal((n_means, n))
     effects *= alone
     pairs = factors @ factors.transpose(0, 2, 1) + effects[:, :, None] + effects[:, None, :]
