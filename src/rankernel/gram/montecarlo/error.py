@@ -15,11 +15,12 @@ FEWEST_OWN_BLOCKS = 128  # where both sides have the same draws: value and varia
 BLOCKS_FOR_EACH = 4  # that an error bar may be as narrow as if there were, for each block of one set of draws
 FEWEST_OF_ONE = 4  # blocks of one set of draws; below, only whole repetitions tell how it varies
 REPETITIONS = 16  # of these
-OWN_REPETITIONS = 32  # where pairs of them are those of a ranking with itself
+OWN_REPETITIONS, OWN_DRAWS = 32, 512  # at least, where pairs of repetitions are those of a ranking with itself
 # A variance that is found as a difference counts at least this part of what it would be if all pairs were independent:
 # the full part would make bars too wide where the difference is often small, as that of products of two means is.
 LEAST = 0.4
 LEAST_OF_OWN = 0.7  # of pairs of one set of draws, whose mean and variance are small together
+LEAST_BETWEEN = 0.9  # of pairs of repetitions, which are more: that part is known well
 COVERED = 0.96  # of all intervals of two error bars, however few blocks the spread was measured from
 # How many numbers have to carry the spread of so many: an estimate that rests on fewer may miss what was not drawn. Of
 # normal ones a third does; but pairs of blocks of draws hang together, so that fewer of them may be expected.
@@ -141,7 +142,7 @@ def between_variance(found: Spread, n_repetitions: float) -> FloatArray:
     As much as there would be if all pairs were independent is known from all pairs. Only what is above it is known from
     so many repetitions, and counts as more.
     """
-    variance = np.maximum(found.variance, LEAST_OF_OWN * found.least_variance)
+    variance = np.maximum(found.variance, LEAST_BETWEEN * found.least_variance)
     above = np.maximum(variance - found.least_variance, 0.0)
     return np.asarray(variance + above * (widening(np.array(n_repetitions)) ** 2 - 1))
 

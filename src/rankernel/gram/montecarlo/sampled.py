@@ -32,6 +32,7 @@ from rankernel.gram.montecarlo.error import (
     FEWEST_OWN_BLOCKS,
     LEAST,
     LEAST_OF_OWN,
+    OWN_DRAWS,
     OWN_REPETITIONS,
     REPETITIONS,
     Spread,
@@ -409,7 +410,7 @@ class SampledEvaluator(Evaluator):
     @cached_property
     def own_repetitions(self) -> list[Replicate]:
         """Independent draws of the same kind, for how the mean over pairs of one set of draws varies."""
-        n = OWN_REPETITIONS
+        n = max(OWN_REPETITIONS, OWN_DRAWS // self.method.n_draws)
         if self.n_blocks >= FEWEST_OF_ONE:
             n = -(-FEWEST_OWN_BLOCKS // self.n_blocks) - self.method.replicates
         more = range(len(self.repetitions), max(n, len(self.repetitions)))
