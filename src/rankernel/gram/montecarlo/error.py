@@ -15,7 +15,9 @@ FEWEST_OWN_BLOCKS = 128  # where both sides have the same draws: value and varia
 BLOCKS_FOR_EACH = 4  # that an error bar may be as narrow as if there were, for each block of one set of draws
 FEWEST_OF_ONE = 4  # blocks of one set of draws; below, only whole repetitions tell how it varies
 REPETITIONS = 16  # of these
-OWN_REPETITIONS, OWN_DRAWS = 32, 512  # at least, where pairs of repetitions are those of a ranking with itself
+OWN_REPETITIONS = 32  # where pairs of them are those of a ranking with itself
+OF_FEW_DRAWS = 64  # the same of so few draws that it costs little
+FEW_DRAWS = 8
 # A variance that is found as a difference counts at least this part of what it would be if all pairs were independent:
 # the full part would make bars too wide where the difference is often small, as that of products of two means is.
 LEAST = 0.4

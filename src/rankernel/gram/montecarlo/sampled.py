@@ -27,12 +27,13 @@ from rankernel.gram.methods import MonteCarlo
 from rankernel.gram.montecarlo.control_variates import Controls, combined
 from rankernel.gram.montecarlo.error import (
     BLOCKS_FOR_EACH,
+    FEW_DRAWS,
     FEWEST_BLOCKS,
     FEWEST_OF_ONE,
     FEWEST_OWN_BLOCKS,
     LEAST,
     LEAST_OF_OWN,
-    OWN_DRAWS,
+    OF_FEW_DRAWS,
     OWN_REPETITIONS,
     REPETITIONS,
     Spread,
@@ -410,7 +411,7 @@ class SampledEvaluator(Evaluator):
     @cached_property
     def own_repetitions(self) -> list[Replicate]:
         """Independent draws of the same kind, for how the mean over pairs of one set of draws varies."""
-        n = max(OWN_REPETITIONS, OWN_DRAWS // self.method.n_draws)
+        n = OF_FEW_DRAWS if self.method.n_draws <= FEW_DRAWS else OWN_REPETITIONS
         if self.n_blocks >= FEWEST_OF_ONE:
             n = -(-FEWEST_OWN_BLOCKS // self.n_blocks) - self.method.replicates
         more = range(len(self.repetitions), max(n, len(self.repetitions)))
