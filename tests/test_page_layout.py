@@ -108,6 +108,10 @@ def written(tmp_path_factory):
     return write_page(example(), tmp_path_factory.mktemp("page") / "page.html", n_clusters=3)
 
 
+# A page hears of a new size before it is drawn in it, not at once.
+NEXT_FRAMES = "new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))"
+
+
 def wrong_with(browser, path):
     """Return what is wrong with a page, in every size it is seen in, all of it unfolded, and on paper."""
     found = {}
@@ -116,6 +120,7 @@ def wrong_with(browser, path):
         for name, options in SEEN.items():
             watched.page.set_viewport_size(options["viewport"])
             watched.page.emulate_media(color_scheme=options["color_scheme"])
+            watched.page.evaluate(NEXT_FRAMES)
             found[name] = watched.page.evaluate(CHECKS)
         watched.assert_quiet()
         found["print"] = wrong_on_paper(watched.page)
