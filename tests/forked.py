@@ -74,6 +74,23 @@ class Runner:
         printed, complained = started.communicate()
         return started.returncode, printed, complained
 
+    def watch(self, program, *arguments, until=None):
+        """Start a program that complains to a terminal; return it and what is seen there, until its end or a word."""
+        ours, theirs = os.openpty()
+        started = self.start(program, *arguments, stderr=theirs)
+        os.close(theirs)
+        seen = b""
+        while until is None or until not in seen:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            seen += part
+        os.close(ours)
+        return started, seen
+
     def close(self):
         """End what was begun for all programs."""
 

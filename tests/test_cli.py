@@ -653,21 +653,10 @@ def test_compiling_is_announced_once_and_only_if_nothing_is_kept(votes, tmp_path
 def test_progress_shows_while_reading_and_compiling(votes, tmp_path, loaded, command):
     """Someone who watches sees a bar before anything is compiled, however long that takes."""
     terminal = 'import os; os.environ.update({"TERM": "xterm", "COLUMNS": "100"})\n'
-    leader, follower = os.openpty()
-    process = loaded.start(terminal + ANEW + COMMAND, tmp_path / "kept", *command, votes, stderr=follower)
-    os.close(follower)
-    shown = b""
-    while b"compiling" not in shown:
-        try:
-            part = os.read(leader, 1024)
-        except OSError:  # the other end is closed
-            break
-        if not part:
-            break
-        shown += part
+    program = terminal + ANEW + COMMAND
+    process, shown = loaded.watch(program, tmp_path / "kept", *command, votes, until=b"compiling")
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    os.close(leader)
     assert b"compiling" in shown
     assert b"Reading" in shown.split(b"compiling")[0]
 

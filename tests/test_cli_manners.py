@@ -143,22 +143,8 @@ for command in ("info", "gram", "test", "cluster", "map", "report -o x.html"):
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no pseudo-terminal")
 def test_whoever_watches_sees_each_step(loaded):
-    import pty
-
-    ours, theirs = pty.openpty()
     some = ("--only", "north", "--only", "south", "--sample", "50")
-    process = loaded.start(COMMAND, "test", "--permutations", "19", *some, stderr=theirs)
-    os.close(theirs)
-    seen = b""
-    while True:
-        try:
-            part = os.read(ours, 4096)
-        except OSError:  # the other end is closed
-            break
-        if not part:
-            break
-        seen += part
-    os.close(ours)
+    process, seen = loaded.watch(COMMAND, "test", "--permutations", "19", *some)
     process.communicate()
     assert process.returncode == 0
     assert 0 <= seen.index(b"Reading") < seen.index(b"Comparing 2 groups")

@@ -411,9 +411,10 @@ class SampledEvaluator(Evaluator):
     @cached_property
     def own_repetitions(self) -> list[Replicate]:
         """Independent draws of the same kind, for how the mean over pairs of one set of draws varies."""
-        n = OF_FEW_DRAWS if self.method.n_draws <= FEW_DRAWS else OWN_REPETITIONS
         if self.n_blocks >= FEWEST_OF_ONE:
             n = -(-FEWEST_OWN_BLOCKS // self.n_blocks) - self.method.replicates
+        else:
+            n = OF_FEW_DRAWS if self.method.n_draws <= FEW_DRAWS else OWN_REPETITIONS
         more = range(len(self.repetitions), max(n, len(self.repetitions)))
         return [*self.repetitions, *(self.repetition(number) for number in more)]
 
