@@ -21,7 +21,7 @@ def main() -> None:
     """Write the report about the bundled example, open it, and keep three of its screens, side by side."""
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as browsers:
         page = Path(folder, "report.html")
-        subprocess.run([sys.executable, "-m", "rankernel.cli", "report", "-o", str(page)], check=True)
+        subprocess.run([sys.executable, "-m", "rankernel", "report", "-o", str(page)], check=True)
         browser = browsers.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         window = browser.new_page(viewport=SCREEN, color_scheme="light")
         screens = []

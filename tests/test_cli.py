@@ -702,7 +702,7 @@ def test_exit_codes_of_the_process(tmp_path, loaded):
 
 
 def test_reader_that_goes_away_is_no_accident():
-    command = f"{sys.executable} -m rankernel.cli info --json | head -c 1"
+    command = f"{sys.executable} -m rankernel info --json | head -c 1"
     result = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert said(result) == ""
 

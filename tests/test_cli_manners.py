@@ -153,7 +153,7 @@ def test_whoever_watches_sees_each_step(loaded):
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_ctrl_c_while_commands_are_imported(tmp_path):
     (tmp_path / "rich.py").write_text("import time\nprint('ready', flush=True)\ntime.sleep(300)\n", encoding="utf-8")
-    command = [sys.executable, "-m", "rankernel.cli", "info"]
+    command = [sys.executable, "-m", "rankernel", "info"]
     places = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
     process = subprocess.Popen(
         command, env=os.environ | {"PYTHONPATH": places}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -51,6 +51,7 @@ ORDER = [
     "pages",
     "experiments",
     "cli",
+    "__main__",
 ]
 GRAM_ORDER = [
     "methods",

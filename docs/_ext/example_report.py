@@ -18,5 +18,5 @@ def write_report(app: Any, error: Exception | None) -> None:
     """Run the command that a reader would."""
     path = Path(app.outdir, "report.html")
     if error is None and app.builder.name == "html" and not path.exists():
-        command = [sys.executable, "-m", "rankernel.cli", "report", "-o", str(path)]
+        command = [sys.executable, "-m", "rankernel", "report", "-o", str(path)]
         subprocess.run(command, check=True, capture_output=True)

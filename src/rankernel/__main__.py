@@ -1,0 +1,5 @@
+"""``python -m rankernel`` is ``rankernel``."""
+
+from rankernel.cli import main
+
+main()

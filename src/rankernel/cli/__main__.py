@@ -1,5 +1,0 @@
-"""``python -m rankernel.cli`` is ``rankernel``."""
-
-from rankernel.cli import main
-
-main()
