@@ -24,6 +24,7 @@ import numpy as np
 
 import rankernel as rk
 from benchmarks.clock import save
+from rankernel.completions import MallowsModel, PlackettLuce, Uniform
 
 N_RUNS = 40
 FIRST_SEED = 1000  # how far error bars are widened was chosen with smaller ones in view: the study asks others
@@ -31,13 +32,25 @@ AGAIN = 5  # times as many for cells that seem not to hold
 DRAWS = (8, 17, 64, 65)
 WIDTHS = (0.3, 1.0, 10.0, 30.0)  # times one over the median distance
 COUPLINGS = ("iid", "antithetic", "orthogonal", "latin")
-KINDS = {
+KINDS: dict[str, rk.Rankings | rk.Preferences] = {
     "top-2 of 6": rk.datasets.uniform(5, 6, seed=1).top(2),
     "ties of 6": rk.Rankings(rk.datasets.uniform(5, 6, seed=2).ranks // 2),
     "3 of 6 listed, 3 free": rk.datasets.uniform(5, 6, seed=3).top(3, unlisted="free"),
     "top-4 of 12": rk.datasets.uniform(5, 12, seed=4).top(4),
     "4 of 8 listed, 4 free": rk.datasets.uniform(3, 8, seed=3).top(4, unlisted="free"),
+    "some pairs of 6": rk.Preferences.from_pairs(
+        [[(0, 1), (2, 3)], [(4, 1), (1, 2)], [(5, 0), (4, 3), (3, 2)], [(0, 5)], [(2, 0), (2, 1), (2, 4)]],
+        items=range(6),
+    ),
+    "ties of 6, Plackett-Luce": rk.Rankings(rk.datasets.uniform(5, 6, seed=5).ranks // 2),
+    "3 of 6 listed, 3 free, weights": rk.datasets.uniform(5, 6, seed=6).top(3, unlisted="free"),
 }
+# Completions that are not alike are drawn independently, and have no exact lengths; the last are weighted, too.
+MODELS: dict[str, PlackettLuce | MallowsModel] = {
+    "ties of 6, Plackett-Luce": PlackettLuce([1.0, 2.0, 3.0, 1.0, 0.5, 4.0]),
+    "3 of 6 listed, 3 free, weights": MallowsModel(tuple(range(6)), 0.7, max_down_sets=1),
+}
+UNCOUPLED = {"some pairs of 6", *MODELS}
 KERNELS = {
     "Mallows": rk.Mallows(),
     "exp. Hamming": rk.Exponential("hamming"),
@@ -89,10 +102,27 @@ def kernel_at(name: str, width: float, kind: str) -> rk.Kernel:
     return kernel.replace(**{key: width * value for key, value in kernel.params.items() if key.endswith("nu")})
 
 
+def weighted_sums(kernel: rk.Kernel, rankings: rk.Rankings, model: PlackettLuce | MallowsModel) -> np.ndarray:
+    """Return the kernel between rankings whose completions have the probabilities of a model, by listing them all."""
+    full = rk.Rankings(list(itertools.permutations(range(rankings.n_items))))
+    chances = np.tile(np.exp(model.log_probability(full)), (len(rankings), 1))
+    for row, ranking in enumerate(rankings.ranks):
+        for first, second in itertools.permutations(np.flatnonzero(ranking >= 0), 2):
+            if ranking[first] < ranking[second]:
+                chances[row, full.ranks[:, first] > full.ranks[:, second]] = 0.0
+    chances /= chances.sum(axis=1, keepdims=True)
+    return np.asarray(chances @ kernel.matrix(full.ranks, full.ranks) @ chances.T)
+
+
 @lru_cache(maxsize=1)
 def truth(name: str, width: float, kind: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the exact matrix, and the normalised one."""
-    exact = kernel_at(name, width, kind).gram(KINDS[kind], method=TRUTH)
+    kernel, rows = kernel_at(name, width, kind), KINDS[kind]
+    if kind in MODELS:
+        assert isinstance(rows, rk.Rankings)
+        exact = weighted_sums(kernel, rows, MODELS[kind])
+    else:
+        exact = kernel.gram(rows, method=TRUTH)
     roots = np.sqrt(exact.diagonal())
     return exact, exact / np.multiply.outer(roots, roots)
 
@@ -100,7 +130,7 @@ def truth(name: str, width: float, kind: str) -> tuple[np.ndarray, np.ndarray]:
 def cells() -> Iterator[dict[str, Any]]:
     """Return which cells there are."""
     for kind, name, width, coupling, n_draws in itertools.product(KINDS, KERNELS, WIDTHS, COUPLINGS, DRAWS):
-        if name in SOME_KERNELS.get(kind, KERNELS):
+        if name in SOME_KERNELS.get(kind, KERNELS) and (coupling == "iid" or kind not in UNCOUPLED):
             yield {"rankings": kind, "kernel": name, "width": width, "coupling": coupling, "draws": n_draws}
 
 
@@ -112,7 +142,8 @@ def measured(
     kernel, (exact, cosines) = kernel_at(*which), truth(*which)
     found: dict[str, list[tuple[np.ndarray, np.ndarray, np.ndarray]]] = {name: [] for name in SCORED}
     for seed in range(first_seed, first_seed + n_runs):
-        method = rk.MonteCarlo(row["draws"], row["coupling"], moments, seed=seed)
+        completions = MODELS.get(row["rankings"], Uniform())
+        method = rk.MonteCarlo(row["draws"], row["coupling"], moments, completions, seed=seed)
         off = ~np.eye(len(rows), dtype=bool)
         plan = kernel.plan(rows, method=method)
         unbiased = kernel.estimate(rows, method=replace(method, diagonal="unbiased"))

@@ -20,6 +20,9 @@ def measured(rankings, kernel, width, coupling, draws, n_runs):
         ("ties of 6", "Mallows", "latin", 8),
         ("3 of 6 listed, 3 free", "exp. Hamming", "orthogonal", 64),
         ("4 of 8 listed, 4 free", "exp. footrule", "antithetic", 17),  # lengths are estimated, too
+        ("some pairs of 6", "exp. Cayley", "iid", 64),
+        ("ties of 6, Plackett-Luce", "exp. footrule", "iid", 64),
+        ("3 of 6 listed, 3 free, weights", "Mallows", "iid", 17),
     ],
 )
 def test_error_bars_hold(rankings, kernel, coupling, draws):

@@ -6,8 +6,10 @@ import pytest
 
 import rankernel as rk
 from rankernel import MonteCarlo, Rankings, _loops
+from rankernel.completions import MallowsModel
 from rankernel.gram.montecarlo import replicate
-from rankernel.gram.montecarlo.error import between_variance, own_spread
+from rankernel.gram.montecarlo.error import between_variance, own_spread, widening
+from rankernel.gram.normalize import common_variation, lengths
 
 few_draws_meant = pytest.mark.filterwarnings("ignore:.*rest on a few draws:rankernel.SamplingWarning")
 
@@ -25,6 +27,30 @@ def test_normalised_estimates_cover_the_truth():
     runs = [kernel.estimate(lists, method=MonteCarlo(64, seed=seed), normalize=True) for seed in range(30)]
     covered = [(np.abs(run.value - truth) <= 2 * run.stderr)[pairs] for run in runs]
     assert np.mean(covered) > 0.93
+
+
+@few_draws_meant
+@pytest.mark.parametrize("n_draws", [17, 64])  # with repetitions for the lengths, and with the draws of the entries
+def test_entries_and_lengths_vary_together_as_is_said(n_draws):
+    """Of completions near one order all is large or small at once, and the bars of cosines were twice too wide."""
+    lists, kernel = rk.datasets.uniform(3, 6, seed=3).top(2), rk.Exponential("footrule", 0.1)
+    model, pairs = MallowsModel(tuple(range(6)), 0.7), np.triu_indices(3, 1)
+    entries, logs, told, cosines, bars = [], [], [], [], []
+    for seed in range(400):
+        plan = kernel.plan(lists, method=MonteCarlo(n_draws, completions=model, seed=seed))
+        sides, found = lengths(plan), plan.estimate(normalize=True)
+        entries.append(plan.gram()[pairs])
+        logs.append(np.add.outer(*(np.log(side.value) for side in sides))[pairs])
+        told.append(common_variation(plan, sides, 1)[pairs])
+        cosines.append(found.value[pairs])
+        bars.append(found.stderr[pairs])
+    entries, logs, told, cosines, bars = map(np.array, (entries, logs, told, cosines, bars))
+    products = (entries - entries.mean(axis=0)) * (logs - logs.mean(axis=0))
+    n_blocks = {17: 3 * 17, 64: 32}[n_draws]
+    noise = np.hypot(products.std(axis=0), told.std(axis=0)) / np.sqrt(len(told))
+    assert (np.abs(told.mean(axis=0) / widening(np.array(n_blocks)) ** 2 - products.mean(axis=0)) < 4 * noise).all()
+    ratios = np.sqrt((bars**2).mean(axis=0)) / cosines.std(axis=0)
+    assert ((ratios > 0.9) & (ratios < 1.3)).all(), ratios
 
 
 def test_a_draw_beyond_the_last_block_counts():

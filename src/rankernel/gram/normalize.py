@@ -15,7 +15,7 @@ import numpy as np
 from rankernel.arrays import FloatArray, Indices, Mask
 from rankernel.completions.models import Uniform
 from rankernel.errors import ExactnessError, SamplingWarning, warn
-from rankernel.gram.evaluator import Bars, Evaluator
+from rankernel.gram.evaluator import Bars, Evaluator, Tile
 from rankernel.gram.exact.choice import closed_form, enumerated
 from rankernel.gram.exact.overlap import first_and_shape
 from rankernel.gram.methods import Auto, Exact, Limited, MonteCarlo
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 FEW_EVALUATIONS = 2**16  # of the kernel, to know one length exactly where entries are estimated
 SOME_EVALUATIONS = 2**20  # where they are exact
+LEAST_OF_COSINE = 0.05  # of a variance: what is left of it where entries and lengths vary together
 UNSURE = 0.15  # relative error of a length, as a factor of what is divided by it
 
 
@@ -74,10 +75,11 @@ def scale_strip(strip: Any, rows: slice, sides: tuple[Lengths, Lengths], own: tu
     return np.where(same, 1.0, scaled).astype(strip.dtype)
 
 
-def cosine_bars(plan: Plan, found: Bars, sides: tuple[Lengths, Lengths]) -> Bars:
+def cosine_bars(plan: Plan, found: Bars, sides: tuple[Lengths, Lengths], threads: int | None) -> Bars:
     """Return values divided by the lengths of both embeddings, with the errors of all three.
 
-    No cosine is beyond -1 and 1, so that no error need be larger than what reaches both.
+    What of these is common, because they have the same draws, the quotient does not have. No cosine is beyond -1 and 1,
+    so that no error need be larger than what reaches both.
     """
     left, right = sides
     own = own_numbers(plan)
@@ -85,10 +87,31 @@ def cosine_bars(plan: Plan, found: Bars, sides: tuple[Lengths, Lengths]) -> Bars
     scale = np.multiply.outer(left.inverse_roots, right.inverse_roots)
     spread, largest = np.hypot.outer(left.spread, right.spread), (1 + np.abs(value)) / 2
     sure = np.isfinite(spread)
-    error = np.minimum(np.hypot(found.error * scale, value * np.where(sure, spread, 0.0)), largest)
+    square = (found.error * scale) ** 2 + (value * np.where(sure, spread, 0.0)) ** 2
+    common = value * scale * common_variation(plan, sides, threads)
+    error = np.minimum(np.sqrt(np.maximum(square - common, LEAST_OF_COSINE * square)), largest)
     doubtful = found.doubtful | (np.maximum.outer(left.spread, right.spread) > UNSURE)
     estimated = (scale > 0) & ~np.equal.outer(*own)
     return Bars(value, np.where(estimated, np.where(sure, error, largest), 0.0), doubtful & estimated)
+
+
+def common_variation(plan: Plan, sides: tuple[Lengths, Lengths], threads: int | None) -> FloatArray:
+    """Return the covariance of each entry with the logarithms of both lengths, as far as they have draws in common."""
+    drawn = plan.evaluator
+    if not isinstance(drawn, SampledEvaluator):
+        return np.zeros(1)
+    factors = np.zeros(len(drawn.rows))
+    for side, own in zip(sides, own_numbers(plan), strict=True):
+        estimated = (side.error > 0) & np.isfinite(side.spread)
+        factors[own] = np.divide(1, side.value, out=np.zeros(len(own)), where=estimated)
+    effects = drawn.length_effects(plan.kernel, factors) if factors.any() else None
+    if effects is None:
+        return np.zeros(1)
+
+    def covariances(tile: Tile) -> list[FloatArray]:
+        return [drawn.length_covariances(plan.kernel, effects, tile)]
+
+    return plan.spread(plan.filled(covariances, 1, threads)[0])
 
 
 def own_numbers(plan: Plan) -> tuple[Indices, Indices]:

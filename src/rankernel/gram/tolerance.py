@@ -78,7 +78,7 @@ def measured(plan: Plan, normalize: bool, threads: int | None) -> Measured:
     if not normalize:
         return Measured(plan, bars, None)
     sides = lengths(plan, np.diagonal(value).copy() if plan.symmetric else None)
-    return Measured(plan, cosine_bars(plan, bars, sides), sides)
+    return Measured(plan, cosine_bars(plan, bars, sides, threads), sides)
 
 
 def bar_matrices(plan: Plan, tile: Any) -> list[FloatArray]:

@@ -110,18 +110,16 @@ def own_spread(blocks: FloatArray, shares: FloatArray, n_alike: int, sizes: Floa
     own, total = np.einsum("pgg->pg", blocks), blocks.sum(axis=(1, 2))
     alone, pairs = np.maximum(1 - shares, TINY), (shares**2).sum(axis=1)
     others = np.maximum(1 - pairs, TINY)
-    middle = (total - own.sum(axis=1)) / others
-    effect = (n - 1) / (n - 2) if n > 3 else 1.0
-    rows = (blocks.sum(axis=1) + blocks.sum(axis=2) - 2 * own) / 2 / alone - shares * middle[:, None]
+    middle, effects = own_effects(blocks, shares)
     alike = own - shares**2 * (own.sum(axis=1) / pairs)[:, None]
-    variance = ((2 * effect * rows) ** 2 / alone).sum(axis=1)
-    whole = ((2 * effect * others[:, None] * rows + alike) ** 2 / alone).sum(axis=1)
+    variance = ((2 * effects) ** 2 / alone).sum(axis=1)
+    whole = ((2 * others[:, None] * effects + alike) ** 2 / alone).sum(axis=1)
     parts = shares[:, :, None] * shares[:, None, :]
     different = ~np.eye(n, dtype=bool)
     away = (blocks - parts * middle[:, None, None]) * different
     if n > 3:
-        by_rows = rows[:, :, None] * shares[:, None, :]
-        left = (away - effect * (by_rows + by_rows.transpose(0, 2, 1))) * different
+        by_rows = effects[:, :, None] * shares[:, None, :]
+        left = (away - (by_rows + by_rows.transpose(0, 2, 1))) * different
         rest = 2 * (n - 1) / (n - 3) * n / (n - 2) * (left**2).sum(axis=(1, 2))
         whole -= rest
         variance -= rest / others**2
@@ -136,6 +134,16 @@ def own_spread(blocks: FloatArray, shares: FloatArray, n_alike: int, sizes: Floa
         2 * (single**4).sum(axis=(1, 2)),
         *sizes,
     )
+
+
+def own_effects(blocks: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the means over pairs of different blocks of :func:`own_spread`, and its a: the effect of each block."""
+    n = blocks.shape[1]
+    own = np.einsum("pgg->pg", blocks)
+    alone, others = np.maximum(1 - shares, TINY), np.maximum(1 - (shares**2).sum(axis=1), TINY)
+    middle = (blocks.sum(axis=(1, 2)) - own.sum(axis=1)) / others
+    rows = (blocks.sum(axis=1) + blocks.sum(axis=2) - 2 * own) / 2 / alone - shares * middle[:, None]
+    return middle, rows * ((n - 1) / (n - 2) if n > 3 else 1.0)
 
 
 def between_variance(found: Spread, n_repetitions: float) -> FloatArray:

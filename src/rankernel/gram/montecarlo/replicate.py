@@ -18,7 +18,7 @@ from rankernel import _loops
 from rankernel.arrays import FloatArray, Indices, IntArray, RankArray
 from rankernel.completions.draws import Draws
 from rankernel.gram.montecarlo.control_variates import combined
-from rankernel.gram.montecarlo.error import FEWEST_BLOCKS, Spread, own_spread
+from rankernel.gram.montecarlo.error import FEWEST_BLOCKS, TINY, Spread, own_effects, own_spread
 from rankernel.gram.tiles import stretches
 
 if TYPE_CHECKING:
@@ -127,6 +127,33 @@ class Replicate:
         """Return the same for some rankings with themselves, one number for each."""
         compute = self.spreading(function, coefficients)
         return Spread(*self.in_parts(compute, len(fields(Spread)), places, places))
+
+    def own_effects(self, function: Function, coefficients: FloatArray, places: Indices) -> FloatArray:
+        """Return by how much each block of draws moves the unbiased means of some rankings with themselves.
+
+        A covariance with these means is the sum of effects times how far the blocks move something else.
+        """
+
+        def compute(left: Indices, right: Indices, out: FloatArray) -> None:
+            blocks = self.block_sums(function, coefficients, left, right)[0] / self.n_draws**2
+            shares = self.shares[left]
+            out[:] = (2 * own_effects(blocks, shares)[1] / np.maximum(1 - shares, TINY)).T
+
+        return self.in_parts(compute, len(self.ends), places, places).T
+
+    def covariances(
+        self, function: Function, coefficients: FloatArray, effects: FloatArray, rows: Indices, columns: Indices
+    ) -> FloatArray:
+        """Return the covariances of means over pairs of draws with what has such effects of blocks, of both sides."""
+
+        def compute(left: Indices, right: Indices, out: FloatArray) -> None:
+            blocks = self.block_sums(function, coefficients, left, right)[0] / self.n_draws**2
+            value = blocks.sum(axis=(1, 2))[:, None]
+            of_left = (blocks.sum(axis=2) - self.shares[left] * value) * effects[left]
+            of_right = (blocks.sum(axis=1) - self.shares[right] * value) * effects[right]
+            out[0] = (of_left + of_right).sum(axis=1)
+
+        return np.asarray(self.by_pair(compute, 1, rows, columns)[0])
 
     def spreading(self, function: Function, coefficients: FloatArray) -> Compute:
         """Return what writes down the spread of one function for pairs of rankings."""

@@ -189,15 +189,15 @@ class SampledEvaluator(Evaluator):
 
     def unbiased_diagonal(self, kernel: Kernel) -> FloatArray:
         """Return the estimates of all rankings with themselves from pairs of independent draws."""
-        coefficients = np.array(self.controls.coefficients(kernel))
-        found = self.own_spreads(self.functions([kernel])[0], coefficients, self.row_of)
+        function, coefficients = self.averaged(kernel)
+        found = self.own_spreads(function, coefficients, self.row_of)
         return found.value - found.bias + self.own_known(coefficients, self.row_of)
 
     # ------------------------------------------------------------------ errors
 
     def bars(self, kernel: Kernel, tile: Tile) -> Bars:
         """Return the estimate with its distance from the truth to be expected."""
-        return self.barred(self.functions([kernel])[0], np.array(self.controls.coefficients(kernel)), self.placed(tile))
+        return self.barred(*self.averaged(kernel), self.placed(tile))
 
     def gradient_bars(self, kernel: Kernel, tile: Tile) -> dict[str, tuple[FloatArray, FloatArray]]:
         """Return the same of the derivatives, with the same draws."""
@@ -327,7 +327,7 @@ class SampledEvaluator(Evaluator):
         They come from all draws that are at hand, and are unbiased where that leaves something clearly positive; else
         the biased ones of the sampled embeddings stand in.
         """
-        function, coefficients = self.functions([kernel])[0], np.array(self.controls.coefficients(kernel))
+        function, coefficients = self.averaged(kernel)
         fair = self.own_means(function, coefficients, places, self.repetitions)
         of_blocks = np.full(len(places), self.n_blocks >= FEWEST_OF_ONE)
         n_more = np.full(len(places), len(self.repetitions))
@@ -339,6 +339,32 @@ class SampledEvaluator(Evaluator):
             own = places[k : k + 1]
             value[k] = self.mean([function], coefficients[None], (own, own)).item() + known[k]
         return value, error, doubtful
+
+    def length_effects(self, kernel: Kernel, factors: FloatArray) -> list[FloatArray] | None:
+        """Return by how much the blocks of each replicate move the lengths of all rankings, times some factors.
+
+        None if lengths come from other draws than entries do.
+        """
+        if self.n_blocks < FEWEST_OF_ONE:
+            return None
+        function, coefficients = self.averaged(kernel)
+        places = np.flatnonzero(factors)
+        found = []
+        for one in self.replicates:
+            effects = np.zeros((len(factors), self.n_blocks))
+            effects[places] = one.own_effects(function, coefficients, places) * factors[places, None]
+            found.append(effects)
+        return found
+
+    def length_covariances(self, kernel: Kernel, effects: list[FloatArray], tile: Tile) -> FloatArray:
+        """Return how entries vary together with the lengths of both sides, from the effects of blocks on these."""
+        function, coefficients = self.averaged(kernel)
+        runs = zip(self.replicates, effects, strict=True)
+        places = self.placed(tile)
+        each = [one.covariances(function, coefficients, moved, *places) for one, moved in runs]
+        n_runs = len(self.replicates) + len(self.repetitions)  # lengths are means over all, entries over the first
+        worth = np.minimum.outer(*(self.worth[side] for side in places))
+        return np.asarray(np.mean(each, axis=0) / n_runs * widening(worth * n_runs * self.n_blocks) ** 2)
 
     def own_means(self, function: Function, coefficients: FloatArray, places: Indices, more: list[Replicate]) -> Spread:
         """Return the unbiased means of a function for rankings with themselves, from the draws and from more."""
@@ -445,6 +471,10 @@ class SampledEvaluator(Evaluator):
         if self.counted is None:
             return [Function(kernel.matrix) for kernel in kernels]
         return [Function(kernel.matrix, kernel.at_distance(self.distances, self.n_items)) for kernel in kernels]
+
+    def averaged(self, kernel: Kernel) -> tuple[Function, FloatArray]:
+        """Return the same of one kernel, and by what its known parts are multiplied."""
+        return self.functions([kernel])[0], np.array(self.controls.coefficients(kernel))
 
     def slope_functions(self, kernel: Kernel) -> list[Function]:
         """Return the derivatives of a kernel in the same way."""
