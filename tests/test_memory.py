@@ -378,6 +378,17 @@ def test_draws_that_do_not_fit(monkeypatch, X, n_bytes):
     assert most < 1.2 * needed
 
 
+def test_draws_for_the_errors_count(monkeypatch):
+    """Of 8 orthogonal draws, which are one block, errors are measured by 16 sets."""
+    for module in (memory, sampled):
+        monkeypatch.setattr(module, "ALWAYS_FITS", 0)
+    plan = rk.Exponential("footrule", 0.1).plan(DISTINCT[:20], method=rk.MonteCarlo(8, "orthogonal"))
+    monkeypatch.setattr(memory, "available_memory", lambda: 8 * 8 * 20 * 9)
+    plan.gram(threads=1)
+    with pytest.raises(GramMemoryError, match=r"128 draws from each of .*fewer draws"):
+        plan.estimate(threads=1)
+
+
 # ---------------------------------------------------------------------- many items
 
 

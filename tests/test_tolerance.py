@@ -28,6 +28,16 @@ def test_without_a_bias_on_the_diagonal_replicates_are_enough():
     assert found.method.n_draws == 64
 
 
+def test_the_errors_said_are_those_of_the_method_said():
+    """However the draws were added to one another."""
+    kernel = rk.Mallows(0.1)
+    found = kernel.estimate(FREE[:4], method=MonteCarlo(8, "iid", 0), tol=5e-3, normalize=True)
+    again = kernel.estimate(FREE[:4], method=found.method, normalize=True)
+    assert found.method.replicates > 1
+    assert np.array_equal(found.value, again.value)
+    assert np.array_equal(found.stderr, again.stderr)
+
+
 def test_a_bias_that_is_out_of_reach_is_refused_at_once_with_a_way_out(monkeypatch):
     monkeypatch.setattr(tolerance, "MOST_DRAWS", 64)
     with pytest.raises(rk.ExactnessError, match=r"where a ranking meets itself, .* by MonteCarlo\(diagonal='unbiased'"):

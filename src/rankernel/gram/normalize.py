@@ -104,12 +104,12 @@ def common_variation(plan: Plan, sides: tuple[Lengths, Lengths], threads: int | 
     for side, own in zip(sides, own_numbers(plan), strict=True):
         estimated = (side.error > 0) & np.isfinite(side.spread)
         factors[own] = np.divide(1, side.value, out=np.zeros(len(own)), where=estimated)
-    effects = drawn.length_effects(plan.kernel, factors) if factors.any() else None
+    effects = drawn.uncertainty.length_effects(plan.kernel, factors) if factors.any() else None
     if effects is None:
         return np.zeros(1)
 
     def covariances(tile: Tile) -> list[FloatArray]:
-        return [drawn.length_covariances(plan.kernel, effects, tile)]
+        return [drawn.uncertainty.length_covariances(plan.kernel, effects, tile)]
 
     return plan.spread(plan.filled(covariances, 1, threads)[0])
 
@@ -138,7 +138,7 @@ def side_lengths(plan: Plan, side: Rows, number: int) -> Lengths:
     """Return the squared lengths of distinct rankings, each in the best way that it has by itself."""
     drawn = plan.evaluator if isinstance(plan.evaluator, SampledEvaluator) else None
     if drawn is not None and not isinstance(drawn.method.completions, Uniform):
-        return Lengths(*drawn.lengths(plan.kernel, (drawn.row_of, drawn.column_of)[number]))
+        return Lengths(*drawn.uncertainty.lengths(plan.kernel, (drawn.row_of, drawn.column_of)[number]))
     found = Lengths.exact(np.full(len(side), np.nan))
     for group, evaluator in own_evaluators(plan, side):
         some = side[group]
@@ -153,7 +153,7 @@ def side_lengths(plan: Plan, side: Rows, number: int) -> Lengths:
             )
         places = np.arange(len(rest)) if drawn is None else (drawn.row_of, drawn.column_of)[number][rest]
         drawn = drawn or SampledEvaluator(plan.rest_by, plan.kernel, side[rest], side[rest])
-        found.value[rest], found.error[rest], found.doubtful[rest] = drawn.lengths(plan.kernel, places)
+        found.value[rest], found.error[rest], found.doubtful[rest] = drawn.uncertainty.lengths(plan.kernel, places)
     return found
 
 
