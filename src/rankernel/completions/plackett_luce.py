@@ -137,6 +137,7 @@ class PlackettLuce(CompletionModel):
         3.0
         """
         from scipy.optimize import minimize
+        from threadpoolctl import threadpool_limits
 
         penalty = number("penalty", penalty, 0, above=True)  # without one, strengths may become infinite
         data = as_rankings(rankings).unique()
@@ -144,7 +145,8 @@ class PlackettLuce(CompletionModel):
             raise RankingError("there are no rankings to fit a model to")
         start = np.zeros(data.n_items)
         options = {"maxiter": MAX_STEPS, "maxfun": 10 * MAX_STEPS, "ftol": 1e-15, "gtol": 1e-9 * data.n_voters}
-        found = minimize(loss, start, args=(data, penalty), jac=True, method="L-BFGS-B", options=options)
+        with threadpool_limits(1, "blas"):  # small systems: threads would only wait for each other
+            found = minimize(loss, start, args=(data, penalty), jac=True, method="L-BFGS-B", options=options)
         if np.abs(found.jac).max() > CONVERGED * data.n_voters:
             warnings.warn(f"the fit stopped early: {found.message}", RuntimeWarning, stacklevel=2)
         return cls(np.exp(found.x - found.x.mean()))
