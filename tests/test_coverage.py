@@ -26,7 +26,8 @@ def measured(rankings, kernel, width, coupling, draws, n_runs):
     ],
 )
 def test_error_bars_hold(rankings, kernel, coupling, draws):
-    row = measured(rankings, kernel, 1.0, coupling, draws, n_runs=40)
+    row = {"rankings": rankings, "kernel": kernel, "width": 1.0, "coupling": coupling, "draws": draws}
+    row = coverage.settled(row, 40, "auto", coverage.FIRST_SEED)
     assert coverage.holds(row), row
 
 

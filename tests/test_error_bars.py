@@ -8,7 +8,15 @@ import rankernel as rk
 from rankernel import MonteCarlo, Rankings, _loops
 from rankernel.completions import MallowsModel
 from rankernel.gram.montecarlo import replicate
-from rankernel.gram.montecarlo.error import between_variance, own_spread, widening
+from rankernel.gram.montecarlo.error import (
+    LEAST,
+    Spread,
+    between_variance,
+    error_bars,
+    of_few_hits,
+    own_spread,
+    widening,
+)
 from rankernel.gram.normalize import common_variation, lengths
 
 few_draws_meant = pytest.mark.filterwarnings("ignore:.*rest on a few draws:rankernel.SamplingWarning")
@@ -370,3 +378,26 @@ def test_bars_between_repetitions_hold_whatever_varies(alone, rank):
     bars = np.sqrt(between_variance(found, n))
     assert 0.9 < np.sqrt((bars**2).mean() / (found.value**2).mean()) < 1.3
     assert (np.abs(found.value) <= 2 * bars).mean() > 0.93
+
+
+@pytest.mark.parametrize(("n_draws", "chance"), [(64, 1 / 8), (128, 1 / 8), (128, 1 / 16)])
+def test_rare_values_are_covered(n_draws, chance):
+    """Of 8 completions on each side one is common to both: where few draws have it, the spread is small, too."""
+    rng, n_means, n = np.random.default_rng(0), 4000, 32
+    left, right = rng.random((2, n_means, n, n_draws // n)) < chance
+    means = left.mean(axis=2)[:, :, None] * right.mean(axis=2)[:, None, :]
+    out, places = np.empty((5, n_means)), np.zeros(n_means, dtype=np.intp)
+    _loops.draw_sums.spreads(means / n**2, np.full((1, n), 1 / n), n, places, places, out)
+    value, variance, least, squares, fourths = out
+    nothing, sizes = np.zeros(n_means), value * n_draws**2  # of values that are 0 or 1
+    found = Spread(value, variance, nothing, variance, least, squares, fourths, sizes, sizes)
+    once = np.ones(n_means)
+    factor = widening(n * once)
+    covered, ratios = [], []
+    for hits in (once, of_few_hits(found, n_draws**2 * once, once, 1)):
+        bars = error_bars(found, once * LEAST, factor * hits, nothing)
+        covered.append((np.abs(value - chance**2) <= 2 * bars).mean())
+        ratios.append(np.sqrt((bars**2).mean()) / value.std())
+    assert covered[0] < covered[1] - 0.01
+    assert covered[1] > 0.915
+    assert 0.9 < ratios[1] < 1.3

@@ -57,6 +57,22 @@ def unseen(found: Spread, few: Mask, n_pairs: FloatArray, n_different: FloatArra
     return np.where(few & (even < EVEN), MISSED * new / n_different, 0.0)
 
 
+def of_few_hits(found: Spread, n_pairs: FloatArray, n_runs: FloatArray, n_replicates: int) -> FloatArray:
+    """Return by how much an error bar is widened because values are rare, so that sum and spread are small together.
+
+    If h values of about the same size come by chance, and all others are nothing, their sum has a variance of 1/h times
+    its square, and where fewer came than should have, both are too small: the variance is taken for that of one more.
+    Such values may come from few draws on each side, 1/h being 2 over the root of how many pairs there are; it is not
+    more where the spread is that of parts with a known mean. Where most of the spread was seen in other draws than
+    those of the sum, it is not small with it.
+    """
+    mean = found.sizes / n_pairs
+    relative = np.divide(np.sqrt(np.maximum(found.variance, 0.0)), mean, out=np.zeros(mean.shape), where=mean > 0) ** 2
+    few = np.zeros(mean.shape)
+    np.divide(2 * np.sqrt(found.size_squares * n_runs), found.sizes * n_replicates, out=few, where=found.sizes > 0)
+    return np.asarray(np.sqrt(1 + np.minimum(relative, few) * n_replicates / n_runs))
+
+
 def widening(n_blocks: FloatArray) -> FloatArray:
     """Return by how much a standard error from few blocks is widened so that two of it cover what they should."""
     from scipy.special import stdtrit

@@ -29,6 +29,7 @@ from rankernel.gram.montecarlo.error import (
     error_bars,
     few_carry,
     n_carrying,
+    of_few_hits,
     own_spread,
     together,
     unseen,
@@ -113,10 +114,13 @@ class Uncertainty:
         carrying = n_carrying(found.squares, found.fourths)
         worth = np.minimum(self.worth[left], self.worth[right])
         few = few_carry(carrying, n_seen) | ((worth < 0.5) & (worth * self.method.n_draws < FEWEST_OF_ONE))
-        missed = unseen(found, few, *self.n_pairs(left, right, n_runs))
+        n_pairs, n_different, new = self.n_pairs(left, right, n_runs)
+        missed = unseen(found, few, n_pairs, n_different, new)
         missed *= self.largest(function, coefficients, left, right, missed > 0)
         least = np.where(fair, LEAST_OF_OWN, LEAST)
         factor = widened(carrying, n_seen) * np.where(between, 1.0, widening(worth * n_independent))
+        hits = of_few_hits(found, n_pairs, n_runs, self.method.replicates)
+        factor = factor * np.where(left == right, 1.0, hits)
         error = error_bars(found, least, factor, missed)
         return error, few | (missed > 0)
 
@@ -249,7 +253,7 @@ class Uncertainty:
         return value, error, doubtful
 
     def length_effects(self, kernel: Kernel, factors: FloatArray) -> list[FloatArray] | None:
-        """Return by how much the blocks of each replicate move the lengths of all rankings, times some factors.
+        """Return by how much the blocks of each set of draws move the lengths of all rankings, times some factors.
 
         None if lengths come from other draws than entries do.
         """
@@ -258,7 +262,7 @@ class Uncertainty:
         function, coefficients = self.estimator.averaged(kernel)
         places = np.flatnonzero(factors)
         found = []
-        for one in self.replicates:
+        for one in (*self.replicates, *self.repetitions):
             effects = np.zeros((len(factors), self.n_blocks))
             effects[places] = one.own_effects(function, coefficients, places) * factors[places, None]
             found.append(effects)
@@ -267,10 +271,10 @@ class Uncertainty:
     def length_covariances(self, kernel: Kernel, effects: list[FloatArray], tile: Tile) -> FloatArray:
         """Return how entries vary together with the lengths of both sides, from the effects of blocks on these."""
         function, coefficients = self.estimator.averaged(kernel)
-        runs = zip(self.replicates, effects, strict=True)
-        places = self.estimator.placed(tile)
-        each = [one.covariances(function, coefficients, moved, *places) for one, moved in runs]
-        n_runs = len(self.replicates) + len(self.repetitions)  # lengths are means over all, entries over the first
+        places, runs = self.estimator.placed(tile), (*self.replicates, *self.repetitions)
+        pairs = zip(runs, effects, strict=True)
+        each = [one.covariances(function, coefficients, moved, *places) for one, moved in pairs]
+        n_runs = len(runs)  # lengths are means over all, entries over the replicates
         worth = np.minimum.outer(*(self.worth[side] for side in places))
         return np.asarray(np.mean(each, axis=0) / n_runs * widening(worth * n_runs * self.n_blocks) ** 2)
 
