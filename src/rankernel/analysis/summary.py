@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from rankernel.analysis.clustering import Clustering, check_number, cluster_ballots
@@ -69,11 +70,19 @@ class Summary:
     placement: Placement
     clustering: Clustering | None  # None where there is only one ballot
     comparisons: Comparisons | None  # None where there are no groups to compare
-    majorities: Majorities
-    best_order: BestOrder
     places: FloatArray  # the mean places of the items, from 1
     shares: FloatArray  # the share of voters who put each item first or, of approvals, who approve of it
     notes: list[str]  # warnings that came up
+
+    @cached_property
+    def majorities(self) -> Majorities:
+        """What voters say of every two items; found when it is asked for, as it takes long for many items."""
+        return count_majorities(self.ballots.rankings)
+
+    @cached_property
+    def best_order(self) -> BestOrder:
+        """The order that contradicts voters least; found when it is asked for."""
+        return find_best_order(self.majorities, self.settings.seed)
 
     @property
     def order(self) -> Indices:
@@ -115,8 +124,6 @@ def summarize(source: Source, settings: Settings | None = None, step: Callable[[
         step("Ballots")
         ballots = distinct_ballots(source)
         rankings = ballots.rankings
-        majorities = count_majorities(rankings)
-        best_order = find_best_order(majorities, seed)
         step("Kernel values and map")
         kernel = settings.kernel.resolve(rankings)
         view = view_within(ballots, kernel, method, seed)
@@ -137,8 +144,6 @@ def summarize(source: Source, settings: Settings | None = None, step: Callable[[
         placement,
         clustering,
         comparisons,
-        majorities,
-        best_order,
         mean_places(rankings),
         shares_of(ballots),
         list(dict.fromkeys(str(warning.message) for warning in caught)),
