@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 FEW_EVALUATIONS = 2**16  # of the kernel, to know one length exactly where entries are estimated
 SOME_EVALUATIONS = 2**20  # where they are exact
-LEAST_OF_COSINE = 0.05  # of a variance: what is left of it where entries and lengths vary together
+COMMON = 0.95  # of what entries and lengths are found to vary by together, which is itself not quite known
+LEAST_OF_COSINE = 0.15  # of a variance: what is left of it at least
 UNSURE = 0.15  # relative error of a length, as a factor of what is divided by it
 
 
@@ -88,7 +89,7 @@ def cosine_bars(plan: Plan, found: Bars, sides: tuple[Lengths, Lengths], threads
     spread, largest = np.hypot.outer(left.spread, right.spread), (1 + np.abs(value)) / 2
     sure = np.isfinite(spread)
     square = (found.error * scale) ** 2 + (value * np.where(sure, spread, 0.0)) ** 2
-    common = value * scale * common_variation(plan, sides, threads)
+    common = COMMON * value * scale * common_variation(plan, sides, threads)
     error = np.minimum(np.sqrt(np.maximum(square - common, LEAST_OF_COSINE * square)), largest)
     doubtful = found.doubtful | (np.maximum.outer(left.spread, right.spread) > UNSURE)
     estimated = (scale > 0) & ~np.equal.outer(*own)
