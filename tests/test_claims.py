@@ -504,7 +504,12 @@ def moments_save_evaluations():
     found = tolerances(0.003, "evaluations of a pair")
     saved = [min(found[name, way] for way in ("independent", "antithetic")) for name in ("exp. footrule", "Mallows")]
     parts = [found["exp. footrule", "rankernel"] / saved[0], found["Mallows", "rankernel"] / saved[1]]
-    return 0.08 < parts[0] < 0.12 and parts[1] < 0.05
+    seconds = tolerances(0.003, "seconds")
+    quicker = [
+        seconds[name, "rankernel"] < min(seconds[name, way] for way in ("independent", "antithetic")) / 2
+        for name in ("exp. footrule", "Mallows")
+    ]
+    return 0.08 < parts[0] < 0.12 and parts[1] < 0.05 and all(quicker)
 
 
 def the_first_draws_are_enough():
@@ -515,7 +520,7 @@ def the_first_draws_are_enough():
     }
 
 
-def error_bars_hold_but_for_one_cell():
+def error_bars_hold_but_for_three_cells():
     """Parts of cells where the library hardly warns, and those where it does: how many hold, how many cover."""
     from benchmarks.coverage import SCORED, holds, is_quiet
 
@@ -529,17 +534,24 @@ def error_bars_hold_but_for_one_cell():
         (name, row["coupling"], row["draws"], row[f"{name}: bar / error"], row[f"{name}: covered"])
         for row, name in failing
     }
+    wide = [row[f"{name}: bar / error"] > 1.3 for row, name in parts if not is_quiet(row, name)]
     told = (len(committed("full/coverage")), sum(loud), len(loud), sum(sharp), len(sharp))
-    return told == (1160, 1091, 1133, 373, 398) and exceptions == {
-        ("off", "iid", 64, 1.1, 0.929),
-        ("normalised", "iid", 64, 1.1, 0.929),
-    }
+    return (
+        told == (1648, 1815, 1923, 590, 625)
+        and 0.3 < np.mean(wide) < 0.37
+        and exceptions
+        == {
+            ("unbiased diagonal", "antithetic", 8, 1.113, 0.929),
+            ("unbiased diagonal", "antithetic", 8, 1.116, 0.929),
+            ("unbiased diagonal", "orthogonal", 8, 1.027, 0.923),
+        }
+    )
 
 
 SENTENCES = [
     ("docs/results.md", "about a tenth (footrule) and less than a twentieth (Mallows)", moments_save_evaluations),
     ("docs/results.md", "For 0.01 the 64 draws that all begin with are enough, but for", the_first_draws_are_enough),
-    ("docs/results.md", "in 1,091 of 1,133 parts. All other parts hold", error_bars_hold_but_for_one_cell),
+    ("docs/results.md", "in 1,815 of 1,923 parts. All other parts hold", error_bars_hold_but_for_three_cells),
     (
         "docs/results.md",
         "Kendall loses less than dropped items on all six sets",

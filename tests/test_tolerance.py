@@ -6,6 +6,8 @@ import pytest
 import rankernel as rk
 from rankernel import MonteCarlo, Rankings
 from rankernel.gram import tolerance
+from rankernel.gram.montecarlo.replicate import Replicate
+from rankernel.gram.montecarlo.uncertainty import times_compared
 
 FREE = rk.datasets.uniform(6, 12, seed=0).top(4, unlisted="free")
 MANY_FREE = rk.datasets.uniform(6, 20, seed=0).top(6, unlisted="free")
@@ -70,7 +72,7 @@ def test_the_coupling_that_is_soonest_there_is_taken_unless_one_was_asked_for(mo
         for coupling in ("auto", "antithetic")
     )
     assert asked.coupling == "antithetic"
-    assert open_.coupling == "orthogonal"
+    assert open_.coupling != "antithetic"
     assert open_.replicates * open_.n_draws**2 < asked.replicates * asked.n_draws**2
 
 
@@ -119,3 +121,30 @@ def test_it_needs_little_memory_with_kernels_that_have_no_distance(monkeypatch):
     found = (rk.Mallows(0.5) * rk.Hamming()).estimate(rows, method=MonteCarlo(64, "iid", 0), tol=0.02)
     assert found.stderr.max() <= 0.02
     assert max(largest) <= 2**19
+
+
+@few_draws_meant
+@pytest.mark.parametrize(("coupling", "n_draws"), [("antithetic", 64), ("antithetic", 12), ("orthogonal", 64)])
+def test_what_errors_cost_is_known(coupling, n_draws, monkeypatch):
+    """As many pairs of rankings are compared as is said; of a symmetric matrix about half."""
+    compared, in_parts = [], Replicate.in_parts
+
+    def counted(self, compute, n_numbers, left, right):
+        compared.append(len(left) * self.n_draws**2)
+        return in_parts(self, compute, n_numbers, left, right)
+
+    monkeypatch.setattr(Replicate, "in_parts", counted)
+    method = MonteCarlo(n_draws, coupling, 0)
+    plan = rk.Exponential("footrule", 0.02).plan(MANY_FREE, method=method)
+    n_blocks = len(plan.evaluator.replicates[0].ends)
+    plan.estimate(threads=1)
+    told = times_compared(method, n_blocks, len(MANY_FREE), len(MANY_FREE) ** 2) * len(MANY_FREE) ** 2 * n_draws**2
+    assert sum(compared) <= told <= 2.1 * sum(compared)
+
+
+def test_couplings_whose_errors_cost_more_are_not_chosen():
+    """Orthogonal draws of 20 items are a few blocks: some of them less would do, but errors take many repetitions."""
+    kernel, rows = rk.Exponential("footrule", 0.02), rk.datasets.uniform(20, 20, seed=0).top(6, unlisted="free")
+    found = kernel.estimate(rows, method=MonteCarlo(moments=1), tol=3e-3)
+    assert found.stderr.max() <= 3e-3
+    assert found.method.coupling in ("antithetic", "iid")

@@ -135,7 +135,7 @@ def needed(found: Measured, method: MonteCarlo, tol: float) -> MonteCarlo:
 def soonest(plan: Plan, tol: float, normalize: bool) -> Plan:
     """Return the plan with the choices that reach a tolerance the soonest, as far as they were left open.
 
-    Trying ends where it would take too large a part of what was found so far.
+    What would take too large a part of what was found so far is not tried.
     """
     if not (isinstance(plan.method, MonteCarlo) and len(plan.X) and len(plan.Y)):
         return plan
@@ -143,9 +143,10 @@ def soonest(plan: Plan, tol: float, normalize: bool) -> Plan:
     few = replace(plan, X=some[0], Y=some[0] if plan.symmetric else some[1], rows=None, columns=None)
     best, least, spent = plan, np.inf, 0.0
     for method in open_choices(plan, plan.method):
-        spent += A_PILOT + seconds(few, method)
-        if spent > WORTH_TRYING * least:
-            break
+        trying = A_PILOT + seconds(few, method)
+        if spent + trying > WORTH_TRYING * least:
+            continue
+        spent += trying
         pilot = measured(replace(few, method=method), normalize, None)
         wanted = needed(pilot, method, tol) if pilot.worst > tol else method
         time = seconds(plan, wanted)
@@ -167,10 +168,11 @@ def open_choices(plan: Plan, method: MonteCarlo) -> Iterator[MonteCarlo]:
 
 
 def seconds(plan: Plan, method: MonteCarlo) -> float:
-    """Return about how long a plan takes with a method; infinitely long if that is beyond what is done."""
+    """Return about how long a plan takes with a method, errors and all; forever if that is beyond what is done."""
     if method.n_draws > MOST_DRAWS or method.replicates > MOST_REPLICATES:
         return np.inf
-    return estimate_seconds(method, plan.kernel, plan.X.n_items, len(plan.X), len(plan.Y))
+    n_own = len(plan.X) if plan.symmetric else 0
+    return estimate_seconds(method, plan.kernel, plan.X.n_items, len(plan.X), len(plan.Y), n_own)
 
 
 def starting(method: MonteCarlo, wanted: MonteCarlo) -> MonteCarlo:

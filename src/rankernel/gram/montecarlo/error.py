@@ -38,6 +38,20 @@ MISSED = 1.5
 PSEUDO = MISSED**2
 
 
+def n_repetitions(n_blocks: int, n_replicates: int) -> int:
+    """Return how many repetitions of all draws tell how an estimate varies, which is of so many blocks."""
+    if n_blocks < FEWEST_OF_ONE:
+        return REPETITIONS
+    return 0 if n_blocks * n_replicates >= FEWEST_BLOCKS else -(-FEWEST_BLOCKS // n_blocks)
+
+
+def n_own_repetitions(n_blocks: int, n_replicates: int, n_draws: int) -> int:
+    """Return the same for a ranking with itself, without the bias."""
+    if n_blocks < FEWEST_OF_ONE:
+        return OF_FEW_DRAWS if n_draws <= FEW_DRAWS else OWN_REPETITIONS
+    return max(-(-FEWEST_OWN_BLOCKS // n_blocks) - n_replicates, n_repetitions(n_blocks, n_replicates))
+
+
 def error_bars(found: Spread, least: FloatArray, factor: FloatArray, missed: FloatArray) -> FloatArray:
     """Return the root mean square distance from the truth, its random part widened by a factor."""
     variance = np.maximum(found.variance, least * found.least_variance)

@@ -38,6 +38,13 @@ class Function:
     table: FloatArray | None = None
 
 
+def ends_of_blocks(n_draws: int, block: int) -> IntArray:
+    """Return where each block of draws ends, which are independent of each other."""
+    block = min(block, n_draws)
+    size = block * max(n_draws // block // FEWEST_BLOCKS, 1)  # several blocks together if there are very many
+    return np.append(np.arange(size, n_draws, size), n_draws)
+
+
 Compute = Callable[[Indices, Indices, FloatArray], None]  # writes numbers for pairs of rankings, one pair a column
 
 
@@ -48,9 +55,7 @@ class Replicate:
         self.estimator, self.drawn = estimator, draws
         self.controls, self.counted = estimator.controls, estimator.counted
         n_draws = self.n_draws = draws.ranks.shape[1]
-        block = min(draws.block, n_draws)
-        size = block * max(n_draws // block // FEWEST_BLOCKS, 1)  # several blocks together if there are very many
-        self.ends = np.append(np.arange(size, n_draws, size), n_draws)
+        self.ends = ends_of_blocks(n_draws, draws.block)
         self.weights = np.empty((len(draws.ranks), 0)) if draws.weights is None else draws.weights
 
     # ------------------------------------------------------------------ the draws

@@ -23,8 +23,8 @@ from rankernel.gram.evaluator import Bars, Evaluator, Tile
 from rankernel.gram.exact.full import seconds_of_kernel
 from rankernel.gram.methods import MonteCarlo
 from rankernel.gram.montecarlo.control_variates import Controls, combined
-from rankernel.gram.montecarlo.replicate import MOST_BITS_ITEMS, PAIRS_AT_ONCE, Function, Replicate
-from rankernel.gram.montecarlo.uncertainty import Uncertainty
+from rankernel.gram.montecarlo.replicate import MOST_BITS_ITEMS, PAIRS_AT_ONCE, Function, Replicate, ends_of_blocks
+from rankernel.gram.montecarlo.uncertainty import Uncertainty, times_compared
 from rankernel.gram.posets.poset_rows import PartialOrders, Rows, as_partial_orders
 from rankernel.interrupts import heard
 from rankernel.kernels.base import Kernel
@@ -47,8 +47,13 @@ def n_values(distance: Distance | None, n_items: int) -> int:
     return int(distance.maximum(n_items)) + 1
 
 
-def estimate_seconds(method: MonteCarlo, kernel: Kernel, n_items: int, n_rows: int, n_columns: int) -> float:
-    """Return about how long an estimate takes, whatever the rankings are; its method has no "auto" left."""
+def estimate_seconds(
+    method: MonteCarlo, kernel: Kernel, n_items: int, n_rows: int, n_columns: int, n_own: int | None = None
+) -> float:
+    """Return about how long an estimate takes, whatever the rankings are; its method has no "auto" left.
+
+    If it is told how many of the entries are of rankings with themselves, errors are measured, too.
+    """
     pairs, m = n_rows * n_columns, method.n_draws
     counted = kernel.argument
     if counted is None or not n_values(counted, n_items):
@@ -61,7 +66,11 @@ def estimate_seconds(method: MonteCarlo, kernel: Kernel, n_items: int, n_rows: i
     controls = Controls.of(kernel, n_items, int(method.moments))
     exact = (STEP["product"] * pairs + STEP["feature"] * (n_rows + n_columns)) * controls.n_features(n_items)
     drawn = STEP["draw"] * (n_rows + n_columns) * m * n_items
-    return method.replicates * (drawn + pairs * (STEP["entry"] + m * m * step)) + exact
+    times = 1.0
+    if n_own is not None:
+        block = coupling_named(method.coupling, kernel).block_size(n_items, m)
+        times = times_compared(method, len(ends_of_blocks(m, block)), n_own, pairs)
+    return method.replicates * times * (drawn + pairs * (STEP["entry"] + m * m * step)) + exact
 
 
 class SampledEvaluator(Evaluator):

@@ -13,22 +13,19 @@ from rankernel.completions.draws import Draws, effective_size
 from rankernel.completions.keys import complete
 from rankernel.completions.streams import stream_key
 from rankernel.gram.evaluator import Bars, Tile
+from rankernel.gram.methods import MonteCarlo
 from rankernel.gram.montecarlo.error import (
     BLOCKS_FOR_EACH,
-    FEW_DRAWS,
-    FEWEST_BLOCKS,
     FEWEST_OF_ONE,
-    FEWEST_OWN_BLOCKS,
     LEAST,
     LEAST_OF_OWN,
-    OF_FEW_DRAWS,
-    OWN_REPETITIONS,
-    REPETITIONS,
     Spread,
     between_variance,
     error_bars,
     few_carry,
     n_carrying,
+    n_own_repetitions,
+    n_repetitions,
     of_few_hits,
     own_spread,
     together,
@@ -43,6 +40,19 @@ if TYPE_CHECKING:
     from rankernel.gram.montecarlo.sampled import SampledEvaluator
 
 SOME, STEPS = 4, 3  # draws, near which the largest value of a function is looked for, and steps towards each other
+
+
+def times_compared(method: MonteCarlo, n_blocks: int, n_own: int, n_pairs: int) -> float:
+    """Return how many times as many pairs of draws are compared for the errors of estimates as for these alone.
+
+    ``n_own`` of ``n_pairs`` are rankings with themselves. Where draws are a few blocks, all repetitions of these are
+    compared with each other.
+    """
+    times = 1 + n_repetitions(n_blocks, method.replicates) / method.replicates
+    if n_blocks >= FEWEST_OF_ONE:
+        return times
+    n = n_own_repetitions(n_blocks, method.replicates, method.n_draws)
+    return times + n**2 / 2 / method.replicates * n_own / max(n_pairs, 1)
 
 
 class Uncertainty:
@@ -302,18 +312,12 @@ class Uncertainty:
     @cached_property
     def repetitions(self) -> list[Replicate]:
         """Independent draws of the same kind, where the blocks are too few to tell how the estimate varies."""
-        number = REPETITIONS if self.n_blocks < FEWEST_OF_ONE else -(-FEWEST_BLOCKS // self.n_blocks)
-        if self.n_blocks >= FEWEST_OF_ONE and self.n_blocks * self.method.replicates >= FEWEST_BLOCKS:
-            return []
-        return self.drawn_again(range(number))
+        return self.drawn_again(range(n_repetitions(self.n_blocks, self.method.replicates)))
 
     @cached_property
     def own_repetitions(self) -> list[Replicate]:
         """Independent draws of the same kind, for how the mean over pairs of one set of draws varies."""
-        if self.n_blocks >= FEWEST_OF_ONE:
-            n = -(-FEWEST_OWN_BLOCKS // self.n_blocks) - self.method.replicates
-        else:
-            n = OF_FEW_DRAWS if self.method.n_draws <= FEW_DRAWS else OWN_REPETITIONS
+        n = n_own_repetitions(self.n_blocks, self.method.replicates, self.method.n_draws)
         return [*self.repetitions, *self.drawn_again(range(len(self.repetitions), n))]
 
     def drawn_again(self, numbers: range) -> list[Replicate]:
