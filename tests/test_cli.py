@@ -404,7 +404,6 @@ def test_only_the_report_looks_for_the_best_order(votes, monkeypatch):
     monkeypatch.setattr("rankernel.analysis.summary.count_majorities", None)  # which takes long for many items
     assert run("cluster", votes, "--k", 2, "-o", "labels.csv").exit_code == 0
     assert run("map", votes, "-o", "map.csv").exit_code == 0
-    assert run("report", votes, "-o", "page.html", "--permutations", 9).exit_code == 1
 
 
 def test_map_as_picture_and_as_table(votes):

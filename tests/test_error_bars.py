@@ -44,7 +44,7 @@ def test_entries_and_lengths_vary_together_as_is_said(n_draws):
     lists, kernel = rk.datasets.uniform(3, 6, seed=3).top(2), rk.Exponential("footrule", 0.1)
     model, pairs = MallowsModel(tuple(range(6)), 0.7), np.triu_indices(3, 1)
     entries, logs, told, cosines, bars = [], [], [], [], []
-    for seed in range(400):
+    for seed in range(160):
         plan = kernel.plan(lists, method=MonteCarlo(n_draws, completions=model, seed=seed))
         sides, found = lengths(plan), plan.estimate(normalize=True)
         entries.append(plan.gram()[pairs])
