@@ -33,7 +33,7 @@ def test_without_a_bias_on_the_diagonal_replicates_are_enough():
 def test_the_errors_said_are_those_of_the_method_said():
     """However the draws were added to one another."""
     kernel = rk.Mallows(0.1)
-    found = kernel.estimate(FREE[:4], method=MonteCarlo(8, "iid", 0), tol=5e-3, normalize=True)
+    found = kernel.estimate(FREE[:4], method=MonteCarlo(8, "iid", 0), tol=8e-3, normalize=True)
     again = kernel.estimate(FREE[:4], method=found.method, normalize=True)
     assert found.method.replicates > 1
     assert np.array_equal(found.value, again.value)
