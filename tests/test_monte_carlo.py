@@ -136,7 +136,9 @@ def test_self_normalised_weights_are_consistent():
     ("coupling", "moments", "n_draws"),
     [
         ("iid", 0, 24),
+        ("antithetic", 0, 24),
         ("antithetic", 2, 64),
+        ("latin", 0, 60),
         ("orthogonal", 0, 16),
         ("latin", 0, 10),  # from here on there are few blocks, and repetitions tell the error
         ("antithetic", 0, 4),

@@ -59,8 +59,7 @@ class Uncertainty:
     """What an estimator says about itself."""
 
     def __init__(self, estimator: SampledEvaluator) -> None:
-        self.estimator, self.method = estimator, estimator.method
-        self.fair = self.method.diagonal == "unbiased"
+        self.estimator, self.method, self.fair = estimator, estimator.method, estimator.fair
 
     def barred(self, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]) -> Bars:
         """Return the mean of a function with its error; of a ranking with itself, the bias is inside or taken out."""
@@ -272,7 +271,7 @@ class Uncertainty:
         function, coefficients = self.estimator.averaged(kernel)
         places = np.flatnonzero(factors)
         found = []
-        for one in (*self.replicates, *self.repetitions):
+        for one in self.runs:
             effects = np.zeros((len(factors), self.n_blocks))
             effects[places] = one.own_effects(function, coefficients, places) * factors[places, None]
             found.append(effects)
@@ -281,10 +280,9 @@ class Uncertainty:
     def length_covariances(self, kernel: Kernel, effects: list[FloatArray], tile: Tile) -> FloatArray:
         """Return how entries vary together with the lengths of both sides, from the effects of blocks on these."""
         function, coefficients = self.estimator.averaged(kernel)
-        places, runs = self.estimator.placed(tile), (*self.replicates, *self.repetitions)
-        pairs = zip(runs, effects, strict=True)
+        places, n_runs = self.estimator.placed(tile), len(self.runs)  # lengths are means over all, entries of the first
+        pairs = zip(self.runs, effects, strict=True)
         each = [one.covariances(function, coefficients, moved, *places) for one, moved in pairs]
-        n_runs = len(runs)  # lengths are means over all, entries over the replicates
         worth = np.minimum.outer(*(self.worth[side] for side in places))
         return np.asarray(np.mean(each, axis=0) / n_runs * widening(worth * n_runs * self.n_blocks) ** 2)
 
@@ -296,6 +294,11 @@ class Uncertainty:
         return self.estimator.replicates
 
     @property
+    def runs(self) -> list[Replicate]:
+        """These, and what was drawn besides to tell how they vary."""
+        return [*self.replicates, *self.repetitions]
+
+    @property
     def n_blocks(self) -> int:
         """Into how many independent blocks the draws fall."""
         return len(self.replicates[0].ends)
@@ -303,10 +306,9 @@ class Uncertainty:
     @cached_property
     def worth(self) -> FloatArray:
         """What part of the draws of each ranking would do if none had more weight than another."""
-        runs = [*self.replicates, *self.repetitions]
-        if runs[0].drawn.weights is None:
-            return np.ones(len(runs[0].drawn.ranks))
-        weights = np.concatenate([run.weights for run in runs], axis=1)
+        if self.replicates[0].drawn.weights is None:
+            return np.ones(len(self.replicates[0].drawn.ranks))
+        weights = np.concatenate([run.weights for run in self.runs], axis=1)
         return np.asarray(effective_size(weights) / weights.shape[1])
 
     @cached_property
