@@ -54,7 +54,7 @@ class Case:
 
     def data(self) -> tuple[rk.Kernel, rk.Rankings]:
         """Return the kernel and the rankings."""
-        full = rk.datasets.uniform(N_RANKINGS, self.n_items, seed=self.n_items + self.k)
+        full = rk.datasets.uniform(N_RANKINGS, self.n_items, rng=self.n_items + self.k)
         kernel = KERNELS[self.kernel]
         return kernel.replace(nu=self.width * median_width(kernel, full)), full.top(self.k, unlisted=self.unlisted)
 
@@ -80,7 +80,7 @@ def errors(case: Case, n_draws: int, n_repeats: int = N_REPEATS) -> dict[str, fl
     exact = kernel.gram(lists, method="exact")[apart]
 
     def squared(how: dict[str, Any], seed: int) -> float:
-        found = kernel.gram(lists, method=rk.MonteCarlo(n_draws, seed=seed, **how))[apart]
+        found = kernel.gram(lists, method=rk.MonteCarlo(n_draws, rng=seed, **how))[apart]
         return float(((found - exact) ** 2).mean() / (exact**2).mean())
 
     return {

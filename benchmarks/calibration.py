@@ -22,9 +22,9 @@ from benchmarks.clock import save
 from benchmarks.intervals import coverage
 from benchmarks.outliers import outlying, with_reference
 from rankernel.errors import NotCharacteristicWarning
-from rankernel.tasks.tests._groups import GroupedVoters, TwoGroups
-from rankernel.tasks.tests.corrections import holm
-from rankernel.tasks.tests.mmd import Samples
+from rankernel.stats._groups import GroupedVoters, TwoGroups
+from rankernel.stats.corrections import holm
+from rankernel.stats.mmd import Samples
 
 KERNEL = rk.Mallows(0.2)
 LEVELS = (0.05, 0.01, 1e-4)
@@ -35,7 +35,7 @@ Answer = tuple[float, float]  # p-values by permutations and by the tail
 
 def draw(n: int, theta: float, seed: int, top: int | None = None, center: Any = CENTER) -> rk.Rankings:
     """Return rankings around a centre, perhaps only their first places."""
-    drawn = rk.datasets.mallows(n, center, theta, seed=seed)
+    drawn = rk.datasets.mallows(n, center, theta, rng=seed)
     return drawn if top is None else drawn.top(top)
 
 
@@ -55,7 +55,7 @@ def tails(n_permutations: int) -> Iterator[dict[str, Any]]:
         voters: GroupedVoters = Samples.checked(draw(m, 0.3, 1, top), draw(n, 0.3, 2, top), None, biased=False).planned(
             KERNEL, "auto", None
         )
-        form = TwoGroups(voters, biased=False, seed=1)
+        form = TwoGroups(voters, biased=False, rng=1)
         null = np.sort(form.draw(n_permutations))
         moments = voters.moments(biased=False)
         assert moments is not None
@@ -83,7 +83,7 @@ def two_samples(run: int, different: bool, top: int | None = None, sizes: tuple[
 def several_widths(run: int, different: bool) -> Answer:
     """Return the p-values of a two-sample test by five kernels around the median heuristic."""
     X, Y = draw(30, 0.5, 2 * run), draw(30, 0.5, 2 * run + 1, None, OTHER if different else CENTER)
-    found = rk.mmd_aggregated_test(X, Y, n_permutations=199, seed=run)
+    found = rk.mmd_aggregated_test(X, Y, n_permutations=199, rng=run)
     return found.pvalue, found.tail_pvalue
 
 
@@ -148,7 +148,7 @@ def drift(run: int, different: bool) -> Answer:
 def change(run: int, different: bool) -> Answer:
     """Return the p-values of a test of a change after 25 of 60 rows."""
     X = rk.concat([draw(25, 0.5, 2 * run), draw(35, 0.5, 2 * run + 1, None, OTHER if different else CENTER)])
-    found = rk.change_point_test(X, KERNEL, n_permutations=199, seed=run)
+    found = rk.change_point_test(X, KERNEL, n_permutations=199, rng=run)
     return found.pvalue, found.tail_pvalue
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import rankernel as rk
 from benchmarks.clock import medians, save
 from benchmarks.scaling import ballots
-from rankernel.frontends import dask as many
+from rankernel.learn import dask as many
 
 KERNEL = rk.Mallows(0.1)
 

@@ -26,7 +26,7 @@ AIM = 0.5  # second
 
 def kernels(n_items: int) -> dict[str, rk.Kernel]:
     """Return the kernels by name, exponential ones at the width of the median heuristic."""
-    full = rk.datasets.uniform(200, n_items, seed=1)
+    full = rk.datasets.uniform(200, n_items, rng=1)
     found = {
         "Kendall": rk.Kendall(),
         "Mallows": rk.Mallows("median"),
@@ -46,7 +46,7 @@ def kernels(n_items: int) -> dict[str, rk.Kernel]:
 
 def rankings(kind: str, n_rankings: int, n_items: int) -> rk.Rankings:
     """Return random rankings of a kind: top-k lists are of 4 to 8 items, ties fall into about n/3 buckets."""
-    full = rk.datasets.uniform(n_rankings, n_items, seed=0)
+    full = rk.datasets.uniform(n_rankings, n_items, rng=0)
     k = {10: 4, 20: 8}.get(n_items, 8)
     if kind == "ties":
         return rk.Rankings(full.ranks // 3)
@@ -85,10 +85,10 @@ def rows() -> Iterator[dict[str, object]]:
                     if plan is None:
                         continue
                     try:
-                        kernel.plan(rankings(kind, 3, n_items), method=plan.method).gram(threads=1)  # compile
+                        kernel.plan(rankings(kind, 3, n_items), method=plan.method).gram(n_jobs=1)  # compile
                         fresh = kernel.plan(rankings(kind, plan.shape[0], n_items), method=plan.method)
                         out = np.full(plan.shape, 0.0)  # memory that is there already
-                        measured = once(lambda fresh=fresh, out=out: fresh.gram(out=out, threads=1))
+                        measured = once(lambda fresh=fresh, out=out: fresh.gram(out=out, n_jobs=1))
                     except (rk.ExactnessError, ValueError):
                         continue
                     predicted = one_core(plan)

@@ -37,7 +37,7 @@ COUPLINGS = ("iid", "antithetic", "orthogonal", "latin", "herding")
 
 
 def rankings(n: int, k: int, unlisted: str) -> rk.Rankings:
-    return rk.datasets.uniform(N_RANKINGS, n, seed=n + k).top(k, unlisted=unlisted)
+    return rk.datasets.uniform(N_RANKINGS, n, rng=n + k).top(k, unlisted=unlisted)
 
 
 def truth(kernel: rk.Kernel, rows: rk.Rankings) -> np.ndarray | None:
@@ -52,7 +52,7 @@ def measured(kernel: rk.Kernel, rows: rk.Rankings, exact: np.ndarray | None, **o
     runs, seconds = [], []
     for seed in range(N_RUNS):
         start = time.perf_counter()
-        runs.append(kernel.gram(rows, method=rk.MonteCarlo(N_DRAWS, seed=seed, **options)))
+        runs.append(kernel.gram(rows, method=rk.MonteCarlo(N_DRAWS, rng=seed, **options)))
         seconds.append(time.perf_counter() - start)
     off = ~np.eye(len(rows), dtype=bool)
     center = np.mean(runs, axis=0) if exact is None else exact
@@ -69,11 +69,11 @@ def table() -> list[dict[str, object]]:
         elif widths != 1.0:
             continue
         exact = truth(settled, rows)
-        plain, plain_seconds = measured(settled, rows, exact, coupling="iid", moments=0)
+        plain, plain_seconds = measured(settled, rows, exact, coupling="iid", control_variates=0)
         for coupling, moments in itertools.product(COUPLINGS, (0, 1, 2)):
             if coupling == "herding" and not rows.is_exhaustive():
                 continue
-            error, seconds = measured(settled, rows, exact, coupling=coupling, moments=moments)
+            error, seconds = measured(settled, rows, exact, coupling=coupling, control_variates=moments)
             found.append(
                 {
                     "case": case,

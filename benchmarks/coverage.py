@@ -24,7 +24,7 @@ import numpy as np
 
 import rankernel as rk
 from benchmarks.clock import save
-from rankernel.completions import MallowsModel, PlackettLuce, Uniform
+from rankernel import MallowsModel, PlackettLuce, Uniform
 
 N_RUNS = 40
 FIRST_SEED = 10_000  # how far error bars are widened was chosen with smaller ones in view: the study asks others
@@ -33,17 +33,17 @@ DRAWS = (8, 17, 64, 65)
 WIDTHS = (0.3, 1.0, 10.0, 30.0)  # times one over the median distance
 COUPLINGS = ("iid", "antithetic", "orthogonal", "latin")
 KINDS: dict[str, rk.Rankings | rk.Preferences] = {
-    "top-2 of 6": rk.datasets.uniform(5, 6, seed=1).top(2),
-    "ties of 6": rk.Rankings(rk.datasets.uniform(5, 6, seed=2).ranks // 2),
-    "3 of 6 listed, 3 free": rk.datasets.uniform(5, 6, seed=3).top(3, unlisted="free"),
-    "top-4 of 12": rk.datasets.uniform(5, 12, seed=4).top(4),
-    "4 of 8 listed, 4 free": rk.datasets.uniform(3, 8, seed=3).top(4, unlisted="free"),
+    "top-2 of 6": rk.datasets.uniform(5, 6, rng=1).top(2),
+    "ties of 6": rk.Rankings(rk.datasets.uniform(5, 6, rng=2).ranks // 2),
+    "3 of 6 listed, 3 free": rk.datasets.uniform(5, 6, rng=3).top(3, unlisted="free"),
+    "top-4 of 12": rk.datasets.uniform(5, 12, rng=4).top(4),
+    "4 of 8 listed, 4 free": rk.datasets.uniform(3, 8, rng=3).top(4, unlisted="free"),
     "some pairs of 6": rk.Preferences.from_pairs(
         [[(0, 1), (2, 3)], [(4, 1), (1, 2)], [(5, 0), (4, 3), (3, 2)], [(0, 5)], [(2, 0), (2, 1), (2, 4)]],
         items=range(6),
     ),
-    "ties of 6, Plackett-Luce": rk.Rankings(rk.datasets.uniform(5, 6, seed=5).ranks // 2),
-    "3 of 6 listed, 3 free, weights": rk.datasets.uniform(5, 6, seed=6).top(3, unlisted="free"),
+    "ties of 6, Plackett-Luce": rk.Rankings(rk.datasets.uniform(5, 6, rng=5).ranks // 2),
+    "3 of 6 listed, 3 free, weights": rk.datasets.uniform(5, 6, rng=6).top(3, unlisted="free"),
 }
 # Completions that are not alike are drawn independently, and have no exact lengths; the last are weighted, too.
 MODELS: dict[str, PlackettLuce | MallowsModel] = {
@@ -97,7 +97,7 @@ def mean_squares(values: np.ndarray, where: np.ndarray) -> np.ndarray:
 
 def kernel_at(name: str, width: float, kind: str) -> rk.Kernel:
     """Return a kernel whose width is so many times one over the median distance of full rankings."""
-    full = rk.datasets.uniform(200, KINDS[kind].n_items, seed=0)
+    full = rk.datasets.uniform(200, KINDS[kind].n_items, rng=0)
     kernel = KERNELS[name].resolve(full)
     return kernel.replace(**{key: width * value for key, value in kernel.params.items() if key.endswith("nu")})
 
@@ -143,7 +143,7 @@ def measured(
     found: dict[str, list[tuple[np.ndarray, np.ndarray, np.ndarray]]] = {name: [] for name in SCORED}
     for seed in range(first_seed, first_seed + n_runs):
         completions = MODELS.get(row["rankings"], Uniform())
-        method = rk.MonteCarlo(row["draws"], row["coupling"], moments, completions, seed=seed)
+        method = rk.MonteCarlo(row["draws"], row["coupling"], moments, completions, rng=seed)
         off = ~np.eye(len(rows), dtype=bool)
         plan = kernel.plan(rows, method=method)
         unbiased = kernel.estimate(rows, method=replace(method, diagonal="unbiased"))

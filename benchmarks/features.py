@@ -13,7 +13,7 @@ import rankernel as rk
 
 
 def main() -> None:
-    rows = rk.datasets.mallows(600, 10, 0.2, seed=0).top(5)
+    rows = rk.datasets.mallows(600, 10, 0.2, rng=0).top(5)
     kernel = rk.Mallows("median").resolve(rows)
     K = kernel.gram(rows)
     print(f"{'features':>9} {'Nystrom':>10} {'seconds':>9} {'signs':>10} {'seconds':>9}")

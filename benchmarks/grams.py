@@ -31,9 +31,9 @@ def fill(out: np.ndarray) -> None:
 
 def exact_mallows() -> Iterator[Row]:
     kernel = rk.Mallows(0.05)
-    top4 = rk.datasets.uniform(14000, 10, seed=0).top(4).unique()[:5000]
+    top4 = rk.datasets.uniform(14000, 10, rng=0).top(4).unique()[:5000]
     like_dublin = rk.datasets.truncate(
-        rk.datasets.mallows(60000, 12, 0.15, seed=0), {2: 0.1, 3: 0.25, 4: 0.2, 5: 0.15, 7: 0.1, 12: 0.2}, seed=1
+        rk.datasets.mallows(60000, 12, 0.15, rng=0), {2: 0.1, 3: 0.25, 4: 0.2, 5: 0.15, 7: 0.1, 12: 0.2}, rng=1
     ).unique()
     for name, rows, wanted in (("top-4 of 10", top4, "<= 3"), ("Dublin-like, 12", like_dublin[:20000], "<= 4")):
         out = np.ones((len(rows), len(rows)))
@@ -71,8 +71,8 @@ def numpy_in_place(draws: np.ndarray, nu: float, held: np.ndarray) -> np.ndarray
 
 
 def monte_carlo() -> Iterator[Row]:
-    rows = rk.datasets.uniform(500, 10, seed=0).top(4)
-    method = rk.MonteCarlo(20, coupling="antithetic", moments=0)
+    rows = rk.datasets.uniform(500, 10, rng=0).top(4)
+    method = rk.MonteCarlo(20, coupling="antithetic", control_variates=0)
     kernel = rk.Mallows(0.05)
     draws = draw(rows, 20, coupling="antithetic").ranks.astype(np.int64)
     held = np.ones((500 * 20, 500 * 20))
@@ -105,7 +105,7 @@ def monte_carlo() -> Iterator[Row]:
 
 
 def full_rankings() -> Iterator[Row]:
-    rows = rk.datasets.uniform(5000, 10, seed=0).unique()
+    rows = rk.datasets.uniform(5000, 10, rng=0).unique()
     kernel = rk.Mallows(0.05)
 
     def numpy_full() -> np.ndarray:
@@ -131,9 +131,9 @@ def full_rankings() -> Iterator[Row]:
 def regimes() -> Iterator[Row]:
     """The sizes that must be served well, against the signs of all pairs in NumPy."""
     cases = (
-        ("N=5000, n=100, k=10", rk.datasets.uniform(5000, 100, seed=0).top(10)),
-        ("N=200, n=3000", rk.datasets.uniform(200, 3000, seed=0)),
-        ("N=4, n=2800", rk.datasets.uniform(4, 2800, seed=0).top(900)),
+        ("N=5000, n=100, k=10", rk.datasets.uniform(5000, 100, rng=0).top(10)),
+        ("N=200, n=3000", rk.datasets.uniform(200, 3000, rng=0)),
+        ("N=4, n=2800", rk.datasets.uniform(4, 2800, rng=0).top(900)),
     )
     for size, rows in cases:
         kernel = rk.Mallows(1e-4)

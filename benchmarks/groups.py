@@ -12,10 +12,10 @@ import numpy as np
 
 import rankernel as rk
 from benchmarks.clock import save
-from rankernel.analysis.distinct_ballots import distinct_ballots
-from rankernel.analysis.number_of_clusters import MOST_CLUSTERS, number_of_clusters
-from rankernel.analysis.source import Source
 from rankernel.datasets import mallows, mixture, plackett_luce, truncate
+from rankernel.reports.distinct_ballots import distinct_ballots
+from rankernel.reports.number_of_clusters import MOST_CLUSTERS, number_of_clusters
+from rankernel.reports.source import Source
 
 LENGTHS = {1: 0.2, 2: 0.2, 3: 0.3, 8: 0.3}
 
@@ -35,12 +35,12 @@ def around(n_groups, theta, n_rankings, n_items, seed, weights=None):
     rng = np.random.default_rng([seed, n_groups])
     centers = [rng.permutation(n_items) for _ in range(n_groups)]
     parts = [partial(mallows, center=center, theta=theta) for center in centers]
-    return mixture(n_rankings, parts, weights, seed=seed).rankings
+    return mixture(n_rankings, parts, weights, rng=seed).rankings
 
 
 def cut(draw, n_rankings, n_items, seed):
     """The same ballots, of which voters list 1, 2, 3 or all items."""
-    return truncate(draw(n_rankings, n_items, seed=seed), LENGTHS, seed=seed)
+    return truncate(draw(n_rankings, n_items, seed=seed), LENGTHS, rng=seed)
 
 
 CASES = (

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import rankernel as rk
-from rankernel.tasks.tests._effects import plug_in_effect
+from rankernel.stats._effects import plug_in_effect
 
 KERNEL = rk.Mallows(0.2)
 CENTER, NEAR, REVERSED = (0, 1, 2, 3, 4), (1, 0, 2, 4, 3), (4, 3, 2, 1, 0)
@@ -59,7 +59,7 @@ def groups_of(groups: Groups) -> tuple[float, Callable[[int], Any]]:
 
     def test(run: int) -> Any:
         drawn = [
-            rk.datasets.mallows(size, list(center), theta, seed=10 * run + place)
+            rk.datasets.mallows(size, list(center), theta, rng=10 * run + place)
             for place, (center, theta, size) in enumerate(groups)
         ]
         return rk.k_sample_test(rk.concat(drawn), np.repeat(range(len(sizes)), sizes), KERNEL, N_PERMUTATIONS, run)
@@ -99,7 +99,7 @@ def fit(n: int, theta: float) -> tuple[float, Callable[[int], Any]]:
     truth = plug_in_effect(KERNEL.gram(rk.Rankings(list(permutations(range(5))))), shares)
 
     def test(run: int) -> Any:
-        X = rk.datasets.mallows(n, list(CENTER), theta, seed=run)
+        X = rk.datasets.mallows(n, list(CENTER), theta, rng=run)
         return rk.goodness_of_fit_test(X, rk.Uniform(), KERNEL, N_PERMUTATIONS, run)
 
     return (truth if theta else 0.0), test

@@ -47,7 +47,7 @@ def in_r(rankings: rk.Rankings, listed: np.ndarray, function: str) -> tuple[floa
 
 
 def kendall() -> Iterator[Row]:
-    full = rk.datasets.uniform(2000, 10, seed=0)
+    full = rk.datasets.uniform(2000, 10, rng=0)
     top = full.top(4)
     free = rk.Rankings(np.where(full.ranks < 4, full.ranks, -1))
     for rankings, listed, function, kind in (

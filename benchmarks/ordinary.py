@@ -59,7 +59,7 @@ def kilobytes(name: str) -> int:
 
 def with_equal_rows(share: float) -> rk.Rankings:
     """Return top-4 lists of 10 items of which about this share repeat another one."""
-    different = rk.datasets.uniform(4 * N_ROWS, 10, seed=0).top(4).unique()[: max(int(N_ROWS * (1 - share)), 1)]
+    different = rk.datasets.uniform(4 * N_ROWS, 10, rng=0).top(4).unique()[: max(int(N_ROWS * (1 - share)), 1)]
     rng = np.random.default_rng(1)
     again = rng.integers(0, len(different), N_ROWS - len(different))
     return different[rng.permutation(np.concatenate([np.arange(len(different)), again]))]
@@ -109,7 +109,7 @@ def peaks() -> Iterator[dict[str, object]]:
 
 def permutations() -> Iterator[dict[str, object]]:
     """Measure a test with thousands of permutations of voters who share their ballots, beside one row a voter."""
-    few = rk.datasets.uniform(400, 6, seed=0).top(3).unique()
+    few = rk.datasets.uniform(400, 6, rng=0).top(3).unique()
     rng = np.random.default_rng(0)
     samples = [rk.Rankings(few.ranks, items=few.items, counts=rng.integers(1, 60, len(few))) for _ in range(2)]
     voters = [np.repeat(np.arange(len(few)), sample.counts) for sample in samples]

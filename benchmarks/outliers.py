@@ -24,13 +24,13 @@ Source = Callable[[int, int, float, int, bool], rk.Rankings]
 def mallows(n: int, n_items: int, theta: float, seed: int, turned: bool) -> rk.Rankings:
     """Return ballots around an order, or around the opposite one."""
     center = list(range(n_items))
-    return rk.datasets.mallows(n, center[::-1] if turned else center, theta, seed=seed)
+    return rk.datasets.mallows(n, center[::-1] if turned else center, theta, rng=seed)
 
 
 def plackett_luce(n: int, n_items: int, theta: float, seed: int, turned: bool) -> rk.Rankings:
     """Return ballots by strengths, each the same part of the one before."""
     strengths = np.exp(-theta * np.arange(n_items))
-    return rk.datasets.plackett_luce(n, strengths[::-1] if turned else strengths, seed=seed)
+    return rk.datasets.plackett_luce(n, strengths[::-1] if turned else strengths, rng=seed)
 
 
 def thurstone(n: int, n_items: int, theta: float, seed: int, turned: bool) -> rk.Rankings:
@@ -73,7 +73,7 @@ def named(source: Source, n: int, n_items: int, theta: float, top: int | None, r
         X = rk.concat([X, source(odd, n_items, theta, 2 * run + 1, True)])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = rk.outlier_test(X if top is None else X.top(top), level=LEVEL, seed=run).outlying
+        found = rk.outlier_test(X if top is None else X.top(top), level=LEVEL, rng=run).outlying
     return found[:n].sum(), found[n:].sum(), any(each.category is rk.MisfitWarning for each in caught)
 
 
@@ -106,7 +106,7 @@ def with_reference(n_runs: int) -> Iterator[dict[str, Any]]:
         wrong, found = [], []
         for run in range(n_runs):
             X = rk.concat([mallows(100, 7, theta, 2 * run, False), mallows(8, 7, theta, 2 * run + 1, True)])
-            out = rk.outlier_test(X, mallows(300, 7, theta, 10**6 + run, False), level=LEVEL, seed=run).outlying
+            out = rk.outlier_test(X, mallows(300, 7, theta, 10**6 + run, False), level=LEVEL, rng=run).outlying
             wrong.append(out[:100].sum() / max(int(out.sum()), 1))
             found.append(out[100:].mean())
         yield {

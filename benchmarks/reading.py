@@ -16,7 +16,7 @@ FILES = ("00001-00000001.soi", "00001-00000001.toc", "00011-00000004.soi")
 
 def files(folder: str) -> Iterator[Path]:
     """Yield what is to be read, the made-up election first."""
-    ballots = rk.datasets.truncate(rk.datasets.mallows(60000, 12, 0.15, seed=0), {3: 0.4, 5: 0.4, 12: 0.2}, seed=1)
+    ballots = rk.datasets.truncate(rk.datasets.mallows(60000, 12, 0.15, rng=0), {3: 0.4, 5: 0.4, 12: 0.2}, rng=1)
     made_up = Path(folder, "made-up.soi")
     write_preflib(ballots.unique(), made_up)
     yield made_up

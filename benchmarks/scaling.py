@@ -17,7 +17,7 @@ import numpy as np
 
 import rankernel as rk
 from benchmarks.clock import save
-from rankernel.memory import GramMemoryError
+from rankernel._utils.memory import GramMemoryError
 
 LINES = {  # what is drawn: label, power of N, colour
     "gram": ("Gram matrix", 2, "C0"),

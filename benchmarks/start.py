@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from benchmarks.clock import Row, medians, once
 
 IMPORT = "import rankernel"
-FIRST_GRAM = "import rankernel as rk; rk.Mallows(0.1).gram(rk.datasets.uniform(100, 10, seed=0).top(4))"
+FIRST_GRAM = "import rankernel as rk; rk.Mallows(0.1).gram(rk.datasets.uniform(100, 10, rng=0).top(4))"
 FIRST_ESTIMATE = (
-    "import rankernel as rk; rk.Exponential('footrule', 0.1).estimate(rk.datasets.uniform(100, 10, seed=0).top(4))"
+    "import rankernel as rk; rk.Exponential('footrule', 0.1).estimate(rk.datasets.uniform(100, 10, rng=0).top(4))"
 )
 
 

@@ -25,7 +25,7 @@ N_USERS = 1000
 def tests(rankings: rk.Rankings, groups: dict[str, np.ndarray]) -> None:
     rng = np.random.default_rng(0)
     for name, member in {**groups, "a random half": rng.random(len(rankings)) < 0.5}.items():
-        result = rk.mmd_test(rankings[member], rankings[~member], rk.Mallows("median"), n_permutations=999, seed=0)
+        result = rk.mmd_test(rankings[member], rankings[~member], rk.Mallows("median"), n_permutations=999, rng=0)
         print(f"  MMD test, {name:32} p = {result.pvalue:.3f}")
 
 

@@ -13,7 +13,7 @@ from benchmarks.clock import Row, medians, once
 
 def mmd() -> Iterator[Row]:
     n_each, n_permutations = 500, 1000
-    X, Y = rk.datasets.uniform(n_each, 8, seed=0), rk.datasets.mallows(n_each, 8, 0.05, seed=1)
+    X, Y = rk.datasets.uniform(n_each, 8, rng=0), rk.datasets.mallows(n_each, 8, 0.05, rng=1)
     kernel = rk.Mallows(0.1)
     pooled = rk.concat([X, Y])
     K = kernel.gram(pooled)

@@ -19,16 +19,16 @@ from benchmarks.clock import once, save
 N_RANKINGS = 40
 TOLERANCES = (1e-2, 3e-3)
 ESTIMATORS = {
-    "paper, independent": rk.MonteCarlo(coupling="iid", moments=0),
-    "paper, antithetic": rk.MonteCarlo(coupling="antithetic", moments=0),
+    "paper, independent": rk.MonteCarlo(coupling="iid", control_variates=0),
+    "paper, antithetic": rk.MonteCarlo(coupling="antithetic", control_variates=0),
     "rankernel": rk.MonteCarlo(),
 }
 
 
 def cases() -> Iterator[tuple[str, rk.Kernel, rk.Rankings]]:
     """Return kernels with rankings that have no exact value."""
-    free = rk.datasets.uniform(N_RANKINGS, 20, seed=0).top(6, unlisted="free")
-    ties = rk.Rankings(rk.datasets.uniform(N_RANKINGS, 12, seed=0).ranks // 3)
+    free = rk.datasets.uniform(N_RANKINGS, 20, rng=0).top(6, unlisted="free")
+    ties = rk.Rankings(rk.datasets.uniform(N_RANKINGS, 12, rng=0).ranks // 3)
     yield "Mallows, 6 of 20 listed, 14 free", rk.Mallows("median").resolve(free), free
     yield "exp. footrule, 6 of 20 listed, 14 free", rk.Exponential("footrule").resolve(free), free
     yield "exp. Spearman, 12 items in ties of 3", rk.Exponential("spearman").resolve(ties), ties

@@ -49,7 +49,7 @@ def test_pairs_of_very_many_items_are_counted_without_bits():
 
 
 def test_pairs_of_many_rankings_are_counted_in_parts():
-    rows = rk.datasets.uniform(distances.BITS_AT_ONCE + 30, 5, seed=1)
+    rows = rk.datasets.uniform(distances.BITS_AT_ONCE + 30, 5, rng=1)
     known = {(x, y): naive.kendall(x, y) for x, y in itertools.product(itertools.permutations(range(5)), repeat=2)}
     keys = [tuple(row) for row in rows.ranks.tolist()]
     assert distances.kendall(rows, rows[2:]).tolist() == [[known[x, y] for y in keys[2:]] for x in keys]

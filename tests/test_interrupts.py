@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rankernel._utils.interrupts import run_interruptibly
 from rankernel.errors import warn
-from rankernel.interrupts import heard
 
 # Each would take hours, drawing half a minute. Some work is of many pieces, some of one long call; one thread is the
 # hardest case.
 LONG = {
-    "an estimate": 'rk.Exponential("footrule", 0.1).gram(X, method=rk.MonteCarlo(20 * many, moments=0))',
-    "on one thread": 'rk.Exponential("footrule", 0.1).gram(X, method=rk.MonteCarlo(20 * many, moments=0), threads=1)',
-    "errors and slopes": "rk.Mallows(0.1).estimate(X, method=rk.MonteCarlo(5 * many), gradient=True, threads=1)",
+    "an estimate": 'rk.Exponential("footrule", 0.1).gram(X, method=rk.MonteCarlo(20 * many, control_variates=0))',
+    "on one thread": 'rk.Exponential("footrule", 0.1).gram(X, method=rk.MonteCarlo(20 * many, control_variates=0), n_jobs=1)',
+    "errors and slopes": "rk.Mallows(0.1).estimate(X, method=rk.MonteCarlo(5 * many), gradient=True, n_jobs=1)",
     "independence": "rk.hsic_test(FULL, rng.random(len(FULL)), n_permutations=1000 * many)",
     "drawing": "rk.datasets.uniform(10_000 * many, 30)",
     "waiting": "heard(time.sleep, 3.6 * (many - 1))",
@@ -28,7 +28,7 @@ PROGRAM = """
 import time
 import numpy as np
 import rankernel as rk
-from rankernel.interrupts import heard
+from rankernel._utils.interrupts import heard
 
 rng = np.random.default_rng(0)
 X = rk.Rankings(np.minimum(np.argsort(rng.random((300, 20)), axis=1), 6))
@@ -79,25 +79,25 @@ def test_long_calls_are_interrupted(name, loaded):
 
 
 def test_values_and_errors_come_back():
-    assert heard(lambda: threaded()) == 5
+    assert run_interruptibly(lambda: threaded()) == 5
     with pytest.raises(ZeroDivisionError, match="division"):
-        heard(lambda: 1 / 0)
+        run_interruptibly(lambda: 1 / 0)
 
 
 def threaded():
     """Call again from inside: nothing waits for itself."""
-    return heard(max, 3, 5)
+    return run_interruptibly(max, 3, 5)
 
 
 def test_numpy_settings_of_the_caller_hold():
     with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
-        heard(lambda: np.ones(2) / np.zeros(2))
+        run_interruptibly(lambda: np.ones(2) / np.zeros(2))
 
 
 def test_warnings_point_at_the_line_that_waits():
     module = textwrap.dedent("""
         from rankernel.errors import warn
-        from rankernel.interrupts import heard
+        from rankernel._utils.interrupts import heard
 
         def complain():
             warn("careful", UserWarning)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from rankernel import Kendall, Mallows, Rankings, plots
-from rankernel.tasks.clusters.dendrogram import linkage
-from rankernel.tasks.tests.mmd import mmd_test
+from rankernel.learn.dendrogram import linkage
+from rankernel.stats.mmd import mmd_test
 
 matplotlib = pytest.importorskip("matplotlib")
 

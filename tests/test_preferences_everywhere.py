@@ -332,7 +332,7 @@ def median_distance():
 
 
 def monte_carlo():
-    estimates = [KERNEL.gram(PREFS[:2], method=rk.MonteCarlo(4, seed=seed))[0, 1] for seed in range(100)]
+    estimates = [KERNEL.gram(PREFS[:2], method=rk.MonteCarlo(4, rng=seed))[0, 1] for seed in range(100)]
     assert abs(np.mean(estimates) - GRAM[0, 1]) < 5 * np.std(estimates) / np.sqrt(100)
 
 
@@ -350,7 +350,7 @@ def concat():
 
 def report():
     with pytest.MonkeyPatch.context() as patch:  # how many groups there are is not looked at
-        patch.setattr("rankernel.analysis.number_of_clusters.LEAST_ROUNDS", 1)
+        patch.setattr("rankernel.reports.number_of_clusters.LEAST_ROUNDS", 1)
         page = rk.report(SINGLE, labels=LABELS.astype(str)).html
     assert "a &gt; b, c &gt; d" in page
     assert '"pairs":' in page
@@ -365,7 +365,7 @@ def pairs_of_preferences():
 
 
 def gpy():
-    from rankernel.frontends.gpy import Mallows
+    from rankernel.learn.gpy import Mallows
 
     array = np.asarray(SINGLE).astype(float)
     close(Mallows(array.shape[1], nu=0.2, method="exact").K(array), TWICE)
@@ -374,7 +374,7 @@ def gpy():
 def gpytorch():
     import torch
 
-    from rankernel.frontends.gpytorch import RankingKernel
+    from rankernel.learn.gpytorch import RankingKernel
 
     array = torch.tensor(np.asarray(SINGLE)).double()
     gram = RankingKernel(KERNEL)(array).to_dense().detach().numpy()
@@ -382,7 +382,7 @@ def gpytorch():
 
 
 def dask():
-    from rankernel.frontends import dask
+    from rankernel.learn import dask
 
     close(dask.gram(KERNEL.plan(PREFS), chunks=3).compute(), GRAM)
     close(dask.mmd2(X, Y, KERNEL), mmd2_of_voters())
@@ -498,7 +498,7 @@ def test_every_public_name_is_here():
 
 
 def test_a_consensus_of_what_cannot_be_counted_is_estimated_and_says_so(monkeypatch):
-    monkeypatch.setattr("rankernel.tasks.consensus.aggregation.DRAWS", 50)
+    monkeypatch.setattr("rankernel.models.aggregation.DRAWS", 50)
     monkeypatch.setattr("rankernel.completions.down_sets.MAX_DOWN_SETS", 1000)
     rng = np.random.default_rng(0)
     order = rng.permutation(24).tolist()

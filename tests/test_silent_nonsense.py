@@ -199,7 +199,7 @@ def test_nothing_is_estimated_of_no_rankings():
 def test_a_tolerance_that_nothing_reaches():
     ties = rk.Rankings([[0, 0, 0, 0, 0], [0, 1, 1, 1, 1]])
     with pytest.raises(rk.ExactnessError, match=r"above tol=4\.94066e-324"):
-        rk.Exponential("footrule", 0.1).estimate(ties, method=rk.MonteCarlo(4, moments=0), tol=5e-324)
+        rk.Exponential("footrule", 0.1).estimate(ties, method=rk.MonteCarlo(4, control_variates=0), tol=5e-324)
 
 
 def test_labels_of_a_matrix_that_is_not_square():

@@ -39,14 +39,14 @@ class Walk:
 
 def exact_walk():
     """The walk of an exact Gram matrix of top-k lists, everything compiled."""
-    rows = rk.datasets.uniform(20, 8, seed=0).top(3)
+    rows = rk.datasets.uniform(20, 8, rng=0).top(3)
     rk.Mallows(0.1).gram(rows)
     return Walk(lambda: rk.Mallows(0.1).gram(rows))
 
 
 def monte_carlo_walk():
     """The walk of an estimated Gram matrix of rankings with free items."""
-    rows, method = rk.datasets.uniform(20, 8, seed=0).top(3, unlisted="free"), rk.MonteCarlo(16)
+    rows, method = rk.datasets.uniform(20, 8, rng=0).top(3, unlisted="free"), rk.MonteCarlo(16)
     rk.Mallows(0.1).gram(rows, method=method)
     return Walk(lambda: rk.Mallows(0.1).gram(rows, method=method))
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rankernel.arrays import Indices, Mask
-from rankernel.checks import listed
+from rankernel._utils.arrays import Indices, Mask
+from rankernel._utils.checks import listed
 from rankernel.encoding import FREE, Unlisted, check_unlisted, dense, number_table, printable
 from rankernel.errors import RankingError
 from rankernel.multiplicities import check_total

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel.arrays import FloatArray, IntArray, RankArray
-from rankernel.checks import instance, number
+from rankernel._utils.arrays import FloatArray, IntArray, RankArray
+from rankernel._utils.checks import check_instance, check_number
+from rankernel._utils.interrupts import run_interruptibly
 from rankernel.errors import RankingError
-from rankernel.interrupts import heard
 from rankernel.linear_forms import SquareForm
 from rankernel.rankings import as_rankings
 
@@ -89,7 +89,7 @@ class Distance:
         right = left if Y is None else full_ranks(Y, "Y")
         if left.shape[1] != right.shape[1]:
             raise RankingError(f"X ranks {left.shape[1]} items and Y ranks {right.shape[1]}; both must rank the same")
-        return heard(self.between, left, right)
+        return run_interruptibly(self.between, left, right)
 
     def between(self, X: RankArray, Y: RankArray) -> NDArray[Any]:
         """Return the distances between rows that are known to be full rankings, as positions 0..n-1."""
@@ -242,7 +242,7 @@ def lp(p: float) -> Distance:
     >>> lp(2)([[0, 1, 2]], [[2, 1, 0]])
     array([[2.82842712]])
     """
-    number("p", p, 1)  # the maximum is linf
+    check_number("p", p, 1)  # the maximum is linf
 
     def fill(X: RankArray, Y: RankArray, out: FloatArray) -> None:
         powers = np.arange(X.shape[1] + 1, dtype=np.float64) ** p
@@ -270,7 +270,7 @@ def by_name(distance: Distance | str) -> Distance:
     """Return a distance given by name ("kendall", "lp(3)", ...), or as it is."""
     if isinstance(distance, Distance):
         return distance
-    instance("distance", distance, str, f"a distance, or the name of one: {', '.join(ALL)}, lp(p)")
+    check_instance("distance", distance, str, f"a distance, or the name of one: {', '.join(ALL)}, lp(p)")
     if distance in ALL:
         return ALL[distance]
     if distance.startswith("lp(") and distance.endswith(")"):

@@ -15,8 +15,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel.arrays import FloatArray, Mask, RankArray
-from rankernel.checks import shown
+from rankernel._utils.arrays import FloatArray, Mask, RankArray
+from rankernel._utils.checks import short_repr
 from rankernel.errors import RankingError
 
 Unlisted = Literal["last", "free"]
@@ -36,7 +36,7 @@ def check_unlisted(unlisted: str) -> None:
     """Refuse a reading of unlisted items other than the two there are."""
     if not isinstance(unlisted, str) or unlisted not in get_args(Unlisted):
         raise RankingError(
-            f"unlisted={shown(unlisted)} is not known; items that a row does not list are 'last' or 'free'"
+            f"unlisted={short_repr(unlisted)} is not known; items that a row does not list are 'last' or 'free'"
         )
 
 
@@ -45,7 +45,7 @@ def check_items(items: Iterable[object]) -> tuple[str, ...]:
     if isinstance(items, str):
         raise RankingError(f"items={printable(items)!r} is one string; give a list of item names")
     if isinstance(items, bytes) or not isinstance(items, Iterable) or getattr(items, "ndim", 1) == 0:
-        raise RankingError(f"items={shown(items)} is not possible; give a list of item names")
+        raise RankingError(f"items={short_repr(items)} is not possible; give a list of item names")
     given = list(items)
     for position, name in enumerate(given):
         if is_missing(name):
@@ -148,7 +148,7 @@ def table(data: Any, what: str) -> tuple[NDArray[Any], Mask, tuple[str, ...] | N
         values = data
     elif not is_list(data):
         raise RankingError(
-            f"{shown(data)} is not a table of {what}s; give Rankings, or an array with one row a ranking"
+            f"{short_repr(data)} is not a table of {what}s; give Rankings, or an array with one row a ranking"
         )
     else:
         values = rectangle(data, what)
@@ -165,7 +165,7 @@ def rectangle(rows: Iterable[Any], what: str) -> NDArray[Any]:
     lists = []
     for number, row in enumerate(rows):
         if not is_list(row):
-            raise RankingError(f"row {number} is {shown(row)}; a row of a table of {what}s is a list of numbers")
+            raise RankingError(f"row {number} is {short_repr(row)}; a row of a table of {what}s is a list of numbers")
         lists.append(list(row))
         if len(lists[-1]) != len(lists[0]):
             raise RankingError(

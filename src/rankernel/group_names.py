@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel.arrays import IntArray
+from rankernel._utils.arrays import IntArray
 
 
 def numbered_groups(labels: NDArray[Any]) -> tuple[tuple[str, ...], IntArray]:

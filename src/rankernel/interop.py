@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rankernel.checks import shown
+from rankernel._utils.checks import short_repr
 from rankernel.encoding import FREE, Unlisted, printable
 from rankernel.errors import RankingError
 from rankernel.io.truncated import listed_buckets
@@ -151,7 +151,7 @@ def to_preflibtools(rankings: Any) -> Any:
 def check_held(name: str, value: object, wanted: str, *attributes: str) -> None:
     """Refuse what does not hold what an object of another package does, which need not be installed to be told."""
     if not all(hasattr(value, attribute) for attribute in attributes):
-        raise TypeError(f"{name}={shown(value)} is not possible; it must be {wanted}")
+        raise TypeError(f"{name}={short_repr(value)} is not possible; it must be {wanted}")
 
 
 def voters_of(weight: Any) -> int:

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from rankernel.arrays import FloatArray, RankArray
+from rankernel._utils.arrays import FloatArray, RankArray
 
 Sight = Literal["pairs", "positions", "ranks"]
 

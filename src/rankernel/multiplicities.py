@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel.arrays import IntArray, Mask
-from rankernel.checks import array
+from rankernel._utils.arrays import IntArray, Mask
+from rankernel._utils.checks import check_array
 from rankernel.errors import RankingError
 
 MOST_VOTERS = 2**53
@@ -20,7 +20,7 @@ def check_counts(counts: Any, n_rankings: int) -> IntArray:
     if counts is None:
         found = np.ones(n_rankings, dtype=np.int64)
     else:
-        given = array("counts", counts, f"one whole number for each of {n_rankings} rankings")
+        given = check_array("counts", counts, f"one whole number for each of {n_rankings} rankings")
         if given.shape != (n_rankings,):
             raise RankingError(
                 f"counts has shape {given.shape} but there are {n_rankings} rankings; give one count for each"

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rankernel.arrays import RankArray
-from rankernel.checks import shown
+from rankernel._utils.arrays import RankArray
+from rankernel._utils.checks import short_repr
 from rankernel.column_places import count_up, place_of
 from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, is_frame, is_list, is_missing, printable
 from rankernel.errors import RankingError
@@ -63,7 +63,7 @@ def all_buckets(orders: Any) -> Iterator[Buckets]:
     elif isinstance(orders, np.ndarray) and orders.ndim != 1:
         raise RankingError(f"the array of orders has {orders.ndim} dimensions; wanted are rows, one column a place")
     elif not is_list(orders):
-        raise RankingError(f"orders={shown(orders)} is not possible; give a list of orders, each best first")
+        raise RankingError(f"orders={short_repr(orders)} is not possible; give a list of orders, each best first")
     else:
         yield from (buckets_of(order, row) for row, order in enumerate(orders))
         return
@@ -99,7 +99,7 @@ def buckets_of(order: Any, row: int) -> Buckets:
     if isinstance(order, (set, frozenset)):
         raise RankingError(f"row {row} is a set, which has no order; write a tie as a set inside the list")
     if not is_list(order):
-        raise RankingError(f"row {row} is {shown(order)}; an order is a list of items, best first")
+        raise RankingError(f"row {row} is {short_repr(order)}; an order is a list of items, best first")
     entries = list(order)
     while entries and is_missing(entries[-1]):
         entries.pop()

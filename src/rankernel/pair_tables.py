@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from rankernel.arrays import IntArray, Mask
-from rankernel.checks import listed, shown
+from rankernel._utils.arrays import IntArray, Mask
+from rankernel._utils.checks import listed, short_repr
 from rankernel.encoding import check_items, is_frame, is_missing, printable
 from rankernel.errors import RankingError
 from rankernel.multiplicities import whole_numbers
@@ -145,7 +145,7 @@ def user_lists(pairs: Any, users: Iterable[object] | None, items: Iterable[objec
     """Return the comparisons of one list of pairs (better, worse) a user."""
     if is_name(pairs) or getattr(pairs, "ndim", 1) == 0:
         raise RankingError(
-            f"pairs={shown(pairs)} is not possible; give one list of pairs (better, worse) a user, or a long table"
+            f"pairs={short_repr(pairs)} is not possible; give one list of pairs (better, worse) a user, or a long table"
         )
     lists = list(pairs)
     names = tuple(map(str, range(len(lists)))) if users is None else user_names(users)
@@ -155,7 +155,7 @@ def user_lists(pairs: Any, users: Iterable[object] | None, items: Iterable[objec
     for user, own in enumerate(lists):
         where = f"user {printable(names[user])!r}"
         if is_name(own):
-            raise RankingError(f"{where} has {shown(own)}; wanted is a list of pairs (better, worse)")
+            raise RankingError(f"{where} has {short_repr(own)}; wanted is a list of pairs (better, worse)")
         for number, pair in enumerate(own):
             if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
                 raise RankingError(

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankernel.arrays import FloatArray
-from rankernel.checks import instance, listed, numbers, shown, whole
-from rankernel.checks import labels as one_label_a_row
+from rankernel._utils.arrays import FloatArray
+from rankernel._utils.checks import check_instance, check_integer, check_numbers, listed, short_repr
+from rankernel._utils.checks import labels as one_label_a_row
 from rankernel.data import as_data
 from rankernel.errors import missing_extra
 
@@ -98,8 +98,8 @@ def kernel_map(
     2
     """
     ax = axes(ax, 7.5, 5.5)
-    xy = numbers("points", points, (None, 2))
-    weights = np.ones(len(xy)) if counts is None else numbers("counts", counts, (len(xy),), 0)
+    xy = check_numbers("points", points, (None, 2))
+    weights = np.ones(len(xy)) if counts is None else check_numbers("counts", counts, (len(xy),), 0)
     groups = np.zeros(len(xy), dtype=np.intp) if labels is None else cluster_numbers(labels, len(xy))
     titles = [] if names is None else listed("names", names, "a list of names")
     order = np.argsort(-weights, kind="stable")  # small points over large ones
@@ -112,7 +112,7 @@ def kernel_map(
         add_legend(ax, groups, titles, colour_of)
     shares = [""] * 2
     if variance is not None:
-        shares = [f", {share:.0%} of the variance" for share in numbers("variance", variance, (None,))[:2]]
+        shares = [f", {share:.0%} of the variance" for share in check_numbers("variance", variance, (None,))[:2]]
         shares += [""] * (2 - len(shares))
     ax.set_xlabel(f"first component{shares[0]}", color=SOFT)
     ax.set_ylabel(f"second component{shares[1]}", color=SOFT)
@@ -159,7 +159,7 @@ def areas(weights: FloatArray) -> FloatArray:
 
 def cluster_numbers(labels: ArrayLike, length: int) -> NDArray[Any]:
     """Return the cluster of each row as whole numbers."""
-    return numbers("labels", labels, (length,)).astype(np.intp)
+    return check_numbers("labels", labels, (length,)).astype(np.intp)
 
 
 def plain(name: object) -> str:
@@ -204,11 +204,11 @@ def dendrogram(
     from matplotlib.collections import LineCollection
     from scipy.cluster.hierarchy import dendrogram as scipy_dendrogram
 
-    tree, most = numbers("Z", Z, (None, 4)), whole("n_branches", n_branches)
+    tree, most = check_numbers("Z", Z, (None, 4)), check_integer("n_branches", n_branches)
     if not len(tree):
         raise ValueError("Z is empty; a linkage matrix has one row a merger")
     n_leaves = len(tree) + 1
-    weights = np.ones(n_leaves) if counts is None else numbers("counts", counts, (n_leaves,), 0)
+    weights = np.ones(n_leaves) if counts is None else check_numbers("counts", counts, (n_leaves,), 0)
     called = [*map(str, range(n_leaves))] if leaves is None else listed("leaves", leaves, "a list of names")
     if len(called) != n_leaves:
         raise ValueError(f"leaves has {len(called)} names; the tree has {n_leaves} rankings")
@@ -275,7 +275,7 @@ def gram(matrix: ArrayLike, labels: ArrayLike | None = None, ax: Axes | None = N
     (2, 2)
     """
     ax = axes(ax, 5.5, 4.6)
-    values = numbers("matrix", matrix, (None, None))
+    values = check_numbers("matrix", matrix, (None, None))
     if not values.size:
         raise ValueError(f"matrix has shape {values.shape}; there is nothing to draw")
     if labels is not None:
@@ -305,7 +305,7 @@ def preferences(X: Any, ax: Axes | None = None) -> Axes:
     >>> [text.get_text() for text in ax.texts]
     ['75', '25']
     """
-    from rankernel.tasks.consensus.aggregation import borda, pairwise_preferences
+    from rankernel.models.aggregation import borda, pairwise_preferences
 
     rankings = as_data(X)
     order = np.argsort(borda(rankings, ties="items").ranking.ranks[0])
@@ -335,7 +335,7 @@ def null_distribution(result: Any, ax: Axes | None = None) -> Axes:
         Where to draw.
     """
     if not all(hasattr(result, name) for name in ("null_distribution", "statistic", "pvalue")):
-        raise TypeError(f"result={shown(result)} is not possible; give what a test found, such as mmd_test(X, Y)")
+        raise TypeError(f"result={short_repr(result)} is not possible; give what a test found, such as mmd_test(X, Y)")
     ax = axes(ax, 6.0, 3.2)
     ax.hist(result.null_distribution, bins=40, color=GREY)
     ax.axvline(result.statistic, color=COLOURS[1], linewidth=2)
@@ -377,8 +377,8 @@ def differences(found: Any, most: int = 12, ax: Axes | None = None) -> Axes:
     ['a to b', 'a to c', 'b to c']
     """
     if not all(hasattr(found, name) for name in ("pairs", "groups")):
-        raise TypeError(f"found={shown(found)} is not possible; give result.differences() of a test of groups")
-    pairs = found.pairs[: whole("most", most)]
+        raise TypeError(f"found={short_repr(found)} is not possible; give result.differences() of a test of groups")
+    pairs = found.pairs[: check_integer("most", most)]
     ax = axes(ax, 7.0, 1.2 + 0.32 * len(pairs))
     step = 0.5 / max(len(found.groups), 1)
     ax.axvline(0.5, color=GREY, linewidth=1)
@@ -422,8 +422,10 @@ def pairs_of_groups(found: Any, most: int = 20, ax: Axes | None = None) -> Axes:
     3
     """
     if not all(hasattr(found, name) for name in ("effect_intervals", "rejected", "order")):
-        raise TypeError(f"found={shown(found)} is not possible; give result.pairwise() of a test of several groups")
-    places = found.order()[: whole("most", most)]
+        raise TypeError(
+            f"found={short_repr(found)} is not possible; give result.pairwise() of a test of several groups"
+        )
+    places = found.order()[: check_integer("most", most)]
     ax = axes(ax, 7.0, 1.2 + 0.28 * len(places))
     effects, ends = found.effects[places], found.effect_intervals[places]
     colours = [COLOURS[0] if differs else GREY for differs in found.rejected[places]]
@@ -450,12 +452,12 @@ def outlying_ballots(found: Any, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> from rankernel import datasets, outlier_test
-    >>> ax = outlying_ballots(outlier_test(datasets.mallows(30, 5, 1.0, seed=1)))
+    >>> ax = outlying_ballots(outlier_test(datasets.mallows(30, 5, 1.0, rng=1)))
     >>> len(ax.collections[0].get_offsets())
     30
     """
     if not all(hasattr(found, name) for name in ("distances", "outlying", "order")):
-        raise TypeError(f"found={shown(found)} is not possible; give what outlier_test found")
+        raise TypeError(f"found={short_repr(found)} is not possible; give what outlier_test found")
     ax = axes(ax, 7.0, 3.5)
     order, counts = found.order, found.rankings.counts[found.order]
     last = np.cumsum(counts)
@@ -493,16 +495,18 @@ def variance_curves(
     ['iid', 'antithetic']
     """
     ax = axes(ax, 6.5, 4.0)
-    x = numbers("n_draws", n_draws, (None,), 0)
+    x = check_numbers("n_draws", n_draws, (None,), 0)
     if not x.size:
         raise ValueError("n_draws is empty; there is nothing to draw")
-    instance("curves", curves, Mapping, "a mapping from names to arrays")
-    bands = {} if spread is None else instance("spread", spread, Mapping, "a mapping from names to arrays, or None")
+    check_instance("curves", curves, Mapping, "a mapping from names to arrays")
+    bands = (
+        {} if spread is None else check_instance("spread", spread, Mapping, "a mapping from names to arrays, or None")
+    )
     for number, (name, values) in enumerate(curves.items()):
-        colour, y = COLOURS[number % len(COLOURS)], numbers("curves", values, (len(x),))
+        colour, y = COLOURS[number % len(COLOURS)], check_numbers("curves", values, (len(x),))
         ax.plot(x, y, color=colour, marker="o", markersize=3.5, linewidth=1.6)
         if name in bands:
-            error = numbers("spread", bands[name], (len(x),))
+            error = check_numbers("spread", bands[name], (len(x),))
             ax.fill_between(x, np.maximum(y - error, y * 1e-3), y + error, color=colour, alpha=0.18, linewidth=0)
         ax.annotate(plain(name), (x[-1], y[-1]), (6, 0), textcoords="offset points", va="center", color=colour)
     ax.set_xscale("log")

@@ -10,13 +10,13 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel import checks
-from rankernel.arrays import Indices, IntArray, Mask, RankArray
+from rankernel._utils import checks
+from rankernel._utils.arrays import Indices, IntArray, Mask, RankArray
+from rankernel._utils.memory import check_bytes
+from rankernel._utils.notebook import html_card
 from rankernel.encoding import FREE, check_items, printable
 from rankernel.errors import RankingError
-from rankernel.memory import check_bytes
 from rankernel.multiplicities import added_up, check_counts
-from rankernel.notebook import html_card
 from rankernel.pair_tables import Comparisons, is_long, long_table, user_lists, user_names
 from rankernel.rankings import PARTIAL, Rankings, as_rankings, row_index
 
@@ -138,7 +138,9 @@ class Preferences:
           1: nothing known
         """
         roles = dict(
-            checks.instance("columns", {} if columns is None else columns, Mapping, "a mapping of roles to columns")
+            checks.check_instance(
+                "columns", {} if columns is None else columns, Mapping, "a mapping of roles to columns"
+            )
         )
         passed_over = checks.names("ignore", ignore)
         if isinstance(counts, str):

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel.arrays import Indices, IntArray, RankArray
-from rankernel.checks import instance, listed, shown, whole
+from rankernel._utils.arrays import Indices, IntArray, RankArray
+from rankernel._utils.checks import check_instance, check_integer, listed, short_repr
+from rankernel._utils.notebook import html_card
 from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, is_frame, is_list, number_table, printable
 from rankernel.errors import RankingError, missing_extra
 from rankernel.multiplicities import added_up, check_counts
-from rankernel.notebook import html_card
 from rankernel.order_lists import orders_to_ranks
 
 if TYPE_CHECKING:
@@ -321,7 +321,7 @@ class Rankings:
         Rankings: 1 ranking of 4 items (1 incomplete)
           a > b, free: {c, d}
         """
-        whole("k", k, 0)
+        check_integer("k", k, 0)
         check_unlisted(unlisted)
         kept = np.count_nonzero(np.cumsum(self.bucket_sizes(), axis=1) <= k, axis=1)
         kept = np.minimum(kept, self.n_buckets)[:, None]
@@ -403,7 +403,7 @@ class Rankings:
         except ImportError:
             raise missing_extra("pandas", "frames") from None
         if count is not None:
-            instance("count", count, str, "the name of a column, or None")
+            check_instance("count", count, str, "the name of a column, or None")
         if count in self.items:
             raise RankingError(f"an item is named {count!r}, too; choose another name: to_frame(count=...)")
         frame = pd.DataFrame(self.ranks, columns=list(self.items)).astype("Int32")
@@ -506,7 +506,7 @@ def one_full_ranking(center: Any, name: str = "center") -> Rankings:
         given = as_rankings(rows if rows and is_list(rows[0]) else [rows], name)
     if len(given) != 1 or not given.is_full():
         raise RankingError(
-            f"{name}={shown(center)} is not one full ranking; give the rank of each item, no ties, none free"
+            f"{name}={short_repr(center)} is not one full ranking; give the rank of each item, no ties, none free"
         )
     found: Rankings = given
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rankernel._loops.compiled import compiled
-from rankernel.arrays import IntArray, Mask
+from rankernel._utils.arrays import IntArray, Mask
 
 
 @compiled

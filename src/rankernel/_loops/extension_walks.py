@@ -51,16 +51,16 @@ def can_follow(before, placed, x):
 
 
 @compiled_strictly
-def random_word(seed, number):
+def random_word(rng, number):
     """Word ``number`` of the stream of a seed (SplitMix64): blocks of the past can be run again at will."""
-    word = seed + np.uint64(number + 1) * GOLDEN
+    word = rng + np.uint64(number + 1) * GOLDEN
     word = (word ^ (word >> np.uint64(30))) * MIX_1
     word = (word ^ (word >> np.uint64(27))) * MIX_2
     return word ^ (word >> np.uint64(31))
 
 
 @compiled_strictly
-def run_block(before, seed, n_steps, order, follow):
+def run_block(before, rng, n_steps, order, follow):
     """Run one block of the bounding chain and, if ``follow``, one linear extension along with it.
 
     The linear extension walks by adjacent transpositions: a place, a fair coin, and the two neighbours change places
@@ -77,7 +77,7 @@ def run_block(before, seed, n_steps, order, follow):
     bound[-1] = 0
     n_entered = 1
     for step in range(n_steps):
-        word = random_word(seed, step)
+        word = random_word(rng, step)
         place = int((word >> TOP_53) * 2.0**-53 * (n_items - 1))
         heads = (word & ONE) == ONE
         upper, lower = bound[place], bound[place + 1]

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from rankernel._loops.compiled import compiled
-from rankernel.arrays import FloatArray, IntArray
+from rankernel._utils.arrays import FloatArray, IntArray
 
 LEFT_OUTER, RIGHT_OUTER, LEFT, RIGHT = 0, 1, 2, 3
 LOG_2 = math.log(2.0)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from rankernel._loops.compiled import compiled
-from rankernel.arrays import FloatArray
+from rankernel._utils.arrays import FloatArray
 
 
 def log_permanent(costs: FloatArray, nu: float) -> tuple[float, float]:

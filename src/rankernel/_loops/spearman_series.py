@@ -3,7 +3,7 @@
 import numpy as np
 
 from rankernel._loops.compiled import compiled
-from rankernel.arrays import FloatArray, IntArray
+from rankernel._utils.arrays import FloatArray, IntArray
 
 
 @compiled

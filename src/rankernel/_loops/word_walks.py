@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled
-from rankernel.arrays import FloatArray, IntArray, RankArray
+from rankernel._utils.arrays import FloatArray, IntArray, RankArray
 
 WordArray = NDArray[np.int16]
 

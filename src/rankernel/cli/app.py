@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
@@ -74,10 +72,3 @@ app.command(
 app.command("report", epilog=example("report", "report votes.soi -o votes.html", "report votes.csv --by district"))(
     spelled_out(report)
 )
-
-if find_spec("rankernel.experiments"):
-    from rankernel import experiments
-
-    if hasattr(experiments, "register"):
-        with suppress(ModuleNotFoundError):  # the experiments may need more than is installed
-            experiments.register(app)

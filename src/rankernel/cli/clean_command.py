@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from rankernel.analysis.phrases import plural
 from rankernel.cli.failures import usage
 from rankernel.cli.options import WRITING, File, Reading, Writing
 from rankernel.cli.output import check_free, console, print_json, show_facts, steps
@@ -15,6 +14,7 @@ from rankernel.cli.reading import read
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings
+from rankernel.reports.phrases import plural
 
 Merge = Annotated[
     bool, typer.Option("--merge", help="Write equal ballots once, with their count.", rich_help_panel=WRITING)

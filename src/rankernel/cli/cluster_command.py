@@ -25,9 +25,9 @@ from rankernel.io.spreadsheets import plain_cell
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-    from rankernel.analysis.clustering import Clustering
-    from rankernel.analysis.summary import Summary
     from rankernel.data import Data
+    from rankernel.reports.clustering import Clustering
+    from rankernel.reports.summary import Summary
 
 
 def cluster(
@@ -69,7 +69,7 @@ def cluster(
 
 def clusters_text(found: Summary, clustering: Clustering) -> str:
     """Return how many clusters there are, and why."""
-    from rankernel.analysis.number_of_clusters import LEAST_BALLOTS, LEAST_VOTERS
+    from rankernel.reports.number_of_clusters import LEAST_BALLOTS, LEAST_VOTERS
 
     k, evidence, linkage, words = len(clustering.clusters), clustering.evidence, found.settings.linkage, found.words
     if evidence is None:
@@ -114,8 +114,8 @@ def write(path: Path, found: Summary, clustering: Clustering) -> None:
 def draw(path: Path, found: Summary, clustering: Clustering) -> None:
     """Draw the tree; the colours have a key where there are clusters."""
     from rankernel import plots
-    from rankernel.analysis.phrases import ballot_text, percent
-    from rankernel.pages.draw_map import cluster_name
+    from rankernel.reports.draw_map import cluster_name
+    from rankernel.reports.phrases import ballot_text, percent
 
     view, words, rankings = found.view, found.words, found.ballots.rankings
     leaves = [ballot_text(rankings[row], most=3, length=20, approvals=words.approvals) for row in view.rows.tolist()]
@@ -152,9 +152,9 @@ def show(facts: dict[str, str], found: Summary, clustering: Clustering) -> None:
     """Print the clusters for people."""
     from rich.table import Table
 
-    from rankernel.analysis.phrases import ballot_text, percent
-    from rankernel.analysis.short_names import short_names
-    from rankernel.pages.draw_bars import striking
+    from rankernel.reports.draw_bars import striking
+    from rankernel.reports.phrases import ballot_text, percent
+    from rankernel.reports.short_names import short_names
 
     screen = console()
     show_facts(screen, facts)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rankernel.analysis.phrases import plural
-from rankernel.analysis.source import Source
 from rankernel.cli.options import COMPUTING, complete_from, one_of
 from rankernel.cli.output import listed
 from rankernel.data import of_items, says_something
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings
+from rankernel.reports.phrases import plural
+from rankernel.reports.source import Source
 
 if TYPE_CHECKING:
     from rankernel.data import Data

@@ -132,8 +132,8 @@ def in_memory(output: Path | None, plan: Plan, X: Data, dtype: str, force: bool)
     """Compute the matrix, write it if there is a file for it, and return a corner of it if not."""
     import numpy as np
 
-    from rankernel.memory import check_memory
-    from rankernel.whole_files import check_room
+    from rankernel._utils.files import check_room
+    from rankernel._utils.memory import check_memory
 
     check_memory(plan.shape, dtype)
     if output is not None:
@@ -157,7 +157,7 @@ def filled(plan: Plan, dtype: str) -> NDArray[Any]:
     parts = list(tiles(*plan.shape, plan.side(SIDE), symmetric=True))
     with steps(len(parts), "Gram matrix", even=True) as step:
         for rows, columns in parts:
-            value[rows, columns] = plan.block(rows, columns, threads=None)
+            value[rows, columns] = plan.block(rows, columns, n_jobs=None)
             value[columns, rows] = value[rows, columns].T
             step("Gram matrix")
     return value

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from rankernel.analysis.phrases import plural
-from rankernel.analysis.source import Source
 from rankernel.cli.options import File, Reading, Showing
 from rankernel.cli.output import console, listed, print_json, show_facts, steps
 from rankernel.cli.reading import read
 from rankernel.data import first_and_inverse, row_texts, with_counts
 from rankernel.multiplicities import added_up
+from rankernel.reports.phrases import plural
+from rankernel.reports.source import Source
 
 MOST_COMMON = 5
 SHOWN_ITEMS = 30

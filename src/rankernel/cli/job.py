@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rankernel.analysis.source import Source
 from rankernel.cli.kernel_text import parse_kernel, parse_method
 from rankernel.cli.options import Computing, Reading
 from rankernel.cli.output import steps
 from rankernel.cli.reading import read
+from rankernel.reports.source import Source
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rankernel.analysis.summary import Summary
     from rankernel.gram.methods import MethodLike
     from rankernel.kernels.base import Kernel
+    from rankernel.reports.summary import Summary
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class Job:
 
     def assumptions(self, values: str) -> dict[str, str]:
         """Return what was assumed, in words."""
-        from rankernel.analysis.phrases import short_numbers
+        from rankernel.reports.phrases import short_numbers
 
         rankings, words = self.source.rankings, self.source.words
         return {
@@ -51,7 +51,7 @@ def read_job(file: Path | None, reading: Reading, computing: Computing) -> Job:
 
 def summary_of(job: Job, seed: int, **settings: Any) -> Summary:
     """Return the summary of a job, with a progress bar."""
-    from rankernel.analysis.summary import Settings, n_steps, summarize
+    from rankernel.reports.summary import Settings, n_steps, summarize
 
     chosen = Settings(kernel=job.kernel, method=job.method, seed=seed, **settings)
     with steps(None, "Ballots"):

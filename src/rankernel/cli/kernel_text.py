@@ -100,7 +100,7 @@ def parse_method(text: str, seed: int) -> MethodLike:
 
     Examples
     --------
-    >>> print(parse_method("montecarlo:draws=20,coupling=iid,moments=0", seed=3))
+    >>> print(parse_method("montecarlo:draws=20,coupling=iid,control_variates=0", rng=3))
     Monte Carlo, 20 draws of each ranking, iid, seed 3
     """
     name, _, rest = text.partition(":")
@@ -111,13 +111,13 @@ def parse_method(text: str, seed: int) -> MethodLike:
     from rankernel.gram.methods import Auto, MonteCarlo
 
     if name == "auto":
-        return Auto(estimate=MonteCarlo(seed=seed))
+        return Auto(estimate=MonteCarlo(rng=seed))
     if name != "montecarlo":
         return name  # type: ignore[return-value]
     arguments = parse_arguments(rest, DRAWING, "method montecarlo")
     if "draws" in arguments:
         arguments["n_draws"] = arguments.pop("draws")
     try:
-        return MonteCarlo(**arguments, seed=seed)
+        return MonteCarlo(**arguments, rng=seed)
     except (TypeError, ValueError) as error:
         raise usage(f"method {printable(text)!r}: {error}") from None

@@ -22,8 +22,8 @@ from rankernel.encoding import printable
 from rankernel.io.spreadsheets import plain_cell
 
 if TYPE_CHECKING:
-    from rankernel.analysis.summary import Summary
-    from rankernel.arrays import Indices
+    from rankernel._utils.arrays import Indices
+    from rankernel.reports.summary import Summary
 
 
 def kernel_map(reading: Reading, computing: Computing, writing: Writing, file: File = None, k: Clusters = None) -> None:
@@ -53,7 +53,7 @@ def kernel_map(reading: Reading, computing: Computing, writing: Writing, file: F
 
 def write(path: Path, found: Summary, by_group: bool) -> None:
     """Write a picture of the map, or its coordinates."""
-    from rankernel.pages.draw_map import all_labels, cluster_name, strongest_group
+    from rankernel.reports.draw_map import all_labels, cluster_name, strongest_group
 
     view, grouped = found.view, found.grouped
     labels, names = all_labels(found), [cluster_name(each) for each in grouped.clusters] if grouped else [""]

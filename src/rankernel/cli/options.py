@@ -25,11 +25,11 @@ def set_debug(context: typer.Context, wanted: bool) -> None:
         context.find_root().command.debug = True  # type: ignore[attr-defined]
 
 
-def use_threads(context: typer.Context, threads: int | None) -> int | None:
+def use_threads(context: typer.Context, n_jobs: int | None) -> int | None:
     """Let all that a command computes use so many threads, until it ends."""
-    if threads is not None:
+    if n_jobs is not None:
         before = os.environ.get(THREADS_VARIABLE)
-        os.environ[THREADS_VARIABLE] = str(threads)
+        os.environ[THREADS_VARIABLE] = str(n_jobs)
 
         def restore() -> None:
             del os.environ[THREADS_VARIABLE]
@@ -37,7 +37,7 @@ def use_threads(context: typer.Context, threads: int | None) -> int | None:
                 os.environ[THREADS_VARIABLE] = before
 
         context.call_on_close(restore)
-    return threads
+    return n_jobs
 
 
 def complete_from(known: tuple[str, ...]) -> Callable[[str], list[str]]:
@@ -251,7 +251,7 @@ SeedNumber: TypeAlias = Annotated[
 Threads: TypeAlias = Annotated[
     int | None,
     typer.Option(
-        "--threads",
+        "--jobs",
         min=1,
         help="Threads; one a core if left out.",
         callback=use_threads,
@@ -337,7 +337,7 @@ class Computing:
     kernel: KernelText = "mallows:nu=median"
     method: MethodText = "auto"
     seed: SeedNumber = 0
-    threads: Threads = None
+    n_jobs: Threads = None
 
 
 @dataclass(frozen=True)

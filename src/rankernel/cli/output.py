@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from rankernel import whole_files
+from rankernel._utils import files as whole_files
 from rankernel.cli.failures import usage
 from rankernel.encoding import printable
 from rankernel.errors import RankingError, require

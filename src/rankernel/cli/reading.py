@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from rankernel.analysis.phrases import plural
-from rankernel.analysis.source import Source
-from rankernel.analysis.wording import guess_noun
 from rankernel.cli.failures import usage
 from rankernel.cli.options import Reading
 from rankernel.cli.output import SHOWN_GROUPS, listed, steps
 from rankernel.data import Data
 from rankernel.encoding import printable
+from rankernel.reports.phrases import plural
+from rankernel.reports.source import Source
+from rankernel.reports.wording import guess_noun
 
 NAMES = {"by": "labels", "id": "labels"}  # of options whose name in the library is another
 SHOWN = {"separator": "--tie", "fold_case": "--fold-case", "max_bytes": "--max-bytes", "columns": "--column"}

@@ -69,7 +69,7 @@ def report(
     chosen = {"n_clusters": k, "linkage": linkage, "n_permutations": permutations, "groups": tuple(group or ())}
     found = summary_of(job, computing.seed, **chosen)
 
-    from rankernel.pages.page import page
+    from rankernel.reports.page import page
 
     with whole_file(target, writing.force) as temporary:
         temporary.write_text(page(found), encoding="utf-8")

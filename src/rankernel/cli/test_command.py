@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from rankernel.analysis.source import Source
 from rankernel.cli.common_items import Over, over_common_items
 from rankernel.cli.failures import usage
 from rankernel.cli.kernel_text import parse_kernel, parse_method
@@ -19,11 +18,12 @@ from rankernel.cli.output import SHOWN_GROUPS, console, listed, print_json, show
 from rankernel.cli.reading import read
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
+from rankernel.reports.source import Source
 
 if TYPE_CHECKING:
     from rankernel.data import Data
-    from rankernel.tasks.tests.differences import Differences
-    from rankernel.tasks.tests.pairwise import PairwiseResult
+    from rankernel.stats.differences import Differences
+    from rankernel.stats.pairwise import PairwiseResult
 
 MOST_DISTINCT = 20_000  # a matrix of 3 GB
 LEVEL = 0.05
@@ -144,8 +144,8 @@ def chosen(named: dict[str, Data], pair: tuple[str, str] | None) -> dict[str, Da
 
 def some(rankings: Data, n_voters: int, seed: int) -> Data:
     """Return some voters taken at random."""
-    from rankernel.analysis.distinct_ballots import some_voters
     from rankernel.data import with_counts
+    from rankernel.reports.distinct_ballots import some_voters
 
     rows, counts = some_voters(rankings.counts, n_voters, seed)
     return with_counts(rankings[rows], counts)
@@ -153,7 +153,7 @@ def some(rankings: Data, n_voters: int, seed: int) -> Data:
 
 def check_size(named: dict[str, Data]) -> None:
     """Refuse sets whose Gram matrix is too large, or of too many items to say in what they differ."""
-    from rankernel.tasks.tests.differences import check_item_pairs
+    from rankernel.stats.differences import check_item_pairs
 
     check_item_pairs(next(iter(named.values())).n_items, len(named))
     distinct = sum(len(rankings.unique()) for rankings in named.values())
@@ -189,8 +189,8 @@ class Answer:
 
 def answer_of_two(named: dict[str, Data], kernel: Any, method: Any, permutations: int, seed: int) -> Answer:
     """Return what the test of two sets found."""
-    from rankernel.tasks.tests.mmd import mmd_test
-    from rankernel.tasks.tests.mmd_aggregated import mmd_aggregated_test
+    from rankernel.stats.mmd import mmd_test
+    from rankernel.stats.mmd_aggregated import mmd_aggregated_test
 
     (first, X), (second, Y) = named.items()
     test = mmd_aggregated_test if kernel == "auto" else mmd_test
@@ -202,7 +202,7 @@ def paired_answer(
     named: dict[str, Data], source: Source, column: str, kernel: Any, method: Any, permutations: int, seed: int
 ) -> Answer:
     """Return what the test of the same judges in two groups found."""
-    from rankernel.tasks.tests.paired import paired_test
+    from rankernel.stats.paired import paired_test
 
     if len(named) != 2:
         raise usage(f"--paired compares two groups, and there are {len(named)}; name them with --pair A B")
@@ -235,8 +235,8 @@ def judges_in_order(name: str, source: Source, column: str) -> tuple[list[str], 
 
 def answer_of_pair(result: Any, names: tuple[str, ...], sizes: tuple[int, int]) -> Answer:
     """Return what one test of two sets says."""
-    from rankernel.analysis.phrases import short_numbers
-    from rankernel.tasks.tests.results import AggregatedMMDResult
+    from rankernel.reports.phrases import short_numbers
+    from rankernel.stats.results import AggregatedMMDResult
 
     several = isinstance(result, AggregatedMMDResult)
     kernels = result.kernels if several else (result.kernel,)
@@ -270,10 +270,10 @@ def errors_and_effect(result: Any) -> dict[str, Any]:
 
 def answer_of_many(named: dict[str, Data], kernel: Any, method: Any, permutations: int, seed: int) -> Answer:
     """Return what the test of several sets found, of all together and of each two."""
-    from rankernel.analysis.phrases import short_numbers
     from rankernel.data import concat
-    from rankernel.tasks.tests.differences import MOST_COLUMNS
-    from rankernel.tasks.tests.k_sample import k_sample_test
+    from rankernel.reports.phrases import short_numbers
+    from rankernel.stats.differences import MOST_COLUMNS
+    from rankernel.stats.k_sample import k_sample_test
 
     names = list(named)
     labels = np.repeat(np.arange(len(names)), [len(rankings) for rankings in named.values()])
@@ -326,7 +326,7 @@ def clearest_differences(pairs: PairwiseResult, names: list[str]) -> list[Differ
 
 def show(facts: dict[str, str], found: Answer, permutations: int) -> None:
     """Print the tests for people."""
-    from rankernel.tasks.tests.results import error_text
+    from rankernel.stats.results import error_text
 
     screen = console()
     show_facts(screen, facts)
@@ -371,7 +371,7 @@ def show(facts: dict[str, str], found: Answer, permutations: int) -> None:
 
 def both_pvalues(found: dict[str, Any], permutations: int) -> str:
     """Return the p-value by permutations, and that by the tail where it is the smallest that permutations can give."""
-    from rankernel.analysis.phrases import pvalue_text
+    from rankernel.reports.phrases import pvalue_text
 
     told = pvalue_text(found["pvalue"], permutations)
     return f"{told} (tail {found['tail_pvalue']:.2g})" if told.startswith("p ≤") else told

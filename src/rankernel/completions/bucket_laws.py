@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankernel import _loops
-from rankernel.arrays import FloatArray, Indices, IntArray
+from rankernel._utils.arrays import FloatArray, Indices, IntArray
 from rankernel.rankings import Rankings, first_and_inverse
 
 

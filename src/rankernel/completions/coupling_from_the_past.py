@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rankernel import _loops
-from rankernel.arrays import Mask
+from rankernel._utils.arrays import Mask
 from rankernel.completions.keys import FullRanks
 
 

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from rankernel import _loops
-from rankernel.arrays import RankArray
+from rankernel._utils.arrays import RankArray
 from rankernel.completions.herding import FullKernel, herd_rows
 from rankernel.completions.keys import MAX_ITEMS, FullRanks, check_width
 from rankernel.completions.streams import Streams

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankernel.arrays import Indices, Mask
+from rankernel._utils.arrays import Indices, Mask
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel.arrays import FloatArray, IntArray, Mask, RankArray
+from rankernel._utils.arrays import FloatArray, IntArray, Mask, RankArray
 from rankernel.completions.keys import FullRanks
 from rankernel.errors import ExactnessError
 

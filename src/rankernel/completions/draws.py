@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from rankernel.arrays import FloatArray
-from rankernel.checks import whole
+from rankernel._utils.arrays import FloatArray
+from rankernel._utils.checks import check_integer
+from rankernel._utils.interrupts import run_interruptibly
+from rankernel._utils.rng import Seed, as_seed
 from rankernel.completions.couplings import coupling_named
 from rankernel.completions.herding import FullKernel
 from rankernel.completions.keys import FullRanks
 from rankernel.completions.models import CompletionModel, Uniform
 from rankernel.completions.streams import row_streams
 from rankernel.errors import RankingError, SamplingWarning, warn
-from rankernel.interrupts import heard
 from rankernel.rankings import as_rankings
-from rankernel.seeds import Seed, as_seed
 
 PURPOSE = "completions"
 LOW, FEW = 0.1, 3.0  # of draws that are worth little: as a part of their number, and at all
@@ -92,7 +92,7 @@ def draw(
     n_draws: int,
     coupling: str = "iid",
     completions: CompletionModel | None = None,
-    seed: Seed = 0,
+    rng: Seed = 0,
     rows: Any = None,
     kernel: FullKernel | None = None,
 ) -> Draws:
@@ -111,7 +111,7 @@ def draw(
         How draws of one ranking depend on each other.
     completions : CompletionModel, optional
         The distribution of the completions; uniform if left out.
-    seed : int, Generator or None
+    rng : int, Generator or None
         A generator is drawn from once.
     rows : array of shape (n_rankings,), optional
         Numbers of the rankings: then draws depend on them, too, so that equal rankings have independent draws.
@@ -128,13 +128,13 @@ def draw(
            [2, 0, 5, 5]])
     """
     ranks = as_rankings(X).ranks
-    whole("n_draws", n_draws)
+    check_integer("n_draws", n_draws)
     model = Uniform() if completions is None else completions
     if not isinstance(model, CompletionModel):
         raise RankingError(f"completions={model!r} is not a completion model; give one such as Uniform()")
     rule = coupling_named(coupling, kernel)
-    streams = row_streams(ranks, as_seed(seed), PURPOSE, None if rows is None else np.asarray(rows))
-    full, weights = heard(model.draw, ranks, n_draws, streams, rule)
+    streams = row_streams(ranks, as_seed(rng), PURPOSE, None if rows is None else np.asarray(rows))
+    full, weights = run_interruptibly(model.draw, ranks, n_draws, streams, rule)
     draws = Draws(full, weights, rule.block_size(ranks.shape[1], n_draws))
     draws.warn_if_low()
     return draws

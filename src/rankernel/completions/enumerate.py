@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rankernel import _loops
-from rankernel.arrays import RankArray
+from rankernel._utils.arrays import RankArray
 from rankernel.completions.keys import FullRanks, check_width
 from rankernel.encoding import FREE
 from rankernel.errors import ExactnessError

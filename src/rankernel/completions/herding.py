@@ -10,8 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from rankernel import _loops
-from rankernel.arrays import FloatArray, Indices, Mask, RankArray
-from rankernel.checks import listed, whole
+from rankernel._utils.arrays import FloatArray, Indices, Mask, RankArray
+from rankernel._utils.checks import check_integer, listed
+from rankernel._utils.memory import check_bytes
+from rankernel._utils.rng import Seed, as_seed
 from rankernel.completions.enumerate import enumerate_completions, n_completions
 from rankernel.completions.keys import FullRanks
 from rankernel.completions.linear_extensions import count, draw_extensions, enumerate_extensions
@@ -19,10 +21,8 @@ from rankernel.completions.streams import row_streams
 from rankernel.data import Data, as_data
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.kernels.named import as_kernel
-from rankernel.memory import check_bytes
 from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings, as_rankings
-from rankernel.seeds import Seed, as_seed
 
 FEW = 5040
 POOL = 1000
@@ -40,7 +40,7 @@ class FullKernel(Protocol):
         """Return the kernel of each row of X with each row of Y."""
 
 
-def herd(ranking: Any, kernel: FullKernel, n_draws: int, candidates: Any = None, seed: Seed = 0) -> Rankings:
+def herd(ranking: Any, kernel: FullKernel, n_draws: int, candidates: Any = None, rng: Seed = 0) -> Rankings:
     r"""Return completions of one ranking chosen one by one by kernel herding.
 
     Step T takes the completion that minimises :math:`\| \mu - \frac1T \sum_{t \le T} \phi(\sigma_t) \|`, where
@@ -58,7 +58,7 @@ def herd(ranking: Any, kernel: FullKernel, n_draws: int, candidates: Any = None,
     candidates : int or full rankings, optional
         What to choose from: full rankings, or the size of a pool drawn uniformly. Left out, it is all completions up
         to 5040, and a pool of 1000 where there are more.
-    seed : int, Generator or None
+    rng : int, Generator or None
         Decides ties and draws the pool.
 
     Examples
@@ -74,8 +74,8 @@ def herd(ranking: Any, kernel: FullKernel, n_draws: int, candidates: Any = None,
     """
     one = single(ranking)
     kernel = full_kernel(kernel)
-    whole("n_draws", n_draws)
-    number = as_seed(seed)
+    check_integer("n_draws", n_draws)
+    number = as_seed(rng)
     if isinstance(one, Preferences):
         pool = extensions_to_choose_from(one, candidates, number)
     else:
@@ -85,7 +85,7 @@ def herd(ranking: Any, kernel: FullKernel, n_draws: int, candidates: Any = None,
 
 def herd_rows(ranks: RankArray, kernel: FullKernel, n_draws: int) -> RankArray:
     """Do the work of :func:`herd` on one row of ranks."""
-    whole("n_draws", n_draws)
+    check_integer("n_draws", n_draws)
     return chosen_rows(candidate_rows(ranks, None, 0), kernel, n_draws, 0)
 
 
@@ -124,7 +124,7 @@ def joint_herd(ranking: Any, kernel: FullKernel, n_draws: int) -> Rankings:
            [2, 0, 1],
            [1, 2, 0]], dtype=int32)
     """
-    whole("n_draws", n_draws)
+    check_integer("n_draws", n_draws)
     one, kernel = single(ranking), full_kernel(kernel)
     number = count(one.before[0]) if isinstance(one, Preferences) else n_completions(one.ranks[0])
     n_choices = comb(number + n_draws - 1, n_draws)
@@ -183,7 +183,7 @@ def extensions_to_choose_from(one: Preferences, candidates: Any, seed: int) -> R
     if candidates is None and 0 < count_up_to(before) <= FEW:
         return enumerate_extensions(before).astype(np.int32)
     if candidates is None or isinstance(candidates, int | np.integer):
-        size = POOL if candidates is None else whole("candidates", candidates)
+        size = POOL if candidates is None else check_integer("candidates", candidates)
         return draw_extensions(before, size, seed).astype(np.int32)
     given = as_rankings(candidates, "candidates")
     places = given.ranks
@@ -206,7 +206,7 @@ def candidate_rows(ranks: RankArray, candidates: Any, seed: int) -> RankArray:
     if candidates is None and n_completions(ranks) <= FEW:
         return enumerate_completions(ranks).astype(np.int32)
     if candidates is None or isinstance(candidates, int | np.integer):
-        size = POOL if candidates is None else whole("candidates", candidates)
+        size = POOL if candidates is None else check_integer("candidates", candidates)
         return uniform_pool(ranks, size, seed).astype(np.int32)
     given = as_rankings(candidates, "candidates")
     agrees = given.is_full() and given.n_items == len(ranks) and len(given) > 0

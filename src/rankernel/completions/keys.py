@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel.arrays import FloatArray, RankArray
+from rankernel._utils.arrays import FloatArray, RankArray
 from rankernel.errors import RankingError
 
 FullRanks = NDArray[np.int16]

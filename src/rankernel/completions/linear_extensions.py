@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankernel import _loops
-from rankernel.arrays import FloatArray
+from rankernel._utils.arrays import FloatArray
 from rankernel.completions.decomposition import Antichain, Parallel, Part, Prime, Series, decompose
 from rankernel.completions.down_sets import whole_lattice
 from rankernel.completions.keys import FullRanks
@@ -99,7 +99,7 @@ def enumerate_extensions(before: ArrayLike, limit: int = MAX_EXTENSIONS) -> Full
 def draw_extensions(
     before: ArrayLike,
     n_draws: int,
-    seed: int | np.random.Generator | None = None,
+    rng: int | np.random.Generator | None = None,
     method: Literal["auto", "down-sets", "coupling"] = "auto",
 ) -> FullRanks:
     """Return independent, exactly uniform linear extensions as rank vectors, shape (n_draws, n_items).
@@ -108,13 +108,13 @@ def draw_extensions(
     --------
     >>> before = np.zeros((3, 3), dtype=bool)
     >>> before[0, 2] = True
-    >>> draws = draw_extensions(before, 3000, seed=0)
+    >>> draws = draw_extensions(before, 3000, rng=0)
     >>> bool((draws[:, 0] < draws[:, 2]).all()), round(float((draws[:, 1] == 1).mean()), 1)
     (True, 0.3)
     """
     if method not in ("auto", "down-sets", "coupling"):
         raise ValueError(f"method={method!r} is not known; choose 'auto', 'down-sets' or 'coupling'")
-    return draw_part(decompose(check_relation(before)), n_draws, np.random.default_rng(seed), method)
+    return draw_part(decompose(check_relation(before)), n_draws, np.random.default_rng(rng), method)
 
 
 # ---------------------------------------------------------------------- marginal probabilities

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankernel import _loops
-from rankernel.arrays import Indices, Mask
+from rankernel._utils.arrays import Indices, Mask
+from rankernel._utils.q_factorials import log_q_factorial, mean_inversions
 from rankernel.completions.decomposition import in_series
 from rankernel.completions.down_sets import MAX_DOWN_SETS, DownSets
 from rankernel.completions.keys import FullRanks
 from rankernel.completions.relations import check_relation
 from rankernel.errors import ExactnessError, RankingError
-from rankernel.q_factorials import log_q_factorial, mean_inversions
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankernel.arrays import FloatArray, Indices, IntArray, RankArray
+from rankernel._utils.arrays import FloatArray, Indices, IntArray, RankArray
 from rankernel.completions.bucket_laws import bucket_laws
 from rankernel.encoding import FREE
 from rankernel.rankings import as_rankings

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from rankernel.arrays import FloatArray, RankArray
-from rankernel.checks import flag, shown
+from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils.checks import check_flag, short_repr
 from rankernel.completions.couplings import Coupling
 from rankernel.completions.enumerate import enumerate_completions, n_completions
 from rankernel.completions.keys import FullRanks
@@ -99,8 +99,10 @@ class LogDensity(CompletionModel):
 
     def __post_init__(self) -> None:
         if not callable(self.function):
-            raise TypeError(f"function={shown(self.function)} is not possible; it must be a function of full rankings")
-        flag("self_normalized", self.self_normalized)
+            raise TypeError(
+                f"function={short_repr(self.function)} is not possible; it must be a function of full rankings"
+            )
+        check_flag("self_normalized", self.self_normalized)
 
     def draw(
         self, ranks: RankArray, n_draws: int, streams: Streams, coupling: Coupling

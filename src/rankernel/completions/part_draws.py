@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankernel.arrays import Mask
+from rankernel._utils.arrays import Mask
 from rankernel.completions.coupling_from_the_past import draw_by_coupling
 from rankernel.completions.decomposition import Antichain, Parallel, Part, Prime, Series, places
 from rankernel.completions.down_sets import FEW_DOWN_SETS, DownSets, whole_lattice

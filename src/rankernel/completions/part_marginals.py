@@ -6,7 +6,7 @@ from math import comb
 
 import numpy as np
 
-from rankernel.arrays import FloatArray
+from rankernel._utils.arrays import FloatArray
 from rankernel.completions.decomposition import Antichain, Parallel, Part, Prime, Series
 from rankernel.completions.down_sets import whole_lattice
 

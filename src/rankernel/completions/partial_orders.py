@@ -7,14 +7,14 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel.arrays import FloatArray, Mask
-from rankernel.checks import whole
+from rankernel._utils.arrays import FloatArray, Mask
+from rankernel._utils.checks import check_integer
 from rankernel.completions.keys import FullRanks, check_width
 from rankernel.completions.linear_extensions import draw_extensions
-from rankernel.completions.mallows_model import MallowsModel
 from rankernel.completions.models import CompletionModel, LogDensity, Uniform, self_normalized_weights
 from rankernel.completions.streams import NO_ROW, Streams, stream_key
 from rankernel.errors import RankingError
+from rankernel.models.mallows_model import MallowsModel
 
 
 def relation_streams(
@@ -39,12 +39,12 @@ def draw_relations(
     --------
     >>> before = np.zeros((1, 3, 3), dtype=bool)
     >>> before[0, 2, 0] = True
-    >>> streams = relation_streams(np.packbits(before, axis=2), seed=0, purpose="completions")
+    >>> streams = relation_streams(np.packbits(before, axis=2), rng=0, purpose="completions")
     >>> draws, _ = draw_relations(before, 5, streams, Uniform())
     >>> draws.shape, bool((draws[0, :, 2] < draws[0, :, 0]).all())
     ((1, 5, 3), True)
     """
-    whole("n_draws", n_draws)
+    check_integer("n_draws", n_draws)
     check_width(relations.shape[1])
     full = np.empty((len(relations), n_draws, relations.shape[1]), dtype=np.int16)
     weights = np.ones((len(relations), n_draws))

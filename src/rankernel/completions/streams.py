@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel.arrays import RankArray
+from rankernel._utils.arrays import RankArray
 
 Streams = NDArray[np.uint64]
 

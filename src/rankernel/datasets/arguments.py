@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankernel.arrays import FloatArray, Indices, RankArray
-from rankernel.checks import numbers, shown, whole
+from rankernel._utils.arrays import FloatArray, Indices, RankArray
+from rankernel._utils.checks import check_integer, check_numbers, short_repr
+from rankernel._utils.memory import check_bytes
 from rankernel.encoding import check_items
 from rankernel.errors import RankingError
-from rankernel.memory import check_bytes
 from rankernel.rankings import one_full_ranking, row_blocks
 
 NAME_BYTES = 80  # that a name takes in memory
@@ -21,24 +21,26 @@ NAME_BYTES = 80  # that a name takes in memory
 
 def strengths(weights: ArrayLike) -> FloatArray:
     """Return one positive weight for each item."""
-    given = numbers("weights", weights, (None,))
+    given = check_numbers("weights", weights, (None,))
     if not given.size or given.min() <= 0:
-        raise RankingError(f"weights={shown(weights)} is not possible; give one positive finite weight for each item")
+        raise RankingError(
+            f"weights={short_repr(weights)} is not possible; give one positive finite weight for each item"
+        )
     return given
 
 
 def shares(weights: ArrayLike, name: str) -> FloatArray:
     """Return weights that are not negative and not all zero as probabilities."""
-    given = numbers(name, weights, (None,), 0)
+    given = check_numbers(name, weights, (None,), 0)
     if not given.any():
-        raise RankingError(f"{name}={shown(weights)} is not possible; give a list of weights, not all of them 0")
+        raise RankingError(f"{name}={short_repr(weights)} is not possible; give a list of weights, not all of them 0")
     return np.asarray(given / given.sum())
 
 
 def center_and_names(center: Any, items: Iterable[object] | None) -> tuple[RankArray, tuple[str, ...]]:
     """Return the ranks of a center and the names of its items; a number of items stands for 0, 1, 2, ..."""
     if isinstance(center, Integral):
-        ranks = np.arange(whole("center", center, 1), dtype=np.int32)
+        ranks = np.arange(check_integer("center", center, 1), dtype=np.int32)
         return ranks, named(items, len(ranks))
     one = one_full_ranking(center)
     return one.ranks[0], one.items if items is None else named(items, one.n_items)

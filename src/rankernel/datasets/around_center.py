@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rankernel.arrays import FloatArray, Indices, RankArray
-from rankernel.checks import known, number, whole
+from rankernel._utils.arrays import FloatArray, Indices, RankArray
+from rankernel._utils.checks import check_choice, check_integer, check_number
+from rankernel._utils.interrupts import run_interruptibly
+from rankernel._utils.rng import Seed, as_generator
 from rankernel.datasets.arguments import center_and_names, check_table, draw_by_weight, draw_permutations
-from rankernel.interrupts import heard
 from rankernel.rankings import Rankings
-from rankernel.seeds import Seed, as_generator
 
 
 def mallows(
@@ -24,7 +24,7 @@ def mallows(
     center: Any,
     theta: float,
     distance: Literal["kendall", "hamming", "cayley"] = "kendall",
-    seed: Seed = 0,
+    rng: Seed = 0,
     items: Iterable[object] | None = None,
 ) -> Rankings:
     r"""Draw full rankings from a Mallows model, :math:`P(r) \propto \exp(-\theta\, d(r, c))`, exactly.
@@ -39,7 +39,7 @@ def mallows(
         How closely the rankings gather around the center; 0 makes all of them equally likely.
     distance : {"kendall", "hamming", "cayley"}
         Pairs of items in the other order, items of another rank, or fewest transpositions.
-    seed : int or numpy.random.Generator
+    rng : int or numpy.random.Generator
         Where the randomness comes from; the same number gives the same rankings.
     items : iterable of names, optional
         Names of the items; numbers from 0 if left out.
@@ -53,16 +53,16 @@ def mallows(
     --------
     With Kendall's distance the center of three items has the probability 1 / ((1 + q)(1 + q + q²)), q = exp(-theta):
 
-    >>> rankings = mallows(100_000, [2, 0, 1], theta=np.log(2), seed=0)
+    >>> rankings = mallows(100_000, [2, 0, 1], theta=np.log(2), rng=0)
     >>> bool(abs((rankings.ranks == [2, 0, 1]).all(axis=1).mean() - 1 / (1.5 * 1.75)) < 0.005)
     True
     """
-    draw = AROUND_IDENTITY[known("distance", distance, AROUND_IDENTITY)]
+    draw = AROUND_IDENTITY[check_choice("distance", distance, AROUND_IDENTITY)]
     ranks, names = center_and_names(center, items)
-    n_wanted, spread = whole("n_rankings", n_rankings, 0), number("theta", theta, 0)
+    n_wanted, spread = check_integer("n_rankings", n_rankings, 0), check_number("theta", theta, 0)
     check_table(n_wanted, len(ranks), 2)
-    around = heard(draw, n_wanted, len(ranks), spread, as_generator(seed))
-    return Rankings._trusted(heard(np.take, around, ranks, 1), names)
+    around = run_interruptibly(draw, n_wanted, len(ranks), spread, as_generator(rng))
+    return Rankings._trusted(run_interruptibly(np.take, around, ranks, 1), names)
 
 
 def kendall_around_identity(n_rankings: int, n_items: int, theta: float, rng: np.random.Generator) -> RankArray:

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankernel.checks import whole
+from rankernel._utils.checks import check_integer
+from rankernel._utils.rng import Seed, as_generator
 from rankernel.datasets.arguments import check_table, named, strengths
 from rankernel.rankings import Rankings, row_blocks
-from rankernel.seeds import Seed, as_generator
 
 
 def plackett_luce(
-    n_rankings: int, weights: ArrayLike, seed: Seed = 0, items: Iterable[object] | None = None
+    n_rankings: int, weights: ArrayLike, rng: Seed = 0, items: Iterable[object] | None = None
 ) -> Rankings:
     r"""Draw full rankings from the Plackett-Luce model, exactly.
 
@@ -27,7 +27,7 @@ def plackett_luce(
         How many rankings.
     weights : array of shape (n_items,)
         A positive weight for each item; only their ratios matter.
-    seed : int or numpy.random.Generator
+    rng : int or numpy.random.Generator
         Where the randomness comes from; the same number gives the same rankings.
     items : iterable of names, optional
         Names of the items; numbers from 0 if left out.
@@ -41,15 +41,15 @@ def plackett_luce(
     --------
     The first place goes to each item with its share of the weight:
 
-    >>> rankings = plackett_luce(100_000, [1, 3, 6], seed=0)
+    >>> rankings = plackett_luce(100_000, [1, 3, 6], rng=0)
     >>> (rankings.ranks == 0).mean(axis=0).round(2)
     array([0.1, 0.3, 0.6])
     """
     given = strengths(weights)
     names = named(items, len(given))
-    rng = as_generator(seed)
+    rng = as_generator(rng)
     # Items arrive after exponential times of rates w; the Gumbel variable is minus the logarithm of such a time.
-    check_table(whole("n_rankings", n_rankings, 0), len(given))
+    check_table(check_integer("n_rankings", n_rankings, 0), len(given))
     ranks = np.empty((n_rankings, len(given)), dtype=np.int32)
     for rows in row_blocks(ranks.shape):  # so that a Ctrl-C is heard
         haste = np.log(given) + rng.gumbel(size=ranks[rows].shape)

@@ -10,15 +10,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel.arrays import Indices, RankArray
+from rankernel._utils.arrays import Indices, RankArray
+from rankernel._utils.notebook import html_card
+from rankernel._utils.rng import Seed, as_generator
 from rankernel.data import concat
 from rankernel.datasets.around_center import mallows
 from rankernel.datasets.by_strength import plackett_luce
 from rankernel.datasets.mixtures import mixture
 from rankernel.datasets.truncation import truncate
-from rankernel.notebook import html_card
 from rankernel.rankings import Rankings, first_and_inverse
-from rankernel.seeds import Seed, as_generator
 
 SEED = 2024
 
@@ -69,10 +69,10 @@ class Bloc:
     lengths: Mapping[int, float]
     tie_share: float
 
-    def __call__(self, n_rankings: int, *, seed: np.random.Generator) -> Rankings:
+    def __call__(self, n_rankings: int, *, rng: np.random.Generator) -> Rankings:
         """Return the ballots of so many voters of this bloc."""
-        full = self.preferences(n_rankings, seed=seed, items=CANDIDATES)
-        return tie_some(truncate(full, self.lengths, seed=seed), self.tie_share, seed)
+        full = self.preferences(n_rankings, rng=rng, items=CANDIDATES)
+        return tie_some(truncate(full, self.lengths, rng=rng), self.tie_share, rng)
 
 
 BLOCS = {
@@ -94,12 +94,12 @@ DISTRICTS = {
 }
 
 
-def make_example(seed: Seed = SEED) -> Example:
+def make_example(rng: Seed = SEED) -> Example:
     """Draw the synthetic election again; with the default seed it is the bundled one, of :func:`load_example`.
 
     Parameters
     ----------
-    seed : int or numpy.random.Generator
+    rng : int or numpy.random.Generator
         Where the randomness comes from.
 
     Returns
@@ -109,7 +109,7 @@ def make_example(seed: Seed = SEED) -> Example:
 
     Examples
     --------
-    >>> election = make_example(seed=1)
+    >>> election = make_example(rng=1)
     >>> election.rankings.n_voters
     2400
     >>> voters = election.rankings.counts
@@ -119,7 +119,7 @@ def make_example(seed: Seed = SEED) -> Example:
     names = list(BLOCS)
     polls = [
         mixture(n_voters, list(BLOCS.values()), [blocs[name] for name in names], own)
-        for (n_voters, blocs), own in zip(DISTRICTS.values(), as_generator(seed).spawn(2), strict=True)
+        for (n_voters, blocs), own in zip(DISTRICTS.values(), as_generator(rng).spawn(2), strict=True)
     ]
     ballots = concat(poll.rankings for poll in polls)
     groups = np.concatenate([poll.labels for poll in polls])

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from rankernel.arrays import FloatArray
-from rankernel.checks import instance
+from rankernel._utils.arrays import FloatArray
+from rankernel._utils.checks import check_instance
 from rankernel.completions.down_sets import FEW_DOWN_SETS
 from rankernel.completions.draws import Draws, draw
 from rankernel.completions.models import Uniform
 from rankernel.distances import Distance
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.gram.exact.features import expected_distances
-from rankernel.gram.posets.poset_rows import PartialOrders, Rows, as_rows
+from rankernel.gram.poset_rows import PartialOrders, Rows, as_rows
 from rankernel.kernels.base import Kernel
 
 MOST_RANKINGS = 1000
@@ -42,7 +42,7 @@ def median_distance(distance: Distance, X: Any) -> float:
     >>> median_distance(distances.kendall, [[0, 1, 2], [0, 2, 1], [2, 1, 0]])
     2.0
     """
-    instance("distance", distance, Distance, "one of rankernel.distances")
+    check_instance("distance", distance, Distance, "one of rankernel.distances")
     rankings = as_rows(X).unique()
     if not len(rankings):
         raise RankingError("X: there are no rankings to take the median distance of; give nu as a number")

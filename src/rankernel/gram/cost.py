@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rankernel.arrays import IntArray
+from rankernel._utils.arrays import IntArray
 
 STEP = {
     "entry": 4e-9,  # of a matrix, to write it and its mirror image

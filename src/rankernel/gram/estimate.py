@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel.arrays import FloatArray, Mask
-from rankernel.checks import flag, number, shown
+from rankernel._utils.arrays import FloatArray, Mask
+from rankernel._utils.checks import check_flag, check_number, short_repr
+from rankernel._utils.memory import check_memory
+from rankernel._utils.notebook import html_card
 from rankernel.errors import SamplingWarning, warn
 from rankernel.gram.methods import Method, Mixed, MonteCarlo
 from rankernel.gram.normalize import lengths, own_numbers, scale_strip, warn_if_estimated
 from rankernel.gram.tiles import fill_gram, stretches, tiles
 from rankernel.gram.tolerance import Measured, measured, within
 from rankernel.kernels.base import Kernel
-from rankernel.memory import check_memory
-from rankernel.notebook import html_card
 
 if TYPE_CHECKING:
     from rankernel.gram.plan import Plan
@@ -72,9 +72,9 @@ class Estimate:
 # ---------------------------------------------------------------------- the matrix alone
 
 
-def gram_into(plan: Plan, out: Any, dtype: DTypeLike, normalize: bool, threads: int | None) -> NDArray[Any]:
+def gram_into(plan: Plan, out: Any, dtype: DTypeLike, normalize: bool, n_jobs: int | None) -> NDArray[Any]:
     """Return the Gram matrix of a plan: see :meth:`Kernel.gram`."""
-    flag("normalize", normalize)
+    check_flag("normalize", normalize)
     if out is None:
         check_float("dtype", dtype)
         check_memory(plan.shape, dtype)
@@ -82,9 +82,9 @@ def gram_into(plan: Plan, out: Any, dtype: DTypeLike, normalize: bool, threads: 
     check_output(out, plan.shape)
     if isinstance(out, np.ndarray):
         matrix = out.view(np.ndarray)  # of a memory map, too
-        fill_gram(matrix, plan.evaluator, plan.kernel, plan.rows, plan.columns, plan.symmetric, threads)
+        fill_gram(matrix, plan.evaluator, plan.kernel, plan.rows, plan.columns, plan.symmetric, n_jobs)
     else:
-        fill_store(out, plan, threads)
+        fill_store(out, plan, n_jobs)
     if normalize:
         known = np.array(np.diagonal(out), dtype=np.float64) if isinstance(out, np.ndarray) and plan.symmetric else None
         sides, own = lengths(plan, known), own_numbers(plan)
@@ -102,14 +102,16 @@ def check_float(name: str, dtype: DTypeLike) -> None:
         kind = None
     if kind not in (np.float64, np.float32):
         raise TypeError(
-            f"{name}={shown(dtype if kind is None else kind)} cannot hold kernel values; use float64 or float32"
+            f"{name}={short_repr(dtype if kind is None else kind)} cannot hold kernel values; use float64 or float32"
         )
 
 
 def check_output(out: Any, shape: tuple[int, int]) -> None:
     """Refuse an output of another shape or kind, or one that may not be written."""
     if not (hasattr(out, "shape") and hasattr(out, "dtype") and hasattr(out, "__setitem__")):
-        raise TypeError(f"out={shown(out)} is not possible; give an array, a memory map or a zarr array to write into")
+        raise TypeError(
+            f"out={short_repr(out)} is not possible; give an array, a memory map or a zarr array to write into"
+        )
     if tuple(out.shape) != shape:
         raise ValueError(f"out has shape {out.shape}; this Gram matrix has shape {shape}")
     check_float("the dtype of out", out.dtype)
@@ -117,14 +119,14 @@ def check_output(out: Any, shape: tuple[int, int]) -> None:
         raise ValueError("out is read-only; give an array, or a memory map opened with mode 'r+' or 'w+'")
 
 
-def fill_store(out: Any, plan: Plan, threads: int | None) -> None:
+def fill_store(out: Any, plan: Plan, n_jobs: int | None) -> None:
     """Fill a matrix that is no array in memory (zarr, h5py), from one thread, as few of its chunks apart as possible.
 
     Two threads that write into one chunk of such a matrix would overwrite each other's work.
     """
     chunks = getattr(out, "chunks", None)
     for rows, columns in tiles(*plan.shape, plan.side(int(max(chunks)) if chunks else None), plan.symmetric):
-        value = plan.block(rows, columns, threads)
+        value = plan.block(rows, columns, n_jobs)
         out[rows, columns] = value.astype(out.dtype)
         if plan.symmetric and rows != columns:
             out[columns, rows] = np.ascontiguousarray(value.T).astype(out.dtype)
@@ -139,19 +141,19 @@ def chunk_rows(out: Any) -> int:
 # ---------------------------------------------------------------------- with errors
 
 
-def estimated(plan: Plan, tol: float | None, gradient: bool, normalize: bool, threads: int | None) -> Estimate:
+def estimated(plan: Plan, tol: float | None, gradient: bool, normalize: bool, n_jobs: int | None) -> Estimate:
     """Return the matrix of a plan with its standard error: see :meth:`Kernel.estimate`."""
-    flag("gradient", gradient)
-    if flag("normalize", normalize) and gradient:
+    check_flag("gradient", gradient)
+    if check_flag("normalize", normalize) and gradient:
         raise ValueError("the derivative of the normalised kernel is not available; use normalize=False")
     several = plan.rows is not None or plan.columns is not None
     n_matrices = (3 + 2 * len(plan.kernel.params) * gradient) * (1 + several)
     check_memory(plan.shape, np.float64, n_matrices=n_matrices)
     if tol is None:
-        found = measured(plan, normalize, threads)
+        found = measured(plan, normalize, n_jobs)
     else:
-        number("tol", tol, 0, above=True)
-        found = within(plan, tol, normalize, threads)
+        check_number("tol", tol, 0, above=True)
+        found = within(plan, tol, normalize, n_jobs)
     plan, bars = found.plan, found.bars
     if found.sides is not None:
         warn_if_estimated(plan, found.sides)
@@ -161,7 +163,7 @@ def estimated(plan: Plan, tol: float | None, gradient: bool, normalize: bool, th
             "errors are uncertain, too (they are widened): take more draws, a smaller width, or method='exact'",
             SamplingWarning,
         )
-    slope = slope_bars(plan, threads) if gradient else (None, None)
+    slope = slope_bars(plan, n_jobs) if gradient else (None, None)
     return Estimate(bars.value, bars.error, bars.doubtful, *what_was_done(found), plan.kernel, *slope)
 
 
@@ -174,7 +176,7 @@ def what_was_done(found: Measured) -> tuple[Method, str]:
     return Mixed(estimator), plan.details + lengths_only
 
 
-def slopes(plan: Plan, threads: int | None) -> dict[str, FloatArray]:
+def slopes(plan: Plan, n_jobs: int | None) -> dict[str, FloatArray]:
     """Return the derivative of the matrix in each parameter."""
     names = list(plan.kernel.params)
 
@@ -182,11 +184,11 @@ def slopes(plan: Plan, threads: int | None) -> dict[str, FloatArray]:
         found = plan.evaluator.gradients(plan.kernel, tile)
         return [found[name] for name in names]
 
-    found: Any = plan.filled(compute, len(names), threads) if names else []
+    found: Any = plan.filled(compute, len(names), n_jobs) if names else []
     return {name: plan.spread(matrix) for name, matrix in zip(names, found, strict=True)}
 
 
-def slope_bars(plan: Plan, threads: int | None) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+def slope_bars(plan: Plan, n_jobs: int | None) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
     """Return the derivative of the matrix in each parameter, and its errors."""
     names = list(plan.kernel.params)
 
@@ -194,5 +196,5 @@ def slope_bars(plan: Plan, threads: int | None) -> tuple[dict[str, FloatArray], 
         found = plan.evaluator.gradient_bars(plan.kernel, tile)
         return [part for name in names for part in found[name]]
 
-    found = [plan.spread(matrix) for matrix in plan.filled(compute, 2 * len(names), threads)] if names else []
+    found = [plan.spread(matrix) for matrix in plan.filled(compute, 2 * len(names), n_jobs)] if names else []
     return dict(zip(names, found[::2], strict=True)), dict(zip(names, found[1::2], strict=True))

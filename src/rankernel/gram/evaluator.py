@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel.arrays import FloatArray, Indices, Mask
+from rankernel._utils.arrays import FloatArray, Indices, Mask
 from rankernel.errors import ExactnessError
 from rankernel.kernels.base import Kernel, Term
 

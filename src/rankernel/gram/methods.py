@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from rankernel.checks import flag, instance, known, number, shown, whole
+from rankernel._utils.checks import check_choice, check_flag, check_instance, check_integer, check_number, short_repr
+from rankernel._utils.rng import Seed, as_seed
 from rankernel.completions.couplings import COUPLINGS
 from rankernel.completions.models import CompletionModel, Uniform
-from rankernel.seeds import Seed, as_seed
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Limited:
     limit: int = 2**24
 
     def __post_init__(self) -> None:
-        whole("limit", self.limit, 0, 2**63 - 1)
+        check_integer("limit", self.limit, 0, 2**63 - 1)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Mixed:
 
     def __post_init__(self) -> None:
         if self.estimate is not None:
-            instance("estimate", self.estimate, MonteCarlo, "a MonteCarlo(...), or None")
+            check_instance("estimate", self.estimate, MonteCarlo, "a MonteCarlo(...), or None")
 
     def __str__(self) -> str:
         return "exact where possible, estimated elsewhere" + (f": {self.estimate}" if self.estimate else "")
@@ -98,8 +98,8 @@ class Mixed:
 class MonteCarlo:
     """Estimation from draws of the completions of each ranking.
 
-    The paper's two estimators are ``MonteCarlo(m, coupling="iid", moments=0)`` and
-    ``MonteCarlo(m, coupling="antithetic", moments=0)``. The draws belong to the ranking: they depend on it and on the
+    The paper's two estimators are ``MonteCarlo(m, coupling="iid", control_variates=0)`` and
+    ``MonteCarlo(m, coupling="antithetic", control_variates=0)``. The draws belong to the ranking: they depend on it and on the
     seed alone, so that equal rankings share them, and the Gram matrix is positive semi-definite whatever they are.
     Between different rankings the estimate is unbiased. That of a ranking with itself, or with an equal one, is the
     squared length of a sampled embedding: biased upwards, by the variance of the embedding (for independent draws by
@@ -111,12 +111,12 @@ class MonteCarlo:
         Full rankings for each partial one; an antithetic pair counts two.
     coupling : {"auto", "iid", "antithetic", "orthogonal", "latin", "herding"}
         How the draws of one ranking depend on each other; "auto" is what serves the kernel best.
-    moments : {"auto", 0, 1, 2}
+    control_variates : {"auto", 0, 1, 2}
         Up to which degree the coordinates of the embedding are replaced by their exact values, where the kernel has
         such coordinates; "auto" is the highest degree that is not too large for the number of items.
     completions : CompletionModel
         The distribution p(.|R) of the completions of a ranking.
-    seed : int or Generator
+    rng : int or Generator
         Where the draws come from.
     distinct_rows : bool
         Whether equal rankings in different rows get draws of their own: then they depend on the row, too.
@@ -132,7 +132,7 @@ class MonteCarlo:
     The mean of two antithetic draws of two tied items is exact: one draw has them one way round, the other the other.
 
     >>> from rankernel import Mallows, MonteCarlo, Rankings
-    >>> method = MonteCarlo(n_draws=2, coupling="antithetic", moments=0)
+    >>> method = MonteCarlo(n_draws=2, coupling="antithetic", control_variates=0)
     >>> Mallows(nu=1.0).gram(Rankings([[0, 0], [0, 1]]), method=method).round(4)
     array([[0.6839, 0.6839],
            [0.6839, 1.    ]])
@@ -140,36 +140,42 @@ class MonteCarlo:
 
     n_draws: int = 64
     coupling: str = "auto"
-    moments: int | Literal["auto"] = "auto"
+    control_variates: int | Literal["auto"] = "auto"
     completions: CompletionModel = field(default_factory=Uniform)
-    seed: Seed = 0
+    rng: Seed = 0
     distinct_rows: bool = False
     diagonal: Literal["embedding", "unbiased"] = "embedding"
     replicates: int = 1
 
     def __post_init__(self) -> None:
-        whole("n_draws", self.n_draws)
-        whole("replicates", self.replicates)
-        known("coupling", self.coupling, ("auto", *COUPLINGS))
-        known("diagonal", self.diagonal, ("embedding", "unbiased"))
-        flag("distinct_rows", self.distinct_rows)
-        if not isinstance(self.moments, int | str) or self.moments not in ("auto", 0, 1, 2) or self.moments is True:
-            raise ValueError(f"moments={shown(self.moments)} is not possible; it is 0, 1, 2 or 'auto'")
+        check_integer("n_draws", self.n_draws)
+        check_integer("replicates", self.replicates)
+        check_choice("coupling", self.coupling, ("auto", *COUPLINGS))
+        check_choice("diagonal", self.diagonal, ("embedding", "unbiased"))
+        check_flag("distinct_rows", self.distinct_rows)
+        if (
+            not isinstance(self.control_variates, int | str)
+            or self.control_variates not in ("auto", 0, 1, 2)
+            or self.control_variates is True
+        ):
+            raise ValueError(
+                f"control_variates={short_repr(self.control_variates)} is not possible; it is 0, 1, 2 or 'auto'"
+            )
         if not isinstance(self.completions, CompletionModel):
             raise TypeError(f"completions={self.completions!r} is no completion model; give one such as Uniform()")
-        if self.moments not in ("auto", 0) and not isinstance(self.completions, Uniform):
-            raise ValueError("exact moments are known for uniform completions only; use moments=0")
-        object.__setattr__(self, "seed", as_seed(self.seed))
+        if self.control_variates not in ("auto", 0) and not isinstance(self.completions, Uniform):
+            raise ValueError("exact moments are known for uniform completions only; use control_variates=0")
+        object.__setattr__(self, "rng", as_seed(self.rng))
 
     def __str__(self) -> str:
         text = f"Monte Carlo, {self.n_draws} draws of each ranking, {self.coupling}"
         if self.replicates > 1:
             text = f"Monte Carlo, {self.replicates} times {self.n_draws} draws of each ranking, {self.coupling}"
-        if self.moments:
-            text += f", exact moments up to degree {self.moments}"
+        if self.control_variates:
+            text += f", exact moments up to degree {self.control_variates}"
         if not isinstance(self.completions, Uniform):
             text += f", completions by {self.completions}"
-        return f"{text}, seed {self.seed}"
+        return f"{text}, seed {self.rng}"
 
 
 @dataclass(frozen=True)
@@ -200,9 +206,9 @@ class Auto:
     estimate: MonteCarlo = field(default_factory=MonteCarlo)
 
     def __post_init__(self) -> None:
-        number("patience", self.patience, 0)
-        number("ratio", self.ratio, 0)
-        instance("estimate", self.estimate, MonteCarlo, "a MonteCarlo(...)")
+        check_number("patience", self.patience, 0)
+        check_number("ratio", self.ratio, 0)
+        check_instance("estimate", self.estimate, MonteCarlo, "a MonteCarlo(...)")
 
     def __str__(self) -> str:
         return "auto"
@@ -219,11 +225,11 @@ def as_method(method: MethodLike) -> Method | Auto:
     if isinstance(method, str):
         if method not in NAMED:
             raise ValueError(
-                f"method={shown(method)} is not known; there are {', '.join(map(repr, NAMED))} and MonteCarlo(...)"
+                f"method={short_repr(method)} is not known; there are {', '.join(map(repr, NAMED))} and MonteCarlo(...)"
             )
         return NAMED[method]
     if not isinstance(method, Method | Auto):
         raise TypeError(
-            f"method={shown(method)} is no method; use one of {', '.join(map(repr, NAMED))} or MonteCarlo(...)"
+            f"method={short_repr(method)} is no method; use one of {', '.join(map(repr, NAMED))} or MonteCarlo(...)"
         )
     return method

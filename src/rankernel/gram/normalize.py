@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankernel.arrays import FloatArray, Indices, Mask
+from rankernel._utils.arrays import FloatArray, Indices, Mask
 from rankernel.completions.models import Uniform
 from rankernel.errors import ExactnessError, SamplingWarning, warn
 from rankernel.gram.evaluator import Bars, Evaluator, Tile
@@ -20,7 +20,7 @@ from rankernel.gram.exact.choice import closed_form, enumerated
 from rankernel.gram.exact.overlap import first_and_shape
 from rankernel.gram.methods import Auto, Exact, Limited, MonteCarlo
 from rankernel.gram.montecarlo.sampled import SampledEvaluator, united
-from rankernel.gram.posets.poset_rows import PartialOrders, Rows
+from rankernel.gram.poset_rows import PartialOrders, Rows
 from rankernel.kernels.base import Kernel
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def scale_strip(strip: Any, rows: slice, sides: tuple[Lengths, Lengths], own: tu
     return np.where(same, 1.0, scaled).astype(strip.dtype)
 
 
-def cosine_bars(plan: Plan, found: Bars, sides: tuple[Lengths, Lengths], threads: int | None) -> Bars:
+def cosine_bars(plan: Plan, found: Bars, sides: tuple[Lengths, Lengths], n_jobs: int | None) -> Bars:
     """Return values divided by the lengths of both embeddings, with the errors of all three.
 
     What of these is common, because they have the same draws, the quotient does not have. No cosine is beyond -1 and 1,
@@ -89,14 +89,14 @@ def cosine_bars(plan: Plan, found: Bars, sides: tuple[Lengths, Lengths], threads
     spread, largest = np.hypot.outer(left.spread, right.spread), (1 + np.abs(value)) / 2
     sure = np.isfinite(spread)
     square = (found.error * scale) ** 2 + (value * np.where(sure, spread, 0.0)) ** 2
-    common = COMMON * value * scale * common_variation(plan, sides, threads)
+    common = COMMON * value * scale * common_variation(plan, sides, n_jobs)
     error = np.minimum(np.sqrt(np.maximum(square - common, LEAST_OF_COSINE * square)), largest)
     doubtful = found.doubtful | (np.maximum.outer(left.spread, right.spread) > UNSURE)
     estimated = (scale > 0) & ~np.equal.outer(*own)
     return Bars(value, np.where(estimated, np.where(sure, error, largest), 0.0), doubtful & estimated)
 
 
-def common_variation(plan: Plan, sides: tuple[Lengths, Lengths], threads: int | None) -> FloatArray:
+def common_variation(plan: Plan, sides: tuple[Lengths, Lengths], n_jobs: int | None) -> FloatArray:
     """Return the covariance of each entry with the logarithms of both lengths, as far as they have draws in common."""
     drawn = plan.evaluator
     if not isinstance(drawn, SampledEvaluator):
@@ -112,7 +112,7 @@ def common_variation(plan: Plan, sides: tuple[Lengths, Lengths], threads: int | 
     def covariances(tile: Tile) -> list[FloatArray]:
         return [drawn.uncertainty.length_covariances(plan.kernel, effects, tile)]
 
-    return plan.spread(plan.filled(covariances, 1, threads)[0])
+    return plan.spread(plan.filled(covariances, 1, n_jobs)[0])
 
 
 def own_numbers(plan: Plan) -> tuple[Indices, Indices]:

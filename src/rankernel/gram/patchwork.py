@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from rankernel.arrays import FloatArray, Indices
+from rankernel._utils.arrays import FloatArray, Indices
 from rankernel.errors import IndefiniteKernelWarning, SamplingWarning, warn
 from rankernel.gram.evaluator import Bars, Evaluator, Tile, lengths
 from rankernel.gram.exact.choice import closed_form, enumerated
 from rankernel.gram.methods import Exact, MonteCarlo
 from rankernel.gram.montecarlo.sampled import SampledEvaluator
-from rankernel.gram.posets.poset_rows import PartialOrders, Rows
+from rankernel.gram.poset_rows import PartialOrders, Rows
 from rankernel.kernels.base import Kernel
 
 

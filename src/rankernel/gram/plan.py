@@ -14,8 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel.arrays import FloatArray, Indices
-from rankernel.checks import flag, numbers, shown, whole
+from rankernel._utils.arrays import FloatArray, Indices
+from rankernel._utils.checks import check_flag, check_integer, check_numbers, short_repr
+from rankernel._utils.memory import ALWAYS_FITS, check_memory, size_text
+from rankernel._utils.notebook import html_card
+from rankernel._utils.rng import as_seed
 from rankernel.completions.down_sets import FEW_DOWN_SETS
 from rankernel.completions.models import Uniform
 from rankernel.completions.streams import stream_key
@@ -28,15 +31,12 @@ from rankernel.gram.methods import NAMED, Auto, Enumeration, Exact, Method, Meth
 from rankernel.gram.montecarlo.control_variates import highest_degree
 from rankernel.gram.montecarlo.sampled import SampledEvaluator, estimate_seconds
 from rankernel.gram.patchwork import Patchwork, by_row, mixed
-from rankernel.gram.posets.poset_rows import PartialOrders, Rows, as_rows
+from rankernel.gram.poset_rows import PartialOrders, Rows, as_rows
 from rankernel.gram.sums import GramSums, gram_sums, gram_times
 from rankernel.gram.tiles import fill, fill_gram, n_threads, stretches, tiles
 from rankernel.kernels.base import MEDIAN, Kernel
 from rankernel.kernels.named import as_kernel
-from rankernel.memory import ALWAYS_FITS, check_memory, size_text
-from rankernel.notebook import html_card
 from rankernel.rankings import Rankings, first_and_inverse
-from rankernel.seeds import as_seed
 
 BUILDING = Lock()  # two threads that ask for one evaluator at once wait for each other
 EXACT = Exact()
@@ -133,8 +133,8 @@ class Plan:
         """About how long the whole matrix takes."""
         n_rows, n_columns = self.shape if self.evaluator.direct else (len(self.X), len(self.Y))
         total = self.evaluator.seconds(n_rows, n_columns) / (2 if self.symmetric else 1)
-        threads = min(n_threads(None), len(list(stretches(max(n_rows, n_columns), self.evaluator.tile_side))) or 1)
-        return total / threads
+        n_jobs = min(n_threads(None), len(list(stretches(max(n_rows, n_columns), self.evaluator.tile_side))) or 1)
+        return total / n_jobs
 
     @property
     def bytes(self) -> int:
@@ -155,20 +155,20 @@ class Plan:
     # ------------------------------------------------------------------ what it computes
 
     def gram(
-        self, out: Any = None, dtype: DTypeLike = np.float64, normalize: bool = False, threads: int | None = None
+        self, out: Any = None, dtype: DTypeLike = np.float64, normalize: bool = False, n_jobs: int | None = None
     ) -> NDArray[Any]:
         """Return the Gram matrix: see :meth:`Kernel.gram`."""
         if out is not None or normalize or self.bytes > ALWAYS_FITS or dtype not in (np.float64, np.float32):
-            return gram_into(self, out, dtype, normalize, threads)
+            return gram_into(self, out, dtype, normalize, n_jobs)
         matrix = np.empty(self.shape, dtype=dtype)
-        fill_gram(matrix, self.evaluator, self.kernel, self.rows, self.columns, self.symmetric, threads)
+        fill_gram(matrix, self.evaluator, self.kernel, self.rows, self.columns, self.symmetric, n_jobs)
         return matrix
 
     def estimate(
-        self, tol: float | None = None, gradient: bool = False, normalize: bool = False, threads: int | None = None
+        self, tol: float | None = None, gradient: bool = False, normalize: bool = False, n_jobs: int | None = None
     ) -> Estimate:
         """Return the Gram matrix with its standard error: see :meth:`Kernel.estimate`."""
-        return estimated(self, tol, gradient, normalize, threads)
+        return estimated(self, tol, gradient, normalize, n_jobs)
 
     def diagonal(self, unbiased: bool = False) -> FloatArray:
         """Return the kernel of each row with itself, without the rest of the matrix.
@@ -185,7 +185,7 @@ class Plan:
         >>> Kendall().plan(Rankings.from_orders([["a", "b", "c"], ["a"]])).diagonal()
         array([1.        , 0.66666667])
         """
-        flag("unbiased", unbiased)
+        check_flag("unbiased", unbiased)
         if not self.symmetric:
             return self.own_values(lambda plan: plan.diagonal(unbiased))
         out = self.evaluator.unbiased_diagonal(self.kernel) if unbiased else None
@@ -210,12 +210,12 @@ class Plan:
         """Return the diagonal in parts: the dearer an entry, the fewer of a tile beside the diagonal are computed."""
         return stretches(length, min(self.evaluator.tile_side, 64) if self.evaluator.direct else 1)
 
-    def log_gram(self, threads: int | None = None) -> FloatArray:
+    def log_gram(self, n_jobs: int | None = None) -> FloatArray:
         """Return the logarithm of the exact matrix: see :meth:`Kernel.log_gram`."""
         check_memory(self.shape, np.float64)
-        return self.spread(self.filled(lambda tile: [self.evaluator.logs(self.kernel, tile)], 1, threads)[0])
+        return self.spread(self.filled(lambda tile: [self.evaluator.logs(self.kernel, tile)], 1, n_jobs)[0])
 
-    def path(self, threads: int | None = None, **grid: Any) -> FloatArray:
+    def path(self, n_jobs: int | None = None, **grid: Any) -> FloatArray:
         """Return the matrices along a grid of one parameter, the rankings looked at only once.
 
         Examples
@@ -228,17 +228,17 @@ class Plan:
         if len(grid) != 1:
             raise ValueError(f"a path goes along one parameter; give one, such as nu=[0.1, 0.2], not {len(grid)}")
         ((name, values),) = grid.items()
-        kernels = [self.kernel.replace(**{name: value}) for value in numbers(name, values, (None,)).tolist()]
+        kernels = [self.kernel.replace(**{name: value}) for value in check_numbers(name, values, (None,)).tolist()]
         if not kernels:
             raise ValueError(f"{name} is empty; a path needs at least one value")
         several = self.rows is not None or self.columns is not None
         check_memory(self.shape, np.float64, n_matrices=len(kernels) * (1 + several))
         if self.fallback is not None and not all(map(self.evaluator.is_certain, kernels)):
-            return np.stack([self.with_kernel(kernel).gram(threads=threads) for kernel in kernels])
-        found = self.filled(lambda tile: list(self.evaluator.values(kernels, tile)), len(kernels), threads)
+            return np.stack([self.with_kernel(kernel).gram(n_jobs=n_jobs) for kernel in kernels])
+        found = self.filled(lambda tile: list(self.evaluator.values(kernels, tile)), len(kernels), n_jobs)
         return np.stack([self.spread(matrix) for matrix in found]) if several else found
 
-    def block(self, rows: Part, columns: Part, threads: int | None = 1) -> FloatArray:
+    def block(self, rows: Part, columns: Part, n_jobs: int | None = 1) -> FloatArray:
         """Return the block of some rows and columns: what :meth:`gram` has there, to the bit.
 
         Equal rankings in it are computed once.
@@ -246,11 +246,11 @@ class Plan:
         numbers, others = chosen("rows", rows, self.shape[0]), chosen("columns", columns, self.shape[1])
         places = [n if place is None else place[n] for n, place in ((numbers, self.rows), (others, self.columns))]
         if self.evaluator.direct:
-            return self.oriented(places, (numbers, others), threads)
+            return self.oriented(places, (numbers, others), n_jobs)
         (own, row_of), (other, column_of) = (np.unique(place, return_inverse=True) for place in places)
-        return self.oriented((own, other), (own, other), threads)[row_of.ravel()][:, column_of.ravel()]
+        return self.oriented((own, other), (own, other), n_jobs)[row_of.ravel()][:, column_of.ravel()]
 
-    def oriented(self, places: Any, order: Any, threads: int | None) -> FloatArray:
+    def oriented(self, places: Any, order: Any, n_jobs: int | None) -> FloatArray:
         """Return a block of distinct rankings, each pair from the side from which the whole matrix has it.
 
         Of a symmetric matrix that is the side that comes first by ``order``; the other side may round differently.
@@ -262,14 +262,14 @@ class Plan:
             return [self.evaluator.values([self.kernel], (rows[tile[0]], columns[tile[1]]))[0]]
 
         mirrored = self.symmetric and np.array_equal(first, second) and bool((np.diff(first) > 0).all())
-        fill([out], compute, self.evaluator.tile_side, mirrored, threads, self.evaluator.quick)
+        fill([out], compute, self.evaluator.tile_side, mirrored, n_jobs, self.evaluator.quick)
         if not self.symmetric or mirrored or not len(first) or not len(second) or first.max() <= second.min():
             return out
         behind = first[:, None] > second[None, :]
         turned = self.using(self.evaluator, Y=self.X[:])  # a plan that is not symmetric
-        return np.where(behind, turned.oriented((columns, rows), (second, first), threads).T, out)
+        return np.where(behind, turned.oriented((columns, rows), (second, first), n_jobs).T, out)
 
-    def blocks(self, side: int | None = None, threads: int | None = None) -> Iterator[tuple[slice, slice, FloatArray]]:
+    def blocks(self, side: int | None = None, n_jobs: int | None = None) -> Iterator[tuple[slice, slice, FloatArray]]:
         """Return the matrix block by block, for matrices that are used up as they come.
 
         Yields
@@ -287,9 +287,9 @@ class Plan:
         [(slice(0, 2, None), 0.0)]
         """
         for rows, columns in tiles(*self.shape, self.side(side), self.symmetric):
-            yield rows, columns, self.block(rows, columns, threads)
+            yield rows, columns, self.block(rows, columns, n_jobs)
 
-    def times(self, weights: Any, threads: int | None = None) -> FloatArray:
+    def times(self, weights: Any, n_jobs: int | None = None) -> FloatArray:
         """Return the matrix times a vector or a matrix, ``plan.gram() @ weights``, without holding it.
 
         Examples
@@ -298,9 +298,9 @@ class Plan:
         >>> Kendall().plan([[0, 1], [1, 0]]).times([3, 1])
         array([ 2., -2.])
         """
-        return gram_times(self, weights, threads)
+        return gram_times(self, weights, n_jobs)
 
-    def sums(self, threads: int | None = None) -> GramSums:
+    def sums(self, n_jobs: int | None = None) -> GramSums:
         """Return the row sums, the column sums and the total of the matrix of all voters, without holding it.
 
         Examples
@@ -310,7 +310,7 @@ class Plan:
         >>> sums.rows, sums.total, sums.trace
         (array([ 2., -2.]), 4.0, 4.0)
         """
-        return gram_sums(self, threads)
+        return gram_sums(self, n_jobs)
 
     def store(
         self,
@@ -320,12 +320,12 @@ class Plan:
         overwrite: bool = False,
         progress: Callable[[int, int], object] | None = None,
         side: int | None = None,
-        threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> Any:
         """Compute the matrix straight to disk, whatever its size: see ``rankernel.gram.disk.store.store_gram``."""
         from rankernel.gram.disk.store import store_gram
 
-        return store_gram(self, path, dtype, resume, overwrite, progress, side, threads)
+        return store_gram(self, path, dtype, resume, overwrite, progress, side, n_jobs)
 
     # ------------------------------------------------------------------ other plans from this one
 
@@ -406,8 +406,8 @@ class Plan:
         method = self.estimator
         if method is None:
             return None
-        seed = int(stream_key(as_seed(method.seed), f"drawn again {times}") >> np.uint64(1))
-        return self.with_estimator(replace(method, seed=seed))
+        seed = int(stream_key(as_seed(method.rng), f"drawn again {times}") >> np.uint64(1))
+        return self.with_estimator(replace(method, rng=seed))
 
     def alone(self) -> Plan:
         """Return the plan of the rows by themselves: exact where that is possible, if this plan was to decide."""
@@ -464,12 +464,12 @@ class Plan:
     def side(self, wanted: int | None = None) -> int:
         """Return the side of blocks: whole tiles, together at least as large as wanted."""
         tile = self.evaluator.tile_side
-        return tile * -(-(BLOCK if wanted is None else whole("side", wanted)) // tile)
+        return tile * -(-(BLOCK if wanted is None else check_integer("side", wanted)) // tile)
 
-    def filled(self, compute: Any, n_matrices: int, threads: int | None) -> FloatArray:
+    def filled(self, compute: Any, n_matrices: int, n_jobs: int | None) -> FloatArray:
         """Return matrices of the distinct rankings, filled tile by tile."""
         out = np.empty((n_matrices, len(self.X), len(self.Y)))
-        fill(list(out), compute, self.evaluator.tile_side, self.symmetric, threads, self.evaluator.quick)
+        fill(list(out), compute, self.evaluator.tile_side, self.symmetric, n_jobs, self.evaluator.quick)
         return out
 
     def spread(self, matrix: FloatArray) -> FloatArray:
@@ -486,7 +486,7 @@ def chosen(name: str, part: Part, length: int) -> Indices:
         found = np.empty((0, 0), dtype=np.intp)
     if found.ndim != 1:
         raise ValueError(
-            f"{name}={shown(part)} is not possible; give a slice, an array of numbers below {length}, or a mask"
+            f"{name}={short_repr(part)} is not possible; give a slice, an array of numbers below {length}, or a mask"
         )
     return found
 
@@ -583,7 +583,7 @@ def decide(kernel: Kernel, X: Rows, Y: Rows, asked: Method | Auto) -> tuple[Meth
 
 def settled(method: MonteCarlo, kernel: Kernel, X: Rows, Y: Rows) -> MonteCarlo:
     """Return the method with every "auto" replaced: by the kernel and the items, never by the number of rows."""
-    coupling, moments = method.coupling, method.moments
+    coupling, moments = method.coupling, method.control_variates
     uniform = isinstance(method.completions, Uniform)
     orders = isinstance(X, PartialOrders) or isinstance(Y, PartialOrders)
     if orders and coupling not in ("auto", "iid"):
@@ -593,7 +593,7 @@ def settled(method: MonteCarlo, kernel: Kernel, X: Rows, Y: Rows) -> MonteCarlo:
         )
     if orders and moments == 2:
         raise ValueError(
-            "moments=2 is for rankings: of partial orders the moments of degree 1 are known; use 1, 0 or 'auto'"
+            "control_variates=2 is for rankings: of partial orders the moments of degree 1 are known; use 1, 0 or 'auto'"
         )
     if coupling == "auto":
         coupling = kernel.best_coupling if uniform and not orders else "iid"
@@ -603,13 +603,13 @@ def settled(method: MonteCarlo, kernel: Kernel, X: Rows, Y: Rows) -> MonteCarlo:
             moments = min(moments, known_degree(X.n_items))
     done = copy(method)  # checked already: what is filled in here needs no check
     object.__setattr__(done, "coupling", coupling)
-    object.__setattr__(done, "moments", moments)
+    object.__setattr__(done, "control_variates", moments)
     return done
 
 
 def for_orders(method: MonteCarlo, X: Rows) -> MonteCarlo:
     """Return a method that was settled for rankings as it is for partial orders."""
-    return replace(method, coupling="iid", moments=min(int(method.moments), known_degree(X.n_items)))
+    return replace(method, coupling="iid", control_variates=min(int(method.control_variates), known_degree(X.n_items)))
 
 
 def known_degree(n_items: int) -> int:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankernel.arrays import FloatArray, Indices
-from rankernel.checks import array, numbers
-from rankernel.notebook import html_card
+from rankernel._utils.arrays import FloatArray, Indices
+from rankernel._utils.checks import check_array, check_numbers
+from rankernel._utils.notebook import html_card
 
 if TYPE_CHECKING:
     from rankernel.gram.plan import Plan
@@ -44,30 +44,32 @@ class GramSums:
     trace: float | None
 
 
-def gram_times(plan: Plan, weights: Any, threads: int | None = None) -> FloatArray:
+def gram_times(plan: Plan, weights: Any, n_jobs: int | None = None) -> FloatArray:
     """Return the matrix of a plan times a matrix: see :meth:`Plan.times`."""
-    shape = (plan.shape[1], None) if array("weights", weights, "an array of numbers").ndim == 2 else (plan.shape[1],)
-    right = numbers("weights", weights, shape)
+    shape = (
+        (plan.shape[1], None) if check_array("weights", weights, "an array of numbers").ndim == 2 else (plan.shape[1],)
+    )
+    right = check_numbers("weights", weights, shape)
     inside = gathered(right.reshape(len(right), -1), plan.columns, len(plan.Y))
-    rows, _, _ = products(plan, inside, plan.X.counts.astype(np.float64), threads)
+    rows, _, _ = products(plan, inside, plan.X.counts.astype(np.float64), n_jobs)
     return spread(rows, plan.rows).reshape(plan.shape[0], *right.shape[1:])
 
 
-def gram_sums(plan: Plan, threads: int | None = None) -> GramSums:
+def gram_sums(plan: Plan, n_jobs: int | None = None) -> GramSums:
     """Return the sums over the matrix of a plan: see :meth:`Plan.sums`."""
     counts = plan.X.counts.astype(np.float64)
-    rows, columns, diagonal = products(plan, plan.Y.counts.astype(np.float64)[:, None], counts, threads)
+    rows, columns, diagonal = products(plan, plan.Y.counts.astype(np.float64)[:, None], counts, n_jobs)
     trace = float(counts @ diagonal) if plan.symmetric else None
     return GramSums(spread(rows[:, 0], plan.rows), spread(columns, plan.columns), float(counts @ rows[:, 0]), trace)
 
 
 def products(
-    plan: Plan, weights: FloatArray, counts: FloatArray, threads: int | None
+    plan: Plan, weights: FloatArray, counts: FloatArray, n_jobs: int | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the matrix of distinct rankings times weights, the counts of its rows times it, and its diagonal."""
     rows, columns = np.zeros((len(plan.X), weights.shape[1])), np.zeros(len(plan.Y))
     traces = []
-    for top, left, block in plan.distinct.blocks(threads=threads):
+    for top, left, block in plan.distinct.blocks(n_jobs=n_jobs):
         if plan.symmetric and top == left:
             traces.append(np.diagonal(block).copy())
         rows[top] += block @ weights[left]

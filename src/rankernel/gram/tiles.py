@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel.arrays import FloatArray, Indices
-from rankernel.checks import whole
+from rankernel._utils.arrays import FloatArray, Indices
+from rankernel._utils.checks import check_integer
+from rankernel._utils.interrupts import Call, run_interruptibly
 from rankernel.gram.evaluator import Evaluator, Part
-from rankernel.interrupts import Call, heard
 from rankernel.kernels.base import Kernel
 
 Slices = tuple[slice, slice]
@@ -22,15 +22,15 @@ Slices = tuple[slice, slice]
 STRIP = 64  # rows that one thread spreads at a time
 
 
-def n_threads(threads: int | None) -> int:
+def n_threads(n_jobs: int | None) -> int:
     """Return how many threads to use: as asked, else as the environment says, else one for each usable core."""
-    if threads is None:
+    if n_jobs is None:
         for name in ("RANKERNEL_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
             value = os.environ.get(name, "")
             if value.isdigit() and int(value):
                 return int(value)
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return whole("threads", threads)
+    return check_integer("n_jobs", n_jobs)
 
 
 def stretches(length: int, step: int) -> Iterator[slice]:
@@ -45,7 +45,7 @@ def tiles(n_rows: int, n_columns: int, side: int, symmetric: bool) -> Iterator[S
             yield slice(top, min(top + side, n_rows)), slice(left, min(left + side, n_columns))
 
 
-def run(work: Iterator[Any], one: Callable[[Any], object], threads: int | None) -> None:
+def run(work: Iterator[Any], one: Callable[[Any], object], n_jobs: int | None) -> None:
     """Do something for every piece of work, several at once."""
     lock, stopped = Lock(), Event()
 
@@ -58,9 +58,9 @@ def run(work: Iterator[Any], one: Callable[[Any], object], threads: int | None) 
                 return
             one(piece)
 
-    others = [Call(worker) for _ in range(n_threads(threads) - 1)]
+    others = [Call(worker) for _ in range(n_threads(n_jobs) - 1)]
     try:
-        heard(worker)
+        run_interruptibly(worker)
         for other in others:
             other.result()
     except Exception:
@@ -77,19 +77,19 @@ def run_tiles(
     shape: tuple[int, ...],
     side: int,
     symmetric: bool,
-    threads: int | None,
+    n_jobs: int | None,
     quick: bool = False,
 ) -> None:
     """Do something for every tile of a matrix, several at once unless there is only one, which may be quick."""
     n_rows, n_columns = shape
     if max(n_rows, n_columns) > side:
-        run(tiles(n_rows, n_columns, side, symmetric), one, threads)
+        run(tiles(n_rows, n_columns, side, symmetric), one, n_jobs)
     elif n_rows and n_columns:
         tile = slice(0, n_rows), slice(0, n_columns)
         if quick:
             one(tile)
         else:
-            heard(one, tile)
+            run_interruptibly(one, tile)
 
 
 def place(out: NDArray[Any], mirror: NDArray[Any] | None, value: FloatArray, on_diagonal: bool) -> None:
@@ -107,7 +107,7 @@ def fill(
     compute: Callable[[Slices], list[FloatArray]],
     side: int,
     symmetric: bool,
-    threads: int | None = None,
+    n_jobs: int | None = None,
     quick: bool = False,
 ) -> None:
     """Fill matrices of one shape, tile by tile; a symmetric one is computed half and mirrored."""
@@ -118,7 +118,7 @@ def fill(
             mirror = out[columns, rows] if symmetric and rows != columns else None
             place(out[rows, columns], mirror, value, symmetric and rows == columns)
 
-    run_tiles(one, outputs[0].shape, side, symmetric, threads, quick)
+    run_tiles(one, outputs[0].shape, side, symmetric, n_jobs, quick)
 
 
 def fill_gram(
@@ -128,7 +128,7 @@ def fill_gram(
     rows: Indices | None,
     columns: Indices | None,
     symmetric: bool,
-    threads: int | None,
+    n_jobs: int | None,
 ) -> None:
     """Fill the Gram matrix of all rows, given which distinct ranking each of them is (None: each its own).
 
@@ -147,7 +147,7 @@ def fill_gram(
             else:
                 place(out[top, left], mirror, evaluator.values([kernel], chosen)[0], symmetric and top == left)
 
-        run_tiles(one, out.shape, side, symmetric, threads, evaluator.direct or evaluator.quick)
+        run_tiles(one, out.shape, side, symmetric, n_jobs, evaluator.direct or evaluator.quick)
         return
     first_row = first_places(rows, out.shape[0])
     first_column = first_row if symmetric else first_places(columns, out.shape[1])
@@ -161,8 +161,8 @@ def fill_gram(
         if symmetric and top != left:
             out[np.ix_(first_column[left], first_row[top])] = value.T
 
-    run_tiles(scattered, (len(first_row), len(first_column)), side, symmetric, threads)
-    spread(out, first_row, first_column, rows, columns, threads)
+    run_tiles(scattered, (len(first_row), len(first_column)), side, symmetric, n_jobs)
+    spread(out, first_row, first_column, rows, columns, n_jobs)
 
 
 def taken(place: Indices | None, part: slice) -> Part:
@@ -181,7 +181,7 @@ def spread(
     first_column: Indices,
     rows: Indices | None,
     columns: Indices | None,
-    threads: int | None,
+    n_jobs: int | None,
 ) -> None:
     """Copy every entry from where it was first computed: along the rows that have values, then to all others."""
     if columns is not None:
@@ -190,7 +190,7 @@ def spread(
         def along(part: slice) -> None:
             _loops.spreading.along_rows(out, first_row[part], source)
 
-        run(stretches(len(first_row), STRIP), along, threads)
+        run(stretches(len(first_row), STRIP), along, n_jobs)
     if rows is not None:
         later = np.ones(out.shape[0], dtype=bool)
         later[first_row] = False
@@ -199,4 +199,4 @@ def spread(
         def down(part: slice) -> None:
             _loops.spreading.whole_rows(out, others[part], first_row[rows[others[part]]])
 
-        run(stretches(len(others), STRIP), down, threads)
+        run(stretches(len(others), STRIP), down, n_jobs)

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankernel.arrays import FloatArray
+from rankernel._utils.arrays import FloatArray
 from rankernel.completions.models import Uniform
 from rankernel.errors import ExactnessError
 from rankernel.gram.evaluator import Bars
 from rankernel.gram.methods import Auto, MonteCarlo
 from rankernel.gram.montecarlo.sampled import estimate_seconds
 from rankernel.gram.normalize import Lengths, cosine_bars, lengths, own_numbers
-from rankernel.gram.posets.poset_rows import PartialOrders
+from rankernel.gram.poset_rows import PartialOrders
 
 if TYPE_CHECKING:
     from rankernel.gram.plan import Plan
@@ -70,15 +70,15 @@ class Measured:
         return float(self.bars.error[own].max(initial=0.0))
 
 
-def measured(plan: Plan, normalize: bool, threads: int | None) -> Measured:
+def measured(plan: Plan, normalize: bool, n_jobs: int | None) -> Measured:
     """Return the matrix of a plan with its errors."""
-    found = plan.filled(lambda tile: bar_matrices(plan, tile), 3, threads)
+    found = plan.filled(lambda tile: bar_matrices(plan, tile), 3, n_jobs)
     value, error, doubtful = (plan.spread(matrix) for matrix in found)
     bars = Bars(value, error, doubtful > 0)
     if not normalize:
         return Measured(plan, bars, None)
     sides = lengths(plan, np.diagonal(value).copy() if plan.symmetric else None)
-    return Measured(plan, cosine_bars(plan, bars, sides, threads), sides)
+    return Measured(plan, cosine_bars(plan, bars, sides, n_jobs), sides)
 
 
 def bar_matrices(plan: Plan, tile: Any) -> list[FloatArray]:
@@ -87,11 +87,11 @@ def bar_matrices(plan: Plan, tile: Any) -> list[FloatArray]:
     return [bars.value, bars.error, bars.doubtful.astype(np.float64)]
 
 
-def within(plan: Plan, tol: float, normalize: bool, threads: int | None) -> Measured:
+def within(plan: Plan, tol: float, normalize: bool, n_jobs: int | None) -> Measured:
     """Return the matrix with no error above a tolerance, by as many draws as that takes."""
     plan = soonest(plan, tol, normalize)
     while True:
-        found = measured(plan, normalize, threads)
+        found = measured(plan, normalize, n_jobs)
         if found.estimator is None or found.worst <= tol:
             return found
         plan = plan.with_estimator(one_step(found, found.estimator, tol))
@@ -162,9 +162,13 @@ def open_choices(plan: Plan, method: MonteCarlo) -> Iterator[MonteCarlo]:
     rankings = not isinstance(plan.X, PartialOrders) and not isinstance(plan.Y, PartialOrders)
     free = asked.coupling == "auto" and rankings and isinstance(method.completions, Uniform)
     couplings = RIVALS.get(method.coupling, (method.coupling,)) if free else (method.coupling,)
-    degrees = range(int(method.moments), -1, -1) if asked.moments == "auto" else (int(method.moments),)
+    degrees = (
+        range(int(method.control_variates), -1, -1)
+        if asked.control_variates == "auto"
+        else (int(method.control_variates),)
+    )
     for times, degree, coupling in product(PILOT_TIMES, degrees, couplings):
-        yield replace(method, n_draws=times * method.n_draws, coupling=coupling, moments=degree)
+        yield replace(method, n_draws=times * method.n_draws, coupling=coupling, control_variates=degree)
 
 
 def seconds(plan: Plan, method: MonteCarlo) -> float:

@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from rankernel import checks
-from rankernel.arrays import IntArray, Mask, RankArray
+from rankernel._utils import checks
+from rankernel._utils.arrays import IntArray, Mask, RankArray
 from rankernel.encoding import FREE, printable
 from rankernel.errors import RankingError
 from rankernel.io.files import MOST_BYTES, AnyPath, check_table_size, fail
@@ -42,8 +42,8 @@ class BallotRules:
 
     def __post_init__(self) -> None:
         for name, kinds in (("skipped", Skipped), ("repeated", Repeated), ("overvotes", Overvotes)):
-            checks.known(name, getattr(self, name), get_args(kinds))
-        checks.flag("fold_case", self.fold_case)
+            checks.check_choice(name, getattr(self, name), get_args(kinds))
+        checks.check_flag("fold_case", self.fold_case)
         if self.separator is not None and not checks.text("separator", self.separator):
             raise RankingError("separator='' separates nothing; give the sign between the names in an overvoted cell")
 

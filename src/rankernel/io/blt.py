@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankernel import checks
-from rankernel.arrays import RankArray
+from rankernel._utils import checks
+from rankernel._utils.arrays import RankArray
 from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, dense, printable
 from rankernel.errors import RankingError
 from rankernel.io.ballots import Ballots
@@ -100,7 +100,7 @@ def read_blt(
       read as BLT; title 'Ward 4'; 1 seat; withdrawn: Cy
     """
     check_unlisted(unlisted)
-    checks.known("withdrawn", withdrawn, ("keep", "drop"))
+    checks.check_choice("withdrawn", withdrawn, ("keep", "drop"))
     tokens = Tokens(read_text(path, encoding, max_bytes), path)
     n_items, seats, gone = head_of(tokens)
     (counts, orders, lines), (items, title) = body_of(tokens, n_items)
@@ -328,7 +328,7 @@ def write_blt(
     "rankings"
     """
     rankings = as_rankings(rankings)
-    checks.whole("seats", seats)
+    checks.check_integer("seats", seats)
     for name, what in [*((name, "item") for name in rankings.items), (title, "title")]:
         check_writable_name(name, what)
     lines = [f"{rankings.n_items} {seats}"]

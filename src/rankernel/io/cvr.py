@@ -6,7 +6,7 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from rankernel import checks
+from rankernel._utils import checks
 from rankernel.column_places import place_of
 from rankernel.encoding import Unlisted, check_items, check_unlisted, printable
 from rankernel.errors import RankingError, missing_extra

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from rankernel import checks
+from rankernel._utils import checks
 from rankernel.encoding import printable
 from rankernel.errors import RankingError, missing_extra
 from rankernel.io.files import write_bytes

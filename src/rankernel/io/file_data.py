@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel.arrays import IntArray, RankArray
+from rankernel._utils.arrays import IntArray, RankArray
 from rankernel.encoding import printable
 from rankernel.io.repairs import Repairs
 from rankernel.preferences import Preferences

@@ -10,10 +10,10 @@ import zlib
 from pathlib import Path
 from typing import TypeAlias
 
-from rankernel import checks
+from rankernel._utils import checks
+from rankernel._utils.files import whole_file
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
-from rankernel.whole_files import whole_file
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 
@@ -41,7 +41,7 @@ def read_text(path: AnyPath, encoding: str = "utf-8", max_bytes: int = MOST_BYTE
 
 def read_bytes(path: AnyPath, max_bytes: int = MOST_BYTES) -> bytes:
     """Return the bytes of a file, unpacked if it is gzipped."""
-    checks.whole("max_bytes", max_bytes)
+    checks.check_integer("max_bytes", max_bytes)
     file = checks.file_name("path", path)
     raw = file.read_bytes()
     if raw.startswith(GZIP_MAGIC) or file.suffix.lower() == ".gz":
@@ -51,7 +51,7 @@ def read_bytes(path: AnyPath, max_bytes: int = MOST_BYTES) -> bytes:
 
 def decoded(raw: bytes, path: AnyPath, encoding: str) -> str:
     """Return bytes of a file as text."""
-    checks.instance("encoding", encoding, str, "the name of a text encoding, such as 'utf-8'")
+    checks.check_instance("encoding", encoding, str, "the name of a text encoding, such as 'utf-8'")
     try:
         return raw.decode(encoding).removeprefix(BYTE_ORDER_MARK)
     except UnicodeDecodeError as error:
@@ -115,7 +115,7 @@ def write_bytes(path: AnyPath, raw: bytes, overwrite: bool) -> None:
 
     A file that is there already is left alone and the call refused, unless ``overwrite=True``.
     """
-    if not checks.flag("overwrite", overwrite) and checks.file_name("path", path).exists():
+    if not checks.check_flag("overwrite", overwrite) and checks.file_name("path", path).exists():
         raise FileExistsError(f"{printable(path)} is there already; give another name, or overwrite=True")
     with whole_file(path) as temporary:
         temporary.write_bytes(raw)
@@ -123,7 +123,7 @@ def write_bytes(path: AnyPath, raw: bytes, overwrite: bool) -> None:
 
 def check_writable_name(name: str, what: str = "item") -> None:
     """Refuse a name that a line of text cannot hold: empty, blank at an end, or with a line break or control sign."""
-    checks.instance(what, name, str, "a text")
+    checks.check_instance(what, name, str, "a text")
     shown = printable(name)
     if not name or name != name.strip():
         raise RankingError(f"{what} {shown!r} is empty or begins or ends with a blank, which a file does not keep")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel.arrays import IntArray
+from rankernel._utils.arrays import IntArray
 from rankernel.encoding import printable
 from rankernel.io.files import AnyPath, fail
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from rankernel import checks
+from rankernel._utils import checks
 from rankernel.encoding import check_items, printable
 from rankernel.errors import RankingError
 from rankernel.io.file_data import About, FilePreferences, Labels, Reading, file_preferences
@@ -79,7 +79,7 @@ def read_pairs(
     names = None if items is None else check_items(items)
     kept, passed = checks.names("labels", labels), checks.names("ignore", ignore)
     stated = dict(
-        checks.instance("columns", {} if columns is None else columns, Mapping, "a mapping of roles to columns")
+        checks.check_instance("columns", {} if columns is None else columns, Mapping, "a mapping of roles to columns")
     )
     if count is not None:
         stated["count"] = checks.text("count", count)

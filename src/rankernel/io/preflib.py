@@ -9,8 +9,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from rankernel import checks
-from rankernel.arrays import IntArray, Mask, RankArray
+from rankernel._utils import checks
+from rankernel._utils.arrays import IntArray, Mask, RankArray
 from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, dense, printable
 from rankernel.errors import RankingError, ReadingWarning, warn
 from rankernel.io.file_data import About, FileRankings, Reading, file_rankings
@@ -96,7 +96,7 @@ def read_preflib(
     text = read_text(path, encoding, max_bytes)
     header, n_lines, end = read_header(text, path)
     kind = kind_of(header, path)
-    first = first_number(header) if checks.flag("lenient", lenient) else 1
+    first = first_number(header) if checks.check_flag("lenient", lenient) else 1
     items = alternatives(header, path, first)
     orders = read_orders(text[end:], n_lines + 1, path)
     check_totals(header, kind, orders, path)
@@ -331,7 +331,7 @@ def write_preflib(
     3: 1,{2,3},4
     """
     rankings, stated = as_rankings(rankings), named_kind(path)
-    if kind is not None and checks.known("kind", kind, KINDS) != (stated or kind):
+    if kind is not None and checks.check_choice("kind", kind, KINDS) != (stated or kind):
         raise RankingError(
             f"kind={kind!r} does not go with the name {printable(Path(path).name)!r}; change one of them"
         )

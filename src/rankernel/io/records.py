@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel import _loops, checks
-from rankernel.arrays import IntArray
+from rankernel import _loops
+from rankernel._utils import checks
+from rankernel._utils.arrays import IntArray
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
 from rankernel.io.files import MOST_BYTES, AnyPath, check_grown_size, fail, read_text

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rankernel import checks
+from rankernel._utils import checks
 from rankernel.column_places import place_of
 from rankernel.data import Data
 from rankernel.encoding import printable

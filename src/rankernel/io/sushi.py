@@ -8,8 +8,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from rankernel import checks
-from rankernel.arrays import IntArray, RankArray
+from rankernel._utils import checks
+from rankernel._utils.arrays import IntArray, RankArray
 from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, dense, printable
 from rankernel.errors import RankingError
 from rankernel.io.files import AnyPath, fail, read_text
@@ -91,7 +91,7 @@ def load_sushi(path: AnyPath, which: Which = "a", unlisted: Unlisted | None = No
     Traceback (most recent call last):
     FileNotFoundError: no-such-folder does not hold the SUSHI data (missing: sushi3a.5000.10.order, ...
     """
-    checks.known("which", which, get_args(Which))
+    checks.check_choice("which", which, get_args(Which))
     unlisted = "free" if unlisted is None else unlisted
     check_unlisted(unlisted)
     folder = sushi_folder(checks.file_name("path", path), which)

@@ -13,8 +13,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel import checks
-from rankernel.arrays import FloatArray, IntArray, Mask, RankArray
+from rankernel._utils import checks
+from rankernel._utils.arrays import FloatArray, IntArray, Mask, RankArray
 from rankernel.column_places import count_up, place_of
 from rankernel.encoding import (
     FREE,
@@ -161,8 +161,8 @@ def read_csv(
       Cy > Ann > Bob
     """
     check_unlisted(unlisted)
-    checks.known("layout", layout, get_args(Layout))
-    checks.flag("ascending", ascending)
+    checks.check_choice("layout", layout, get_args(Layout))
+    checks.check_flag("ascending", ascending)
     words = tuple(checks.names("nothing", nothing))
     rules = BallotRules(skipped, repeated, overvotes, separator, words, fold_case, max_bytes)
     beside, passed = checks.names("labels", labels), checks.names("ignore", ignore)
@@ -205,7 +205,7 @@ def assembled(
     about: About,
 ) -> FileRankings:
     """Return what was read, blank ballots left out or kept; ``rows`` says which ballot each row of the file is."""
-    checks.known("blank", blank, get_args(Blank))
+    checks.check_choice("blank", blank, get_args(Blank))
     listed = ballots.ranks != FREE
     marked = listed.any(axis=1)
     if not ballots.items or (blank == "drop" and len(marked) and not marked.any()):
@@ -502,7 +502,7 @@ def write_csv(
         raise RankingError(f"an item is named {printable(count)!r}, too; choose another name: write_csv(count=...)")
     if count is None and (rankings.counts != 1).any():
         raise RankingError("count=None would lose how many voters gave each ranking; name a column for the counts")
-    checks.instance("labels", {} if labels is None else labels, Mapping, "a mapping of names to columns of text")
+    checks.check_instance("labels", {} if labels is None else labels, Mapping, "a mapping of names to columns of text")
     beside = {name: checks.labels("labels", texts, len(rankings)).tolist() for name, texts in (labels or {}).items()}
     for name in beside:
         check_writable_name(name, "labels")

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel.arrays import FloatArray, RankArray
-from rankernel.checks import is_number, whole
+from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils.checks import check_integer, is_number
 from rankernel.distances import Distance
 from rankernel.kernels.base import TUNABLE, Decay, Kernel, Term, prefixed
 
@@ -242,7 +242,7 @@ class Power(Tree):
     exponent: int
 
     def __post_init__(self) -> None:
-        whole("exponent", self.exponent)
+        check_integer("exponent", self.exponent)
 
     def combine(self, *values: FloatArray) -> FloatArray:
         """Return the kernel to that power."""

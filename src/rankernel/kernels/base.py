@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel import checks
-from rankernel.arrays import FloatArray, RankArray
-from rankernel.checks import is_number, shown
+from rankernel._utils import checks
+from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils.checks import is_number, short_repr
+from rankernel._utils.notebook import html_card
 from rankernel.distances import Distance
 from rankernel.errors import ExactnessError
-from rankernel.notebook import html_card
 
 if TYPE_CHECKING:
     from rankernel.gram.estimate import Estimate
@@ -221,7 +221,7 @@ class Kernel(ABC):
         normalize: bool = False,
         out: Any = None,
         dtype: DTypeLike = np.float64,
-        threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> NDArray[Any]:
         r"""Return the Gram matrix of partial rankings: the kernel averaged over the completions of both.
 
@@ -244,7 +244,7 @@ class Kernel(ABC):
             What to fill.
         dtype : dtype
             float64 or float32.
-        threads : int, optional
+        n_jobs : int, optional
             How many tiles to compute at once; one a core if left out.
 
         Examples
@@ -255,7 +255,7 @@ class Kernel(ABC):
         array([[1.    , 0.1875],
                [0.1875, 0.75  ]])
         """
-        return self.plan(X, Y, method).gram(out, dtype, normalize, threads)
+        return self.plan(X, Y, method).gram(out, dtype, normalize, n_jobs)
 
     def __call__(self, X: Any, Y: Any = None) -> NDArray[Any]:
         """Return :meth:`gram`, so that a kernel serves wherever a callable is wanted; its width must be a number."""
@@ -276,13 +276,13 @@ class Kernel(ABC):
         normalize: bool = False,
         gradient: bool = False,
         tol: float | None = None,
-        threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> Estimate:
         """Return the Gram matrix with its standard error and with what was done: ``value``, ``stderr``, ``method``.
 
         Parameters
         ----------
-        X, Y, method, normalize, threads
+        X, Y, method, normalize, n_jobs
             As in :meth:`gram`.
         gradient : bool
             Whether to add the derivative in each parameter.
@@ -291,11 +291,11 @@ class Kernel(ABC):
             and the exact moments that get there soonest, where these are left open. Where a ranking meets itself, its
             bias counts, too: ``MonteCarlo(diagonal="unbiased")`` needs far fewer draws.
         """
-        return self.plan(X, Y, method).estimate(tol, gradient, normalize, threads)
+        return self.plan(X, Y, method).estimate(tol, gradient, normalize, n_jobs)
 
-    def log_gram(self, X: Any, Y: Any = None, threads: int | None = None) -> FloatArray:
+    def log_gram(self, X: Any, Y: Any = None, n_jobs: int | None = None) -> FloatArray:
         """Return the logarithm of the exact Gram matrix, where its values may be too small for a float."""
-        return self.plan(X, Y, "exact").log_gram(threads)
+        return self.plan(X, Y, "exact").log_gram(n_jobs)
 
     def resolve(self, X: Any) -> Kernel:
         """Return the kernel with every ``"median"`` replaced by one over the median distance within ``X``."""
@@ -404,8 +404,8 @@ def check_width(name: str, value: Any) -> None:
     if (isinstance(value, str) and value == MEDIAN) or (isinstance(value, float) and 0 <= value < math.inf):
         return
     if not is_number(value):
-        raise TypeError(f"{name}={shown(value)} is not a number; give a number >= 0 or 'median'")
-    checks.number(name, value, 0)
+        raise TypeError(f"{name}={short_repr(value)} is not a number; give a number >= 0 or 'median'")
+    checks.check_number(name, value, 0)
 
 
 def number(name: str, value: Any) -> float:

@@ -7,8 +7,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from rankernel.arrays import FloatArray, RankArray
-from rankernel.checks import known
+from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils.checks import check_choice
 from rankernel.distances import Distance
 from rankernel.kernels.base import TUNABLE, Kernel, check_width, number
 from rankernel.kernels.heat import (
@@ -52,7 +52,7 @@ class Diffusion(Kernel):
     def __post_init__(self) -> None:
         check_width("beta", self.beta)
         number("beta", self.beta)  # there is no distance to take the median of
-        known("graph", self.graph, ("transpositions", "adjacent"))
+        check_choice("graph", self.graph, ("transpositions", "adjacent"))
 
     @property
     def width(self) -> float:

@@ -7,8 +7,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from rankernel.arrays import FloatArray
-from rankernel.checks import numbers
+from rankernel._utils.arrays import FloatArray
+from rankernel._utils.checks import check_numbers
 
 Discount = Literal["hyperbolic", "logarithmic"]
 Weights = tuple[float, ...] | Discount
@@ -27,7 +27,7 @@ def check_discount(name: str, given: Iterable[float] | Discount) -> Weights:
         return given
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise ValueError(f"{name}={given!r} is not known; give one number a place, 'hyperbolic' or 'logarithmic'")
-    return tuple(numbers(name, given, (None,)).tolist())
+    return tuple(check_numbers(name, given, (None,)).tolist())
 
 
 def place_discounts(name: str, weights: Weights, n_items: int) -> FloatArray:

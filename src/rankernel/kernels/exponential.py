@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import distances
-from rankernel.arrays import FloatArray, RankArray
+from rankernel._utils.arrays import FloatArray, RankArray
 from rankernel.distances import Distance, by_name
 from rankernel.kernels.base import TUNABLE, Decay, DistanceKernel, Series, check_width, number
 from rankernel.linear_forms import pair_signs

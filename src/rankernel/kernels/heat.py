@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel.arrays import FloatArray, IntArray, RankArray
+from rankernel._utils.arrays import FloatArray, IntArray, RankArray
 from rankernel.distances import Distance, hamming, kendall
 from rankernel.errors import ExactnessError, RankingError
-from rankernel.partitions import Numbered, all_partitions
+from rankernel.kernels.partitions import Numbered, all_partitions
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

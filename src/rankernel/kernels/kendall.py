@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops, distances
-from rankernel.arrays import FloatArray, RankArray
-from rankernel.checks import known, whole
+from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils.checks import check_choice, check_integer
 from rankernel.kernels.base import DistanceKernel, Kernel, Series
 from rankernel.kernels.discounts import Discount, Weights, check_discount, place_discounts
 from rankernel.linear_forms import ALIKE, LinearForm
@@ -65,7 +65,7 @@ class Polynomial(DistanceKernel):
     degree: int = 2
 
     def __post_init__(self) -> None:
-        whole("degree", self.degree, 1, MOST_DEGREE)
+        check_integer("degree", self.degree, 1, MOST_DEGREE)
 
     argument = distances.kendall
 
@@ -135,16 +135,16 @@ class WeightedKendall(Kernel):
     weights: int | Weights
 
     def __post_init__(self) -> None:
-        known("combine", self.combine, ("top-k", "additive", "multiplicative"))
+        check_choice("combine", self.combine, ("top-k", "additive", "multiplicative"))
         if self.combine == "top-k":
-            whole("weights", self.weights)
+            check_integer("weights", self.weights)
         else:
             object.__setattr__(self, "weights", check_discount("weights", self.weights))  # type: ignore[arg-type]
 
     @classmethod
     def top_k(cls, k: int) -> WeightedKendall:
         """Count the pairs whose items are both among the first k places."""
-        return cls("top-k", whole("k", k))
+        return cls("top-k", check_integer("k", k))
 
     @classmethod
     def additive(cls, weights: Iterable[float] | Discount = "hyperbolic") -> WeightedKendall:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rankernel.checks import shown
+from rankernel._utils.checks import short_repr
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.diffusion import Diffusion
 from rankernel.kernels.exponential import Mallows
@@ -47,7 +47,9 @@ rankbiasedoverlap, averageoverlap, dcg, rbo
     if isinstance(kernel, Kernel):
         return kernel
     if not isinstance(kernel, str):
-        raise TypeError(f"{name}={shown(kernel)} is no kernel; give one such as Mallows(0.1), or its name: 'mallows'")
+        raise TypeError(
+            f"{name}={short_repr(kernel)} is no kernel; give one such as Mallows(0.1), or its name: 'mallows'"
+        )
     if kernel not in NAMED:
-        raise ValueError(f"{name}={shown(kernel)} is not known; there are {', '.join(NAMED)}")
+        raise ValueError(f"{name}={short_repr(kernel)} is not known; there are {', '.join(NAMED)}")
     return NAMED[kernel]

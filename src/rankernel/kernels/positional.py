@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankernel import _loops
-from rankernel.arrays import FloatArray, RankArray
-from rankernel.checks import number, numbers, whole
+from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils.checks import check_integer, check_number, check_numbers
 from rankernel.kernels.base import TUNABLE, Kernel
 from rankernel.kernels.discounts import Weights, check_discount, place_discounts
 from rankernel.linear_forms import LinearForm, PlaceForm
@@ -133,7 +133,7 @@ class Positional(PositionalKernel):
 
 def symmetric(G: ArrayLike) -> FloatArray:
     """Return a matrix on places, refusing what is none."""
-    matrix = numbers("G", G, (None, None))
+    matrix = check_numbers("G", G, (None, None))
     if matrix.shape[0] != matrix.shape[1] or not len(matrix):
         raise ValueError(f"G has shape {matrix.shape}; it must be a square matrix, one row and column a place")
     if not np.allclose(matrix, matrix.T, rtol=0, atol=ROUNDING * np.abs(matrix).max()):
@@ -211,9 +211,9 @@ class RankBiasedOverlap(OverlapKernel):
     depth: int | None = None
 
     def __post_init__(self) -> None:
-        number("p", self.p, 0, 1)
+        check_number("p", self.p, 0, 1)
         if self.depth is not None:
-            whole("depth", self.depth)
+            check_integer("depth", self.depth)
 
     def depth_weights(self, n_items: int) -> tuple[FloatArray, dict[str, FloatArray]]:
         """Return ``(1 - p) p^(d - 1) / d``; the last stands for all depths behind it, where all rankings agree."""
@@ -251,7 +251,7 @@ class AverageOverlap(OverlapKernel):
     depth: int = 10
 
     def __post_init__(self) -> None:
-        whole("depth", self.depth)
+        check_integer("depth", self.depth)
 
     def depth_weights(self, n_items: int) -> tuple[FloatArray, dict[str, FloatArray]]:
         """Return ``1 / (d D)`` down to the depth."""
@@ -289,7 +289,7 @@ class DCG(PositionalKernel):
     def __post_init__(self) -> None:
         object.__setattr__(self, "discount", check_discount("discount", self.discount))
         if self.depth is not None:
-            whole("depth", self.depth)
+            check_integer("depth", self.depth)
 
     def gains(self, n_items: int) -> FloatArray:
         """Return the discount of each place."""

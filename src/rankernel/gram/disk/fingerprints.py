@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rankernel.distances import Distance
 from rankernel.gram.plan import Plan
-from rankernel.gram.posets.poset_rows import PartialOrders
+from rankernel.gram.poset_rows import PartialOrders
 
 
 def exact_text(value: Any) -> str:

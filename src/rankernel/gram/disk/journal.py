@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 from zlib import crc32
 
-from rankernel.whole_files import whole_file
+from rankernel._utils.files import whole_file
 
 Header = dict[str, str]
 

@@ -11,9 +11,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from rankernel._utils.files import sync
 from rankernel.errors import missing_extra
 from rankernel.gram.disk.journal import Header, read_header, sealed, unsealed, write_header
-from rankernel.whole_files import sync
 
 ATTRIBUTE = "rankernel"  # where a zarr array keeps what it was computed from
 

@@ -19,8 +19,10 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel.arrays import Indices
-from rankernel.checks import file_name, flag, shown
+from rankernel._utils.arrays import Indices
+from rankernel._utils.checks import check_flag, file_name, short_repr
+from rankernel._utils.files import room_for, sync
+from rankernel._utils.memory import size_text
 from rankernel.errors import warn
 from rankernel.gram.disk.claims import check_ours, claimed, empty, remove
 from rankernel.gram.disk.exchange import exchanged
@@ -30,8 +32,6 @@ from rankernel.gram.disk.matrix_files import Block, MatrixFile, NpyFile, file_fo
 from rankernel.gram.estimate import check_float
 from rankernel.gram.plan import Plan
 from rankernel.gram.tiles import tiles
-from rankernel.memory import size_text
-from rankernel.whole_files import room_for, sync
 
 Progress = Callable[[int, int], object]
 BLOCKS = "blocks"  # in the header of a finished matrix: the checksum of each
@@ -45,7 +45,7 @@ def store_gram(
     overwrite: bool = False,
     progress: Progress | None = None,
     side: int | None = None,
-    threads: int | None = None,
+    n_jobs: int | None = None,
 ) -> Any:
     """Compute a Gram matrix straight to disk, whatever its size, and go on where an interrupted run stopped.
 
@@ -70,7 +70,7 @@ def store_gram(
         Called whenever a block is safely on disk.
     side : int, optional
         Rows and columns of a block, which is a chunk of the zarr array; rounded up to whole tiles.
-    threads : int, optional
+    n_jobs : int, optional
         How many tiles to compute at once.
 
     Returns
@@ -89,10 +89,10 @@ def store_gram(
      [-1.  1.]]
     """
     check_float("dtype", dtype)
-    flag("resume", resume)
-    flag("overwrite", overwrite)
+    check_flag("resume", resume)
+    check_flag("overwrite", overwrite)
     if progress is not None and not callable(progress):
-        raise TypeError(f"progress={shown(progress)} is not possible; it must be a function, or None")
+        raise TypeError(f"progress={short_repr(progress)} is not possible; it must be a function, or None")
     home, kind = Home.at(file_name("path", path)), np.dtype(dtype)
     work = Work.of(home, plan, kind, side)
     if resume and home.is_finished() and matches(home.header(), work.header):
@@ -100,7 +100,7 @@ def store_gram(
     with home.claimed():
         if home.holds(work.header, resume, overwrite):
             return work.checked()
-        work.carry_out(progress, threads)
+        work.carry_out(progress, n_jobs)
     return home.opened()
 
 
@@ -293,9 +293,9 @@ class Work:
         }
         return cls(home, plan, dtype, whole, header)
 
-    def carry_out(self, progress: Progress | None, threads: int | None) -> None:
+    def carry_out(self, progress: Progress | None, n_jobs: int | None) -> None:
         """Write what is missing, and put the matrix in its place."""
-        stages = self.stages(threads)
+        stages = self.stages(n_jobs)
         with Journal(self.home.journal, self.header) as journal:
             if not self.is_moved_in(stages[-1], journal):
                 try:
@@ -346,12 +346,12 @@ class Work:
                         progress(len(journal.done), n_blocks)
         files[-1].tidy()
 
-    def stages(self, threads: int | None) -> list[Stage]:
+    def stages(self, n_jobs: int | None) -> list[Stage]:
         """Return the stages: the matrix; where rankings are equal, that of the distinct ones first."""
         plan, home, kind = self.plan, self.home, file_format(self.home.path)
 
         def computed(block: Block) -> NDArray[Any]:
-            return plan.block(*block, threads) if plan.evaluator.direct else plan.distinct.block(*block, threads)
+            return plan.block(*block, n_jobs) if plan.evaluator.direct else plan.distinct.block(*block, n_jobs)
 
         rows, columns = plan.rows, plan.columns
         if plan.evaluator.direct or (rows is None and columns is None):

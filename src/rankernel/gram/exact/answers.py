@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rankernel.arrays import Indices
+from rankernel._utils.arrays import Indices
 
 
 class Answers:

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from rankernel import _loops
-from rankernel.arrays import FloatArray, Mask
+from rankernel._utils.arrays import FloatArray, Mask
+from rankernel._utils.log_sums import log_mean_exp, logs
 from rankernel.gram.exact.overlap import DistanceLaw, Formula, Overlap, Shape
-from rankernel.log_sums import log_mean_exp, logs
 
 MOST_ITEMS = 300
 

@@ -33,7 +33,7 @@ from rankernel.gram.exact.kendall_means import KendallEvaluator, is_covered
 from rankernel.gram.exact.mallows import EXP_KENDALL
 from rankernel.gram.exact.overlap import DistanceLaw, Formula, Shape, shape_pairs
 from rankernel.gram.exact.place_tables import place_evaluator
-from rankernel.gram.posets.poset_rows import PartialOrders, Rows, as_partial_orders
+from rankernel.gram.poset_rows import PartialOrders, Rows, as_partial_orders
 from rankernel.kernels.algebra import Constant
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel.arrays import FloatArray, Indices, IntArray
+from rankernel._utils.arrays import FloatArray, Indices, IntArray
 from rankernel.errors import ExactnessError
 from rankernel.gram.cost import STEP, distinct_values
 from rankernel.gram.evaluator import Evaluator, Tile, lengths

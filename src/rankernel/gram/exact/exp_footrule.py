@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from rankernel import _loops
-from rankernel.arrays import FloatArray, IntArray
+from rankernel._utils.arrays import FloatArray, IntArray
 from rankernel.gram.exact.matchings import Block, always_in_blocks, matching_of
 from rankernel.gram.exact.overlap import Formula, Overlap, Shape
 

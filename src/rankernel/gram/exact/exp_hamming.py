@@ -13,9 +13,9 @@ from functools import lru_cache
 import numpy as np
 
 from rankernel import _loops
-from rankernel.arrays import FloatArray, IntArray, RankArray
+from rankernel._utils.arrays import FloatArray, IntArray, RankArray
+from rankernel._utils.log_sums import log_mean_exp, log_sum_exp, logs
 from rankernel.gram.exact.overlap import Formula, Overlap, Shape
-from rankernel.log_sums import log_mean_exp, log_sum_exp, logs
 
 # At nu = 0 the kernel is 1; its slope is read off so close to 0 that no double can tell the difference.
 NEARLY_ZERO = 1e-18

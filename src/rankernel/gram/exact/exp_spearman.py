@@ -20,11 +20,11 @@ from functools import lru_cache
 import numpy as np
 
 from rankernel import _loops
-from rankernel.arrays import FloatArray, IntArray
+from rankernel._utils.arrays import FloatArray, IntArray
 from rankernel.errors import ExactnessError
 from rankernel.gram.exact.matchings import Block, always_in_blocks, matching_of
 from rankernel.gram.exact.overlap import Formula, Overlap, Shape
-from rankernel.partitions import Numbered, all_partitions
+from rankernel.kernels.partitions import Numbered, all_partitions
 
 # A permanent of this size costs less than the series; up to the larger one it is still worth its time and memory.
 SMALL_PERMANENT = 11

@@ -12,12 +12,12 @@ from math import comb, sqrt
 import numpy as np
 
 from rankernel import _loops
-from rankernel.arrays import FloatArray
+from rankernel._utils.arrays import FloatArray
 from rankernel.completions.marginals import pair_product_features, rank_products, seen_means
 from rankernel.distances import Distance
 from rankernel.gram.cost import STEP
 from rankernel.gram.evaluator import Evaluator, Tile
-from rankernel.gram.posets.poset_rows import PartialOrders, Rows
+from rankernel.gram.poset_rows import PartialOrders, Rows
 from rankernel.kernels.base import Kernel
 
 KEPT = 2**27  # numbers; beyond, features are made anew for each tile

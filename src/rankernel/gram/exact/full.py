@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel.arrays import FloatArray, IntArray, RankArray
+from rankernel._utils.arrays import FloatArray, IntArray, RankArray
 from rankernel.distances import Distance
 from rankernel.errors import ExactnessError
 from rankernel.gram.cost import STEP

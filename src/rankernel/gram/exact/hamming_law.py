@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from rankernel.arrays import FloatArray
+from rankernel._utils.arrays import FloatArray
 from rankernel.gram.exact.exp_hamming import (
     FullSweep,
     chain_paths_of,

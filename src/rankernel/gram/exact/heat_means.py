@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from rankernel import _loops
-from rankernel.arrays import FloatArray, IntArray
+from rankernel._utils.arrays import FloatArray, IntArray
 from rankernel.errors import ExactnessError
 from rankernel.gram.exact.overlap import Formula, Overlap, Shape
 from rankernel.kernels.heat import (
@@ -31,7 +31,7 @@ from rankernel.kernels.heat import (
     word_heat,
     words_of,
 )
-from rankernel.partitions import all_partitions
+from rankernel.kernels.partitions import all_partitions
 
 # Joining many long paths takes seconds for each overlap if there are many items: few of either, then.
 ANY_PATHS_N = 24

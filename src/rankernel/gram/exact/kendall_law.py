@@ -15,7 +15,7 @@ from math import comb
 
 import numpy as np
 
-from rankernel.arrays import FloatArray
+from rankernel._utils.arrays import FloatArray
 from rankernel.gram.exact.overlap import DistanceLaw, Overlap, Shape
 
 MOST_ITEMS = 60  # whose polynomials are divided in whole numbers

@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel.arrays import FloatArray, Indices, IntArray
+from rankernel._utils.arrays import FloatArray, Indices, IntArray
+from rankernel._utils.q_factorials import tables
 from rankernel.gram.cost import STEP
 from rankernel.gram.evaluator import Evaluator, Part, Tile, lengths
 from rankernel.gram.exact.coded import number_codes
 from rankernel.gram.exact.kendall_law import Brackets, KendallLaw, brackets_of, central_moments, mean_extra, tie_law
 from rankernel.gram.exact.overlap import Shape, shapes
 from rankernel.kernels.base import Kernel
-from rankernel.q_factorials import tables
 from rankernel.rankings import Rankings, first_and_inverse
 
 TILE_ITEMS = 2**15

@@ -9,10 +9,10 @@ from math import comb, log, prod
 import numpy as np
 
 from rankernel import _loops
-from rankernel.arrays import FloatArray, IntArray
+from rankernel._utils.arrays import FloatArray, IntArray
+from rankernel._utils.q_factorials import tables
 from rankernel.encoding import FREE
 from rankernel.gram.exact.overlap import Formula, Overlap, Shape
-from rankernel.q_factorials import tables
 
 MAX_STEPS = 20_000_000  # elementary steps for one overlap: some tenths of a second
 MAX_STATES = 4_000_000  # of 24 bytes each

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankernel.arrays import Indices, IntArray, Mask
+from rankernel._utils.arrays import Indices, IntArray, Mask
 from rankernel.errors import ExactnessError
 from rankernel.gram.exact.overlap import Overlap, Shape
 

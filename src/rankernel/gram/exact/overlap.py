@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from rankernel.arrays import FloatArray, Indices, IntArray, RankArray
+from rankernel._utils.arrays import FloatArray, Indices, IntArray, RankArray
 from rankernel.encoding import FREE
 from rankernel.rankings import Rankings, first_and_inverse
 

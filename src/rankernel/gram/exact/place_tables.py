@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankernel import _loops
-from rankernel.arrays import FloatArray, Indices, IntArray
+from rankernel._utils.arrays import FloatArray, Indices, IntArray
 from rankernel.completions.bucket_laws import bucket_laws
 from rankernel.gram.cost import STEP
 from rankernel.gram.evaluator import Evaluator, Part, Tile
 from rankernel.gram.exact.features import FeatureEvaluator, Weigh, means_of_seen
-from rankernel.gram.posets.poset_rows import PartialOrders, Rows
+from rankernel.gram.poset_rows import PartialOrders, Rows
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings
 

@@ -14,11 +14,11 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel.arrays import FloatArray, IntArray, RankArray
+from rankernel._utils.arrays import FloatArray, IntArray, RankArray
 from rankernel.distances import Distance
 from rankernel.gram.evaluator import Tile
 from rankernel.gram.exact.features import FeatureEvaluator, centred_products
-from rankernel.gram.posets.poset_rows import Rows
+from rankernel.gram.poset_rows import Rows
 from rankernel.kernels.base import Kernel
 
 HIGHEST = {"pairs": 2, "ranks": 2, "positions": 1}  # of the moments that are known of what a distance sees

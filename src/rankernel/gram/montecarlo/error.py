@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from rankernel.arrays import FloatArray, Mask
+from rankernel._utils.arrays import FloatArray, Mask
 
 TINY = 1e-200  # what is divided by where one block has all the weight: the deviations are 0 then
 FEWEST_BLOCKS = 32  # below, the spread between blocks of draws says too little: independent repetitions are added

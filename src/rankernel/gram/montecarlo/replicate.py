@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel.arrays import FloatArray, Indices, IntArray, RankArray
+from rankernel._utils.arrays import FloatArray, Indices, IntArray, RankArray
 from rankernel.completions.draws import Draws
 from rankernel.gram.montecarlo.control_variates import combined
 from rankernel.gram.montecarlo.error import FEWEST_BLOCKS, TINY, Spread, own_effects, own_spread

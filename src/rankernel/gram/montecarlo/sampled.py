@@ -13,7 +13,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from rankernel.arrays import FloatArray, Indices, IntArray
+from rankernel._utils.arrays import FloatArray, Indices, IntArray
+from rankernel._utils.interrupts import run_interruptibly
+from rankernel._utils.memory import ALWAYS_FITS, check_bytes
 from rankernel.completions.couplings import coupling_named
 from rankernel.completions.draws import PURPOSE, Draws
 from rankernel.completions.streams import row_streams, stream_key
@@ -25,10 +27,8 @@ from rankernel.gram.methods import MonteCarlo
 from rankernel.gram.montecarlo.control_variates import Controls, combined
 from rankernel.gram.montecarlo.replicate import MOST_BITS_ITEMS, PAIRS_AT_ONCE, Function, Replicate, ends_of_blocks
 from rankernel.gram.montecarlo.uncertainty import Uncertainty, times_compared
-from rankernel.gram.posets.poset_rows import PartialOrders, Rows, as_partial_orders
-from rankernel.interrupts import heard
+from rankernel.gram.poset_rows import PartialOrders, Rows, as_partial_orders
 from rankernel.kernels.base import Kernel
-from rankernel.memory import ALWAYS_FITS, check_bytes
 from rankernel.rankings import Rankings, first_and_inverse
 
 SMALLEST_TILE, LARGEST_TILE = 8, 96
@@ -63,7 +63,7 @@ def estimate_seconds(
         step = STEP["sum"] if words == 1 else STEP["lookup"] + STEP["bits"] * words
     else:
         step = STEP["lookup"] + n_items * (STEP["cycle"] if counted.cycles is not None else STEP["product"])
-    controls = Controls.of(kernel, n_items, int(method.moments))
+    controls = Controls.of(kernel, n_items, int(method.control_variates))
     exact = (STEP["product"] * pairs + STEP["feature"] * (n_rows + n_columns)) * controls.n_features(n_items)
     drawn = STEP["draw"] * (n_rows + n_columns) * m * n_items
     times = 1.0
@@ -81,7 +81,7 @@ class SampledEvaluator(Evaluator):
         self.method, self.kernel = method, kernel
         self.n_items, self.shape = X.n_items, (len(X), len(Y))
         self.rows, self.row_of, self.column_of, self.numbers = united(X, Y, method.distinct_rows)
-        self.controls = Controls.of(kernel, self.n_items, int(method.moments))
+        self.controls = Controls.of(kernel, self.n_items, int(method.control_variates))
         can_count = n_values(kernel.argument, self.n_items) and self.controls.are_functions_of(kernel.argument)
         self.counted = kernel.argument if can_count else None
         self.tile_side = max(int(PAIRS_AT_ONCE**0.5) // method.n_draws, 1)
@@ -107,11 +107,11 @@ class SampledEvaluator(Evaluator):
     @cached_property
     def replicates(self) -> list[Replicate]:
         """The draws of all rankings, made when they are first needed."""
-        number = cast(int, self.method.seed)
+        number = cast(int, self.method.rng)
         seeds = [number] + [int(stream_key(number, f"replicate {r}")) for r in range(1, self.method.replicates)]
         missing = seeds[len(self.made) :]
         self.check_draws(len(missing))
-        drawn = [self.draw(seed) if self.quick else heard(self.draw, seed) for seed in missing]
+        drawn = [self.draw(seed) if self.quick else run_interruptibly(self.draw, seed) for seed in missing]
         return self.made + [Replicate(self, draws) for draws in drawn]
 
     @cached_property

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from rankernel.arrays import FloatArray, Indices, IntArray, Mask
+from rankernel._utils.arrays import FloatArray, Indices, IntArray, Mask
 from rankernel.completions.draws import Draws, effective_size
 from rankernel.completions.keys import complete
 from rankernel.completions.streams import stream_key
@@ -325,5 +325,5 @@ class Uncertainty:
     def drawn_again(self, numbers: range) -> list[Replicate]:
         """Return independent draws of the same kind."""
         self.estimator.check_draws(len(numbers))
-        seeds = [int(stream_key(cast(int, self.method.seed), f"repetition {number}")) for number in numbers]
+        seeds = [int(stream_key(cast(int, self.method.rng), f"repetition {number}")) for number in numbers]
         return [Replicate(self.estimator, self.estimator.draw(seed)) for seed in seeds]

@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankernel import distances
-from rankernel.arrays import FloatArray, Indices, RankArray
-from rankernel.checks import known, whole
+from rankernel._utils.arrays import FloatArray, Indices, RankArray
+from rankernel._utils.checks import check_choice, check_integer
+from rankernel._utils.q_factorials import tables
 from rankernel.completions.enumerate import enumerate_completions
 from rankernel.completions.keys import complete
 from rankernel.errors import ExactnessError, RankingError
@@ -31,7 +32,6 @@ from rankernel.gram.exact.mallows import ExhaustiveMallows
 from rankernel.gram.exact.overlap import Overlap
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.named import as_kernel
-from rankernel.q_factorials import tables
 from rankernel.rankings import Rankings, as_rankings
 
 Coupling = Literal["iid", "antithetic"]
@@ -115,7 +115,7 @@ def mallows_variance(overlap: Overlap, nu: float, n_left: int, n_right: int, cou
             "the variance of the Mallows kernel has a closed form for rankings without free items only; enumerate the "
             "completions and use variance_from_values"
         )
-    known("coupling", coupling, get_args(Coupling))
+    check_choice("coupling", coupling, get_args(Coupling))
     if coupling == "iid":
         return mallows_parts(overlap, nu, antithetic=False).of(n_left, n_right)
     return mallows_parts(overlap, nu, antithetic=True).of(pairs_of(n_left), pairs_of(n_right))
@@ -180,9 +180,9 @@ def monte_carlo_variance(
     >>> print(monte_carlo_variance(tied, full, Mallows(nu=np.log(2)), 2, coupling="antithetic").round(12) + 0.0)
     [[0.]]
     """
-    whole("n_draws", n_draws)
-    known("coupling", coupling, get_args(Coupling))
-    whole("limit", limit, 0, 2**63 - 1)
+    check_integer("n_draws", n_draws)
+    check_choice("coupling", coupling, get_args(Coupling))
+    check_integer("limit", limit, 0, 2**63 - 1)
     rows, columns, kernel = as_rankings(X, "X"), as_rankings(Y, "Y"), as_kernel(kernel)
     if rows.n_items != columns.n_items:
         raise RankingError(

@@ -1,0 +1,7 @@
+"""``python -m reproduction``: see :mod:`reproduction.command`."""
+
+import typer
+
+from reproduction.command import reproduce
+
+typer.run(reproduce)

@@ -1,0 +1,1 @@
+"""Checks, errors and small tools that all layers use."""

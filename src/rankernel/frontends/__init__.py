@@ -1,1 +1,0 @@
-"""The same kernels inside other libraries: each module needs the library it is named after."""

@@ -1,1 +1,0 @@
-"""Partial orders and preferences as rows and columns of a Gram matrix."""

@@ -1,0 +1,1 @@
+"""Models of rankings, and consensus rankings."""

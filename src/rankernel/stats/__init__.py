@@ -1,0 +1,1 @@
+"""Hypothesis tests on rankings."""

@@ -1,1 +1,0 @@
-"""Gram matrices to answers: features, tests, clusterings, maps."""

@@ -1,1 +1,0 @@
-"""From Gram matrices to answers: clusters of rankings."""

@@ -1,1 +1,0 @@
-"""From rankings to one that speaks for them."""

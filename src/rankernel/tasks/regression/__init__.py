@@ -1,1 +1,0 @@
-"""From covariates to rankings."""

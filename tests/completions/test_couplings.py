@@ -1,0 +1,253 @@
+"""Couplings: each single draw is uniform, blocks are independent, and the coupling does what it promises."""
+
+import itertools
+import math
+from collections import Counter
+from hashlib import blake2b
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from strategies import any_ranking, bucket_orders, sized
+
+from rankernel import PlackettLuce, _loops
+from rankernel.completions import draw
+from rankernel.completions.couplings import COUPLINGS, coupling_named
+from rankernel.completions.keys import complete
+from rankernel.errors import RankingError
+
+EXHAUSTIVE = [(0, 1, 1, 1), (1, 0, 0, 1), (0, 0, 0, 0)]
+FREE = [(0, 1, -1, -1), (-1, 0, 0, 1), (-1, -1, -1, -1)]
+
+
+class MallowsMatrix:
+    """The Mallows kernel between full rankings."""
+
+    def __init__(self, nu):
+        self.nu = nu
+
+    def matrix(self, X, Y):
+        return np.array([[math.exp(-self.nu * naive.kendall(x, y)) for y in Y.tolist()] for x in X.tolist()])
+
+
+def tuples(array):
+    return [tuple(row) for row in np.asarray(array).tolist()]
+
+
+def mirrored(ranks, full):
+    """The involution T: mirror which places are listed, the order of each bucket and that of the free items."""
+    n = len(ranks)
+    order = sorted(range(n), key=full.__getitem__)
+    listed_places = [ranks[a] >= 0 for a in reversed(order)]
+    free = [a for a in reversed(order) if ranks[a] < 0]
+    listed = sorted((a for a in order if ranks[a] >= 0), key=lambda a: (ranks[a], -full[a]))
+    new = [listed.pop(0) if is_listed else free.pop(0) for is_listed in listed_places]
+    return tuple(new.index(a) for a in range(n))
+
+
+def chi_square_excess(draws, completions):
+    """How many standard deviations the chi-square statistic for uniform draws is above its mean."""
+    counts = Counter(tuples(draws))
+    assert set(counts) <= set(completions)
+    expected = len(draws) / len(completions)
+    statistic = sum((counts[x] - expected) ** 2 / expected for x in completions)
+    freedom = len(completions) - 1
+    return (statistic - freedom) / math.sqrt(2 * freedom)
+
+
+# ---------------------------------------------------------------------- uniform single draws
+
+
+def test_the_coupling_rules_are_exactly_uniform_on_finite_randomness():
+    """Latin shifts and mirrored keys, over all base orders: every order of a part equally often, in every row."""
+    for size in range(2, 6):
+        orders = list(itertools.permutations(range(size)))
+        for shift in range(size):
+            assert Counter(tuple((x + shift) % size for x in order) for order in orders) == Counter(orders)
+    for ranks in EXHAUSTIVE + FREE:
+        orders = np.array(list(itertools.permutations(range(4))), dtype=float)
+        mirrored_keys = complete(np.array([ranks]), (3 - orders)[None])[0]
+        everything = naive.completions(ranks)
+        assert Counter(tuples(mirrored_keys)) == {x: 24 // len(everything) for x in everything}
+
+
+PINNED = {
+    "iid": "90300cea839e1475",
+    "antithetic": "c9a1002546e62519",
+    "orthogonal": "36962d1ef2432006",
+    "latin": "ac6a891b9411506a",
+}
+
+
+@pytest.mark.parametrize("coupling", PINNED)
+@pytest.mark.parametrize("at_once", [1, 100, 2**18])
+def test_draws_stay_the_same_from_version_to_version(coupling, at_once, monkeypatch):
+    """Whatever they are made in: digests of what the first implementation drew, one ranking after the other."""
+    monkeypatch.setattr(_loops.key_draws, "AT_ONCE", at_once)
+    rows = [[0, 1, 1, 1, 2, 2, 2, 3], [0, -1, 1, 1, -1, -1, 0, 0], [-1] * 8, [0] * 8]
+    ranks = draw(rows, 23, coupling, rng=3).ranks
+    assert blake2b(ranks.astype("<i2").tobytes(), digest_size=8).hexdigest() == PINNED[coupling]
+
+
+def one_bucket_of_keys(rule, size, n_draws):
+    """The keys of one block of draws of a ranking that ties all items."""
+    parts, keys = _loops.key_draws.parts_of(np.zeros((1, size), dtype=np.int32)), np.empty((2, 1, n_draws, size))
+    _loops.key_draws.fill_keys(rule, parts, np.array([5], dtype=np.uint64), 0, n_draws, keys)
+    return keys[_loops.key_draws.WITHIN, 0]
+
+
+@pytest.mark.parametrize("size", range(2, 9))
+def test_latin_keys_are_all_shifts_of_one_order(size):
+    keys = one_bucket_of_keys(_loops.key_draws.LATIN, size, size)
+    shifts = (keys - keys[0]) % size
+    assert (shifts == shifts[:, :1]).all()
+    assert sorted(shifts[:, 0]) == list(range(size))
+
+
+@pytest.mark.parametrize("size", range(2, 200))
+def test_golden_steps_reach_every_shift(size):
+    step = _loops.key_draws.golden_step(size)
+    assert math.gcd(step, size) == 1
+    assert abs(step - 0.618 * size) < max(2, 0.1 * size)
+
+
+CASES = [(r, c) for c in COUPLINGS for r in EXHAUSTIVE + FREE if not (c == "herding" and -1 in r)]
+
+
+@pytest.mark.parametrize(("ranks", "coupling"), CASES)
+def test_each_draw_of_a_block_is_uniform(ranks, coupling):
+    kernel = MallowsMatrix(0.3)
+    draws = draw([ranks] * 4000, 6, coupling, kernel=kernel, rows=range(4000)).ranks
+    completions = naive.completions(ranks)
+    for place in range(6):
+        assert abs(chi_square_excess(draws[:, place], completions)) < 5
+
+
+@pytest.mark.parametrize("coupling", ["iid", "antithetic", "orthogonal", "latin"])
+def test_the_draws_of_larger_rankings_have_uniform_positions(coupling):
+    """Thirty free items and buckets: the mean position of each item, against its own standard error."""
+    ranks = [0] * 10 + [1] * 10 + [-1] * 10
+    draws = draw([ranks] * 500, 60, coupling, rows=range(500)).ranks
+    # Listed item number i of 20 has mean key i/21; a free key lies below it with this probability.
+    exact = np.array([4.5 + 10 * 5.5 / 21] * 10 + [14.5 + 10 * 15.5 / 21] * 10 + [14.5] * 10)
+    means = draws.mean(axis=1)
+    deviation = means.std(axis=0)
+    for item in range(30):
+        assert abs(means[:, item].mean() - exact[item]) <= 5 * deviation[item] / math.sqrt(500) + 1e-9
+
+
+# ---------------------------------------------------------------------- what each coupling promises
+
+
+@settings(max_examples=30, deadline=None)
+@given(sized(any_ranking))
+def test_antithetic_pairs_are_mirrored(rankings):
+    (ranks,) = rankings
+    pairs = tuples(draw([ranks], 10, "antithetic").ranks[0])
+    assert pairs[1::2] == [mirrored(ranks, full) for full in pairs[::2]]
+
+
+@settings(max_examples=30, deadline=None)
+@given(sized(any_ranking))
+def test_the_mirror_is_an_involution_of_the_completions(rankings):
+    (ranks,) = rankings
+    completions = naive.completions(ranks)
+    images = [mirrored(ranks, full) for full in completions]
+    assert sorted(images) == sorted(completions)
+    assert [mirrored(ranks, full) for full in images] == completions
+
+
+@settings(max_examples=40, deadline=None)
+@given(sized(bucket_orders))
+def test_antithetic_pairs_of_bucket_orders_are_as_far_apart_as_any(rankings):
+    (ranks,) = rankings
+    one, two = tuples(draw([ranks], 2, "antithetic").ranks[0])
+    assert naive.kendall(one, two) == max(naive.kendall(one, x) for x in naive.completions(ranks))
+
+
+def test_orthogonal_keys_are_orthogonal_and_sum_to_zero():
+    keys = one_bucket_of_keys(_loops.key_draws.ORTHOGONAL, 20, 38)
+    assert np.array_equal(keys[1::2], -keys[::2])
+    assert keys.sum(axis=1) == pytest.approx(np.zeros(38), abs=1e-14)
+    assert keys[::2] @ keys[::2].T == pytest.approx(np.eye(19), abs=1e-14)
+
+
+def test_orthogonal_blocks_begin_anew():
+    draws = draw([[0, 0, 0, 0]] * 2000, 12, "orthogonal", rows=range(2000)).ranks.astype(float) - 1.5
+    inside, across = ((draws[:, 0] * draws[:, place]).sum(axis=1) for place in (2, 6))
+    assert abs(across.mean()) < 5 * across.std() / math.sqrt(2000)
+    assert across.var() > 2 * inside.var()
+
+
+@pytest.mark.parametrize("ranks", [(0, 0, 0, 0, 0), (-1, -1, -1, -1, -1)])
+def test_latin_blocks_visit_every_position_once(ranks):
+    blocks = draw([ranks], 15, "latin").ranks[0].reshape(3, 5, 5)
+    assert (np.sort(blocks, axis=1) == np.arange(5)[None, :, None]).all()
+
+
+def test_latin_blocks_of_free_items_and_buckets_visit_every_position_once():
+    block = draw([(0, -1, 0, 1, -1, -1)], 6, "latin").ranks[0]
+    assert (np.sort(block[:, [1, 4, 5]], axis=0) == np.arange(6)[:, None]).all()
+    tail = draw([(0, 1, 2, 2, 2, 2)], 4, "latin").ranks[0, :, 2:]
+    assert (np.sort(tail, axis=0) == np.arange(2, 6)[:, None]).all()
+
+
+def test_herded_draws_are_one_design_renamed():
+    ranks = [(0, 1, 1, 1, 1), (1, 1, 0, 1, 1)]
+    kernel = MallowsMatrix(0.3)
+    draws = draw(ranks, 6, "herding", kernel=kernel)
+    grams = [kernel.matrix(rows, rows) for rows in draws.ranks]
+    assert np.array_equal(grams[0], grams[1])
+    assert draws.block == 6
+
+
+TOP_ONE, TARGET = (0, 1, 1, 1, 1), (1, 3, 0, 4, 2)
+
+
+def exact_variances():
+    """The variance of the mean kernel of eight draws to one ranking, independent and in antithetic pairs."""
+    values = {x: math.exp(-0.2 * naive.kendall(x, TARGET)) for x in naive.completions(TOP_ONE)}
+    pairs = [(value + values[mirrored(TOP_ONE, x)]) / 2 for x, value in values.items()]
+    return values, np.var(list(values.values())) / 8, np.var(pairs) / 4
+
+
+def squared_errors(coupling, values):
+    draws = draw([TOP_ONE] * 2000, 8, coupling, kernel=MallowsMatrix(0.2), rows=range(2000)).ranks
+    means = np.array([sum(values[x] for x in tuples(rows)) / 8 for rows in draws])
+    return (means - np.mean(list(values.values()))) ** 2
+
+
+@pytest.mark.parametrize(("coupling", "which"), [("iid", 0), ("antithetic", 1)])
+def test_independent_and_antithetic_draws_have_their_exact_variance(coupling, which):
+    values, *exact = exact_variances()
+    errors = squared_errors(coupling, values)
+    assert abs(errors.mean() - exact[which]) < 5 * errors.std() / math.sqrt(len(errors))
+
+
+@pytest.mark.parametrize("coupling", ["orthogonal", "herding"])
+def test_orthogonal_and_herded_draws_have_less_variance_than_antithetic_ones(coupling):
+    values, _, antithetic = exact_variances()
+    errors = squared_errors(coupling, values)
+    assert errors.mean() + 5 * errors.std() / math.sqrt(len(errors)) < antithetic
+
+
+# ---------------------------------------------------------------------- refusals
+
+
+def test_unknown_couplings_are_refused():
+    with pytest.raises(RankingError, match=r"coupling='sobol' is not known; there are iid, antithetic"):
+        coupling_named("sobol")
+
+
+def test_herding_needs_a_kernel_and_no_free_items():
+    with pytest.raises(RankingError, match="kernel="):
+        draw([[0, 0, 0]], 3, "herding")
+    with pytest.raises(RankingError, match="ranking 1 has free items"):
+        draw([[0, 1, 1], [0, -1, 1]], 3, "herding", kernel=MallowsMatrix(0.1))
+
+
+@pytest.mark.parametrize("coupling", ["antithetic", "orthogonal", "latin"])
+def test_couplings_are_for_uniform_completions(coupling):
+    with pytest.raises(RankingError, match="use coupling='iid'"):
+        draw([[0, 0, 0]], 3, coupling, completions=PlackettLuce([1, 2, 3]))

@@ -1,0 +1,156 @@
+"""Kernel herding: the theorem and the counter-example of the paper, and the greedy rule against an oracle."""
+
+import itertools
+import math
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import any_ranking, bucket_orders
+
+from rankernel.completions import antithetic, herd, joint_herd
+from rankernel.errors import ExactnessError, RankingError
+from rankernel.rankings import Rankings
+
+
+class Matrix:
+    """A kernel given as a function of two full rankings."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+    def matrix(self, X, Y):
+        return np.array([[self.kernel(x, y) for y in Y.tolist()] for x in X.tolist()], dtype=float)
+
+
+def rows(rankings):
+    return [tuple(row) for row in rankings.ranks.tolist()]
+
+
+def objective(kernel, chosen, completions):
+    """The squared distance between the mean embeddings, less the term that no choice changes."""
+    own = math.fsum(kernel(x, y) for x in chosen for y in chosen) / len(chosen) ** 2
+    cross = math.fsum(kernel(x, y) for x in chosen for y in completions) / (len(chosen) * len(completions))
+    return own - 2 * cross
+
+
+MALLOWS = naive.mallows(0.4)
+KERNELS = [
+    MALLOWS,
+    naive.exponential(naive.footrule, 0.2),
+    naive.hamming_kernel,
+    lambda x, y: (1 + x[0]) * (1 + y[0]) * MALLOWS(x, y),  # neither constant on the diagonal nor blind to names
+]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 5).flatmap(bucket_orders), st.sampled_from([0.05, 0.4, 2.0]), st.integers(0, 5))
+def test_theorem_two_steps_of_herding_are_an_antithetic_pair(ranks, nu, seed):
+    pair = herd(ranks, Matrix(naive.mallows(nu)), 2, rng=seed)
+    assert pair[1] == antithetic(pair[0], [ranks])
+
+
+def test_any_completion_may_be_the_first_if_names_do_not_matter():
+    firsts = {rows(herd((0, 1, 1, 1), Matrix(MALLOWS), 1, rng=seed))[0] for seed in range(60)}
+    assert firsts == set(naive.completions((0, 1, 1, 1)))
+
+
+def test_counter_example_three_greedy_steps_are_not_jointly_optimal():
+    """Three items: greedily a pair of opposites and one more, jointly three rankings two swaps apart."""
+    completions = naive.completions((0, 0, 0))
+    greedy = rows(herd((0, 0, 0), Matrix(MALLOWS), 3))
+    joint = rows(joint_herd((0, 0, 0), Matrix(MALLOWS), 3))
+    assert sorted(naive.kendall(x, y) for x, y in itertools.combinations(greedy, 2)) == [1, 2, 3]
+    assert sorted(naive.kendall(x, y) for x, y in itertools.combinations(joint, 2)) == [2, 2, 2]
+    q = math.exp(-0.4)
+    gap = objective(MALLOWS, greedy, completions) - objective(MALLOWS, joint, completions)
+    assert gap == pytest.approx(2 / 9 * q * (1 - q) ** 2, rel=1e-12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 4).flatmap(any_ranking), st.sampled_from(KERNELS))
+def test_each_step_is_the_best_one_for_any_ranking_and_kernel(ranks, kernel):
+    completions = naive.completions(ranks)
+    chosen = rows(herd(ranks, Matrix(kernel), 4))
+    assert set(chosen) <= set(completions)
+    for step in range(1, 5):
+        best = min(objective(kernel, [*chosen[: step - 1], x], completions) for x in completions)
+        assert objective(kernel, chosen[:step], completions) == pytest.approx(best, rel=1e-11, abs=1e-11)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("ranks", [(0, 1, -1), (0, 1, 1, 1), (-1, 0, 0)])
+def test_the_joint_choice_is_the_best_of_all(ranks, kernel):
+    completions = naive.completions(ranks)
+    for n_draws in (1, 2, 3):
+        chosen = rows(joint_herd(ranks, Matrix(kernel), n_draws))
+        choices = itertools.combinations_with_replacement(completions, n_draws)
+        best = min(objective(kernel, choice, completions) for choice in choices)
+        assert objective(kernel, chosen, completions) == pytest.approx(best, rel=1e-11, abs=1e-11)
+
+
+def test_the_first_choices_of_many_are_those_of_few():
+    ranks, kernel = (0, 1, 1, 1), Matrix(MALLOWS)
+    assert herd(ranks, kernel, 7, rng=2)[:3] == herd(ranks, kernel, 3, rng=2)
+
+
+def test_a_pool_where_completions_are_many():
+    kernel = Matrix(naive.spearman_kernel)
+    pool = herd([0] * 8, kernel, 2, candidates=50)
+    assert rows(pool)[1] == tuple(7 - x for x in rows(pool)[0])
+    assert pool == herd([0] * 8, kernel, 2, candidates=50)
+    assert pool != herd([0] * 8, kernel, 2, candidates=50, rng=1)
+
+
+def test_candidates_in_several_chunks():
+    """Kernels with a diagonal of their own, in a pool longer than one chunk: the first step against all candidates."""
+    pool = naive.completions((0, 1, 1, 1, 1, 1, 1))
+    weight = {x: 1 + 0.1 * x[3] for x in pool}
+    squares = [weight[x] ** 2 for x in pool]
+
+    class Weights:
+        def matrix(self, X, Y):
+            return np.outer(*([weight[tuple(row)] for row in Z.tolist()] for Z in (X, Y)))
+
+    (first,) = rows(herd((0, 1, 1, 1, 1, 1, 1), Weights(), 1))
+    mean = math.fsum(weight.values()) / len(pool)
+    scores = [square - 2 * mean * weight[x] for x, square in zip(pool, squares, strict=True)]
+    assert weight[first] ** 2 - 2 * mean * weight[first] == pytest.approx(min(scores), rel=1e-12)
+
+
+def test_given_candidates():
+    given_rows = [(0, 1, 2, 3), (0, 1, 3, 2), (0, 3, 2, 1)]
+    chosen = rows(herd((0, 1, 1, 1), Matrix(MALLOWS), 5, candidates=given_rows))
+    assert set(chosen) <= set(given_rows)
+    with pytest.raises(RankingError, match="candidates are completions of the ranking"):
+        herd((0, 1, 1, 1), Matrix(MALLOWS), 2, candidates=[(1, 0, 2, 3)])
+    with pytest.raises(RankingError, match="candidates are completions of the ranking"):
+        herd((0, 1, 1, 1), Matrix(MALLOWS), 2, candidates=[(0, 1, 2, 2)])
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 4).flatmap(any_ranking))
+def test_only_completions_are_candidates(ranks):
+    everything = list(itertools.permutations(range(len(ranks))))
+    for full in everything:
+        if full in naive.completions(ranks):
+            assert rows(herd(ranks, Matrix(MALLOWS), 1, candidates=[full])) == [full]
+        else:
+            with pytest.raises(RankingError):
+                herd(ranks, Matrix(MALLOWS), 1, candidates=[full])
+
+
+def test_names_stay_and_wrong_input_is_refused():
+    ballots = Rankings.from_orders([["tea"], ["milk"]], items=["tea", "milk", "ale"])
+    assert herd(ballots[0], Matrix(MALLOWS), 2).items == ("tea", "milk", "ale")
+    with pytest.raises(RankingError, match="one ranking at a time; got 2"):
+        herd(ballots, Matrix(MALLOWS), 2)
+    with pytest.raises(ValueError, match="candidates=0"):
+        herd(ballots[0], Matrix(MALLOWS), 2, candidates=0)
+    for choose in (herd, joint_herd):
+        with pytest.raises(ValueError, match="n_draws=0"):
+            choose(ballots[0], Matrix(MALLOWS), 0)
+    with pytest.raises(ExactnessError, match="choices of 4 among 720"):
+        joint_herd([0] * 6, Matrix(MALLOWS), 4)

@@ -1,0 +1,448 @@
+"""Exact Gram matrices of partial rankings: every kernel, every kind of ranking, against brute force."""
+
+import itertools
+import math
+import random
+from collections import Counter
+from fractions import Fraction
+from functools import cache
+
+import all_kernels
+import naive
+import numpy as np
+import pytest
+import real_data
+import strategies
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
+
+import rankernel as rk
+from rankernel import ExactnessError, IndefiniteKernelWarning, RankingError, Rankings
+
+EVERY = pytest.mark.parametrize("number", range(len(all_kernels.NAMES)), ids=all_kernels.NAMES)
+FEW = 10
+
+
+def bucket_sizes(row):
+    return [row.count(bucket) for bucket in range(max(row) + 1)]
+
+
+KINDS = {
+    "full": lambda row: -1 not in row and max(bucket_sizes(row)) == 1,
+    "top-k": lambda row: -1 not in row and max(bucket_sizes(row)[:-1], default=1) == 1,
+    "ties": lambda row: -1 not in row,
+    "chain and free": lambda row: max(bucket_sizes(row), default=1) == 1,
+    "any": lambda row: True,
+}
+
+
+@cache
+def pairs_of_kinds():
+    """Rows of one kind, some of them among the columns, which are of all kinds; of one or two items, all there are."""
+    chosen = random.Random(0)
+    found = []
+    for n, kind in [(1, "any"), (2, "full"), (2, "any"), (3, "full"), (3, "any"), *((4, kind) for kind in KINDS)]:
+        every = naive.every_ranking(n)
+        rows = [row for row in every if KINDS[kind](row)]
+        rows = chosen.sample(rows, min(len(rows), FEW))
+        found.append((rows, rows[-2:] + chosen.sample(every, min(len(every), FEW))))
+    return found
+
+
+# ---------------------------------------------------------------------- against brute force
+
+
+@EVERY
+def test_equals_brute_force(number):
+    kernels = {n: all_kernels.on(n)[number] for n in range(1, 5)}
+    oracles = {n: cache(oracle) for n, (_, oracle) in kernels.items()}
+    for rows, columns in pairs_of_kinds():
+        n = len(rows[0])
+        value = kernels[n][0].gram(np.array(rows), np.array(columns), method="exact")
+        expected = naive.gram(oracles[n], rows, columns)
+        np.testing.assert_allclose(value, expected, rtol=1e-12, atol=2e-15)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "oracle"),
+    [
+        (rk.Mallows(0.3), naive.mallows(0.3)),
+        (rk.Kendall(), naive.kendall_kernel),
+        (rk.Exponential("hamming", 0.4), naive.exponential(naive.hamming, 0.4)),
+        (rk.Exponential("footrule", 0.1), naive.exponential(naive.footrule, 0.1)),
+        (rk.Polynomial(4), naive.polynomial(4)),
+    ],
+    ids=["Mallows", "Kendall", "exp. Hamming", "exp. footrule", "polynomial"],
+)
+@settings(max_examples=8)
+@given(rows=st.integers(5, 7).flatmap(lambda n: st.tuples(strategies.any_ranking(n), strategies.permutations(n))))
+def test_equals_brute_force_up_to_seven_items(kernel, oracle, rows):
+    partial, full = rows
+    values = [oracle(x, full) for x in naive.completions(partial)]
+    value = kernel.gram([partial], [full], method="exact")[0, 0]
+    assert value == pytest.approx(math.fsum(values) / len(values), rel=1e-12, abs=1e-15)
+
+
+@EVERY
+def test_derivatives_are_those_of_the_mean(number):
+    """Closed-form derivatives against the mean of the derivatives of the kernel over all completions."""
+    kernels = {n: all_kernels.on(n)[number][0] for n in range(1, 5)}
+    for X, Y in pairs_of_kinds():
+        kernel = kernels[len(X[0])]
+        gradient = kernel.estimate(X, Y, method="exact", gradient=True).gradient
+        assert set(gradient) == set(kernel.params)
+        by_enumeration = kernel.estimate(X, Y, method="enumeration", gradient=True).gradient if kernel.params else {}
+        for name in kernel.params:
+            np.testing.assert_allclose(gradient[name], by_enumeration[name], rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("distance", ["kendall", "hamming", "cayley", "footrule", "spearman"])
+def test_derivatives_in_nu_against_the_oracle(distance):
+    nu, between = math.log(2), cache(getattr(naive, distance))
+    for rows, columns in pairs_of_kinds():
+        estimate = rk.Exponential(distance, nu).estimate(rows, columns, method="exact", gradient=True)
+        expected = [[naive.marginal_derivative(between, nu, r, s) for s in columns] for r in rows]
+        np.testing.assert_allclose(estimate.gradient["nu"], expected, rtol=1e-11, atol=1e-14)
+
+
+@EVERY
+def test_closed_forms_and_enumeration_agree_and_are_told_apart(number):
+    kernel, _ = all_kernels.on(5)[number]
+    rows = Rankings.from_ranks([[0, 1, 2, 2, 2], [3, 1, 0, 2, 3], [0, 1, 2, 3, 4]])
+    exact = kernel.estimate(rows, method="exact")
+    enumerated = kernel.estimate(rows, method="enumeration")
+    np.testing.assert_allclose(exact.value, enumerated.value, rtol=1e-12, atol=1e-14)
+    assert enumerated.details == "enumeration of all completions"
+    assert exact.method == rk.Exact()
+    assert not exact.stderr.any()
+
+
+def test_products_are_not_products_of_means():
+    """The mean of a product is not the product of the means: (mean k)^2 = 0.028, but the mean of k^2 is 0.204."""
+    first, second = [[0, 1, 1, 1]], [[1, 0, 1, 1]]
+    mean = rk.Kendall().gram(first, second)[0, 0]
+    assert mean**2 == pytest.approx(0.028, abs=5e-4)
+    assert (rk.Kendall() ** 2).gram(first, second)[0, 0] == pytest.approx(0.204, abs=5e-4)
+    assert (rk.Kendall() * rk.Kendall()).gram(first, second)[0, 0] == pytest.approx(0.204, abs=5e-4)
+
+
+# ---------------------------------------------------------------------- shapes of the matrix
+
+
+@EVERY
+def test_blocks_symmetry_and_repeated_rows(number):
+    kernel, _ = all_kernels.on(4)[number]
+    rows = [(0, 1, 2, 2), (3, 1, 0, 2), (0, 1, 2, 2), (0, 0, 1, 1), (1, 0, 1, 1), (0, 1, 2, 3)]
+    whole = kernel.gram(rows)
+    assert (whole == whole.T).all()
+    assert (whole[0] == whole[2]).all()
+    np.testing.assert_allclose(kernel.gram(rows[:2], rows[3:]), whole[:2, 3:], rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(kernel.plan(rows).diagonal(), np.diag(whole), rtol=1e-13, atol=1e-15)
+    # As a callable each row decides for itself whether it has a closed form or is enumerated: rounding may differ.
+    np.testing.assert_allclose(kernel(rows, rows[:2]), kernel.gram(rows, rows[:2]), rtol=1e-15)
+
+
+def test_many_tiles_and_threads_give_the_same_bits():
+    ballots = rk.datasets.truncate(rk.datasets.uniform(1200, 7, rng=1), {2: 0.5, 5: 0.5}, rng=2)
+    for kernel in (rk.Mallows(0.1), rk.Kendall(), rk.Exponential("hamming", 0.2)):
+        one = kernel.gram(ballots, n_jobs=1)
+        assert (kernel.gram(ballots, n_jobs=2) == one).all()
+        assert (one == one.T).all()
+
+
+def test_out_and_dtype():
+    rows = [(0, 1, 2, 2), (3, 1, 0, 2), (0, 0, 1, 1)]
+    kernel = rk.Mallows(0.3)
+    expected = kernel.gram(rows)
+    out = np.zeros((3, 3), dtype=np.float32)
+    assert kernel.gram(rows, out=out) is out
+    np.testing.assert_allclose(out, expected, rtol=1e-6)
+    assert kernel.gram(rows, dtype=np.float32).dtype == np.float32
+    repeated = np.zeros((2, 2))
+    assert kernel.gram([rows[0], rows[0]], out=repeated) is repeated
+    np.testing.assert_allclose(repeated, expected[0, 0])
+    with pytest.raises(ValueError, match=r"out has shape \(3, 3\); this Gram matrix has shape \(2, 2\)"):
+        kernel.gram(rows[:2], out=out)
+
+
+def test_normalize_is_the_cosine():
+    rows = [(0, 1, 2, 2), (3, 1, 0, 2), (0, 0, 1, 1), (0, 1, 2, 2)]
+    kernel = rk.Mallows(0.3)
+    K = kernel.gram(rows)
+    expected = K / np.sqrt(np.outer(np.diag(K), np.diag(K)))
+    np.testing.assert_allclose(kernel.gram(rows, normalize=True), expected, rtol=1e-14)
+    np.testing.assert_allclose(kernel.gram(rows[:3], rows, normalize=True), expected[:3], rtol=1e-14)
+    np.testing.assert_allclose(kernel.estimate(rows, normalize=True).value, expected, rtol=1e-14)
+    assert K[0, 0] < 1  # the default is the convolution kernel of the paper
+
+
+def test_different_items_are_refused():
+    a, b = Rankings([[0, 1]], items=["x", "y"]), Rankings([[0, 1]], items=["y", "x"])
+    with pytest.raises(RankingError, match="name their items differently"):
+        rk.Kendall().gram(a, b)
+    with pytest.raises(RankingError, match="2 items and Y about 3"):
+        rk.Kendall().gram([[0, 1]], [[0, 1, 2]])
+
+
+def test_rankings_that_say_nothing_are_one_ranking():
+    """No listed item, one listed item, or one bucket and free items: all leave every order open."""
+    nothing = np.array([[-1, -1, -1], [0, -1, -1], [0, 0, -1], [0, 0, 0]])
+    for kernel in (rk.Mallows(0.4), rk.Exponential("hamming", 0.3), rk.Kendall(), rk.Diffusion(0.2)):
+        K = kernel.gram(nothing)
+        np.testing.assert_allclose(K, K[0, 0], rtol=1e-14, atol=1e-16)
+
+
+@pytest.mark.parametrize("rows", [[[0]], [[-1]]])
+def test_one_item(rows):
+    for number in range(len(all_kernels.NAMES)):
+        kernel, oracle = all_kernels.on(1)[number]
+        assert kernel.gram(rows)[0, 0] == pytest.approx(oracle((0,), (0,)))
+
+
+# ---------------------------------------------------------------------- choosing
+
+
+def test_auto_is_exact_then_enumeration_then_monte_carlo():
+    top = rk.datasets.uniform(5, 10, rng=0).top(3)
+    free = rk.datasets.uniform(5, 10, rng=0).top(3, unlisted="free")
+    assert rk.Mallows(0.1).plan(top).details.startswith("closed form")
+    plan = rk.Exponential("lp(1.5)", 0.1).plan(top.top(0)[:1], top[:1])
+    assert plan.method == rk.MonteCarlo(coupling="antithetic", control_variates=0)
+    assert "no closed form" in plan.why
+    small = rk.datasets.uniform(5, 5, rng=0).top(3)
+    assert rk.Exponential("lp(1.5)", 0.1).plan(small).details == "enumeration of all completions"
+    method = rk.Exponential("cayley", math.log(2)).plan(free).method
+    assert isinstance(method, rk.MonteCarlo)
+    assert method.coupling == "iid"
+
+
+def test_exact_where_there_is_none_says_what_blocks_it_and_what_to_do():
+    free = rk.datasets.uniform(5, 12, rng=0).top(3, unlisted="free")
+    with pytest.raises(ExactnessError, match=r"no closed form of Exponential\('cayley'.*free items of 12 items"):
+        rk.Exponential("cayley", math.log(2)).gram(free, method="exact")
+    with pytest.raises(ExactnessError, match="use method=MonteCarlo"):
+        rk.Exponential("cayley", math.log(2)).gram(free, method="exact")
+    with pytest.raises(ExactnessError, match=r"the limit is 1,000"):
+        rk.Kendall().gram(free, method=rk.Enumeration(limit=1000))
+    with pytest.raises(ValueError, match="method='guess' is not known"):
+        rk.Kendall().gram(free, method="guess")
+    with pytest.raises(TypeError, match="is no method"):
+        rk.Kendall().gram(free, method=3)
+
+
+def test_the_limit_of_enumeration_is_settable():
+    rows = Rankings.from_ranks([[0, 1, 1, 1, 1], [1, 0, 1, 1, 1]])
+    kernel = rk.Mallows(0.3) * rk.Hamming()
+    assert rk.Enumeration(limit=48 * 48).limit == 48 * 48
+    kernel.gram(rows, method=rk.Exact(limit=48 * 48))
+    with pytest.raises(ExactnessError):
+        kernel.gram(rows, method=rk.Exact(limit=48 * 48 - 1))
+
+
+@pytest.mark.filterwarnings("ignore:.*rest on a few draws:rankernel.SamplingWarning")
+def test_a_mixture_is_exact_where_possible_and_warns():
+    full = rk.datasets.uniform(6, 12, rng=3)
+    rows = rk.concat([full[:3].top(4), full[3:].top(4, unlisted="free")])
+    kernel = rk.Exponential("cayley", math.log(2))
+    with pytest.warns(IndefiniteKernelWarning, match="mixed"):
+        estimate = kernel.estimate(rows, method="mixed", gradient=True)
+    exact = kernel.estimate(rows[:3], method="exact", gradient=True)
+    np.testing.assert_array_equal(estimate.value[:3, :3], exact.value)
+    np.testing.assert_array_equal(estimate.gradient["nu"][:3, :3], exact.gradient["nu"])
+    assert not estimate.stderr[:3, :3].any()
+    assert (estimate.stderr[3:, 3:] > 0).all()
+    assert "Monte Carlo" in estimate.details
+    assert "closed form" in estimate.details
+
+
+# ---------------------------------------------------------------------- many widths
+
+
+@pytest.mark.parametrize("distance", ["kendall", "hamming", "cayley", "footrule", "spearman"])
+def test_a_path_of_widths_is_the_matrices_one_by_one(distance):
+    rows = rk.datasets.uniform(12, 6, rng=0).top(3)
+    nus = [0.0, math.log(2), math.log(3)]
+    path = rk.Exponential(distance, nus[1]).plan(rows).path(nu=nus)
+    for nu, value in zip(nus, path, strict=True):
+        np.testing.assert_allclose(value, rk.Exponential(distance, nu).gram(rows), rtol=1e-13)
+    with pytest.raises(ValueError, match="one parameter"):
+        rk.Mallows().plan(rows).path()
+    with pytest.raises(ValueError, match="nu is empty"):
+        rk.Mallows().plan(rows).path(nu=[])
+
+
+# ---------------------------------------------------------------------- numerically sound
+
+
+def exact_mallows_of_ties(n, q):
+    """E q^d of two rankings that say nothing, in exact fractions: prod [i]_q / i."""
+    value = Fraction(1)
+    for i in range(1, n + 1):
+        value *= sum(q**j for j in range(i)) / Fraction(i)
+    return value
+
+
+@pytest.mark.parametrize("n", [2, 20, 30, 60])
+@pytest.mark.parametrize("q", [Fraction(1, 1000), Fraction(1, 2), Fraction(99, 100), 1 - Fraction(1, 10**12)])
+def test_mallows_keeps_full_precision(n, q):
+    nu = -math.log1p(-float(1 - q))
+    tied = [[0] * n]
+    expected = exact_mallows_of_ties(n, Fraction(math.exp(-nu)) if q < Fraction(98, 100) else q)
+    log_value = rk.Mallows(nu).log_gram(tied)[0, 0]
+    log_expected = math.log1p(float(expected - 1)) if expected > 0.5 else math.log(expected)
+    assert log_value == pytest.approx(log_expected, rel=1e-12)
+    assert rk.Mallows(nu).gram(tied)[0, 0] == pytest.approx(float(expected), rel=1e-12)
+
+
+def test_the_limit_of_small_nu():
+    """K = 1 - nu E d + O(nu^2): the difference from 1 is right, not lost."""
+    rows = rk.datasets.uniform(5, 9, rng=1).top(4)
+    mean = (1 - rk.Kendall().gram(rows)) * 36 / 2
+    nu = 1e-9
+    np.testing.assert_allclose(-np.expm1(rk.Mallows(nu).log_gram(rows)) / nu, mean, rtol=1e-7)
+    assert (rk.Mallows(0.0).gram(rows) == 1).all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 24, 25, 200, 2000])  # of the last, no table holds all distances
+@pytest.mark.parametrize("nu", [1e-12, 1e-3, 1.0, 1e3])
+def test_nothing_overflows(n, nu):
+    full = np.arange(n)
+    kinds = [full, full[::-1], np.minimum(full, n // 3), full % 2 if n > 1 else full, np.zeros(n, dtype=int)]
+    rows = Rankings(np.array(kinds))
+    for distance in ("kendall", "hamming"):
+        kernel = rk.Exponential(distance, nu)
+        if distance == "hamming" and n > 200:
+            rows = rows[:3]  # beyond, the staircase of two large ties is too long
+        logs, values = kernel.log_gram(rows), kernel.gram(rows)
+        assert np.isfinite(logs).all()
+        assert (logs <= 1e-12).all()
+        np.testing.assert_allclose(values, np.exp(logs), rtol=1e-11)
+        estimate = kernel.estimate(rows, method="exact", gradient=True)
+        assert np.isfinite(estimate.gradient["nu"]).all()
+        assert (estimate.gradient["nu"] <= 1e-12).all()
+
+
+def test_few_and_many_items_take_different_paths_to_the_same_value():
+    """Bits up to 24 items, then shared buckets or inversions: items that all put last change nothing."""
+    rng = np.random.default_rng(5)
+    rows = np.array([rng.integers(0, 6, 10), rng.permutation(10), np.minimum(rng.permutation(10), 4)])
+    padded = np.hstack([rows, np.tile(np.arange(100, 130), (3, 1))])
+    np.testing.assert_allclose(rk.Mallows(0.2).gram(padded), rk.Mallows(0.2).gram(rows), rtol=1e-12)
+    kendall, pairs, more = rk.Kendall(), 45, 40 * 39 // 2
+    np.testing.assert_allclose(kendall.gram(padded) * more, kendall.gram(rows) * pairs + (more - pairs), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [25, 40])
+def test_short_lists_count_listed_items_only(n, monkeypatch):
+    from rankernel.gram.exact import kendall_means
+
+    rows = rk.datasets.truncate(rk.datasets.uniform(60, n, rng=4), {0: 0.1, 1: 0.2, 3: 0.4, 5: 0.3}, rng=5)
+    kernel = rk.Mallows(0.07)
+    short = kernel.estimate(rows, gradient=True)
+    monkeypatch.setattr(kendall_means, "SHORT", 10**6)
+    whole = kernel.estimate(rows, gradient=True)
+    assert "listed items" in short.details
+    assert "pairs as bits" in whole.details
+    np.testing.assert_allclose(short.value, whole.value, rtol=1e-13)
+    np.testing.assert_allclose(short.gradient["nu"], whole.gradient["nu"], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [rk.Kendall(), rk.Polynomial(3), rk.Mallows(0.2), rk.Kendall() + rk.Mallows(0.1)])
+@pytest.mark.parametrize(
+    "rows",
+    [rk.datasets.uniform(30, 11, rng=1).top(4), rk.Rankings(np.random.default_rng(2).integers(0, 9, (20, 11)))],
+    ids=["top 4", "ties"],
+)
+def test_bits_and_sums_over_buckets_agree(kernel, rows, monkeypatch):
+    from rankernel.gram.exact import kendall_means
+
+    by_bits = kernel.estimate(rows, gradient=True)
+    monkeypatch.setattr(kendall_means, "PACKED_ITEMS", 0)
+    for most_bits in (kendall_means.BITS_ITEMS, 0):
+        monkeypatch.setattr(kendall_means, "BITS_ITEMS", most_bits)
+        by_sums = kernel.estimate(rows, gradient=True)
+        np.testing.assert_allclose(by_sums.value, by_bits.value, rtol=1e-13, atol=1e-15)
+        for name, slope in by_bits.gradient.items():
+            np.testing.assert_allclose(by_sums.gradient[name], slope, rtol=1e-12, atol=1e-15)
+
+
+def mallows_of_many_items(x, y, nu):
+    """E exp(-nu d) by its factors, pair of items by pair of items and bucket by bucket: nothing of the package."""
+
+    def factor(sizes):
+        return math.fsum(
+            math.log(math.fsum(math.exp(-nu * k) for k in range(i)) / i) for m in sizes for i in range(2, m + 1)
+        )
+
+    discordant = sum((x[a] - x[b]) * (y[a] - y[b]) < 0 for a, b in itertools.combinations(range(len(x)), 2))
+    alone = factor([*Counter(x).values(), *Counter(y).values()])
+    return math.exp(alone - factor(Counter(zip(x, y, strict=True)).values()) - nu * discordant)
+
+
+@pytest.mark.parametrize("n", [25, 70, 257])
+def test_many_items_of_every_kind_against_the_definition(n):
+    full = rk.datasets.uniform(8, n, rng=n).ranks
+    parts = [full[:2], full[2:4] // 2, full[4:6] // (n // 4), np.minimum(full[6:], n // 2)]
+    rows = np.concatenate(parts)
+    wanted = [[mallows_of_many_items(x, y, 0.3 / n) for y in rows.tolist()] for x in rows.tolist()]
+    np.testing.assert_allclose(rk.Mallows(0.3 / n).gram(rows), wanted, rtol=1e-11)
+
+
+def test_logarithms_of_other_kernels():
+    rows = rk.datasets.uniform(4, 6, rng=0).top(3)
+    for distance in ("hamming", "cayley", "footrule", "spearman"):
+        kernel = rk.Exponential(distance, math.log(3))
+        np.testing.assert_allclose(np.exp(kernel.log_gram(rows)), kernel.gram(rows), rtol=1e-12)
+    full = rk.datasets.uniform(4, 6, rng=0)
+    assert rk.Exponential("footrule", 1e3).log_gram(full)[0, 1] == -1e3 * rk.distances.footrule(full)[0, 1]
+    both = 2 * rk.Mallows(0.1) + 3
+    np.testing.assert_allclose(both.log_gram(rows), np.log(both.gram(rows)), rtol=1e-12)
+    lp = rk.Exponential("lp(1.5)", 0.3)
+    np.testing.assert_allclose(np.exp(lp.log_gram(rows[:2])), lp.gram(rows[:2], method="exact"), rtol=1e-12)
+    assert np.isfinite(lp.replace(nu=1e4).log_gram(rows[:2])).all()
+    with pytest.raises(ExactnessError, match="can be negative"):
+        rk.Kendall().log_gram(rows)
+
+
+def test_a_formula_that_is_not_accurate_enough_gives_way():
+    """Spearman's series at a large width with many tied items: auto estimates, exact says so."""
+    rows = Rankings.from_orders([[0, 1], [2, 1]], items=range(40))
+    kernel = rk.Exponential("spearman", 0.01)
+    with pytest.raises(ExactnessError, match="series"):
+        kernel.gram(rows, method="exact")
+    with pytest.warns(rk.SamplingWarning, match="rest on a few draws"):
+        assert isinstance(kernel.estimate(rows).method, rk.MonteCarlo)
+    assert np.isfinite(kernel.gram(rows)).all()
+
+
+# ---------------------------------------------------------------------- real data
+
+
+@real_data.needs_data
+@pytest.mark.parametrize(("unlisted", "total"), [("last", 8878.666667), ("free", 910.826667), (None, 14318.933333)])
+def test_kendall_agrees_with_kernrank_on_sushi(unlisted, total):
+    """Sum of all 90,000 entries for the first 300 users, as R's kernrank gives it."""
+    rankings = rk.load_sushi(real_data.sushi()).rankings[:300]
+    rows = rankings if unlisted is None else rankings.top(4, unlisted=unlisted)
+    assert rk.Kendall().gram(rows).sum() == pytest.approx(total, abs=5e-7)
+
+
+@real_data.needs_data
+@pytest.mark.parametrize(
+    "load",
+    [
+        lambda: rk.read_preflib(real_data.preflib("00001-00000001.soi"))[::80],
+        lambda: rk.read_preflib(real_data.preflib("00005-00000001.toi"))[::2],
+        lambda: rk.load_sushi(real_data.sushi(), "b").rankings[:90],
+        lambda: rk.load_sushi(real_data.sushi(), "b", unlisted="last").rankings[:260],
+    ],
+    ids=["Dublin North", "Burlington", "sushi b, free", "sushi b, last"],
+)
+def test_positive_semi_definite_on_real_data(load):
+    rows = load()
+    for kernel in (rk.Mallows("median"), rk.Kendall(), rk.Exponential("hamming", "median")):
+        method = "auto" if rows.is_exhaustive() or kernel == rk.Kendall() else rk.MonteCarlo(8)
+        K = kernel.gram(rows, method=method)
+        with threadpool_limits(1, "blas"):  # threads would mostly wait for each other
+            assert np.linalg.eigvalsh(K).min() > -1e-12 * len(rows)

@@ -1,0 +1,646 @@
+"""One plan decides, and everything that computes kernel values asks it: the same method, width and seed everywhere."""
+
+import json
+import pickle
+import warnings
+from dataclasses import FrozenInstanceError, dataclass, replace
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+from typer.testing import CliRunner
+
+import rankernel as rk
+from rankernel.cli.app import app
+from rankernel.completions.streams import stream_key
+from rankernel.gram import plan as gram_plan
+from rankernel.gram.evaluator import Evaluator
+from rankernel.gram.exact import features
+from rankernel.gram.montecarlo.sampled import SampledEvaluator
+from rankernel.gram.plan import Plan
+from rankernel.learn.sklearn import RECENT
+from rankernel.reports.source import Source
+from rankernel.reports.summary import Settings, summarize
+
+few_draws_allowed = pytest.mark.filterwarnings("ignore:.*rest on a few draws:rankernel.SamplingWarning")
+estimates_allowed = pytest.mark.filterwarnings(
+    "ignore:.*have no exact value with the old ones:rankernel.SamplingWarning"
+)
+
+LISTS = rk.datasets.uniform(14, 12, rng=0).top(4)
+FREE = rk.datasets.uniform(14, 12, rng=0).top(4, unlisted="free")
+EXACT = rk.Mallows("median"), LISTS  # a closed form
+DRAWN = rk.Exponential("footrule", "median"), FREE  # none, and too many completions
+BOTH = pytest.mark.parametrize(("kernel", "X"), [EXACT, DRAWN], ids=["exact", "drawn"])
+LABELS = np.arange(14) % 2
+
+
+# ---------------------------------------------------------------------- every way to kernel values
+
+
+def ways(tmp_path):
+    """Every public way to kernel values of some rankings by a method."""
+    return {
+        "gram": lambda k, X, m: k.gram(X, method=m),
+        "normalised": lambda k, X, m: k.gram(X, method=m, normalize=True),
+        "estimate": lambda k, X, m: k.estimate(X, method=m),
+        "diagonal": lambda k, X, m: k.plan(X, method=m).diagonal(),
+        "path": lambda k, X, m: k.plan(X, method=m).path(nu=[0.1, 0.2]),
+        "block": lambda k, X, m: k.plan(X, method=m).block(slice(0, 3), slice(4, 9)),
+        "blocks": lambda k, X, m: list(k.plan(X, method=m).blocks()),
+        "sums": lambda k, X, m: k.plan(X, method=m).sums(),
+        "times": lambda k, X, m: k.plan(X, method=m).times(LABELS),
+        "store": lambda k, X, m: k.plan(X, method=m).store(tmp_path / "K.npy"),
+        "SklearnKernel": lambda k, X, m: rk.SklearnKernel.from_data(k, X, m)(X.ranks),
+        "SVC": lambda k, X, m: SVC(kernel=rk.SklearnKernel.from_data(k, X, m)).fit(X.ranks, LABELS).predict(X.ranks),
+        "select_nu": lambda k, X, m: rk.select_nu(X, LABELS, k, values=[0.1], cv=2, method=m),
+        "kernel_distances": lambda k, X, m: rk.kernel_distances(X, k, method=m),
+        "linkage": lambda k, X, m: rk.linkage(X, k, method=m),
+        "KernelKMeans": lambda k, X, m: rk.KernelKMeans(k, 2, method=m).fit(X).predict(X),
+        "KernelKMedoids": lambda k, X, m: rk.KernelKMedoids(k, 2, method=m).fit(X).predict(X),
+        "KernelMap": lambda k, X, m: rk.KernelMap(k, method=m).fit(X).transform(X),
+        "NystromFeatures": lambda k, X, m: rk.NystromFeatures(k, 3, method=m).fit(X).transform(X),
+        "mmd_test": lambda k, X, m: rk.mmd_test(X[:6], X[6:], k, 9, method=m),
+        "mmd_aggregated_test": lambda k, X, m: rk.mmd_aggregated_test(X[:6], X[6:], [k], 9, method=m),
+        "mmd2_streamed": lambda k, X, m: rk.mmd2_streamed(X[:6], X[6:], k, method=m),
+        "hsic_test": lambda k, X, m: rk.hsic_test(X, LABELS, k, 9, method=m),
+        "report": lambda k, X, m: summarize(Source(X), Settings(kernel=k, method=m, n_clusters=2, compare=False)),
+        "Dask gram": lambda k, X, m: on_dask().gram(k.plan(X, method=m)).compute(scheduler="synchronous"),
+        "Dask mmd2": lambda k, X, m: on_dask().mmd2(X[:6], X[6:], k, m),
+        "Dask Nyström": lambda k, X, m: on_dask().nystrom(X, k, 3, m).compute(scheduler="synchronous"),
+        "GPy": with_gpy,
+        "GPyTorch": with_gpytorch,
+    }
+
+
+def on_dask():
+    pytest.importorskip("dask", reason="dask is not installed")
+    from rankernel.learn import dask
+
+    return dask
+
+
+def with_gpy(kernel, X, method):
+    pytest.importorskip("GPy", reason="GPy is not installed")
+    from rankernel.learn import gpy
+
+    kern = gpy.RankingKern(X.n_items, kernel, method=method, data=X)
+    kern.K(X.ranks.astype(float)), kern.Kdiag(X.ranks.astype(float)), kern.K(X.ranks[:2].astype(float), X.ranks * 1.0)
+
+
+def with_gpytorch(kernel, X, method):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    pytest.importorskip("gpytorch", reason="GPyTorch is not installed")
+    from rankernel.learn.gpytorch import RankingKernel
+
+    module, ranks = RankingKernel(kernel, method, data=X).double(), torch.as_tensor(X.ranks * 1.0)
+    module(ranks).to_dense(), module(ranks, diag=True), module(ranks[:2], ranks).to_dense()
+
+
+EVERY_WAY = pytest.mark.parametrize("way", ways(None))
+
+
+@pytest.fixture(autouse=True)
+def no_plans_at_hand():
+    """Plans that other tests have made would be used again."""
+    RECENT.clear()
+
+
+@pytest.fixture
+def decided(monkeypatch):
+    """What was decided, each time that something was: kernel, method and why."""
+    found, decide = [], gram_plan.decide
+
+    def watched(kernel, X, Y, asked):
+        method, evaluator, why = decide(kernel, X, Y, asked)
+        found.append((kernel, plain(method), why))
+        return method, evaluator, why
+
+    monkeypatch.setattr(gram_plan, "decide", watched)
+    return found
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """How many rankings were drawn from, each time that some were, and by which seed."""
+    found, draw = [], SampledEvaluator.draw
+
+    def watched(evaluator, seed):
+        draws = draw(evaluator, seed)
+        found.append((len(draws.ranks), seed))
+        return draws
+
+    monkeypatch.setattr(SampledEvaluator, "draw", watched)
+    return found
+
+
+def plain(method):
+    """A method but for its diagonal: tests ask for an unbiased one."""
+    return replace(method, diagonal="embedding") if isinstance(method, rk.MonteCarlo) else method
+
+
+def expected_plan(kernel, X, method="auto"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return kernel.plan(X, method=method)
+
+
+@few_draws_allowed
+@BOTH
+@EVERY_WAY
+def test_every_way_makes_the_same_decision(tmp_path, decided, way, kernel, X):
+    plan = expected_plan(kernel, X)
+    decided.clear()
+    ways(tmp_path)[way](kernel, X, "auto")
+    assert decided
+    assert {(found, method) for found, method, _ in decided} == {(plan.kernel, plan.method)}
+
+
+DRAWS_AGAIN = {"mmd_test", "mmd_aggregated_test", "hsic_test"}  # with other seeds, to see how sure their statistic is
+
+
+@few_draws_allowed
+@EVERY_WAY
+def test_every_way_draws_by_the_seed_of_the_method(tmp_path, drawn, way):
+    kernel, X = DRAWN
+    ways(tmp_path)[way](kernel, X, rk.Auto(estimate=rk.MonteCarlo(64, rng=7)))
+    again = {int(stream_key(7, f"drawn again {times}") >> np.uint64(1)) for times in range(1, 9)}
+    seeds = {seed for _, seed in drawn}
+    assert 7 in seeds
+    assert seeds <= ({7} | again if way in DRAWS_AGAIN else {7})
+
+
+@few_draws_allowed
+@BOTH
+@EVERY_WAY
+def test_no_patience_estimates_everywhere(tmp_path, decided, drawn, way, kernel, X):
+    ways(tmp_path)[way](kernel, X, rk.Auto(patience=0, ratio=0))
+    assert {type(method) for _, method, _ in decided} == {rk.MonteCarlo}
+    assert drawn
+
+
+@EVERY_WAY
+@pytest.mark.parametrize(
+    "X", [LISTS, rk.datasets.uniform(14, 8, rng=0).top(3, unlisted="free")], ids=["lists", "free items"]
+)
+def test_all_patience_is_exact_everywhere(tmp_path, decided, drawn, way, X):
+    ways(tmp_path)[way](rk.Mallows("median"), X, rk.Auto(patience=1e9))
+    assert {method for _, method, _ in decided} == {rk.Exact()}
+    assert not drawn
+
+
+@BOTH
+def test_a_kernel_as_a_callable_decides_in_the_same_way(decided, kernel, X):
+    plan = expected_plan(kernel, X)
+    decided.clear()
+    SVC(kernel=kernel.resolve(X)).fit(X.ranks, LABELS).predict(X.ranks[:3])
+    assert {(found, method) for found, method, _ in decided} == {(plan.kernel, plan.method)}
+
+
+@BOTH
+def test_the_command_line_decides_in_the_same_way(tmp_path, kernel, X):
+    rk.write_preflib(X, tmp_path / "votes.soi")
+    read = rk.read_preflib(tmp_path / "votes.soi", "last" if X is LISTS else "free")
+    plan = expected_plan(kernel, read)
+    name = "mallows" if X is LISTS else "exponential:distance=footrule"
+    options = ["--kernel", name, "--unlisted", "last" if X is LISTS else "free", "--plan", "--json"]
+    facts = json.loads(CliRunner().invoke(app, ["gram", str(tmp_path / "votes.soi"), *options]).stdout)
+    assert (facts["kernel"], facts["method"]) == (str(plan.kernel), str(plan.method))
+    assert (facts["details"], facts["why"]) == (plan.details, plan.why)
+    assert (facts["seconds"], facts["bytes"]) == (plan.seconds, plan.bytes)
+
+
+# ---------------------------------------------------------------------- what is decided
+
+
+def test_exact_unless_it_takes_long_and_many_times_as_long():
+    kernel, X = rk.Mallows(0.1), FREE
+    for patience, ratio, exact in ((0, 0, False), (0, 1e12, True), (1e9, 0, True), (1e9, 1e12, True)):
+        plan = kernel.plan(X, method=rk.Auto(patience, ratio))
+        assert isinstance(plan.method, rk.Exact) == exact
+        assert bool(plan.why) != exact
+    assert "exact values would take about" in kernel.plan(X, method=rk.Auto(0, 0)).why
+    assert "no closed form" in DRAWN[0].plan(FREE).why
+
+
+def test_what_auto_is_can_be_said():
+    assert rk.Mallows(0.1).plan(LISTS, method=rk.Auto()).method == rk.Mallows(0.1).plan(LISTS).method
+    kernel, X = DRAWN
+    estimate = rk.MonteCarlo(8, coupling="iid", control_variates=0, rng=3)
+    assert kernel.plan(X, method=rk.Auto(estimate=estimate)).method == estimate
+    with pytest.raises(ValueError, match="patience=-1"):
+        rk.Auto(patience=-1)
+    with pytest.raises(TypeError, match="must be a MonteCarlo"):
+        rk.Auto(estimate="exact")
+
+
+def test_a_plan_is_a_value_that_says_what_it_does():
+    ballots = rk.Rankings.from_orders([["a", "b", "c"], ["c"], ["a", "b", "c"]], counts=[7, 5, 2])
+    plan = rk.Mallows(0.5).plan(ballots)
+    assert str(plan) == repr(plan)
+    assert str(plan).startswith("Mallows(nu=0.5) of 2 different rankings (14 voters, 3 items)\n  exact: closed form")
+    assert (plan.shape, plan.bytes, plan.symmetric) == ((3, 3), 72, True)
+    assert 0 < plan.seconds < 0.01
+    with pytest.raises(FrozenInstanceError):
+        plan.kernel = rk.Kendall()
+    assert "because there is no closed form" in str(DRAWN[0].plan(FREE))
+    assert "between" in str(plan.against(ballots[:1]))
+
+
+def test_plans_have_nothing_left_open():
+    plan = rk.Mallows("median").plan(LISTS, method=rk.MonteCarlo(8))
+    assert isinstance(plan.kernel.nu, float)
+    assert "auto" not in (plan.method.coupling, plan.method.control_variates)
+
+
+# ---------------------------------------------------------------------- nothing twice
+
+
+@dataclass(frozen=True)
+class Counted(rk.Kernel):
+    """A kernel that counts how many pairs of full rankings it was asked for."""
+
+    seen: tuple = ()
+
+    def matrix(self, X, Y):
+        PAIRS.append(len(X) * len(Y))
+        return rk.Hamming().matrix(X, Y)
+
+    def is_positive(self, n_items):
+        return True
+
+
+PAIRS = []
+
+
+@pytest.fixture
+def pairs():
+    PAIRS.clear()
+    return PAIRS
+
+
+def answers(plan):
+    """Answers that need each ranking once, whatever is asked."""
+    return {
+        "gram": plan.gram,
+        "normalised": lambda: plan.gram(normalize=True),
+        "diagonal": plan.diagonal,
+        "unbiased diagonal": lambda: plan.diagonal(unbiased=True),
+        "estimate": plan.estimate,
+        "normalised estimate": lambda: plan.estimate(normalize=True),
+        "gradient": lambda: plan.estimate(gradient=True),
+        "path": lambda: plan.path(nu=[0.1, 0.2, 0.3]),
+        "sums": plan.sums,
+        "times": lambda: plan.times(np.ones(plan.shape[1])),
+        "blocks": lambda: list(plan.blocks(side=1)),
+        "all of them": lambda: [answers(plan)[name]() for name in ANSWERS[:-1]],
+    }
+
+
+ANSWERS = [
+    *("gram", "normalised", "diagonal", "unbiased diagonal", "estimate", "normalised estimate", "gradient", "path"),
+    *("sums", "times", "blocks", "all of them"),
+]
+
+
+@few_draws_allowed
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_every_ranking_is_drawn_from_once(drawn, answer):
+    X = rk.concat([FREE, FREE[3:9]])
+    plan = rk.Exponential("footrule", 0.05).plan(X, method=rk.MonteCarlo(64, "antithetic"))
+    answers(plan)[answer]()
+    assert [n for n, _ in drawn] == [14]
+
+
+@few_draws_allowed
+@pytest.mark.parametrize("answer", ["gram", "normalised", "estimate", "normalised estimate", "sums", "times"])
+def test_rows_and_columns_share_their_draws(drawn, answer):
+    plan = rk.Exponential("footrule", 0.05).plan(FREE[:9], FREE[5:], rk.MonteCarlo(64, "antithetic"))
+    answers(plan)[answer]()
+    assert [n for n, _ in drawn] == [14]
+
+
+@few_draws_allowed
+@pytest.mark.parametrize("way", ["mmd_test", "mmd2_streamed", "hsic_test", "linkage", "kernel_distances", "Dask mmd2"])
+def test_a_task_draws_from_every_ballot_once(tmp_path, drawn, way):
+    ways(tmp_path)[way](rk.Exponential("footrule", 0.05), FREE, rk.MonteCarlo(64, "antithetic"))
+    seeds = [seed for _, seed in drawn]
+    assert {n for n, _ in drawn} == {14}
+    assert len(seeds) == len(set(seeds))
+    assert len(seeds) == 1 or way in DRAWS_AGAIN
+
+
+@few_draws_allowed
+@pytest.mark.parametrize("Model", [rk.KernelMap, rk.KernelKMeans, rk.KernelKMedoids, rk.NystromFeatures])
+def test_fitting_draws_from_every_ballot_once(drawn, Model):
+    Model(rk.Exponential("footrule", 0.05), 3, rk.MonteCarlo(64, "antithetic")).fit(FREE)
+    assert [n for n, _ in drawn] == [14]
+
+
+@few_draws_allowed
+def test_a_tolerance_adds_to_what_was_drawn(drawn):
+    plan = rk.Exponential("footrule", 0.3).plan(FREE[:5], FREE[5:], rk.MonteCarlo(32, "iid", 0))
+    first = plan.estimate().stderr.max()
+    drawn.clear()
+    found = plan.estimate(tol=first / 3)
+    assert found.stderr.max() <= first / 3
+    assert found.method == replace(plan.method, replicates=found.method.replicates)
+    assert sum(n == 14 for n, _ in drawn) == found.method.replicates - 1 > 0  # the first one is there already
+
+
+@pytest.mark.parametrize("method", ["auto", "exact", "enumeration", rk.MonteCarlo(8)], ids=str)
+def test_saying_what_will_be_done_does_nothing(drawn, pairs, method):
+    plan = Counted().plan(rk.Rankings(np.arange(5)[None] % [[5], [3], [2]]), method=method)
+    assert plan.details
+    assert str(plan)
+    assert plan.seconds > 0
+    assert not drawn
+    assert not pairs
+
+
+@pytest.mark.parametrize("answer", ["gram", "normalised", "diagonal", "estimate", "sums", "times", "blocks"])
+@pytest.mark.parametrize("n_full", [6, 0], ids=["full", "enumerated"])
+def test_no_pair_is_computed_twice(pairs, answer, n_full):
+    """All pairs once, or fewer: a matrix that needs its diagonal, too, does not compute it again."""
+    X = rk.datasets.uniform(6, 5, rng=1)
+    X = rk.concat([X[:n_full], X[n_full:].top(3)])
+    plan = Counted().plan(rk.concat([X, X[:4]]))
+    answers(plan)[answer]()
+    sizes = np.array(X.n_completions())
+    at_most = (sizes**2).sum() if answer == "diagonal" else sizes.sum() ** 2
+    assert sum(pairs) <= at_most
+
+
+@pytest.mark.parametrize("n_draws", [32, 65, 200])
+def test_an_error_bar_of_many_draws_costs_no_more_than_the_value(pairs, n_draws):
+    X = rk.datasets.uniform(4, 6, rng=1).top(3)
+    plan = Counted().plan(X, method=rk.MonteCarlo(n_draws, coupling="iid"))
+    plan.estimate()
+    assert sum(pairs) <= n_draws**2 * 4 * 5 / 2
+
+
+@pytest.mark.parametrize("kernel", [rk.Exponential("hamming", 0.3), rk.Diffusion(0.1)], ids=str)
+@pytest.mark.parametrize("answer", ["gram", "normalised", "estimate", "sums", "all of them"])
+def test_a_formula_is_evaluated_once_for_each_code(monkeypatch, kernel, answer):
+    plan = kernel.plan(rk.datasets.uniform(40, 8, rng=3).top(3))
+    solved = []
+    for formula in set(map(type, plan.evaluator.chosen.values())):
+        for name in ("log_value", "log_rest"):
+            watch(monkeypatch, formula, name, solved)
+    plan.gram()
+    once = len(solved)
+    assert 0 < once < 40 * 41 / 2
+    fresh = kernel.plan(rk.datasets.uniform(40, 8, rng=3).top(3))
+    solved.clear()
+    (answers(fresh)[answer] if answer != "all of them" else lambda: [fresh.gram(), fresh.sums(), fresh.diagonal()])()
+    assert len(solved) == once
+
+
+def watch(monkeypatch, kind, name, calls):
+    original = getattr(kind, name)
+    monkeypatch.setattr(kind, name, lambda *args: calls.append(name) or original(*args))
+
+
+def test_an_evaluator_is_built_once(monkeypatch):
+    built = []
+    watch(monkeypatch, Plan, "built", built)
+    plan = EXACT[0].plan(LISTS)
+    for answer in ANSWERS:
+        answers(plan)[answer]()
+    assert not built  # the decision made it already
+    new = plan.against(LISTS[:3])
+    new.gram(), new.gram(), new.sums(), new.block(slice(0, 1), slice(0, 2))
+    assert len(built) == 1
+
+
+# ---------------------------------------------------------------------- predictions
+
+TRAIN = rk.datasets.uniform(10, 12, rng=4)
+NEW = rk.concat(
+    [
+        rk.datasets.uniform(2, 12, rng=5),  # the kernel itself
+        rk.datasets.uniform(2, 12, rng=6).top(9),  # six completions each
+        rk.datasets.uniform(2, 12, rng=7).top(1),  # 11! completions
+        rk.datasets.uniform(1, 12, rng=8).top(3, unlisted="free"),
+        rk.datasets.uniform(1, 12, rng=5),
+    ]
+)
+# With these, some estimates of a product are doubtful: its largest value near the draws is looked for.
+FEW_LISTED = rk.concat(
+    [rk.datasets.uniform(3, 12, rng=7).top(1), rk.datasets.uniform(2, 12, rng=8).top(3, unlisted="free")]
+)
+PRODUCT = rk.Mallows(0.05) * rk.Hamming()  # no closed form but for full rankings
+CLASSES = (TRAIN.ranks[:, 0] < TRAIN.ranks[:, 1]).astype(int)
+MODELS = {
+    "callable": lambda k: SVC(kernel=k).fit(TRAIN.ranks, CLASSES).decision_function,
+    "SklearnKernel": lambda k: SVC(kernel=rk.SklearnKernel(k)).fit(TRAIN.ranks, CLASSES).decision_function,
+    "from_data": lambda k: SVC(kernel=rk.SklearnKernel.from_data(k, TRAIN)).fit(TRAIN.ranks, CLASSES).decision_function,
+    "KernelMap": lambda k: rk.KernelMap(k).fit(TRAIN).transform,
+    "KernelKMeans": lambda k: rk.KernelKMeans(k, 3).fit(TRAIN).transform,
+    "KernelKMeans labels": lambda k: rk.KernelKMeans(k, 3).fit(TRAIN).predict,
+    "KernelKMedoids": lambda k: rk.KernelKMedoids(k, 3).fit(TRAIN).transform,
+    "NystromFeatures": lambda k: rk.NystromFeatures(k, 5).fit(TRAIN).transform,
+}
+
+
+@estimates_allowed
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    "kernel", [PRODUCT, rk.Mallows(0.05), rk.Exponential("spearman", 0.01), rk.Exponential("hamming", 0.2)], ids=str
+)
+def test_predictions_row_by_row_are_those_of_a_batch(model, kernel):
+    predict = MODELS[model](kernel)
+    batch = predict(NEW.ranks)
+    one_by_one = np.concatenate([predict(NEW.ranks[row : row + 1]) for row in range(len(NEW))])
+    np.testing.assert_allclose(one_by_one, batch, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(predict(NEW.ranks[::-1])[::-1], batch, rtol=1e-9, atol=1e-11)
+
+
+@estimates_allowed
+@pytest.mark.parametrize("train", [TRAIN, TRAIN.top(3, unlisted="free")], ids=["exact", "estimated"])
+def test_blocks_of_new_rows_are_the_same_whatever_their_size(train):
+    plan = PRODUCT.plan(train)
+    whole = plan.against(NEW).gram()
+    for row in range(len(NEW)):
+        np.testing.assert_allclose(plan.against(NEW[row : row + 1]).gram()[0], whole[row], rtol=1e-13)
+    again = plan.against(rk.concat([NEW[4:], NEW[:4]])).gram()
+    np.testing.assert_allclose(again, np.roll(whole, -4, axis=0), rtol=1e-13)
+
+
+def test_only_rows_without_an_exact_value_are_estimated():
+    plan = PRODUCT.plan(TRAIN)
+    with pytest.warns(rk.SamplingWarning, match="3 of 7 new rankings have no exact value with the old ones"):
+        mixed = plan.against(NEW).gram()
+    exact = PRODUCT.gram(NEW[:4], TRAIN, method=rk.Exact(limit=10**8))
+    np.testing.assert_allclose(mixed[:4], exact, rtol=1e-12)
+    drawn = PRODUCT.gram(NEW[4:7], TRAIN, method=rk.MonteCarlo())
+    np.testing.assert_allclose(mixed[4:7], drawn, rtol=1e-12)
+    with pytest.raises(rk.ExactnessError, match="no closed form"):
+        PRODUCT.plan(TRAIN, method="exact").against(NEW).gram()
+
+
+def test_new_rows_whose_formula_is_not_accurate_are_estimated():
+    """Full rankings have the kernel itself; the series for their ties breaks down at this width."""
+    full = rk.datasets.uniform(8, 40, rng=0)
+    plan = rk.Exponential("spearman", 0.01).plan(full)
+    assert plan.method == rk.Exact()
+    with pytest.warns(rk.SamplingWarning, match="have no exact value"):
+        found = plan.against(full.top(3)).gram()
+    np.testing.assert_allclose(found, plan.kernel.gram(full.top(3), full, method=rk.MonteCarlo()), rtol=1e-12)
+    assert np.isfinite(plan.against(full.top(3)).diagonal()).all()
+
+
+def test_many_new_rows_are_computed_as_few_are(monkeypatch):
+    """Products of pairs are many numbers for each ranking; that changes nothing for those who come with many others."""
+    monkeypatch.setattr(features, "KEPT", 40 * 45**2)
+    train = rk.datasets.uniform(5, 10, rng=0).top(3, unlisted="free")
+    new = rk.datasets.uniform(60, 10, rng=1).top(3, unlisted="free")
+    plan = rk.Polynomial(2).plan(train)
+    assert plan.method == rk.Exact()
+    np.testing.assert_allclose(plan.against(new).gram()[:5], plan.against(new[:5]).gram(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["auto", rk.Auto(0, 0), rk.MonteCarlo(16)], ids=["auto", "no patience", "draws"])
+@pytest.mark.parametrize("kernel", [rk.Mallows(0.1), rk.Exponential("hamming", 0.2)], ids=str)
+def test_new_rows_may_be_partial_orders(kernel, method):
+    """Whatever was settled for rankings: the draws of an order are independent, and fewer of its moments are known."""
+    train = rk.Rankings(rk.datasets.uniform(6, 4, rng=0).top(2, unlisted="free").ranks, items=list("abcd"))
+    plan, exact = kernel.plan(train, method=method), kernel.gram(PREFERENCES, train, method="exact")
+    np.testing.assert_allclose(plan.against(PREFERENCES).gram(), exact, rtol=0.4)
+    np.testing.assert_allclose(plan.between(PREFERENCES).gram(), kernel.gram(PREFERENCES), rtol=0.4)
+    assert rk.KernelMap(kernel, 2, method).fit(train).transform(PREFERENCES).shape == (3, 2)
+
+
+@estimates_allowed
+@pytest.mark.filterwarnings("ignore:exact and estimated entries are mixed:rankernel.IndefiniteKernelWarning")
+@pytest.mark.filterwarnings("ignore:.*rest on a few draws:rankernel.SamplingWarning")
+@pytest.mark.parametrize(
+    "plan",
+    [
+        lambda: PRODUCT.plan(rk.datasets.uniform(16, 12, rng=4)).against(rk.concat([NEW, FEW_LISTED])),
+        lambda: rk.Exponential("footrule", 0.05).plan(rk.concat([LISTS[:6], FREE[:6]]), method="mixed"),
+    ],
+    ids=["new rows", "mixed"],
+)
+def test_a_tolerance_holds_for_all_entries_or_is_refused(plan):
+    try:
+        found = plan().estimate(tol=1e-2)
+    except (ValueError, rk.ExactnessError) as error:
+        assert "tol" in str(error)  # noqa: PT017 - either will do
+    else:
+        assert found.stderr.max() <= 1e-2
+
+
+def test_another_width_keeps_the_decisions():
+    plan = EXACT[0].plan(LISTS)
+    other = plan.with_kernel(rk.Mallows(0.7))
+    np.testing.assert_array_equal(other.gram(), rk.Mallows(0.7).gram(LISTS))
+    drawn = DRAWN[0].plan(FREE)
+    other = drawn.with_kernel(rk.Exponential("footrule", 0.2))
+    assert other.method == drawn.method
+    np.testing.assert_array_equal(other.gram(), rk.Exponential("footrule", 0.2).gram(FREE, method=drawn.method))
+
+
+# ---------------------------------------------------------------------- other processes, other parts
+
+REPEATED = rk.concat([LISTS, LISTS[::-1], FREE[:5]])
+PREFERENCES = rk.Preferences.from_pairs([[("a", "b"), ("c", "d")], [("a", "c")], [("d", "b")]], items=list("abcd"))
+PLANS = {
+    "closed form": lambda: rk.Mallows("median").plan(rk.concat([LISTS, LISTS[:4]])),
+    "features": lambda: (rk.Kendall() + rk.Hamming()).plan(REPEATED),
+    "coded": lambda: rk.Exponential("hamming", 0.3).plan(rk.concat([LISTS, LISTS[:4]])),
+    "enumeration": lambda: PRODUCT.plan(NEW[:4]),
+    "draws": lambda: rk.Exponential("footrule", 0.05).plan(REPEATED, method=rk.MonteCarlo(8)),
+    "draws of each row": lambda: rk.Mallows(0.1).plan(REPEATED, method=rk.MonteCarlo(8, distinct_rows=True)),
+    "rectangle": lambda: rk.Mallows(0.1).plan(REPEATED, LISTS[:5]),
+    "new rows": lambda: rk.Mallows("median").plan(LISTS).against(REPEATED),
+    "exact and estimated": lambda: PRODUCT.plan(TRAIN).against(NEW),
+    "partial orders": lambda: rk.Mallows(0.3).plan(PREFERENCES),
+    "drawn orders": lambda: rk.Mallows(0.3).plan(PREFERENCES, method=rk.MonteCarlo(8)),
+}
+
+
+@estimates_allowed
+@pytest.mark.parametrize("name", PLANS)
+def test_a_copy_in_another_process_gives_the_same_bits(name):
+    plan = PLANS[name]()
+    untouched, before = pickle.loads(pickle.dumps(plan)), len(pickle.dumps(plan))
+    whole = plan.gram()
+    used = pickle.loads(pickle.dumps(plan))
+    assert len(pickle.dumps(plan)) == before  # what was made on the way stays here
+    for copy in (untouched, used):
+        assert (copy.kernel, copy.method, copy.shape, str(copy)) == (plan.kernel, plan.method, plan.shape, str(plan))
+        np.testing.assert_array_equal(copy.block(slice(1, 3), slice(0, 2)), whole[1:3, :2])
+        np.testing.assert_array_equal(copy.gram(), whole)
+
+
+@estimates_allowed
+@pytest.mark.parametrize("name", PLANS)
+def test_blocks_are_those_of_the_whole_matrix(name):
+    plan = PLANS[name]()
+    whole = plan.gram()
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        rows, columns = (rng.integers(0, n, rng.integers(1, n + 1)) for n in plan.shape)
+        np.testing.assert_array_equal(plan.block(rows, columns), whole[np.ix_(rows, columns)])
+    np.testing.assert_allclose(plan.times(np.eye(plan.shape[1])), whole, rtol=1e-13, atol=1e-15)
+    if plan.symmetric:
+        np.testing.assert_allclose(plan.diagonal(), np.diagonal(whole), rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "train", "new"),
+    [
+        (rk.Mallows("median"), LISTS, REPEATED),
+        (rk.Kendall(), REPEATED, LISTS),
+        (rk.Exponential("hamming", 0.3), LISTS, LISTS[::2]),
+        (rk.Exponential("footrule", "median"), FREE, REPEATED),
+        (rk.Mallows(0.3), PREFERENCES, rk.Rankings([[0, 1, 2, 3], [1, 0, 1, -1]], items=list("abcd"))),
+        (rk.Mallows(0.3), rk.Rankings([[0, 1, 2, 3], [1, 0, 1, -1]], items=list("abcd")), PREFERENCES),
+    ],
+    ids=["mallows", "kendall", "hamming", "drawn", "rankings to orders", "orders to rankings"],
+)
+def test_new_rows_agree_with_one_matrix_of_all(kernel, train, new):
+    plan = kernel.plan(train)
+    whole = plan.kernel.gram(rk.concat([new, train]), method=plan.method)
+    n = len(new)
+    np.testing.assert_allclose(plan.against(new).gram(), whole[:n, n:], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(plan.against(train).gram(), plan.gram(), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(plan.between(new).gram(), whole[:n, :n], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(plan.between(new, train).gram(), whole[:n, n:], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(plan.against(new).diagonal(), np.diagonal(whole)[:n], rtol=1e-12, atol=1e-14)
+    assert plan.against(new).method == plan.between(new).method == plan.method
+    assert plan.against(new).kernel == plan.kernel
+
+
+SQUARE = sorted(PLANS.keys() - {"rectangle", "new rows", "exact and estimated", "draws of each row"})
+
+
+@pytest.mark.parametrize("name", SQUARE)
+def test_a_part_agrees_with_the_whole_matrix(name):
+    plan = PLANS[name]()
+    whole = plan.gram()
+    for rows in (slice(1, 3), np.array([2, 0, 2]), np.arange(plan.shape[0])[::-1]):
+        part = plan.part(rows)
+        chosen = np.arange(plan.shape[0])[rows]
+        assert (part.kernel, part.method) == (plan.kernel, plan.method)
+        np.testing.assert_allclose(part.gram(), whole[np.ix_(chosen, chosen)], rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(part.diagonal(), np.diagonal(whole)[chosen], rtol=1e-12, atol=1e-14)
+
+
+def test_what_new_rows_cannot_be():
+    plan = rk.Mallows("median").plan(LISTS)
+    with pytest.raises(rk.RankingError, match="12 items and the new ones about 3"):
+        plan.against([[0, 1, 2]])
+    with pytest.raises(rk.RankingError, match="name their items differently"):
+        plan.against(rk.Rankings(LISTS.ranks, items=[*LISTS.items[1:], "other"]))
+    with pytest.raises(ValueError, match="draws cannot depend on the row"):
+        rk.Mallows(0.1).plan(LISTS, method=rk.MonteCarlo(4, distinct_rows=True)).against(LISTS)
+    assert plan.against(LISTS.ranks).gram().shape == (14, 14)  # an array is taken as it is
+
+
+def test_evaluators_are_nobody_elses_business():
+    """All values of a plan come from one evaluator, which any number of threads may ask for."""
+    plan = EXACT[0].plan(LISTS)
+    assert isinstance(plan.evaluator, Evaluator)
+    assert plan.evaluator is plan.evaluator is plan.distinct.evaluator

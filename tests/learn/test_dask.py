@@ -1,0 +1,262 @@
+"""Blocks on two worker processes agree with one process to the bit, also when a worker dies."""
+
+import logging
+import os
+import signal
+import sys
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import small_tiles
+from threadpoolctl import threadpool_limits
+
+import rankernel as rk
+from rankernel.errors import RankingError
+from rankernel.gram.plan import Plan
+from rankernel.kernels.base import Kernel
+from rankernel.learn.mmd_streamed import mmd2_streamed
+
+MISSING = "dask or distributed is not installed: pip install 'rankernel[dask]'"
+dask = pytest.importorskip("dask", reason=MISSING)
+distributed = pytest.importorskip("distributed", reason=MISSING)
+cloudpickle = pytest.importorskip("cloudpickle", reason=MISSING)
+
+from rankernel.learn import dask as on_dask  # noqa: E402  after it is known that dask is there
+
+CHUNKS = 3 * small_tiles.SIDE
+
+
+def rankings(n_rankings, seed=0, listed=4, n_items=9):
+    ranks = np.argsort(np.random.default_rng(seed).random((n_rankings, n_items)), axis=1)
+    return rk.Rankings(np.minimum(ranks, listed))
+
+
+X = rankings(300).unique()[:130]
+Y = rankings(70, seed=1)
+REPEATED = rk.concat([X[:40], X[:40][::-1], X[10:40]])  # 40 distinct in 110 rows
+FREE = rk.Rankings(np.where(Y.ranks == 4, -1, Y.ranks))
+USERS = rk.Preferences.from_pairs(
+    [[("a", "b"), ("c", "d")], [("a", "c")], [("d", "b"), ("c", "a")]], items=list("abcd")
+)
+CALLS = [
+    pytest.param(rk.Mallows(0.3), X, None, "auto", id="mallows"),
+    pytest.param(rk.Mallows("median"), X, None, "auto", id="median"),
+    pytest.param(rk.Kendall(), X, None, "auto", id="kendall"),
+    pytest.param(0.5 * rk.Kendall() + rk.Hamming(), REPEATED, None, "exact", id="repeated"),
+    pytest.param(rk.Mallows(0.3), REPEATED, Y, "auto", id="repeated rows"),
+    pytest.param(rk.Exponential("hamming", 0.4), X, Y, "auto", id="exp hamming"),
+    pytest.param(rk.Mallows(0.3), X, None, rk.MonteCarlo(8), id="draws"),
+    pytest.param(
+        rk.Exponential("footrule", 0.05), FREE, X, rk.MonteCarlo(8, control_variates=0), id="draws of free items"
+    ),
+    pytest.param(rk.Mallows(0.2), REPEATED, None, rk.MonteCarlo(8, distinct_rows=True), id="draws of each row"),
+    pytest.param(rk.Mallows(0.2) * rk.Kendall(), X, None, "auto", id="product"),
+    pytest.param(
+        rk.Mallows(0.3),
+        X,
+        None,
+        rk.MonteCarlo(8, completions=rk.LogDensity(lambda ranks: -0.1 * ranks[:, 0])),
+        id="any density",
+    ),
+    pytest.param(rk.Mallows(0.3), USERS, None, "auto", id="partial orders"),
+]
+
+
+@pytest.fixture(scope="module")
+def client():
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    start = "forkserver" if hasattr(os, "fork") else "spawn"  # the quickest way to processes of their own
+    with (
+        dask.config.set(
+            {"distributed.comm.timeouts.connect": "60s", "distributed.worker.multiprocessing-method": start}
+        ),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=logging.CRITICAL
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        client.wait_for_workers(2)
+        folder = os.path.dirname(os.path.dirname(__file__))
+        client.register_plugin(SmallTiles(folder))
+        yield client
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+class SmallTiles(distributed.WorkerPlugin):
+    """Give every worker small tiles, also one that takes the place of another."""
+
+    name = "small-tiles"
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def setup(self, worker):
+        sys.path.insert(0, self.folder)
+        import small_tiles
+
+        small_tiles.shrink()
+
+
+@pytest.fixture(autouse=True)
+def many_tiles(monkeypatch):
+    small_tiles.shrink(monkeypatch.setattr)
+
+
+# ---------------------------------------------------------------------- Gram matrices
+
+
+@pytest.mark.parametrize(("kernel", "rows", "columns", "method"), CALLS)
+def test_gram_on_a_cluster(client, kernel, rows, columns, method):
+    lazy = on_dask.gram(kernel.plan(rows, columns, method), chunks=CHUNKS)
+    found = client.compute(lazy).result()
+    np.testing.assert_array_equal(found, kernel.gram(rows, columns, method))
+    assert found.shape == lazy.shape
+
+
+def test_new_rows_against_old_ones_on_a_cluster(client):
+    for kernel, train, new in ((rk.Mallows("median"), X, Y), (rk.Exponential("footrule", 0.05), FREE, REPEATED)):
+        plan = kernel.plan(train).against(new)
+        found = client.compute(on_dask.gram(plan, chunks=CHUNKS)).result()
+        np.testing.assert_array_equal(found, plan.gram())
+
+
+def test_both_workers_take_part(client):
+    futures = client.compute(list(on_dask.gram(rk.Mallows(0.3).plan(X), chunks=16).blocks.ravel()))
+    distributed.wait(futures)
+    where = client.who_has(futures)
+    assert len({worker for workers in where.values() for worker in workers}) == 2
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_gram_without_a_cluster(scheduler):
+    for call in CALLS[:5]:
+        kernel, rows, columns, method = call.values
+        found = on_dask.gram(kernel.plan(rows, columns, method), chunks=CHUNKS).compute(scheduler=scheduler)
+        np.testing.assert_array_equal(found, kernel.gram(rows, columns, method))
+
+
+def test_chunks_are_whole_tiles():
+    assert on_dask.gram(rk.Mallows(0.3).plan(X, Y), chunks=20).chunks == ((32, 32, 32, 32, 2), (32, 32, 6))
+    assert on_dask.gram(rk.Mallows(0.3).plan(REPEATED), chunks=50).chunksize == (64, 64)
+    assert on_dask.gram(rk.Kendall().plan(X[:0])).compute(scheduler="synchronous").shape == (0, 0)
+
+
+def test_half_of_a_symmetric_matrix_is_computed(monkeypatch):
+    calls = []
+    block = on_dask.block_of
+    monkeypatch.setattr(on_dask, "block_of", lambda *args: calls.append(args) or block(*args))
+    on_dask.gram(rk.Mallows(0.3).plan(X), chunks=CHUNKS).compute(scheduler="synchronous")
+    assert len(calls) == 3 * 4 // 2
+
+
+def test_a_part_of_a_matrix_is_computed_alone(monkeypatch):
+    calls = []
+    block = on_dask.block_of
+    monkeypatch.setattr(on_dask, "block_of", lambda *args: calls.append(args) or block(*args))
+    corner = on_dask.gram(rk.Mallows(0.3).plan(X), chunks=CHUNKS)[:5, -5:].compute(scheduler="synchronous")
+    assert len(calls) == 1
+    np.testing.assert_array_equal(corner, rk.Mallows(0.3).gram(X)[:5, -5:])
+
+
+def test_what_blocks_share_is_prepared_once(monkeypatch):
+    lazy, calls = on_dask.gram(rk.Mallows(0.3).plan(X), chunks=16), []
+    built = Plan.built
+    monkeypatch.setattr(Plan, "built", lambda plan: calls.append(plan) or built(plan))
+    lazy.compute(scheduler="threads", num_workers=4)
+    assert len(calls) == 1
+
+
+def test_different_matrices_have_different_names():
+    names = {
+        on_dask.gram(kernel.plan(data, method=method)).name
+        for kernel in (rk.Mallows(0.3), rk.Mallows(0.30000000000000004))
+        for data in (X, X[::-1])
+        for method in ("auto", rk.MonteCarlo(4), rk.MonteCarlo(4, rng=1))
+    }
+    assert len(names) == 12
+    assert on_dask.gram(rk.Mallows(0.3).plan(X)).name == on_dask.gram(rk.Mallows(0.3).plan(X)).name
+
+
+# ---------------------------------------------------------------------- a worker dies
+
+
+@dataclass(frozen=True)
+class Slow(Kernel):
+    """A kernel that takes its time, so that there is some to kill a worker in."""
+
+    kernel: Kernel
+
+    def matrix(self, left, right):
+        time.sleep(0.02)
+        return self.kernel.matrix(left, right)
+
+    def is_positive(self, n_items):
+        return self.kernel.is_positive(n_items)
+
+
+def n_blocks_done(dask_scheduler):
+    return sum(task.state == "memory" for task in dask_scheduler.tasks.values())
+
+
+def test_a_killed_worker_changes_nothing(client):
+    full = rankings(200, listed=9).unique()[:130]
+    expected = Slow(rk.Mallows(0.3)).gram(full)
+    future = client.compute(on_dask.gram(Slow(rk.Mallows(0.3)).plan(full), chunks=16))
+    while client.run_on_scheduler(n_blocks_done) < 10:
+        time.sleep(0.01)
+    pids = client.run(os.getpid)
+    assert not future.done()
+    os.kill(next(iter(pids.values())), signal.SIGKILL)
+    np.testing.assert_array_equal(future.result(), expected)
+    client.wait_for_workers(2)
+    assert set(client.run(os.getpid).values()) != set(pids.values())
+
+
+# ---------------------------------------------------------------------- features
+
+
+def test_features_on_a_cluster(client):
+    kernel = rk.Mallows(0.3)
+    features = rk.NystromFeatures(kernel, n_components=12, random_state=3).fit(X)
+    lazy = on_dask.nystrom(X, kernel, 12, rng=3, chunks=50)
+    found = client.compute(lazy).result()
+    assert lazy.shape == (130, 12)
+    assert lazy.chunks == ((50, 50, 30), (12,))
+    with threadpool_limits(1):  # as in the workers: triangular systems are rounded by the number of threads
+        by_chunk = [features.transform(X[start : start + 50]) for start in (0, 50, 100)]
+    np.testing.assert_array_equal(found, np.concatenate(by_chunk))
+    np.testing.assert_allclose(found, features.transform(X), rtol=0, atol=1e-12)
+    again = client.compute(on_dask.transform(features, X, 50)).result()
+    np.testing.assert_allclose(again, found, rtol=0, atol=1e-12)
+
+
+def test_pivots_from_a_part_of_the_rankings():
+    kernel = rk.Mallows("median")
+    found = on_dask.nystrom(X, kernel, n_components=40, n_fit=60, chunks=64).compute(scheduler="synchronous")
+    missing = kernel.gram(X) - found @ found.T
+    assert np.linalg.eigvalsh(missing).min() > -1e-10
+    exact = np.isclose(np.diagonal(missing), 0, atol=1e-10)
+    assert exact.sum() >= 40  # the pivots at least
+
+
+# ---------------------------------------------------------------------- discrepancy
+
+
+@pytest.mark.parametrize("method", ["auto", rk.MonteCarlo(8)], ids=["exact", "draws"])
+def test_discrepancy_on_a_cluster(client, method):
+    left, right = rk.Rankings(REPEATED.ranks, counts=np.arange(1, 111)), Y
+    for kernel in (rk.Mallows("median"), rk.Kendall()):
+        found = on_dask.mmd2(left, right, kernel, method, chunks=CHUNKS)
+        with dask.config.set(scheduler="synchronous"):
+            assert on_dask.mmd2(left, right, kernel, method, chunks=CHUNKS) == found
+        # A difference of means of about 1.
+        assert found == pytest.approx(mmd2_streamed(left, right, kernel, method), rel=0, abs=1e-13)
+
+
+def test_discrepancy_by_hand():
+    with dask.config.set(scheduler="synchronous"):
+        assert on_dask.mmd2([[0, 1], [0, 1]], [[1, 0], [1, 0]], rk.Kendall()) == 4.0
+        with pytest.raises(RankingError, match=r"Y holds 1 voter\(s\)"):
+            on_dask.mmd2(X, Y[:1], rk.Kendall())

@@ -1,0 +1,635 @@
+"""Every claim of the README's and the theory's tables, each with a check: a claim that changes needs a check, too."""
+
+import itertools
+import json
+import math
+import re
+from functools import cache, lru_cache, partial
+from pathlib import Path
+
+import naive
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+import rankernel as rk
+from rankernel.completions.linear_extensions import draw_extensions
+from rankernel.distances import lp
+from rankernel.io.registry import FORMATS
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="the documentation is not part of a package")
+
+
+def table(path, first_header):
+    """The rows of the table whose first header is this, as lists of cells without markup."""
+    lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
+    start = next(k for k, line in enumerate(lines) if line.startswith(f"| {first_header} |"))
+    rows = itertools.takewhile(lambda line: line.startswith("|"), lines[start + 2 :])
+    return [[cell.strip() for cell in row.replace("\\|", "/").split("|")[1:-1]] for row in rows]
+
+
+def committed(name):
+    """The rows of a committed study."""
+    return json.loads((ROOT / f"docs/benchmarks/{name}.json").read_text(encoding="utf-8"))["rows"]
+
+
+# ---------------------------------------------------------------------- what is exact
+
+
+def full(n):
+    return rk.datasets.uniform(4, n, rng=1)
+
+
+def top(n, k=None):
+    return full(n).top(k or n // 3)
+
+
+def one_tie(n):
+    return rk.Rankings(np.where(full(n).ranks < 2, full(n).ranks, np.clip(full(n).ranks, 2, n - 3)))
+
+
+def ties(n):
+    return rk.Rankings(full(n).ranks // 3)
+
+
+def free(n, k=None):
+    return full(n).top(k or n // 3, unlisted="free")
+
+
+def free_ties(n, k=None):
+    rows = free(n, k)
+    return rk.Rankings(np.where(rows.ranks >= 0, rows.ranks // 2, rows.ranks))
+
+
+def exact(kernel, X, Y=None):
+    return lambda: isinstance(kernel.plan(X, Y).method, rk.Exact)
+
+
+def estimated(kernel, X, Y=None):
+    def check():
+        with pytest.raises(rk.ExactnessError):
+            kernel.gram(X, Y, method="exact")
+        rows = kernel.gram(X[:2], None if Y is None else Y[:2], method=rk.MonteCarlo(4))
+        return isinstance(kernel.plan(X, Y).method, rk.MonteCarlo) and np.isfinite(rows).all()
+
+    return check
+
+
+def refused(kernel, X):
+    def check():
+        for method in ("auto", "exact", rk.MonteCarlo(4)):
+            with pytest.raises(rk.ExactnessError):
+                kernel.gram(X, method=method)
+        return True
+
+    return check
+
+
+def induced(n):
+    return [rk.DistanceInduced(name, range(n)) for name in ("kendall", "hamming", "spearman", "footrule")]
+
+
+POSITIONAL = [rk.RankBiasedOverlap(0.9), rk.AverageOverlap(10), rk.DCG()]
+LINEAR = [rk.Kendall(), rk.Hamming(), rk.Spearman(), *POSITIONAL, *induced(100)]
+MALLOWS, CUBIC = rk.Mallows(0.05), rk.Polynomial(3)
+KENDALL_FUNCTIONS = [CUBIC, MALLOWS * MALLOWS, rk.Kendall().exp(), rk.Mallows(0.1) ** 2 + rk.Polynomial(4)]
+HAMMING, CAYLEY = rk.Exponential("hamming", 0.1), rk.Exponential("cayley", math.log(3))
+FOOTRULE, SPEARMAN = rk.Exponential("footrule", 0.01), rk.Exponential("spearman", 1e-5)
+SHARP_SPEARMAN = rk.Exponential("spearman", 0.1)
+ALL_SWAPS, NEIGHBOURS = rk.Diffusion(0.1), rk.Diffusion(0.1, "adjacent")
+
+# kernel: column by column, what is claimed, and checks of it.
+EXACT = {
+    "Kendall, Hamming, Spearman, rank-biased overlap and all positional kernels, "
+    "induced by Kendall / Hamming / Spearman / footrule distance": [
+        ("closed form", [exact(k, X(100)) for k in LINEAR for X in (full, top)]),
+        ("closed form", [exact(k, ties(100)) for k in LINEAR]),
+        ("closed form", [exact(k, X(100)) for k in LINEAR for X in (free, free_ties)]),
+    ],
+    "Mallows": [
+        ("closed form", [exact(MALLOWS, X(100)) for X in (full, top)]),
+        ("closed form", [exact(MALLOWS, ties(100))]),
+        (
+            "short lists (4 of 20 items, 3 of 30, 2 of 100), else estimated",
+            [exact(MALLOWS, free(n, k)) for n, k in ((20, 4), (30, 3), (100, 2))]
+            + [estimated(MALLOWS, free(n, k)) for n, k in ((20, 5), (30, 4), (100, 3))]
+            + [exact(MALLOWS, free_ties(20, 3))],
+        ),
+    ],
+    "polynomial in Kendall": [
+        ("closed form", [exact(CUBIC, X(100)) for X in (full, top)]),
+        ("closed form", [exact(CUBIC, ties(100))]),
+        (
+            "degree 2 up to 54 items, else estimated",
+            [exact(rk.Polynomial(2), free(54)), estimated(rk.Polynomial(2), free(55)), estimated(CUBIC, free(20))],
+        ),
+    ],
+    "any function of the Kendall distance": [
+        ("closed form up to 200 items", [exact(k, X(200)) for k in KENDALL_FUNCTIONS for X in (full, top)]),
+        (
+            "closed form up to 60 items, else estimated",
+            [*(exact(k, ties(60)) for k in KENDALL_FUNCTIONS), estimated(rk.Kendall().exp(), ties(63))],
+        ),
+        ("estimated", [estimated(rk.Kendall().exp(), free(20))]),
+    ],
+    "exponential Hamming": [
+        ("closed form", [exact(HAMMING, X(100)) for X in (full, top)]),
+        ("closed form", [exact(HAMMING, ties(100))]),
+        (
+            "without ties up to about 40 items, else estimated",
+            [exact(HAMMING, free(40)), estimated(HAMMING, free_ties(40)), estimated(HAMMING, free(100))],
+        ),
+    ],
+    "exponential Cayley": [
+        ("closed form", [exact(CAYLEY, X(100)) for X in (full, top)]),
+        ("one tie each; #P-hard in general, estimated", [exact(CAYLEY, one_tie(100)), estimated(CAYLEY, ties(21))]),
+        ("estimated", [estimated(CAYLEY, free(20))]),
+    ],
+    "exponential footrule": [
+        (
+            "closed form; beyond some 100 items for short lists",
+            [exact(FOOTRULE, X(100)) for X in (full, top)]
+            + [exact(FOOTRULE, top(500, 5)), estimated(FOOTRULE, top(300))],
+        ),
+        (
+            "against full rankings, else estimated",
+            [exact(FOOTRULE, ties(21), full(21)), estimated(FOOTRULE, ties(21))],
+        ),
+        ("estimated", [estimated(FOOTRULE, free(20))]),
+    ],
+    "exponential Spearman": [
+        (
+            "up to 22 open items; beyond for moderate widths",
+            [exact(SPEARMAN, X(100)) for X in (full, top)]
+            + [cache(lambda: np.isfinite(SHARP_SPEARMAN.gram(top(22, 2), method="exact")).all())]
+            + [estimated(SHARP_SPEARMAN, top(25, 2))],
+        ),
+        (
+            "against full rankings, else estimated",
+            [exact(SPEARMAN, ties(21), full(21)), estimated(SPEARMAN, ties(21))],
+        ),
+        ("estimated", [estimated(SPEARMAN, free(20))]),
+    ],
+    "diffusion, any swaps": [
+        (
+            "full up to 36 items, top-k up to 24",
+            [
+                exact(ALL_SWAPS, full(36)),
+                exact(ALL_SWAPS, top(24)),
+                estimated(ALL_SWAPS, top(25)),
+                refused(ALL_SWAPS, full(37)),
+            ],
+        ),
+        ("few arrangements, else estimated", [exact(ALL_SWAPS, ties(9)), estimated(ALL_SWAPS, ties(21))]),
+        ("estimated up to 36 items", [estimated(ALL_SWAPS, free(36)), refused(ALL_SWAPS, free(37))]),
+    ],
+    "diffusion, swaps of neighbours": [
+        (
+            "full up to 9 items, top-k if few arrangements",
+            [
+                exact(NEIGHBOURS, full(9)),
+                refused(NEIGHBOURS, full(10)),
+                exact(NEIGHBOURS, top(20, 3)),
+                refused(NEIGHBOURS, top(20)),
+            ],
+        ),
+        ("few arrangements", [exact(NEIGHBOURS, ties(9)), refused(NEIGHBOURS, ties(18))]),
+        ("estimated up to 9 items", [estimated(NEIGHBOURS, free(9)), refused(NEIGHBOURS, free(10))]),
+    ],
+}
+
+
+@pytest.mark.parametrize("path", ["README.md", "docs/theory/closed_forms.md"])
+def test_what_is_exact_is_what_the_tables_say(path):
+    assert table(path, "kernel") == [[name, *(claim for claim, _ in cells)] for name, cells in EXACT.items()]
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_what_is_exact(name):
+    for claim, checks in EXACT[name]:
+        for k, check in enumerate(checks):
+            assert check(), (claim, k)
+
+
+# ---------------------------------------------------------------------- distances and kernels between full rankings
+
+
+def everything(n):
+    return np.array(list(itertools.permutations(range(n))))
+
+
+def lowest_eigenvalue(distance, n):
+    """The least eigenvalue of -d between all rankings, centred: not below 0 if d is of negative type."""
+    rows = everything(n).tolist()
+    d = np.array([[distance(x, y) for y in rows] for x in rows], dtype=float)
+    centred = d - d.mean(axis=0) - d.mean(axis=1)[:, None] + d.mean()
+    return np.linalg.eigvalsh(-centred)[0]
+
+
+def is_metric(distance, n=4):
+    rows = everything(n).tolist()
+    d = np.array([[distance(x, y) for y in rows] for x in rows], dtype=float)
+    return bool((d[:, None] <= d[:, :, None] + d[None] + 1e-12).all())
+
+
+DISTANCES = {
+    "Kendall": [naive.kendall],
+    "Spearman": [naive.spearman],
+    "footrule": [naive.footrule],
+    "Hamming": [naive.hamming],
+    "Cayley": [naive.cayley],
+    "$l_p$": [naive.lp(1), naive.lp(1.5), naive.lp(2), naive.lp(10)],
+    "$l_\\infty$": [naive.linf],
+}
+
+
+def test_distances_are_what_their_table_says():
+    rows = {row[0]: row for row in table("docs/theory/kernels.md", "name")}
+    assert len(rows) == len(DISTANCES)
+    for start, distances in DISTANCES.items():
+        (row,) = [row for name, row in rows.items() if name.startswith(start)]
+        negative_type = [min(lowest_eigenvalue(distance, n) for n in (3, 4, 5)) > -1e-9 for distance in distances]
+        wanted = [True, True, True, False] if row[2] == "for $p \\le 2$" else [row[2] == "yes"]
+        assert negative_type == wanted, start
+        assert all(is_metric(distance) for distance in distances) == (row[3] == "yes"), start
+
+
+CHARACTERISTIC = {
+    "yes": [rk.Mallows(0.4), rk.Diffusion(0.2), rk.Kendall() + rk.Mallows(0.4)],
+    "no": [rk.Kendall(), rk.Hamming(), rk.Spearman(), rk.Polynomial(2), *induced(4)],
+}
+CHARACTERISTIC["yes"] += [rk.Exponential(name, 0.2) for name in ("hamming", "footrule", "spearman")]
+CHARACTERISTIC["no"] += [rk.WeightedKendall.additive("hyperbolic"), rk.WeightedKendall.top_k(2)]
+
+
+@pytest.mark.parametrize("answer", CHARACTERISTIC)
+def test_which_kernels_are_characteristic(answer):
+    """Differences of distributions sum to zero: there is none that a characteristic kernel does not see."""
+    rows = everything(4)
+    for kernel in CHARACTERISTIC[answer]:
+        K = kernel.matrix(rows, rows)
+        centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+        sees_all = np.linalg.matrix_rank(centred, tol=1e-9) == len(rows) - 1
+        assert sees_all == (answer == "yes"), kernel
+        assert sees_all == (kernel.most_dimensions(4) >= len(rows)), kernel
+
+
+def weighted_kendall_sees_everything_on_three_items_only():
+    kernel = rk.WeightedKendall.additive("hyperbolic")
+    return [np.linalg.matrix_rank(kernel.matrix(everything(n), everything(n))) for n in (3, 4)] == [6, 10]
+
+
+def overlap_table(depths, weights):
+    """Sums of weights / depth over the depths that hold both places."""
+    return lambda p, q, n: sum(w / d for d, w in zip(depths(n), weights(n), strict=True) if d > max(p, q))
+
+
+# kernel: one of the library, and its table of two places.
+PLACES = {
+    "Hamming": (rk.Hamming().matrix, lambda p, q, n: p == q),
+    "Spearman": (rk.Spearman().matrix, lambda p, q, n: (p - (n - 1) / 2) * (q - (n - 1) / 2) * 12 / (n**3 - n)),
+    "$\\frac{n(n-1)}2$ less half the footrule; seen from a center, the kernel that the footrule induces": (
+        lambda X, Y: 10 - rk.distances.footrule(X, Y) / 2,
+        lambda p, q, n: min(p, q),
+    ),
+    "discounted gain": (rk.DCG().matrix, lambda p, q, n: 1 / math.log2(p + 2) / math.log2(q + 2)),
+    "average overlap down to $D$": (
+        rk.AverageOverlap(3).matrix,
+        overlap_table(lambda n: range(1, 4), lambda n: [1 / 3] * 3),
+    ),
+    "rank-biased overlap": (
+        rk.RankBiasedOverlap(0.7).matrix,
+        lambda p, q, n: sum(0.3 * 0.7 ** (d - 1) / d for d in range(max(p, q) + 1, n + 1)) + 0.7**n / n,
+    ),
+}
+
+
+def test_positional_kernels_have_the_tables_of_their_places():
+    names = [re.sub(r" \(\[.*?\]\(.*?\)\)", "", row[0]) for row in table("docs/theory/kernels.md", "kernel")]
+    assert names == list(PLACES)
+    rows = everything(5)[::17]
+    for name, (matrix, of_places) in PLACES.items():
+        G = np.array([[of_places(p, q, 5) for q in range(5)] for p in range(5)], dtype=float)
+        expected = G[rows[:, None], rows[None]].sum(axis=2)
+        np.testing.assert_allclose(matrix(rows, rows), expected, rtol=1e-12, atol=1e-12, err_msg=name)
+
+
+WAYS_BACK = {
+    "Kendall": [rk.Kendall()],
+    "Spearman": [rk.Spearman()],
+    "Hamming, rank-biased overlap, all positional kernels, sums of these and Spearman": [
+        rk.Hamming(),
+        rk.RankBiasedOverlap(0.8),
+        rk.Hamming() + rk.Spearman(),
+    ],
+}
+
+
+def test_the_way_back_from_a_mean_embedding_is_the_nearest_ranking():
+    assert [row[0] for row in table("docs/theory/tasks.md", "kernel")] == list(WAYS_BACK)
+    voters, every = rk.datasets.uniform(5, 4, rng=3).top(2, unlisted="free"), rk.Rankings(everything(4))
+    for kernel in itertools.chain(*WAYS_BACK.values()):
+        nearness = kernel.gram(every, voters).mean(axis=1)
+        found = rk.kernel_consensus(voters, kernel).ranking
+        assert kernel.gram(found, voters).mean() == pytest.approx(nearness.max(), rel=1e-12), kernel
+
+
+def gains(coupling, kernels, but=()):
+    """How many times as many independent draws would do: the committed study, draws without exact moments."""
+    rows = committed("couplings")
+    found = {
+        (row["case"], row["kernel"], row["nu times median"]): row["gain"]
+        for row in rows
+        if row["coupling"] == coupling and row["kernel"] in kernels and row["moments"] == 0 and row["case"] not in but
+    }
+    assert found
+    return found
+
+
+SMOOTH = ("Mallows", "exp. Spearman", "exp. footrule")
+OTHERS = ("antithetic", "orthogonal", "latin", "herding")
+GOOD_FOR = {
+    '`"iid"`': (
+        "Cayley: nothing else is better in all cases",
+        lambda: all(min(gains(name, ["exp. Cayley"]).values()) <= 1.02 for name in OTHERS),
+    ),
+    '`"antithetic"`': ("Mallows, Spearman, footrule", lambda: min(gains("antithetic", SMOOTH).values()) > 5),
+    '`"orthogonal"`': (
+        "the same, and better from 16 draws on",
+        lambda: all(gain > gains("antithetic", SMOOTH)[cell] for cell, gain in gains("orthogonal", SMOOTH).items()),
+    ),
+    '`"latin"`': (
+        "exponential Hamming",
+        lambda: (
+            min(gains("latin", ["exp. Hamming"]).values())
+            > 2 * max(max(gains(name, ["exp. Hamming"]).values()) for name in ("antithetic", "orthogonal"))
+        ),
+    ),
+    '`"herding"`': (
+        "rankings without free items, where draws are dear: it takes long to choose",
+        lambda: all(gain > gains("orthogonal", SMOOTH)[cell] for cell, gain in gains("herding", SMOOTH).items()),
+    ),
+}
+
+
+def test_couplings_are_good_for_what_their_table_says():
+    rows = {row[0]: row[-1] for row in table("docs/theory/estimation.md", "`coupling`")}
+    assert rows == {name: claim for name, (claim, _) in GOOD_FOR.items()}
+    assert [name for name, (_, check) in GOOD_FOR.items() if not check()] == []
+
+
+def predicts_from_partial_labels():
+    covariates, labels = np.arange(8.0)[:, None], np.tile([0, 1, 2], (8, 1))
+    labels[1], labels[2], labels[3] = (0, 1, 1), (0, 1, -1), (0, -1, -1)
+    predicted = rk.KernelRankingRegressor().fit(covariates, labels).predict(covariates)
+    return (np.asarray(predicted) == [0, 1, 2]).all()
+
+
+def draws_voters():
+    models = [
+        partial(rk.datasets.mallows, center=range(3), theta=0.5),
+        partial(rk.datasets.plackett_luce, weights=[1.0, 2.0, 3.0]),
+    ]
+    return [len(model(5)) for model in models] + [len(rk.datasets.mixture(5, models).rankings)] == [5, 5, 5]
+
+
+BESIDE_OTHERS = {
+    "kernels of partial rankings": ("all in the table above", lambda: len(table("README.md", "kernel")) == len(EXACT)),
+    "estimates with a standard error": (
+        "yes",
+        lambda: (MALLOWS.estimate(top(6), method=rk.MonteCarlo(8)).stderr > 0).all(),
+    ),
+    "tests of groups, independence, trends": (
+        "on rankings",
+        lambda: all(map(callable, (rk.mmd_test, rk.k_sample_test, rk.hsic_test, rk.trend_test))),
+    ),
+    "clusters, maps, classifiers": (
+        "on rankings, through scikit-learn",
+        lambda: all(map(callable, (rk.linkage, rk.KernelKMeans, rk.KernelMap, rk.SklearnKernel))),
+    ),
+    "rankings predicted from covariates": ("from full, top-k, tied and incomplete ones", predicts_from_partial_labels),
+    "voting rules, proportional representation": ("Borda, Kemeny", lambda: callable(rk.borda) and callable(rk.kemeny)),
+    "models of voters to draw from": ("Mallows, Plackett-Luce, mixtures", draws_voters),
+    "files": (
+        "PrefLib, BLT, cast vote records, tables",
+        lambda: {"PrefLib", "BLT", "cast vote record", "table"} <= set(FORMATS),
+    ),
+    "domains (single-peaked ...)": ("", lambda: not any("peaked" in name for name in rk.__all__)),
+}
+
+
+def test_what_is_said_of_this_package_beside_others():
+    """What others can do is theirs to change; what is said of this one is checked."""
+    rows = {row[0]: row[1] for row in table("README.md", "| rankernel")}
+    assert rows == {name: claim for name, (claim, _) in BESIDE_OTHERS.items()}
+    assert [name for name, (_, check) in BESIDE_OTHERS.items() if not check()] == []
+
+
+# ---------------------------------------------------------------------- sentences
+
+
+def sign_features_miss_where_draws_are_few():
+    """Between full rankings the standard error is 1 over the root of the number of features; draws add to that."""
+    n, rows = 4000, full(12)
+    for given, misses in ((rows, False), (rows.top(2), True)):
+        features = rk.MallowsSignFeatures(nu=0.2, n_features=n, n_draws=4).fit_transform(given)
+        off = np.abs((features @ features.T) - rk.Mallows(0.2).gram(given)).max()
+        if (off > 5 / np.sqrt(n)) != misses:
+            return False
+    return True
+
+
+@lru_cache(maxsize=1)
+def gaps_of_equal_ballots():
+    """Two equal ballots share their draws: biased like a ballot with itself; two different ones are not."""
+    rows = rk.Rankings([(0, 1, 1, 1), (0, 1, 1, 1), (1, 1, 1, 0)])
+    runs = [rk.Mallows(0.5).gram(rows, method=rk.MonteCarlo(8, "iid", 0, rng=seed))[0, 1:] for seed in range(100)]
+    return (np.mean(runs, axis=0) - rk.Mallows(0.5).gram(rows)[0, 1:]) / (np.std(runs, axis=0) / np.sqrt(len(runs)))
+
+
+def unbiased_between_different_ballots():
+    equal, other = gaps_of_equal_ballots()
+    return abs(other) < 4 < equal
+
+
+def linear_extensions_are_uniform_either_way():
+    """Of 0 > 1, 2 > 1, 2 > 3: five linear extensions, which a chi-squared test tells from other chances."""
+    before = np.zeros((4, 4), dtype=bool)
+    before[[0, 2, 2], [1, 1, 3]] = True
+    for method in ("down-sets", "coupling"):
+        draws = draw_extensions(before, 4000, rng=1, method=method)
+        seen = np.unique(draws, axis=0, return_counts=True)[1]
+        if len(seen) != 5 or chisquare(seen).pvalue < 1e-3:
+            return False
+    return True
+
+
+def label_ranking():
+    """The committed study: one row a set and share of missing items."""
+    rows = committed("label_ranking")
+    return {share: [row for row in rows if row["missing"] == share] for share in (0.0, 0.3, 0.6)}
+
+
+def ahead(share, one, other):
+    """On which sets a method is ahead of another."""
+    return [row["set"].split(" (")[0] for row in label_ranking()[share] if row[one] > row[other]]
+
+
+def partial_labels_lose_less_than_dropped_items():
+    """All learn the same from complete labels, so who is ahead lost less."""
+    same = all(row["Kendall"] == row["items dropped"] for row in label_ranking()[0.0])
+    return same and [len(ahead(share, "Kendall", "items dropped")) for share in (0.3, 0.6)] == [6, 6]
+
+
+def pairs_alone_lose_less_where_little_is_missing():
+    better, gaps = ahead(0.3, "Kendall, prior 0", "Kendall"), label_ranking()[0.3]
+    most = max(row["Kendall, prior 0"] - row["Kendall"] for row in gaps)
+    return [name.split(",")[0] for name in better] == ["iris", "wine", "digits", "wine"] and most < 0.0045
+
+
+def the_default_prior_is_ahead():
+    rows = committed("prior")
+    noisy = [row["noise"] for row in rows if row["prior 30"] <= row["prior inf"]]
+    return all(row["prior 30"] > row["items dropped"] for row in rows) and len(rows) == 9 and noisy == [2.0, 2.0]
+
+
+def tolerances(tol, number):
+    """What each estimator took to reach a tolerance: by kernel and estimator."""
+    rows = [row for row in committed("tolerance") if row["error at most"] == tol]
+    return {(row["case"].split(",")[0], row["estimator"].split(", ")[-1]): row[number] for row in rows}
+
+
+def moments_save_evaluations():
+    found = tolerances(0.003, "evaluations of a pair")
+    saved = [min(found[name, way] for way in ("independent", "antithetic")) for name in ("exp. footrule", "Mallows")]
+    parts = [found["exp. footrule", "rankernel"] / saved[0], found["Mallows", "rankernel"] / saved[1]]
+    seconds = tolerances(0.003, "seconds")
+    quicker = [
+        seconds[name, "rankernel"] < min(seconds[name, way] for way in ("independent", "antithetic")) / 2
+        for name in ("exp. footrule", "Mallows")
+    ]
+    return 0.08 < parts[0] < 0.12 and parts[1] < 0.05 and all(quicker)
+
+
+def the_first_draws_are_enough():
+    draws = tolerances(0.01, "draws")
+    more = {cell for cell, number in draws.items() if number > 64}
+    return more == {("Mallows", "independent"), ("exp. footrule", "independent")} | {
+        cell for cell in draws if cell[0] == "exp. Cayley"
+    }
+
+
+def error_bars_hold_but_for_three_cells():
+    """Parts of cells where the library hardly warns, and those where it does: how many hold, how many cover."""
+    from benchmarks.coverage import SCORED, holds, is_quiet
+
+    parts = [
+        (row, name) for row in committed("full/coverage") for name in SCORED if row[f"{name}: covered"] is not None
+    ]
+    failing = [(row, name) for row, name in parts if is_quiet(row, name) and not holds(row, name)]
+    loud = [row[f"{name}: covered"] >= 0.93 for row, name in parts if not is_quiet(row, name)]
+    sharp = [row["width"] >= 10 for row in committed("full/coverage") if not all(is_quiet(row, s) for s in SCORED)]
+    exceptions = {
+        (name, row["coupling"], row["draws"], row[f"{name}: bar / error"], row[f"{name}: covered"])
+        for row, name in failing
+    }
+    wide = [row[f"{name}: bar / error"] > 1.3 for row, name in parts if not is_quiet(row, name)]
+    told = (len(committed("full/coverage")), sum(loud), len(loud), sum(sharp), len(sharp))
+    return (
+        told == (1648, 1815, 1923, 590, 625)
+        and 0.3 < np.mean(wide) < 0.37
+        and exceptions
+        == {
+            ("unbiased diagonal", "antithetic", 8, 1.113, 0.929),
+            ("unbiased diagonal", "antithetic", 8, 1.116, 0.929),
+            ("unbiased diagonal", "orthogonal", 8, 1.027, 0.923),
+        }
+    )
+
+
+SENTENCES = [
+    ("docs/results.md", "about a tenth (footrule) and less than a twentieth (Mallows)", moments_save_evaluations),
+    ("docs/results.md", "For 0.01 the 64 draws that all begin with are enough, but for", the_first_draws_are_enough),
+    ("docs/results.md", "in 1,815 of 1,923 parts. All other parts hold", error_bars_hold_but_for_three_cells),
+    (
+        "docs/results.md",
+        "Kendall loses less than dropped items on all six sets",
+        partial_labels_lose_less_than_dropped_items,
+    ),
+    (
+        "docs/results.md",
+        "at 30 % it loses less than the default on iris, both sets from wine and digits, by 0.004 at most",
+        pairs_alone_lose_less_where_little_is_missing,
+    ),
+    (
+        "docs/results.md",
+        "At 60 % the default loses less on all six sets",
+        lambda: len(ahead(0.6, "Kendall", "Kendall, prior 0")) == 6,
+    ),
+    (
+        "docs/results.md",
+        "Spearman is ahead on diabetes alone, by 0.003, and Hamming nowhere",
+        lambda: (
+            [
+                {name.split(",")[0] for share in (0.3, 0.6) for name in ahead(share, kernel, "Kendall")}
+                for kernel in ("Spearman", "Hamming")
+            ]
+            == [{"diabetes"}, set()]
+        ),
+    ),
+    ("docs/results.md", "There it is ahead of dropped items in all nine cells", the_default_prior_is_ahead),
+    ("README.md", "Estimates are unbiased between different ballots", unbiased_between_different_ballots),
+    ("docs/theory/estimation.md", "unbiased between different rankings", unbiased_between_different_ballots),
+    (
+        "docs/theory/rankings.md",
+        "otherwise perfectly, by coupling from the past",
+        linear_extensions_are_uniform_either_way,
+    ),
+    (
+        "docs/theory/tasks.md",
+        "Between full rankings the standard error is at most one over the square root of their number",
+        sign_features_miss_where_draws_are_few,
+    ),
+    ("docs/theory/closed_forms.md", "exact up to 22 open items", EXACT["exponential Spearman"][0][1][2]),
+    (
+        "docs/theory/kernels.md",
+        "weighted Kendall from four items on",
+        weighted_kendall_sees_everything_on_three_items_only,
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "sentence", "check"), SENTENCES, ids=[sentence for _, sentence, _ in SENTENCES])
+def test_sentences(path, sentence, check):
+    text = re.sub(r"\s+", " ", (ROOT / path).read_text(encoding="utf-8"))
+    assert sentence in text
+    assert check()
+
+
+def test_no_sampler_is_named_that_is_not_there():
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    for page in pages:
+        if page.name != "bibliography.md":
+            assert "Bubley" not in page.read_text(encoding="utf-8"), page
+
+
+def test_kernels_not_known_to_be_positive_are_called_so():
+    with pytest.warns(rk.IndefiniteKernelWarning, match="is not known to be positive semi-definite"):
+        rk.Exponential(lp(3), 0.1).gram(everything(3))
+
+
+# ---------------------------------------------------------------------- groups where there are any
+
+
+def test_clusters_are_found_in_ballots_of_one_model_as_rarely_as_the_page_says():
+    rows = json.loads((ROOT / "docs/benchmarks/groups/groups.json").read_text(encoding="utf-8"))["rows"]
+    without = [row for row in rows if row["groups"] == "none"]
+    assert {row["items"] for row in without if "theta 2" in row["ballots"]} >= {5, 6, 8}
+    assert {row["items"] for row in without if "theta 1.5" in row["ballots"]} >= {5, 6, 8}
+    said = [sum(number for name, number in row.items() if name.startswith("says")) for row in without]
+    found = [number - row["says none"] for number, row in zip(said, without, strict=True)]
+    assert max(wrong / number for wrong, number in zip(found, said, strict=True)) <= 1 / 20
+    results = " ".join((ROOT / "docs/results.md").read_text(encoding="utf-8").split())
+    assert f"In none of the {sum(said)} sets without groups were any found" in results
+    assert sum(found) == 0

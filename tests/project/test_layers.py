@@ -1,0 +1,177 @@
+"""Imports follow the flow of data; names are said once; numba stays in its corner; only the command line prints."""
+
+import ast
+import subprocess
+import sys
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import rankernel
+
+PACKAGE = Path(rankernel.__file__).parent
+ORDER = [
+    "_lazy",
+    "errors",
+    "_utils",
+    "encoding",
+    "group_names",
+    "multiplicities",
+    "column_places",
+    "order_lists",
+    "pair_tables",
+    "rankings",
+    "_loops",
+    "preferences",
+    "data",
+    "linear_forms",
+    "io",
+    "interop",
+    "datasets",
+    "distances",
+    "kernels",
+    "completions",
+    "gram",
+    "models",
+    "learn",
+    "stats",
+    "plots",
+    "reports",
+    "cli",
+    "__main__",
+]
+GRAM_ORDER = [
+    "methods",
+    "cost",
+    "evaluator",
+    "tiles",
+    "poset_rows",
+    "exact",
+    "bandwidth",
+    "montecarlo",
+    "patchwork",
+    "normalize",
+    "tolerance",
+    "estimate",
+    "sums",
+    "plan",
+    "disk",
+    "__init__",
+]
+# Methods that hand over to a later layer, imported when they are called: kernel.gram(...), result.plot().
+HANDED_OVER = {
+    ("kernels", "gram"),
+    ("preferences", "completions"),
+    ("plan", "disk"),
+    ("stats", "plots"),
+    ("models", "gram"),
+    ("learn", "plots"),
+}
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def layer(module):
+    return module.split(".")[1]
+
+
+@cache
+def nodes_of(path):
+    """All imports and calls of a file; whether they stand inside of a function, and where only type checkers look."""
+    found, left = [], [(ast.parse(path.read_text(encoding="utf-8")), False, False)]
+    while left:
+        node, inside, unseen = left.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.Call):
+            found.append((node, inside, unseen))
+        inside |= isinstance(node, ast.FunctionDef)
+        unseen |= isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+        left += [(child, inside, unseen) for child in ast.iter_child_nodes(node)]
+    return found
+
+
+def of_the_package(path):
+    """Every import from the package."""
+    for node, inside, unseen in nodes_of(path):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "rankernel":
+            yield node, inside, unseen
+
+
+def imports_that_run(path):
+    """Every module of the package that a file imports, and whether only inside a function."""
+    for node, in_function, unseen in of_the_package(path):
+        names = [f"rankernel.{alias.name}" for alias in node.names] if node.module == "rankernel" else [node.module]
+        if not unseen:
+            yield from ((name, in_function) for name in names)
+
+
+def is_upwards(here, there, order, in_function):
+    return order.index(there) <= order.index(here) or (in_function and (here, there) in HANDED_OVER)
+
+
+def test_imports_point_upwards_only():
+    for path in FILES:
+        here = path.relative_to(PACKAGE).with_suffix("").parts[0]
+        if here != "__init__":
+            for module, in_function in imports_that_run(path):
+                if module != "rankernel.__version__":
+                    assert is_upwards(here, layer(module), ORDER, in_function), f"{path} imports {module}"
+
+
+def test_imports_inside_gram_point_upwards_only():
+    for path in sorted((PACKAGE / "gram").rglob("*.py")):
+        here = path.relative_to(PACKAGE / "gram").with_suffix("").parts[0]
+        for module, in_function in imports_that_run(path):
+            if module.startswith("rankernel.gram."):
+                there = module.split(".")[2]
+                assert is_upwards(here, there, GRAM_ORDER, in_function), f"{path} imports {module}"
+
+
+def test_every_module_has_a_name_of_its_own():
+    names = Counter(path.stem for path in FILES if path.stem not in ("__init__", "__main__"))
+    assert [name for name, times in names.items() if times > 1] == []
+
+
+def test_private_names_stay_in_their_folder():
+    """What begins with an underscore is imported only from inside the folder that it belongs to."""
+    for path in FILES:
+        folder = ("rankernel", *path.relative_to(PACKAGE).parent.parts)
+        for node, *_ in of_the_package(path):
+            for name in ((*node.module.split("."), alias.name) for alias in node.names):
+                private = [part.startswith("_") and not part.startswith("__") for part in name]
+                owner = name[: private.index(True)] if any(private) else ()
+                assert folder[: len(owner)] == owner, f"{path}: {'.'.join(name)} is private to {'.'.join(owner)}"
+
+
+def names_of_imports(path):
+    for node, *_ in nodes_of(path):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+def test_numba_lives_in_its_corner_and_nothing_prints():
+    for path in FILES:
+        here = path.relative_to(PACKAGE).with_suffix("").parts[0]
+        if here != "_loops":
+            assert not any(name.split(".")[0] in ("numba", "llvmlite") for name in names_of_imports(path)), path
+        if here != "cli":
+            calls = [node for node, *_ in nodes_of(path) if isinstance(node, ast.Call)]
+            assert not any(getattr(call.func, "id", "") == "print" for call in calls), path
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    steps = ("import rankernel as rk", "rk.Rankings.from_orders([['a', 'b']]).kinds(); rk.Mallows(0.1)")
+    heavy = ("numba", "sklearn", "pandas", "matplotlib", "scipy.stats")
+    told = f"print([name for name in {heavy!r} if name in sys.modules])"
+    script = "\n".join(["import sys", *(f"{step}\n{told}" for step in steps)])
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n[]\n"
+
+
+def test_every_public_name_exists():
+    for name in rankernel.__all__:
+        assert getattr(rankernel, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'Malows'"):
+        rankernel.Malows  # noqa: B018

@@ -1,0 +1,383 @@
+"""The page in a real browser: it runs without an error or a request, answers mouse and keyboard, and runs no name."""
+
+import csv
+import itertools
+
+import numpy as np
+import pytest
+from browsing import Watched, open_browser
+
+from rankernel import Mallows, Rankings
+from rankernel.datasets import load_example
+from rankernel.reports.distinct_ballots import view_of
+from rankernel.reports.page import page as html_of
+from rankernel.reports.source import Source
+from rankernel.reports.summary import Settings, summarize
+
+ATTACKS = [
+    "<script>window.broken = 1</script>",
+    '"><img src=x onerror="window.broken = 2">',
+    "</script><script>window.broken = 3</script>",
+    "<svg onload=window.broken=4>",
+    "javascript:window.broken=5",
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with open_browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def study():
+    example = load_example()
+    source = Source(example.rankings, "Nowhere Bay", by="district", groups=example.districts, noun="candidate")
+    return summarize(source, Settings(n_permutations=99))
+
+
+@pytest.fixture(scope="module")
+def election(study, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "election.html"
+    path.write_text(html_of(study), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_page_runs_without_error_or_request(browser, election, scheme):
+    with Watched(browser, election, color_scheme=scheme) as watched:
+        page = watched.page
+        assert page.title() == "Nowhere Bay"
+        assert page.locator(".points circle").count() == len(load_example().rankings.unique())
+        lightness = page.evaluate(
+            "getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/g).map(Number)"
+        )
+        assert (sum(lightness) > 600) == (scheme == "light")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1100
+        watched.assert_quiet()
+
+
+def test_pointing_shows_a_ballot(browser, election):
+    with Watched(browser, election) as watched:
+        page = watched.page
+        tip = page.locator(".tip")
+        assert not tip.is_visible()
+        most = load_example().rankings.unique().counts.max()
+        page.locator(f'.points circle[aria-label^="{most} voters: Eldermist"]').scroll_into_view_if_needed()
+        box = page.locator(f'.points circle[aria-label^="{most} voters: Eldermist"]').bounding_box()
+        # At its rim, where no small point is in front of it.
+        page.mouse.move(box["x"] + 2, box["y"] + box["height"] / 2)
+        assert tip.is_visible()
+        assert tip.locator("b").inner_text() == f"{most} voters"
+        assert tip.locator("li").first.inner_text().split() == ["1", "Eldermist"]
+        assert tip.locator("li").nth(1).inner_text().startswith("2=")
+        assert "Cluster C" in tip.inner_text()
+        page.mouse.move(2, 2)
+        assert not tip.is_visible()
+        watched.assert_quiet()
+
+
+def test_keyboard_moves_from_ballot_to_ballot(browser, election):
+    with Watched(browser, election) as watched:
+        page = watched.page
+        page.locator("#search").focus()
+        page.keyboard.press("Tab")
+        label = "document.activeElement.getAttribute('aria-label')"
+        x = "document.activeElement.cx.baseVal.value"
+        first, start = page.evaluate(label), page.evaluate(x)
+        assert "voters: " in first
+        assert page.locator(".tip").is_visible()
+        page.keyboard.press("ArrowRight")
+        assert page.evaluate(label) != first
+        assert page.evaluate(x) > start
+        page.keyboard.press("Home")
+        assert page.evaluate(label) == first
+        page.keyboard.press("Escape")
+        assert not page.locator(".tip").is_visible()
+        assert page.locator('.points circle[tabindex="0"]').count() == 1
+        page.keyboard.press("Tab")  # one step leads out of the map
+        assert page.evaluate("document.activeElement.tagName") == "BUTTON"
+        watched.assert_quiet()
+
+
+def test_switch_changes_colours(browser, election):
+    with Watched(browser, election) as watched:
+        page = watched.page
+        colours = "[...document.querySelectorAll('.points circle')].map(c => getComputedStyle(c).fill)"
+        by_cluster = page.evaluate(colours)
+        assert len(set(by_cluster)) == 3
+        assert not page.locator("ul.by-group-only").is_visible()
+        page.check("input[value=group]")
+        by_group = page.evaluate(colours)
+        assert by_group != by_cluster
+        assert len(set(by_group)) == 3  # two districts, and neither
+        assert page.locator("ul.by-group-only").is_visible()
+        assert not page.locator("ul.by-cluster-key").is_visible()
+        assert not page.locator(".names.large").is_visible()
+        page.check("input[value=cluster]")
+        assert page.evaluate(colours) == by_cluster
+        watched.assert_quiet()
+
+
+def test_the_tree_can_be_cut_elsewhere(browser, election):
+    with Watched(browser, election) as watched:
+        page, panel = watched.page, watched.page.locator("#explored")
+        assert page.locator("#number").input_value() == "3"
+        page.locator("#number").fill("2")
+        assert panel.locator("h3").inner_text() == "The tree cut into 2"
+        sizes = [line.split(": ")[1].split(" voters")[0] for line in panel.locator("li").all_inner_texts()]
+        assert sum(int(size.replace(",", "")) for size in sizes) == 2400
+        fills = page.evaluate("new Set([...document.querySelectorAll('.points circle')].map(c => c.classList[0])).size")
+        assert fills == 2
+        page.locator("#number").fill("3")
+        assert not panel.is_visible()
+        watched.assert_quiet()
+
+
+def test_the_page_cuts_the_tree_as_the_library_does(browser, election, study):
+    from rankernel.learn.dendrogram import flat_clusters
+
+    with Watched(browser, election) as watched:
+        watched.page.locator("#number").fill("5")
+        drawn = watched.page.evaluate(
+            "[...document.querySelectorAll('.points circle')].map(c => [Number(c.dataset.row), c.classList[0]])"
+        )
+    labels = flat_clusters(study.clustering.tree, 5)
+    pairs = {(labels[row], colour) for row, colour in drawn}
+    assert len(pairs) == 5  # one colour for each cluster, and one cluster for each colour
+
+
+def test_ballots_can_be_selected_by_keyboard_and_by_a_frame(browser, election):
+    with Watched(browser, election) as watched:
+        page, panel = watched.page, watched.page.locator("#explored")
+        page.locator("#search").focus()
+        page.keyboard.press("Tab")
+        page.keyboard.press("Space")
+        assert panel.locator("h3").inner_text() == "Selected: 1 ballot of 121 voters, 5%"
+        assert "100% of them put Eldermist first" in panel.inner_text()
+        page.keyboard.press("Escape")
+        assert not panel.is_visible()
+        box = page.locator("svg.map").bounding_box()
+        page.mouse.move(box["x"] + 1, box["y"] + 1)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] - 1, box["y"] + box["height"] - 1, steps=4)
+        page.mouse.up()
+        assert panel.locator("h3").inner_text() == "Selected: 656 ballots of 2,400 voters, 100%"
+        assert "Higher" not in panel.inner_text()  # all voters do not differ from themselves
+        watched.assert_quiet()
+
+
+def test_a_candidate_can_be_looked_for(browser, election):
+    with Watched(browser, election) as watched:
+        page, panel = watched.page, watched.page.locator("#explored")
+        page.fill("#search", "cinder")
+        page.keyboard.press("Enter")
+        assert panel.locator("h3").inner_text() == "Cindervale"
+        assert "Place 1 of 8" in panel.inner_text()
+        assert "Loses" not in panel.inner_text()
+        ranks = load_example().rankings.unique().ranks
+        first = (ranks[:, load_example().rankings.items.index("Cindervale")] == 0).sum()
+        assert page.locator(".points circle.chosen").count() == first
+        page.fill("#search", "nobody")
+        page.keyboard.press("Enter")
+        assert "No candidate is called so" in panel.inner_text()
+        watched.assert_quiet()
+
+
+# Pictures are made in quiet moments between frames. A browser that nobody looks at has none, and waits for a second.
+FRAMES = "(function next() { requestAnimationFrame(next); })()"
+
+
+def all_that_can_be_taken(browser, path, folder):
+    """Return the content of every file that a page saves, by name."""
+    saved, n_files = {}, 1
+    while len(saved) < n_files:
+        with Watched(browser, path) as watched:
+            page = watched.page
+            page.evaluate(FRAMES)
+            for summary in page.locator("summary").all():
+                summary.click()
+            buttons = page.locator(".take button").all()
+            n_files = len(buttons)
+            for button in buttons[len(saved) : len(saved) + 8]:  # a page may save ten in a moment, no more
+                with page.expect_download() as waiting:
+                    button.click()
+                name = waiting.value.suggested_filename
+                assert name not in saved
+                waiting.value.save_as(folder / name)
+                saved[name] = (folder / name).read_bytes()
+            watched.assert_quiet()
+    return saved
+
+
+def test_pictures_and_tables_can_be_taken_away(browser, election, tmp_path):
+    saved = all_that_can_be_taken(browser, election, tmp_path)
+    pictures = ("first-choices", "cluster-A", "pairs", "chance", "map", "tree", "gram", "duels")
+    for name in pictures:
+        assert saved[f"{name}.svg"].startswith(b"<svg")
+        assert b"class=" not in saved[f"{name}.svg"]  # nothing refers to the style of the page
+        assert saved[f"{name}.png"].startswith(b"\x89PNG")
+        assert b">Nowhere Bay: " in saved[f"{name}.svg"]  # a title
+    for name in ("map", "tree", "gram"):
+        assert saved[f"{name}.svg"].count(b"Amberlow first</text>") >= (2 if name == "map" else 1)  # and a key
+    ballots = list(csv.DictReader(saved["ballots.csv"].decode().splitlines()))
+    assert len(ballots) == 656
+    assert sum(int(row["voters"]) for row in ballots) == 2400
+    assert {row["cluster"][0] for row in ballots} == {"A", "B", "C"}
+    duels = list(csv.reader(saved["duels.csv"].decode().splitlines()))
+    assert duels[0] == ["first", "second", "prefer the first", "prefer the second", "neither"]
+    assert duels[1] == ["Cindervale", "Amberlow", "923", "813", "664"]
+    assert len(duels) == 1 + 8 * 7 // 2
+    assert {"clusters-by-group.csv", "common-ballots.csv"} <= set(saved)
+    with Watched(browser, election) as watched:
+        page = watched.page
+        page.check("input[value=group]")
+        page.set_viewport_size({"width": 390, "height": 800})  # a phone saves the same picture
+        with page.expect_download() as waiting:
+            page.get_by_label("Save as SVG: Map").click()
+        by_district = waiting.value.path().read_text(encoding="utf-8")
+        assert ">north</text>" in by_district
+        assert "first component" in by_district
+        assert "Amberlow first</text>" not in by_district
+        watched.assert_quiet()
+
+
+def test_ballots_that_are_not_on_the_map_are_taken_away_too(browser, tmp_path, monkeypatch):
+    """All orders of six items, of which pictures show few here; the page knows all, or says how many it knows."""
+    monkeypatch.setattr(view_of, "__defaults__", (60,))
+    ranks = np.argsort(np.array(list(itertools.permutations(range(6)))), axis=1)
+    study = summarize(Source(Rankings(ranks), "All orders"), Settings(kernel=Mallows(0.3), n_clusters=3))
+    assert len(study.view.rows) == 60
+    paths = []
+    for carried in (10**6, 10 * 200):  # six ranks, and four more
+        monkeypatch.setattr("rankernel.reports.draw_map.CARRIED", carried)
+        paths.append(tmp_path / f"{carried}.html")
+        paths[-1].write_text(html_of(study), encoding="utf-8")
+    with Watched(browser, paths[0]) as watched:
+        rows = saved_ballots(watched.page, "CSV of the ballots")
+        assert len({row["ballot"] for row in rows}) == 720
+        found = {tuple(map(float, (row["x"], row["y"]))): row["cluster"] for row in rows}
+        labels = study.clustering.labels.tolist()
+        for point, label in zip(study.placement.points.round(5).tolist(), labels, strict=True):
+            assert found[tuple(point)].startswith(study.clustering.clusters[label].name)
+        watched.page.locator("#number").fill("5")
+        assert (
+            "those of the 60 voters shown, taken at random from 720" in watched.page.locator("#explored").inner_text()
+        )
+        rows = saved_ballots(watched.page, "CSV of the ballots")
+        assert [bool(row["cluster"]) for row in rows] == [True] * 60 + [False] * 660
+        watched.page.locator(".points circle").first.focus()
+        watched.page.keyboard.press("Space")
+        told = watched.page.locator("#explored h3").inner_text()
+        assert told == "Selected: 1 ballot of 1 voter, 2% of the 60 shown"
+    with Watched(browser, paths[1]) as watched:
+        assert len(saved_ballots(watched.page, "CSV of 200 of 720 ballots")) == 200
+        watched.assert_quiet()
+
+
+def saved_ballots(page, button):
+    with page.expect_download() as waiting:
+        page.get_by_text(button, exact=True).click()
+    with open(waiting.value.path(), encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_table_opens(browser, election):
+    with Watched(browser, election) as watched:
+        table = watched.page.locator("#map details table")
+        assert not table.is_visible()
+        watched.page.locator("#map summary").click()
+        assert table.is_visible()
+        assert table.locator("tbody tr").count() == 100
+
+
+def test_everything_is_named_for_those_who_do_not_see_it(browser, election):
+    with Watched(browser, election) as watched:
+        unnamed = watched.page.evaluate(
+            "[...document.querySelectorAll('svg, [role=img], [role=region], input')]"
+            ".filter(e => !e.getAttribute('aria-label') && !e.labels?.length).length"
+        )
+        assert unnamed == 0
+        levels = watched.page.evaluate("[...document.querySelectorAll('h1,h2,h3')].map(h => Number(h.tagName[1]))")
+        assert levels[0] == 1
+        assert levels.count(1) == 1
+        assert max(np.diff(levels)) == 1
+        assert watched.page.evaluate("document.documentElement.lang") == "en"
+
+
+def test_page_prints(browser, election, tmp_path):
+    with Watched(browser, election, color_scheme="dark") as watched:
+        watched.page.emulate_media(media="print")
+        assert not watched.page.locator(".switch").is_visible()
+        ink = watched.page.evaluate("getComputedStyle(document.documentElement).color.match(/\\d+/g).map(Number)")
+        assert sum(ink) < 150  # dark on white, whatever the screen is like
+        watched.page.pdf(path=tmp_path / "page.pdf", format="A4")
+        assert (tmp_path / "page.pdf").read_bytes().count(b"/Type /Page\n") in range(2, 12)
+
+
+def test_a_tap_reads_and_selects_a_ballot(browser, election):
+    with Watched(browser, election, viewport={"width": 390, "height": 800}, has_touch=True) as watched:
+        page = watched.page
+        page.locator("svg.map").scroll_into_view_if_needed()
+        box = page.locator(".points circle").first.bounding_box()
+        page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        assert page.locator("#explored h3").inner_text().startswith("Selected: 1 ballot of ")
+        assert page.locator(".by-finger").is_visible()
+        assert not page.locator(".by-hand").is_visible()
+        watched.assert_quiet()
+
+
+def test_a_page_without_a_map_runs_and_is_saved_from(browser, tmp_path):
+    path = tmp_path / "two.html"
+    two = Rankings.from_orders([["yes", "no"], ["no", "yes"]], counts=[5, 4])
+    path.write_text(html_of(summarize(Source(two, "Yes or no"))), encoding="utf-8")
+    with Watched(browser, path) as watched:
+        assert watched.page.locator("svg.map").count() == 0
+        with watched.page.expect_download() as waiting:
+            watched.page.get_by_label("Save as CSV: all duels").click()
+        assert waiting.value.path().read_text().splitlines()[1] == "yes,no,5,4,0"
+        watched.assert_quiet()
+
+
+def test_page_fits_a_phone(browser, election):
+    with Watched(browser, election) as watched:
+        watched.page.set_viewport_size({"width": 360, "height": 740})
+        assert watched.page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_names_never_run(browser, tmp_path):
+    ranks = np.argsort(np.random.default_rng(1).random((20, len(ATTACKS))), axis=1)
+    groups = np.array([ATTACKS[row % 4] for row in range(20)])
+    source = Source(Rankings(ranks, ATTACKS), ATTACKS[1], ATTACKS[0], ATTACKS[2], ATTACKS[3], groups)
+    path = tmp_path / "attack.html"
+    path.write_text(html_of(summarize(source, Settings(n_permutations=9))), encoding="utf-8")
+    with Watched(browser, path) as watched:
+        page = watched.page
+        page.check("input[value=group]")
+        for circle in page.locator(".points circle").all():
+            circle.dispatch_event("focusin")
+            assert page.locator(".tip").is_visible()
+        for summary in page.locator("summary").all():
+            summary.click()
+        for name in ATTACKS:
+            page.fill("#search", name)
+            page.keyboard.press("Enter")
+            assert page.locator("#explored h3").inner_text() == name
+        page.locator("#number").fill("2")
+        assert page.evaluate("window.broken") is None
+        assert page.locator("img").count() == 0
+        assert page.locator("h1").inner_text() == ATTACKS[1]
+        page.locator(".points circle").first.dispatch_event("focusin")
+        assert ATTACKS[0] in page.locator(".tip").inner_text()
+        watched.assert_quiet()
+
+
+def test_policy_stops_what_would_slip_through(browser, election, tmp_path):
+    """The second line of defence: even code that is in the page does not run."""
+    written = election.read_text(encoding="utf-8")
+    attack = '<script>window.broken = 1</script><img src="x" onerror="window.broken = 2"><p style="color: red">'
+    path = tmp_path / "slipped.html"
+    path.write_text(written.replace("<main", attack + "<main", 1), encoding="utf-8")
+    with Watched(browser, path) as watched:
+        assert watched.page.evaluate("window.broken") is None
+        assert len([line for line in watched.said if "Content Security Policy" in line]) >= 3

@@ -1,0 +1,220 @@
+import math
+
+import naive
+import numpy as np
+import pytest
+import scipy.stats
+
+import rankernel as rk
+from benchmarks import outliers
+from rankernel.models import usual_ballots
+from rankernel.models.usual_ballots import UsualModel, draw_usual, robust_fit, usual_models
+from rankernel.stats.corrections import benjamini_hochberg
+
+NU = 0.2
+CENTER = list(range(8))
+
+
+def test_distances_are_those_from_the_mean_of_the_others():
+    X = rk.Rankings([[0, 1, 2], [0, 2, 1], [2, 1, 0], [0, 1, 1]], counts=[9, 8, 1, 4])
+    result = rk.outlier_test(X, kernel=rk.Mallows(NU))
+    rows = [tuple(row) for row in X.ranks.tolist()]
+    K = np.array(naive.gram(naive.mallows(NU), rows, rows))
+    for row in range(4):
+        others = X.counts.astype(float)
+        others[row] -= 1
+        others /= others.sum()
+        expected = K[row, row] - 2 * K[row] @ others + others @ K @ others
+        assert result.distances[row] == pytest.approx(expected, abs=1e-12)
+    assert result.order[0] == 2
+
+
+# ---------------------------------------------------------------------- beside a reference
+
+
+def contaminated(run, n_odd):
+    usual = rk.datasets.mallows(150, CENTER, 1.2, rng=run)
+    odd = rk.datasets.mallows(n_odd, CENTER[::-1], 1.2, rng=run + 500) if n_odd else None
+    return rk.concat([usual, odd]) if n_odd else usual
+
+
+def test_beside_a_reference_few_are_named_wrongly_and_most_are_found():
+    rates, found = [], []
+    for run in range(40):
+        reference = rk.datasets.mallows(600, CENTER, 1.2, rng=run + 9000)
+        named = rk.outlier_test(contaminated(run, 10), reference, rk.Mallows(NU), level=0.1, rng=run).outlying
+        rates.append(named[:150].sum() / max(named.sum(), 1))
+        found.append(named[150:].mean())
+    assert np.mean(rates) <= 0.1 + 4 * np.std(rates) / math.sqrt(40)
+    assert np.mean(found) > 0.8
+
+
+def test_hardly_any_where_there_are_none():
+    wrong = [
+        rk.outlier_test(
+            contaminated(run, 0), rk.datasets.mallows(300, CENTER, 1.2, rng=run + 9000), rk.Mallows(NU)
+        ).outlying.any()
+        for run in range(60)
+    ]
+    assert np.mean(wrong) <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / 60)
+
+
+# ---------------------------------------------------------------------- beside models
+
+
+@pytest.mark.parametrize("setting", [("Mallows", 7, 200, 2.0, None), ("Plackett-Luce", 5, 60, 1.0, None)], ids=str)
+def test_beside_models_few_are_named_wrongly_where_voters_agree_much(setting):
+    """Of concentrated ballots those by a normal curve were wrong in most runs; the long study is in the benchmarks."""
+    (row,) = outliers.outlying(5, [setting])
+    assert row["rate, none outlying"] <= 0.1 + 3 * math.sqrt(0.09 / 5)
+    assert row["rate, some outlying"] <= 0.1 + 3 * math.sqrt(0.09 / 5)
+    assert row["found"] > 0.4
+
+
+def test_pvalues_are_probabilities_of_the_model():
+    """All rankings of four items: the larger of the exact tails of both models, but for the error of simulation."""
+    X = rk.datasets.mallows(60, [0, 1, 2, 3], 1.0, rng=3)
+    result = rk.outlier_test(X, kernel=rk.Mallows(NU))
+    every = rk.Rankings(naive.completions([0, 0, 0, 0]))
+    K = rk.Mallows(NU)
+    mean = X.counts / X.n_voters
+    far = K.plan(every).diagonal() - 2 * K.gram(every, X) @ mean + mean @ K.gram(X) @ mean
+    own = K.plan(X).diagonal() - 2 * K.gram(X) @ mean + mean @ K.gram(X) @ mean
+    tails = [np.exp(model.log_probability(every)) @ (far[:, None] >= own - 1e-10) for model in usual_models(X)]
+    np.testing.assert_allclose(result.pvalues, np.minimum(np.max(tails, axis=0), 1.0), rtol=0.2, atol=0.02)
+
+
+@pytest.mark.parametrize("fit", [rk.MallowsModel.fit, lambda X: rk.PlackettLuce.fit(X, 100.0)], ids=["Mallows", "PL"])
+def test_a_fit_does_not_mind_a_few_ballots_from_elsewhere(fit):
+    usual = rk.datasets.mallows(150, [0, 1, 2, 3, 4], 1.5, rng=1)
+    both = rk.concat([usual, rk.datasets.mallows(12, [4, 3, 2, 1, 0], 1.5, rng=2)])
+    concentration = {
+        name: spread_of(model)
+        for name, model in {
+            "usual": robust_fit(usual.unique(), fit),
+            "both": robust_fit(both.unique(), fit),
+            "plain": fit(thousandfold(both)),
+        }.items()
+    }
+    assert concentration["both"] == pytest.approx(concentration["usual"], rel=0.1)
+    assert concentration["plain"] < 0.85 * concentration["usual"]
+
+
+def thousandfold(X):
+    return rk.Rankings(X.ranks, counts=1000 * X.counts)
+
+
+def spread_of(model):
+    return model.theta if isinstance(model, rk.MallowsModel) else float(np.ptp(np.log(model.weights)))
+
+
+def test_voters_may_be_more_or_less_sure():
+    same = rk.datasets.mallows(400, [0, 1, 2, 3, 4], 1.0, rng=1)
+    uneven = outliers.uneven(400, 5, 1.0, 2, False)
+    shares = [UsualModel.of(robust_fit(X.unique(), rk.MallowsModel.fit), X.unique()).shares for X in (same, uneven)]
+    for share in shares:
+        assert share.sum() == pytest.approx(1.0)
+    assert shares[1][0] + shares[1][-1] > shares[0][0] + shares[0][-1]  # more at either end
+
+
+@pytest.mark.parametrize("model", [rk.MallowsModel([0, 1, 2, 3], 1.3), rk.PlackettLuce([8.0, 4.0, 2.0, 1.0])], ids=str)
+def test_weighed_draws_are_those_of_the_model(model):
+    """Probabilities of all rankings from weighed draws, far in the tail, too, by five standard errors."""
+    usual = UsualModel(model, np.array([0.1, 0.2, 0.5, 0.1, 0.1]))
+    like = rk.Rankings([[0, 1, 2, 3]])
+    drawn = draw_usual(usual, like, np.zeros(20_000, dtype=np.intp), np.random.default_rng(1))
+    assert drawn.weights.mean() == pytest.approx(1.0, abs=0.05)
+    for row in naive.completions([0, 0, 0, 0]):
+        hit = (drawn.ballots.ranks == row).all(axis=1)
+        expected = math.exp(usual.log_probability(rk.Rankings([row]))[0])
+        error = (hit * drawn.weights).std() / math.sqrt(20_000)
+        assert abs((hit * drawn.weights).mean() - expected) < 5 * error + 1e-12
+    lists = rk.Rankings([[0, 1, 1, 1], [-1, 0, 1, -1]])
+    told = draw_usual(usual, lists, np.array([0, 1] * 50), np.random.default_rng(2)).ballots.ranks
+    assert (np.sort(told[::2], axis=1) == [0, 1, 1, 1]).all()
+    assert (told[1::2, [0, 3]] == -1).all()
+
+
+def test_each_shape_is_compared_with_its_own():
+    """Full ballots are farther from any mean than short ones; being full makes none of them outlying."""
+    long = rk.datasets.mallows(12, [0, 1, 2, 3, 4, 5], 0.5, rng=1)
+    short = rk.datasets.mallows(200, [0, 1, 2, 3, 4, 5], 0.5, rng=2).top(1)
+    result = rk.outlier_test(rk.concat([long, short]), kernel=rk.Mallows(NU), level=0.1)
+    assert result.distances[:12].min() > np.median(result.distances[12:])
+    assert result.outlying.sum() == 0
+    assert np.median(result.pvalues[:12]) > 0.15
+
+
+def test_what_is_not_of_one_kind_is_told():
+    parts = [rk.datasets.mallows(n, center, 1.0, rng=n) for n, center in ((100, CENTER[:7]), (40, CENTER[6::-1]))]
+    with pytest.warns(rk.MisfitWarning, match="outlying, which makes them another kind of voter"):
+        rk.outlier_test(rk.concat(parts), level=0.1)
+
+
+def test_free_items_have_one_model_and_are_compared():
+    X = rk.datasets.mallows(60, [0, 1, 2, 3, 4], 1.0, rng=1).top(3, unlisted="free")
+    result = rk.outlier_test(X, kernel=rk.Mallows(NU))
+    assert [type(model).__name__ for model in result.models] == ["PlackettLuce"]
+    assert "simulations from PlackettLuce," in str(result)
+
+
+@pytest.mark.filterwarnings("ignore:kernel values are estimated")
+def test_the_error_of_distances_is_that_of_other_draws():
+    X = rk.datasets.uniform(40, 6, rng=1).top(2, unlisted="free")
+    results = [rk.outlier_test(X, kernel=rk.Mallows(NU), method=rk.MonteCarlo(8, "iid", 0, rng=s)) for s in range(6)]
+    distances = np.array([result.distances for result in results])
+    alone = distances - distances.mean(axis=1, keepdims=True)  # what all share moves no ballot past another
+    truth = math.sqrt(alone.var(axis=0, ddof=1).mean())
+    assert truth / 1.6 < np.median([result.distance_error for result in results]) < 1.8 * truth
+    assert "(estimated kernel values)" in str(results[0])
+    assert rk.outlier_test(X, kernel=rk.Mallows(NU), method="exact").distance_error == 0.0
+
+
+def test_noisy_distances_are_told():
+    X = rk.datasets.uniform(40, 6, rng=1).top(2, unlisted="free")
+    with pytest.warns(rk.SamplingWarning, match="few outlying ballots can be told"):
+        rk.outlier_test(X, kernel=rk.Mallows(3.0), method=rk.MonteCarlo(2, "iid", 0))
+
+
+# ---------------------------------------------------------------------- the record
+
+
+def test_picture_and_table():
+    usual = rk.datasets.mallows(80, [0, 1, 2, 3, 4], 2.0, rng=1)
+    X = rk.concat([usual, rk.Rankings([[4, 3, 2, 1, 0]], usual.items, counts=[3])])
+    result = rk.outlier_test(X, kernel=rk.Mallows(NU), level=0.1)
+    table = result.to_frame()
+    assert table.index[0] == result.order[0]
+    assert table["voters"].sum() == 83
+    assert (np.diff(table["distance"]) <= 0).all()
+    assert len(result.plot().collections[0].get_offsets()) == len(X)
+    with pytest.raises(TypeError, match="give what outlier_test found"):
+        rk.plots.outlying_ballots(3)
+
+
+def test_counts_are_voters_and_few_are_refused():
+    X = rk.Rankings([CENTER, [1, 0, *range(2, 8)], CENTER[::-1]], counts=[60, 30, 2])
+    one_each = rk.Rankings(np.repeat(X.ranks, X.counts, axis=0))
+    a, b = rk.outlier_test(X, kernel=rk.Mallows(NU)), rk.outlier_test(one_each, kernel=rk.Mallows(NU))
+    np.testing.assert_allclose(np.repeat(a.distances, X.counts), b.distances, rtol=1e-12)
+    np.testing.assert_allclose(np.repeat(a.pvalues, X.counts), b.pvalues, rtol=0.1, atol=0.01)  # other simulations
+    np.testing.assert_array_equal(np.repeat(a.outlying, X.counts), b.outlying)
+    assert "outlying" in str(a)
+    with pytest.raises(rk.RankingError, match="X has 3 ballots; to say what is usual takes at least 20"):
+        rk.outlier_test(rk.datasets.uniform(3, 3, rng=0))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_counts_do_what_a_row_for_each_voter_would(seed):
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(1, 6, 12)
+    pvalues = rng.choice([0.01, 0.02, 0.2, 0.5, 0.7], 12)
+    expected = scipy.stats.false_discovery_control(np.repeat(pvalues, counts))
+    np.testing.assert_allclose(np.repeat(benjamini_hochberg(pvalues, counts), counts), expected, rtol=1e-12)
+
+
+def test_as_many_voters_as_can_be_counted():
+    many = rk.Rankings([[0, 1, 2], [1, 0, 2], [2, 1, 0]], counts=[2**40, 2**39, 1])  # a row for each would not fit
+    result = rk.outlier_test(many, kernel=rk.Mallows(NU))
+    assert result.order[0] == 2
+    assert usual_ballots.FINE * 2**41 < 2**63
