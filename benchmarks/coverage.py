@@ -78,13 +78,13 @@ class Score:
     coverage: float
 
     @classmethod
-    def of(cls, bars: np.ndarray, errors: np.ndarray, doubtful: np.ndarray) -> Score | None:
+    def of(cls, bars: np.ndarray, errors: np.ndarray, unreliable: np.ndarray) -> Score | None:
         """Return the score of entries, from shape (n_runs, n_entries); None if there is nothing to estimate."""
         drawn = np.sqrt((errors**2).mean(axis=0)) > ROUNDING
         if not drawn.any():
             return None
         covered = np.abs(errors) <= 2 * bars + ROUNDING
-        sure = ~doubtful & drawn if (~doubtful & drawn).any() else np.ones_like(doubtful) & drawn
+        sure = ~unreliable & drawn if (~unreliable & drawn).any() else np.ones_like(unreliable) & drawn
         ratios = mean_squares(bars, sure) / mean_squares(errors, sure)
         return cls(*(round(float(number), 3) for number in (np.sqrt(np.nanmean(ratios)), covered[:, drawn].mean())))
 
@@ -153,15 +153,15 @@ def measured(
             ("unbiased diagonal", unbiased, exact, ~off),
             ("normalised", plan.estimate(normalize=True), cosines, off),
         ):
-            parts = value.stderr, value.value - wanted, value.doubtful
+            parts = value.stderr, value.value - wanted, value.unreliable
             found[name].append(tuple(part[where] for part in parts))  # type: ignore[arg-type]
     scores: dict[str, Any] = {}
     for name, runs in found.items():
-        bars, errors, doubtful = map(np.array, zip(*runs, strict=True))
-        score = Score.of(bars, errors, doubtful)
+        bars, errors, unreliable = map(np.array, zip(*runs, strict=True))
+        score = Score.of(bars, errors, unreliable)
         scores[f"{name}: bar / error"] = score and score.ratio
         scores[f"{name}: covered"] = score and score.coverage
-        scores[f"{name}: rest on few draws"] = round(float(doubtful.mean()), 3)
+        scores[f"{name}: rest on few draws"] = round(float(unreliable.mean()), 3)
     return row | scores
 
 

@@ -23,7 +23,6 @@ from rankernel.cli.kernel_text import kernel_names, parse_kernel, parse_method
 from rankernel.cli.options import KernelText
 from rankernel.cli.output import whole_file
 from rankernel.datasets import load_example
-from rankernel.gram import tiles
 from rankernel.gram.plan import Plan
 from rankernel.kernels import DCG, AverageOverlap, Diffusion, Hamming, Kernel, RankBiasedOverlap, Spearman
 from rankernel.reports.distinct_ballots import view_of
@@ -752,7 +751,7 @@ def test_completion_offers_commands_and_kernels(loaded):
 def test_threads_hold_for_one_command_only(monkeypatch):
     monkeypatch.delenv("RANKERNEL_NUM_THREADS", raising=False)
     asked = []
-    monkeypatch.setattr(tiles, "n_threads", lambda _: asked.append(os.environ.get("RANKERNEL_NUM_THREADS")) or 1)
+    monkeypatch.setattr(blocks, "n_threads", lambda _: asked.append(os.environ.get("RANKERNEL_NUM_THREADS")) or 1)
     assert run("cluster", "--jobs", "3").exit_code == 0
     assert set(asked) == {"3"}
     assert "RANKERNEL_NUM_THREADS" not in os.environ

@@ -209,7 +209,7 @@ def test_auto_is_exact_then_enumeration_then_monte_carlo():
     assert rk.Mallows(0.1).plan(top).details.startswith("closed form")
     plan = rk.Exponential("lp(1.5)", 0.1).plan(top.top(0)[:1], top[:1])
     assert plan.method == rk.MonteCarlo(coupling="antithetic", control_variates=0)
-    assert "no closed form" in plan.why
+    assert "no closed form" in plan.reason
     small = rk.datasets.uniform(5, 5, rng=0).top(3)
     assert rk.Exponential("lp(1.5)", 0.1).plan(small).details == "enumeration of all completions"
     method = rk.Exponential("cayley", math.log(2)).plan(free).method

@@ -4,15 +4,15 @@ import tracemalloc
 
 import numpy as np
 import pytest
-import small_tiles
+import shrunk_blocks
 
 import rankernel as rk
 from rankernel._utils import memory
 from rankernel._utils.memory import GramMemoryError, available_memory
 from rankernel.gram import plan as gram_plan
+from rankernel.gram.blocks import tiles
 from rankernel.gram.exact.coded import CodedEvaluator, FormulaEvaluator
 from rankernel.gram.montecarlo import sampled
-from rankernel.gram.tiles import tiles
 from rankernel.reports.source import Source
 from rankernel.reports.summary import summarize
 
@@ -39,7 +39,7 @@ KERNELS = [
 
 @pytest.fixture(autouse=True)
 def many_tiles(monkeypatch):
-    small_tiles.shrink(monkeypatch.setattr)
+    shrunk_blocks.shrink(monkeypatch.setattr)
 
 
 # ---------------------------------------------------------------------- how much there is

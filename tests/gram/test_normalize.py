@@ -78,7 +78,7 @@ def test_bars_hold_where_lengths_are_estimated(width, least_doubt, most_doubt, m
     runs = [kernel.estimate(SMALL, method=MonteCarlo(8, "iid", 0, rng=seed), normalize=True) for seed in range(40)]
     covered = np.array([(np.abs(run.value - truth) <= 2 * run.stderr)[pairs] for run in runs])
     assert covered.mean() > 0.93
-    assert least_doubt <= np.mean([run.doubtful[pairs] for run in runs]) <= most_doubt
+    assert least_doubt <= np.mean([run.unreliable[pairs] for run in runs]) <= most_doubt
     assert all((run.stderr <= (1 + np.abs(run.value)) / 2).all() for run in runs)  # which reaches -1 and 1
 
 

@@ -206,7 +206,7 @@ def test_the_command_line_decides_in_the_same_way(tmp_path, kernel, X):
     options = ["--kernel", name, "--unlisted", "last" if X is LISTS else "free", "--plan", "--json"]
     facts = json.loads(CliRunner().invoke(app, ["gram", str(tmp_path / "votes.soi"), *options]).stdout)
     assert (facts["kernel"], facts["method"]) == (str(plan.kernel), str(plan.method))
-    assert (facts["details"], facts["why"]) == (plan.details, plan.why)
+    assert (facts["details"], facts["why"]) == (plan.details, plan.reason)
     assert (facts["seconds"], facts["bytes"]) == (plan.seconds, plan.bytes)
 
 
@@ -218,9 +218,9 @@ def test_exact_unless_it_takes_long_and_many_times_as_long():
     for patience, ratio, exact in ((0, 0, False), (0, 1e12, True), (1e9, 0, True), (1e9, 1e12, True)):
         plan = kernel.plan(X, method=rk.Auto(patience, ratio))
         assert isinstance(plan.method, rk.Exact) == exact
-        assert bool(plan.why) != exact
-    assert "exact values would take about" in kernel.plan(X, method=rk.Auto(0, 0)).why
-    assert "no closed form" in DRAWN[0].plan(FREE).why
+        assert bool(plan.reason) != exact
+    assert "exact values would take about" in kernel.plan(X, method=rk.Auto(0, 0)).reason
+    assert "no closed form" in DRAWN[0].plan(FREE).reason
 
 
 def test_what_auto_is_can_be_said():
@@ -425,7 +425,7 @@ NEW = rk.concat(
         rk.datasets.uniform(1, 12, rng=5),
     ]
 )
-# With these, some estimates of a product are doubtful: its largest value near the draws is looked for.
+# With these, some estimates of a product are unreliable: its largest value near the draws is looked for.
 FEW_LISTED = rk.concat(
     [rk.datasets.uniform(3, 12, rng=7).top(1), rk.datasets.uniform(2, 12, rng=8).top(3, unlisted="free")]
 )

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import small_tiles
 
 import rankernel as rk
 from rankernel.errors import ExactnessError
@@ -22,11 +21,11 @@ from rankernel.gram.plan import Plan
 
 needs_zarr = "zarr is not installed: pip install 'rankernel[zarr]'"
 FORMATS = ("npy", "zarr")
-SIDE = 3 * small_tiles.SIDE
+SIDE = 3 * shrunk_blocks.SIDE
 
 
 def rankings(n_rankings, rng=0):
-    ranks = np.argsort(np.random.default_rng(seed).random((n_rankings, 9)), axis=1)
+    ranks = np.argsort(np.random.default_rng(rng).random((n_rankings, 9)), axis=1)
     return rk.Rankings(np.minimum(ranks, 4))
 
 
@@ -37,7 +36,7 @@ N_BLOCKS = 4 * 5 // 2  # of DISTINCT
 
 @pytest.fixture(autouse=True)
 def many_tiles(monkeypatch):
-    small_tiles.shrink(monkeypatch.setattr)
+    shrunk_blocks.shrink(monkeypatch.setattr)
     # Nothing here is about power cuts, and disks are slow; the programs below that are killed do without this.
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
@@ -206,7 +205,7 @@ def test_a_kill_after_the_last_block(path, monkeypatch):
     with pytest.raises(Stop):
         rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE)
     monkeypatch.undo()
-    small_tiles.shrink(monkeypatch.setattr)
+    shrunk_blocks.shrink(monkeypatch.setattr)
     assert path.exists()
     monkeypatch.setattr(KendallEvaluator, "values", None)  # nothing is left to compute
     stored = rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, resume=True)
@@ -284,7 +283,7 @@ def test_a_formula_that_is_not_certain_is_not_begun(path):
         kernel.plan(X, method="exact").store(path, overwrite=True)
     plan = kernel.plan(X)
     assert isinstance(plan.method, rk.MonteCarlo)
-    assert "no closed form" in plan.why
+    assert "no closed form" in plan.reason
     with pytest.raises(Stop):
         plan.store(path, side=16, overwrite=True, progress=stop_after(3))
     stored = kernel.plan(X).store(path, side=16, resume=True)
@@ -311,9 +310,9 @@ BESIDE = """
 import sys
 import numpy as np
 import rankernel as rk
-import small_tiles
+import shrunk_blocks
 
-small_tiles.shrink()
+shrunk_blocks.shrink()
 path, ranks, nu = sys.argv[1], np.load(sys.argv[2]), float(sys.argv[3])
 plan = rk.Mallows(nu).plan(rk.Rankings(ranks))
 plan.evaluator
@@ -627,7 +626,7 @@ def test_a_kill_while_the_new_matrix_is_moved_in(path, tmp_path_factory, monkeyp
     with pytest.raises(Stop):
         rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, overwrite=True)
     monkeypatch.undo()
-    small_tiles.shrink(monkeypatch.setattr)
+    shrunk_blocks.shrink(monkeypatch.setattr)
     assert path.exists() or not (at_once or step == 1)
     kept = shutil.copytree(path.parent, tmp_path_factory.mktemp("kept") / "all")
     stored = rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, resume=True)
@@ -697,7 +696,7 @@ def test_a_disk_that_becomes_full_is_no_loss(path, monkeypatch):
     with pytest.raises(OSError, match="no room on this disk: blocks that are finished are kept, and resume"):
         plan.store(path, side=SIDE)
     monkeypatch.undo()
-    small_tiles.shrink(monkeypatch.setattr)
+    shrunk_blocks.shrink(monkeypatch.setattr)
     calls = []
     stored = (
         rk.Mallows(0.3).plan(DISTINCT).store(path, side=SIDE, resume=True, progress=lambda *call: calls.append(call))
@@ -747,9 +746,9 @@ from pathlib import Path
 from types import SimpleNamespace
 import numpy as np
 import rankernel as rk
-import small_tiles
+import shrunk_blocks
 
-small_tiles.shrink()
+shrunk_blocks.shrink()
 path, ranks, seed = Path(sys.argv[1]), np.load(sys.argv[2]), int(sys.argv[3])
 if path.suffix == ".zarr":
     import zarr

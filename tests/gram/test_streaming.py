@@ -3,7 +3,7 @@ from dataclasses import replace
 import naive
 import numpy as np
 import pytest
-import small_tiles
+import shrunk_blocks
 import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -35,7 +35,7 @@ def ballots(n_rankings, n_items, seed, cut=None, unlisted="last"):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    small_tiles.shrink(lambda kind, name, _: monkeypatch.setattr(kind, name, 7))
+    shrunk_blocks.shrink(lambda kind, name, _: monkeypatch.setattr(kind, name, 7))
     monkeypatch.setattr(gram_plan, "BLOCK", 7)
 
 
@@ -108,7 +108,7 @@ def test_threads_do_not_change_a_bit():
 
 
 def test_the_whole_matrix_is_never_held(monkeypatch):
-    small_tiles.shrink(monkeypatch.setattr)
+    shrunk_blocks.shrink(monkeypatch.setattr)
     monkeypatch.setattr(gram_plan, "BLOCK", 16)
     sizes, block = [], Plan.block
 

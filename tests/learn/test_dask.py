@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-import small_tiles
+import shrunk_blocks
 from threadpoolctl import threadpool_limits
 
 import rankernel as rk
@@ -25,7 +25,7 @@ cloudpickle = pytest.importorskip("cloudpickle", reason=MISSING)
 
 from rankernel.learn import dask as on_dask  # noqa: E402  after it is known that dask is there
 
-CHUNKS = 3 * small_tiles.SIDE
+CHUNKS = 3 * shrunk_blocks.SIDE
 
 
 def rankings(n_rankings, seed=0, listed=4, n_items=9):
@@ -94,14 +94,13 @@ class SmallTiles(distributed.WorkerPlugin):
 
     def setup(self, worker):
         sys.path.insert(0, self.folder)
-        import small_tiles
 
-        small_tiles.shrink()
+        shrunk_blocks.shrink()
 
 
 @pytest.fixture(autouse=True)
 def many_tiles(monkeypatch):
-    small_tiles.shrink(monkeypatch.setattr)
+    shrunk_blocks.shrink(monkeypatch.setattr)
 
 
 # ---------------------------------------------------------------------- Gram matrices

@@ -18,13 +18,13 @@ def cycles_and_returns(target: IntArray, starts_loose: Mask, ends_loose: Mask) -
     seen = np.zeros(len(target), dtype=np.bool_)
     n_cycles = n_returns = 0
     for first in range(len(target)):
-        is_certain = not seen[first]
+        is_accurate = not seen[first]
         p = first
         while not seen[p]:
             seen[p] = True
-            is_certain = is_certain and not starts_loose[p] and not ends_loose[p]
+            is_accurate = is_accurate and not starts_loose[p] and not ends_loose[p]
             p = target[p]
-        n_cycles += is_certain
+        n_cycles += is_accurate
         if ends_loose[first]:
             n_returns += comes_back(first, target, starts_loose, ends_loose)
     return n_cycles, n_returns

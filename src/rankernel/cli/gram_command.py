@@ -95,7 +95,7 @@ def gram(
 def show_plan(plan: Plan, json: bool) -> None:
     """Print what would be done."""
     if json:
-        facts = {"kernel": str(plan.kernel), "method": str(plan.method), "details": plan.details, "why": plan.why}
+        facts = {"kernel": str(plan.kernel), "method": str(plan.method), "details": plan.details, "why": plan.reason}
         print_json(facts | {"shape": list(plan.shape), "seconds": plan.seconds, "bytes": plan.bytes})
     else:
         console().print(str(plan))
@@ -151,7 +151,7 @@ def filled(plan: Plan, dtype: str) -> NDArray[Any]:
     """Return the matrix, computed part by part so that the progress bar can move and Ctrl-C is heard."""
     import numpy as np
 
-    from rankernel.gram.tiles import tiles
+    from rankernel.gram.blocks import tiles
 
     value = np.empty(plan.shape, dtype=dtype)
     parts = list(tiles(*plan.shape, plan.side(SIDE), symmetric=True))

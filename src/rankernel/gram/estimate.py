@@ -13,9 +13,9 @@ from rankernel._utils.checks import check_flag, check_number, short_repr
 from rankernel._utils.memory import check_memory
 from rankernel._utils.notebook import html_card
 from rankernel.errors import SamplingWarning, warn
+from rankernel.gram.blocks import fill_gram, slices, tiles
 from rankernel.gram.methods import Method, Mixed, MonteCarlo
 from rankernel.gram.normalize import lengths, own_numbers, scale_strip, warn_if_estimated
-from rankernel.gram.tiles import fill_gram, stretches, tiles
 from rankernel.gram.tolerance import Measured, measured, within
 from rankernel.kernels.base import Kernel
 
@@ -42,7 +42,7 @@ class Estimate:
         The same in words.
     kernel : Kernel
         The kernel, its width a number.
-    doubtful : array of bool
+    unreliable : array of bool
         Which entries rest on a few draws, so that their errors are uncertain, too.
     gradient : dict of arrays, or None
         The derivative in each parameter, if it was asked for.
@@ -61,7 +61,7 @@ class Estimate:
 
     value: NDArray[Any]
     stderr: FloatArray
-    doubtful: Mask
+    unreliable: Mask
     method: Method
     details: str
     kernel: Kernel
@@ -89,7 +89,7 @@ def gram_into(plan: Plan, out: Any, dtype: DTypeLike, normalize: bool, n_jobs: i
         known = np.array(np.diagonal(out), dtype=np.float64) if isinstance(out, np.ndarray) and plan.symmetric else None
         sides, own = lengths(plan, known), own_numbers(plan)
         warn_if_estimated(plan, sides)
-        for strip in stretches(out.shape[0], chunk_rows(out)):
+        for strip in slices(out.shape[0], chunk_rows(out)):
             out[strip] = scale_strip(out[strip], strip, sides, own)
     return cast(NDArray[Any], out)
 
@@ -157,14 +157,14 @@ def estimated(plan: Plan, tol: float | None, gradient: bool, normalize: bool, n_
     plan, bars = found.plan, found.bars
     if found.sides is not None:
         warn_if_estimated(plan, found.sides)
-    if bars.doubtful.any():
+    if bars.unreliable.any():
         warn(
-            f"{int(bars.doubtful.sum()):,} of {bars.doubtful.size:,} estimates rest on a few draws, so that their "
+            f"{int(bars.unreliable.sum()):,} of {bars.unreliable.size:,} estimates rest on a few draws, so that their "
             "errors are uncertain, too (they are widened): take more draws, a smaller width, or method='exact'",
             SamplingWarning,
         )
     slope = slope_bars(plan, n_jobs) if gradient else (None, None)
-    return Estimate(bars.value, bars.error, bars.doubtful, *what_was_done(found), plan.kernel, *slope)
+    return Estimate(bars.value, bars.error, bars.unreliable, *what_was_done(found), plan.kernel, *slope)
 
 
 def what_was_done(found: Measured) -> tuple[Method, str]:
@@ -193,7 +193,7 @@ def slope_bars(plan: Plan, n_jobs: int | None) -> tuple[dict[str, FloatArray], d
     names = list(plan.kernel.params)
 
     def compute(tile: Any) -> list[FloatArray]:
-        found = plan.evaluator.gradient_bars(plan.kernel, tile)
+        found = plan.evaluator.gradient_estimates(plan.kernel, tile)
         return [part for name in names for part in found[name]]
 
     found = [plan.spread(matrix) for matrix in plan.filled(compute, 2 * len(names), n_jobs)] if names else []

@@ -19,33 +19,33 @@ from rankernel.errors import ExactnessError
 from rankernel.kernels.base import Kernel, Term
 
 Part = slice | Indices
-Tile = tuple[Part, Part]  # which of the distinct rankings are the rows, and which the columns
+Block = tuple[Part, Part]  # which of the distinct rankings are the rows, and which the columns
 
 
 @dataclass(frozen=True, eq=False)
-class Bars:
+class BlockEstimate:
     """Values, their distance from the truth to be expected, and which of them rest on a few draws."""
 
     value: FloatArray
     error: FloatArray
-    doubtful: Mask
+    unreliable: Mask
 
 
 class Evaluator(ABC):
     """Fills tiles of one Gram matrix, for any parameters of one kernel tree."""
 
     details: str
-    tile_side: int = 512
+    block_side: int = 512
 
     direct: bool = False  # whether to compute an entry takes no longer than to copy it
     quick: bool = False  # whether all of it takes no time to speak of, so that nobody needs to be heard meanwhile
 
     @abstractmethod
-    def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
+    def values(self, kernels: Sequence[Kernel], tile: Block) -> FloatArray:
         """Return the tile for kernels that differ in their parameters only: shape (n_kernels, rows, columns)."""
 
     @abstractmethod
-    def gradients(self, kernel: Kernel, tile: Tile) -> dict[str, FloatArray]:
+    def gradients(self, kernel: Kernel, tile: Block) -> dict[str, FloatArray]:
         """Return the derivative of the tile in each parameter of the kernel."""
 
     @abstractmethod
@@ -53,17 +53,17 @@ class Evaluator(ABC):
         """Return about how long so many rows and columns take on one core, all that is made once included."""
 
     def write(
-        self, kernel: Kernel, tile: Tile, out: NDArray[Any], mirror: NDArray[Any] | None, on_diagonal: bool
+        self, kernel: Kernel, tile: Block, out: NDArray[Any], mirror: NDArray[Any] | None, on_diagonal: bool
     ) -> None:
         """Write a tile straight into its place and into that of its mirror image; only where entries are direct."""
         raise NotImplementedError(f"the values of {type(self).__name__} are written by the loop over tiles")
 
-    def bars(self, kernel: Kernel, tile: Tile) -> Bars:
+    def estimate_block(self, kernel: Kernel, tile: Block) -> BlockEstimate:
         """Return the tile with how sure it is: here it is exact."""
         value = self.values([kernel], tile)[0]
-        return Bars(value, np.zeros_like(value), np.zeros(value.shape, dtype=bool))
+        return BlockEstimate(value, np.zeros_like(value), np.zeros(value.shape, dtype=bool))
 
-    def gradient_bars(self, kernel: Kernel, tile: Tile) -> dict[str, tuple[FloatArray, FloatArray]]:
+    def gradient_estimates(self, kernel: Kernel, tile: Block) -> dict[str, tuple[FloatArray, FloatArray]]:
         """Return the derivatives and their errors: here there are none."""
         return {name: (slope, np.zeros_like(slope)) for name, slope in self.gradients(kernel, tile).items()}
 
@@ -71,16 +71,16 @@ class Evaluator(ABC):
         """Return estimates of all rankings with themselves without their bias; None where there is no bias, as here."""
         return None
 
-    def is_certain(self, kernel: Kernel) -> bool:
+    def is_accurate(self, kernel: Kernel) -> bool:
         """Say whether values with these parameters are accurate for all pairs."""
         return True
 
-    def logs(self, kernel: Kernel, tile: Tile) -> FloatArray:
+    def log_values(self, kernel: Kernel, tile: Block) -> FloatArray:
         """Return the logarithm of the tile, right where the values themselves underflow."""
         raise ExactnessError(f"{kernel} can be negative, so it has no logarithm; use gram")
 
 
-def lengths(shape: tuple[int, int], tile: Tile) -> tuple[int, int]:
+def lengths(shape: tuple[int, int], tile: Block) -> tuple[int, int]:
     """Return how many rows and columns a tile has."""
     rows, columns = (
         len(range(*part.indices(length))) if isinstance(part, slice) else len(part)
@@ -97,11 +97,11 @@ class EmptyEvaluator(Evaluator):
     def __init__(self, shape: tuple[int, int]) -> None:
         self.shape = shape
 
-    def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
+    def values(self, kernels: Sequence[Kernel], tile: Block) -> FloatArray:
         """Return no entries for each kernel."""
         return np.zeros((len(kernels), *lengths(self.shape, tile)))
 
-    def gradients(self, kernel: Kernel, tile: Tile) -> dict[str, FloatArray]:
+    def gradients(self, kernel: Kernel, tile: Block) -> dict[str, FloatArray]:
         """Return no entries for each parameter."""
         return {name: np.zeros(lengths(self.shape, tile)) for name in kernel.params}
 
@@ -109,7 +109,7 @@ class EmptyEvaluator(Evaluator):
         """Return nothing."""
         return 0.0
 
-    def logs(self, kernel: Kernel, tile: Tile) -> FloatArray:
+    def log_values(self, kernel: Kernel, tile: Block) -> FloatArray:
         """Return no entries."""
         return np.zeros(lengths(self.shape, tile))
 
@@ -122,12 +122,12 @@ class ConstantEvaluator(Evaluator):
     def __init__(self, shape: tuple[int, int]) -> None:
         self.shape = shape
 
-    def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
+    def values(self, kernels: Sequence[Kernel], tile: Block) -> FloatArray:
         """Return the constants."""
         shape = lengths(self.shape, tile)
         return np.stack([np.full(shape, kernel.at_distance(np.zeros(1), 1)[0]) for kernel in kernels])
 
-    def gradients(self, kernel: Kernel, tile: Tile) -> dict[str, FloatArray]:
+    def gradients(self, kernel: Kernel, tile: Block) -> dict[str, FloatArray]:
         """Return nothing: a constant is not tuned."""
         return {}
 
@@ -135,7 +135,7 @@ class ConstantEvaluator(Evaluator):
         """Return next to nothing."""
         return 0.0
 
-    def logs(self, kernel: Kernel, tile: Tile) -> FloatArray:
+    def log_values(self, kernel: Kernel, tile: Block) -> FloatArray:
         """Return the logarithm of the constant."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.values([kernel], tile)[0]))
@@ -147,13 +147,13 @@ class Combination(Evaluator):
     def __init__(self, parts: Sequence[Evaluator]) -> None:
         self.parts = parts
         self.details = " + ".join(dict.fromkeys(part.details for part in parts))
-        self.tile_side = min(part.tile_side for part in parts)
+        self.block_side = min(part.block_side for part in parts)
 
     def pairs(self, kernel: Kernel) -> list[tuple[Term, Evaluator]]:
         """Return each term with its evaluator."""
         return list(zip(kernel.terms(), self.parts, strict=True))
 
-    def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
+    def values(self, kernels: Sequence[Kernel], tile: Block) -> FloatArray:
         """Return the weighted sums of the tiles."""
         total: Any = 0.0
         for terms, part in zip(zip(*(kernel.terms() for kernel in kernels), strict=True), self.parts, strict=True):
@@ -161,7 +161,7 @@ class Combination(Evaluator):
             total = total + weights[:, None, None] * part.values([term.kernel for term in terms], tile)
         return np.asarray(total)
 
-    def gradients(self, kernel: Kernel, tile: Tile) -> dict[str, FloatArray]:
+    def gradients(self, kernel: Kernel, tile: Block) -> dict[str, FloatArray]:
         """Return the derivatives in the weights and in the parameters of all terms."""
         found: dict[str, FloatArray] = {}
         for term, part in self.pairs(kernel):
@@ -177,11 +177,11 @@ class Combination(Evaluator):
         """Return the time of all parts."""
         return sum(part.seconds(n_rows, n_columns) for part in self.parts)
 
-    def is_certain(self, kernel: Kernel) -> bool:
+    def is_accurate(self, kernel: Kernel) -> bool:
         """Say whether all terms are."""
-        return all(part.is_certain(term.kernel) for term, part in self.pairs(kernel))
+        return all(part.is_accurate(term.kernel) for term, part in self.pairs(kernel))
 
-    def logs(self, kernel: Kernel, tile: Tile) -> FloatArray:
+    def log_values(self, kernel: Kernel, tile: Block) -> FloatArray:
         """Return the logarithm of the sum."""
-        parts = [np.log(term.weight) + part.logs(term.kernel, tile) for term, part in self.pairs(kernel)]
+        parts = [np.log(term.weight) + part.log_values(term.kernel, tile) for term, part in self.pairs(kernel)]
         return np.asarray(np.logaddexp.reduce(parts))

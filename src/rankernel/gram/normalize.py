@@ -15,7 +15,7 @@ import numpy as np
 from rankernel._utils.arrays import FloatArray, Indices, Mask
 from rankernel.completions.models import Uniform
 from rankernel.errors import ExactnessError, SamplingWarning, warn
-from rankernel.gram.evaluator import Bars, Evaluator, Tile
+from rankernel.gram.evaluator import Block, BlockEstimate, Evaluator
 from rankernel.gram.exact.choice import closed_form, enumerated
 from rankernel.gram.exact.overlap import first_and_shape
 from rankernel.gram.methods import Auto, Exact, Limited, MonteCarlo
@@ -39,7 +39,7 @@ class Lengths:
 
     value: FloatArray
     error: FloatArray
-    doubtful: Mask
+    unreliable: Mask
 
     @classmethod
     def exact(cls, value: FloatArray) -> Lengths:
@@ -48,7 +48,7 @@ class Lengths:
 
     def at(self, place: Indices | None) -> Lengths:
         """Return the lengths of all rows from those of the distinct ones."""
-        return self if place is None else Lengths(self.value[place], self.error[place], self.doubtful[place])
+        return self if place is None else Lengths(self.value[place], self.error[place], self.unreliable[place])
 
     @cached_property
     def inverse_roots(self) -> FloatArray:
@@ -63,7 +63,7 @@ class Lengths:
         not where that is large.
         """
         relative = np.divide(2 * self.error, self.value, out=np.zeros(len(self.value)), where=self.value > 0)
-        sure = (relative < 1) & ~self.doubtful
+        sure = (relative < 1) & ~self.unreliable
         low, high = (1 / np.sqrt(1 + sign * np.where(sure, relative, 0.0)) for sign in (1, -1))
         return np.where(sure, (high - low) / 4, np.inf)
 
@@ -76,7 +76,7 @@ def scale_strip(strip: Any, rows: slice, sides: tuple[Lengths, Lengths], own: tu
     return np.where(same, 1.0, scaled).astype(strip.dtype)
 
 
-def cosine_bars(plan: Plan, found: Bars, sides: tuple[Lengths, Lengths], n_jobs: int | None) -> Bars:
+def cosine_bars(plan: Plan, found: BlockEstimate, sides: tuple[Lengths, Lengths], n_jobs: int | None) -> BlockEstimate:
     """Return values divided by the lengths of both embeddings, with the errors of all three.
 
     What of these is common, because they have the same draws, the quotient does not have. No cosine is beyond -1 and 1,
@@ -91,9 +91,9 @@ def cosine_bars(plan: Plan, found: Bars, sides: tuple[Lengths, Lengths], n_jobs:
     square = (found.error * scale) ** 2 + (value * np.where(sure, spread, 0.0)) ** 2
     common = COMMON * value * scale * common_variation(plan, sides, n_jobs)
     error = np.minimum(np.sqrt(np.maximum(square - common, LEAST_OF_COSINE * square)), largest)
-    doubtful = found.doubtful | (np.maximum.outer(left.spread, right.spread) > UNSURE)
+    unreliable = found.unreliable | (np.maximum.outer(left.spread, right.spread) > UNSURE)
     estimated = (scale > 0) & ~np.equal.outer(*own)
-    return Bars(value, np.where(estimated, np.where(sure, error, largest), 0.0), doubtful & estimated)
+    return BlockEstimate(value, np.where(estimated, np.where(sure, error, largest), 0.0), unreliable & estimated)
 
 
 def common_variation(plan: Plan, sides: tuple[Lengths, Lengths], n_jobs: int | None) -> FloatArray:
@@ -109,7 +109,7 @@ def common_variation(plan: Plan, sides: tuple[Lengths, Lengths], n_jobs: int | N
     if effects is None:
         return np.zeros(1)
 
-    def covariances(tile: Tile) -> list[FloatArray]:
+    def covariances(tile: Block) -> list[FloatArray]:
         return [drawn.uncertainty.length_covariances(plan.kernel, effects, tile)]
 
     return plan.spread(plan.filled(covariances, 1, n_jobs)[0])
@@ -143,7 +143,7 @@ def side_lengths(plan: Plan, side: Rows, number: int) -> Lengths:
     found = Lengths.exact(np.full(len(side), np.nan))
     for group, evaluator in own_evaluators(plan, side):
         some = side[group]
-        alone = plan.using(evaluator, X=some, Y=some, rows=None, columns=None, method=Exact(), asked=Exact())
+        alone = plan.using(evaluator, X=some, Y=some, rows=None, columns=None, method=Exact(), requested=Exact())
         found.value[group] = alone.diagonal()
     rest = np.flatnonzero(np.isnan(found.value))
     if len(rest):
@@ -154,13 +154,13 @@ def side_lengths(plan: Plan, side: Rows, number: int) -> Lengths:
             )
         places = np.arange(len(rest)) if drawn is None else (drawn.row_of, drawn.column_of)[number][rest]
         drawn = drawn or SampledEvaluator(plan.rest_by, plan.kernel, side[rest], side[rest])
-        found.value[rest], found.error[rest], found.doubtful[rest] = drawn.uncertainty.lengths(plan.kernel, places)
+        found.value[rest], found.error[rest], found.unreliable[rest] = drawn.uncertainty.lengths(plan.kernel, places)
     return found
 
 
 def own_evaluators(plan: Plan, side: Rows) -> list[tuple[Indices, Evaluator]]:
     """Return which rankings have exact lengths, and what computes them; rankings of one shape have it in one way."""
-    exact = plan.asked if isinstance(plan.asked, Limited) else None
+    exact = plan.requested if isinstance(plan.requested, Limited) else None
     limit = exact.limit if exact else FEW_EVALUATIONS if plan.estimator is not None else SOME_EVALUATIONS
     found = []
     for group in groups_of_shapes(side):
@@ -190,7 +190,7 @@ def groups_of_shapes(side: Rows) -> list[Indices]:
 def warn_if_estimated(plan: Plan, sides: tuple[Lengths, Lengths]) -> None:
     """Warn where entries are exact by the plan's own choice, but some lengths are not."""
     n_estimated = sum(int((side.error > 0).sum()) for side in sides[: 1 if plan.symmetric else 2])
-    if n_estimated and isinstance(plan.asked, Auto) and isinstance(plan.method, Exact):
+    if n_estimated and isinstance(plan.requested, Auto) and isinstance(plan.method, Exact):
         warn(
             f"{n_estimated} lengths have no exact value, and are estimated: {plan.rest_by}",
             SamplingWarning,

@@ -24,16 +24,16 @@ from rankernel.completions.models import Uniform
 from rankernel.completions.streams import stream_key
 from rankernel.data import check_same_items
 from rankernel.errors import ExactnessError, IndefiniteKernelWarning, RankingError, SamplingWarning, warn
+from rankernel.gram.blocks import fill, fill_gram, n_threads, slices, tiles
 from rankernel.gram.estimate import Estimate, estimated, gram_into
 from rankernel.gram.evaluator import Evaluator, Part
-from rankernel.gram.exact.choice import Obstacle, closed_form, enumerated, exact_evaluator
+from rankernel.gram.exact.choice import NoExactValue, closed_form, enumerated, exact_evaluator
+from rankernel.gram.hybrid import HybridEvaluator, by_row, mixed
 from rankernel.gram.methods import NAMED, Auto, Enumeration, Exact, Method, MethodLike, Mixed, MonteCarlo, as_method
 from rankernel.gram.montecarlo.control_variates import highest_degree
 from rankernel.gram.montecarlo.sampled import SampledEvaluator, estimate_seconds
-from rankernel.gram.patchwork import Patchwork, by_row, mixed
 from rankernel.gram.poset_rows import PartialOrders, Rows, as_rows
 from rankernel.gram.sums import GramSums, gram_sums, gram_times
-from rankernel.gram.tiles import fill, fill_gram, n_threads, stretches, tiles
 from rankernel.kernels.base import MEDIAN, Kernel
 from rankernel.kernels.named import as_kernel
 from rankernel.rankings import Rankings, first_and_inverse
@@ -57,7 +57,7 @@ class Plan:
         What will be done.
     details : str
         The same in words.
-    why : str
+    reason : str
         Why it is not the exact value, if it could have been and is not.
     seconds : float
         About how long the whole matrix takes, on all threads that it can use.
@@ -83,8 +83,8 @@ class Plan:
     rows: Indices | None  # which distinct ranking each row is; None: each its own
     columns: Indices | None
     method: Method
-    asked: Method | Auto
-    why: str = ""
+    requested: Method | Auto
+    reason: str = ""
     named: Any = None  # data whose items new rankings must have, if it names them
 
     # ------------------------------------------------------------------ what it says
@@ -114,14 +114,16 @@ class Plan:
             return self.method
         if isinstance(self.method, Mixed):
             return settled(self.method.estimate or MonteCarlo(), self.kernel, self.X, self.Y)
-        return settled(self.asked.estimate, self.kernel, self.X, self.Y) if isinstance(self.asked, Auto) else None
+        return (
+            settled(self.requested.estimate, self.kernel, self.X, self.Y) if isinstance(self.requested, Auto) else None
+        )
 
     @property
     def estimator(self) -> MonteCarlo | None:
         """What some entries at least are estimated by; None where all are exact."""
         if isinstance(self.method, MonteCarlo):
             return self.method
-        return self.evaluator.estimator if isinstance(self.evaluator, Patchwork) else None
+        return self.evaluator.estimator if isinstance(self.evaluator, HybridEvaluator) else None
 
     @property
     def details(self) -> str:
@@ -133,7 +135,7 @@ class Plan:
         """About how long the whole matrix takes."""
         n_rows, n_columns = self.shape if self.evaluator.direct else (len(self.X), len(self.Y))
         total = self.evaluator.seconds(n_rows, n_columns) / (2 if self.symmetric else 1)
-        n_jobs = min(n_threads(None), len(list(stretches(max(n_rows, n_columns), self.evaluator.tile_side))) or 1)
+        n_jobs = min(n_threads(None), len(list(slices(max(n_rows, n_columns), self.evaluator.block_side))) or 1)
         return total / n_jobs
 
     @property
@@ -146,7 +148,7 @@ class Plan:
         exact = "" if isinstance(self.method, MonteCarlo | Mixed) else "exact: "
         seconds = f"about {self.seconds:.2g} s" if self.seconds >= 0.01 else "less than 0.01 s"
         lines = [f"{short(self.kernel)} {of}", f"{exact}{self.details}"]
-        lines += [f"because {self.why}"] if self.why else []
+        lines += [f"because {self.reason}"] if self.reason else []
         n_rows, n_columns = self.shape
         return "\n  ".join([*lines, f"{n_rows * n_columns:,} entries, {size_text(self.bytes)}, {seconds}"])
 
@@ -195,10 +197,10 @@ class Plan:
                 out[part] = np.diagonal(self.evaluator.values([self.kernel], (part, part))[0])
         return out if self.rows is None else out[self.rows]
 
-    def diagonal_slopes(self) -> dict[str, FloatArray]:
+    def diagonal_gradient(self) -> dict[str, FloatArray]:
         """Return the derivative of :meth:`diagonal` in each parameter."""
         if not self.symmetric:
-            own = self.own_values(lambda plan: np.array(list(plan.diagonal_slopes().values())).T)
+            own = self.own_values(lambda plan: np.array(list(plan.diagonal_gradient().values())).T)
             return dict(zip(self.kernel.params, own.T, strict=True))
         found = {name: np.empty(len(self.X)) for name in self.kernel.params}
         for part in self.diagonal_parts(len(self.X)):
@@ -208,12 +210,12 @@ class Plan:
 
     def diagonal_parts(self, length: int) -> Iterator[slice]:
         """Return the diagonal in parts: the dearer an entry, the fewer of a tile beside the diagonal are computed."""
-        return stretches(length, min(self.evaluator.tile_side, 64) if self.evaluator.direct else 1)
+        return slices(length, min(self.evaluator.block_side, 64) if self.evaluator.direct else 1)
 
     def log_gram(self, n_jobs: int | None = None) -> FloatArray:
         """Return the logarithm of the exact matrix: see :meth:`Kernel.log_gram`."""
         check_memory(self.shape, np.float64)
-        return self.spread(self.filled(lambda tile: [self.evaluator.logs(self.kernel, tile)], 1, n_jobs)[0])
+        return self.spread(self.filled(lambda tile: [self.evaluator.log_values(self.kernel, tile)], 1, n_jobs)[0])
 
     def path(self, n_jobs: int | None = None, **grid: Any) -> FloatArray:
         """Return the matrices along a grid of one parameter, the rankings looked at only once.
@@ -233,7 +235,7 @@ class Plan:
             raise ValueError(f"{name} is empty; a path needs at least one value")
         several = self.rows is not None or self.columns is not None
         check_memory(self.shape, np.float64, n_matrices=len(kernels) * (1 + several))
-        if self.fallback is not None and not all(map(self.evaluator.is_certain, kernels)):
+        if self.fallback is not None and not all(map(self.evaluator.is_accurate, kernels)):
             return np.stack([self.with_kernel(kernel).gram(n_jobs=n_jobs) for kernel in kernels])
         found = self.filled(lambda tile: list(self.evaluator.values(kernels, tile)), len(kernels), n_jobs)
         return np.stack([self.spread(matrix) for matrix in found]) if several else found
@@ -262,7 +264,7 @@ class Plan:
             return [self.evaluator.values([self.kernel], (rows[tile[0]], columns[tile[1]]))[0]]
 
         mirrored = self.symmetric and np.array_equal(first, second) and bool((np.diff(first) > 0).all())
-        fill([out], compute, self.evaluator.tile_side, mirrored, n_jobs, self.evaluator.quick)
+        fill([out], compute, self.evaluator.block_side, mirrored, n_jobs, self.evaluator.quick)
         if not self.symmetric or mirrored or not len(first) or not len(second) or first.max() <= second.min():
             return out
         behind = first[:, None] > second[None, :]
@@ -381,7 +383,7 @@ class Plan:
     def with_kernel(self, kernel: Kernel) -> Plan:
         """Return the same plan for a kernel with other parameters; what is known of the rankings is used again."""
         kernel, fallback = as_kernel(kernel), self.fallback
-        if fallback is None or self.evaluator.is_certain(kernel):
+        if fallback is None or self.evaluator.is_accurate(kernel):
             return self.using(self.evaluator, kernel=kernel)
         warn(f"{short(kernel)} has no accurate exact value here, and is estimated: {fallback}", SamplingWarning)
         return replace(self, kernel=kernel, method=fallback)
@@ -395,8 +397,8 @@ class Plan:
             return replace(self, method=method)
         if isinstance(self.method, Mixed):
             return replace(self, method=Mixed(method))
-        assert isinstance(self.asked, Auto)  # an exact plan with rows that have no exact value
-        return replace(self, asked=replace(self.asked, estimate=method))
+        assert isinstance(self.requested, Auto)  # an exact plan with rows that have no exact value
+        return replace(self, requested=replace(self.requested, estimate=method))
 
     def redrawn(self, times: int) -> Plan | None:
         """Return the same plan with other draws, independent of these; None where nothing is drawn.
@@ -415,7 +417,7 @@ class Plan:
         if fallback is None:
             return own
         found = exact_evaluator(self.kernel, self.X, self.X, EXACT.limit, certain=True)
-        return replace(own, method=fallback) if isinstance(found, Obstacle) else own.using(found)
+        return replace(own, method=fallback) if isinstance(found, NoExactValue) else own.using(found)
 
     def using(self, evaluator: Evaluator, **changes: Any) -> Plan:
         """Return the same plan but for some changes, its tiles made by an evaluator that is there already."""
@@ -454,7 +456,7 @@ class Plan:
 
     def built(self) -> Evaluator:
         """Return the evaluator of the method."""
-        if not self.symmetric and isinstance(self.asked, Auto) and isinstance(self.method, Exact):
+        if not self.symmetric and isinstance(self.requested, Auto) and isinstance(self.method, Exact):
             return by_row(self.kernel, self.X, self.Y, self.method, self.fallback)
         return evaluator_of(self.kernel, self.X, self.Y, self.method)
 
@@ -463,13 +465,13 @@ class Plan:
 
     def side(self, wanted: int | None = None) -> int:
         """Return the side of blocks: whole tiles, together at least as large as wanted."""
-        tile = self.evaluator.tile_side
+        tile = self.evaluator.block_side
         return tile * -(-(BLOCK if wanted is None else check_integer("side", wanted)) // tile)
 
     def filled(self, compute: Any, n_matrices: int, n_jobs: int | None) -> FloatArray:
         """Return matrices of the distinct rankings, filled tile by tile."""
         out = np.empty((n_matrices, len(self.X), len(self.Y)))
-        fill(list(out), compute, self.evaluator.tile_side, self.symmetric, n_jobs, self.evaluator.quick)
+        fill(list(out), compute, self.evaluator.block_side, self.symmetric, n_jobs, self.evaluator.quick)
         return out
 
     def spread(self, matrix: FloatArray) -> FloatArray:
@@ -570,7 +572,7 @@ def decide(kernel: Kernel, X: Rows, Y: Rows, asked: Method | Auto) -> tuple[Meth
         method = settled(asked, kernel, X, Y) if isinstance(asked, MonteCarlo) else asked
         return method, evaluator_of(kernel, X, Y, method), ""
     found = exact_evaluator(kernel, X, Y, EXACT.limit, certain=True)
-    exact = 0.0 if isinstance(found, Obstacle) else found.seconds(len(X), len(Y))
+    exact = 0.0 if isinstance(found, NoExactValue) else found.seconds(len(X), len(Y))
     if isinstance(found, Evaluator) and exact <= asked.patience:
         return EXACT, found, ""
     estimate = settled(asked.estimate, kernel, X, Y)
@@ -578,7 +580,7 @@ def decide(kernel: Kernel, X: Rows, Y: Rows, asked: Method | Auto) -> tuple[Meth
     if isinstance(found, Evaluator) and exact <= asked.ratio * drawn:
         return EXACT, found, ""
     why = f"exact values would take about {exact:.2g} s of one core, the estimate {drawn:.2g} s"
-    return estimate, SampledEvaluator(estimate, kernel, X, Y), str(found) if isinstance(found, Obstacle) else why
+    return estimate, SampledEvaluator(estimate, kernel, X, Y), str(found) if isinstance(found, NoExactValue) else why
 
 
 def settled(method: MonteCarlo, kernel: Kernel, X: Rows, Y: Rows) -> MonteCarlo:
@@ -625,12 +627,12 @@ def evaluator_of(kernel: Kernel, X: Rows, Y: Rows, method: Method) -> Evaluator:
     match method:
         case Exact():
             found = exact_evaluator(kernel, X, Y, method.limit)
-            if isinstance(found, Obstacle):
+            if isinstance(found, NoExactValue):
                 raise ExactnessError(f"{found}; use method=MonteCarlo(n_draws), or raise the limit: Exact(limit=...)")
             return found
         case Enumeration():
             listed = enumerated(kernel, X, Y, method.limit)
-            if isinstance(listed, Obstacle):
+            if isinstance(listed, NoExactValue):
                 raise ExactnessError(
                     f"{kernel}: {listed.what}; use method=MonteCarlo(n_draws), or raise the limit: "
                     "Enumeration(limit=...)"

@@ -19,7 +19,7 @@ import numpy as np
 from rankernel._utils.arrays import FloatArray
 from rankernel.completions.models import Uniform
 from rankernel.errors import ExactnessError
-from rankernel.gram.evaluator import Bars
+from rankernel.gram.evaluator import BlockEstimate
 from rankernel.gram.methods import Auto, MonteCarlo
 from rankernel.gram.montecarlo.sampled import estimate_seconds
 from rankernel.gram.normalize import Lengths, cosine_bars, lengths, own_numbers
@@ -46,7 +46,7 @@ class Measured:
     """The matrix of a plan with its errors, and the lengths it was divided by, if it was."""
 
     plan: Plan
-    bars: Bars
+    bars: BlockEstimate
     sides: tuple[Lengths, Lengths] | None
 
     @property
@@ -72,19 +72,19 @@ class Measured:
 
 def measured(plan: Plan, normalize: bool, n_jobs: int | None) -> Measured:
     """Return the matrix of a plan with its errors."""
-    found = plan.filled(lambda tile: bar_matrices(plan, tile), 3, n_jobs)
-    value, error, doubtful = (plan.spread(matrix) for matrix in found)
-    bars = Bars(value, error, doubtful > 0)
+    found = plan.filled(lambda tile: estimate_matrices(plan, tile), 3, n_jobs)
+    value, error, unreliable = (plan.spread(matrix) for matrix in found)
+    bars = BlockEstimate(value, error, unreliable > 0)
     if not normalize:
         return Measured(plan, bars, None)
     sides = lengths(plan, np.diagonal(value).copy() if plan.symmetric else None)
     return Measured(plan, cosine_bars(plan, bars, sides, n_jobs), sides)
 
 
-def bar_matrices(plan: Plan, tile: Any) -> list[FloatArray]:
+def estimate_matrices(plan: Plan, tile: Any) -> list[FloatArray]:
     """Return values, errors and doubts of a tile as matrices."""
-    bars = plan.evaluator.bars(plan.kernel, tile)
-    return [bars.value, bars.error, bars.doubtful.astype(np.float64)]
+    bars = plan.evaluator.estimate_block(plan.kernel, tile)
+    return [bars.value, bars.error, bars.unreliable.astype(np.float64)]
 
 
 def within(plan: Plan, tol: float, normalize: bool, n_jobs: int | None) -> Measured:
@@ -157,7 +157,7 @@ def soonest(plan: Plan, tol: float, normalize: bool) -> Plan:
 
 def open_choices(plan: Plan, method: MonteCarlo) -> Iterator[MonteCarlo]:
     """Return the methods that are possible, what was settled first."""
-    asked = plan.asked.estimate if isinstance(plan.asked, Auto) else plan.asked
+    asked = plan.requested.estimate if isinstance(plan.requested, Auto) else plan.requested
     assert isinstance(asked, MonteCarlo)
     rankings = not isinstance(plan.X, PartialOrders) and not isinstance(plan.Y, PartialOrders)
     free = asked.coupling == "auto" and rankings and isinstance(method.completions, Uniform)

@@ -91,17 +91,17 @@ def read_ballots(table: Records, items: tuple[str, ...] | None, rules: BallotRul
 def meanings(table: Records, used: list[int], words: Words, rules: BallotRules) -> dict[int, Meaning]:
     """Return what each text of a cell says, in order of first appearance."""
     found: dict[int, Meaning] = {}
-    doubtful = []
+    unreliable = []
     for code in used:
         text = table.texts[code]
         found[code] = meaning_of(text, words, rules.separator)
         if words.is_doubtful(text):
-            doubtful.append(code)
+            unreliable.append(code)
             found[code] = Meaning(())
-    if doubtful:
+    if unreliable:
         is_name = np.zeros(len(table.texts), dtype=bool)
         is_name[[code for code, meaning in found.items() if meaning.names]] = True
-        for code, row in names_among(doubtful, table.codes, is_name).items():
+        for code, row in names_among(unreliable, table.codes, is_name).items():
             found[code] = Meaning((table.texts[code],))
             if row < 0:
                 word = printable(table.texts[code])
@@ -113,7 +113,7 @@ def meanings(table: Records, used: list[int], words: Words, rules: BallotRules) 
                 )
         if rules.fold_case:  # a word that is a name in one spelling is one in all
             names = {folded(name) for meaning in found.values() for name in meaning.names}
-            found |= {code: Meaning((text,)) for code in doubtful if folded(text := table.texts[code]) in names}
+            found |= {code: Meaning((text,)) for code in unreliable if folded(text := table.texts[code]) in names}
     return found
 
 

@@ -72,15 +72,15 @@ def spelt(cell: str) -> str:
     return " ".join(cell.lower().replace("_", " ").split())
 
 
-def names_among(doubtful: Sequence[int], codes: NDArray[np.int32], is_name: NDArray[np.bool_]) -> dict[int, int]:
-    """Return which doubtful cells are ranked as names, and a row that shows it.
+def names_among(unreliable: Sequence[int], codes: NDArray[np.int32], is_name: NDArray[np.bool_]) -> dict[int, int]:
+    """Return which unreliable cells are ranked as names, and a row that shows it.
 
     A cell that stands before a name, once in its row, ranks something; one that stands twice in a row marks nothing.
     What does both is left to the caller: it is in the answer with the complement of the row that shows the second.
     """
     found: dict[int, int] = {}
     last_name = last_true(is_name[codes])
-    for cell in doubtful:
+    for cell in unreliable:
         here = codes == cell
         times = here.sum(axis=1)
         ranked = (times == 1) & (here.argmax(axis=1) < last_name)

@@ -71,10 +71,10 @@ class GramBlocks:
     """
 
     def __init__(self, kernel: Kernel, method: MethodLike = "auto", data: Any = None) -> None:
-        self.asked = as_method(method)
+        self.requested = as_method(method)
         given, training = as_kernel(kernel), None if data is None else as_data(data, name="data")
         self.kernel = numeric(given if training is None else given.resolve(training))
-        self.plan: Plan | None = None if training is None else self.kernel.plan(training, method=self.asked)
+        self.plan: Plan | None = None if training is None else self.kernel.plan(training, method=self.requested)
         self.recent = RecentPlans()
 
     def gram(self, kernel: Kernel, X: Data, Y: Data | None = None, gradient: bool = False) -> Block:
@@ -85,7 +85,7 @@ class GramBlocks:
     def diagonal(self, kernel: Kernel, X: Data, gradient: bool = False) -> Block:
         """Return the diagonal of the block of rankings with themselves, and its derivatives if asked for."""
         plan = self.new_rows(kernel, X)
-        return plan.diagonal(), plan.diagonal_slopes() if gradient else {}
+        return plan.diagonal(), plan.diagonal_gradient() if gradient else {}
 
     def new_rows(self, kernel: Kernel, X: Data) -> Plan:
         """Return the plan of rankings against the training ones: each row by itself, however many there are."""
@@ -95,7 +95,7 @@ class GramBlocks:
     def training(self, X: Data) -> Plan:
         """Return the plan of the training rankings; they are the first that are seen, if none were given."""
         if self.plan is None:
-            self.plan = self.kernel.plan(X, method=self.asked)
+            self.plan = self.kernel.plan(X, method=self.requested)
         return self.plan
 
     def block_plan(self, kernel: Kernel, X: Data, Y: Data | None) -> Plan:

@@ -21,10 +21,10 @@ from rankernel._utils.rng import Seed, as_seed
 from rankernel.completions.streams import stream_key
 from rankernel.data import Data, as_data
 from rankernel.errors import missing_extra
+from rankernel.gram.blocks import slices, tiles
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
 from rankernel.gram.sums import gathered
-from rankernel.gram.tiles import stretches, tiles
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.named import as_kernel
 from rankernel.learn.mmd_streamed import pooled_plan, unbiased_mmd2
@@ -267,7 +267,7 @@ def as_dask(graph: Graph, name: str, chunks: tuple[tuple[int, ...], ...]) -> Any
 
 def parts(length: int, side: int) -> list[slice]:
     """Return the parts of a side of a matrix; an empty side has one empty part."""
-    return list(stretches(length, side)) or [slice(0, 0)]
+    return list(slices(length, side)) or [slice(0, 0)]
 
 
 def length_of(part: slice) -> int:

@@ -14,8 +14,8 @@ from rankernel._utils.interrupts import run_interruptibly
 from rankernel._utils.memory import check_task
 from rankernel.data import as_data
 from rankernel.errors import RankingError
+from rankernel.gram.blocks import slices
 from rankernel.gram.methods import MethodLike
-from rankernel.gram.tiles import stretches
 from rankernel.kernels.base import Kernel
 from rankernel.learn.kernel_distance import STRIP, kernel_distances
 
@@ -106,7 +106,7 @@ def counted_linkage(distances: FloatArray, weights: FloatArray, linkage: Linkage
         )
     left = distances
     if linkage == "ward":
-        for rows in stretches(len(left), STRIP):
+        for rows in slices(len(left), STRIP):
             # c equal points and c' others are as far apart as Ward linkage of the single points has them.
             product, total = (outer(weights[rows], weights) for outer in (np.multiply.outer, np.add.outer))
             left[rows] *= np.sqrt(2 * product / total)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from rankernel._utils.arrays import FloatArray
 from rankernel._utils.checks import check_choice, check_flag
 from rankernel.errors import IndefiniteKernelWarning, warn
+from rankernel.gram.blocks import slices
 from rankernel.gram.methods import MethodLike
-from rankernel.gram.tiles import stretches
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.named import as_kernel
 
@@ -74,7 +74,7 @@ def gram_distances(
     check_choice("negative", negative, get_args(Negative))
     lengths = np.diagonal(gram).astype(np.float64)
     squares = np.empty(gram.shape) if out is None else out
-    for strip in stretches(len(gram), STRIP):
+    for strip in slices(len(gram), STRIP):
         # Both lengths in one sum, so that the matrix is symmetric to the bit and equal rankings have distance 0.
         squares[strip] = np.add.outer(lengths[strip], lengths) - 2 * gram[strip]
     report_negative(squares, ROUNDING * float(np.abs(lengths).max(initial=0.0)), negative)

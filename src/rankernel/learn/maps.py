@@ -13,9 +13,9 @@ from rankernel._utils.checks import check_integer, short_repr
 from rankernel._utils.interrupts import run_interruptibly
 from rankernel._utils.memory import check_task
 from rankernel.encoding import Unlisted
+from rankernel.gram.blocks import slices
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
-from rankernel.gram.tiles import stretches
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.named import as_kernel
 from rankernel.learn.transformers import KernelTransformer
@@ -138,7 +138,7 @@ class KernelMap(KernelTransformer):
         scale = float(weights @ np.abs(np.diagonal(centred)))
         means = centred @ weights / weights.sum()
         roots = np.sqrt(weights)
-        for rows in stretches(len(centred), STRIP):
+        for rows in slices(len(centred), STRIP):
             # Its eigenvectors are those of the expanded matrix, equal entries added up in squares.
             part = centred[rows] - means[rows, None] - means[None, :] + means @ weights / weights.sum()
             centred[rows] = part * np.outer(roots[rows], roots)
@@ -158,7 +158,7 @@ class KernelMap(KernelTransformer):
         check_components(self.n_components, min(features.shape), "rankings or features")
         mean = weights @ features / weights.sum()
         scatter, scale = np.zeros((features.shape[1],) * 2), 0.0
-        for rows in stretches(len(features), STRIP):
+        for rows in slices(len(features), STRIP):
             centred = (features[rows] - mean) * np.sqrt(weights[rows])[:, None]
             scatter += centred.T @ centred
             scale += float(weights[rows] @ np.einsum("ij,ij->i", features[rows], features[rows]))

@@ -170,7 +170,7 @@ def most_likely(plan: Plan, X: Data, y: NDArray[Any], name: str, grid: FloatArra
     """Return the kernel of the largest marginal likelihood, and its logarithm along the grid."""
     from scipy.optimize import minimize
 
-    processes, prior, part = gaussian_processes(SklearnKernel(plan.kernel, plan.asked), X, y)
+    processes, prior, part = gaussian_processes(SklearnKernel(plan.kernel, plan.requested), X, y)
 
     def loss(theta: FloatArray) -> tuple[float, FloatArray]:
         parts = [process.log_marginal_likelihood(theta, eval_gradient=True) for process in processes]

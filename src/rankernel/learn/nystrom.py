@@ -14,9 +14,9 @@ from rankernel._utils.memory import check_bytes
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.completions.streams import stream_key
 from rankernel.encoding import Unlisted
+from rankernel.gram.blocks import slices
 from rankernel.gram.methods import MethodLike, MonteCarlo
 from rankernel.gram.plan import Plan
-from rankernel.gram.tiles import stretches
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.named import as_kernel
 from rankernel.learn.transformers import KernelTransformer
@@ -108,7 +108,7 @@ class NystromFeatures(KernelTransformer):
         """Return the features of rankings: shape ``(n_rankings, n_components_)``."""
         new = self._pivot_plan.against(self._same_items(X))
         features = np.empty((len(new.X), self.n_components_))
-        for rows in stretches(len(new.X), ROWS):
+        for rows in slices(len(new.X), ROWS):
             features[rows] = solved(self.factor_, new.distinct.block(rows, slice(None), n_jobs=None))
         return features if new.rows is None else features[new.rows]
 
@@ -204,7 +204,7 @@ def randomly_pivoted_cholesky(
             continue
         new = proposed[chosen]
         added = factor[:, len(pivots) : len(pivots) + len(new)]
-        for rows in stretches(len(diagonal), ROWS):
+        for rows in slices(len(diagonal), ROWS):
             added[rows] = solved(lower, entries(rows, new) - known[rows] @ known[new].T)
             residual[rows] -= (added[rows] ** 2).sum(axis=1)
         added[np.concatenate([pivots, new])] = np.concatenate([np.zeros((len(pivots), len(new))), lower])
@@ -238,13 +238,13 @@ def finished(
 ) -> PivotedCholesky:
     """Return the factorisation with its error, without pivots that were chosen after the goal was reached."""
     explained = np.zeros(len(pivots))
-    for rows in stretches(len(factor), ROWS):
+    for rows in slices(len(factor), ROWS):
         explained += weights[rows] @ factor[rows] ** 2
     path = np.maximum(weights @ diagonal - np.concatenate([[0.0], np.cumsum(explained)]), 0.0)
     size = int(np.argmax(path <= goal)) if goal > 0 and path[-1] <= goal else len(pivots)
     pivots, factor = pivots[:size], np.ascontiguousarray(factor[:, :size])
     residual = np.empty(len(diagonal))
-    for rows in stretches(len(factor), ROWS):
+    for rows in slices(len(factor), ROWS):
         residual[rows] = np.maximum(diagonal[rows] - (factor[rows] ** 2).sum(axis=1), 0.0)
     residual[pivots] = 0.0
     return PivotedCholesky(pivots, factor, residual, path[: size + 1])

@@ -18,8 +18,8 @@ from rankernel.completions.models import Uniform
 from rankernel.completions.streams import stream_key
 from rankernel.data import first_and_inverse
 from rankernel.encoding import Unlisted
+from rankernel.gram.blocks import run, slices
 from rankernel.gram.poset_rows import PartialOrders, Rows, as_rows
-from rankernel.gram.tiles import run, stretches
 from rankernel.kernels.exponential import Mallows
 from rankernel.learn.transformers import RankingTransformer
 
@@ -112,7 +112,7 @@ class MallowsSignFeatures(RankingTransformer):
             full, offsets = some_completions(X[rows], self.n_draws, self.seed_)
             _loops.parities.mean_parities(packed_signs(full), offsets, self.pair_sets_, out[rows])
 
-        run(stretches(len(X), side), one, None)
+        run(slices(len(X), side), one, None)
         return out
 
 

@@ -15,12 +15,12 @@ from rankernel._utils.memory import check_memory
 from rankernel.data import as_data
 from rankernel.encoding import Unlisted
 from rankernel.errors import RankingError
+from rankernel.gram.blocks import slices
 from rankernel.gram.estimate import slopes
 from rankernel.gram.exact.features import mean_features
 from rankernel.gram.methods import MethodLike, MonteCarlo, as_method
 from rankernel.gram.plan import Plan
 from rankernel.gram.poset_rows import PartialOrders, Rows, as_rows
-from rankernel.gram.tiles import stretches
 from rankernel.kernels.base import MEDIAN, Kernel
 from rankernel.kernels.named import as_kernel
 from rankernel.learn._training_plans import RecentPlans, training_plan
@@ -286,7 +286,7 @@ class MeanFeatures(KernelTransformer):
         side = max(CHUNK // rows.n_items, 1)
         blocks = [
             hstack([scale * features.sparse(rows[some]) for scale, features in parts], format="csr")
-            for some in stretches(len(rows), side)
+            for some in slices(len(rows), side)
         ]
         return blocks[0] if len(blocks) == 1 else vstack(blocks, format="csr")
 

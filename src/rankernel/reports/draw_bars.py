@@ -1,4 +1,4 @@
-"""Bars: first choices or approvals of all items, and what sets a cluster apart."""
+"""BlockEstimate: first choices or approvals of all items, and what sets a cluster apart."""
 
 from __future__ import annotations
 

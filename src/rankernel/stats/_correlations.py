@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray, Indices, IntArray
-from rankernel.gram.tiles import stretches
+from rankernel.gram.blocks import slices
 from rankernel.stats._effect_law import UNKNOWN, EstimatedEffect, Influence, Interval, Sample
 from rankernel.stats._moments import CentredVoters, Moments, permutation_moments
 from rankernel.stats._permutations import ENTRIES
@@ -76,7 +76,7 @@ class PairedVoters:
 
     def tiles(self) -> Iterator[slice]:
         """Return parts of the cells whose kernels with all cells fit into memory."""
-        return stretches(len(self.times), max(ENTRIES // len(self.times), 1))
+        return slices(len(self.times), max(ENTRIES // len(self.times), 1))
 
     def witnesses(self) -> FloatArray:
         """Return at each cell the mean over voters of the products of which the criteria are means: shape (3, n)."""

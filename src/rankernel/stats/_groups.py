@@ -14,9 +14,9 @@ from rankernel._utils.memory import check_task, check_voters
 from rankernel.data import Data, with_counts, without_item
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
+from rankernel.gram.blocks import slices
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
-from rankernel.gram.tiles import stretches
 from rankernel.kernels.base import Kernel
 from rankernel.stats._moments import CentredVoters, Moments, permutation_moments
 from rankernel.stats._permutations import (
@@ -180,7 +180,7 @@ class GroupedVoters:
         assert self.plan is not None
         assert self.kernel is not None
         data = without_item(self.data, item)
-        plan = self.kernel.plan(data, method=self.plan.asked)
+        plan = self.kernel.plan(data, method=self.plan.requested)
         row_of = np.arange(len(data)) if plan.rows is None else plan.rows
         table = np.zeros((*self.table.shape[:2], len(plan.X)), dtype=np.int64)
         np.add.at(table.transpose(2, 0, 1), row_of, self.table.transpose(2, 0, 1))
@@ -350,7 +350,7 @@ class ManyGroups(RandomDivisions):
     def draw(self, n_divisions: int) -> FloatArray:
         """Return the statistic of the next divisions."""
         width = len(self.gram) * len(self.sizes) if self.few_rows else len(self.sizes)
-        parts = stretches(n_divisions, max(ENTRIES // width, 1))
+        parts = slices(n_divisions, max(ENTRIES // width, 1))
         return np.concatenate([run_interruptibly(self.next, part.stop - part.start) for part in parts])
 
     def next(self, n_divisions: int) -> FloatArray:

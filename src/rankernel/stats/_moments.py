@@ -23,7 +23,7 @@ from math import factorial, prod
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray, Indices
-from rankernel.gram.tiles import stretches
+from rankernel.gram.blocks import slices
 
 TILE = 512  # rows of a matrix that are centred at once
 MOST_ROWS = 2000  # of a matrix whose third power is taken: its cost grows with the cube
@@ -121,7 +121,7 @@ class CentredVoters:
     def whole(self) -> FloatArray:
         """Return the centred matrix."""
         out = np.empty(self.gram.shape)
-        for rows in stretches(len(out), TILE):
+        for rows in slices(len(out), TILE):
             out[rows] = self.part(rows)
         return out
 
@@ -158,7 +158,7 @@ class CentredVoters:
     def row_sums(self, own: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the sums over the voters of each row of squares, of cubes, and of products with ``own``."""
         parts = []
-        for rows in stretches(len(self.counts), TILE):
+        for rows in slices(len(self.counts), TILE):
             matrix = self.part(rows)
             squares = matrix * matrix
             parts.append((squares @ self.counts, (squares * matrix) @ self.counts, matrix @ (self.counts * own)))
@@ -170,7 +170,7 @@ class CentredVoters:
         weights = np.sqrt(self.counts)
         matrix = weights[:, None] * self.whole() * weights  # of few rows: see MOST_ROWS
         total = 0.0
-        for rows in stretches(len(matrix), TILE):
+        for rows in slices(len(matrix), TILE):
             square = matrix[rows] @ matrix[:, : rows.stop]  # up to the diagonal: it is symmetric
             square[:, : rows.start] *= 2
             total += float(np.einsum("uv,uv->", square, matrix[rows, : rows.stop]))

@@ -15,7 +15,7 @@ from rankernel._utils.checks import check_integer
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.completions.streams import stream_key
 from rankernel.errors import RankingError
-from rankernel.gram.tiles import stretches
+from rankernel.gram.blocks import slices
 from rankernel.stats._moments import Moments
 from rankernel.stats.adaptive import Adaptive
 
@@ -172,7 +172,7 @@ class Divisions:
 
     def draw(self, n_divisions: int) -> Iterator[FloatArray]:
         """Yield the next divisions, many at a time."""
-        for part in stretches(n_divisions, max(ENTRIES // self.n_rows, 1)):
+        for part in slices(n_divisions, max(ENTRIES // self.n_rows, 1)):
             counts = np.zeros((part.stop - part.start, self.n_rows))
             for stratum in self.strata:
                 stratum.add_to(counts)
@@ -242,7 +242,7 @@ class PermutedValues:
 
     def draw(self, n_permutations: int, n_at_once: int) -> Iterator[IntArray]:
         """Yield the next permutations, each a row, ``n_at_once`` at a time."""
-        for part in stretches(n_permutations, n_at_once):
+        for part in slices(n_permutations, n_at_once):
             shuffled = np.tile(self.values, (part.stop - part.start, 1))
             for rng, inside in zip(self.streams, self.members, strict=True):
                 shuffled[:, inside] = rng.permuted(shuffled[:, inside], axis=1)

@@ -20,9 +20,9 @@ import numpy as np
 from rankernel._utils.arrays import FloatArray, Indices
 from rankernel.data import Data
 from rankernel.errors import RankingError
+from rankernel.gram.blocks import slices
 from rankernel.gram.exact.features import means_of_seen
 from rankernel.gram.poset_rows import as_rows
-from rankernel.gram.tiles import stretches
 from rankernel.stats._effects import dispersions, strata_that_count, usable_groups
 from rankernel.stats._groups import GroupedVoters
 from rankernel.stats._voters import voter_gram
@@ -52,8 +52,8 @@ class Features:
         return found + (self.data.n_items + 1) / 2 if self.kind == "ranks" else found
 
     def parts(self, length: int) -> Iterator[slice]:
-        """Return stretches of ballots whose features fit into memory."""
-        return stretches(length, max(BLOCK // max(self.number, 1), 1))
+        """Return slices of ballots whose features fit into memory."""
+        return slices(length, max(BLOCK // max(self.number, 1), 1))
 
 
 @dataclass(frozen=True, eq=False)

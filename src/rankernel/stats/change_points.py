@@ -22,9 +22,9 @@ from rankernel._utils.memory import check_task
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import as_data
 from rankernel.errors import RankingError
+from rankernel.gram.blocks import slices
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
-from rankernel.gram.tiles import stretches
 from rankernel.kernels.base import Kernel
 from rankernel.stats._effects import group_effect, group_effect_interval, kernel_errors
 from rankernel.stats._groups import GroupedVoters
@@ -200,7 +200,7 @@ class RandomOrders:
     def draw(self, n_orders: int) -> FloatArray:
         """Return the statistic of the next orders."""
         rows, found = np.arange(len(self.stream.weights)), np.empty(n_orders)
-        for part in stretches(n_orders, max(ENTRIES // len(rows), 1)):
+        for part in slices(n_orders, max(ENTRIES // len(rows), 1)):
             found[part] = self.stream.gains(np.stack([self.rng.permutation(rows) for _ in range(n_orders)[part]]))
         return found
 

@@ -16,9 +16,9 @@ from rankernel._utils.memory import check_task, check_voters
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data
 from rankernel.errors import RankingError
+from rankernel.gram.blocks import slices
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
-from rankernel.gram.tiles import stretches
 from rankernel.kernels.base import Kernel
 from rankernel.stats._correlations import Correlation, correlation_slopes
 from rankernel.stats._covariates import Covariate, CovariateKernel, covariate_of
@@ -271,7 +271,7 @@ class Dependence:
     def by_pairs(self, values: IntArray) -> FloatArray:
         """Return the sums over pairs of voters, one by one."""
         total = np.empty(len(values))
-        for part in stretches(len(values), max(PAIRS_AT_ONCE // len(self.rows) ** 2, 1)):
+        for part in slices(len(values), max(PAIRS_AT_ONCE // len(self.rows) ** 2, 1)):
             total[part] = _loops.permuted_sums.paired_sums(self.gram, self.rows, self.centred, values[part])
         if self.biased:
             total += (np.diagonal(self.gram)[self.rows] * np.diagonal(self.centred)[values]).sum(axis=1)
@@ -299,7 +299,7 @@ class Dependence:
         rows, values = codes // len(other), codes % len(other)
         means = self.gram @ self.row_counts / len(self.rows)
         out = np.empty(len(rows))
-        for part in stretches(len(rows), WITNESS_ROWS):
+        for part in slices(len(rows), WITNESS_ROWS):
             left = self.gram[np.ix_(rows[part], rows)] - means[rows]
             right = other[np.ix_(values[part], values)] - other_means[values[part], None] - other_means[values]
             right += counts @ other_means / counts.sum()

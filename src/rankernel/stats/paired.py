@@ -19,9 +19,9 @@ from rankernel._utils.memory import check_task
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import as_data, concat
 from rankernel.errors import RankingError
+from rankernel.gram.blocks import slices
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
-from rankernel.gram.tiles import stretches
 from rankernel.kernels.base import Kernel
 from rankernel.stats._effect_law import EXTRA_VOTER, UNKNOWN, EstimatedEffect, Influence, Interval
 from rankernel.stats._effects import own_size, share_of
@@ -336,7 +336,7 @@ class SignFlips:
     def draw(self, n_choices: int) -> FloatArray:
         """Return the statistic of the next choices; the sum of c signs is twice a binomial number less c."""
         times, parts = self.pairs.times.astype(np.int64), []
-        for part in stretches(n_choices, max(ENTRIES // len(times), 1)):
+        for part in slices(n_choices, max(ENTRIES // len(times), 1)):
             up = self.rng.binomial(times, 0.5, size=(part.stop - part.start, len(times)))
             parts.append(self.pairs.statistics((2 * up - times).astype(np.float64)))
         return np.concatenate(parts)

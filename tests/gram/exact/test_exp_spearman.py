@@ -135,9 +135,9 @@ def test_where_the_value_is_certain():
     assert exp_spearman.largest_block(full, lists) == exp_spearman.largest_block(lists, full) == 30
     assert exp_spearman.largest_block(lists, lists) == 40
     small = Shape((1,) * 28 + (12,))
-    assert FORMULA.is_certain(full, small, 100.0)  # a permanent of 12
-    assert FORMULA.is_certain(lists, lists, 1e-5)  # a series
-    assert not FORMULA.is_certain(lists, lists, 1.0)
+    assert FORMULA.is_accurate(full, small, 100.0)  # a permanent of 12
+    assert FORMULA.is_accurate(lists, lists, 1e-5)  # a series
+    assert not FORMULA.is_accurate(lists, lists, 1.0)
 
 
 def test_what_is_covered():

@@ -126,7 +126,7 @@ def test_what_rests_on_a_few_heavy_draws_is_doubtful(diagonal):
             rk.Mallows(0.5).estimate(rows, method=MonteCarlo(8, "iid", 0, density, seed, diagonal=diagonal))
             for seed in range(20)
         ]
-    assert all(run.doubtful.tolist() == [[True, True], [True, False]] for run in runs)
+    assert all(run.unreliable.tolist() == [[True, True], [True, False]] for run in runs)
 
 
 def test_few_draws_that_are_worth_hardly_any_are_told():
@@ -192,7 +192,7 @@ def test_slopes_leave_the_bias_out_where_values_do():
     plan = kernel.plan(X, method=method)
     slope = plan.estimate(gradient=True).gradient["nu"]
     np.testing.assert_allclose(slope, (near[0] - near[1]) / (2 * step), atol=1e-8)
-    np.testing.assert_allclose(plan.diagonal_slopes()["nu"], slope.diagonal(), atol=1e-14)
+    np.testing.assert_allclose(plan.diagonal_gradient()["nu"], slope.diagonal(), atol=1e-14)
 
 
 def test_derivatives_have_an_error_too():
@@ -292,7 +292,7 @@ def test_nothing_is_sure_where_no_draw_hits(name, moments):
     truth = kernel.gram(NESTED)
     for coupling in ("auto", "iid"):
         found = kernel.estimate(NESTED, method=MonteCarlo(64, coupling, moments))
-        assert found.doubtful[0, 1]
+        assert found.unreliable[0, 1]
         assert (np.abs(found.value - truth) <= 2 * found.stderr).all()
 
 
@@ -302,7 +302,7 @@ def test_errors_of_very_small_values_do_not_underflow():
     found = rk.Exponential("spearman", 1.0).estimate(rows, method=MonteCarlo(64, control_variates=0))
     assert found.value[0, 1] < 1e-200
     assert found.stderr.min() > 1e-200
-    assert found.doubtful.all()
+    assert found.unreliable.all()
 
 
 @few_draws_meant
@@ -316,7 +316,7 @@ def test_short_lists_and_sharp_kernels_are_covered(name):
     runs = [kernel.estimate(lists, method=MonteCarlo(64, rng=seed)) for seed in range(5)]
     covered = np.array([(np.abs(run.value - truth) <= 2 * run.stderr)[pairs] for run in runs])
     assert covered.mean() > 0.93
-    assert np.mean([run.doubtful[pairs] for run in runs]) > 0.9
+    assert np.mean([run.unreliable[pairs] for run in runs]) > 0.9
 
 
 # ---------------------------------------------------------------------- variances of means over pairs of blocks

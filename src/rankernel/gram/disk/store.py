@@ -24,6 +24,7 @@ from rankernel._utils.checks import check_flag, file_name, short_repr
 from rankernel._utils.files import room_for, sync
 from rankernel._utils.memory import size_text
 from rankernel.errors import warn
+from rankernel.gram.blocks import tiles
 from rankernel.gram.disk.claims import check_ours, claimed, empty, remove
 from rankernel.gram.disk.exchange import exchanged
 from rankernel.gram.disk.fingerprints import data_digest, exact_text
@@ -31,7 +32,6 @@ from rankernel.gram.disk.journal import Header, Journal, read_header
 from rankernel.gram.disk.matrix_files import Block, MatrixFile, NpyFile, file_format
 from rankernel.gram.estimate import check_float
 from rankernel.gram.plan import Plan
-from rankernel.gram.tiles import tiles
 
 Progress = Callable[[int, int], object]
 BLOCKS = "blocks"  # in the header of a finished matrix: the checksum of each

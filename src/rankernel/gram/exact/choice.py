@@ -82,7 +82,7 @@ LAWS: dict[str, tuple[DistanceLaw, CodingOf]] = {
 
 
 @dataclass(frozen=True)
-class Obstacle:
+class NoExactValue:
     """Why there is no exact value: a kernel, and what it has none for."""
 
     kernel: Kernel
@@ -101,7 +101,7 @@ def kinds_text(left: Shape, right: Shape) -> str:
 # ---------------------------------------------------------------------- what computes it
 
 
-def exact_evaluator(kernel: Kernel, X: Rows, Y: Rows, limit: int, certain: bool = False) -> Evaluator | Obstacle:
+def exact_evaluator(kernel: Kernel, X: Rows, Y: Rows, limit: int, certain: bool = False) -> Evaluator | NoExactValue:
     """Return what computes exact values of every pair: in closed form, or by at most so many evaluations of the kernel.
 
     With ``certain``, a formula that may find out only midway that it is not accurate is an obstacle, too.
@@ -110,10 +110,10 @@ def exact_evaluator(kernel: Kernel, X: Rows, Y: Rows, limit: int, certain: bool 
     if isinstance(found, Evaluator):
         return found
     listed = enumerated(kernel, X, Y, limit, FEW_DOWN_SETS if certain else None)
-    return listed if isinstance(listed, Evaluator) else Obstacle(kernel, f"{found.what}, and {listed.what}")
+    return listed if isinstance(listed, Evaluator) else NoExactValue(kernel, f"{found.what}, and {listed.what}")
 
 
-def closed_form(kernel: Kernel, X: Rows, Y: Rows, certain: bool = False) -> Evaluator | Obstacle:
+def closed_form(kernel: Kernel, X: Rows, Y: Rows, certain: bool = False) -> Evaluator | NoExactValue:
     """Return what computes the closed form of every pair, or what is in the way."""
     if not len(X) or not len(Y):
         return EmptyEvaluator((len(X), len(Y)))
@@ -126,7 +126,7 @@ def closed_form(kernel: Kernel, X: Rows, Y: Rows, certain: bool = False) -> Eval
     parts: list[Evaluator] = []
     for term in terms:
         found = leaf_evaluator(term.kernel, X, Y, certain)
-        if isinstance(found, Obstacle):
+        if isinstance(found, NoExactValue):
             return whole or found
         parts.append(found)
     return Combination(parts)
@@ -141,7 +141,7 @@ def kendall_evaluator(kernel: Kernel, X: Rows, Y: Rows) -> KendallEvaluator | No
     return KendallEvaluator(kernel, X, Y)
 
 
-def leaf_evaluator(kernel: Kernel, X: Rows, Y: Rows, certain: bool) -> Evaluator | Obstacle:
+def leaf_evaluator(kernel: Kernel, X: Rows, Y: Rows, certain: bool) -> Evaluator | NoExactValue:
     """Return what computes a kernel that is no sum or multiple of others."""
     if isinstance(kernel, Constant):
         return ConstantEvaluator((len(X), len(Y)))
@@ -159,7 +159,7 @@ def leaf_evaluator(kernel: Kernel, X: Rows, Y: Rows, certain: bool) -> Evaluator
     return formula_evaluator(kernel, X, Y, certain) if features is None else FeatureEvaluator(X, Y, *features)
 
 
-def formula_evaluator(kernel: Kernel, X: Rankings, Y: Rankings, certain: bool) -> Evaluator | Obstacle:
+def formula_evaluator(kernel: Kernel, X: Rankings, Y: Rankings, certain: bool) -> Evaluator | NoExactValue:
     """Return what evaluates the formulas of a kernel's family, or averages it over the law of its distance."""
     family, pairs = FAMILIES.get(kernel.formula or ""), shape_pairs(X, Y)
     if family is None:
@@ -169,8 +169,8 @@ def formula_evaluator(kernel: Kernel, X: Rankings, Y: Rankings, certain: bool) -
     for pair in pairs:
         fitting = (formula for formula in family.formulas if formula.is_for(width) and formula.covers(*pair))
         formula = next(fitting, None)
-        if formula is None or (certain and not formula.is_certain(*pair, width)):
-            return Obstacle(kernel, kinds_text(*pair))
+        if formula is None or (certain and not formula.is_accurate(*pair, width)):
+            return NoExactValue(kernel, kinds_text(*pair))
         chosen[pair] = formula
     coding = family.coding if all(family.coded(*pair) for pair in pairs) else OverlapCoding
     return FormulaEvaluator(X, Y, coding(X, Y), chosen, width, slope_of, width_of)
@@ -186,29 +186,29 @@ def slope_of(kernel: Kernel) -> dict[str, float]:
     return kernel.decay.slopes if kernel.decay else dict.fromkeys(kernel.params, 1.0)
 
 
-def law_evaluator(kernel: Kernel, X: Rankings, Y: Rankings, pairs: Pairs) -> Evaluator | Obstacle:
+def law_evaluator(kernel: Kernel, X: Rankings, Y: Rankings, pairs: Pairs) -> Evaluator | NoExactValue:
     """Return what averages any function of a distance over the law of the distance."""
     law, coding = LAWS.get(kernel.argument.name if kernel.argument else "", (None, OverlapCoding))
     for pair in pairs:
         if law is None or not law.covers(*pair):
-            return Obstacle(kernel, kinds_text(*pair))
+            return NoExactValue(kernel, kinds_text(*pair))
     assert law is not None
     short = all(are_top_k(*pair) for pair in pairs)
     return LawEvaluator(X, Y, (coding if short else OverlapCoding)(X, Y), law, pairs)
 
 
-def of_orders(kernel: Kernel, X: PartialOrders, Y: PartialOrders, certain: bool) -> Evaluator | Obstacle:
+def of_orders(kernel: Kernel, X: PartialOrders, Y: PartialOrders, certain: bool) -> Evaluator | NoExactValue:
     """Return what computes a linear kernel of partial orders, whose lattices are walked only up to some size."""
     by_place = kernel.places(X.n_items) is not None
     features = None if by_place else mean_features(kernel, X.n_items, False)
     where = f"a partial order of {X.n_items} items"
     if features is None and not by_place:
-        return Obstacle(kernel, where)
+        return NoExactValue(kernel, where)
     try:
         for side in (X, Y):
             side.prepare(FEW_DOWN_SETS if certain else None)
     except ExactnessError as error:
-        return Obstacle(kernel, f"{where}, which is out of reach: {error}")
+        return NoExactValue(kernel, f"{where}, which is out of reach: {error}")
     return place_evaluator(X, Y) if features is None else FeatureEvaluator(X, Y, *features)
 
 
@@ -217,14 +217,16 @@ def of_orders(kernel: Kernel, X: PartialOrders, Y: PartialOrders, certain: bool)
 
 def enumerated(
     kernel: Kernel, X: Rows, Y: Rows, limit: int, max_down_sets: int | None = None
-) -> EnumerationEvaluator | Obstacle:
+) -> EnumerationEvaluator | NoExactValue:
     """Return what averages over all completions, each ranking's made once, or how many there are if too many."""
     kernel.check_n_items(X.n_items)
     left = n_completions(X, limit, max_down_sets)
     right = left if Y is X else n_completions(Y, limit, max_down_sets)
     if left is None or right is None or left * right > limit:
         number = "more than can be counted" if left is None or right is None else about(left * right)
-        return Obstacle(kernel, f"enumeration would take {number} evaluations of the kernel (the limit is {limit:,})")
+        return NoExactValue(
+            kernel, f"enumeration would take {number} evaluations of the kernel (the limit is {limit:,})"
+        )
     sets = [all_completions(X, limit)]
     sets.append(sets[0] if Y is X else all_completions(Y, limit))
     what = "linear extensions" if isinstance(X, PartialOrders) or isinstance(Y, PartialOrders) else "completions"

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from rankernel import _loops
 from rankernel._utils.arrays import FloatArray, Indices, IntArray
 from rankernel.errors import ExactnessError
+from rankernel.gram.blocks import slices
 from rankernel.gram.cost import STEP, distinct_values
-from rankernel.gram.evaluator import Evaluator, Tile, lengths
+from rankernel.gram.evaluator import Block, Evaluator, lengths
 from rankernel.gram.exact.answers import Answers
 from rankernel.gram.exact.exp_footrule import one_tie_each
 from rankernel.gram.exact.overlap import DistanceLaw, Formula, Overlap, Shape
-from rankernel.gram.tiles import stretches
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings
 
@@ -58,14 +58,14 @@ class Coding(ABC):
         self.X, self.Y = X, Y
 
     @abstractmethod
-    def of(self, tile: Tile) -> tuple[Codes, IntArray | None]:
+    def of(self, tile: Block) -> tuple[Codes, IntArray | None]:
         """Return the codes of a tile, and what is certain of each distance (None: nothing, whatever the code)."""
 
     def rests(self, rows: Indices, columns: Indices, width: float) -> Sequence[tuple[float, float]] | None:
         """Return the logarithms of many pairs without what is certain, and their derivatives; None: one by one."""
         return None
 
-    def room(self, tile: Tile) -> tuple[Codes, IntArray]:
+    def room(self, tile: Block) -> tuple[Codes, IntArray]:
         """Return arrays to write the codes and distances of a tile to."""
         shape = lengths((len(self.X), len(self.Y)), tile)
         return np.empty(shape, dtype=np.uint64), np.empty(shape, dtype=np.int64)
@@ -79,7 +79,7 @@ class OverlapCoding(Coding):
         """A fixed random number for each pair of buckets."""
         return salts(int(self.X.n_buckets.max(initial=0)) + 1, int(self.Y.n_buckets.max(initial=0)) + 1)
 
-    def of(self, tile: Tile) -> tuple[Codes, None]:
+    def of(self, tile: Block) -> tuple[Codes, None]:
         """Return the codes of a tile."""
         codes, _ = self.room(tile)
         _loops.codes.overlaps(self.X.ranks[tile[0]], self.Y.ranks[tile[1]], self.salt, codes)
@@ -106,7 +106,7 @@ class TopKCoding(Coding):
         left = n_listed(self.X)
         return left, left if self.Y is self.X else n_listed(self.Y)
 
-    def of(self, tile: Tile) -> tuple[Codes, IntArray]:
+    def of(self, tile: Block) -> tuple[Codes, IntArray]:
         """Return the codes of a tile."""
         (rows, columns), (left, right) = tile, self.listed
         codes, apart = self.room(tile)
@@ -133,7 +133,7 @@ class OneTieCoding(Coding):
         left = loose_places(self.X)
         return left, left if self.Y is self.X else loose_places(self.Y)
 
-    def of(self, tile: Tile) -> tuple[Codes, IntArray]:
+    def of(self, tile: Block) -> tuple[Codes, IntArray]:
         """Return the codes of a tile."""
         codes, apart = self.room(tile)
         (X, kind), (Y, kind_Y) = self.places
@@ -161,7 +161,7 @@ class FootruleCoding(OneTieCoding):
         """Return the logarithms of many pairs."""
         ((X, _), (Y, _)), (tie, tie_Y) = self.places, self.ties
         out: list[tuple[float, float]] = []
-        for some in stretches(len(rows), AT_ONCE):
+        for some in slices(len(rows), AT_ONCE):
             i, j = rows[some], columns[some]
             out.extend(map(tuple, one_tie_each(X[i], Y[j], tie[i], tie_Y[j], width).tolist()))
         return out
@@ -187,7 +187,7 @@ class PathCoding(Coding):
         left = completed(self.X)
         return left, left if self.Y is self.X else completed(self.Y)
 
-    def of(self, tile: Tile) -> tuple[Codes, None]:
+    def of(self, tile: Block) -> tuple[Codes, None]:
         """Return the codes of a tile."""
         codes, _ = self.room(tile)
         (X, tie), (Y, tie_Y) = self.places
@@ -215,14 +215,14 @@ def completed(X: Rankings) -> tuple[IntArray, IntArray]:
 class CodedEvaluator(Evaluator):
     """Evaluates something once for each distinct code, and looks the entries up."""
 
-    tile_side = 256
+    block_side = 256
 
     def __init__(self, X: Rankings, Y: Rankings, coding: Coding, details: str) -> None:
         self.X, self.Y, self.coding, self.details = X, Y, coding, details
         self.known: dict[Any, Answers] = {}
 
     def looked_up(
-        self, tile: Tile, key: Any, solve: Callable[[Indices, Indices, IntArray | None], Sequence[Any]]
+        self, tile: Block, key: Any, solve: Callable[[Indices, Indices, IntArray | None], Sequence[Any]]
     ) -> tuple[list[Any], Indices, IntArray | None]:
         """Return what was solved for each distinct code, which of them each entry has, and the certain distances.
 
@@ -282,18 +282,18 @@ class FormulaEvaluator(CodedEvaluator):
         self.logarithmic = all(formula.logarithmic for formula in chosen.values())
         self.dearest = max(formula.seconds(*pair, width) for pair, formula in chosen.items())
         if self.dearest > DEAR and not coding.few:
-            self.tile_side = min(max(len(X) // 4, SMALLEST_TILE), SMALL_TILE)
+            self.block_side = min(max(len(X) // 4, SMALLEST_TILE), SMALL_TILE)
 
     def one_code(self) -> float:
         """Return about how long the dearest formula takes."""
         return self.dearest
 
-    def is_certain(self, kernel: Kernel) -> bool:
+    def is_accurate(self, kernel: Kernel) -> bool:
         """Say whether the formulas are accurate at this width."""
         width = self.width_of(kernel)
-        return all(formula.is_certain(*pair, width) for pair, formula in self.chosen.items())
+        return all(formula.is_accurate(*pair, width) for pair, formula in self.chosen.items())
 
-    def solved(self, kernel: Kernel, tile: Tile) -> tuple[FloatArray, Indices, IntArray | None]:
+    def solved(self, kernel: Kernel, tile: Block) -> tuple[FloatArray, Indices, IntArray | None]:
         """Return value and derivative for each code, without what is certain; codes; and what is certain."""
         asked = self.width_of(kernel)
         width = min(asked, SHARPEST) if self.logarithmic else asked
@@ -312,7 +312,7 @@ class FormulaEvaluator(CodedEvaluator):
         logs, slopes = np.array(solved, dtype=np.float64).reshape(-1, 2).T
         return np.stack([logs + slopes * (asked - width), slopes]), ids, apart
 
-    def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
+    def values(self, kernels: Sequence[Kernel], tile: Block) -> FloatArray:
         """Return the tile for each kernel."""
         return np.stack([self.value(kernel, *self.solved(kernel, tile)) for kernel in kernels])
 
@@ -325,7 +325,7 @@ class FormulaEvaluator(CodedEvaluator):
         _loops.codes.look_up(values, factors, ids, apart, out)  # while NumPy looks up, other threads wait
         return out
 
-    def gradients(self, kernel: Kernel, tile: Tile) -> dict[str, FloatArray]:
+    def gradients(self, kernel: Kernel, tile: Block) -> dict[str, FloatArray]:
         """Return the derivatives."""
         table, ids, apart = self.solved(kernel, tile)
         total = table[1][ids]
@@ -333,7 +333,7 @@ class FormulaEvaluator(CodedEvaluator):
             total = self.value(kernel, table, ids, apart) * (total if apart is None else total - apart)
         return {name: factor * total for name, factor in self.slope_of(kernel).items()}
 
-    def logs(self, kernel: Kernel, tile: Tile) -> FloatArray:
+    def log_values(self, kernel: Kernel, tile: Block) -> FloatArray:
         """Return the logarithm of the tile."""
         table, ids, apart = self.solved(kernel, tile)
         if not self.logarithmic:
@@ -359,7 +359,7 @@ class LawEvaluator(CodedEvaluator):
         """Return about how long a law takes."""
         return self.dearest
 
-    def means(self, functions: FloatArray, tile: Tile) -> FloatArray:
+    def means(self, functions: FloatArray, tile: Block) -> FloatArray:
         """Return the mean of functions of the distance, given at each of its values: (functions, rows, columns)."""
 
         def solve(rows: Indices, columns: Indices, apart: IntArray | None) -> Sequence[FloatArray]:
@@ -377,18 +377,18 @@ class LawEvaluator(CodedEvaluator):
         )
         return np.asarray(tables[:, ids, apart])
 
-    def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
+    def values(self, kernels: Sequence[Kernel], tile: Block) -> FloatArray:
         """Return the tile for each kernel."""
         return self.means(np.stack([kernel.at_distance(*self.distances(kernel)) for kernel in kernels]), tile)
 
-    def gradients(self, kernel: Kernel, tile: Tile) -> dict[str, FloatArray]:
+    def gradients(self, kernel: Kernel, tile: Block) -> dict[str, FloatArray]:
         """Return the derivatives."""
         slopes = kernel.slopes_at_distance(*self.distances(kernel))
         if not slopes:
             return {}
         return dict(zip(slopes, self.means(np.stack(list(slopes.values())), tile), strict=True))
 
-    def logs(self, kernel: Kernel, tile: Tile) -> FloatArray:
+    def log_values(self, kernel: Kernel, tile: Block) -> FloatArray:
         """Return the logarithm of the tile, having looked whether the kernel can be negative."""
         kernel.log_at_distance(*self.distances(kernel))
         with np.errstate(divide="ignore"):

@@ -62,7 +62,7 @@ class ExponentialSpearman(Formula):
         """Say whether two rankings of these shapes have an exact value here, for a moderate nu."""
         return always_in_blocks(left, right)
 
-    def is_certain(self, left: Shape, right: Shape, nu: float) -> bool:
+    def is_accurate(self, left: Shape, right: Shape, nu: float) -> bool:
         """Say whether no block is too large for a permanent, or the series is accurate for the largest one."""
         return largest_block(left, right) <= LARGEST_PERMANENT or 2 * nu * largest_sum(left, right) <= CERTAIN_ARGUMENT
 

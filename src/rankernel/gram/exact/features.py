@@ -16,7 +16,7 @@ from rankernel._utils.arrays import FloatArray
 from rankernel.completions.marginals import pair_product_features, rank_products, seen_means
 from rankernel.distances import Distance
 from rankernel.gram.cost import STEP
-from rankernel.gram.evaluator import Evaluator, Tile
+from rankernel.gram.evaluator import Block, Evaluator
 from rankernel.gram.poset_rows import PartialOrders, Rows
 from rankernel.kernels.base import Kernel
 
@@ -38,7 +38,7 @@ class FeatureEvaluator(Evaluator):
         self.n_features = features(X[:1]).shape[1] if len(X) else 1
         self.kept = max(len(X), len(Y)) * self.n_features <= KEPT
         if not self.kept:
-            self.tile_side = min(max(TILE // self.n_features, 1), self.tile_side)
+            self.block_side = min(max(TILE // self.n_features, 1), self.block_side)
 
     @cached_property
     def all_features(self) -> tuple[FloatArray, FloatArray]:
@@ -46,7 +46,7 @@ class FeatureEvaluator(Evaluator):
         left = self.features(self.X)
         return left, left if self.Y is self.X else self.features(self.Y)
 
-    def products(self, tile: Tile, weigh: Weigh | None = None) -> FloatArray:
+    def products(self, tile: Block, weigh: Weigh | None = None) -> FloatArray:
         """Return the inner products of a tile, those of the columns changed in a linear way first."""
         if self.kept:
             left, right = (side[part] for side, part in zip(self.all_features, tile, strict=True))
@@ -57,12 +57,12 @@ class FeatureEvaluator(Evaluator):
         _loops.products.inner_products(np.ascontiguousarray(left), np.ascontiguousarray(right.T), out)
         return out + self.constant if self.constant else out
 
-    def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
+    def values(self, kernels: Sequence[Kernel], tile: Block) -> FloatArray:
         """Return the kernel, which has no parameters, once for each."""
         value = self.products(tile)
         return np.broadcast_to(value, (len(kernels), *value.shape))
 
-    def gradients(self, kernel: Kernel, tile: Tile) -> dict[str, FloatArray]:
+    def gradients(self, kernel: Kernel, tile: Block) -> dict[str, FloatArray]:
         """Return nothing: the kernel has no parameters."""
         return {}
 

@@ -14,7 +14,7 @@ from rankernel._utils.arrays import FloatArray, IntArray, RankArray
 from rankernel.distances import Distance
 from rankernel.errors import ExactnessError
 from rankernel.gram.cost import STEP
-from rankernel.gram.evaluator import Evaluator, Part, Tile
+from rankernel.gram.evaluator import Block, Evaluator, Part
 from rankernel.kernels.algebra import Tree
 from rankernel.kernels.base import Kernel
 
@@ -56,18 +56,18 @@ class FullEvaluator(Evaluator):
     def __init__(self, kernel: Kernel, X: RankArray, Y: RankArray) -> None:
         self.kernel, self.X, self.Y = kernel, X, Y
 
-    def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
+    def values(self, kernels: Sequence[Kernel], tile: Block) -> FloatArray:
         """Return the kernel."""
         return np.stack(kernel_matrices(kernels, self.X[tile[0]], self.Y[tile[1]]))
 
-    def gradients(self, kernel: Kernel, tile: Tile) -> dict[str, FloatArray]:
+    def gradients(self, kernel: Kernel, tile: Block) -> dict[str, FloatArray]:
         """Return the derivatives of the kernel."""
         return kernel.gradient(self.X[tile[0]], self.Y[tile[1]])
 
-    def logs(self, kernel: Kernel, tile: Tile) -> FloatArray:
+    def log_values(self, kernel: Kernel, tile: Block) -> FloatArray:
         """Return the logarithm of a kernel in a distance."""
         if kernel.argument is None:
-            return super().logs(kernel, tile)
+            return super().log_values(kernel, tile)
         return kernel.log_at_distance(kernel.argument.between(self.X[tile[0]], self.Y[tile[1]]), self.X.shape[1])
 
     def seconds(self, n_rows: int, n_columns: int) -> float:
@@ -105,27 +105,27 @@ class EnumerationEvaluator(Evaluator):
     def __init__(self, kernel: Kernel, left: Embeddings, right: Embeddings, details: str) -> None:
         self.kernel, self.left, self.right, self.details = kernel, left, right, details
         largest = max(int(np.diff(side.offsets).max(initial=1)) for side in (left, right))
-        self.tile_side = max(int(TILE_ENTRIES**0.5) // largest, 1)
+        self.block_side = max(int(TILE_ENTRIES**0.5) // largest, 1)
 
-    def sides(self, tile: Tile) -> tuple[Embeddings, Embeddings]:
+    def sides(self, tile: Block) -> tuple[Embeddings, Embeddings]:
         """Return the completions of the rows and of the columns of a tile."""
         return self.left.part(tile[0]), self.right.part(tile[1])
 
-    def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
+    def values(self, kernels: Sequence[Kernel], tile: Block) -> FloatArray:
         """Return the weighted means over both sets."""
         left, right = self.sides(tile)
         return np.stack([set_means(m, left, right) for m in kernel_matrices(kernels, left.ranks, right.ranks)])
 
-    def gradients(self, kernel: Kernel, tile: Tile) -> dict[str, FloatArray]:
+    def gradients(self, kernel: Kernel, tile: Block) -> dict[str, FloatArray]:
         """Return the means of the derivatives."""
         left, right = self.sides(tile)
         slopes = kernel.gradient(left.ranks, right.ranks)
         return {name: set_means(matrix, left, right) for name, matrix in slopes.items()}
 
-    def logs(self, kernel: Kernel, tile: Tile) -> FloatArray:
+    def log_values(self, kernel: Kernel, tile: Block) -> FloatArray:
         """Return the logarithm of the means of a kernel in a distance."""
         if kernel.argument is None:
-            return super().logs(kernel, tile)
+            return super().log_values(kernel, tile)
         left, right = self.sides(tile)
         exponents = kernel.log_at_distance(kernel.argument.between(left.ranks, right.ranks), left.ranks.shape[1])
         largest = np.maximum.reduceat(np.maximum.reduceat(exponents, left.offsets[:-1], 0), right.offsets[:-1], 1)

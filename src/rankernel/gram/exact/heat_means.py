@@ -157,7 +157,7 @@ class EqualCompletions(Formula):
         """Say whether no item is free."""
         return left.is_exhaustive and right.is_exhaustive
 
-    def is_certain(self, left: Shape, right: Shape, width: float) -> bool:
+    def is_accurate(self, left: Shape, right: Shape, width: float) -> bool:
         """Say whether no time has passed."""
         return self.is_for(width)
 

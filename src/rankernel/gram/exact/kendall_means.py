@@ -24,7 +24,7 @@ from rankernel import _loops
 from rankernel._utils.arrays import FloatArray, Indices, IntArray
 from rankernel._utils.q_factorials import tables
 from rankernel.gram.cost import STEP
-from rankernel.gram.evaluator import Evaluator, Part, Tile, lengths
+from rankernel.gram.evaluator import Block, Evaluator, Part, lengths
 from rankernel.gram.exact.coded import number_codes
 from rankernel.gram.exact.kendall_law import Brackets, KendallLaw, brackets_of, central_moments, mean_extra, tie_law
 from rankernel.gram.exact.overlap import Shape, shapes
@@ -132,7 +132,7 @@ class KendallEvaluator(Evaluator):
             self.direct = self.few_items and (self.exponential or self.tabulated)
         if not self.direct:
             # Entries cost more with more items: smaller tiles keep all threads busy, and waste less on the diagonal.
-            self.tile_side = min(max(TILE_ITEMS // self.n_items, 16), 256)
+            self.block_side = min(max(TILE_ITEMS // self.n_items, 16), 256)
         what = "concordant less discordant pairs" if self.linear else "law of the Kendall distance"
         path = "listed items" if self.short else "pairs as bits" if self.n_items <= BITS_ITEMS else "inversions"
         self.details = f"closed form ({'q-factorials of shared buckets' if self.exponential else what}; {path})"
@@ -181,7 +181,7 @@ class KendallEvaluator(Evaluator):
 
     # ------------------------------------------------------------------ values
 
-    def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
+    def values(self, kernels: Sequence[Kernel], tile: Block) -> FloatArray:
         """Return the mean of each kernel."""
         if self.direct:
             out = np.empty((len(kernels), *lengths((len(self.X), len(self.Y)), tile)))
@@ -197,7 +197,7 @@ class KendallEvaluator(Evaluator):
             return self.linear_means(kernels, tile)
         return self.means(tile, [(kernel, "value", value_of(kernel, self.n_items)) for kernel in kernels])
 
-    def gradients(self, kernel: Kernel, tile: Tile) -> dict[str, FloatArray]:
+    def gradients(self, kernel: Kernel, tile: Block) -> dict[str, FloatArray]:
         """Return the derivatives: of an exponential those of its logarithm, of other functions their means."""
         if self.exponential:
             assert kernel.decay is not None
@@ -213,7 +213,7 @@ class KendallEvaluator(Evaluator):
         found = self.means(tile, [(kernel, name, shifted_mean(function)) for name, function in at.items()])
         return dict(zip(at, found, strict=True))
 
-    def logs(self, kernel: Kernel, tile: Tile) -> FloatArray:
+    def log_values(self, kernel: Kernel, tile: Block) -> FloatArray:
         """Return the logarithm of the mean."""
         if not self.exponential:
             kernel.log_at_distance(np.arange(comb(self.n_items, 2) + 1), self.n_items)
@@ -226,14 +226,14 @@ class KendallEvaluator(Evaluator):
     # ------------------------------------------------------------------ from bits
 
     def write(
-        self, kernel: Kernel, tile: Tile, out: NDArray[Any], mirror: NDArray[Any] | None, on_diagonal: bool
+        self, kernel: Kernel, tile: Block, out: NDArray[Any], mirror: NDArray[Any] | None, on_diagonal: bool
     ) -> None:
         """Write a tile straight into the matrix, from bits, where that is possible."""
         mirrored = out if on_diagonal else out[:0, :0] if mirror is None else mirror
         self.write_bits(kernel, tile, out, mirrored, mirror is not None, on_diagonal)
 
     def write_bits(
-        self, kernel: Kernel, tile: Tile, out: NDArray[Any], mirrored: NDArray[Any], mirror: bool, triangle: bool
+        self, kernel: Kernel, tile: Block, out: NDArray[Any], mirrored: NDArray[Any], mirror: bool, triangle: bool
     ) -> None:
         """Write the means of a tile, and those of its mirror image if there is one."""
         left, right = self.left.packed.part(tile[0]), self.right.packed.part(tile[1])
@@ -283,7 +283,7 @@ class KendallEvaluator(Evaluator):
 
     # ------------------------------------------------------------------ from sums over shared buckets
 
-    def pair_sums(self, sums_of: FloatArray, tile: Tile) -> tuple[IntArray, FloatArray]:
+    def pair_sums(self, sums_of: FloatArray, tile: Block) -> tuple[IntArray, FloatArray]:
         """Return the discordant pairs of each entry, and each table summed over its shared buckets of two or more."""
         rows, columns = tile
         X, Y = self.left.ranks[rows], self.right.ranks[columns]
@@ -310,14 +310,14 @@ class KendallEvaluator(Evaluator):
         return np.stack([tables(self.n_items, rate_of(kernel))[0] for kernel in kernels])
 
     def assemble(
-        self, sums_of: FloatArray, discordant: IntArray, sums: FloatArray, tile: Tile, factors: FloatArray
+        self, sums_of: FloatArray, discordant: IntArray, sums: FloatArray, tile: Block, factors: FloatArray
     ) -> FloatArray:
         """Return ``-factor c + row sums + column sums - shared sums`` for each table."""
         left = np.stack([self.left.sums(table, tile[0]) for table in sums_of])
         right = np.stack([self.right.sums(table, tile[1]) for table in sums_of])
         return np.asarray(left[:, :, None] + right[:, None, :] - sums - factors[:, None, None] * discordant)
 
-    def linear_means(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
+    def linear_means(self, kernels: Sequence[Kernel], tile: Block) -> FloatArray:
         """Return linear functions of the strictly ordered pairs."""
         m = np.arange(self.n_items + 1)
         discordant, tied_in_both = self.pair_sums((m * (m - 1) / 2)[None], tile)
@@ -326,7 +326,7 @@ class KendallEvaluator(Evaluator):
         parts = [linear_parts(kernel, self.n_items) for kernel in kernels]
         return np.stack([constant + unit * balance for constant, unit in parts])
 
-    def means(self, tile: Tile, wanted: list[tuple[Kernel, str, MeanOf]]) -> FloatArray:
+    def means(self, tile: Block, wanted: list[tuple[Kernel, str, MeanOf]]) -> FloatArray:
         """Return the means of functions, each tabulated over c for each law of what ties leave to chance."""
         rng = np.random.default_rng(0)
         salt = rng.integers(1, CODE_BITS, self.n_items + 1).astype(np.float64)
@@ -350,7 +350,7 @@ class KendallEvaluator(Evaluator):
                 table[k, number] = self.functions[key]
         return np.asarray(table[:, ids, discordant])
 
-    def brackets(self, sizes: tuple[Shape, Shape], tile: Tile, i: int, j: int) -> Brackets:
+    def brackets(self, sizes: tuple[Shape, Shape], tile: Block, i: int, j: int) -> Brackets:
         """Return the law of one entry of a tile."""
         x = self.left.ranks[np.arange(len(self.X))[tile[0]][i]].astype(np.int64)
         y = self.right.ranks[np.arange(len(self.Y))[tile[1]][j]]

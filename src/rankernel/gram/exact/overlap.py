@@ -171,7 +171,7 @@ class Formula(ABC):
         """Say whether this is a formula for such a width."""
         return True
 
-    def is_certain(self, left: Shape, right: Shape, width: float) -> bool:
+    def is_accurate(self, left: Shape, right: Shape, width: float) -> bool:
         """Say whether all overlaps of two shapes that are covered have an accurate value at this width."""
         return True
 

@@ -17,7 +17,7 @@ from rankernel import _loops
 from rankernel._utils.arrays import FloatArray, Indices, IntArray
 from rankernel.completions.bucket_laws import bucket_laws
 from rankernel.gram.cost import STEP
-from rankernel.gram.evaluator import Evaluator, Part, Tile
+from rankernel.gram.evaluator import Block, Evaluator, Part
 from rankernel.gram.exact.features import FeatureEvaluator, Weigh, means_of_seen
 from rankernel.gram.poset_rows import PartialOrders, Rows
 from rankernel.kernels.base import Kernel
@@ -92,7 +92,7 @@ class PlaceEvaluator(Evaluator):
     """Sums over the items that two rankings both list."""
 
     details = "closed form (laws of places)"
-    tile_side = 1024
+    block_side = 1024
 
     def __init__(self, X: Rankings, Y: Rankings, left: ListedItems, right: ListedItems) -> None:
         self.n_items, self.left, self.right = X.n_items, left, right
@@ -100,16 +100,16 @@ class PlaceEvaluator(Evaluator):
         shared = self.left.frequencies(self.n_items) @ self.right.frequencies(self.n_items)
         self.shared = float(shared) / max(len(X) * len(Y), 1)
 
-    def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
+    def values(self, kernels: Sequence[Kernel], tile: Block) -> FloatArray:
         """Return the kernels."""
         found = [self.sums(kernel, "", tile) for kernel in kernels]
         return found[0][None] if len(found) == 1 else np.stack(found)
 
-    def gradients(self, kernel: Kernel, tile: Tile) -> dict[str, FloatArray]:
+    def gradients(self, kernel: Kernel, tile: Block) -> dict[str, FloatArray]:
         """Return the derivatives."""
         return {name: self.sums(kernel, name, tile) for name in kernel.params}
 
-    def sums(self, kernel: Kernel, parameter: str, tile: Tile) -> FloatArray:
+    def sums(self, kernel: Kernel, parameter: str, tile: Block) -> FloatArray:
         """Return the sums of a tile: of the kernel, or of its derivative in a parameter."""
         bases, table = self.table(kernel, parameter)
         left, right = self.left.part(tile[0]), self.right.part(tile[1])
@@ -151,11 +151,11 @@ class MarginalEvaluator(FeatureEvaluator):
     def __init__(self, X: Rows, Y: Rows) -> None:
         super().__init__(X, Y, lambda rows: means_of_seen(rows, "positions").reshape(len(rows), -1))
 
-    def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
+    def values(self, kernels: Sequence[Kernel], tile: Block) -> FloatArray:
         """Return the kernels."""
         return np.stack([self.products(tile, self.weigh(kernel)) for kernel in kernels])
 
-    def gradients(self, kernel: Kernel, tile: Tile) -> dict[str, FloatArray]:
+    def gradients(self, kernel: Kernel, tile: Block) -> dict[str, FloatArray]:
         """Return the derivatives."""
         return {name: self.products(tile, self.weigh(kernel, name)) for name in kernel.params}
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rankernel._utils.arrays import FloatArray, IntArray, RankArray
 from rankernel.distances import Distance
-from rankernel.gram.evaluator import Tile
+from rankernel.gram.evaluator import Block
 from rankernel.gram.exact.features import FeatureEvaluator, centred_products
 from rankernel.gram.poset_rows import Rows
 from rankernel.kernels.base import Kernel
@@ -128,7 +128,7 @@ class ExactParts:
 
     parts: list[FeatureEvaluator]
 
-    def products(self, tile: Tile) -> FloatArray:
+    def products(self, tile: Block) -> FloatArray:
         """Return the means for a tile: shape (n_controls, rows, columns)."""
         return np.stack([part.products(tile) for part in self.parts])
 

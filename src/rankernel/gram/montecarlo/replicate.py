@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from rankernel import _loops
 from rankernel._utils.arrays import FloatArray, Indices, IntArray, RankArray
 from rankernel.completions.draws import Draws
+from rankernel.gram.blocks import slices
 from rankernel.gram.montecarlo.control_variates import combined
 from rankernel.gram.montecarlo.error import FEWEST_BLOCKS, TINY, Spread, own_effects, own_spread
-from rankernel.gram.tiles import stretches
 
 if TYPE_CHECKING:
     from rankernel.gram.montecarlo.sampled import SampledEvaluator
@@ -100,7 +100,7 @@ class Replicate:
     @property
     def parts(self) -> list[slice]:
         """The draws of a ranking on the left in parts, each compared with all draws on the right at once."""
-        return list(stretches(self.n_draws, 4 * max(PAIRS_AT_ONCE // self.n_draws // 4, 1)))
+        return list(slices(self.n_draws, 4 * max(PAIRS_AT_ONCE // self.n_draws // 4, 1)))
 
     # ------------------------------------------------------------------ means
 
@@ -201,7 +201,7 @@ class Replicate:
     def in_parts(self, compute: Compute, n_numbers: int, left: Indices, right: Indices) -> FloatArray:
         """Return numbers for pairs of rankings, some pairs at a time."""
         found = np.empty((n_numbers, len(left)))
-        for part in stretches(len(left), max(PAIRS_AT_ONCE // self.n_draws**2, 1)):
+        for part in slices(len(left), max(PAIRS_AT_ONCE // self.n_draws**2, 1)):
             compute(left[part], right[part], found[:, part])
         return found
 

@@ -21,7 +21,7 @@ from rankernel.completions.draws import PURPOSE, Draws
 from rankernel.completions.streams import row_streams, stream_key
 from rankernel.distances import Distance
 from rankernel.gram.cost import STEP
-from rankernel.gram.evaluator import Bars, Evaluator, Tile
+from rankernel.gram.evaluator import Block, BlockEstimate, Evaluator
 from rankernel.gram.exact.full import seconds_of_kernel
 from rankernel.gram.methods import MonteCarlo
 from rankernel.gram.montecarlo.control_variates import Controls, combined
@@ -84,10 +84,10 @@ class SampledEvaluator(Evaluator):
         self.controls = Controls.of(kernel, self.n_items, int(method.control_variates))
         can_count = n_values(kernel.argument, self.n_items) and self.controls.are_functions_of(kernel.argument)
         self.counted = kernel.argument if can_count else None
-        self.tile_side = max(int(PAIRS_AT_ONCE**0.5) // method.n_draws, 1)
+        self.block_side = max(int(PAIRS_AT_ONCE**0.5) // method.n_draws, 1)
         if self.counted:  # small enough to keep all threads busy, and to be left at any time
             seconds = estimate_seconds(method, kernel, self.n_items, LARGEST_TILE, LARGEST_TILE) / LARGEST_TILE**2
-            self.tile_side = min(max(int((A_TILE / seconds) ** 0.5), SMALLEST_TILE), LARGEST_TILE)
+            self.block_side = min(max(int((A_TILE / seconds) ** 0.5), SMALLEST_TILE), LARGEST_TILE)
         self.fair = method.diagonal == "unbiased"
         self.made: list[Replicate] = []
 
@@ -147,12 +147,12 @@ class SampledEvaluator(Evaluator):
 
     # ------------------------------------------------------------------ values
 
-    def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
+    def values(self, kernels: Sequence[Kernel], tile: Block) -> FloatArray:
         """Return the estimate for each kernel."""
         coefficients = np.array([self.controls.coefficients(kernel) for kernel in kernels])
         return self.estimates(self.functions(kernels), coefficients, self.placed(tile), self.fair)
 
-    def gradients(self, kernel: Kernel, tile: Tile) -> dict[str, FloatArray]:
+    def gradients(self, kernel: Kernel, tile: Block) -> dict[str, FloatArray]:
         """Return the derivatives of the estimate, with the same draws."""
         names = list(kernel.params)
         if not names:
@@ -186,11 +186,11 @@ class SampledEvaluator(Evaluator):
         """How sure all of it is."""
         return Uncertainty(self)
 
-    def bars(self, kernel: Kernel, tile: Tile) -> Bars:
+    def estimate_block(self, kernel: Kernel, tile: Block) -> BlockEstimate:
         """Return the estimate with its distance from the truth to be expected."""
         return self.uncertainty.barred(*self.averaged(kernel), self.placed(tile))
 
-    def gradient_bars(self, kernel: Kernel, tile: Tile) -> dict[str, tuple[FloatArray, FloatArray]]:
+    def gradient_estimates(self, kernel: Kernel, tile: Block) -> dict[str, tuple[FloatArray, FloatArray]]:
         """Return the same of the derivatives, with the same draws."""
         slopes, places, found = self.controls.slopes(kernel), self.placed(tile), {}
         for name, function in zip(kernel.params, self.slope_functions(kernel), strict=True):
@@ -247,7 +247,7 @@ class SampledEvaluator(Evaluator):
         """The known means, as inner products of features."""
         return self.controls.exact_parts(self.rows)
 
-    def placed(self, tile: Tile) -> tuple[Indices, Indices]:
+    def placed(self, tile: Block) -> tuple[Indices, Indices]:
         """Return which of all rankings are the rows and the columns of a tile."""
         return self.row_of[tile[0]], self.column_of[tile[1]]
 

@@ -12,7 +12,7 @@ from rankernel._utils.arrays import FloatArray, Indices, IntArray, Mask
 from rankernel.completions.draws import Draws, effective_size
 from rankernel.completions.keys import complete
 from rankernel.completions.streams import stream_key
-from rankernel.gram.evaluator import Bars, Tile
+from rankernel.gram.evaluator import Block, BlockEstimate
 from rankernel.gram.methods import MonteCarlo
 from rankernel.gram.montecarlo.error import (
     BLOCKS_FOR_EACH,
@@ -61,7 +61,7 @@ class Uncertainty:
     def __init__(self, estimator: SampledEvaluator) -> None:
         self.estimator, self.method, self.fair = estimator, estimator.method, estimator.fair
 
-    def barred(self, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]) -> Bars:
+    def barred(self, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]) -> BlockEstimate:
         """Return the mean of a function with its error; of a ranking with itself, the bias is inside or taken out."""
         found = self.spread(function, coefficients, places)
         left, right = np.ix_(*places)
@@ -72,8 +72,8 @@ class Uncertainty:
         n_more = np.full(fair.shape, len(self.repetitions))
         if fair.any() and self.n_blocks >= FEWEST_OF_ONE:
             n_more[fair] = len(self.own_repetitions)
-        error, doubtful = self.errors(found, function, coefficients, left, right, fair, n_more)
-        return Bars(value, error, doubtful)
+        error, unreliable = self.errors(found, function, coefficients, left, right, fair, n_more)
+        return BlockEstimate(value, error, unreliable)
 
     def without_bias(
         self, found: Spread, function: Function, coefficients: FloatArray, places: tuple[Indices, Indices]
@@ -255,11 +255,11 @@ class Uncertainty:
         error, _ = self.errors(fair, function, coefficients, places, places, of_blocks, n_more)
         known = self.estimator.own_known(coefficients, places)
         value = fair.value + known
-        doubtful = ~(value > 2 * error)
-        for k in np.flatnonzero(doubtful).tolist():
+        unreliable = ~(value > 2 * error)
+        for k in np.flatnonzero(unreliable).tolist():
             own = places[k : k + 1]
             value[k] = self.estimator.mean([function], coefficients[None], (own, own)).item() + known[k]
-        return value, error, doubtful
+        return value, error, unreliable
 
     def length_effects(self, kernel: Kernel, factors: FloatArray) -> list[FloatArray] | None:
         """Return by how much the blocks of each set of draws move the lengths of all rankings, times some factors.
@@ -277,7 +277,7 @@ class Uncertainty:
             found.append(effects)
         return found
 
-    def length_covariances(self, kernel: Kernel, effects: list[FloatArray], tile: Tile) -> FloatArray:
+    def length_covariances(self, kernel: Kernel, effects: list[FloatArray], tile: Block) -> FloatArray:
         """Return how entries vary together with the lengths of both sides, from the effects of blocks on these."""
         function, coefficients = self.estimator.averaged(kernel)
         places, n_runs = self.estimator.placed(tile), len(self.runs)  # lengths are means over all, entries of the first

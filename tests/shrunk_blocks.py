@@ -10,8 +10,8 @@ SIDE = 16
 def shrink(assign=setattr):
     """Give every kind of evaluator with a fixed side of tiles a small one."""
     for kind in kinds(Evaluator):
-        if isinstance(vars(kind).get("tile_side"), int):
-            assign(kind, "tile_side", SIDE)
+        if isinstance(vars(kind).get("block_side"), int):
+            assign(kind, "block_side", SIDE)
     assign(sampled, "LARGEST_TILE", SIDE)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from rankernel._utils.arrays import FloatArray, Indices
 from rankernel.errors import IndefiniteKernelWarning, SamplingWarning, warn
-from rankernel.gram.evaluator import Bars, Evaluator, Tile, lengths
+from rankernel.gram.evaluator import Block, BlockEstimate, Evaluator, lengths
 from rankernel.gram.exact.choice import closed_form, enumerated
 from rankernel.gram.methods import Exact, MonteCarlo
 from rankernel.gram.montecarlo.sampled import SampledEvaluator
@@ -18,7 +18,7 @@ from rankernel.gram.poset_rows import PartialOrders, Rows
 from rankernel.kernels.base import Kernel
 
 
-class Patchwork(Evaluator):
+class HybridEvaluator(Evaluator):
     """Rows and columns in groups, each pair of which has an evaluator of its own.
 
     ``blocks`` holds pairs of (number of a group of rows, of a group of columns) and their evaluators.
@@ -34,7 +34,7 @@ class Patchwork(Evaluator):
         self.shape, self.blocks = shape, blocks
         self.groups = [group_places(side, n) for side, n in zip((rows, columns), shape, strict=True)]
         self.details = "; ".join(dict.fromkeys(block.details for block in blocks.values()))
-        self.tile_side = min((block.tile_side for block in blocks.values()), default=1)
+        self.block_side = min((block.block_side for block in blocks.values()), default=1)
         self.sizes = {(i, j): (len(rows[i]), len(columns[j])) for i, j in blocks}
 
     @property
@@ -42,9 +42,9 @@ class Patchwork(Evaluator):
         """What the blocks that are not exact are estimated by, if there are any."""
         return next((block.method for block in self.blocks.values() if isinstance(block, SampledEvaluator)), None)
 
-    def patches(self, tile: Tile) -> list[tuple[Evaluator, Any, Tile]]:
+    def patches(self, tile: Block) -> list[tuple[Evaluator, Any, Block]]:
         """Return for each block that a tile meets its evaluator, where it lies in the tile, and which part it is."""
-        found: list[tuple[Evaluator, Any, Tile]] = []
+        found: list[tuple[Evaluator, Any, Block]] = []
         chosen = [(group[part], place[part]) for (group, place), part in zip(self.groups, tile, strict=True)]
         for (i, j), block in self.blocks.items():
             inside = [np.flatnonzero(group == number) for (group, _), number in zip(chosen, (i, j), strict=True)]
@@ -53,7 +53,7 @@ class Patchwork(Evaluator):
                 found.append((block, np.ix_(*inside), own))
         return found
 
-    def assembled(self, tile: Tile, compute: Callable[[Evaluator, Tile], FloatArray]) -> FloatArray:
+    def assembled(self, tile: Block, compute: Callable[[Evaluator, Block], FloatArray]) -> FloatArray:
         """Return a tile put together from its patches: the last two axes are rows and columns."""
         out: FloatArray | None = None
         for block, place, own in self.patches(tile):
@@ -63,33 +63,33 @@ class Patchwork(Evaluator):
             out[(..., *place)] = value
         return np.zeros(lengths(self.shape, tile)) if out is None else out
 
-    def values(self, kernels: Sequence[Kernel], tile: Tile) -> FloatArray:
+    def values(self, kernels: Sequence[Kernel], tile: Block) -> FloatArray:
         """Return the tile, patch by patch."""
         found = self.assembled(tile, lambda block, own: block.values(kernels, own))
         return found.reshape(len(kernels), *lengths(self.shape, tile))
 
-    def gradients(self, kernel: Kernel, tile: Tile) -> dict[str, FloatArray]:
+    def gradients(self, kernel: Kernel, tile: Block) -> dict[str, FloatArray]:
         """Return the derivatives, patch by patch."""
         found = self.assembled(tile, lambda block, own: in_order(block.gradients(kernel, own), kernel))
         return dict(zip(kernel.params, found, strict=True))
 
-    def bars(self, kernel: Kernel, tile: Tile) -> Bars:
+    def estimate_block(self, kernel: Kernel, tile: Block) -> BlockEstimate:
         """Return the tile with its errors, patch by patch."""
-        found = [(block.bars(kernel, own), place) for block, place, own in self.patches(tile)]
+        found = [(block.estimate_block(kernel, own), place) for block, place, own in self.patches(tile)]
         shape = lengths(self.shape, tile)
-        whole = Bars(np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=bool))
+        whole = BlockEstimate(np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=bool))
         for part, place in found:
-            whole.value[place], whole.error[place], whole.doubtful[place] = part.value, part.error, part.doubtful
+            whole.value[place], whole.error[place], whole.unreliable[place] = part.value, part.error, part.unreliable
         return whole
 
-    def gradient_bars(self, kernel: Kernel, tile: Tile) -> dict[str, tuple[FloatArray, FloatArray]]:
+    def gradient_estimates(self, kernel: Kernel, tile: Block) -> dict[str, tuple[FloatArray, FloatArray]]:
         """Return the derivatives and their errors, patch by patch."""
-        both = self.assembled(tile, lambda block, own: in_order(block.gradient_bars(kernel, own), kernel))
+        both = self.assembled(tile, lambda block, own: in_order(block.gradient_estimates(kernel, own), kernel))
         return {name: (pair[0], pair[1]) for name, pair in zip(kernel.params, both, strict=True)}
 
-    def is_certain(self, kernel: Kernel) -> bool:
+    def is_accurate(self, kernel: Kernel) -> bool:
         """Say whether all blocks are."""
-        return all(block.is_certain(kernel) for block in self.blocks.values())
+        return all(block.is_accurate(kernel) for block in self.blocks.values())
 
     def seconds(self, n_rows: int, n_columns: int) -> float:
         """Return the time of all blocks."""
@@ -128,7 +128,7 @@ def mixed(X: Rows, Y: Rows, best: Callable[[Rows, Rows], Evaluator]) -> Evaluato
             "method='auto' uses one estimator for all",
             IndefiniteKernelWarning,
         )
-    return Patchwork((len(X), len(Y)), sides[0], sides[1], blocks)
+    return HybridEvaluator((len(X), len(Y)), sides[0], sides[1], blocks)
 
 
 def by_row(kernel: Kernel, Z: Rows, X: Rows, method: Exact, fallback: MonteCarlo | None) -> Evaluator:
@@ -160,7 +160,7 @@ def by_row(kernel: Kernel, Z: Rows, X: Rows, method: Exact, fallback: MonteCarlo
             )
             assert isinstance(found, Evaluator)
             blocks[number, 0] = found
-    return Patchwork((len(Z), len(X)), groups, [np.arange(len(X))], blocks)
+    return HybridEvaluator((len(Z), len(X)), groups, [np.arange(len(X))], blocks)
 
 
 def kind_of_row(kernel: Kernel, row: Rows, X: Rows, limit: int, known: dict[Any, int]) -> int:

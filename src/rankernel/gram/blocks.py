@@ -33,8 +33,8 @@ def n_threads(n_jobs: int | None) -> int:
     return check_integer("n_jobs", n_jobs)
 
 
-def stretches(length: int, step: int) -> Iterator[slice]:
-    """Return a length in stretches of a step, the last one as it comes."""
+def slices(length: int, step: int) -> Iterator[slice]:
+    """Return a length in slices of a step, the last one as it comes."""
     return (slice(start, min(start + step, length)) for start in range(0, length, step))
 
 
@@ -135,7 +135,7 @@ def fill_gram(
     Where an entry takes no longer to compute than to copy, equal rows are computed again. Otherwise each pair of
     distinct rankings is computed once, at its first place in the matrix, and spread from there: no second matrix.
     """
-    side = evaluator.tile_side
+    side = evaluator.block_side
     if evaluator.direct or (rows is None and columns is None):
 
         def one(tile: Slices) -> None:
@@ -190,7 +190,7 @@ def spread(
         def along(part: slice) -> None:
             _loops.spreading.along_rows(out, first_row[part], source)
 
-        run(stretches(len(first_row), STRIP), along, n_jobs)
+        run(slices(len(first_row), STRIP), along, n_jobs)
     if rows is not None:
         later = np.ones(out.shape[0], dtype=bool)
         later[first_row] = False
@@ -199,4 +199,4 @@ def spread(
         def down(part: slice) -> None:
             _loops.spreading.whole_rows(out, others[part], first_row[rows[others[part]]])
 
-        run(stretches(len(others), STRIP), down, n_jobs)
+        run(slices(len(others), STRIP), down, n_jobs)
