@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankernel._utils.arrays import Indices
-from rankernel._utils.checks import check_integer, listed, short_repr
+from rankernel._utils.checks import check_integer, check_list, short_repr
 from rankernel._utils.notebook import html_card
 from rankernel._utils.rng import Seed, as_generator
 from rankernel.data import concat
@@ -75,7 +75,7 @@ def mixture(
            [2, 1, 0],
            [2, 1, 0]], dtype=int32)
     """
-    components = listed("components", components, "a list of functions that draw rankings")
+    components = check_list("components", components, "a list of functions that draw rankings")
     if not components or not all(map(callable, components)):
         raise TypeError(
             f"components={short_repr(components)} is not possible; give a list of functions that draw rankings"
