@@ -17,7 +17,7 @@ from rankernel.completions.draws import draw
 from rankernel.completions.models import CompletionModel, Uniform
 from rankernel.completions.streams import stream_key
 from rankernel.data import as_data, concat
-from rankernel.datasets.arguments import draw_permutations
+from rankernel.datasets.simulate import draw_permutations
 from rankernel.errors import RankingError
 from rankernel.gram.methods import Method, MethodLike, MonteCarlo
 from rankernel.gram.plan import unbiased_method
