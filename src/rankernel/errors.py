@@ -61,7 +61,7 @@ class PhrasedMessage:
     """
 
     def __init__(self, *parts: object) -> None:
-        super().__init__("".join(map(str, parts)))
+        super().__init__("".join(map(str, parts)))  # type: ignore[call-arg] # of the exception class
         #: The message in pieces.
         self.parts = parts
 
