@@ -160,7 +160,7 @@ def test_negative_squares_are_counted():
     assert clipped.tolist() == [[0, 0, 1], [0, 0, 1], [1, 1, 0]]
     with pytest.raises(ValueError, match=r"1 of 3 pairs .* down to -2, because"):
         gram_distances(gram, negative="error")
-    with pytest.raises(ValueError, match="negative='keep' is not known"):
+    with pytest.raises(ValueError, match="negative='keep'"):
         gram_distances(gram, negative="keep")
 
 

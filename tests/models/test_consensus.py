@@ -301,7 +301,7 @@ def test_what_is_refused():
         kemeny([[0, 1]], limit=27)
     with pytest.raises(ValueError, match="n_starts=0 is not possible"):
         kemeny([[0, 1]], n_starts=0)
-    with pytest.raises(ValueError, match="ties='random' is not known"):
+    with pytest.raises(ValueError, match="ties='random'"):
         borda([[0, 1]], ties="random")
 
 
