@@ -11,7 +11,7 @@ from typing import Any
 from rankernel._utils.checks import short_repr
 from rankernel.encoding import FREE, Unlisted, printable
 from rankernel.errors import RankingError
-from rankernel.io.truncated import listed_buckets
+from rankernel.io.blt import listed_buckets
 from rankernel.rankings import Rankings, as_rankings
 
 __all__ = [
