@@ -12,7 +12,7 @@ from strategies import any_ranking
 
 import rankernel as rk
 from rankernel.completions.draws import draw
-from rankernel.completions.linear_extensions import marginals
+from rankernel.completions.linear_extensions import extension_marginals
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.gram import bandwidth, poset_rows
 from rankernel.gram import plan as gram_plan
@@ -194,7 +194,7 @@ def test_equal_users_are_computed_once(monkeypatch):
 
     def counted(before, limit=None):
         made.append(before)
-        return marginals(before, limit)
+        return extension_marginals(before, limit)
 
     monkeypatch.setattr(poset_rows, "marginals", counted)
     users = [USERS[0], USERS[1], USERS[0], USERS[4], USERS[1]]
@@ -374,7 +374,7 @@ def test_exact_where_it_is_not_possible():
 
 
 def test_too_many_down_sets(monkeypatch):
-    monkeypatch.setattr("rankernel.completions.down_sets.MAX_DOWN_SETS", 10)
+    monkeypatch.setattr("rankernel.completions.partial_orders.MAX_DOWN_SETS", 10)
     prefs = preferences([large_order()], 14)
     with pytest.raises(
         ExactnessError, match=r"Kendall\(\) for a partial order of 14 items, which is out of reach: a part"

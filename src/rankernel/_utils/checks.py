@@ -23,6 +23,11 @@ def short_repr(value: object) -> str:
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
 
 
+def printable(name: object) -> str:
+    """Return a name with control characters escaped, safe to show in a terminal or an error message."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(name))
+
+
 def is_number(value: object) -> bool:
     """Say whether a value is a plain real number."""
     return isinstance(value, Real) and not isinstance(value, bool | np.timedelta64)

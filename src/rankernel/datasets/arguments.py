@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankernel._utils.arrays import FloatArray, Indices, RankArray
+from rankernel._utils.arrays import FloatArray, Indices, RankArray, row_slices
 from rankernel._utils.checks import check_integer, check_numbers, short_repr
 from rankernel._utils.memory import check_bytes
 from rankernel.encoding import check_items
 from rankernel.errors import RankingError
-from rankernel.rankings import one_full_ranking, row_blocks
+from rankernel.rankings import as_full_ranking
 
 NAME_BYTES = 80  # that a name takes in memory
 
@@ -42,7 +42,7 @@ def center_and_names(center: Any, items: Iterable[object] | None) -> tuple[RankA
     if isinstance(center, Integral):
         ranks = np.arange(check_integer("center", center, 1), dtype=np.int32)
         return ranks, named(items, len(ranks))
-    one = one_full_ranking(center)
+    one = as_full_ranking(center)
     return one.ranks[0], one.items if items is None else named(items, one.n_items)
 
 
@@ -66,7 +66,7 @@ def draw_permutations(n_rankings: int, n_items: int, rng: np.random.Generator) -
     """Return uniform permutations, one a row: the order of independent keys."""
     check_table(n_rankings, n_items)
     ranks = np.empty((n_rankings, n_items), dtype=np.int32)
-    for rows in row_blocks(ranks.shape):  # so that a Ctrl-C is heard
+    for rows in row_slices(ranks.shape):  # so that a Ctrl-C is heard
         ranks[rows] = np.argsort(rng.random(ranks[rows].shape), axis=1)
     return ranks
 

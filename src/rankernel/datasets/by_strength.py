@@ -7,10 +7,11 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankernel._utils.arrays import row_slices
 from rankernel._utils.checks import check_integer
 from rankernel._utils.rng import Seed, as_generator
 from rankernel.datasets.arguments import check_table, named, strengths
-from rankernel.rankings import Rankings, row_blocks
+from rankernel.rankings import Rankings
 
 
 def plackett_luce(
@@ -51,7 +52,7 @@ def plackett_luce(
     # Items arrive after exponential times of rates w; the Gumbel variable is minus the logarithm of such a time.
     check_table(check_integer("n_rankings", n_rankings, 0), len(given))
     ranks = np.empty((n_rankings, len(given)), dtype=np.int32)
-    for rows in row_blocks(ranks.shape):  # so that a Ctrl-C is heard
+    for rows in row_slices(ranks.shape):  # so that a Ctrl-C is heard
         haste = np.log(given) + rng.gumbel(size=ranks[rows].shape)
         ranks[rows] = np.argsort(np.argsort(-haste, axis=1), axis=1)
     return Rankings._trusted(ranks, names)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import Indices, RankArray
+from rankernel._utils.arrays import Indices, RankArray, unique_rows
 from rankernel._utils.notebook import html_card
 from rankernel._utils.rng import Seed, as_generator
 from rankernel.data import concat
@@ -18,7 +18,7 @@ from rankernel.datasets.around_center import mallows
 from rankernel.datasets.by_strength import plackett_luce
 from rankernel.datasets.mixtures import mixture
 from rankernel.datasets.truncation import truncate
-from rankernel.rankings import Rankings, first_and_inverse
+from rankernel.rankings import Rankings
 
 SEED = 2024
 
@@ -144,7 +144,7 @@ def tie_some(ballots: Rankings, share: float, rng: np.random.Generator) -> Ranki
 
 def counted(rows: RankArray) -> tuple[RankArray, Indices]:
     """Return the different rows and how often each occurs: by the first two columns, then the frequent ones first."""
-    first, inverse = first_and_inverse(rows)
+    first, inverse = unique_rows(rows)
     rows, counts = rows[first], np.bincount(inverse)
     order = np.lexsort((*rows.T[:1:-1], -counts, rows[:, 1], rows[:, 0]))
     return rows[order], counts[order]

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from rankernel._utils.checks import check_instance, file_name
+from rankernel._utils.checks import check_instance, file_name, printable
 from rankernel._utils.checks import labels as one_label_a_row
 from rankernel.data import as_data
-from rankernel.encoding import printable
 from rankernel.errors import RankingError
 from rankernel.reports.source import Source
 
