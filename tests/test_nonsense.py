@@ -620,6 +620,7 @@ RECORDS = {
     "BallotsNeeded",
     "ChangePointResult",
     "BradleyTerryResult",
+    "CompletionModel",
     "Consensus",
     "KernelConsensus",
     "Differences",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel._utils.arrays import Indices, IntArray, RankArray, unique_rows
+from rankernel._utils.arrays import Indices, IntArray, RankArray
 from rankernel._utils.checks import check_instance, check_integer, listed, printable, short_repr
 from rankernel._utils.notebook import html_card
 from rankernel.encoding import (
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 FULL, TOP_K, EXHAUSTIVE, INCOMPLETE = "full", "top-k", "exhaustive", "incomplete"
 PARTIAL = "partial"  # preferences that are no ranking
 SHOWN = 8
+CHUNK_CELLS = 2**17
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
@@ -484,6 +485,39 @@ def row_index(rows: Any, refusal: str) -> Any:
     if rows is None or np.ndim(rows) > 1:
         raise TypeError(refusal)
     return rows
+
+
+def row_slices(shape: tuple[int, ...]) -> Iterator[slice]:
+    """Yield slices over the rows of a table, each of at most 131,072 cells, to bound the size of temporary arrays."""
+    step = max(CHUNK_CELLS // max(shape[1], 1), 1)
+    return (slice(start, start + step) for start in range(0, shape[0], step))
+
+
+def unique_rows(table: NDArray[Any]) -> tuple[Indices, Indices]:
+    """Return the index of the first occurrence of each distinct row, and for each row the number of its distinct row.
+
+    Distinct rows are numbered in order of first appearance.
+
+    Examples
+    --------
+    >>> first, inverse = unique_rows(np.array([[1, 0], [0, 1], [1, 0]]))
+    >>> first.tolist(), inverse.tolist()
+    ([0, 1], [0, 1, 0])
+    """
+    # Rows are compared by 64-bit hashes, which sort faster than bytes; on a collision the bytes are compared instead.
+    salt = np.random.default_rng(0).integers(2**64, size=table.shape[1], dtype=np.uint64) | np.uint64(1)
+    hashes = np.empty(len(table), dtype=np.uint64)
+    for rows in row_slices(table.shape):
+        hashes[rows] = table[rows].astype(np.uint64) @ salt
+    _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+    if not all(np.array_equal(table[first[inverse[rows]]], table[rows]) for rows in row_slices(table.shape)):
+        cells = np.ascontiguousarray(table)
+        keys = cells.view(np.dtype((np.void, cells.dtype.itemsize * cells.shape[1]))).ravel()
+        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
+    return first[order], number[inverse.ravel()]
 
 
 def as_full_ranking(center: Any, name: str = "center") -> Rankings:

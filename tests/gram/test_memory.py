@@ -463,5 +463,5 @@ def test_draws_do_not_depend_on_how_many_are_made_at_once(monkeypatch):
         return [rk.datasets.uniform(50, 7, rng=1), rk.datasets.plackett_luce(50, range(1, 6), rng=1)]
 
     at_once = drawn()
-    monkeypatch.setattr("rankernel.rankings.CELLS_AT_ONCE", 20)
+    monkeypatch.setattr("rankernel.rankings.CHUNK_CELLS", 20)
     assert drawn() == at_once

@@ -9,12 +9,13 @@ from typing import ClassVar
 import numpy as np
 
 from rankernel import _loops
-from rankernel._utils.arrays import FloatArray, FullRanks, RankArray, unique_rows
+from rankernel._utils.arrays import FloatArray, FullRanks, RankArray
 from rankernel._utils.rng import Streams
 from rankernel.completions.enumerate import check_n_items
 from rankernel.completions.herding import FullKernel, herd_rows
 from rankernel.encoding import FREE
 from rankernel.errors import RankingError
+from rankernel.rankings import unique_rows
 
 
 def complete(ranks: RankArray, keys: FloatArray) -> FullRanks:

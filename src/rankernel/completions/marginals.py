@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankernel import _loops
-from rankernel._utils.arrays import FloatArray, Indices, IntArray, RankArray, unique_rows
+from rankernel._utils.arrays import FloatArray, Indices, IntArray, RankArray
 from rankernel.encoding import FREE
-from rankernel.rankings import Rankings, as_rankings
+from rankernel.rankings import Rankings, as_rankings, unique_rows
 
 
 @dataclass(frozen=True, eq=False)

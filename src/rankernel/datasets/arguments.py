@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankernel._utils.arrays import FloatArray, Indices, RankArray, row_slices
+from rankernel._utils.arrays import FloatArray, Indices, RankArray
 from rankernel._utils.checks import check_integer, check_numbers, short_repr
 from rankernel._utils.memory import check_bytes
 from rankernel.encoding import check_items
 from rankernel.errors import RankingError
-from rankernel.rankings import as_full_ranking
+from rankernel.rankings import as_full_ranking, row_slices
 
 NAME_BYTES = 80  # that a name takes in memory
 

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankernel._utils.arrays import row_slices
 from rankernel._utils.checks import check_integer
 from rankernel._utils.rng import Seed, as_generator
 from rankernel.datasets.arguments import check_table, named, strengths
-from rankernel.rankings import Rankings
+from rankernel.rankings import Rankings, row_slices
 
 
 def plackett_luce(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import Indices, RankArray, unique_rows
+from rankernel._utils.arrays import Indices, RankArray
 from rankernel._utils.notebook import html_card
 from rankernel._utils.rng import Seed, as_generator
 from rankernel.data import concat
@@ -18,7 +18,7 @@ from rankernel.datasets.around_center import mallows
 from rankernel.datasets.by_strength import plackett_luce
 from rankernel.datasets.mixtures import mixture
 from rankernel.datasets.truncation import truncate
-from rankernel.rankings import Rankings
+from rankernel.rankings import Rankings, unique_rows
 
 SEED = 2024
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import FloatArray, FullRanks, Indices, IntArray, Mask, RankArray, unique_rows
+from rankernel._utils.arrays import FloatArray, FullRanks, Indices, IntArray, Mask, RankArray
 from rankernel._utils.checks import check_integer
 from rankernel._utils.rng import row_streams
 from rankernel.completions import marginals as of_rankings
@@ -26,7 +26,7 @@ from rankernel.data import as_data
 from rankernel.encoding import FREE
 from rankernel.errors import ExactnessError
 from rankernel.preferences import Preferences, bucket_ranks, disagreements
-from rankernel.rankings import Rankings
+from rankernel.rankings import Rankings, unique_rows
 
 Moments = tuple[FloatArray, FloatArray]
 

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from rankernel._utils import checks
-from rankernel._utils.arrays import IntArray, Mask, RankArray, unique_rows
+from rankernel._utils.arrays import IntArray, Mask, RankArray
 from rankernel._utils.checks import printable
 from rankernel.encoding import FREE, Unlisted, check_items, check_total_count, check_unlisted, dense_ranks
 from rankernel.errors import RankingError, ReadingWarning, warn
@@ -25,7 +25,7 @@ from rankernel.io.files import (
     write_text,
 )
 from rankernel.io.orders import Orders, read_orders
-from rankernel.rankings import Rankings, as_rankings
+from rankernel.rankings import Rankings, as_rankings, unique_rows
 
 Kind = Literal["soc", "soi", "toc", "toi", "cat"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from rankernel import _loops
 from rankernel._utils import checks
-from rankernel._utils.arrays import IntArray, unique_rows
+from rankernel._utils.arrays import IntArray
 from rankernel._utils.checks import printable
 from rankernel.errors import RankingError
 from rankernel.io.files import MOST_BYTES, AnyPath, check_grown_size, fail, read_text
+from rankernel.rankings import unique_rows
 
 Codes = NDArray[np.int32]
 

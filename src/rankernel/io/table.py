@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._utils import checks
-from rankernel._utils.arrays import FloatArray, IntArray, Mask, RankArray, row_slices
+from rankernel._utils.arrays import FloatArray, IntArray, Mask, RankArray
 from rankernel._utils.checks import printable
 from rankernel.encoding import (
     FREE,
@@ -35,7 +35,7 @@ from rankernel.io.repairs import Repairs
 from rankernel.io.spreadsheets import point_out_formulas
 from rankernel.io.words import Words
 from rankernel.order_tables import are_consecutive, column_position
-from rankernel.rankings import Rankings, as_rankings
+from rankernel.rankings import Rankings, as_rankings, row_slices
 
 Layout = Literal["auto", "ranks", "positions", "scores"]
 Blank = Literal["drop", "keep"]

@@ -184,7 +184,7 @@ class MallowsModel(CompletionModel):
         >>> model.center, round(model.theta, 3)
         ((0, 1, 2), 1.356)
         """
-        data = as_rankings(X).unique()
+        data = as_rankings(X, "X").unique()
         if not len(data):
             raise RankingError("there are no rankings to fit a Mallows model to")
         center = mallows_center(data)
@@ -227,7 +227,7 @@ class MallowsModel(CompletionModel):
 
         Raises an :class:`ExactnessError` where a ranking has too many free items for that.
         """
-        ranks = as_rankings(X).ranks
+        ranks = as_rankings(X, "X").ranks
         self.check_items(ranks)
         free = (ranks == FREE).any(axis=1)
         sums = np.empty(len(ranks))

@@ -95,7 +95,7 @@ class PlackettLuce(CompletionModel):
 
         A free item changes nothing. A bucket of ties in front of other items takes an integral, to rounding error.
         """
-        rows = self.checked(as_rankings(X).ranks)
+        rows = self.checked(as_rankings(X, "X").ranks)
         weights = self.weights / self.weights.max()
         nowhere = np.ones(len(rows)), np.zeros(len(weights))
         logs: FloatArray = run_interruptibly(_loops.races.log_probabilities, rows, weights, *nowhere)
@@ -139,7 +139,7 @@ class PlackettLuce(CompletionModel):
         from threadpoolctl import threadpool_limits
 
         penalty = check_number("penalty", penalty, 0, above=True)  # without one, strengths may become infinite
-        data = as_rankings(X).unique()
+        data = as_rankings(X, "X").unique()
         if not len(data):
             raise RankingError("there are no rankings to fit a model to")
         start = np.zeros(data.n_items)

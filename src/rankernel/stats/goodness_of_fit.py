@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, RankArray, unique_rows
+from rankernel._utils.arrays import FloatArray, RankArray
 from rankernel._utils.checks import check_flag, check_integer, short_repr
 from rankernel._utils.memory import check_task, check_voters
 from rankernel._utils.rng import Seed, as_seed, stream_key
@@ -21,7 +21,7 @@ from rankernel.gram.methods import Method, MethodLike, MonteCarlo
 from rankernel.gram.plan import unbiased_method
 from rankernel.kernels.base import Kernel
 from rankernel.preferences import Preferences
-from rankernel.rankings import Rankings, as_rankings
+from rankernel.rankings import Rankings, as_rankings, unique_rows
 from rankernel.stats._effect_law import UNKNOWN, EstimatedEffect, Influence, Interval
 from rankernel.stats._effects import own_size, share_of
 from rankernel.stats._moments import Moments

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel._utils.arrays import FloatArray, Indices, IntArray, unique_rows
+from rankernel._utils.arrays import FloatArray, Indices, IntArray
 from rankernel._utils.q_factorials import tables
 from rankernel.gram.cost import STEP
 from rankernel.gram.evaluator import Block, Evaluator, Part, lengths
@@ -29,7 +29,7 @@ from rankernel.gram.exact.coded import number_codes
 from rankernel.gram.exact.kendall_law import Brackets, KendallLaw, brackets_of, central_moments, mean_extra, tie_law
 from rankernel.gram.exact.overlap import Shape, shapes
 from rankernel.kernels.base import Kernel
-from rankernel.rankings import Rankings
+from rankernel.rankings import Rankings, unique_rows
 
 TILE_ITEMS = 2**15
 SHORT = 4  # lists are short if there are so many times more items

@@ -15,9 +15,9 @@ from functools import cached_property
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, Indices, IntArray, RankArray, unique_rows
+from rankernel._utils.arrays import FloatArray, Indices, IntArray, RankArray
 from rankernel.encoding import FREE
-from rankernel.rankings import Rankings
+from rankernel.rankings import Rankings, unique_rows
 
 
 @dataclass(frozen=True)
