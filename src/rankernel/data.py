@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._utils.arrays import IntArray, Mask
-from rankernel._utils.checks import listed, printable
+from rankernel._utils.checks import check_list, printable
 from rankernel.encoding import FREE, Unlisted, check_total_count, check_unlisted, dense_ranks, number_table
 from rankernel.errors import RankingError
 from rankernel.preferences import BEFORE, NOT_BEFORE, Preferences, pairs_text, relations_of_ranks
@@ -162,7 +162,7 @@ def concat(parts: Iterable[Any]) -> Any:
       x > y
       y > x
     """
-    given = listed("parts", parts, "a list of rankings")
+    given = check_list("parts", parts, "a list of rankings")
     sets = [as_data(part, name=f"parts[{number}]") for number, part in enumerate(given)]
     if not sets:
         raise RankingError("parts: there is nothing to concatenate; give at least one set of rankings")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from rankernel._utils.arrays import Indices, IntArray, RankArray
-from rankernel._utils.checks import check_instance, check_integer, listed, printable, short_repr
+from rankernel._utils.checks import check_instance, check_integer, check_list, printable, short_repr
 from rankernel._utils.notebook import html_card
 from rankernel.encoding import (
     FREE,
@@ -531,7 +531,7 @@ def as_full_ranking(center: Any, name: str = "center") -> Rankings:
     """
     given = center
     if not isinstance(center, Rankings):
-        rows = listed(name, center, "one full ranking, the rank of each item")
+        rows = check_list(name, center, "one full ranking, the rank of each item")
         given = as_rankings(rows if rows and is_list(rows[0]) else [rows], name)
     if len(given) != 1 or not given.is_full():
         raise RankingError(

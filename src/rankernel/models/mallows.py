@@ -18,7 +18,7 @@ from rankernel.completions.couplings import Coupling
 from rankernel.completions.draws import CompletionModel, self_normalized_weights
 from rankernel.completions.enumerate import check_n_items
 from rankernel.completions.partial_orders import MAX_DOWN_SETS, DownSets, check_relation, in_series
-from rankernel.datasets.around_center import mallows
+from rankernel.datasets.simulate import mallows
 from rankernel.encoding import FREE
 from rankernel.errors import ExactnessError, RankingError, SamplingWarning, warn
 from rankernel.models.kemeny_search import kemeny_order

@@ -18,8 +18,7 @@ from rankernel._utils.rng import Seed, Streams, as_seed
 from rankernel.completions.couplings import Coupling
 from rankernel.completions.draws import CompletionModel
 from rankernel.completions.enumerate import check_n_items
-from rankernel.datasets.arguments import strengths
-from rankernel.datasets.by_strength import plackett_luce
+from rankernel.datasets.simulate import plackett_luce, positive_weights
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings, as_rankings
 
@@ -58,7 +57,7 @@ class PlackettLuce(CompletionModel):
     weights: FloatArray
 
     def __init__(self, weights: ArrayLike) -> None:
-        array = strengths(weights)
+        array = positive_weights(weights)
         if not (array / array.max() > 0).all():
             raise RankingError("weights: the strengths are too different: the smallest by the largest rounds to 0")
         array.flags.writeable = False

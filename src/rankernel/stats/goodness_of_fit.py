@@ -15,7 +15,7 @@ from rankernel._utils.memory import check_task, check_voters
 from rankernel._utils.rng import Seed, as_seed, stream_key
 from rankernel.completions.draws import CompletionModel, Uniform, draw
 from rankernel.data import as_data, concat
-from rankernel.datasets.arguments import draw_permutations
+from rankernel.datasets.simulate import draw_permutations
 from rankernel.errors import RankingError
 from rankernel.gram.methods import Method, MethodLike, MonteCarlo
 from rankernel.gram.plan import unbiased_method
