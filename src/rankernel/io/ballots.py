@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from rankernel._utils.arrays import IntArray, Mask, RankArray
-from rankernel.encoding import FREE, dense, printable
+from rankernel._utils.checks import printable
+from rankernel.encoding import FREE, dense_ranks
 from rankernel.errors import Argument, RankingError, ReadingWarning, warn
 from rankernel.io.files import FileSource, Repairs, SourceFile
 from rankernel.io.options import ReadOptions
@@ -327,7 +328,7 @@ def rankings_of(
             None, "no row lists an item; give ", Argument("items", ...), " and ", Argument("blank", "keep")
         )
     warn_of_similar_names(ballots.items, source)
-    ranks = dense(ballots.ranks, listed, options.unlisted)
+    ranks = dense_ranks(ballots.ranks, listed, options.unlisted)
     labels = labels or {}
     if rows is not None:
         marked = marked[rows]

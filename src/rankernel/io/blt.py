@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankernel._utils.arrays import RankArray
-from rankernel._utils.checks import check_integer
-from rankernel.encoding import FREE, check_items, dense, printable
+from rankernel._utils.checks import check_integer, printable
+from rankernel.encoding import FREE, MAX_VOTERS, check_items, check_total_count, dense_ranks
 from rankernel.errors import RankingError
 from rankernel.io.ballots import Ballots, rankings_of
 from rankernel.io.files import MAX_BYTES, AnyPath, FileSource, Repairs, SourceFile, check_writable_name, write_text
 from rankernel.io.options import ReadOptions, accepts
-from rankernel.multiplicities import MOST_VOTERS, check_total
 from rankernel.rankings import Rankings, as_rankings
 
 TOKEN = re.compile(
@@ -84,10 +83,10 @@ def read_blt(path: AnyPath, **keywords: Any) -> Rankings:
         if not remaining:
             raise source.error(None, "all candidates withdrew")
         ranks, items = ranks[:, remaining], tuple(items[number] for number in remaining)
-        ranks = dense(ranks, ranks != FREE, "free")
+        ranks = dense_ranks(ranks, ranks != FREE, "free")
     numbers = np.array(counts, dtype=np.int64)
     try:
-        check_total(numbers)
+        check_total_count(numbers)
     except RankingError as error:
         raise source.restate(error) from None
     return rankings_of(Ballots(ranks, items, Repairs(n_skipped)), numbers, about, source, options)
@@ -188,7 +187,7 @@ def read_ballot_lines(tokens: Tokens, n_items: int, by_line: bool) -> BallotLine
         count, line = tokens.take_integer("a ballot, or the 0 after the last one")
         if count == 0:
             return counts, orders, lines
-        if count < 0 or count > MOST_VOTERS:
+        if count < 0 or count > MAX_VOTERS:
             raise tokens.source.error(line, f"{count} is not a number of voters")
         counts.append(count)
         lines.append(line)

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from rankernel.column_places import place_of
-from rankernel.encoding import FREE, check_items, printable
+from rankernel._utils.checks import printable
+from rankernel.encoding import FREE, check_items, check_total_count
 from rankernel.errors import Argument, RankingError, missing_extra
 from rankernel.io.ballots import Ballots, rankings_of, read_ballots
 from rankernel.io.cvr_json import json_contests
@@ -20,7 +20,7 @@ from rankernel.io.files import AnyPath, FileSource, SourceFile
 from rankernel.io.options import ReadOptions, accepts
 from rankernel.io.tables import read_counts, sorted_positions
 from rankernel.io.text_table import TextTable, read_table, split_rows, table_of
-from rankernel.multiplicities import check_total
+from rankernel.order_tables import column_position
 from rankernel.rankings import Rankings
 
 EXCEL = (".xlsx", ".xlsm")
@@ -125,14 +125,16 @@ def contest_columns(table: TextTable, options: ReadOptions) -> tuple[TextTable, 
     """Return the columns of one contest together with the named ones, its name, and the ignored columns."""
     kept = options.named_columns
     table.check_columns(kept.items())
-    places = {name: place for name in table.columns if name not in kept and (place := place_of(name)) is not None}
+    places = {
+        name: place for name in table.columns if name not in kept and (place := column_position(name)) is not None
+    }
     contests = list(dict.fromkeys(place.contest for place in places.values()))
     if not contests:
         columns = ", ".join(printable(name) for name in table.columns[:12])
         problem = f"no column names a position, such as 'Mayor Choice 1 of 4'; the columns are {columns}"
         raise table.error(None, problem)
     contest = chosen_contest(contests, table.source, options)
-    used = {name for name, place in places.items() if place.contest == contest} | set(kept)
+    used = {name for name, position in positions.items() if position.contest == contest} | set(kept)
     ignored = tuple(name for name in table.columns if name not in used)
     return table.without(ignored), contest, ignored
 
@@ -206,7 +208,7 @@ def read_scottish(source: SourceFile, options: ReadOptions) -> Rankings:
                 raise source.error(line, f"candidate {number} is listed twice; a ballot lists each at most once")
             ranks[row, number - 1] = position
     try:
-        check_total(counts)
+        check_total_count(counts)
     except RankingError as error:
         raise source.restate(error) from None
     return rankings_of(

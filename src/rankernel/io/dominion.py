@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rankernel._utils.arrays import Mask
-from rankernel.encoding import printable
+from rankernel._utils.checks import printable
 from rankernel.io.files import SourceFile
 from rankernel.io.options import ReadOptions
 from rankernel.io.text_table import Codes, TextTable, split_rows, split_table

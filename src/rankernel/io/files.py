@@ -13,9 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
-from rankernel._utils.checks import check_flag, check_instance, check_path
+from rankernel._utils.checks import check_flag, check_instance, check_path, printable
 from rankernel._utils.files import whole_file
-from rankernel.encoding import printable
 from rankernel.errors import Argument, RankingError, warn
 from rankernel.io.options import ReadOptions
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from rankernel.encoding import printable
+from rankernel._utils.checks import printable
 from rankernel.errors import ArgumentValueError, RankingError
 from rankernel.io.files import AnyPath, FileSource, SourceFile
 from rankernel.io.options import ReadOptions, accepts
 from rankernel.io.text_table import TextTable, read_table
-from rankernel.pair_tables import Comparisons, find_columns, named_table
+from rankernel.pair_tables import Comparisons, find_columns, from_columns
 from rankernel.preferences import Preferences
 from rankernel.rankings import Labels
 
@@ -67,7 +67,7 @@ def read_pairs(path: AnyPath, **keywords: Any) -> Preferences:
         raise source.restate(error, table.header_line) from None
     texts = {name: table.column(name, "columns").tolist() for name in roles.columns()}
     try:
-        found = named_table(texts, None, options.items, roles, lines=table.lines.tolist())
+        found = from_columns(texts, None, options.items, roles, lines=table.lines.tolist())
     except RankingError as error:
         raise source.restate(error) from None
     if not found.users:

@@ -10,14 +10,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from rankernel._utils.arrays import IntArray, Mask, RankArray
-from rankernel._utils.checks import check_choice, check_path
-from rankernel.encoding import FREE, check_items, dense, printable
+from rankernel._utils.checks import check_choice, check_path, printable
+from rankernel.encoding import FREE, check_items, check_total_count, dense_ranks
 from rankernel.errors import Argument, RankingError, ReadingWarning, warn
 from rankernel.io.files import AnyPath, FileSource, SourceFile, check_writable_name, write_text
 from rankernel.io.options import ReadOptions, accepts
 from rankernel.io.preflib_orders import Orders, read_orders
-from rankernel.multiplicities import check_total
-from rankernel.rankings import Rankings, as_rankings, first_and_inverse
+from rankernel.rankings import Rankings, as_rankings, unique_rows
 
 Kind = Literal["soc", "soi", "toc", "toi", "cat"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -78,7 +77,7 @@ def read_preflib(path: AnyPath, **keywords: Any) -> Rankings:
     orders = read_orders(text[end:], n_lines + 1, source)
     check_totals(header, kind, orders, source)
     try:
-        check_total(orders.counts)
+        check_total_count(orders.counts)
     except RankingError as error:
         raise source.restate(error) from None
     source.check_table_size(len(orders.lines), len(items), options)
@@ -91,7 +90,7 @@ def read_preflib(path: AnyPath, **keywords: Any) -> Rankings:
     n_all_in_first = None
     if kind == "cat":
         n_all_in_first = int(orders.counts[(ranks == 0).all(axis=1)].sum())
-        ranks = dense(ranks, ranks != FREE, options.unlisted)
+        ranks = dense_ranks(ranks, ranks != FREE, options.unlisted)
     elif options.unlisted == "last":
         np.copyto(ranks, orders.n_buckets[:, None].astype(np.int32), where=ranks == FREE)
     if empty.any():
@@ -248,7 +247,7 @@ def starts_bucket(orders: Orders) -> Mask:
 
 def check_distinct(ranks: RankArray, orders: Orders, source: SourceFile) -> None:
     """Raise an error for a repeated order."""
-    first, which = first_and_inverse(ranks)
+    first, which = unique_rows(ranks)
     if len(first) < len(ranks):
         row = int(np.argmax(first[which] < np.arange(len(ranks))))
         earlier = orders.lines[first[which[row]]]

@@ -14,8 +14,8 @@ from urllib.parse import quote
 import numpy as np
 
 from rankernel._utils.arrays import IntArray, RankArray
-from rankernel._utils.checks import check_choice, check_path, check_text
-from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, dense, printable
+from rankernel._utils.checks import check_choice, check_path, check_text, printable
+from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, dense_ranks
 from rankernel.errors import RankingError, missing_extra
 from rankernel.io.files import AnyPath, SourceFile, write_bytes
 from rankernel.io.options import ReadOptions
@@ -328,7 +328,7 @@ def load_sushi(path: AnyPath, *, which: Which = "a", unlisted: Unlisted = "free"
     if len(users["id"]) != len(ranks):
         problem = f"there are {len(users['id'])} users but {len(ranks)} orders"
         raise SourceFile(folder / USERS).error(None, problem)
-    return SushiData(Rankings._trusted(dense(ranks, ranks != FREE, unlisted), items), users)
+    return SushiData(Rankings._trusted(dense_ranks(ranks, ranks != FREE, unlisted), items), users)
 
 
 def sushi_folder(path: Path, which: Which) -> Path:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankernel._utils.checks import check_text
-from rankernel.column_places import place_of
 from rankernel.data import Data
 from rankernel.errors import Argument, ArgumentValueError, RankingError
 from rankernel.io.blt import read_blt, write_blt
@@ -23,7 +22,8 @@ from rankernel.io.pairs import read_pairs
 from rankernel.io.preflib import KINDS, read_preflib, write_preflib
 from rankernel.io.tables import read_csv, write_csv
 from rankernel.io.text_table import guessed_delimiter, split_rows
-from rankernel.pair_tables import looks_like_pairs
+from rankernel.order_tables import column_position
+from rankernel.pair_tables import has_pair_columns
 
 Options = Mapping[str, Any]
 
@@ -73,15 +73,15 @@ def is_blt(text: str) -> bool:
 
 def has_contest_columns(columns: Sequence[str], options: Options) -> bool:
     """Whether columns are positions of several contests, or of one among other columns."""
-    places = [place_of(name) for name in columns]
-    contests = {place.contest for place in places if place is not None}
-    mixed = None in places or len(contests) > 1
+    positions = [column_position(name) for name in columns]
+    contests = {position.contest for position in positions if position is not None}
+    mixed = None in positions or len(contests) > 1
     return "contest" in options or bool(contests and mixed and "ignore" not in options)
 
 
-def has_pair_columns(columns: Sequence[str], _: Options) -> bool:
+def is_pair_table(columns: Sequence[str], _: Options) -> bool:
     """Whether columns are those of pairwise comparisons."""
-    return looks_like_pairs(columns)
+    return has_pair_columns(columns)
 
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
@@ -90,7 +90,7 @@ FORMATS = {
     for known in (
         Format("PrefLib", tuple(f".{kind}" for kind in KINDS), read_preflib, write_preflib, is_preflib),
         Format("BLT", (".blt",), read_blt, write_blt, is_blt),
-        Format("pairs", (), read_pairs, matches_columns=has_pair_columns),
+        Format("pairs", (), read_pairs, matches_columns=is_pair_table),
         Format("cast vote record", (*JSON, *EXCEL), read_cvr, matches_columns=has_contest_columns),
         Format("table", TABLE_SUFFIXES, read_csv, write_csv),
     )

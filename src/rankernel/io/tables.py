@@ -12,16 +12,15 @@ from typing import Any
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray, IntArray, Mask, RankArray
-from rankernel._utils.checks import check_instance, check_labels, check_path
-from rankernel.column_places import count_up, place_of
-from rankernel.encoding import FREE, dense, is_shared_rank, printable
+from rankernel._utils.checks import check_instance, check_labels, check_path, printable
+from rankernel.encoding import FREE, MAX_VOTERS, are_average_ranks, check_total_count, dense_ranks
 from rankernel.errors import Argument, RankingError
 from rankernel.io.ballots import Ballots, Markers, rankings_of, read_ballots
 from rankernel.io.files import AnyPath, FileSource, SourceFile, check_writable_name, warn_of_formulas, write_text
 from rankernel.io.options import Layout, ReadOptions, accepts
 from rankernel.io.text_table import TextTable, read_table
-from rankernel.multiplicities import MOST_VOTERS, check_total
-from rankernel.rankings import Rankings, as_rankings, row_blocks
+from rankernel.order_tables import are_consecutive, column_position
+from rankernel.rankings import Rankings, as_rankings, row_slices
 
 INTEGER = re.compile(r"([0-9]{1,30})(?:\.0*)?")
 NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
@@ -113,7 +112,7 @@ def read_votes(votes: TextTable, layout: Layout, options: ReadOptions) -> tuple[
     if layout == "ranks":
         return Ballots(integer_ranks(numbers, votes, names), names), "a table of ranks, one column per item"
     listed = ~np.isnan(numbers)
-    ranks = dense(np.where(listed, numbers if options.ascending else -numbers, 0.0), listed, "free")
+    ranks = dense_ranks(np.where(listed, numbers if options.ascending else -numbers, 0.0), listed, "free")
     better = "smaller" if options.ascending else "larger"
     return Ballots(ranks, names), f"a table of scores, one column per item, {better} is better"
 
@@ -126,7 +125,7 @@ def read_counts(table: TextTable, options: ReadOptions) -> IntArray:
 
     def number(cell: str) -> int:
         integer = INTEGER.fullmatch(cell)
-        return min(int(integer.group(1)), MOST_VOTERS + 1) if integer else 0
+        return min(int(integer.group(1)), MAX_VOTERS + 1) if integer else 0
 
     counts: IntArray = column.numbers(number, np.int64)[:, 0]
     if (counts < 1).any():
@@ -134,7 +133,7 @@ def read_counts(table: TextTable, options: ReadOptions) -> IntArray:
         cell = printable(column.texts[column.codes[row, 0]])
         raise table.error(row, f"the count {cell!r} is not a positive integer")
     try:
-        check_total(counts)
+        check_total_count(counts)
     except RankingError as error:
         raise table.source.restate(error) from None
     return counts
@@ -155,15 +154,15 @@ NOT_VOTES = (Argument("label_columns"), ", ", Argument("ignore"), " and ", Argum
 
 def detected_layout(votes: TextTable, options: ReadOptions) -> Layout:
     """Return the only layout that is consistent with a table."""
-    places = [place_of(name) for name in votes.columns]
+    positions = [column_position(name) for name in votes.columns]
     other = first_nonnumeric_cell(votes, options)
-    if None not in places:
+    if None not in positions:
         if other is None:
             raise layout_error(votes, None, "the columns look like positions but hold only numbers or nothing")
         sorted_positions(votes)
         return "positions"
-    if any(place is not None for place in places):
-        column = votes.columns[places.index(None)]
+    if any(position is not None for position in positions):
+        column = votes.columns[positions.index(None)]
         raise layout_error(votes, None, f"some columns look like positions but {printable(column)!r} does not")
     if other is not None:
         row, column, cell = other
@@ -282,11 +281,11 @@ def integer_ranks(numbers: FloatArray, votes: TextTable, names: tuple[str, ...])
     fractional = values != np.floor(values)
     rows = np.flatnonzero(fractional.any(axis=1))
     if len(rows):
-        fractional[rows] &= ~is_shared_rank(values[rows], listed[rows])
+        fractional[rows] &= ~are_average_ranks(values[rows], listed[rows])
         check_cells(in_order(votes, names), fractional, "ranks")
     elif values.size and values.max() < 2**53:
         values = values.astype(np.int64)
-    return dense(values, listed, "free")
+    return dense_ranks(values, listed, "free")
 
 
 # ---------------------------------------------------------------------- one column per position
@@ -294,21 +293,21 @@ def integer_ranks(numbers: FloatArray, votes: TextTable, names: tuple[str, ...])
 
 def sorted_positions(votes: TextTable) -> TextTable:
     """Return the table with its columns sorted by the positions that they name, if they name any."""
-    places = [place_of(name) for name in votes.columns]
-    stated = [place for place in places if place is not None]
+    positions = [column_position(name) for name in votes.columns]
+    stated = [position for position in positions if position is not None]
     if not stated:
         return votes
-    if len(stated) < len(places):
-        other = printable(votes.columns[places.index(None)])
+    if len(stated) < len(positions):
+        other = printable(votes.columns[positions.index(None)])
         raise layout_error(votes, None, f"some columns look like positions but {other!r} does not")
-    contests = list(dict.fromkeys(place.contest for place in stated))
+    contests = list(dict.fromkeys(position.contest for position in stated))
     if len(contests) > 1:
         names = ", ".join(repr(printable(contest)) for contest in contests[:8])
         raise votes.error(None, f"the columns belong to several contests ({names}); choose one with ", CONTEST)
-    numbers = [place.number for place in stated]
+    numbers = [position.number for position in stated]
     if len(set(numbers)) < len(numbers):
         raise votes.error(None, f"two columns name the same position: {', '.join(map(printable, votes.columns))}")
-    if not count_up(numbers):
+    if not are_consecutive(numbers):
         listing = ", ".join(map(str, sorted(numbers)))
         raise layout_error(votes, None, f"the columns look like positions but are not consecutive: {listing}")
     return votes.select(sorted(range(len(numbers)), key=numbers.__getitem__))
@@ -392,7 +391,7 @@ def csv_text(rankings: Rankings, count: str | None, labels: Mapping[str, Sequenc
     csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(names)
     writer = csv.writer(text, lineterminator="\n")
     label_rows = zip(*labels.values(), strict=True) if labels else repeat(())
-    rows = chain.from_iterable(rankings.ranks[block].tolist() for block in row_blocks(rankings.ranks.shape))
+    rows = chain.from_iterable(rankings.ranks[block].tolist() for block in row_slices(rankings.ranks.shape))
     for row, n_voters, label_row in zip(rows, rankings.counts.tolist(), label_rows, strict=False):
         cells = [*label_row, *("" if rank == FREE else rank + 1 for rank in row)]
         writer.writerow(cells if count is None else [*cells, n_voters])

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._utils.arrays import IntArray
-from rankernel.encoding import printable
+from rankernel._utils.checks import printable
 from rankernel.errors import Argument, RankingError
 from rankernel.io.files import BYTE_ORDER_MARK, SourceFile
 from rankernel.io.options import ReadOptions
-from rankernel.rankings import first_and_inverse
+from rankernel.rankings import unique_rows
 
 Codes = NDArray[np.int32]
 
@@ -108,7 +108,7 @@ class TextTable:
 
     def distinct(self) -> tuple[TextTable, IntArray]:
         """Return the distinct rows in order of first appearance, and for each row the index of its distinct one."""
-        first, inverse = first_and_inverse(self.codes)
+        first, inverse = unique_rows(self.codes)
         counts = np.bincount(inverse, minlength=len(first))
         return replace(self, codes=self.codes[first], lines=self.lines[first], counts=counts), inverse
 

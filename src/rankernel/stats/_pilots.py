@@ -88,7 +88,7 @@ def of_models(models: Any, kernel: Kernel | None, seed: int) -> Pilot:
 def voters_of(model: Any, rng: np.random.Generator) -> Rankings:
     """Return so many voters of a model that they stand for it."""
     if hasattr(model, "sample"):
-        return as_rankings(model.sample(FROM_MODEL, rng), "a draw of models")
+        return as_rankings(model.sample(FROM_MODEL, rng=rng), "a draw of models")
     if callable(model):
         return as_rankings(model(FROM_MODEL, rng), "a draw of models")
     raise TypeError(

@@ -12,7 +12,7 @@ import numpy as np
 from rankernel._utils.arrays import FloatArray, IntArray
 from rankernel._utils.checks import check_flag, check_labels, check_list, check_numbers
 from rankernel._utils.rng import Seed, as_seed
-from rankernel.completions.models import CompletionModel
+from rankernel.completions.draws import CompletionModel
 from rankernel.data import Data, as_data, concat
 from rankernel.errors import RankingError
 from rankernel.gram.methods import MethodLike
