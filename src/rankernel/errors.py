@@ -113,6 +113,10 @@ class ExactnessError(PhrasedMessage, ValueError):
     """An exact value was requested but there is neither a closed form nor a feasible enumeration."""
 
 
+class OutputExistsError(PhrasedMessage, FileExistsError):
+    """A file to write exists already."""
+
+
 class MissingExtraError(ImportError):
     """An optional dependency is not installed."""
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from commands import run
-from test_what_people_have import BLT, DOMINION, DOMINION_CSV, SCOTTISH, preflib
+from test_formats import BLT, DOMINION, DOMINION_CSV, SCOTTISH, preflib
 
 ARENA = """judge,model_a,model_b,winner
 ann,x,y,model_a

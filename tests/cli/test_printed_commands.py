@@ -9,7 +9,7 @@ from zipfile import ZipFile
 import pytest
 from commands import run
 from test_docs import DOCS, PAGES
-from test_what_people_have import DOMINION
+from test_formats import DOMINION
 
 from rankernel import write_preflib
 from rankernel.cli.app import app

@@ -2,13 +2,13 @@
 
 from rankernel.io.blt import read_blt, write_blt
 from rankernel.io.cvr import read_cvr
-from rankernel.io.files import FileSource, Repairs
-from rankernel.io.options import ReadOptions
 from rankernel.io.pairs import read_pairs
 from rankernel.io.preflib import read_preflib, write_preflib
 from rankernel.io.public_data import SushiData, fetch_preflib, fetch_sushi, load_sushi
+from rankernel.io.read_options import ReadOptions
 from rankernel.io.registry import read
 from rankernel.io.tables import read_csv, write_csv
+from rankernel.io.text_files import FileSource, Repairs
 
 __all__ = [
     "FileSource",

@@ -15,8 +15,8 @@ from rankernel._utils.arrays import IntArray, Mask, RankArray
 from rankernel._utils.checks import printable
 from rankernel.encoding import FREE, dense_ranks
 from rankernel.errors import Argument, RankingError, ReadingWarning, warn
-from rankernel.io.files import FileSource, Repairs, SourceFile
-from rankernel.io.options import ReadOptions
+from rankernel.io.read_options import ReadOptions
+from rankernel.io.text_files import FileSource, Repairs, SourceFile
 from rankernel.io.text_table import Codes, TextTable
 from rankernel.rankings import Labels, Rankings
 

@@ -13,8 +13,8 @@ from rankernel._utils.checks import check_integer, printable
 from rankernel.encoding import FREE, MAX_VOTERS, check_items, check_total_count, dense_ranks
 from rankernel.errors import RankingError
 from rankernel.io.ballots import Ballots, rankings_of
-from rankernel.io.files import MAX_BYTES, AnyPath, FileSource, Repairs, SourceFile, check_writable_name, write_text
-from rankernel.io.options import ReadOptions, accepts
+from rankernel.io.read_options import ReadOptions, accepts
+from rankernel.io.text_files import MAX_BYTES, AnyPath, FileSource, Repairs, SourceFile, check_writable_name, write_text
 from rankernel.rankings import Rankings, as_rankings
 
 TOKEN = re.compile(

@@ -16,9 +16,9 @@ from rankernel.errors import Argument, RankingError, missing_extra
 from rankernel.io.ballots import Ballots, rankings_of, read_ballots
 from rankernel.io.cvr_json import json_contests
 from rankernel.io.dominion import is_dominion, read_dominion
-from rankernel.io.files import AnyPath, FileSource, SourceFile
-from rankernel.io.options import ReadOptions, accepts
+from rankernel.io.read_options import ReadOptions, accepts
 from rankernel.io.tables import read_counts, sorted_positions
+from rankernel.io.text_files import AnyPath, FileSource, SourceFile
 from rankernel.io.text_table import TextTable, read_table, split_rows, table_of
 from rankernel.order_tables import column_position
 from rankernel.rankings import Rankings
@@ -125,10 +125,9 @@ def contest_columns(table: TextTable, options: ReadOptions) -> tuple[TextTable, 
     """Return the columns of one contest together with the named ones, its name, and the ignored columns."""
     kept = options.named_columns
     table.check_columns(kept.items())
-    places = {
-        name: place for name in table.columns if name not in kept and (place := column_position(name)) is not None
-    }
-    contests = list(dict.fromkeys(place.contest for place in places.values()))
+    others = [name for name in table.columns if name not in kept]
+    positions = {name: position for name in others if (position := column_position(name)) is not None}
+    contests = list(dict.fromkeys(position.contest for position in positions.values()))
     if not contests:
         columns = ", ".join(printable(name) for name in table.columns[:12])
         problem = f"no column names a position, such as 'Mayor Choice 1 of 4'; the columns are {columns}"

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rankernel.errors import RankingError
-from rankernel.io.files import SourceFile, read_bytes
-from rankernel.io.options import ReadOptions
+from rankernel.io.read_options import ReadOptions
+from rankernel.io.text_files import SourceFile, read_bytes
 from rankernel.io.text_table import TextTable, table_of
 
 Marks = list[tuple[int, str]]  # rank and candidate

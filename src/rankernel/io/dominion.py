@@ -14,8 +14,8 @@ import numpy as np
 
 from rankernel._utils.arrays import Mask
 from rankernel._utils.checks import printable
-from rankernel.io.files import SourceFile
-from rankernel.io.options import ReadOptions
+from rankernel.io.read_options import ReadOptions
+from rankernel.io.text_files import SourceFile
 from rankernel.io.text_table import Codes, TextTable, split_rows, split_table
 
 HEADINGS = re.compile(r'(?:[^\n]*\n){1,3}?(?:="|")*CvrNumber\b')  # election, contests, choices, then the columns

@@ -8,8 +8,8 @@ import numpy as np
 
 from rankernel._utils.checks import printable
 from rankernel.errors import ArgumentValueError, RankingError
-from rankernel.io.files import AnyPath, FileSource, SourceFile
-from rankernel.io.options import ReadOptions, accepts
+from rankernel.io.read_options import ReadOptions, accepts
+from rankernel.io.text_files import AnyPath, FileSource, SourceFile
 from rankernel.io.text_table import TextTable, read_table
 from rankernel.pair_tables import Comparisons, find_columns, from_columns
 from rankernel.preferences import Preferences

@@ -13,9 +13,9 @@ from rankernel._utils.arrays import IntArray, Mask, RankArray
 from rankernel._utils.checks import check_choice, check_path, printable
 from rankernel.encoding import FREE, check_items, check_total_count, dense_ranks
 from rankernel.errors import Argument, RankingError, ReadingWarning, warn
-from rankernel.io.files import AnyPath, FileSource, SourceFile, check_writable_name, write_text
-from rankernel.io.options import ReadOptions, accepts
 from rankernel.io.preflib_orders import Orders, read_orders
+from rankernel.io.read_options import ReadOptions, accepts
+from rankernel.io.text_files import AnyPath, FileSource, SourceFile, check_writable_name, write_text
 from rankernel.rankings import Rankings, as_rankings, unique_rows
 
 Kind = Literal["soc", "soi", "toc", "toi", "cat"]

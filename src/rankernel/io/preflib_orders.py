@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rankernel._utils.arrays import IntArray
 from rankernel._utils.checks import printable
 from rankernel.errors import RankingError
-from rankernel.io.files import SourceFile
+from rankernel.io.text_files import SourceFile
 
 DIGIT, COLON, COMMA, OPEN, CLOSE, END = range(6)
 SIGNS = b"0123456789:,{}\n"

@@ -17,9 +17,9 @@ from rankernel._utils.arrays import IntArray, RankArray
 from rankernel._utils.checks import check_choice, check_path, check_text, printable
 from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, dense_ranks
 from rankernel.errors import RankingError, missing_extra
-from rankernel.io.files import AnyPath, SourceFile, write_bytes
-from rankernel.io.options import ReadOptions
 from rankernel.io.preflib import read_preflib
+from rankernel.io.read_options import ReadOptions
+from rankernel.io.text_files import AnyPath, SourceFile, write_bytes
 from rankernel.rankings import Rankings
 
 Which = Literal["a", "b"]

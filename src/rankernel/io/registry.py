@@ -5,8 +5,9 @@ A new format is a module with a reader, and an entry in ``FORMATS``.
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,16 +17,16 @@ from rankernel.errors import Argument, ArgumentValueError, RankingError
 from rankernel.io.blt import read_blt, write_blt
 from rankernel.io.cvr import EXCEL, JSON, is_scottish, read_cvr
 from rankernel.io.dominion import is_dominion
-from rankernel.io.files import AnyPath, SourceFile
-from rankernel.io.options import ReadOptions, option_names
 from rankernel.io.pairs import read_pairs
 from rankernel.io.preflib import KINDS, read_preflib, write_preflib
+from rankernel.io.read_options import ReadOptions, option_names
 from rankernel.io.tables import read_csv, write_csv
+from rankernel.io.text_files import AnyPath, SourceFile
 from rankernel.io.text_table import guessed_delimiter, split_rows
 from rankernel.order_tables import column_position
 from rankernel.pair_tables import has_pair_columns
 
-Options = Mapping[str, Any]
+MAX_PAIR_COLUMNS = 100
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Format:
     read: Callable[..., Data]
     write: Callable[..., None] | None = None
     matches_text: Callable[[str], bool] | None = None
-    matches_columns: Callable[[Sequence[str], Options], bool] | None = None
+    matches_columns: Callable[[Sequence[str], ReadOptions], bool] | None = None
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -71,17 +72,17 @@ def is_blt(text: str) -> bool:
     return bool(re.match(r"\s*[0-9]+\s+[0-9]+\s*(?:\n|#|-?[0-9])", text))
 
 
-def has_contest_columns(columns: Sequence[str], options: Options) -> bool:
+def has_contest_columns(columns: Sequence[str], options: ReadOptions) -> bool:
     """Whether columns are positions of several contests, or of one among other columns."""
     positions = [column_position(name) for name in columns]
     contests = {position.contest for position in positions if position is not None}
     mixed = None in positions or len(contests) > 1
-    return "contest" in options or bool(contests and mixed and "ignore" not in options)
+    return options.contest is not None or bool(contests and mixed and not options.ignore)
 
 
-def is_pair_table(columns: Sequence[str], _: Options) -> bool:
-    """Whether columns are those of pairwise comparisons."""
-    return has_pair_columns(columns)
+def is_pair_table(columns: Sequence[str], options: ReadOptions) -> bool:
+    """Whether columns are those of pairwise comparisons, of which there are few."""
+    return options.columns is not None or (len(columns) <= MAX_PAIR_COLUMNS and has_pair_columns(columns))
 
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
@@ -129,13 +130,13 @@ def read(path: AnyPath, *, format: str = "auto", **options: Any) -> Data:  # noq
       0: tea > milk
       read as pairs: better in winner, worse in loser
     """
-    source = SourceFile(path)
-    chosen = detected_format(source, options) if check_text("format", format) == "auto" else named_format(format)
+    source, known = SourceFile(path), {field.name for field in dataclasses.fields(ReadOptions)}
+    checked = ReadOptions(**{name: value for name, value in options.items() if name in known})
+    chosen = detected_format(source, checked) if check_text("format", format) == "auto" else named_format(format)
     for name in options:
         if name not in chosen.options:
-            known = ", ".join(chosen.options)
             problem = f"{source.name} is read as {chosen.name}, which has no option ", Argument(name)
-            raise RankingError(*problem, f"; its options are {known}")
+            raise RankingError(*problem, f"; its options are {', '.join(chosen.options)}")
     return chosen.read(source, **options)
 
 
@@ -147,7 +148,7 @@ def named_format(name: str) -> Format:
     raise ArgumentValueError("format", name, f"{', '.join(map(repr, FORMATS))} or 'auto'")
 
 
-def detected_format(source: SourceFile, options: Options) -> Format:
+def detected_format(source: SourceFile, options: ReadOptions) -> Format:
     """Return the format of a file, by its suffix or else by its content."""
     formats = list(FORMATS.values())
     if source.path.is_dir():
@@ -155,8 +156,7 @@ def detected_format(source: SourceFile, options: Options) -> Format:
     for known in formats:
         if source.suffix in known.suffixes and source.suffix not in TABLE_SUFFIXES:
             return known
-    text_options = ReadOptions(**{name: options[name] for name in ("encoding", "max_bytes") if name in options})
-    text = source.text(text_options)
+    text = source.text(options)
     if source.suffix in TABLE_SUFFIXES:
         return detected_table(text, source, options)
     for known in formats:
@@ -166,25 +166,21 @@ def detected_format(source: SourceFile, options: Options) -> Format:
     raise RankingError(f"{source.name} has no known format; the suffixes are {suffixes}, each also with .gz")
 
 
-def detected_table(text: str, source: SourceFile, options: Options) -> Format:
+def detected_table(text: str, source: SourceFile, options: ReadOptions) -> Format:
     """Return the format of a table: rankings, comparisons, or a cast vote record."""
-    layout, table = options.get("layout", "auto"), FORMATS["table"]
-    if layout != "auto":
-        return FORMATS["pairs"] if layout == "pairs" else table
+    if options.layout != "auto":
+        return FORMATS["pairs" if options.layout == "pairs" else "table"]
     if is_scottish(text) or is_dominion(text):
         return FORMATS["cast vote record"]
     header = text.lstrip("\r\n").split("\n", 1)[0] + "\n"
     try:
-        given = ReadOptions(**{name: value for name, value in options.items() if name in COLUMN_OPTIONS})
-        delimiter = guessed_delimiter(header, source) if given.delimiter == "auto" else given.delimiter
+        delimiter = guessed_delimiter(header, source) if options.delimiter == "auto" else options.delimiter
         _, cells = next(split_rows(header, delimiter, source), (1, []))
     except RankingError:  # the reader reports it
-        return table
-    columns = [name for cell in cells if (name := cell.strip()) not in given.named_columns]
-    matching = (
-        known for known in FORMATS.values() if known.matches_columns and known.matches_columns(columns, options)
-    )
-    return next(matching, table)
-
-
-COLUMN_OPTIONS = ("label_columns", "ignore", "count", "delimiter")
+        return FORMATS["table"]
+    named = options.named_columns
+    columns = [name for cell in cells if (name := cell.strip()) not in named]
+    for known in FORMATS.values():
+        if known.matches_columns and known.matches_columns(columns, options):
+            return known
+    return FORMATS["table"]

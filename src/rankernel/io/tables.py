@@ -16,8 +16,8 @@ from rankernel._utils.checks import check_instance, check_labels, check_path, pr
 from rankernel.encoding import FREE, MAX_VOTERS, are_average_ranks, check_total_count, dense_ranks
 from rankernel.errors import Argument, RankingError
 from rankernel.io.ballots import Ballots, Markers, rankings_of, read_ballots
-from rankernel.io.files import AnyPath, FileSource, SourceFile, check_writable_name, warn_of_formulas, write_text
-from rankernel.io.options import Layout, ReadOptions, accepts
+from rankernel.io.read_options import Layout, ReadOptions, accepts
+from rankernel.io.text_files import AnyPath, FileSource, SourceFile, check_writable_name, warn_of_formulas, write_text
 from rankernel.io.text_table import TextTable, read_table
 from rankernel.order_tables import are_consecutive, column_position
 from rankernel.rankings import Rankings, as_rankings, row_slices

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from rankernel._utils.arrays import IntArray
 from rankernel._utils.checks import printable
 from rankernel.errors import Argument, RankingError
-from rankernel.io.files import BYTE_ORDER_MARK, SourceFile
-from rankernel.io.options import ReadOptions
+from rankernel.io.read_options import ReadOptions
+from rankernel.io.text_files import BYTE_ORDER_MARK, SourceFile
 from rankernel.rankings import unique_rows
 
 Codes = NDArray[np.int32]

@@ -1,4 +1,4 @@
-"""Files and frames as people have them, each with what it must give, or with the words in which it is refused."""
+"""Files and frames of every format: each with the rankings that it gives, or with a part of the error message."""
 
 import gzip
 import json
@@ -12,7 +12,6 @@ import pytest
 
 import rankernel as rk
 from rankernel import Preferences, RankingError, Rankings
-from rankernel.io import files
 
 PREFLIB = """# FILE NAME: {name}
 # TITLE: Drinks
@@ -43,7 +42,7 @@ def preflib(kind, rows, items=("tea", "milk", "beer"), first=1, more=""):
 
 
 def shown(data):
-    """Rows as text, counts in front where they are not 1: 'a>b=c', pairs as 'a>b, c>d'."""
+    """Rows as text, with counts other than 1: '2*a>b=c'; pairs as 'a>b, c>d'."""
     if isinstance(data, Preferences):
         rows = [", ".join(f"{x}>{y}" for x, y in pairs) for pairs in data.to_pairs()]
     else:
@@ -195,7 +194,7 @@ CvrNumber,TabulatorNum,ImprintedId,PrecinctPortion,DEM,REP,,DEM,REP,,,,
 """
 POSITIONS = "choice 1,choice 2,choice 3\n"
 
-# What a file is called, what is in it, how it is read, what it gives; a string is what the refusal says.
+# Name, content, options, and rankings; a string is a part of the error message.
 FILES = [
     # PrefLib
     ("votes.soc", preflib("soc", ["2: 1,2,3", "1: 3,2,1"]), {}, ["2*tea>milk>beer", "beer>milk>tea"]),
@@ -210,12 +209,12 @@ FILES = [
         ["milk=tea>beer"],
     ),
     ("votes.dat", preflib("soc", ["2: 1,2,3"]), {}, ["2*tea>milk>beer"]),
-    ("votes.soi", preflib("soi", ["0: 1", "1: 3,2"]), {}, "no voters.*lenient=True"),
+    ("votes.soi", preflib("soi", ["0: 1", "1: 3,2"]), {}, "lenient=True"),
     ("votes.soi", preflib("soi", ["0: 1", "1: 3,2"]), {"lenient": True}, ["beer>milk>tea"]),
-    ("votes.soi", preflib("soi", ["2: 0", "1: 2,1"], first=0), {}, "numbered from 1; lenient=True"),
+    ("votes.soi", preflib("soi", ["2: 0", "1: 2,1"], first=0), {}, "lenient=True"),
     ("votes.soi", preflib("soi", ["2: 0", "1: 2,1"], first=0), {"lenient": True}, ["2*tea>beer=milk", "beer>milk>tea"]),
-    ("votes.soi", preflib("soi", ["2: 1,1"]), {}, "line 10: alternative 1 is listed twice"),
-    ("votes.soi", preflib("soi", [f"{2**62}: 1", f"{2**62}: 2"]), {}, "more than 18 digits|voters"),
+    ("votes.soi", preflib("soi", ["2: 1,1"]), {}, "line 10: alternative 1"),
+    ("votes.soi", preflib("soi", [f"{2**62}: 1", f"{2**62}: 2"]), {}, "18 digits|voters"),
     # BLT
     (
         "ward.blt",
@@ -235,14 +234,14 @@ FILES = [
     ("ward.blt", '2 1\n1 - 2 0\n0\n"Ann \\"A\\" Ash"\n"Bob"\n"x"', {}, ['Bob>Ann "A" Ash']),
     ("ward.blt", '2 1\n(id 4) 1 2 1 0\n0\n"Ann"\n"Bob"\n"x"', {}, ["Bob>Ann"]),
     ("election.dat", '2 1\n3 1 2 0\n0\n"Ann"\n"Bob"\n"x"', {}, ["3*Ann>Bob"]),
-    ("ward.blt", '2 1\n3 1 5 0\n0\n"Ann"\n"Bob"\n"x"', {}, "line 2: candidate 5 is unknown"),
-    ("ward.blt", '2 1\n3 1=1 0\n0\n"Ann"\n"Bob"\n"x"', {}, "line 2: candidate 1 is listed twice"),
-    ("ward.blt", '2 1\n3 1 1 0\n0\n"Ann"\n"Bob"\n"x"', {}, "line 2: candidate 1 is listed twice"),
-    ("ward.blt", "2 1\n3 1 2 0\n", {}, "line 2: the file ends where"),
-    ("ward.blt", "", {}, "line 1: the file ends where"),
+    ("ward.blt", '2 1\n3 1 5 0\n0\n"Ann"\n"Bob"\n"x"', {}, "line 2: candidate 5"),
+    ("ward.blt", '2 1\n3 1=1 0\n0\n"Ann"\n"Bob"\n"x"', {}, "line 2: candidate 1"),
+    ("ward.blt", '2 1\n3 1 1 0\n0\n"Ann"\n"Bob"\n"x"', {}, "line 2: candidate 1"),
+    ("ward.blt", "2 1\n3 1 2 0\n", {}, "line 2: the file ends"),
+    ("ward.blt", "", {}, "line 1: the file ends"),
     ("ward.blt", f'2 1\n{2**53} 1 0\n0\n"Ann"\n"Bob"', {}, [f"{2**53}*Ann>Bob"]),
-    ("ward.blt", f'2 1\n{2**53 + 1} 1 0\n0\n"Ann"\n"Bob"', {}, "line 2: 9007199254740993 is not a number of voters"),
-    ("ward.blt", '2 1\n3 1 2 0\n0\n"Ann"\n"Bob', {}, "line 5: .*quotation mark"),
+    ("ward.blt", f'2 1\n{2**53 + 1} 1 0\n0\n"Ann"\n"Bob"', {}, "line 2: 9007199254740993"),
+    ("ward.blt", '2 1\n3 1 2 0\n0\n"Ann"\n"Bob', {}, "line 5: .*quotation"),
     ("ward.blt", '2 1\n3 1 2 0\n0\n"Ann"\n"Ann"', {}, "both named 'Ann'"),
     # tables of positions
     ("v.csv", POSITIONS + "Ann,Bob,Cy\nBob,,\n", {}, ["Ann>Bob>Cy", "Bob>Ann=Cy"]),
@@ -261,31 +260,31 @@ FILES = [
         ["Na>Ann>Null", "Skip>Na>Blank", "Blank>Null>Ann", "Null>Skip>Ann"],
     ),
     ("v.csv", POSITIONS + "Ann,Blank,Blank\nBob,Ann,Blank\n", {}, ["Ann>Bob", "Bob>Ann"]),
-    ("v.csv", POSITIONS + "Ann,Blank,Blank\nBlank,Ann,Bob\n", {}, "line 2: 'Blank' may be a name"),
-    ("v.csv", POSITIONS + "Ann,Blank,Blank\nBlank,Ann,Bob\n", {"nothing": ["Blank"]}, ["Ann>Bob", "Ann>Bob"]),
+    ("v.csv", POSITIONS + "Ann,Blank,Blank\nBlank,Ann,Bob\n", {}, "line 2: 'Blank'.*na_values="),
+    ("v.csv", POSITIONS + "Ann,Blank,Blank\nBlank,Ann,Bob\n", {"na_values": ["Blank"]}, ["Ann>Bob", "Ann>Bob"]),
     ("v.csv", POSITIONS + "Ann,NA,NA\nBob,NA,Ann\n", {}, ["Ann>Bob", "Bob>Ann"]),
-    ("v.csv", POSITIONS + "Ann,nobody,\nBob,Ann,nobody\n", {"nothing": ["nobody"]}, ["Ann>Bob", "Bob>Ann"]),
+    ("v.csv", POSITIONS + "Ann,nobody,\nBob,Ann,nobody\n", {"na_values": ["nobody"]}, ["Ann>Bob", "Bob>Ann"]),
     ("v.csv", POSITIONS + "ann,BOB,\nBob,Ann ,\n", {"fold_case": True}, ["ann>BOB", "BOB>ann"]),
     ("v.csv", POSITIONS + ",,\nAnn,Bob,\n", {"layout": "positions"}, ["Ann>Bob"]),
     ("v.csv", POSITIONS + ",,\nAnn,Bob,\n", {"blank": "keep"}, ["Ann=Bob", "Ann>Bob"]),
-    ("v.csv", POSITIONS + "Ann|Bob,Cy,\nAnn,Bob,Cy\n", {}, r"line 2: 'Ann\|Bob' looks like an overvote"),
+    ("v.csv", POSITIONS + "Ann|Bob,Cy,\nAnn,Bob,Cy\n", {}, r"line 2: 'Ann\|Bob'.*separator="),
     ("v.csv", POSITIONS + "Ann|Bob,Cy,\n", {"separator": "|", "overvotes": "tie"}, ["Ann=Bob>Cy"]),
     ("v.csv", "n,choice 1,choice 2\n1000000000,Ann,Bob\n", {"count": "n"}, ["1000000000*Ann>Bob"]),
-    ("v.csv", f"n,choice 1,choice 2\n{2**62},Ann,Bob\n{2**62},Bob,Ann\n", {"count": "n"}, "counts add up to"),
+    ("v.csv", f"n,choice 1,choice 2\n{2**62},Ann,Bob\n{2**62},Bob,Ann\n", {"count": "n"}, "counts"),
     ("v.csv", "n,choice 1,choice 2\n0,Ann,Bob\n", {"count": "n"}, "line 2: the count '0'"),
-    ("v.csv", "rank 1,rank 3\nAnn,Bob\n", {}, "do not count up: 1, 3"),
+    ("v.csv", "rank 1,rank 3\nAnn,Bob\n", {}, "consecutive: 1, 3"),
     ("v.csv", "rank 1,rank 2\n7,9\n", {}, "only numbers or nothing"),
     ("v.csv", POSITIONS.encode() + "Åsa,Bö,\n".encode("latin-1"), {}, "line 2: byte 0xc5"),
     ("v.csv", POSITIONS.encode() + "Åsa,Bö,\n".encode("latin-1"), {"encoding": "latin-1"}, ["Åsa>Bö"]),
     # tables of ranks and scores
     ("v.csv", "tea,milk,beer\n1,2,3\n2,1,\n", {}, ["tea>milk>beer", "milk>tea>beer"]),
     ("v.csv", "tea,milk,beer\n1,2.5,2.5\n", {}, ["tea>beer=milk"]),
-    ("v.csv", "tea,milk,beer\n1,2.5,3\n", {"layout": "ranks"}, "a rank is a whole number"),
+    ("v.csv", "tea,milk,beer\n1,2.5,3\n", {"layout": "ranks"}, "line 2: item 'milk'"),
     ("v.csv", "tea,milk,beer\n8.5,3,9\n", {"layout": "scores"}, ["beer>tea>milk"]),
     ("v.csv", "tea,milk,beer\n8.5,-3,\n", {"layout": "scores", "ascending": True}, ["milk>tea>beer"]),
-    ("v.csv", "tea,milk,beer\n85,30,92\n", {}, "leave out ranks, as scores do.*layout='scores'"),
+    ("v.csv", "tea,milk,beer\n85,30,92\n", {}, "line 2: .*layout='scores'"),
     ("v.csv", "tea,milk\nNone,1\n2,1\n", {}, ["milk>tea", "milk>tea"]),
-    ("v.csv", "id,tea,milk\n7,1,2\n", {}, "'id' does not look like an item"),
+    ("v.csv", "id,tea,milk\n7,1,2\n", {}, "'id'"),
     # cast vote records
     (
         "cvr.csv",
@@ -297,7 +296,7 @@ FILES = [
         "cvr.csv",
         "id,Mayor Choice 1 of 2,Mayor Choice 2 of 2,Clerk Choice 1 of 1\n1,Ann,Bob,Cy\n",
         {},
-        "several contests; choose one with contest=: 'Mayor', 'Clerk'",
+        "contest=...: 'Mayor', 'Clerk'",
     ),
     (
         "cvr.csv",
@@ -312,9 +311,9 @@ FILES = [
         ["candidate 1>candidate 2", "candidate 3"],
     ),
     ("cvr.json", json.dumps(NIST), {}, ["Bob>Ann>write-in", "write-in>Ann=Bob"]),
-    ("cvr.json", '{"Sessions": [{"Original": 3}]}', {}, "the structure is not that of a cast vote record"),
-    ("cvr.json", "{", {}, "line 1: this is not JSON"),
-    ("cvr.json", "[]", {}, "a cast vote record is a JSON object"),
+    ("cvr.json", '{"Sessions": [{"Original": 3}]}', {}, "structure"),
+    ("cvr.json", "{", {}, "line 1: "),
+    ("cvr.json", "[]", {}, "JSON object"),
     ("cvr.csv", DOMINION_CSV, {}, ["Ann Ash>Bob>Write-in", "Bob>Ann Ash=Write-in"]),
     (
         "cvr.csv",
@@ -322,19 +321,19 @@ FILES = [
         {"contest": "mayor", "overvotes": "tie", "blank": "keep", "unlisted": "free"},
         ["Ann Ash>Bob", "Bob", "Ann Ash=Bob>Write-in", ""],
     ),
-    ("cvr.csv", DOMINION_CSV, {"contest": "clerk"}, "'clerk' is in the name of no contest; there are 'Mayor'"),
-    ("cvr.csv", DOMINION_CSV.replace("North,0,1", "North,x,1"), {}, "line 6: 'Ann Ash' at rank 1 holds 'x'"),
-    ("cvr.csv", DOMINION_CSV.replace(",Write-in(1)", ""), {}, "line 4: the lines of contests, choices and columns"),
-    ("cvr.csv", DOMINION_CSV.replace("(2)", ""), {}, "no contest with ranked choices"),
+    ("cvr.csv", DOMINION_CSV, {"contest": "clerk"}, "contest='clerk'.*'Mayor'"),
+    ("cvr.csv", DOMINION_CSV.replace("North,0,1", "North,x,1"), {}, "line 6: 'Ann Ash' at rank 1"),
+    ("cvr.csv", DOMINION_CSV.replace(",Write-in(1)", ""), {}, "line 4: "),
+    ("cvr.csv", DOMINION_CSV.replace("(2)", ""), {}, "ranked choices"),
     (
         "ward.csv",
         SCOTTISH,
         {"unlisted": "free"},
         ["12*Ann Ash>Bob Birch>Cy Cedar", "5*Dee Dogwood", "Bob Birch>Ann Ash"],
     ),
-    ("ward.csv", SCOTTISH.replace("12,1,2,3", "12,1,2,9"), {}, "line 2: candidate 9 is unknown"),
-    ("ward.csv", SCOTTISH.replace("4,3", '4",3', 1), {}, "line 2: the row has 5 cells"),
-    ("ward.csv", "2,1\n3,1,2,\nCandidate 1 or so,Ann,\n", {}, "promises 2 candidates, but 0 are named"),
+    ("ward.csv", SCOTTISH.replace("12,1,2,3", "12,1,2,9"), {}, "line 2: candidate 9"),
+    ("ward.csv", SCOTTISH.replace("4,3", '4",3', 1), {}, "line 2: "),
+    ("ward.csv", "2,1\n3,1,2,\nCandidate 1 or so,Ann,\n", {}, "2 candidates"),
     # pairs
     ("p.csv", "winner,loser\ntea,milk\nmilk,beer\n", {}, ["tea>milk", "milk>beer"]),
     ("p.csv", "loser,winner,annotator\nmilk,tea,ann\nbeer,milk,ann\n", {}, ["tea>milk, milk>beer"]),
@@ -349,20 +348,20 @@ FILES = [
     (
         "p.csv",
         "winner,loser,user\nx,y,ann\n",
-        {"format": "pairs", "columns": {"user": "user"}, "labels": ["user"]},
+        {"format": "pairs", "columns": {"user": "user"}, "label_columns": ["user"]},
         ["x>y"],
     ),
     ("p.csv", "user,better,worse\nann,x,y\nann,y,x\nbob,x,y\n", {}, ["", "x>y"]),
-    ("p.csv", "winner,loser,mood\nx,y,good\n", {"format": "pairs"}, "column 'mood' is not known"),
+    ("p.csv", "winner,loser,mood\nx,y,good\n", {"format": "pairs"}, "column 'mood'"),
     ("p.csv", "winner,loser,mood\nx,y,good\n", {"format": "pairs", "ignore": ["mood"]}, ["x>y"]),
-    ("p.csv", "model_a,model_b,winner\nx,y,maybe\n", {}, "line 2: the winner 'maybe' is neither"),
-    ("p.csv", "winner,loser\nx,x\n", {}, "line 2 compares 'x' with itself"),
+    ("p.csv", "model_a,model_b,winner\nx,y,maybe\n", {}, "line 2: the winner 'maybe'"),
+    ("p.csv", "winner,loser\nx,x\n", {}, "line 2 "),
     # what is none of them
-    ("v.pdf", "%PDF", {}, "no kind of file that is known"),
-    ("v.csv", "", {}, "the file is empty"),
-    ("v.csv", "tea,milk\n1,2\n1\n", {}, "line 3: the row has 1 cells"),
-    ("v.csv", "tea,milk\n1,2\n", {"contest": "Mayor"}, "no column states a place"),
-    ("v.blt", "2 1", {"layout": "ranks"}, "read as BLT, which has no option layout"),
+    ("v.pdf", "%PDF", {}, "suffixes"),
+    ("v.csv", "", {}, "empty"),
+    ("v.csv", "tea,milk\n1,2\n1\n", {}, "line 3: "),
+    ("v.csv", "tea,milk\n1,2\n", {"contest": "Mayor"}, "position"),
+    ("v.blt", "2 1", {"layout": "ranks"}, "BLT.*option layout"),
 ]
 
 
@@ -372,26 +371,26 @@ def test_files(tmp_path, name, text, options, expected):
     path = tmp_path / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
     if isinstance(expected, str):
-        with pytest.raises(RankingError, match=expected):
+        with pytest.raises(ValueError, match=expected):
             rk.read(path, **options)
     else:
         data = rk.read(path, **options)
         assert shown(data) == expected
-        assert data.about.format in repr(data)
+        assert data.source.format in repr(data)
 
 
-def test_enough_of_them():
+def test_number_of_examples():
     assert len(FILES) + len(FRAMES) >= 60
 
 
-def test_dominion_with_its_manifests(tmp_path):
+def test_dominion_manifests(tmp_path):
     for name, content in (("CvrExport", DOMINION), ("ContestManifest", CONTESTS), ("CandidateManifest", CANDIDATES)):
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
     for place in (tmp_path, tmp_path / "CvrExport.json"):
         votes = rk.read_cvr(place)  # only the mayor was ranked
-        assert (shown(votes), votes.about.title) == (["Ann>Bob>Cy", "Cy>Ann=Bob"], "Mayor")
+        assert (shown(votes), votes.source.title) == (["Ann>Bob>Cy", "Cy>Ann=Bob"], "Mayor")
     assert shown(rk.read_cvr(tmp_path, overvotes="tie"))[1] == "Cy>Ann=Bob"
-    assert rk.read_cvr(tmp_path).repairs.overvoted == 1
+    assert rk.read_cvr(tmp_path).source.repairs.overvoted == 1
 
 
 @pytest.mark.parametrize("n_lines", [4, 3, 2])
@@ -403,16 +402,16 @@ def test_dominion_table(tmp_path, n_lines):
     path.write_text("".join(lines))
     if n_lines == 2:  # and the names of the columns among the choices
         path.write_text(lines[0] + lines[1].replace(",,,,", "CvrNumber,a,b,c,", 1) + "".join(lines[3:]))
-        with pytest.raises(RankingError, match="one names contests and one their choices"):
+        with pytest.raises(RankingError, match="line 1: "):
             rk.read_cvr(path)
         return
-    votes = rk.read(path, labels=["PrecinctPortion", "ImprintedId"])
-    assert votes.about.title == "Mayor"
-    assert votes.about.passed_over == ("CvrNumber", "TabulatorNum")
+    votes = rk.read(path, label_columns=["PrecinctPortion", "ImprintedId"])
+    assert votes.source.title == "Mayor"
+    assert votes.source.ignored == ("CvrNumber", "TabulatorNum")
     assert votes.items == ("Ann Ash", "Bob", "Write-in")
     assert votes.labels["PrecinctPortion"].tolist() == ["North", "North"]
     assert votes.labels["ImprintedId"].tolist() == ["3-1-1", "3-1-2"]
-    assert (votes.repairs.overvoted, votes.repairs.blank) == (1, 2)  # the contest is not on ballot 4
+    assert (votes.source.repairs.overvoted, votes.source.repairs.blank) == (1, 2)  # the contest is not on ballot 4
 
 
 def test_excel(tmp_path):
@@ -423,13 +422,13 @@ def test_excel(tmp_path):
     book.save(tmp_path / "cvr.xlsx")
     votes = rk.read(tmp_path / "cvr.xlsx")
     assert shown(votes) == ["Ann>Bob", "Bob>Ann"]
-    assert votes.about.passed_over == ("id",)
+    assert votes.source.ignored == ("id",)
     book.active.append([3, "Ann|Bob", None])
     book.save(tmp_path / "cvr.xlsx")
-    with pytest.raises(RankingError, match=r"line 4: 'Ann\|Bob' looks like an overvote"):
+    with pytest.raises(RankingError, match=r"line 4: 'Ann\|Bob'"):
         rk.read(tmp_path / "cvr.xlsx")
     (tmp_path / "bad.xlsx").write_bytes(b"PK nothing")
-    with pytest.raises(RankingError, match="not a workbook"):
+    with pytest.raises(RankingError, match="workbook"):
         rk.read(tmp_path / "bad.xlsx")
 
 
@@ -479,91 +478,94 @@ def test_frames(build, data, options, expected):
 
 
 @pytest.mark.parametrize("take", [rk.Kendall().gram, rk.Mallows(0.1), rk.borda, rk.KernelMap(rk.Kendall()).fit])
-def test_what_is_missing_in_an_array_has_one_meaning_everywhere(take):
+def test_missing_entries_of_arrays(take):
     with pytest.raises(RankingError, match=r"is missing \(NaN\).*unlisted='last'.*unlisted='free'"):
         take(np.array([[0, 1, np.nan], [0, 1, 2], [2, 1, 0]]))
 
 
-def test_names_that_differ_in_case_are_pointed_out(tmp_path):
+def test_similar_names(tmp_path):
     path = tmp_path / "v.csv"
     path.write_text(POSITIONS + "Ann,Bob,\nann,Bob,\n")
-    with pytest.warns(rk.ReadingWarning, match="'Ann' and 'ann' differ only in case or blanks"):
+    with pytest.warns(rk.ReadingWarning, match="'Ann' and 'ann'.*fold_case=True"):
         rk.read_csv(path)
-    assert rk.read_csv(path, fold_case=True).repairs.merged == (("ann", "Ann"),)
+    assert rk.read_csv(path, fold_case=True).source.repairs.merged == (("ann", "Ann"),)
 
 
-def test_a_name_that_could_be_nothing_is_a_name_in_all_its_spellings(tmp_path):
+def test_ambiguous_marker_in_two_cases(tmp_path):
     path = tmp_path / "v.csv"
     path.write_text(POSITIONS + "Na,Ann,\nAnn,na,\n")
     folded = rk.read_csv(path, fold_case=True, unlisted="free")
     assert (folded.items, folded.ranks.tolist()) == (("Na", "Ann"), [[0, 1], [1, 0]])
-    assert rk.read_csv(path, unlisted="free").repairs.words == (("na", 1),)  # shown, at least
+    assert rk.read_csv(path, unlisted="free").source.repairs.na_values == (("na", 1),)
 
 
-def test_words_that_were_read_as_nothing_are_shown(tmp_path):
+def test_missing_value_markers_are_counted(tmp_path):
     path = tmp_path / "v.csv"
     path.write_text(POSITIONS + "Ann,undervote,undervote\nBob,Ann,(blank)\n")
-    assert rk.read_csv(path).repairs.words == (("undervote", 2), ("(blank)", 1))
+    assert rk.read_csv(path).source.repairs.na_values == (("undervote", 2), ("(blank)", 1))
 
 
-# ---------------------------------------------------------------------- small files that grow
+# ---------------------------------------------------------------------- limits
 
 
-def test_packed_files_are_refused_before_they_grow(tmp_path):
+def test_stated_limit_of_expansion(tmp_path):
     path = tmp_path / "v.csv.gz"
     path.write_bytes(gzip.compress(b"tea,milk\n" + b"1,2\n" * 500_000))
-    with pytest.raises(RankingError, match=r"its [\d,]+ bytes unpack to more than 1,000,000; .* with max_bytes="):
+    with pytest.raises(RankingError, match=r"1,000,000.*max_bytes"):
         rk.read(path, max_bytes=1_000_000)
-    with pytest.raises(RankingError, match=r"1,000,002 cells make a table of 4,000,008 bytes"):
+    with pytest.raises(RankingError, match=r"1,000,002 cells.*max_bytes=4000008"):
         rk.read(path, max_bytes=3_000_000)
 
 
 @pytest.mark.parametrize("name", ["v.csv.gz", "v.xlsx", "v.zip"])
-def test_packed_files_may_grow_to_a_hundred_times_their_size(tmp_path, monkeypatch, name):
+def test_default_limit_of_expansion(tmp_path, name):
+    """A file may expand to 100 times its size, or to 64 MiB."""
     if name == "v.xlsx":
         pytest.importorskip("openpyxl", reason="openpyxl is not installed: pip install 'rankernel[excel]'")
-    path, text = tmp_path / name, b"tea,milk\n" + b"1,2\n" * 50_000
+    path, text = tmp_path / name, b"tea,milk\n" + b"1,2\n" * 17_000_000
     if name.endswith(".gz"):
-        path.write_bytes(gzip.compress(text))
+        path.write_bytes(gzip.compress(text, 1))
     else:
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             archive.writestr("a.json", text)
-    monkeypatch.setattr(files, "ALWAYS_UNPACKED", 1000)
-    packed = path.stat().st_size
-    assert len(text) > 100 * packed
-    with pytest.raises(RankingError, match=f"its {packed:,} bytes unpack to more than {100 * packed:,}; "):
+    assert len(text) > max(100 * path.stat().st_size, 2**26)
+    with pytest.raises(RankingError, match="max_bytes"):
         rk.read(path)
-    if name.endswith(".gz"):
-        assert rk.read(path, max_bytes=2**20).n_voters == 50_000
-        monkeypatch.setattr(files, "ALWAYS_UNPACKED", len(text))
-        assert rk.read(path).n_voters == 50_000
 
 
-def test_pairs_of_many_users_and_items(tmp_path):
+def test_expansion_within_the_limit(tmp_path):
+    path, text = tmp_path / "v.csv.gz", b"tea,milk\n" + b"1,2\n" * 50_000
+    path.write_bytes(gzip.compress(text))
+    assert len(text) > 100 * path.stat().st_size
+    assert rk.read(path).n_voters == 50_000
+    assert rk.read(path, max_bytes=2**20).n_voters == 50_000
+
+
+def test_limit_of_comparisons(tmp_path):
     path = tmp_path / "pairs.csv"
     path.write_text("judge,winner,loser\n" + "".join(f"u{n},i{2 * n},i{2 * n + 1}\n" for n in range(1500)))
     tracemalloc.start()
     try:
-        with pytest.raises(RankingError, match=r"all pairs of 3,000 items by 1,500 users make a table"):
+        with pytest.raises(RankingError, match=r"3,000 items by 1,500 users.*max_bytes="):
             rk.read(path)
         assert tracemalloc.get_traced_memory()[1] < 2**23
     finally:
         tracemalloc.stop()
 
 
-def test_many_alternatives_take_one_table_of_ranks(tmp_path):
+def test_memory_of_many_alternatives(tmp_path):
     wide = tmp_path / "votes.soi"
     wide.write_text(preflib("soi", [f"1: {n}" for n in range(1, 1001)], [f"i{n}" for n in range(1000)]))
-    with pytest.raises(RankingError, match=r"1,000 rankings of 1,000 items make a table of 4,000,000 bytes"):
+    with pytest.raises(RankingError, match=r"1,000 rankings of 1,000 items.*max_bytes="):
         rk.read(wide, max_bytes=1_000_000)
-    rk.read(wide)  # what is loaded once
+    rk.read(wide)  # imports
     tracemalloc.start()
     try:
         assert len(rk.read(wide)) == 1000
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 2 * 4_000_000  # the table, and less than it beside
+    assert peak < 2 * 4_000_000
 
 
 @pytest.mark.filterwarnings("ignore::rankernel.ReadingWarning")
@@ -577,7 +579,7 @@ def test_many_columns(tmp_path, named):
     assert votes.ranks[0, -1 if named else 0] == 0
 
 
-def test_large_counts_are_no_rows(tmp_path):
+def test_memory_of_large_counts(tmp_path):
     path = tmp_path / "v.csv"
     path.write_text("n,rank 1,rank 2\n" + "".join(f"{10**9},{a},{b}\n" for a, b in ("xy", "yx", "xz", "zx", "yz")))
     tracemalloc.start()
@@ -590,10 +592,10 @@ def test_large_counts_are_no_rows(tmp_path):
     assert peak < 10**6
 
 
-def test_a_judge_that_is_a_label_is_no_judge_unless_stated(tmp_path):
+def test_judge_as_label(tmp_path):
     path = tmp_path / "pairs.csv"
     path.write_text("judge,winner,loser\n1,a,b\n1,b,c\n2,c,a\n", encoding="utf-8")
-    alone = rk.read_pairs(path, labels=["judge"])
+    alone = rk.read_pairs(path, label_columns=["judge"])
     assert (len(alone), alone.labels["judge"].tolist()) == (3, ["1", "1", "2"])
-    stated = rk.read_pairs(path, labels=["judge"], columns={"user": "judge"})
+    stated = rk.read_pairs(path, label_columns=["judge"], columns={"user": "judge"})
     assert (len(stated), stated.labels["judge"].tolist()) == (2, ["1", "2"])

@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 from rankernel._utils.checks import check_flag, check_instance, check_path, printable
 from rankernel._utils.files import whole_file
-from rankernel.errors import Argument, RankingError, warn
-from rankernel.io.options import ReadOptions
+from rankernel.errors import Argument, OutputExistsError, RankingError, warn
+from rankernel.io.read_options import ReadOptions
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 
@@ -242,7 +242,7 @@ def write_bytes(path: AnyPath, raw: bytes, overwrite: bool) -> None:
     An existing file is an error unless ``overwrite=True``.
     """
     if not check_flag("overwrite", overwrite) and check_path("path", path).exists():
-        raise FileExistsError(f"{printable(path)} exists; give another name, or overwrite=True")
+        raise OutputExistsError(f"{printable(path)} exists; give another name, or ", Argument("overwrite", True))
     with whole_file(path) as temporary:
         temporary.write_bytes(raw)
 

@@ -154,11 +154,11 @@ def check_encoding(encoding: Any) -> None:
     """Raise an error if an encoding is not a text encoding of Python."""
     check_text("encoding", encoding)
     try:
-        known = bool(encoding) and b"".decode(encoding) == ""
+        b" ".decode(encoding)
+    except UnicodeDecodeError:  # of an encoding with several bytes per character
+        pass
     except (LookupError, ValueError):  # a null character in the name is a ValueError
-        known = False
-    if not known:
-        raise ArgumentValueError("encoding", encoding, "a text encoding of Python, such as 'latin-1'")
+        raise ArgumentValueError("encoding", encoding, "a text encoding of Python, such as 'latin-1'") from None
 
 
 @cache
