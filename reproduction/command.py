@@ -92,7 +92,7 @@ def reproduce(
 
 def check_data(folder: Path) -> None:
     """Refuse a folder in which the SUSHI data is not."""
-    from rankernel.io.sushi import sushi_folder
+    from rankernel.io.public_data import sushi_folder
 
     sushi_folder(folder, "a")
 

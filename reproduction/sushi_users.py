@@ -12,8 +12,7 @@ import numpy as np
 from rankernel._utils.arrays import IntArray
 from rankernel.datasets import mallows, mixture, uniform
 from rankernel.errors import RankingError
-from rankernel.io.fetch import check_sushi
-from rankernel.io.sushi import load_sushi, sushi_folder
+from rankernel.io.public_data import check_sushi, load_sushi, sushi_folder
 from rankernel.rankings import Rankings
 from reproduction.study import Study
 

@@ -200,7 +200,7 @@ def test_a_kernel_as_a_callable_decides_in_the_same_way(decided, kernel, X):
 @BOTH
 def test_the_command_line_decides_in_the_same_way(tmp_path, kernel, X):
     rk.write_preflib(X, tmp_path / "votes.soi")
-    read = rk.read_preflib(tmp_path / "votes.soi", "last" if X is LISTS else "free")
+    read = rk.read_preflib(tmp_path / "votes.soi", unlisted="last" if X is LISTS else "free")
     plan = expected_plan(kernel, read)
     name = "mallows" if X is LISTS else "exponential:distance=footrule"
     options = ["--kernel", name, "--unlisted", "last" if X is LISTS else "free", "--plan", "--json"]

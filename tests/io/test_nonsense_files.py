@@ -9,8 +9,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from example_files import BLT, DOMINION, preflib
 from nonsense import faults
-from test_formats import BLT, DOMINION, preflib
 
 import rankernel as rk
 from rankernel import interop, io

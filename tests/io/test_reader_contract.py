@@ -6,10 +6,10 @@ import random
 
 import numpy as np
 import pytest
+from example_files import BLT, DOMINION, DOMINION_CSV, NIST, SCOTTISH, preflib
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import any_ranking
-from test_formats import BLT, DOMINION, DOMINION_CSV, NIST, SCOTTISH, preflib
 
 import rankernel as rk
 from rankernel import Preferences, RankingError, Rankings

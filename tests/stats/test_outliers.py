@@ -84,7 +84,9 @@ def test_pvalues_are_probabilities_of_the_model():
     np.testing.assert_allclose(result.pvalues, np.minimum(np.max(tails, axis=0), 1.0), rtol=0.2, atol=0.02)
 
 
-@pytest.mark.parametrize("fit", [rk.MallowsModel.fit, lambda X: rk.PlackettLuce.fit(X, penalty=100.0)], ids=["Mallows", "PL"])
+@pytest.mark.parametrize(
+    "fit", [rk.MallowsModel.fit, lambda X: rk.PlackettLuce.fit(X, penalty=100.0)], ids=["Mallows", "PL"]
+)
 def test_a_fit_does_not_mind_a_few_ballots_from_elsewhere(fit):
     usual = rk.datasets.mallows(150, [0, 1, 2, 3, 4], 1.5, rng=1)
     both = rk.concat([usual, rk.datasets.mallows(12, [4, 3, 2, 1, 0], 1.5, rng=2)])

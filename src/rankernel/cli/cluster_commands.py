@@ -103,9 +103,8 @@ def row_clusters(rankings: Data, clustering: Clustering) -> list[int]:
 def write_clusters(path: Path, summary: Summary, clustering: Clustering) -> None:
     """Write the cluster of each row, or a picture of the dendrogram."""
     if path.suffix.lower() == ".csv":
-        labels = row_clusters(summary.source.rankings, clustering)
-        names = ([clustering.clusters[label].name] for label in labels)
-        write_rows(path, *labelled_rows(summary, ["cluster"], names))
+        rows = row_clusters(summary.source.rankings, clustering)
+        write_rows(path, *labelled_rows(summary, ["cluster"], ([clustering.clusters[row].name] for row in rows)))
         return
     from rankernel import plots
     from rankernel.reports.draw_map import cluster_name

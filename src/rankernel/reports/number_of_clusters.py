@@ -149,7 +149,9 @@ class Asked:
             labels = tree.labels(n_clusters - 1)[tree.ballot_of_voter]
             if place == len(gains):
                 gains.append(tree.gain(n_clusters))
-                parts = [fit_null_models(tree.voters[np.flatnonzero(labels == c)]) for c in range(int(labels.max()) + 1)]
+                parts = [
+                    fit_null_models(tree.voters[np.flatnonzero(labels == c)]) for c in range(int(labels.max()) + 1)
+                ]
                 known.append([list(models) for models in zip(*parts, strict=True)])
             nulls.append(self.null_gains(tree, n_clusters, labels, known[place]))
             step = step_of(n_clusters, np.array(gains), np.array(nulls))
