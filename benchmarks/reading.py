@@ -45,7 +45,7 @@ ALL = (reading,)
 
 
 def splitting(n_rows: int = 100_000) -> Iterator[Row]:
-    """Splitting a table into cells by pandas and by the csv module, which sets ``LARGE`` of ``rankernel.io.text_table``."""
+    """Compare splitting by pandas and by csv, which sets ``LARGE`` of ``rankernel.io.text_table``."""
     from rankernel.io.text_files import SourceFile
     from rankernel.io.text_table import split_by_pandas, split_rows, table_of
 

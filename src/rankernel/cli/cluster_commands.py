@@ -88,9 +88,7 @@ def cluster_count_text(summary: Summary, clustering: Clustering) -> str:
         return f"too few data to detect clusters, which needs {minimum}; choose a number with --k"
     uncertain = f"; there may be up to {evidence.most_clusters}" if evidence.most_clusters > k else ""
     if k == 1:
-        return (
-            f"no clusters that are significant and stable in halves of the {words.voters}{uncertain}; choose with --k"
-        )
+        return f"no significant clusters that are stable in halves of the {words.voters}{uncertain}; choose with --k"
     return f"{k} by {linkage} linkage, which are significant and stable{uncertain}; choose with --k"
 
 

@@ -85,8 +85,8 @@ class CommandGroup(TyperGroup):
                 traceback.print_exc()
             if is_interrupt(error):
                 return fail(ended("interrupted"), INTERRUPTED)
-            if isinstance(error, typer.BadParameter) or hasattr(error, "format_message"):
-                return fail(one_line(error.format_message()), error.exit_code)
+            if hasattr(error, "format_message"):  # of the command line
+                return fail(one_line(error.format_message()), getattr(error, "exit_code", USAGE_ERROR))
             return fail(explanation(error), DATA_ERROR)
         if code == INTERRUPTED:  # typer returns this for an interrupt before the command
             return fail(ended("interrupted"), INTERRUPTED)

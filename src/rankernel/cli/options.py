@@ -168,13 +168,13 @@ def read_parameters() -> list[inspect.Parameter]:
             NAMES.get(name, f"--{name.replace('_', '-')}"),
             metavar="|".join(choices) or METAVARS.get(name),
             help=summary(name, kind),
-            autocompletion=completion(lambda choices=choices: choices) if choices else None,
+            autocompletion=completion(functools.partial(tuple, choices)) if choices else None,
             rich_help_panel=READING,
             show_default=bool(default),
         )
-        annotation = Annotated[kind if default is not None else kind | None, declared]
+        kind = kind | None if default is None else kind
         keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        parameters.append(inspect.Parameter(name, keyword, default=default, annotation=annotation))
+        parameters.append(inspect.Parameter(name, keyword, default=default, annotation=Annotated[kind, declared]))
     return parameters
 
 

@@ -55,8 +55,13 @@ def report(
     job = read_job(file, reading, computing)
     if group and job.source.groups is None:
         raise UsageError("--group is for the groups of a file; give their column with --by")
-    texts = {"title": title or job.source.title, "noun": noun or job.source.noun, "voter": voter or job.source.voter}
-    job = replace(job, source=replace(job.source, **{name: printable(text) for name, text in texts.items()}))
+    source = replace(
+        job.source,
+        title=printable(title or job.source.title),
+        noun=printable(noun or job.source.noun),
+        voter=printable(voter or job.source.voter),
+    )
+    job = replace(job, source=source)
     settings: dict[str, Any] = {"n_clusters": k, "linkage": linkage, "n_permutations": permutations}
     summary = summarize_job(job, computing.seed, **settings, groups=tuple(group or ()))
 

@@ -75,7 +75,7 @@ def read_pairs(path: AnyPath, **keywords: Any) -> Preferences:
     n_users, n_items = len(found.users), len(found.items)
     source.check_size(n_users * n_items**2, f"all pairs of {n_items:,} items by {n_users:,} users", options)
     data = Preferences._from_comparisons(found, found.counts)
-    about = FileSource(f"pairs: {roles}", ignored=(*options.ignore, *roles.passed_over))
+    about = FileSource(f"pairs: {roles}", ignored=(*options.ignore, *roles.ignored))
     fields = data.packed, data.items, data.counts, data.users, data.contracted
     return Preferences._trusted(*fields, user_labels(table, options, found), about)
 
