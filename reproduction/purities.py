@@ -8,9 +8,9 @@ import numpy as np
 
 from rankernel._utils.arrays import FloatArray, Indices, IntArray
 from rankernel.errors import IndefiniteKernelWarning
-from rankernel.learn.dendrogram import flat_clusters, weighted_linkage
-from rankernel.learn.kernel_distance import gram_distances
-from rankernel.learn.purity import class_purities, dendrogram_purity
+from rankernel.learn.hierarchy import flat_clusters, weighted_linkage
+from rankernel.learn.hierarchy import gram_distances
+from rankernel.learn.hierarchy import class_purities, dendrogram_purity
 
 PURITIES = {
     "pairs": "two different leaves of one class, all such pairs equally likely",
