@@ -301,8 +301,6 @@ TASKS = {
 }
 
 STRIPS = {  # what is taken at once on the way, made small here: it does not grow as matrices do
-    "learn.kernel_distance.STRIP": 16,
-    "learn.maps.STRIP": 16,
     "stats._moments.TILE": 16,
     "stats._moments.MOST_ROWS": 100,
     "stats._covariates.MOST_RANKINGS": 50,

@@ -26,7 +26,7 @@ Negative = Literal["clip", "error"]
 
 EUCLIDEAN = ("ward", "centroid", "median")  # rules that square the distances themselves
 WEIGHTED = ("average", "ward", "centroid")  # rules whose result depends on multiplicities
-ROWS = 256  # rows processed at once, so that temporary arrays stay small
+ROWS = 64  # rows processed at once, so that temporary arrays stay small
 ROUNDING = 1e-12  # relative to the largest diagonal entry
 
 

@@ -19,7 +19,7 @@ from rankernel.kernels.base import Kernel
 from rankernel.kernels.named import as_kernel
 from rankernel.learn.estimators import KernelTransformer
 
-ROWS = 256  # rows processed at once, so that temporary arrays stay small
+ROWS = 64  # rows processed at once, so that temporary arrays stay small
 DENSE = 200  # up to this size the dense eigensolver is used, as in scikit-learn's KernelPCA
 ROUNDING = 1e-13  # eigenvalues below this fraction of the trace are rounding errors
 TIED = 1 - 1e-6  # coordinates within this factor of the largest one count as equally large
