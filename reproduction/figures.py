@@ -160,7 +160,7 @@ def embedding(study: Study) -> dict[str, FloatArray]:
 
     def estimates(coupling: str) -> FloatArray:
         repeated, rows = np.repeat(PARTIAL, N_ESTIMATES, axis=0), np.arange(N_ESTIMATES)
-        drawn = draw(repeated, N_DRAWS, coupling, rng=study.stream("embedding"), rows=rows)
+        drawn = draw(repeated, N_DRAWS, coupling=coupling, rng=study.stream("embedding"), rows=rows)
         points = kernel_map.transform(Rankings(drawn.ranks.reshape(-1, 4).astype(np.int32)))
         return np.asarray(points.reshape(N_ESTIMATES, N_DRAWS, 2).mean(axis=1))  # the map is linear
 
@@ -219,7 +219,7 @@ def herding_curves(study: Study, n_random: int = N_RANDOM) -> dict[str, list[flo
 
     def random_discrepancy(n_draws: int, coupling: str) -> float:
         rows, seed = np.zeros((n_random, 4), dtype=np.int32), study.stream("herding", n_draws)
-        drawn = draw(rows, n_draws, coupling, rng=seed, rows=np.arange(n_random))
+        drawn = draw(rows, n_draws, coupling=coupling, rng=seed, rows=np.arange(n_random))
         return float(np.mean([discrepancy(each.astype(np.int32)) for each in drawn.ranks]))
 
     def compute() -> dict[str, list[float]]:

@@ -95,7 +95,7 @@ class TwoSampleTable(Experiment):
     ) -> list[float]:
         """Return the p-value of each method on the same data with the same permutations."""
         key = (n_items, size, data)
-        P, Q = paper_two_sample(size, n_items, TOP, rng=self.study.generator("samples", *key))
+        P, Q = paper_two_sample(size, n_items=n_items, k=TOP, rng=self.study.generator("samples", *key))
         permutations, draws = self.study.stream("permutations", *key), self.study.stream("draws", *key, replicate)
         options: dict[str, Any] = {"n_permutations": self.n_permutations, "rng": permutations}
         methods_used = [method_of(row, n_draws, draws) for row in methods]

@@ -121,7 +121,7 @@ class VarianceFigure(Experiment):
         sides = []
         for side, ranks in (("left", left), ("right", right)):
             seed, repeated = self.study.stream(self.name, side, *key), np.repeat(ranks[None], len(rows), axis=0)
-            sides.append(draw(repeated, N_DRAWS, coupling, rng=seed, rows=rows).ranks.astype(np.int32))
+            sides.append(draw(repeated, N_DRAWS, coupling=coupling, rng=seed, rows=rows).ranks.astype(np.int32))
         kernel = Mallows(nu)
         return np.array([kernel.matrix(a, b).mean() for a, b in zip(*sides, strict=True)])
 

@@ -74,7 +74,7 @@ class RankingKern(GPy.kern.Kern):  # type: ignore[misc]
     ) -> None:
         checks.check_integer("input_dim", input_dim)
         columns = None if active_dims is None else check_columns(active_dims, input_dim)
-        super().__init__(input_dim, columns, checks.text("name", name))
+        super().__init__(input_dim, columns, checks.check_text("name", name))
         self.blocks = GramBlocks(kernel, method, data)
         self.kernel = self.blocks.kernel
         self.variance = GPy.Param("variance", checks.check_number("variance", variance, 0, above=True), Logexp())
@@ -155,7 +155,7 @@ def to_rankings(X: Any) -> Data:
 def check_columns(active_dims: Any, n_items: int) -> list[int]:
     """Return the columns of the data that contain the ranks."""
     wanted = f"a list of {n_items} columns, one for each item"
-    columns = checks.listed("active_dims", active_dims, wanted)
+    columns = checks.check_list("active_dims", active_dims, wanted)
     if len(columns) != n_items:
         raise ValueError(f"active_dims={checks.short_repr(active_dims)} is not possible; it must be {wanted}")
     return [checks.check_integer("active_dims", column, least=0) for column in columns]

@@ -10,7 +10,7 @@ import numpy as np
 from rankernel import _loops
 from rankernel._utils.arrays import FloatArray
 from rankernel._utils.checks import check_flag, check_integer
-from rankernel.completions.bucket_laws import bucket_laws
+from rankernel.completions.marginals import position_distributions
 from rankernel.encoding import Unlisted
 from rankernel.errors import RankingError
 from rankernel.gram.blocks import slices
@@ -167,20 +167,20 @@ class PositionFeatures:
             probabilities = means_of_seen(X, "positions")
             features = self.mean_features(probabilities.reshape(-1, self.n_items)).reshape(*probabilities.shape[:2], -1)
         else:
-            known = bucket_laws(X)
-            features = self.mean_features(known.laws)[known.of_items(X)]
+            known = position_distributions(X)
+            features = self.mean_features(known.pmfs)[known.of_items(X)]
         return features.reshape(len(X), -1)
 
     def sparse(self, X: Rankings) -> Any:
         """Return sparse features, with one more column for the constant."""
         from scipy.sparse import csr_array
 
-        known, constant = bucket_laws(X), self.constant
-        nonzero, features = known.law_of >= 0, self.mean_features(known.laws)
+        known, constant = position_distributions(X), self.constant
+        nonzero, features = known.pmf_of >= 0, self.mean_features(known.pmfs)
         if constant > 0:
             features -= self.factor[0]
-            nonzero &= np.asarray(known.laws[:, : self.depth].any(axis=1))[known.law_of]
-        starts, items, chosen = known.items_with(X, np.where(nonzero, known.law_of, -1))
+            nonzero &= np.asarray(known.pmfs[:, : self.depth].any(axis=1))[known.pmf_of]
+        starts, items, chosen = known.items_with(X, np.where(nonzero, known.pmf_of, -1))
         ends, last = np.zeros(len(X) + 1, dtype=np.int64), np.sqrt(max(constant, 0.0))
         values, columns = _loops.place_sums.sparse_rows(starts, items, chosen, features, last, self.n_items, ends)
         shape = len(X), self.n_items * self.factor.shape[1] + 1
@@ -212,5 +212,5 @@ def depth_of(X: Rows) -> int:
     """Return the number of positions after which all positions have the same probability in all rankings."""
     if isinstance(X, PartialOrders):
         return X.n_items - 1
-    changes = np.abs(np.diff(bucket_laws(X).laws, axis=1)).max(axis=0, initial=0) > ROUNDING
+    changes = np.abs(np.diff(position_distributions(X).pmfs, axis=1)).max(axis=0, initial=0) > ROUNDING
     return int(np.flatnonzero(changes)[-1]) + 1 if changes.any() else 0

@@ -9,15 +9,11 @@ from numpy.typing import NDArray
 
 from rankernel._loops.bits import pairs_in_order, popcount
 from rankernel._loops.compiled import compiled
-from rankernel._utils.arrays import FloatArray, IntArray, Mask
+from rankernel._utils.arrays import FloatArray, FullRanks, IntArray, Mask
 from rankernel._utils.checks import check_integer
-from rankernel._utils.rng import Seed, as_seed
-from rankernel.completions.draws import draw
+from rankernel._utils.rng import Seed, as_seed, stream_key
+from rankernel.completions.draws import Uniform, draw
 from rankernel.completions.enumerate import enumerate_completions
-from rankernel.completions.keys import FullRanks
-from rankernel.completions.models import Uniform
-from rankernel.completions.streams import stream_key
-from rankernel.data import first_and_inverse
 from rankernel.encoding import Unlisted
 from rankernel.gram.blocks import run, slices
 from rankernel.gram.poset_rows import PartialOrders, Rows, as_rows
@@ -101,7 +97,7 @@ class MallowsSignFeatures(RankingTransformer):
     def transform(self, X: Any) -> FloatArray:
         """Return the features of rankings: shape (n_rankings, n_features)."""
         data = self._match_items(X)
-        first, inverse = first_and_inverse(data)
+        first, inverse = data.unique_indices()
         rows = as_rows(data[first])
         means = np.empty((len(rows), self.n_features))
 

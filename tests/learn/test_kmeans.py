@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 import rankernel as rk
 from rankernel import Hamming, Kendall, KernelKMeans, KernelKMedoids, Mallows, MonteCarlo, Rankings, kernel_distances
-from rankernel.learn.clustering import move_rows
+from rankernel.learn.kmeans import move_rows
 
 KERNELS = [
     (Kendall(), naive.kendall_kernel),
