@@ -222,7 +222,7 @@ class Tree:
 
     def labels(self, n_clusters: int) -> Indices:
         """Return the cluster of each ballot."""
-        from rankernel.learn.dendrogram import flat_clusters
+        from rankernel.learn.hierarchy import flat_clusters
 
         if n_clusters == 1 or len(self.counts) < 2:
             return np.zeros(len(self.counts), dtype=np.intp)
@@ -278,8 +278,7 @@ def adjusted_rand(first: Indices, second: Indices, counts: FloatArray) -> float:
 
 def tree_of(gram: FloatArray, counts: NDArray[Any], linkage: str) -> FloatArray:
     """Return the tree of ballots that so many voters gave; of a single ballot there is none."""
-    from rankernel.learn.dendrogram import Linkage, weighted_linkage
-    from rankernel.learn.kernel_distance import gram_distances
+    from rankernel.learn.hierarchy import Linkage, gram_distances, weighted_linkage
 
     if len(gram) < 2:
         return np.empty((0, 4))
