@@ -37,7 +37,7 @@ POSSIBLE_USERS = ("id", "session")  # if their values are repeated
 SIDES = (("a", "b"), ("1", "2"), ("left", "right"), ("first", "second"))
 ONE_SIDE = frozenset(side for sides in SIDES for side in sides)
 EXPECTED = (
-    "comparisons have the columns winner and loser (or better and worse), or model_a, model_b and winner, and "
+    "a table of pairs has the columns winner and loser (or better and worse), or model_a, model_b and winner, and "
     "optionally a judge (or user) and a count"
 )
 
@@ -156,9 +156,7 @@ def user_lists(pairs: Any, users: Iterable[object] | None, items: Iterable[objec
             raise RankingError(f"{where} has {short_repr(own)}; expected a list of pairs (better, worse)")
         for number, pair in enumerate(own):
             if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
-                raise RankingError(
-                    f"{where}, pair {number}, is {pair!r}; expected (better, worse) in one list per user"
-                )
+                raise RankingError(f"{where}, pair {number}, is {pair!r}; expected lists of pairs (better, worse)")
             builder.add(user, pair[0], pair[1], False, f"{where}, pair {number},")
     return builder.comparisons(np.arange(len(lists)))
 

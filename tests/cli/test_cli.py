@@ -779,7 +779,7 @@ def test_groups(tmp_path):
     from rankernel import k_sample_test
 
     X = Rankings([[1, 0, 2]] * 6 + [[0, 1, 2]] * 12, items=["a", "b", "c"])
-    expected = k_sample_test(X, [0] * 6 + [1] * 6 + [2] * 6, Mallows(1.0), 199)
+    expected = k_sample_test(X, [0] * 6 + [1] * 6 + [2] * 6, Mallows(1.0), n_permutations=199)
     assert found["all"]["pvalue"] == expected.pvalue
     assert found["all"]["statistic"] == pytest.approx(expected.statistic, rel=1e-12)
     assert found["differences"]["pairs"][0]["shares"] == [1.0, 0.0, 0.0]
@@ -803,7 +803,7 @@ def test_paired(tmp_path):
     from rankernel import paired_test
 
     after = [[0, 1, 2]] * 2 + [[1, 0, 2]] * 7
-    expected = paired_test(after, [[0, 1, 2]] * 9, Mallows(1.0), 499)
+    expected = paired_test(after, [[0, 1, 2]] * 9, Mallows(1.0), n_permutations=499)
     assert found["comparisons"][0]["statistic"] == pytest.approx(expected.statistic, rel=1e-12)
     assert found["comparisons"][0]["pvalue"] == expected.pvalue
     (tmp_path / "y.csv").write_text("\n".join(rows[:-1]))
@@ -832,7 +832,7 @@ def test_many_groups(tmp_path):
     shown = re.findall(r"Differences between (ward \d) and (ward \d):", words)
     assert len(shown) == 2
     assert all("ward 4" in pair for pair in shown)
-    assert f"mean place, {shown[0][0]}" in words
+    assert f"mean rank, {shown[0][0]}" in words
     assert "part of the Kendall statistic" in words
     tables = words[words.index("Differences between") :]
     assert max(map(len, tables.splitlines())) < 110
