@@ -56,5 +56,5 @@ COMMANDS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
     "report": (report, ("", "votes.soi -o votes.html", "votes.csv --by district")),
 }
 for name, (command, examples) in COMMANDS.items():
-    lines = "".join(f"\n\n- `rankernel {name} {example}`".replace(" `", "`") for example in examples)
+    lines = "".join(f"\n\n- `{f'rankernel {name} {example}'.rstrip()}`" for example in examples)
     app.command(name, epilog=f"**Examples**{lines}")(with_options(command))

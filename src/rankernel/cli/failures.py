@@ -7,7 +7,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -135,7 +135,9 @@ def option_text(argument: Argument) -> str:
         return MONTE_CARLO
     if value is Argument(name).value or value is ... or value is True:
         return option
-    texts = [value] if isinstance(value, str) or not isinstance(value, list | tuple) else value
+    if isinstance(value, Mapping):
+        value = [f"{key}={each}" for key, each in value.items()]
+    texts = value if isinstance(value, list | tuple) else [value]
     sign = "=" if "=" in option or ":" in option else " "
     return f"{option}{sign}{','.join(shlex.quote(str(text)) for text in texts)}"
 

@@ -40,8 +40,8 @@ class ReadOptions:
     ignore : sequence of str
         Columns to ignore.
     columns : mapping, optional
-        Roles of columns of comparisons, such as ``{"user": "expert"}``. By default the names of the columns decide. The
-        roles are user, better, worse; a, b, winner; and count.
+        Roles (user, better, worse; a, b, winner; count) of columns of comparisons. By default the names of the columns
+        decide; ``{"user": "expert"}`` states one role.
     contest : str, optional
         Contest of a cast vote record, or a part of its name. Required if there are several contests.
     unlisted : {"last", "free"}
