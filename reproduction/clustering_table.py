@@ -285,9 +285,10 @@ def listed(trees: list[dict[str, Any]]) -> dict[str, Any]:
 
 def with_width(kernel: Kernel, full: Any, width: str) -> Kernel:
     """Return the kernel with its width settled by the full rankings, by one reading of the median heuristic."""
-    if "nu" not in kernel.params or kernel.argument is None:
+    distance = kernel.facts(full.n_items).distance
+    if "nu" not in kernel.params or distance is None:
         return kernel
-    median = median_distance(kernel.argument, full)
+    median = median_distance(distance, full)
     return kernel.replace(nu={"1/median": 1 / median, "1": 1.0, "median": median}[width])
 
 

@@ -306,9 +306,9 @@ def test_full_labels_know_every_pair():
 def test_pairs_are_made_only_when_they_are_asked_for(monkeypatch):
     from rankernel.learn import ranking_regressor
 
-    seen, means_of_seen = [], ranking_regressor.means_of_seen
+    seen, mean_statistics = [], ranking_regressor.mean_statistics
     monkeypatch.setattr(
-        ranking_regressor, "means_of_seen", lambda rows, sees: (seen.append(sees), means_of_seen(rows, sees))[1]
+        ranking_regressor, "mean_statistics", lambda rows, sees: (seen.append(sees), mean_statistics(rows, sees))[1]
     )
     X, y = linear_labels(20, 4)
     model = KernelRankingRegressor(rk.RankBiasedOverlap(0.5)).fit(X, y)

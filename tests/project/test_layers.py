@@ -26,7 +26,7 @@ ORDER = [
     "_loops",
     "preferences",
     "data",
-    "linear_forms",
+    "linear_features",
     "io",
     "interop",
     "datasets",
@@ -63,6 +63,7 @@ GRAM_ORDER = [
 # Methods that hand over to a later layer, imported when they are called: kernel.gram(...), result.plot().
 HANDED_OVER = {
     ("kernels", "gram"),
+    ("distances", "completions"),
     ("preferences", "completions"),
     ("plan", "disk"),
     ("stats", "plots"),

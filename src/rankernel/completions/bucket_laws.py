@@ -51,7 +51,7 @@ class BucketLaws:
             A code for the free items and for each bucket, negative for items to leave out.
         """
         starts = np.zeros(len(X) + 1, dtype=np.int64)
-        items, chosen = _loops.place_sums.chosen_items(X.ranks, self.shape_of, codes, starts)
+        items, chosen = _loops.position_sums.chosen_items(X.ranks, self.shape_of, codes, starts)
         return starts, items, chosen
 
 
@@ -70,7 +70,7 @@ def bucket_laws(X: Rankings) -> BucketLaws:
     """
     n_items = X.n_items
     all_sizes = np.zeros((len(X), int(X.ranks.max(initial=-1)) + 2), dtype=np.int32)
-    _loops.place_sums.count_items(X.ranks, all_sizes)
+    _loops.position_sums.count_items(X.ranks, all_sizes)
     first, shape_of = first_and_inverse(all_sizes)
     sizes = all_sizes[first].astype(np.int64)
     ends = np.cumsum(sizes[:, 1:], axis=1)
@@ -82,5 +82,5 @@ def bucket_laws(X: Rankings) -> BucketLaws:
     law_of = np.full(sizes.shape, -1, dtype=np.intp)
     law_of[sizes > 0] = inverse.ravel()
     laws = np.empty((len(kinds), n_items))
-    _loops.place_sums.fill_laws(kinds, laws)
+    _loops.position_sums.fill_laws(kinds, laws)
     return BucketLaws(shape_of, sizes, law_of, laws)

@@ -20,7 +20,7 @@ from rankernel.completions.linear_extensions import count, draw_extensions, enum
 from rankernel.completions.streams import row_streams
 from rankernel.data import Data, as_data
 from rankernel.errors import ExactnessError, RankingError
-from rankernel.kernels.named import as_kernel
+from rankernel.kernels import as_kernel
 from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings, as_rankings
 

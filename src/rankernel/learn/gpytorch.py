@@ -84,7 +84,7 @@ class RankingKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
         if unknown:
             known = ", ".join(self.base.params) or "none"
             raise ValueError(f"constraints name {unknown[0]!r}, but {self.base} has the parameters: {known}")
-        limits = self.base.limits
+        limits = self.base.bounds
         for name, value in self.base.params.items():
             self.register_parameter(f"raw_{name}", torch.nn.Parameter(torch.zeros(self.batch_shape)))
             self.register_constraint(f"raw_{name}", chosen.get(name) or constraint_within(*limits[name]))

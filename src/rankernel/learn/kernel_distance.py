@@ -12,8 +12,8 @@ from rankernel._utils.checks import check_choice, check_flag
 from rankernel.errors import IndefiniteKernelWarning, warn
 from rankernel.gram.blocks import slices
 from rankernel.gram.methods import MethodLike
+from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
-from rankernel.kernels.named import as_kernel
 
 Negative = Literal["clip", "error"]
 

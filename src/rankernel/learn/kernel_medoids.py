@@ -11,7 +11,7 @@ from rankernel._utils.arrays import FloatArray, Indices
 from rankernel._utils.memory import check_task
 from rankernel._utils.rng import as_seed
 from rankernel.gram.plan import Plan
-from rankernel.kernels.named import as_kernel
+from rankernel.kernels import as_kernel
 from rankernel.learn._partition import KernelPartition
 from rankernel.learn._seeding import check_partition, spread_seeds
 from rankernel.learn.kernel_distance import gram_distances

@@ -16,8 +16,8 @@ from rankernel.encoding import Unlisted
 from rankernel.gram.blocks import slices
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
+from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
-from rankernel.kernels.named import as_kernel
 from rankernel.learn.transformers import KernelTransformer
 
 DENSE = 200  # from here on, a few leading eigenvectors are found without all others

@@ -17,8 +17,8 @@ from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
+from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
-from rankernel.kernels.named import as_kernel
 from rankernel.learn.sklearn import SklearnKernel
 
 STEPS = 2.0 ** np.arange(-4, 5)

@@ -17,8 +17,8 @@ from rankernel.encoding import Unlisted
 from rankernel.gram.blocks import slices
 from rankernel.gram.methods import MethodLike, MonteCarlo
 from rankernel.gram.plan import Plan
+from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
-from rankernel.kernels.named import as_kernel
 from rankernel.learn.transformers import KernelTransformer
 
 PROPOSALS = 48  # pivots proposed at once

@@ -17,10 +17,10 @@ from rankernel import _loops
 from rankernel._utils.arrays import FloatArray
 from rankernel.completions.bucket_laws import bucket_laws
 from rankernel.errors import RankingError
-from rankernel.gram.exact.features import means_of_seen
+from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.poset_rows import PartialOrders, Rows
 from rankernel.kernels.base import Kernel
-from rankernel.linear_forms import PlaceForm
+from rankernel.linear_features import PositionMatrix
 from rankernel.rankings import Rankings
 
 TOLD_APART = 1e-12  # probabilities of two places that differ by more
@@ -48,11 +48,11 @@ class PlaceFeatures:
     factor: FloatArray
 
     @classmethod
-    def of(cls, kernel: Kernel, places: PlaceForm, depth: int) -> PlaceFeatures:
+    def of(cls, kernel: Kernel, places: PositionMatrix, depth: int) -> PlaceFeatures:
         """Make the features of a kernel."""
-        behind, first = places.factor[depth:].mean(axis=0), places.factor[:depth]
+        behind, first = places.root[depth:].mean(axis=0), places.root[:depth]
         triangle: FloatArray = np.asarray(np.linalg.qr(np.vstack([behind, first]).T, mode="r"))
-        return cls(kernel, len(places.factor), depth, np.ascontiguousarray(triangle.T))
+        return cls(kernel, len(places.root), depth, np.ascontiguousarray(triangle.T))
 
     @property
     def n_numbers(self) -> int:
@@ -62,7 +62,7 @@ class PlaceFeatures:
     def dense(self, X: Rows) -> FloatArray:
         """Return the features of all items side by side: shape (n_rankings, n_items * n_numbers)."""
         if isinstance(X, PartialOrders):
-            laws = means_of_seen(X, "positions")
+            laws = mean_statistics(X, "positions")
             found = self.of_laws(laws.reshape(-1, self.n_items)).reshape(*laws.shape[:2], -1)
         else:
             known = bucket_laws(X)
@@ -80,7 +80,7 @@ class PlaceFeatures:
             some &= np.asarray(known.laws[:, : self.depth].any(axis=1))[known.law_of]
         starts, items, chosen = known.items_with(X, np.where(some, known.law_of, -1))
         ends, last = np.zeros(len(X) + 1, dtype=np.int64), np.sqrt(max(constant, 0.0))
-        values, columns = _loops.place_sums.sparse_rows(starts, items, chosen, left, last, self.n_items, ends)
+        values, columns = _loops.position_sums.sparse_rows(starts, items, chosen, left, last, self.n_items, ends)
         shape = len(X), self.n_items * self.n_numbers + 1
         return csr_array((values, columns, ends), shape=shape)
 

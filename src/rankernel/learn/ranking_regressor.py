@@ -26,15 +26,15 @@ from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data
 from rankernel.encoding import Unlisted
 from rankernel.errors import RankingError
-from rankernel.gram.exact.features import means_of_seen
+from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.poset_rows import as_rows
+from rankernel.kernels import KERNELS_BY_NAME, as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.kendall import Kendall
-from rankernel.kernels.named import NAMED, as_kernel
 from rankernel.learn._ridge import Fit, Ridge
 from rankernel.learn.transformers import KernelParameters, checked_table, has_names, naming
-from rankernel.linear_forms import SEEN, Sight, seen_of_nothing
+from rankernel.linear_features import STATISTICS, Statistic, uniform_mean
 from rankernel.models.aggregation import MOST_ITEMS
 from rankernel.models.decoding import LIMIT, Decoded, Decoder
 from rankernel.rankings import Rankings
@@ -194,7 +194,7 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
     def _check_parameters(self) -> None:
         """Refuse parameters that make no sense."""
         if isinstance(self.kernel, str):
-            check_choice("kernel", self.kernel, tuple(dict.fromkeys((*ON_NUMBERS, *NAMED))))
+            check_choice("kernel", self.kernel, tuple(dict.fromkeys((*ON_NUMBERS, *KERNELS_BY_NAME))))
         elif not (isinstance(self.kernel, Kernel) or callable(self.kernel)):
             raise TypeError(
                 f"kernel={short_repr(self.kernel)} is no kernel; give a name, a callable or a kernel on rankings"
@@ -214,17 +214,17 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
     def _on_rankings(self) -> Kernel | None:
         """The kernel on rankings as covariates, if that is what they are."""
         if isinstance(self.kernel, str):
-            return None if self.kernel in ON_NUMBERS else NAMED.get(self.kernel)
+            return None if self.kernel in ON_NUMBERS else KERNELS_BY_NAME.get(self.kernel)
         return self.kernel if isinstance(self.kernel, Kernel) else None
 
     @property
     def _linear(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "linear"
 
-    def _learn(self, sees: Sight, covariates: Any, labels: Data, weights: FloatArray) -> Fit:
+    def _learn(self, sees: Statistic, covariates: Any, labels: Data, weights: FloatArray) -> Fit:
         """Return the regressions of what is seen of the labels."""
         rows = as_rows(labels)
-        targets = means_of_seen(rows, sees).reshape(len(rows), -1)
+        targets = mean_statistics(rows, sees).reshape(len(rows), -1)
         ridge = Ridge(covariates, self._training_gram(), weights, float(self.alpha))
         if sees != "pairs":
             return ridge.fit(targets)
@@ -260,7 +260,7 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         """
         check_is_fitted(self)
         fit = Fit(self.mean_, self.coef_ if self._primal else self.dual_coef_)
-        shape = seen_of_nothing(self.decoder_.sees, len(self.items_)).shape[1:]
+        shape = uniform_mean(self.decoder_.sees, len(self.items_)).shape[1:]
         parts = [self.decoder_.decode(block.reshape(-1, *shape)) for block in self._predict(X, fit)]
         return Decoded(
             *(np.concatenate([getattr(part, name) for part in parts]) for name in ("ranks", "values", "gaps"))
@@ -295,8 +295,8 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         covariates = self._read(X, reset=False)
         labels = self._as_fitted(self._labels(y, covariates), has_names(y))
         weights = self._weights(sample_weight, covariates, labels)
-        told = np.trunc(means_of_seen(as_rows(labels), "pairs"))  # -1 and 1 are certain
-        signs = SEEN["pairs"](self.decode(X).ranks)
+        told = np.trunc(mean_statistics(as_rows(labels), "pairs"))  # -1 and 1 are certain
+        signs = STATISTICS["pairs"](self.decode(X).ranks)
         said = np.abs(told).sum(axis=1)
         if labels.n_items == 1:
             return 1.0  # all rankings are alike

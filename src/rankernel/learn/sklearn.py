@@ -21,8 +21,9 @@ from rankernel.gram.exact.features import mean_features
 from rankernel.gram.methods import MethodLike, MonteCarlo, as_method
 from rankernel.gram.plan import Plan
 from rankernel.gram.poset_rows import PartialOrders, Rows, as_rows
+from rankernel.kernels import as_kernel
+from rankernel.kernels.algebra import terms
 from rankernel.kernels.base import MEDIAN, Kernel
-from rankernel.kernels.named import as_kernel
 from rankernel.learn._training_plans import RecentPlans, training_plan
 from rankernel.learn.place_features import PlaceFeatures, deepest_place
 from rankernel.learn.transformers import KernelTransformer
@@ -173,7 +174,7 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
         if unknown:
             known = ", ".join(params) or "none"
             raise ValueError(f"limits name {unknown[0]!r}, but {self.kernel} has the parameters: {known}")
-        within = {name: within_limits(limits.get(name, WIDEST), *of) for name, of in self.kernel.limits.items()}
+        within = {name: within_limits(limits.get(name, WIDEST), *of) for name, of in self.kernel.bounds.items()}
         return [Hyperparameter(name, "numeric", bounds) for name, bounds in within.items()]
 
     def __repr__(self) -> str:
@@ -275,14 +276,14 @@ class MeanFeatures(KernelTransformer):
 
     def transform(self, X: Any) -> Any:
         """Return the mean features of rankings, sparse if so wanted: shape (n_rankings, n_features)."""
-        rows, terms = as_rows(self._same_items(X)), as_kernel(self.kernel).terms()
+        rows, found = as_rows(self._same_items(X)), terms(as_kernel(self.kernel))
         if not self.sparse_output:
-            return np.hstack([np.sqrt(term.weight) * self._dense(term.kernel, rows) for term in terms])
+            return np.hstack([np.sqrt(term.weight) * self._dense(term.kernel, rows) for term in found])
         from scipy.sparse import hstack, vstack
 
         if isinstance(rows, PartialOrders):
             raise RankingError("partial orders have no sparse features: every item has a law of its own")
-        parts = [(np.sqrt(term.weight), self._place_features(term.kernel, rows.n_items)) for term in terms]
+        parts = [(np.sqrt(term.weight), self._place_features(term.kernel, rows.n_items)) for term in found]
         side = max(CHUNK // rows.n_items, 1)
         blocks = [
             hstack([scale * features.sparse(rows[some]) for scale, features in parts], format="csr")
@@ -291,16 +292,17 @@ class MeanFeatures(KernelTransformer):
         return blocks[0] if len(blocks) == 1 else vstack(blocks, format="csr")
 
     def _place_features(self, kernel: Kernel, n_items: int) -> PlaceFeatures:
-        places = kernel.places(n_items)
-        if places is None:
+        positions = kernel.facts(n_items).positions
+        if positions is None:
             raise ValueError(f"{kernel} has no sparse features: it does not add up over items; use sparse_output=False")
-        return PlaceFeatures.of(kernel, places, self.depth_)
+        return PlaceFeatures.of(kernel, positions, self.depth_)
 
     def _dense(self, kernel: Kernel, X: Rows) -> FloatArray:
         """Return vectors whose inner products are the marginalised kernel, for kernels that have them."""
-        if kernel.most_dimensions(X.n_items) == 1:  # a constant
-            return np.full((len(X), 1), np.sqrt(float(kernel.at_distance(np.zeros(1), X.n_items)[0])))
-        if kernel.places(X.n_items) is not None and self.depth_ < X.n_items - 1:
+        facts = kernel.facts(X.n_items)
+        if facts.max_dimension == 1 and facts.function is not None:  # a constant
+            return np.full((len(X), 1), np.sqrt(float(facts.function.value(np.zeros(1))[0])))
+        if facts.positions is not None and self.depth_ < X.n_items - 1:
             return self._place_features(kernel, X.n_items).dense(X)
         found = mean_features(kernel, X.n_items, isinstance(X, Rankings))
         if found is None:

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankernel.data import Data, as_data, renamed
 from rankernel.encoding import Unlisted, refuse_missing
 from rankernel.errors import RankingError
+from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel, prefixed
-from rankernel.kernels.named import as_kernel
 
 
 class RankingTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -14,9 +14,9 @@ from rankernel._utils.checks import labels as one_label_a_row
 from rankernel._utils.notebook import html_card
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data, voters
-from rankernel.gram.exact.features import means_of_seen
+from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.poset_rows import PartialOrders, as_rows
-from rankernel.linear_forms import Sight, seen_of_nothing
+from rankernel.linear_features import Statistic, uniform_mean
 from rankernel.models.kemeny_search import ROUNDING, hidden_by_rounding, kemeny_order, least_possible_regret
 from rankernel.rankings import Rankings
 
@@ -184,14 +184,14 @@ def cluster_consensus(X: Any, labels: Any, rule: Callable[[Any], Any] = borda) -
 # ---------------------------------------------------------------------- steps
 
 
-def mean_of_seen(X: Data, sees: Sight) -> FloatArray:
+def mean_of_seen(X: Data, sees: Statistic) -> FloatArray:
     """Return the mean over all voters and completions of what a linear kernel sees, a block of rankings at a time."""
     distinct = X.unique()
-    total: FloatArray = np.zeros_like(seen_of_nothing(sees, X.n_items)[0])
+    total: FloatArray = np.zeros_like(uniform_mean(sees, X.n_items)[0])
     step = max(BLOCK // max(total.size, 1), 1)
     for start in range(0, len(distinct), step):
         block = distinct[start : start + step]
-        total += np.tensordot(block.counts, means_of_seen(as_rows(block), sees, DRAWS), axes=1)
+        total += np.tensordot(block.counts, mean_statistics(as_rows(block), sees, DRAWS), axes=1)
     total /= distinct.n_voters
     return total
 

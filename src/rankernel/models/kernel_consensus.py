@@ -11,8 +11,8 @@ import numpy as np
 from rankernel._utils.checks import check_integer
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import voters
+from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
-from rankernel.kernels.named import as_kernel
 from rankernel.models.aggregation import MOST_ITEMS, estimated_users, mean_of_seen
 from rankernel.models.decoding import Decoder
 from rankernel.rankings import Rankings
