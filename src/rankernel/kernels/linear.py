@@ -15,7 +15,7 @@ from rankernel.distances import Distance, as_distance
 from rankernel.kernels.base import DistanceKernel, Kernel
 from rankernel.kernels.facts import AffinePower, Facts, PowerSeries
 from rankernel.linear_features import CONSTANT_FEATURE, LinearFeatures, PositionMatrix
-from rankernel.rankings import one_full_ranking
+from rankernel.rankings import as_full_ranking
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class DistanceInduced(Kernel):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "distance", as_distance(self.distance))
-        object.__setattr__(self, "center", tuple(one_full_ranking(self.center).ranks[0].tolist()))
+        object.__setattr__(self, "center", tuple(as_full_ranking(self.center).ranks[0].tolist()))
 
     def matrix(self, X: RankArray, Y: RankArray) -> FloatArray:
         """Return the kernel between the rows of two arrays of full rankings."""
