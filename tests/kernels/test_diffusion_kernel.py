@@ -91,7 +91,7 @@ def test_relative_accuracy_of_reversal(n, n_words):
 
 
 def test_cycle_types_of_36_items_sum_to_one():
-    types = all_partitions(36, 37).tolist()[::40] + [[0, 36] + [0] * 35]
+    types = [*all_partitions(36, 37).tolist()[::40], [0, 36] + [0] * 35]
     rows = np.array([permutation_of_type(counts) for counts in types])
     few = Diffusion(0.05).matrix(np.arange(36)[None], rows)[0]
     assert (few > 0).all()

@@ -83,7 +83,12 @@ def test_sum_with_package_kernels():
     ours, theirs = naive.exponential(naive.ulam, 0.3), naive.exponential(naive.ulam, 0.4)
     expected = naive.gram(lambda x, y: 0.5 * ours(x, y) + naive.mallows(0.2)(x, y) * theirs(x, y), ROWS, ROWS)
     np.testing.assert_allclose(kernel.gram(ROWS), expected, rtol=1e-12)
-    assert kernel.params == {"left__scale": 0.5, "left__kernel__nu": 0.3, "right__left__nu": 0.2, "right__right__nu": 0.4}
+    assert kernel.params == {
+        "left__scale": 0.5,
+        "left__kernel__nu": 0.3,
+        "right__left__nu": 0.2,
+        "right__right__nu": 0.4,
+    }
 
 
 def test_unknown_definiteness_is_a_warning():

@@ -3,7 +3,6 @@
 import ast
 import subprocess
 import sys
-from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -123,11 +122,6 @@ def test_imports_inside_gram_point_upwards_only():
             if module.startswith("rankernel.gram."):
                 there = module.split(".")[2]
                 assert is_upwards(here, there, GRAM_ORDER, in_function), f"{path} imports {module}"
-
-
-def test_every_module_has_a_name_of_its_own():
-    names = Counter(path.stem for path in FILES if path.stem not in ("__init__", "__main__"))
-    assert [name for name, times in names.items() if times > 1] == []
 
 
 def test_private_names_stay_in_their_folder():

@@ -11,7 +11,7 @@ import dataclasses
 import inspect
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -21,7 +21,8 @@ from numpy.typing import DTypeLike, NDArray
 from rankernel._utils.arrays import FloatArray, RankArray
 from rankernel._utils.checks import check_number, is_number, short_repr
 from rankernel._utils.notebook import html_card
-from rankernel.kernels.facts import Facts, finite_differences
+from rankernel.errors import ExactnessError
+from rankernel.kernels.facts import Distances, Facts
 
 if TYPE_CHECKING:
     from rankernel.gram.estimate import Estimate
@@ -465,6 +466,16 @@ def number(name: str, value: Any) -> float:
     return float(value)
 
 
+def check_max_items(kernel: Kernel, n_items: int) -> None:
+    """Raise an error if the kernel cannot be computed for that many items."""
+    most = kernel.facts(n_items).max_items
+    if most is not None and n_items > most:
+        raise ExactnessError(
+            f"{kernel} can be computed for at most {most} items, but the rankings have {n_items}; use another kernel, "
+            "such as rk.Mallows"
+        )
+
+
 @lru_cache(maxsize=256)
 def check_matrix(kernel: Kernel, n_items: int) -> None:
     """Raise an error that says what to change if the ``matrix`` method of a user's kernel does not work.
@@ -496,6 +507,39 @@ def check_matrix(kernel: Kernel, n_items: int) -> None:
         raise ValueError(f"{name} returned {values[~np.isfinite(values)][0]}; a kernel must be finite")
     if not np.allclose(values, mirrored.T, rtol=1e-6, atol=1e-6 * np.abs(values).max()):
         raise ValueError(f"{name} is not symmetric: matrix(X, Y) differs from matrix(Y, X).T")
+
+
+# ---------------------------------------------------------------------- derivatives
+
+
+def distance_derivatives(kernel: Kernel, n_items: int, d: Distances) -> dict[str, FloatArray]:
+    """Return the derivative of a function of a distance in each parameter of the kernel."""
+    function = kernel.facts(n_items).function
+    assert function is not None
+    if function.derivatives is not None:
+        return function.derivatives(d)
+
+    def value(changed: Kernel) -> FloatArray:
+        same = changed.facts(n_items).function
+        assert same is not None
+        return same.value(d)
+
+    return finite_differences(kernel, value)
+
+
+def finite_differences(kernel: Kernel, value: Callable[[Kernel], FloatArray]) -> dict[str, FloatArray]:
+    """Return the derivative of a function of a kernel in each of its parameters, by central differences.
+
+    The step is the cube root of the machine precision times the parameter; at a bound the difference is one-sided.
+    """
+    found: dict[str, FloatArray] = {}
+    for name, parameter in kernel.params.items():
+        low, high = kernel.bounds[name]
+        step = np.finfo(np.float64).eps ** (1 / 3) * max(abs(parameter), 1e-3)
+        below, above = max(parameter - step, low), min(parameter + step, high)
+        change = value(kernel.replace(**{name: above})) - value(kernel.replace(**{name: below}))
+        found[name] = np.asarray(change / (above - below))
+    return found
 
 
 class DistanceKernel(Kernel):

@@ -26,8 +26,8 @@ from rankernel._utils.checks import check_choice
 from rankernel._utils.partitions import PartitionIndex, all_partitions
 from rankernel.distances import Distance
 from rankernel.errors import RankingError
-from rankernel.kernels.base import Kernel, check_rate, number
-from rankernel.kernels.facts import DistanceFunction, Facts, check_max_items
+from rankernel.kernels.base import Kernel, check_max_items, check_rate, number
+from rankernel.kernels.facts import DistanceFunction, Facts
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

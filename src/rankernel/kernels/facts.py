@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache, wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import lru_cache
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,6 @@ from rankernel._utils.arrays import FloatArray, RankArray
 from rankernel.distances import Distance
 from rankernel.errors import ExactnessError
 from rankernel.linear_features import LinearFeatures, PositionMatrix
-
-if TYPE_CHECKING:
-    from rankernel.kernels.base import Kernel
 
 Distances = NDArray[Any]
 
@@ -137,11 +134,6 @@ class Facts:
     series: PowerSeries | None = None
     coupling: str = "iid"
 
-    @property
-    def is_distance_function(self) -> bool:
-        """Whether both the distance and the function of it are known."""
-        return self.distance is not None and self.function is not None
-
     def __post_init__(self) -> None:
         if self.function is None and self.decay is not None:
             object.__setattr__(self, "function", exponential_function(self.decay))
@@ -162,55 +154,9 @@ def exponential_function(decay: DecayRate) -> DistanceFunction:
     return DistanceFunction(value, derivatives, lambda d: np.asarray(-decay.rate * np.asarray(d)))
 
 
-K = TypeVar("K", bound="Kernel")
+FactsMethod = TypeVar("FactsMethod", bound=Callable[[Any, int], Facts])
 
 
-def cached_facts(method: Callable[[K, int], Facts]) -> Callable[[K, int], Facts]:
+def cached_facts(method: FactsMethod) -> FactsMethod:
     """Decorate a ``facts`` method so that equal kernels share one record for each number of items."""
-    cached = lru_cache(maxsize=64)(method)
-
-    @wraps(method)
-    def facts(self: K, n_items: int) -> Facts:
-        return cached(self, n_items)
-
-    return facts
-
-
-def check_max_items(kernel: Kernel, n_items: int) -> None:
-    """Raise an error if the kernel cannot be computed for that many items."""
-    most = kernel.facts(n_items).max_items
-    if most is not None and n_items > most:
-        raise ExactnessError(
-            f"{kernel} can be computed for at most {most} items, but the rankings have {n_items}; use another kernel, "
-            "such as rk.Mallows"
-        )
-
-
-def distance_derivatives(kernel: Kernel, n_items: int, d: Distances) -> dict[str, FloatArray]:
-    """Return the derivative of a function of a distance in each parameter of the kernel."""
-    function = kernel.facts(n_items).function
-    assert function is not None
-    if function.derivatives is not None:
-        return function.derivatives(d)
-
-    def value(changed: Kernel) -> FloatArray:
-        same = changed.facts(n_items).function
-        assert same is not None
-        return same.value(d)
-
-    return finite_differences(kernel, value)
-
-
-def finite_differences(kernel: Kernel, value: Callable[[Kernel], FloatArray]) -> dict[str, FloatArray]:
-    """Return the derivative of a function of a kernel in each of its parameters, by central differences.
-
-    The step is the cube root of the machine precision times the parameter; at a bound the difference is one-sided.
-    """
-    found: dict[str, FloatArray] = {}
-    for name, parameter in kernel.params.items():
-        low, high = kernel.bounds[name]
-        step = np.finfo(np.float64).eps ** (1 / 3) * max(abs(parameter), 1e-3)
-        below, above = max(parameter - step, low), min(parameter + step, high)
-        change = value(kernel.replace(**{name: above})) - value(kernel.replace(**{name: below}))
-        found[name] = np.asarray(change / (above - below))
-    return found
+    return cast(FactsMethod, lru_cache(maxsize=64)(method))

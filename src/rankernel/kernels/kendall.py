@@ -63,7 +63,7 @@ class Polynomial(DistanceKernel):
         check_integer("degree", self.degree, 1, MAX_DEGREE)
 
     def facts(self, n_items: int) -> Facts:
-        """Return the power ``(2 - 2 d / (n choose 2)) ** degree``, with a feature for each set of up to degree pairs."""
+        """Return the power ``(2 - 2 d / (n choose 2)) ** degree``; features are sets of at most ``degree`` pairs."""
         n_pairs = math.comb(n_items, 2)
         series = None
         if n_items > 2:  # the binomial series in the Kendall kernel, 4z over the number of pairs

@@ -34,10 +34,9 @@ from rankernel.gram.exact.mallows import EXP_KENDALL
 from rankernel.gram.exact.overlap import DistanceLaw, Formula, Shape, shape_pairs
 from rankernel.gram.exact.place_tables import place_evaluator
 from rankernel.gram.poset_rows import PartialOrders, Rows, as_partial_orders
-from rankernel.kernels.algebra import Constant, terms
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.algebra import Constant, Scaled, Sum, terms
+from rankernel.kernels.base import Kernel, check_max_items
 from rankernel.kernels.diffusion import Diffusion
-from rankernel.kernels.facts import check_max_items
 from rankernel.rankings import Rankings
 
 Pairs = list[tuple[Shape, Shape]]
@@ -119,14 +118,13 @@ def closed_form(kernel: Kernel, X: Rows, Y: Rows, certain: bool = False) -> Eval
     """Return what computes the closed form of every pair, or what is in the way."""
     if not len(X) or not len(Y):
         return EmptyEvaluator((len(X), len(Y)))
-    found_terms = terms(kernel)
-    if len(found_terms) == 1 and not found_terms[0].scales:
+    if not isinstance(kernel, Sum | Scaled):
         return leaf_evaluator(kernel, X, Y, certain)
     whole = kendall_evaluator(kernel, X, Y)
     if whole is not None and whole.direct:
         return whole
     parts: list[Evaluator] = []
-    for term in found_terms:
+    for term in terms(kernel):
         found = leaf_evaluator(term.kernel, X, Y, certain)
         if isinstance(found, NoExactValue):
             return whole or found

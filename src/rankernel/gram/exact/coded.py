@@ -23,8 +23,8 @@ from rankernel.gram.evaluator import Block, Evaluator, lengths
 from rankernel.gram.exact.answers import Answers
 from rankernel.gram.exact.exp_footrule import one_tie_each
 from rankernel.gram.exact.overlap import DistanceLaw, Formula, Overlap, Shape
-from rankernel.kernels.base import Kernel
-from rankernel.kernels.facts import DistanceFunction, distance_derivatives
+from rankernel.kernels.base import Kernel, distance_derivatives
+from rankernel.kernels.facts import DistanceFunction
 from rankernel.rankings import Rankings
 
 Pairs = list[tuple[Shape, Shape]]

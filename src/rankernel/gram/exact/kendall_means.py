@@ -28,8 +28,8 @@ from rankernel.gram.evaluator import Block, Evaluator, Part, lengths
 from rankernel.gram.exact.coded import number_codes
 from rankernel.gram.exact.kendall_law import Brackets, KendallLaw, brackets_of, central_moments, mean_extra, tie_law
 from rankernel.gram.exact.overlap import Shape, shapes
-from rankernel.kernels.base import Kernel
-from rankernel.kernels.facts import AffinePower, distance_derivatives
+from rankernel.kernels.base import Kernel, distance_derivatives
+from rankernel.kernels.facts import AffinePower
 from rankernel.rankings import Rankings, unique_rows
 
 TILE_ITEMS = 2**15

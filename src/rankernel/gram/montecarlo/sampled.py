@@ -28,8 +28,7 @@ from rankernel.gram.montecarlo.control_variates import Controls, combined
 from rankernel.gram.montecarlo.replicate import MOST_BITS_ITEMS, PAIRS_AT_ONCE, Function, Replicate, ends_of_blocks
 from rankernel.gram.montecarlo.uncertainty import Uncertainty, times_compared
 from rankernel.gram.poset_rows import PartialOrders, Rows, as_partial_orders
-from rankernel.kernels.base import Kernel
-from rankernel.kernels.facts import check_max_items, distance_derivatives
+from rankernel.kernels.base import Kernel, check_max_items, distance_derivatives
 from rankernel.rankings import Rankings
 
 SMALLEST_TILE, LARGEST_TILE = 8, 96
@@ -57,7 +56,7 @@ def estimate_seconds(
     """
     pairs, m = n_rows * n_columns, method.n_draws
     facts = kernel.facts(n_items)
-    counted = facts.distance if facts.is_distance_function else None
+    counted = facts.distance if facts.function is not None else None
     if counted is None or not n_values(counted, n_items):
         step = seconds_of_kernel(kernel, n_items) + 4 * STEP["product"]
     elif counted.name == "kendall" and n_items <= MOST_BITS_ITEMS:
@@ -85,7 +84,7 @@ class SampledEvaluator(Evaluator):
         self.rows, self.row_of, self.column_of, self.numbers = united(X, Y, method.distinct_rows)
         self.controls = Controls.of(kernel, self.n_items, int(method.control_variates))
         facts = kernel.facts(self.n_items)
-        distance = facts.distance if facts.is_distance_function else None
+        distance = facts.distance if facts.function is not None else None
         can_count = n_values(distance, self.n_items) and self.controls.are_functions_of(distance)
         self.counted = distance if can_count else None
         self.block_side = max(int(PAIRS_AT_ONCE**0.5) // method.n_draws, 1)
