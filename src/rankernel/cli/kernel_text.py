@@ -27,7 +27,7 @@ TERM = re.compile(r"(?:(?P<factor>[^*:=]+)\*)?(?P<name>[^*:=]+)(?::(?P<arguments
 def kernel_classes() -> dict[str, tuple[type[Kernel], tuple[str, ...]]]:
     """Return the kernels by their names in lower case, each with the names of its arguments."""
     from rankernel import kernels
-    from rankernel.kernels.named import SHORT_NAMES
+    from rankernel.kernels import SHORT_NAMES
 
     classes = [getattr(kernels, name) for name in kernels.__all__ if name not in ("Kernel", "Positional")]
     named = {kind.__name__.lower(): kind for kind in classes} | SHORT_NAMES
