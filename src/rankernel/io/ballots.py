@@ -321,6 +321,7 @@ def rankings_of(
     labels: Labels | None = None,
 ) -> Rankings:
     """Return ballots as rankings, blank ones dropped or kept; ``rows`` gives the ballot of each row of the file."""
+    source.check_total(counts)
     listed = ballots.ranks != FREE
     marked = listed.any(axis=1)
     if not ballots.items or (options.blank == "drop" and len(marked) and not marked.any()):

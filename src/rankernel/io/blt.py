@@ -10,7 +10,7 @@ import numpy as np
 
 from rankernel._utils.arrays import RankArray
 from rankernel._utils.checks import check_integer, printable
-from rankernel.encoding import FREE, MAX_VOTERS, check_items, check_total_count, dense_ranks
+from rankernel.encoding import FREE, MAX_VOTERS, dense_ranks
 from rankernel.errors import RankingError
 from rankernel.io.ballots import Ballots, rankings_of
 from rankernel.io.read_options import ReadOptions, accepts
@@ -85,10 +85,6 @@ def read_blt(path: AnyPath, **keywords: Any) -> Rankings:
         ranks, items = ranks[:, remaining], tuple(items[number] for number in remaining)
         ranks = dense_ranks(ranks, ranks != FREE, "free")
     numbers = np.array(counts, dtype=np.int64)
-    try:
-        check_total_count(numbers)
-    except RankingError as error:
-        raise source.restate(error) from None
     return rankings_of(Ballots(ranks, items, Repairs(n_skipped)), numbers, about, source, options)
 
 
@@ -226,10 +222,7 @@ def read_names(tokens: Tokens, n_items: int) -> tuple[tuple[str, ...], str]:
             f"{printable(rest[0].text)!r} and more follow the names of {n_items} candidates; quote names and title"
         )
         raise tokens.source.error(rest[0].line, problem)
-    try:
-        return check_items(names), rest[0].text if rest else ""
-    except RankingError as error:
-        raise tokens.source.restate(error, tokens.last_line) from None
+    return tokens.source.item_names(names, tokens.last_line), rest[0].text if rest else ""
 
 
 def ranks_of(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rankernel._utils.checks import printable
-from rankernel.encoding import FREE, check_items, check_total_count
+from rankernel.encoding import FREE
 from rankernel.errors import Argument, RankingError, missing_extra
 from rankernel.io.ballots import Ballots, rankings_of, read_ballots
 from rankernel.io.cvr_json import json_contests
@@ -206,10 +206,6 @@ def read_scottish(source: SourceFile, options: ReadOptions) -> Rankings:
             if ranks[row, number - 1] != FREE:
                 raise source.error(line, f"candidate {number} is listed twice; a ballot lists each at most once")
             ranks[row, number - 1] = position
-    try:
-        check_total_count(counts)
-    except RankingError as error:
-        raise source.restate(error) from None
     return rankings_of(
         Ballots(ranks, items), counts, FileSource("a Scottish council election", title, seats), source, options
     )
@@ -242,7 +238,4 @@ def scottish_names(rows: list[tuple[int, list[str]]], n_items: int, source: Sour
             title = " ".join(cells)
     if len(names) < n_items:
         raise source.error(None, f"the first line states {n_items} candidates, but {len(names)} are named")
-    try:
-        return check_items([names[number] for number in range(1, n_items + 1)]), title
-    except RankingError as error:
-        raise source.restate(error) from None
+    return source.item_names([names[number] for number in range(1, n_items + 1)]), title

@@ -11,7 +11,7 @@ import numpy as np
 
 from rankernel._utils.arrays import IntArray, Mask, RankArray
 from rankernel._utils.checks import check_choice, check_path, printable
-from rankernel.encoding import FREE, check_items, check_total_count, dense_ranks
+from rankernel.encoding import FREE, dense_ranks
 from rankernel.errors import Argument, RankingError, ReadingWarning, warn
 from rankernel.io.preflib_orders import Orders, read_orders
 from rankernel.io.read_options import ReadOptions, accepts
@@ -76,10 +76,7 @@ def read_preflib(path: AnyPath, **keywords: Any) -> Rankings:
     items = alternatives(header, source, first)
     orders = read_orders(text[end:], n_lines + 1, source)
     check_totals(header, kind, orders, source)
-    try:
-        check_total_count(orders.counts)
-    except RankingError as error:
-        raise source.restate(error) from None
+    source.check_total(orders.counts)
     source.check_table_size(len(orders.lines), len(items), options)
     if first == 0:
         warn(f"{source.name}: its alternatives are numbered from 0", ReadingWarning)
@@ -180,10 +177,7 @@ def alternatives(header: Header, source: SourceFile, first: int) -> tuple[str, .
             )
             raise source.error(None, problem, *from_zero)
         names.append(header[key][0])
-    try:
-        return check_items(names)
-    except RankingError as error:
-        raise source.restate(error) from None
+    return source.item_names(names)
 
 
 def check_totals(header: Header, kind: Kind, orders: Orders, source: SourceFile) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from rankernel._utils.arrays import IntArray, RankArray
 from rankernel._utils.checks import check_choice, check_path, check_text, printable
-from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, dense_ranks
+from rankernel.encoding import FREE, Unlisted, check_unlisted, dense_ranks
 from rankernel.errors import RankingError, missing_extra
 from rankernel.io.preflib import read_preflib
 from rankernel.io.read_options import ReadOptions
@@ -380,10 +380,7 @@ def read_items(source: SourceFile) -> tuple[str, ...]:
             raise source.error(number + 1, f"expected item {number}, its name and more, between tabs")
     if len(rows) <= max(SET_A):
         raise source.error(None, f"there are {len(rows)} items, instead of a hundred")
-    try:
-        return check_items(cells[1].strip() for cells in rows)
-    except RankingError as error:
-        raise source.restate(error) from None
+    return source.item_names(cells[1].strip() for cells in rows)
 
 
 def read_numbers(source: SourceFile) -> list[tuple[int, list[int]]]:

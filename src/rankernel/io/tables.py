@@ -13,7 +13,7 @@ import numpy as np
 
 from rankernel._utils.arrays import FloatArray, IntArray, Mask, RankArray
 from rankernel._utils.checks import check_instance, check_labels, check_path, printable
-from rankernel.encoding import FREE, MAX_VOTERS, are_average_ranks, check_total_count, dense_ranks
+from rankernel.encoding import FREE, MAX_VOTERS, are_average_ranks, dense_ranks
 from rankernel.errors import Argument, RankingError
 from rankernel.io.ballots import Ballots, Markers, rankings_of, read_ballots
 from rankernel.io.read_options import Layout, ReadOptions, accepts
@@ -132,10 +132,6 @@ def read_counts(table: TextTable, options: ReadOptions) -> IntArray:
         row = int(np.argmax(counts < 1))
         cell = printable(column.texts[column.codes[row, 0]])
         raise table.error(row, f"the count {cell!r} is not a positive integer")
-    try:
-        check_total_count(counts)
-    except RankingError as error:
-        raise table.source.restate(error) from None
     return counts
 
 

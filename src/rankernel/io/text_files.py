@@ -13,8 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
+from rankernel._utils.arrays import IntArray
 from rankernel._utils.checks import check_flag, check_instance, check_path, printable
 from rankernel._utils.files import whole_file
+from rankernel.encoding import check_items, check_total_count
 from rankernel.errors import Argument, OutputExistsError, RankingError, warn
 from rankernel.io.read_options import ReadOptions
 
@@ -81,6 +83,20 @@ class SourceFile:
     def restate(self, error: Exception, line: int | None = None) -> RankingError:
         """Return an error of the data with the name of the file."""
         return self.error(line, *(error.parts if isinstance(error, RankingError) else [str(error)]))
+
+    def item_names(self, names: Iterable[str], line: int | None = None) -> tuple[str, ...]:
+        """Return the names of items, with errors that name the file."""
+        try:
+            return check_items(names)
+        except RankingError as error:
+            raise self.restate(error, line) from None
+
+    def check_total(self, counts: IntArray) -> None:
+        """Raise an error if the total count is too large."""
+        try:
+            check_total_count(counts)
+        except RankingError as error:
+            raise self.restate(error) from None
 
     def check_table_size(self, n_rows: int, n_items: int, options: ReadOptions) -> None:
         """Raise an error if a table of ranks would exceed the limit."""
