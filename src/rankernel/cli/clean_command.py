@@ -14,7 +14,7 @@ from rankernel.cli.reading import read
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings
-from rankernel.reports.phrases import plural
+from rankernel.reports.text import plural
 
 Merge = Annotated[
     bool, typer.Option("--merge", help="Write equal ballots once, with their count.", rich_help_panel=WRITING)

@@ -47,17 +47,17 @@ def cluster(
         check_ending(output, (".csv", *PICTURES))
         check_free(output, writing.force, file)
     job = read_job(file, reading, computing)
-    found = summary_of(job, computing.seed, n_clusters=k, linkage=linkage, compare=False)
+    found = summary_of(job, computing.seed, n_clusters=k, linkage=linkage, compare=())
     clustering = found.clustering
     if clustering is None:
         raise RankingError("all rankings are equal; there is nothing to cluster")
     if output:
         with steps(None, "Drawing"), whole_file(output, writing.force) as temporary:
             write(temporary, found, clustering)
-    facts = job.assumptions(found.placement.values)
+    facts = job.assumptions(found.embedding.values)
     facts["clusters"] = clusters_text(found, clustering)
     if found.view.sampled:
-        shown = found.words.count_voters(found.view.n_voters)
+        shown = found.wording.count_voters(found.view.n_voters)
         facts["tree"] = f"of {shown} taken at random; the others join the nearest cluster"
     if output:
         facts["written"] = printable(output)
@@ -69,15 +69,16 @@ def cluster(
 
 def clusters_text(found: Summary, clustering: Clustering) -> str:
     """Return how many clusters there are, and why."""
-    from rankernel.reports.number_of_clusters import LEAST_BALLOTS, LEAST_VOTERS
+    from rankernel.reports.number_of_clusters import MIN_BALLOTS, MIN_VOTERS
 
-    k, evidence, linkage, words = len(clustering.clusters), clustering.evidence, found.settings.linkage, found.words
+    k, evidence, linkage, words = len(clustering.clusters), clustering.evidence, found.settings.linkage, found.wording
     if evidence is None:
         return f"{k} by {linkage} linkage, as asked for"
     if not evidence.steps:
-        least = f"{LEAST_VOTERS} {words.voters} and {LEAST_BALLOTS} different {words.ballot}s"
+        least = f"{MIN_VOTERS} {words.voters} and {MIN_BALLOTS} different {words.ballot}s"
         return f"too few to say anything about groups, which takes {least}; choose a number with --k"
-    doubt = f"; there may be up to {evidence.most_clusters}" if evidence.most_clusters > k else ""
+    most = max(evidence.numbers)
+    doubt = f"; random samples gave {min(evidence.numbers)} to {most}" if min(evidence.numbers) < most else ""
     if k == 1:
         return (
             f"no groups that are more than chance and come back in halves of the {words.voters}{doubt}; choose a "
@@ -114,14 +115,13 @@ def write(path: Path, found: Summary, clustering: Clustering) -> None:
 def draw(path: Path, found: Summary, clustering: Clustering) -> None:
     """Draw the tree; the colours have a key where there are clusters."""
     from rankernel import plots
-    from rankernel.reports.draw_map import cluster_name
-    from rankernel.reports.phrases import ballot_text, percent
+    from rankernel.reports.text import ballot_text, percent
 
-    view, words, rankings = found.view, found.words, found.ballots.rankings
-    leaves = [ballot_text(rankings[row], most=3, length=20, approvals=words.approvals) for row in view.rows.tolist()]
+    view, words, rankings = found.view, found.wording, found.ballots.rankings
+    leaves = [ballot_text(rankings[row], limit=3, length=20, approvals=words.approvals) for row in view.rows.tolist()]
     names, labels = None, None
     if found.grouped:
-        names = [f"{cluster_name(each)} ({percent(each.share)} of all)" for each in clustering.clusters]
+        names = [f"{each.title} ({percent(each.share)} of all)" for each in clustering.clusters]
         labels = clustering.shown
     ax = plots.dendrogram(clustering.tree, labels, leaves=leaves, counts=view.counts, names=names)
     title = f"{found.source.title}: the most common {words.ballot} of each branch, and its {words.voters}"
@@ -135,7 +135,7 @@ def as_json(job: Job, clustering: Clustering) -> dict[str, Any]:
     clusters = [
         {
             "name": each.name,
-            "mark": str(each.mark),
+            "mark": each.distinction.label,
             "n_voters": each.n_voters,
             "share": each.share,
             "consensus": [
@@ -152,14 +152,13 @@ def show(facts: dict[str, str], found: Summary, clustering: Clustering) -> None:
     """Print the clusters for people."""
     from rich.table import Table
 
-    from rankernel.reports.draw_bars import striking
-    from rankernel.reports.phrases import ballot_text, percent
-    from rankernel.reports.short_names import short_names
+    from rankernel.reports.clustering import largest_shifts
+    from rankernel.reports.text import ballot_text, percent, short_names
 
     screen = console()
     show_facts(screen, facts)
-    words, items = found.words, short_names(found.ballots.rankings.items, 20)
-    marks = short_names(tuple(str(each.mark) for each in clustering.clusters), 40)
+    words, items = found.wording, short_names(found.ballots.rankings.items, 20)
+    marks = short_names(tuple(each.distinction.label for each in clustering.clusters), 40)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     for name in (
         "",
@@ -171,9 +170,9 @@ def show(facts: dict[str, str], found: Summary, clustering: Clustering) -> None:
     ):
         table.add_column(name, justify="right" if name == words.voters else "left")
     for each, mark in zip(clustering.clusters, marks, strict=True):
-        moved = striking(each.shift, words.least_shift, most=4)
+        moved = largest_shifts(each.shift, words.min_shift, limit=4)
         apart = ", ".join(f"{words.signed_shift(float(each.shift[item]))} {items[item]}" for item in moved)
-        consensus = ballot_text(each.consensus, most=5, length=20)
+        consensus = ballot_text(each.consensus, limit=5, length=20)
         alone = mark if found.grouped else ""
         table.add_row(each.name, f"{each.n_voters:,}", percent(each.share), alone, consensus, apart)
     screen.print()

@@ -11,8 +11,8 @@ from rankernel.cli.output import console, listed, print_json, show_facts, steps
 from rankernel.cli.reading import read
 from rankernel.data import first_and_inverse, row_texts, with_counts
 from rankernel.multiplicities import added_up
-from rankernel.reports.phrases import plural
-from rankernel.reports.source import Source
+from rankernel.reports.text import plural
+from rankernel.reports.ballots import Source
 
 MOST_COMMON = 5
 SHOWN_ITEMS = 30
@@ -60,7 +60,7 @@ def facts_of(source: Source) -> dict[str, Any]:
     if source.groups is not None:
         groups, of_row = source.named_groups
         sizes = added_up(rankings.counts, of_row, len(groups))
-        facts["by"], facts["groups"] = source.by, dict(zip(groups, sizes.tolist(), strict=True))
+        facts["by"], facts["groups"] = source.group_name, dict(zip(groups, sizes.tolist(), strict=True))
     return facts
 
 
@@ -79,7 +79,7 @@ def show(source: Source, facts: dict[str, Any]) -> None:
     }
     if "groups" in facts:
         groups = facts["groups"].items()
-        rows[f"by {source.by}"] = ", ".join(f"{group} {plural(voters, 'voter')}" for group, voters in groups)
+        rows[f"by {source.group_name}"] = ", ".join(f"{group} {plural(voters, 'voter')}" for group, voters in groups)
     show_facts(screen, rows)
     screen.print("most common:", style="dim")
     width = len(f"{facts['largest_count']:,}")

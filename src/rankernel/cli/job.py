@@ -9,7 +9,7 @@ from rankernel.cli.kernel_text import parse_kernel, parse_method
 from rankernel.cli.options import Computing, Reading
 from rankernel.cli.output import steps
 from rankernel.cli.reading import read
-from rankernel.reports.source import Source
+from rankernel.reports.ballots import Source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,14 +29,14 @@ class Job:
 
     def assumptions(self, values: str) -> dict[str, str]:
         """Return what was assumed, in words."""
-        from rankernel.reports.phrases import short_numbers
+        from rankernel.reports.text import round_numbers
 
-        rankings, words = self.source.rankings, self.source.words
+        rankings, words = self.source.rankings, self.source.wording
         return {
             "data": f"{self.source.title}: {words.count_voters(rankings.n_voters)}, "
             f"{words.count_items(rankings.n_items)}",
             "read as": self.source.reading,
-            "kernel": short_numbers(str(self.kernel)),
+            "kernel": round_numbers(str(self.kernel)),
             "values": values,
         }
 
@@ -53,7 +53,7 @@ def summary_of(job: Job, seed: int, **settings: Any) -> Summary:
     """Return the summary of a job, with a progress bar."""
     from rankernel.reports.summary import Settings, n_steps, summarize
 
-    chosen = Settings(kernel=job.kernel, method=job.method, seed=seed, **settings)
+    chosen = Settings(kernel=job.kernel, method=job.method, rng=seed, **settings)
     with steps(None, "Ballots"):
         total = n_steps(job.source, chosen)
     with steps(total, "Ballots") as step:

@@ -36,13 +36,13 @@ def kernel_map(reading: Reading, computing: Computing, writing: Writing, file: F
     check_ending(target, (".csv", *PICTURES))
     check_free(target, writing.force, file)
     job = read_job(file, reading, computing)
-    found = summary_of(job, computing.seed, n_clusters=k, compare=False)
+    found = summary_of(job, computing.seed, n_clusters=k, compare=())
     with steps(None, "Drawing"), whole_file(target, writing.force) as temporary:
         write(temporary, found, by_group=reading.by is not None)
-    facts = job.assumptions(found.placement.values)
-    facts["variance"] = " + ".join(f"{share:.0%}" for share in found.placement.variance)
+    facts = job.assumptions(found.embedding.values)
+    facts["variance"] = " + ".join(f"{share:.0%}" for share in found.embedding.variance)
     if found.view.sampled and target.suffix.lower() != ".csv":
-        shown = found.words.count_voters(found.view.n_voters)
+        shown = found.wording.count_voters(found.view.n_voters)
         facts["shown"] = f"{shown} taken at random; the axes are those of all, by Nyström features"
     facts["written"] = printable(target)
     if writing.json:
@@ -53,18 +53,16 @@ def kernel_map(reading: Reading, computing: Computing, writing: Writing, file: F
 
 def write(path: Path, found: Summary, by_group: bool) -> None:
     """Write a picture of the map, or its coordinates."""
-    from rankernel.reports.draw_map import all_labels, cluster_name, strongest_group
-
     view, grouped = found.view, found.grouped
-    labels, names = all_labels(found), [cluster_name(each) for each in grouped.clusters] if grouped else [""]
+    labels, names = found.labels, [each.title for each in grouped.clusters] if grouped else [""]
     if by_group:
-        labels, names = strongest_group(found), list(found.ballots.groups)
+        labels, names = found.ballots.dominant_groups(), list(found.ballots.groups)
     if path.suffix.lower() != ".csv":
         from rankernel import plots
 
         legend = names if any(names) else None
-        points = found.placement.points[view.rows]
-        ax = plots.kernel_map(points, view.counts, labels[view.rows], legend, found.placement.variance)
+        points = found.embedding.points[view.rows]
+        ax = plots.kernel_map(points, view.counts, labels[view.rows], legend, found.embedding.variance)
         ax.set_title(plots.plain(found.source.title), loc="left")
         plots.save(ax, path)
         return
@@ -77,7 +75,7 @@ def write(path: Path, found: Summary, by_group: bool) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["x", "y", "count", "label", "ranking"])
-        rows = zip(found.placement.points.tolist(), rankings.counts.tolist(), labels, row_texts(rankings), strict=True)
+        rows = zip(found.embedding.points.tolist(), rankings.counts.tolist(), labels, row_texts(rankings), strict=True)
         for (x, y), count, label, words in rows:
             name = names[label] if label >= 0 else ""
             writer.writerow([x, y, count, plain_cell(name), plain_cell(words)])
@@ -95,6 +93,6 @@ def write_rows(path: Path, found: Summary, labels: Indices, names: list[str]) ->
         rows = zip(ballot_of_row.tolist(), source.rankings.counts.tolist(), row_texts(source.rankings), strict=True)
         for row, (ballot, count, words) in enumerate(rows):
             kept = [plain_cell(str(values[row])) for values in columns.values()]
-            x, y = found.placement.points[ballot].tolist()
+            x, y = found.embedding.points[ballot].tolist()
             label = names[labels[ballot]] if labels[ballot] >= 0 else ""
             writer.writerow([*kept, x, y, count, plain_cell(label), plain_cell(words)])

@@ -14,8 +14,8 @@ from rankernel.cli.options import Reading
 from rankernel.cli.output import SHOWN_GROUPS, listed, steps
 from rankernel.data import Data
 from rankernel.encoding import printable
-from rankernel.reports.phrases import plural
-from rankernel.reports.source import Source
+from rankernel.reports.text import plural
+from rankernel.reports.ballots import Source
 from rankernel.reports.wording import guess_noun
 
 NAMES = {"by": "labels", "id": "labels"}  # of options whose name in the library is another
@@ -38,7 +38,7 @@ def of_groups(source: Source, wanted: list[str]) -> Source:
     for name in wanted:
         if name not in groups:
             known = listed(groups, SHOWN_GROUPS)
-            raise usage(f"--only: there is no group {printable(name)!r} in {source.by}; there are {known}")
+            raise usage(f"--only: there is no group {printable(name)!r} in {source.group_name}; there are {known}")
     rows = np.isin(of_row, [groups.index(name) for name in wanted])
     columns = {name: values[rows] for name, values in source.columns.items()}
     return dataclasses.replace(source, rankings=source.rankings[rows], groups=source.groups[rows], columns=columns)
@@ -116,7 +116,7 @@ def source_of(data: Data, file: Path, how: Reading) -> Source:
         how.unlisted,
         labels,
         guess_noun(title, about.format, data.items),
-        approve_all=about.all_in_first,
+        n_approve_all=about.all_in_first,
     )
 
 

@@ -14,6 +14,7 @@ from rankernel.cli.option_words import in_options
 from rankernel.cli.options import Clusters, Computing, File, Linkage, Permutations, Reading, Writing
 from rankernel.cli.output import check_free, console, print_json, show_facts, whole_file
 from rankernel.encoding import printable
+from rankernel.errors import require
 
 Noun = Annotated[
     str | None,
@@ -52,6 +53,7 @@ def report(
 
     The page is one HTML file that needs no other and no network. Without -o it is called report.html.
     """
+    require("jinja2", "report")
     target = writing.output or Path("report.html")
     if target.suffix.lower() not in (".html", ".htm"):
         raise usage(f"-o {printable(target.name)} does not end in .html; a report is a page")
@@ -66,16 +68,16 @@ def report(
         voter=printable(voter or job.source.voter),
     )
     job = replace(job, source=source)
-    chosen = {"n_clusters": k, "linkage": linkage, "n_permutations": permutations, "groups": tuple(group or ())}
+    chosen = {"n_clusters": k, "linkage": linkage, "n_permutations": permutations, "compare": tuple(group) if group else None}
     found = summary_of(job, computing.seed, **chosen)
 
-    from rankernel.reports.page import page
+    from rankernel.reports.page import render_page
 
     with whole_file(target, writing.force) as temporary:
-        temporary.write_text(page(found), encoding="utf-8")
-    facts = job.assumptions(found.placement.values)
+        temporary.write_text(render_page(found), encoding="utf-8")
+    facts = job.assumptions(found.embedding.values)
     if found.view.sampled:
-        shown = found.words.count_voters(found.view.n_voters)
+        shown = found.wording.count_voters(found.view.n_voters)
         facts["shown"] = f"{shown} taken at random; the map is made of all, by Nyström features"
     facts["written"] = printable(target)
     if writing.json:

@@ -18,7 +18,7 @@ from rankernel.cli.output import SHOWN_GROUPS, console, listed, print_json, show
 from rankernel.cli.reading import read
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
-from rankernel.reports.source import Source
+from rankernel.reports.ballots import Source
 
 if TYPE_CHECKING:
     from rankernel.data import Data
@@ -126,7 +126,7 @@ def samples(
     source = read(files[0] if files else None, reading, judge)
     groups, of_row = source.named_groups
     if len(groups) < 2:
-        raise RankingError(f"column {source.by} has one value only; a test needs two groups")
+        raise RankingError(f"column {source.group_name} has one value only; a test needs two groups")
     return {name: source.rankings[of_row == number] for number, name in enumerate(groups)}, [source], ""
 
 
@@ -145,9 +145,9 @@ def chosen(named: dict[str, Data], pair: tuple[str, str] | None) -> dict[str, Da
 def some(rankings: Data, n_voters: int, seed: int) -> Data:
     """Return some voters taken at random."""
     from rankernel.data import with_counts
-    from rankernel.reports.distinct_ballots import some_voters
+    from rankernel.reports.ballots import sample_voters
 
-    rows, counts = some_voters(rankings.counts, n_voters, seed)
+    rows, counts = sample_voters(rankings.counts, n_voters, np.random.default_rng([seed, 1]))
     return with_counts(rankings[rows], counts)
 
 
@@ -235,7 +235,7 @@ def judges_in_order(name: str, source: Source, column: str) -> tuple[list[str], 
 
 def answer_of_pair(result: Any, names: tuple[str, ...], sizes: tuple[int, int]) -> Answer:
     """Return what one test of two sets says."""
-    from rankernel.reports.phrases import short_numbers
+    from rankernel.reports.text import round_numbers
     from rankernel.stats.results import AggregatedMMDResult
 
     several = isinstance(result, AggregatedMMDResult)
@@ -253,7 +253,7 @@ def answer_of_pair(result: Any, names: tuple[str, ...], sizes: tuple[int, int]) 
         **errors_and_effect(result),
     }
     differences = replace(result.differences(by="pairs"), groups=names)
-    kernel = short_numbers(", ".join(map(str, kernels)))
+    kernel = round_numbers(", ".join(map(str, kernels)))
     return Answer(result.method, kernel, None, [comparison], differences, [differences])
 
 
@@ -271,7 +271,7 @@ def errors_and_effect(result: Any) -> dict[str, Any]:
 def answer_of_many(named: dict[str, Data], kernel: Any, method: Any, permutations: int, seed: int) -> Answer:
     """Return what the test of several sets found, of all together and of each two."""
     from rankernel.data import concat
-    from rankernel.reports.phrases import short_numbers
+    from rankernel.reports.text import round_numbers
     from rankernel.stats.differences import MOST_COLUMNS
     from rankernel.stats.k_sample import k_sample_test
 
@@ -309,7 +309,7 @@ def answer_of_many(named: dict[str, Data], kernel: Any, method: Any, permutation
     differences = replace(result.differences(by="pairs"), groups=tuple(names))
     clearest = clearest_differences(pairs, names) if len(names) > MOST_COLUMNS else []
     return Answer(
-        result.method, short_numbers(str(result.kernel)), omnibus, comparisons, differences, clearest or [differences]
+        result.method, round_numbers(str(result.kernel)), omnibus, comparisons, differences, clearest or [differences]
     )
 
 
@@ -371,7 +371,7 @@ def show(facts: dict[str, str], found: Answer, permutations: int) -> None:
 
 def both_pvalues(found: dict[str, Any], permutations: int) -> str:
     """Return the p-value by permutations, and that by the tail where it is the smallest that permutations can give."""
-    from rankernel.reports.phrases import pvalue_text
+    from rankernel.reports.text import pvalue_text
 
     told = pvalue_text(found["pvalue"], permutations)
     return f"{told} (tail {found['tail_pvalue']:.2g})" if told.startswith("p ≤") else told
