@@ -19,7 +19,7 @@ from rankernel.gram.exact import features
 from rankernel.gram.montecarlo.sampled import SampledEvaluator
 from rankernel.gram.plan import Plan
 from rankernel.learn.sklearn import RECENT
-from rankernel.reports.source import Source
+from rankernel.reports.ballots import Source
 from rankernel.reports.summary import Settings, summarize
 
 few_draws_allowed = pytest.mark.filterwarnings("ignore:.*rest on a few draws:rankernel.SamplingWarning")
@@ -64,7 +64,7 @@ def ways(tmp_path):
         "mmd_aggregated_test": lambda k, X, m: rk.mmd_aggregated_test(X[:6], X[6:], [k], 9, method=m),
         "mmd2_streamed": lambda k, X, m: rk.mmd2_streamed(X[:6], X[6:], k, method=m),
         "hsic_test": lambda k, X, m: rk.hsic_test(X, LABELS, k, 9, method=m),
-        "report": lambda k, X, m: summarize(Source(X), Settings(kernel=k, method=m, n_clusters=2, compare=False)),
+        "report": lambda k, X, m: summarize(Source(X), Settings(kernel=k, method=m, n_clusters=2, compare=())),
         "Dask gram": lambda k, X, m: on_dask().gram(k.plan(X, method=m)).compute(scheduler="synchronous"),
         "Dask mmd2": lambda k, X, m: on_dask().mmd2(X[:6], X[6:], k, m),
         "Dask Nyström": lambda k, X, m: on_dask().nystrom(X, k, 3, m).compute(scheduler="synchronous"),

@@ -123,9 +123,9 @@ def draw(path: Path, found: Summary, clustering: Clustering) -> None:
     if found.grouped:
         names = [f"{each.title} ({percent(each.share)} of all)" for each in clustering.clusters]
         labels = clustering.shown
-    ax = plots.dendrogram(clustering.tree, labels, leaves=leaves, counts=view.counts, names=names)
+    ax = plots.dendrogram(clustering.tree, labels=labels, leaves=leaves, counts=view.counts, names=names)
     title = f"{found.source.title}: the most common {words.ballot} of each branch, and its {words.voters}"
-    ax.set_title(plots.plain(title), loc="left")
+    ax.set_title(plots.escape_math(title), loc="left")
     plots.save(ax, path)
 
 

@@ -11,8 +11,8 @@ from rankernel.cli.output import listed
 from rankernel.data import of_items, says_something
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings
-from rankernel.reports.text import plural
 from rankernel.reports.ballots import Source
+from rankernel.reports.text import plural
 
 if TYPE_CHECKING:
     from rankernel.data import Data

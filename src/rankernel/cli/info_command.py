@@ -11,8 +11,8 @@ from rankernel.cli.output import console, listed, print_json, show_facts, steps
 from rankernel.cli.reading import read
 from rankernel.data import first_and_inverse, row_texts, with_counts
 from rankernel.multiplicities import added_up
-from rankernel.reports.text import plural
 from rankernel.reports.ballots import Source
+from rankernel.reports.text import plural
 
 MOST_COMMON = 5
 SHOWN_ITEMS = 30

@@ -62,8 +62,9 @@ def write(path: Path, found: Summary, by_group: bool) -> None:
 
         legend = names if any(names) else None
         points = found.embedding.points[view.rows]
-        ax = plots.kernel_map(points, view.counts, labels[view.rows], legend, found.embedding.variance)
-        ax.set_title(plots.plain(found.source.title), loc="left")
+        shown, variance = labels[view.rows], found.embedding.variance
+        ax = plots.kernel_map(points, counts=view.counts, labels=shown, names=legend, variance=variance)
+        ax.set_title(plots.escape_math(found.source.title), loc="left")
         plots.save(ax, path)
         return
     from rankernel.data import row_texts

@@ -14,8 +14,8 @@ from rankernel.cli.options import Reading
 from rankernel.cli.output import SHOWN_GROUPS, listed, steps
 from rankernel.data import Data
 from rankernel.encoding import printable
-from rankernel.reports.text import plural
 from rankernel.reports.ballots import Source
+from rankernel.reports.text import plural
 from rankernel.reports.wording import guess_noun
 
 NAMES = {"by": "labels", "id": "labels"}  # of options whose name in the library is another

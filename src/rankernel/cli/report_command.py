@@ -68,7 +68,12 @@ def report(
         voter=printable(voter or job.source.voter),
     )
     job = replace(job, source=source)
-    chosen = {"n_clusters": k, "linkage": linkage, "n_permutations": permutations, "compare": tuple(group) if group else None}
+    chosen = {
+        "n_clusters": k,
+        "linkage": linkage,
+        "n_permutations": permutations,
+        "compare": tuple(group) if group else None,
+    }
     found = summary_of(job, computing.seed, **chosen)
 
     from rankernel.reports.page import render_page

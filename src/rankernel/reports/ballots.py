@@ -92,6 +92,9 @@ class Ballots:
         rows = np.flatnonzero(self.by_group[:, group])
         return with_counts(self.rankings[rows], self.by_group[rows, group])
 
+    def members(self, labels: Indices) -> IntArray:
+        """Return the number of voters of each group in each cluster, (n_clusters, n_groups)."""
+        return np.stack([self.by_group[labels == number].sum(axis=0) for number in range(int(labels.max()) + 1)])
 
     def dominant_groups(self) -> Indices:
         """Return the group of more than 60% of the voters of each ballot, -1 if there is none."""

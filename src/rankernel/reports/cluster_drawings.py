@@ -18,8 +18,6 @@ from rankernel.reports.drawings import COLOURS, Drawing, colour_index
 from rankernel.reports.summary import Summary
 from rankernel.reports.text import ballot_text, percent, plural, short_names, text_width, wrap_names
 
-MIN_MAP_BALLOTS = 3  # fewer are not drawn
-
 # ---------------------------------------------------------------------- colours
 
 
@@ -156,7 +154,9 @@ def size_key(summary: Summary, text: MapText) -> list[dict[str, Any]]:
     x, key = 14.0, []
     for step, radius in zip(steps, (text.enlarged * radii(np.array(steps))).tolist(), strict=True):
         label = summary.wording.count_voters(step) if step == largest else f"{step:,}"
-        key.append({"x": x + radius, "y": HEIGHT - 6 - radius, "r": radius, "text_x": x + 2 * radius + 5, "text": label})
+        key.append(
+            {"x": x + radius, "y": HEIGHT - 6 - radius, "r": radius, "text_x": x + 2 * radius + 5, "text": label}
+        )
         x += 2 * radius + 14 + text_width(label, text.axis)
     return key
 
@@ -275,8 +275,7 @@ def dendrogram(summary: Summary, clustering: Clustering, layout: TreeLayout) -> 
     height = TREE_TOP + builder.n_branches * builder.row_height + 34
     above = float(clustering.tree[-(k - 1), 2])
     below = float(clustering.tree[-k, 2]) if k < builder.n_leaves else 0.0
-    cut = {"x": builder.x_of((above + below) / 2), "text": wording.say("tree_cut", k=k)}
-    cut["text_x"] = max(cut["x"], text_width(cut["text"], 12.0) / 2)
+    cut, title = builder.x_of((above + below) / 2), wording.say("tree_cut", k=k)
     label = wording.say(
         "tree_label", n_ballots=wording.count_ballots(builder.n_leaves), n_clusters=plural(k, "cluster")
     )
@@ -286,7 +285,7 @@ def dendrogram(summary: Summary, clustering: Clustering, layout: TreeLayout) -> 
         "right": layout.right,
         "top": TREE_TOP,
         "left": TREE_LEFT,
-        "cut": cut,
+        "cut": {"x": cut, "text": title, "text_x": max(cut, text_width(title, 12.0) / 2)},
         "head": wording.say(layout.head),
         "voters": wording.voters,
         "far": wording.say("tree_far"),
@@ -329,7 +328,13 @@ def gram_picture(summary: Summary, clustering: Clustering, layout: GramLayout) -
         number, y = int(labels[start]), max(GRAM_TOP + (a + b) / 2 + 4, next_y)
         next_y = y + 15
         strips.append(
-            {"start": a + 1, "length": max(b - a - 2, 1.0), "y": y, "name": names[number], "colour": colour_index(number)}
+            {
+                "start": a + 1,
+                "length": max(b - a - 2, 1.0),
+                "y": y,
+                "name": names[number],
+                "colour": colour_index(number),
+            }
         )
     wording = summary.wording
     right = left + side + layout.right

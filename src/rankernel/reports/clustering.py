@@ -57,6 +57,12 @@ class Cluster:
         """The letter and the distinction of the cluster."""
         return f"{self.name} · {self.distinction.label}"
 
+    @property
+    def consensus_order(self) -> list[tuple[int, str]]:
+        """The items of the consensus in order with their positions; tied items have the first of their positions."""
+        ranks, items = self.consensus.ranks[0], self.consensus.items
+        return [(1 + int((ranks < ranks[i]).sum()), items[i]) for i in np.argsort(ranks, kind="stable").tolist()]
+
 
 @dataclass(frozen=True, eq=False)
 class Clustering:

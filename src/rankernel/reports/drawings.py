@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray
 from rankernel.reports.clustering import largest_shifts
 from rankernel.reports.groups import Comparison
 from rankernel.reports.summary import Summary
@@ -76,18 +75,18 @@ def first_choices(summary: Summary, layout: BarLayout, per_picture: int = MAX_BA
             "length": scale * float(shares[item]),
             "share": percent(float(shares[item])),
             "position": f"{summary.positions[item]:.1f}" if positions else "",
-            "label": f"{items[item]}: {percent(float(shares[item]))}",
         }
         for item, name in zip(shown, names, strict=True)
     ]
     drawings = []
     for start in range(0, len(rows), per_picture):
         part, top = rows[start : start + per_picture], 0.0 if start else 22.0
-        label = f"{wording.say('bars_title')}. {'; '.join(row['label'] for row in part)}."
-        head = None if start else {"bars": wording.say("bars_axis"), "positions": positions}
-        if head and positions:
-            head["positions"] = wording.say("bars_positions")
-        parts = {"rows": part, "left": left, "top": top, "step": BAR_HEIGHT, "head": head}
+        spoken = [f"{items[item]}: {percent(float(shares[item]))}" for item in shown[start : start + per_picture]]
+        label = f"{wording.say('bars_title')}. {'; '.join(spoken)}."
+        heads = {"bars": "" if start else wording.say("axis_bars"), "positions": ""}
+        if positions and not start:
+            heads["positions"] = wording.say("axis_positions")
+        parts = {"rows": part, "left": left, "top": top, "step": BAR_HEIGHT, "heads": heads}
         drawings.append(Drawing("bars", layout.width, top + len(part) * BAR_HEIGHT, label, parts))
     return drawings
 
@@ -134,7 +133,12 @@ def pair_shares(comparison: Comparison, names: tuple[str, str], wording: Wording
     for number, pair in enumerate(pairs):
         y = top + 4 + number * step
         marks = [
-            {"y": y + 21 + 11 * group, "x": left + reach * share, "low": left + reach * low, "high": left + reach * high}
+            {
+                "y": y + 21 + 11 * group,
+                "x": left + reach * share,
+                "low": left + reach * low,
+                "high": left + reach * high,
+            }
             for group, (share, (low, high)) in enumerate(zip(pair.shares, pair.intervals, strict=True))
         ]
         title = wording.say("pair_row", first=short[pair.first], second=short[pair.second])
@@ -163,13 +167,14 @@ def null_histogram(comparison: Comparison, wording: Wording) -> Drawing:
         for edge, count in zip(edges.tolist(), counts.tolist(), strict=False)
         if count
     ]
-    x = 10 + scale * (statistic - low)
+    x, observed = 10 + scale * (statistic - low), wording.say("observed")
+    half = text_width(observed, 12.0) / 2
     label = wording.say("null_label", statistic=statistic, low=null.min(), high=null.max())
     parts = {
         "bars": bars,
         "base": base,
         "x": x,
-        "observed": {"x": min(max(x, 26.0), width - 26), "text": wording.say("observed")},
+        "observed": {"x": min(max(x, half), width - half), "text": observed},
         "random": {"x": 10 - scale * low, "text": wording.say("random")} if x > 90 else None,
     }
     return Drawing("null", width, 64.0, label, parts)
@@ -178,52 +183,35 @@ def null_histogram(comparison: Comparison, wording: Wording) -> Drawing:
 # ---------------------------------------------------------------------- head-to-head contests
 
 
-@dataclass(frozen=True)
-class Contest:
-    """One cell of the matrix of contests, in percent of all voters."""
-
-    ahead: float
-    behind: float
-    undecided: float | None  # None if no voter is undecided between any two items
-
-    @property
-    def colour(self) -> str:
-        """The class of the cell: blue if the row wins, orange if the column wins; small margins are emphasised."""
-        margin = (self.ahead - self.behind) / max(self.ahead + self.behind, 1e-12)
-        shade = round(abs(margin) ** 0.6 * CONTEST_SHADES)
-        return f"{'win' if margin > 0 else 'lose'}{shade}" if shade else "even"
-
-
-@dataclass(frozen=True)
-class ContestMatrix:
-    """The contests of the first items of the Kemeny ranking."""
-
-    items: list[int]
-    rows: tuple[str, ...]  # names
-    columns: tuple[str, ...]
-    cells: list[list[Contest | None]]
-
-
-def contest_matrix(summary: Summary) -> ContestMatrix:
-    """Return the contests to show, best items first."""
+def contest_matrix(summary: Summary) -> dict[str, Any]:
+    """Return the contests of the first items of the Kemeny ranking: names of rows and columns, and cells."""
     contests, shown = summary.contests, summary.kemeny.order[:MAX_CONTEST_ITEMS].tolist()
-    percents = 100 * contests.ahead / contests.n_voters
-    undecided = 100 * contests.undecided / contests.n_voters if contests.any_undecided else None
+    ahead, undecided = (100 * counts / contests.n_voters for counts in (contests.ahead, contests.undecided))
 
-    def cell(row: int, column: int) -> Contest | None:
-        neither = None if undecided is None else float(undecided[row, column])
-        same = row == column
-        return None if same else Contest(float(percents[row, column]), float(percents[column, row]), neither)
+    def cell(row: int, column: int) -> dict[str, Any] | None:
+        if row == column:
+            return None
+        neither = float(undecided[row, column]) if contests.any_undecided else None
+        colour = contest_colour(float(ahead[row, column]), float(ahead[column, row]))
+        return {"ahead": float(ahead[row, column]), "undecided": neither, "colour": colour}
 
     names = tuple(summary.ballots.rankings.items[item] for item in shown)
     cells = [[cell(row, column) for column in shown] for row in shown]
-    return ContestMatrix(shown, short_names(names, ROW_NAME), short_names(names, COLUMN_NAME), cells)
+    rows, columns = short_names(names, ROW_NAME), short_names(names, COLUMN_NAME)
+    return {"shown": shown, "rows": rows, "columns": columns, "cells": cells}
 
 
-def contests_picture(summary: Summary, matrix: ContestMatrix) -> Drawing:
+def contest_colour(ahead: float, behind: float) -> str:
+    """Return the class of a cell: blue if the row wins, orange if the column wins; small margins are emphasised."""
+    margin = (ahead - behind) / max(ahead + behind, 1e-12)
+    shade = round(abs(margin) ** 0.6 * CONTEST_SHADES)
+    return f"{'win' if margin > 0 else 'lose'}{shade}" if shade else "even"
+
+
+def contests_picture(summary: Summary) -> Drawing:
     """Return the matrix of contests as a picture."""
-    left, top = (14 + max(map(text_width, names)) for names in (matrix.rows, matrix.columns))
-    side = CELL * len(matrix.items)
-    label = summary.wording.say("contests_label", n_items=summary.wording.count_items(len(matrix.items)))
-    parts = {"matrix": matrix, "left": left, "top": top, "cell": CELL}
-    return Drawing("contests", left + side, top + side, label, parts)
+    matrix = contest_matrix(summary)
+    left, top = (14 + max(map(text_width, matrix[names])) for names in ("rows", "columns"))
+    side = CELL * len(matrix["shown"])
+    label = summary.wording.say("contests_label", n_items=summary.wording.count_items(len(matrix["shown"])))
+    return Drawing("contests", left + side, top + side, label, {**matrix, "left": left, "top": top, "cell": CELL})

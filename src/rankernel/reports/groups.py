@@ -72,8 +72,23 @@ class Comparisons:
     groups: tuple[int, ...]  # indices of the groups compared in pairs: all, or the largest
     n_tested: tuple[int, ...]  # voters of each of these groups who were tested
     pairs: list[Comparison]  # the most significant first
-    from_moments: bool  # whether p-values of pairs come from exact moments instead of permutations
-    error: float = 0.0  # standard error due to estimated kernel values, relative to the null standard deviation
+    error: float  # standard error due to estimated kernel values, relative to the null standard deviation
+    from_moments: bool = False  # whether p-values of pairs come from exact moments instead of permutations
+
+    @classmethod
+    def of(
+        cls,
+        joint: GroupsResult,
+        groups: list[int],
+        compared: list[int],
+        parts: list[Data],
+        pairs: list[Comparison],
+        from_moments: bool = False,
+    ) -> Comparisons:
+        """Return the record of a joint test and of the comparisons in pairs."""
+        error = joint.statistic_error / max(float(joint.null_distribution.std()), 1e-300)
+        sizes = tuple(part.n_voters for part in parts)
+        return cls(len(groups), joint.pvalue, joint.effect, tuple(compared), sizes, pairs, error, from_moments)
 
     @property
     def details(self) -> list[Comparison]:
@@ -113,7 +128,7 @@ def compare_groups(
         parts = sampled_parts([ballots.of_group(group) for group in groups], kernel, settings, max_distinct)
         result = pair_test(parts[0], parts[1], kernel, settings)
         pair = Comparison(groups[0], groups[1], result.pvalue, result.effect, result.statistic)
-        return comparisons_of(result, 2, groups, parts, [with_details(pair, ballots, result)], from_moments=False)
+        return Comparisons.of(result, groups, groups, parts, [with_details(pair, ballots, result)])
     largest = largest_groups(ballots, groups, max_groups)
     joint, parts = joint_test(ballots, groups, kernel, settings, max_distinct)
     of_pairs = joint
@@ -129,21 +144,7 @@ def compare_groups(
         if pair.differs and len(pairs) < MAX_DETAILS:
             pair = with_details(pair, ballots, pair_test(parts[a], parts[b], kernel, settings))
         pairs.append(pair)
-    return comparisons_of(joint, len(groups), largest, parts, pairs, tests.corrected_from == "tail")
-
-
-def comparisons_of(
-    result: GroupsResult,
-    n_groups: int,
-    groups: list[int],
-    parts: list[Data],
-    pairs: list[Comparison],
-    from_moments: bool,
-) -> Comparisons:
-    """Return the record of a joint test and of comparisons of pairs."""
-    error = result.statistic_error / max(float(result.null_distribution.std()), 1e-300)
-    n_tested = tuple(part.n_voters for part in parts)
-    return Comparisons(n_groups, result.pvalue, result.effect, tuple(groups), n_tested, pairs, from_moments, error)
+    return Comparisons.of(joint, groups, largest, parts, pairs, tests.corrected_from == "tail")
 
 
 def largest_groups(ballots: Ballots, groups: list[int], limit: int) -> list[int]:
@@ -160,16 +161,17 @@ def joint_test(
 
     parts = sampled_parts([ballots.of_group(group) for group in groups], kernel, settings, max_distinct)
     labels = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-    options = {"n_permutations": settings.n_permutations, "rng": settings.rng, "method": settings.method}
-    return k_sample_test(concat(parts), labels, kernel, **options), parts
+    n_permutations, rng, method = settings.n_permutations, settings.rng, settings.method
+    result = k_sample_test(concat(parts), labels, kernel, n_permutations=n_permutations, rng=rng, method=method)
+    return result, parts
 
 
 def pair_test(first: Data, second: Data, kernel: Kernel, settings: Settings) -> MMDResult:
     """Return the test of two groups."""
     from rankernel.stats.mmd import mmd_test
 
-    options = {"n_permutations": settings.n_permutations, "rng": settings.rng, "method": settings.method}
-    return mmd_test(first, second, kernel, **options)
+    n_permutations, rng, method = settings.n_permutations, settings.rng, settings.method
+    return mmd_test(first, second, kernel, n_permutations=n_permutations, rng=rng, method=method)
 
 
 def sampled_parts(parts: list[Data], kernel: Kernel, settings: Settings, max_distinct: int) -> list[Data]:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import platform
-
 import numpy as np
 
-from rankernel import __version__
 from rankernel._utils.arrays import Indices, Mask
 from rankernel.preferences import Preferences
 from rankernel.reports.clustering import Cluster, largest_shifts
-from rankernel.reports.drawings import MAX_BARS, MAX_CONTEST_ITEMS
 from rankernel.reports.groups import ALPHA, Comparison, Comparisons
 from rankernel.reports.number_of_clusters import MIN_BALLOTS, MIN_VOTERS, Evidence
 from rankernel.reports.summary import Summary
-from rankernel.reports.text import ballot_text, join_names, percent, plural, pvalue_text, round_numbers, short_name
+from rankernel.reports.text import ballot_text, join_names, percent, plural, pvalue_text, short_name
 
 MAX_NAMES = 6  # items in a sentence
 
@@ -158,26 +154,15 @@ def voters_without_preference(summary: Summary) -> str:
     return sentence("approve_none", number - n_all) + sentence("approve_all", n_all)
 
 
-def caption_of_bars(summary: Summary) -> list[str]:
-    """Return the parts of the caption of the first choices; the second is for wide pictures only."""
-    wording, n_items = summary.wording, summary.ballots.rankings.n_items
-    limit = wording.say("caption_limit", limit=MAX_BARS, n_items=wording.count_items(n_items))
-    positions = "" if wording.approvals else wording.say("caption_positions")
-    rest = (limit if n_items > MAX_BARS else "") + voters_without_preference(summary)
-    return [wording.say("caption_bars"), positions, rest]
-
-
 def caption_of_contests(summary: Summary) -> str:
     """Return the caption of the matrix of contests, with one cell as an example."""
-    wording, contests, n_items = summary.wording, summary.contests, summary.ballots.rankings.n_items
+    wording, contests = summary.wording, summary.contests
     a, b = summary.kemeny.order[:2].tolist()
     names = {name: short_name(summary.ballots.rankings.items[item], 40) for name, item in (("first", a), ("second", b))}
     counts = {"ahead": contests.ahead[a, b], "undecided": contests.undecided[a, b], "behind": contests.ahead[b, a]}
     shares = {name: 100 * int(count) / contests.n_voters for name, count in counts.items()}
     example = wording.say("contest_example", **names, **shares)
-    text = wording.say("caption_contests_undecided" if contests.any_undecided else "caption_contests", example=example)
-    limit = wording.say("caption_limit", limit=MAX_CONTEST_ITEMS, n_items=wording.count_items(n_items))
-    return text + (limit if n_items > MAX_CONTEST_ITEMS else "")
+    return wording.say("caption_contests_undecided" if contests.any_undecided else "caption_contests", example=example)
 
 
 # ---------------------------------------------------------------------- clusters
@@ -221,28 +206,14 @@ def uncertain_number(summary: Summary, evidence: Evidence) -> str:
 
 def evidence_for_clusters(summary: Summary) -> str:
     """Return the evidence for the number of clusters."""
-    evidence, k = summary.clustering.evidence if summary.clustering else None, len(summary.grouped.clusters) if summary.grouped else 1
+    evidence, k = (
+        summary.clustering.evidence if summary.clustering else None,
+        len(summary.grouped.clusters) if summary.grouped else 1,
+    )
     if evidence is None:
         return summary.wording.say("requested", n_clusters=plural(k, "cluster"))
     text = summary.wording.say("evidence", agreement=evidence.agreement[k - 2], **step_fields(evidence, k))
     return text + uncertain_number(summary, evidence)
-
-
-def clusters_intro(summary: Summary) -> str:
-    """Return what the cards of the clusters show."""
-    assert summary.grouped is not None
-    wording, grouped = summary.wording, summary.grouped
-    n_clusters = plural(len(grouped.clusters), "cluster")
-    return wording.say("clusters", n_clusters=n_clusters, consensus=wording.say(grouped.consensus_rule))
-
-
-def cluster_size(summary: Summary, cluster: Cluster) -> str:
-    """Return the size of a cluster and the shares of the preference that distinguishes it."""
-    wording, found = summary.wording, cluster.distinction
-    shares = {"share": percent(found.share), "others": percent(found.others)}
-    distinction = wording.say(f"distinctive_{found.kind}", first=found.first, second=found.second, **shares)
-    size = {"n_voters": wording.count_voters(cluster.n_voters), "share": percent(cluster.share)}
-    return wording.say("cluster_size", distinction=distinction, **size)
 
 
 def most_common_ballot(summary: Summary, cluster: Cluster) -> str:
@@ -251,25 +222,6 @@ def most_common_ballot(summary: Summary, cluster: Cluster) -> str:
     text = ballot_text(cluster.ballot, limit=5, length=24, approvals=wording.approvals)
     text = wording.say("most_common_empty") if text == "no preference" else text
     return wording.say("most_common", text=text, n_voters=wording.count_voters(int(cluster.ballot.counts[0])))
-
-
-def caption_of_tree(summary: Summary, n_branches: int) -> str:
-    """Return the caption of the dendrogram, of which a number of branches is drawn."""
-    wording, n_leaves = summary.wording, len(summary.view.rows)
-    text = wording.say("caption_tree", linkage=summary.settings.linkage)
-    if n_leaves > n_branches:
-        text += wording.say("caption_tree_wedges", n_ballots=wording.count_ballots(n_leaves))
-    return text + (wording.say("caption_tree_sample") if summary.view.sampled else "")
-
-
-def caption_of_map(summary: Summary) -> str:
-    """Return the caption of the map."""
-    wording, view, (first, second) = summary.wording, summary.view, summary.embedding.variance.tolist()
-    text = wording.say("caption_map", first=percent(first), second=percent(second))
-    if not view.sampled:
-        return text
-    counts = {"n_ballots": wording.count_ballots(len(view.rows)), "n_voters": wording.count_voters(view.n_voters)}
-    return text + wording.say("caption_map_sample", total=summary.ballots.rankings.n_voters, **counts)
 
 
 # ---------------------------------------------------------------------- groups
@@ -356,56 +308,3 @@ def how_groups_were_tested(summary: Summary, found: Comparisons) -> str:
     elif found.n_groups < n_groups:
         details += say("tests_left_out", groups=plural(n_groups - found.n_groups, "group"))
     return say("tests", n=summary.settings.n_permutations, details=details)
-
-
-# ---------------------------------------------------------------------- uncertainty and methods
-
-
-def uncertainty(summary: Summary) -> list[str]:
-    """Return the sentences about sampling and estimation errors."""
-    embedding, say = summary.embedding, summary.wording.say
-    lines = [say("counts" if summary.kemeny.exact else "counts_unproven")]
-    if embedding.error:
-        lines.append(say("values_estimated", method=embedding.values, error=percent(embedding.error)))
-    else:
-        lines.append(say("values_exact"))
-    evidence = summary.clustering.evidence if summary.clustering else None
-    if evidence and evidence.steps:
-        n, sample_size = len(evidence.numbers), evidence.sample_size
-        basis = say("basis_samples", n=n, sample_size=sample_size) if n > 1 else say("basis_all")
-        lines.append(say("clusters_basis", basis=basis))
-    if summary.view.sampled:
-        variance = percent(float(embedding.variance.sum()))
-        lines.append(say("map_sample", n=summary.view.n_voters, variance=variance, omitted=embedding.omitted))
-    if summary.comparisons:
-        error = summary.comparisons.error
-        level = say("family_wise" if len(summary.comparisons.pairs) > 1 else "significance_level")
-        lines.append(level + (say("estimated_statistic", error=percent(error)) if error else ""))
-    return lines
-
-
-def facts(summary: Summary) -> dict[str, str]:
-    """Return the parameters of the analysis."""
-    settings, embedding, wording = summary.settings, summary.embedding, summary.wording
-    say, rankings, grouped = wording.say, summary.ballots.rankings, summary.grouped
-    found = {
-        "data": summary.source.origin or summary.source.title,
-        "reading": summary.source.reading,
-        "kernel": say("kernel", kernel=round_numbers(str(embedding.kernel))),
-        "values": embedding.values,
-        "map": say("map", share=percent(float(embedding.variance.sum()))),
-    }
-    if embedding.features is not None:
-        fields = {"n_features": embedding.features.shape[1], "omitted": embedding.omitted}
-        n_ballots = wording.count_ballots(len(rankings))
-        found["approximation"] = say("approximation", n_ballots=n_ballots, n=summary.view.n_voters, **fields)
-    if grouped:
-        choice = say("choice_requested" if grouped.evidence is None else "choice_tested")
-        consensus = say(grouped.consensus_rule)
-        fields = {"k": len(grouped.clusters), "choice": choice, "consensus": consensus}
-        found["clusters"] = say("clustering", linkage=settings.linkage, **fields)
-    if summary.comparisons:
-        found["tests"] = say("mmd", n=settings.n_permutations)
-    found["seed"] = str(settings.rng)
-    found["software"] = f"rankernel {__version__}, NumPy {np.__version__}, Python {platform.python_version()}"
-    return {say(f"fact_{name}"): value for name, value in found.items()}
