@@ -1,7 +1,6 @@
 """The number of clusters that the report finds in data without clusters and in mixtures of known clusters.
 
-Run with ``python -m benchmarks.groups --repeats 20 --json FILE``. Each data set has its own centers, ballots and seed of
-the search for clusters.
+Run with ``python -m benchmarks.groups --repeats 20 --json FILE``. Each data set has its own centers, ballots and seed.
 """
 
 import argparse

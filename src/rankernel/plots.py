@@ -247,17 +247,23 @@ def branch_texts(
     tree: FloatArray, nodes: Sequence[int], names: Sequence[str], weights: FloatArray, voters: bool
 ) -> list[str]:
     """Return the texts of branches: the ranking with most voters, the number of others, and the number of voters."""
-    largest, sizes, sums = list(range(len(names))), [1] * len(names), weights.tolist()
-    for left, right in tree[:, :2].astype(np.intp).tolist():
-        largest.append(max(largest[left], largest[right], key=lambda leaf: (weights[leaf], -leaf)))
-        sizes.append(sizes[left] + sizes[right])
-        sums.append(sums[left] + sums[right])
+    largest, sizes, sums = node_summaries(tree, weights)
     return [
         escape_math(names[largest[node]])
         + (f" and {sizes[node] - 1:,} more" if sizes[node] > 1 else "")
         + (f" ({sums[node]:,.0f})" if voters else "")
         for node in nodes
     ]
+
+
+def node_summaries(tree: FloatArray, weights: NDArray[Any]) -> tuple[list[int], list[int], list[float]]:
+    """Return the leaf with the largest weight, the number of leaves and the sum of weights below each node."""
+    largest, sizes, sums = list(range(len(weights))), [1] * len(weights), weights.tolist()
+    for left, right in tree[:, :2].astype(np.intp).tolist():
+        largest.append(max(largest[left], largest[right], key=lambda leaf: (weights[leaf], -leaf)))
+        sizes.append(sizes[left] + sizes[right])
+        sums.append(sums[left] + sums[right])
+    return largest, sizes, sums
 
 
 def node_clusters(tree: FloatArray, labels: NDArray[Any]) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from rankernel.data import Data
 from rankernel.encoding import printable
 from rankernel.reports.ballots import Source
 from rankernel.reports.text import plural
-from rankernel.reports.wording import guess_noun
 
+ELECTION_WORDS = ("election", "mayor", "council", "ward", "senate", "leader", "supervisor", "cast vote", "blt", "seats")
 NAMES = {"by": "labels", "id": "labels"}  # of options whose name in the library is another
 SHOWN = {"separator": "--tie", "fold_case": "--fold-case", "max_bytes": "--max-bytes", "columns": "--column"}
 
@@ -141,3 +142,18 @@ def bundled(how: Reading, given: dict[str, Any]) -> Source:
         groups[column],
         noun="candidate",
     )
+
+
+def guess_noun(title: str, file_format: str, items: Iterable[str] = ()) -> str:
+    """Return "candidate" if a file appears to be about an election, else "item".
+
+    Examples
+    --------
+    >>> guess_noun("2006 Burlington Mayoral Election", "PrefLib"), guess_noun("Sushi", "PrefLib")
+    ('candidate', 'item')
+    >>> guess_noun("APA", "PrefLib", ["Candidate 1", "Candidate 2"])
+    'candidate'
+    """
+    description = f"{title} {file_format}".casefold()
+    named = [item.casefold().startswith("candidate") for item in items]
+    return "candidate" if any(word in description for word in ELECTION_WORDS) or (named and all(named)) else "item"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import struct
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._utils.arrays import FloatArray, Indices, IntArray
+from rankernel.plots import node_clusters, node_summaries
 from rankernel.reports.clustering import Clustering
 from rankernel.reports.drawings import COLOURS, Drawing, colour_index
 from rankernel.reports.summary import Summary
@@ -182,106 +184,43 @@ TREE_TOP, TREE_LEFT, LINE = 30.0, 14.0, 17.0
 NAME_LENGTH = 18  # characters of an item in a ballot
 
 
-@dataclass(frozen=True)
-class Node:
-    """The root of a subtree in the picture; its cluster is -1 if it contains several."""
-
-    x: float
-    y: float
-    cluster: int
-
-
-class TreeBuilder:
-    """Builds the lines and texts of a dendrogram, of which only the upper branches are drawn."""
-
-    def __init__(self, summary: Summary, clustering: Clustering, layout: TreeLayout) -> None:
-        self.summary, self.clustering, self.tree, self.layout = summary, clustering, clustering.tree, layout
-        self.n_leaves = len(self.tree) + 1
-        self.n_branches = min(max(layout.n_branches, len(clustering.clusters)), self.n_leaves)
-        self.highest = max(float(self.tree[-1, 2]), 1e-12)
-        self.row_height = 21.0 + LINE * (layout.n_lines - 1)
-        self.lines: list[dict[str, str]] = []
-        self.branches: list[dict[str, Any]] = []
-        self.subtree(2 * self.n_leaves - 2)
-
-    def x_of(self, height: float) -> float:
-        """Return the x coordinate of a merge height, the root at the left."""
-        return self.layout.right - (self.layout.right - TREE_LEFT) * height / self.highest
-
-    def leaves_below(self, node: int) -> list[int]:
-        """Return the leaves below a node."""
-        leaves, stack = [], [node]
-        while stack:
-            each = stack.pop()
-            if each < self.n_leaves:
-                leaves.append(each)
-            else:
-                stack.extend(self.tree[each - self.n_leaves, :2].astype(int).tolist())
-        return leaves
-
-    def subtree(self, node: int) -> Node:
-        """Add the lines of a subtree."""
-        if node < 2 * self.n_leaves - self.n_branches:
-            return self.branch(node)
-        merger = self.tree[node - self.n_leaves]
-        children = [self.subtree(int(child)) for child in merger[:2]]
-        x, ys = self.x_of(float(merger[2])), [child.y for child in children]
-        cluster = children[0].cluster if children[0].cluster == children[1].cluster else -1
-        for child in children:
-            self.add_line(f"M{x:.1f} {child.y:.1f}H{child.x:.1f}", child.cluster if cluster < 0 else cluster)
-        self.add_line(f"M{x:.1f} {min(ys):.1f}V{max(ys):.1f}", cluster)
-        return Node(x, sum(ys) / 2, cluster)
-
-    def add_line(self, path: str, cluster: int) -> None:
-        """Add a line in the colour of a cluster."""
-        self.lines.append({"path": path, "colour": f"branch k{colour_index(cluster)}" if cluster >= 0 else "branch"})
-
-    def branch(self, node: int) -> Node:
-        """Add a branch that is not drawn further: a wedge, its voters and its most common ballot."""
-        y = TREE_TOP + (len(self.branches) + 0.5) * self.row_height
-        leaves = np.array(self.leaves_below(node))
-        rows, counts = self.summary.view.rows[leaves], self.summary.view.counts[leaves]
-        cluster = int(self.clustering.labels[rows[0]])
-        x = self.x_of(float(self.tree[node - self.n_leaves, 2]) if node >= self.n_leaves else 0.0)
-        half, right = 5.0 if len(leaves) > 1 else 0.0, self.layout.right
-        self.branches.append(
-            {
-                "y": y + 4.5,
-                "wedge": f"M{x:.1f} {y:.1f}L{right:g} {y - half:.1f}V{y + half:.1f}Z",
-                "colour": colour_index(cluster),
-                "voters": f"{int(counts.sum()):,}",
-                "ballot": int(rows[int(np.argmax(counts))]),
-            }
-        )
-        return Node(x, y, cluster)
-
-    def add_ballots(self) -> None:
-        """Add the text of the most common ballot of each branch; ballots that differ get different texts."""
-        rankings, approvals = self.summary.ballots.rankings, self.summary.wording.approvals
-        texts = [
-            ballot_text(rankings[each["ballot"]], limit=rankings.n_items, length=NAME_LENGTH, approvals=approvals)
-            for each in self.branches
-        ]
-        width = self.layout.width - self.layout.right - 62
-        for each, lines in zip(self.branches, wrap_names(texts, width, self.layout.n_lines), strict=True):
-            top = each["y"] - LINE * (len(lines) - 1) / 2
-            each["lines"] = [{"y": top + LINE * number, "text": line} for number, line in enumerate(lines)]
-
-
 def dendrogram(summary: Summary, clustering: Clustering, layout: TreeLayout) -> Drawing:
-    """Return the dendrogram of the ballots shown."""
-    builder, wording, k = TreeBuilder(summary, clustering, layout), summary.wording, len(clustering.clusters)
-    builder.add_ballots()
-    height = TREE_TOP + builder.n_branches * builder.row_height + 34
-    above = float(clustering.tree[-(k - 1), 2])
-    below = float(clustering.tree[-k, 2]) if k < builder.n_leaves else 0.0
-    cut, title = builder.x_of((above + below) / 2), wording.say("tree_cut", k=k)
-    label = wording.say(
-        "tree_label", n_ballots=wording.count_ballots(builder.n_leaves), n_clusters=plural(k, "cluster")
-    )
+    """Return the upper branches of the dendrogram of the ballots shown."""
+    from scipy.cluster.hierarchy import dendrogram as scipy_dendrogram
+
+    tree, wording, k = clustering.tree, summary.wording, len(clustering.clusters)
+    n_leaves = len(tree) + 1
+    n_branches = min(max(layout.n_branches, k), n_leaves)
+    clusters = node_clusters(tree, clustering.shown)
+    nodes: list[int] = []  # of the links, in the order of their coordinates
+
+    def record(node: int) -> str:
+        nodes.append(node)
+        return ""
+
+    drawn = scipy_dendrogram(tree, p=n_branches, truncate_mode="lastp", no_plot=True, link_color_func=record)
+    row_height = 21.0 + LINE * (layout.n_lines - 1)
+    scale = (layout.right - TREE_LEFT) / max(float(tree[-1, 2]), 1e-12)
+
+    def x_of(height: float) -> float:
+        return layout.right - scale * height
+
+    def y_of(position: float) -> float:  # SciPy's leaves are at 5, 15, 25, ...
+        return TREE_TOP + position / 10 * row_height
+
+    lines = []
+    for node, positions, heights in zip(nodes, drawn["icoord"], drawn["dcoord"], strict=True):
+        x, (top, _, _, bottom) = x_of(heights[1]), map(y_of, positions)
+        for child, y, height in zip(tree[node - n_leaves, :2], (top, bottom), (heights[0], heights[3]), strict=True):
+            cluster = clusters[int(child)] if clusters[node] < 0 else clusters[node]
+            lines.append({"path": f"M{x:.1f} {y:.1f}H{x_of(height):.1f}", "colour": line_colour(cluster)})
+        lines.append({"path": f"M{x:.1f} {top:.1f}V{bottom:.1f}", "colour": line_colour(clusters[node])})
+    above, below = float(tree[-(k - 1), 2]), float(tree[-k, 2]) if k < n_leaves else 0.0
+    cut, title = x_of((above + below) / 2), wording.say("tree_cut", k=k)
+    n_ballots, n_clusters = wording.count_ballots(n_leaves), plural(k, "cluster")
     parts = {
-        "lines": builder.lines,
-        "branches": builder.branches,
+        "lines": lines,
+        "branches": tree_branches(summary, clustering, layout, drawn["leaves"], x_of, y_of),
         "right": layout.right,
         "top": TREE_TOP,
         "left": TREE_LEFT,
@@ -291,7 +230,46 @@ def dendrogram(summary: Summary, clustering: Clustering, layout: TreeLayout) -> 
         "far": wording.say("tree_far"),
         "near": wording.say("tree_near"),
     }
-    return Drawing("tree", layout.width, height, label, parts)
+    label = wording.say("tree_label", n_ballots=n_ballots, n_clusters=n_clusters)
+    return Drawing("tree", layout.width, TREE_TOP + n_branches * row_height + 34, label, parts)
+
+
+def tree_branches(
+    summary: Summary,
+    clustering: Clustering,
+    layout: TreeLayout,
+    nodes: list[int],
+    x_of: Callable[[float], float],
+    y_of: Callable[[float], float],
+) -> list[dict[str, Any]]:
+    """Return the ends of the branches: a wedge, the number of voters and the most common ballot."""
+    tree, view, rankings = clustering.tree, summary.view, summary.ballots.rankings
+    n_leaves, right = len(tree) + 1, layout.right
+    common, _, voters = node_summaries(tree, view.counts)
+    ballots = [rankings[int(view.rows[common[node]])] for node in nodes]
+    approvals = summary.wording.approvals
+    texts = [ballot_text(ballot, rankings.n_items, NAME_LENGTH, approvals) for ballot in ballots]
+    branches = []
+    for index, (node, lines) in enumerate(
+        zip(nodes, wrap_names(texts, layout.width - right - 62, layout.n_lines), strict=True)
+    ):
+        y, half = y_of(10 * index + 5), 5.0 if node >= n_leaves else 0.0
+        x, first_line = x_of(float(tree[node - n_leaves, 2]) if half else 0.0), y + 4.5 - LINE * (len(lines) - 1) / 2
+        branches.append(
+            {
+                "y": y + 4.5,
+                "wedge": f"M{x:.1f} {y:.1f}L{right:g} {y - half:.1f}V{y + half:.1f}Z",
+                "colour": colour_index(int(clustering.shown[common[node]])),
+                "voters": f"{int(voters[node]):,}",
+                "lines": [{"y": first_line + LINE * number, "text": line} for number, line in enumerate(lines)],
+            }
+        )
+    return branches
+
+
+def line_colour(cluster: int) -> str:
+    """Return the class of a line of the dendrogram; -1 stands for several clusters."""
+    return f"branch k{colour_index(cluster)}" if cluster >= 0 else "branch"
 
 
 # ---------------------------------------------------------------------- Gram matrix

@@ -175,7 +175,7 @@ def pair_test(first: Data, second: Data, kernel: Kernel, settings: Settings) -> 
 
 
 def sampled_parts(parts: list[Data], kernel: Kernel, settings: Settings, max_distinct: int) -> list[Data]:
-    """Return all voters of the groups or, if kernel values take too much memory or time, a sample of each in proportion."""
+    """Return the groups or, if kernel values take too much memory or time, random samples in proportion to them."""
     for _ in range(2):
         distinct = concat(parts).unique()
         limit = len(distinct)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
 
 from rankernel.reports.text import plural
-
-ELECTION_WORDS = ("election", "mayor", "council", "ward", "senate", "leader", "supervisor", "cast vote", "blt", "seats")
 
 
 @cache
@@ -136,18 +133,3 @@ def pluralized(noun: str) -> str:
     if noun.endswith("y") and noun[-2:-1] not in set("aeiou"):
         return noun[:-1] + "ies"
     return noun + ("es" if noun.endswith(("s", "x", "z", "ch", "sh")) else "s")
-
-
-def guess_noun(title: str, file_format: str, items: Iterable[str] = ()) -> str:
-    """Return "candidate" if a file appears to be about an election, else "item".
-
-    Examples
-    --------
-    >>> guess_noun("2006 Burlington Mayoral Election", "PrefLib"), guess_noun("Sushi", "PrefLib")
-    ('candidate', 'item')
-    >>> guess_noun("APA", "PrefLib", ["Candidate 1", "Candidate 2"])
-    'candidate'
-    """
-    description = f"{title} {file_format}".casefold()
-    named = [item.casefold().startswith("candidate") for item in items]
-    return "candidate" if any(word in description for word in ELECTION_WORDS) or (named and all(named)) else "item"
