@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankernel._utils.arrays import FloatArray
-from rankernel._utils.checks import check_integer, check_numbers, listed, short_repr
-from rankernel._utils.checks import labels as one_label_a_row
+from rankernel._utils.checks import check_integer, check_labels, check_list, check_numbers, short_repr
 from rankernel.data import as_data
 from rankernel.errors import missing_extra
 
@@ -110,8 +109,8 @@ def kernel_map(
     ax = axes(ax, 7.5, 5.5)
     xy = check_numbers("points", points, (None, 2))
     weights = np.ones(len(xy)) if counts is None else check_numbers("counts", counts, (len(xy),), 0)
-    groups = np.zeros(len(xy), dtype=np.intp) if labels is None else check_labels(labels, len(xy))
-    titles = [] if names is None else listed("names", names, "a list of names")
+    groups = np.zeros(len(xy), dtype=np.intp) if labels is None else label_numbers(labels, len(xy))
+    titles = [] if names is None else check_list("names", names, "a list of names")
     order = np.argsort(-weights, kind="stable")  # small points over large ones
     colour_of = colours_by_size(groups, weights)
     colours = [colour_of.get(group, GREY) for group in groups[order].tolist()]
@@ -164,7 +163,7 @@ def point_areas(weights: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(weights * scale, MIN_AREA))
 
 
-def check_labels(labels: ArrayLike, length: int) -> NDArray[Any]:
+def label_numbers(labels: ArrayLike, length: int) -> NDArray[Any]:
     """Return the label of each row as an integer."""
     return check_numbers("labels", labels, (length,)).astype(np.intp)
 
@@ -212,11 +211,11 @@ def dendrogram(
         raise ValueError("Z is empty; a linkage matrix has one row for each merge")
     n_leaves = len(tree) + 1
     weights = np.ones(n_leaves) if counts is None else check_numbers("counts", counts, (n_leaves,), 0)
-    leaf_names = [*map(str, range(n_leaves))] if leaves is None else listed("leaves", leaves, "a list of names")
+    leaf_names = [*map(str, range(n_leaves))] if leaves is None else check_list("leaves", leaves, "a list of names")
     if len(leaf_names) != n_leaves:
         raise ValueError(f"leaves has {len(leaf_names)} names; the tree has {n_leaves} rankings")
-    groups = np.full(n_leaves, -1) if labels is None else check_labels(labels, n_leaves)
-    titles = [] if names is None else listed("names", names, "a list of names")
+    groups = np.full(n_leaves, -1) if labels is None else label_numbers(labels, n_leaves)
+    titles = [] if names is None else check_list("names", names, "a list of names")
     clusters, colour_of = node_clusters(tree, groups), colours_by_size(groups, weights)
     drawn = scipy_dendrogram(
         tree,
@@ -290,7 +289,7 @@ def gram(matrix: ArrayLike, *, labels: ArrayLike | None = None, ax: Axes | None 
     if labels is not None:
         if values.shape[0] != values.shape[1]:
             raise ValueError(f"matrix has shape {values.shape}; with labels it must be square")
-        groups = np.unique(one_label_a_row("labels", labels, len(values)), return_inverse=True)[1].ravel()
+        groups = np.unique(check_labels("labels", labels, len(values)), return_inverse=True)[1].ravel()
         order = np.argsort(groups, kind="stable")
         values = values[np.ix_(order, order)]
         for edge in np.flatnonzero(np.diff(groups[order])) + 0.5:
@@ -313,8 +312,8 @@ def pairwise_preferences(X: Any, *, ax: Axes | None = None) -> Axes:
     >>> [text.get_text() for text in ax.texts]
     ['75', '25']
     """
-    from rankernel.models.aggregation import borda
-    from rankernel.models.aggregation import pairwise_preferences as preference_shares
+    from rankernel.models.consensus import borda
+    from rankernel.models.consensus import pairwise_preferences as preference_shares
 
     rankings = as_data(X)
     order = np.argsort(borda(rankings, ties="items").ranking.ranks[0])

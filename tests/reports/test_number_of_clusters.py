@@ -11,7 +11,7 @@ from strategies import any_ranking, sized
 
 from rankernel import Kendall, Mallows, Preferences, Rankings, report
 from rankernel.datasets import mallows, mixture, plackett_luce, truncate
-from rankernel.models.null_ballots import as_said, draw_ballots, fit_model
+from rankernel.models.null_models import coarsen, fit_mallows, fit_plackett_luce, sample_like
 from rankernel.reports.ballots import Source, distinct_ballots
 from rankernel.reports.number_of_clusters import (
     ALPHA,
@@ -20,7 +20,6 @@ from rankernel.reports.number_of_clusters import (
     Step,
     adjusted_rand,
     dispersion,
-    fit_mallows,
     number_of_clusters,
     predictive_pvalue,
 )
@@ -37,7 +36,7 @@ def planted(n_groups, n_rankings=160, theta=1.0, seed=0, lengths=None):
     rng = np.random.default_rng(seed)
     parts = [partial(mallows, center=rng.permutation(8), theta=theta) for _ in range(n_groups)]
     drawn = mixture(n_rankings, parts, rng=seed)
-    return (truncate(drawn.rankings, lengths, rng=seed) if lengths else drawn.rankings), drawn.labels
+    return (truncate(drawn.rankings, lengths, rng=seed) if lengths else drawn.rankings), drawn.components
 
 
 # ---------------------------------------------------------------------- null models
@@ -48,7 +47,7 @@ def planted(n_groups, n_rankings=160, theta=1.0, seed=0, lengths=None):
 def test_null_ballots_have_the_shape_of_the_data(ballots):
     rows = Rankings(ballots)
     full = np.argsort(np.random.default_rng(0).random(rows.ranks.shape), axis=1).astype(np.int32)
-    drawn = as_said(full, rows)
+    drawn = coarsen(full, rows)
     assert ((drawn.ranks == -1) == (rows.ranks == -1)).all()
     assert (np.sort(drawn.ranks, axis=1) == np.sort(rows.ranks, axis=1)).all()
     for ranks, order in zip(drawn.ranks, full, strict=True):  # consistent with the full ranking
@@ -59,7 +58,7 @@ def test_null_ballots_have_the_shape_of_the_data(ballots):
 
 def test_null_preferences_relate_the_same_pairs():
     data = Preferences.from_pairs([[("a", "b"), ("c", "d")], [("d", "c")]])
-    drawn = as_said(np.array([[3, 2, 1, 0], [0, 1, 2, 3]], dtype=np.int32), data)
+    drawn = coarsen(np.array([[3, 2, 1, 0], [0, 1, 2, 3]], dtype=np.int32), data)
     assert drawn.to_pairs() == [[("b", "a"), ("d", "c")], [("c", "d")]]
 
 
@@ -68,8 +67,8 @@ def test_null_ballots_follow_the_model_of_their_cluster():
     weak = plackett_luce(3000, [1, 2, 4, 8], rng=1)
     both = Rankings(np.concatenate([strong.ranks, weak.ranks]))
     labels = np.repeat([0, 1], 3000)
-    models = [fit_model(part) for part in (strong, weak)]
-    drawn = draw_ballots(both, labels, models, np.random.default_rng(0))
+    models = [fit_plackett_luce(part) for part in (strong, weak)]
+    drawn = sample_like(both, labels, models, np.random.default_rng(0))
     for number, source in enumerate((strong, weak)):
         share = (drawn.ranks[labels == number] == 0).mean(axis=0)
         expected = (source.ranks == 0).mean(axis=0)
@@ -78,7 +77,7 @@ def test_null_ballots_follow_the_model_of_their_cluster():
 
 def test_plackett_luce_of_pairs_is_bradley_terry():
     pairs = Preferences.from_pairs([[("a", "b"), ("c", "d")], [("b", "a"), ("c", "d")]], counts=[300, 100])
-    weights = fit_model(pairs).weights
+    weights = fit_plackett_luce(pairs).weights
     a, b = pairs.items.index("a"), pairs.items.index("b")
     assert weights[a] / weights[b] == pytest.approx(3, rel=0.01)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rankernel import Preferences, Rankings, report
 from rankernel.datasets import load_example
-from rankernel.models.kemeny_search import kemeny_order, next_best_order, total_regret
+from rankernel.models.kemeny_search import kemeny_order, next_best_order, total_cost
 from rankernel.reports.ballots import Source
 from rankernel.reports.standing import Contests, count_contests, find_kemeny_ranking, first_shares, mean_positions
 from rankernel.reports.statements import first_choices, headline, kemeny_ranking
@@ -69,10 +69,10 @@ def test_second_best_order_matches_brute_force(n, seed):
     votes = np.random.default_rng(seed).integers(0, 4, (n, n))
     shares = 0.5 + (votes - votes.T) / 20
     best = kemeny_order(shares, 16, 1, np.random.default_rng(0)).order
-    costs = sorted(total_regret(shares, np.array(order)) for order in permutations(range(n)))
+    costs = sorted(total_cost(shares, np.array(order)) for order in permutations(range(n)))
     other = next_best_order(shares, best, 16)
-    assert total_regret(shares, best) == pytest.approx(costs[0])
-    assert total_regret(shares, other) == pytest.approx(costs[1])
+    assert total_cost(shares, best) == pytest.approx(costs[0])
+    assert total_cost(shares, other) == pytest.approx(costs[1])
     assert other.tolist() != best.tolist()
 
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from rankernel._utils import checks
 from rankernel._utils.arrays import IntArray, Mask, RankArray
-from rankernel.encoding import FREE, printable
+from rankernel._utils.checks import printable
+from rankernel.encoding import FREE
 from rankernel.errors import RankingError
 from rankernel.io.files import MOST_BYTES, AnyPath, check_table_size, fail
 from rankernel.io.records import Codes, Records
@@ -44,7 +45,7 @@ class BallotRules:
         for name, kinds in (("skipped", Skipped), ("repeated", Repeated), ("overvotes", Overvotes)):
             checks.check_choice(name, getattr(self, name), get_args(kinds))
         checks.check_flag("fold_case", self.fold_case)
-        if self.separator is not None and not checks.text("separator", self.separator):
+        if self.separator is not None and not checks.check_text("separator", self.separator):
             raise RankingError("separator='' separates nothing; give the sign between the names in an overvoted cell")
 
 

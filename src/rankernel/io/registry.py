@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from rankernel._utils import checks
-from rankernel.column_places import place_of
+from rankernel._utils.checks import printable
 from rankernel.data import Data
-from rankernel.encoding import printable
 from rankernel.errors import RankingError
 from rankernel.io.blt import read_blt, write_blt
 from rankernel.io.cvr import JSONS, SHEETS, read_cvr
@@ -26,7 +25,8 @@ from rankernel.io.preflib import KINDS, read_preflib, write_preflib
 from rankernel.io.records import guessed_delimiter, records_of_text
 from rankernel.io.scottish import looks_scottish
 from rankernel.io.table import read_csv, write_csv
-from rankernel.pair_tables import looks_like_pairs
+from rankernel.order_tables import column_position
+from rankernel.pair_tables import has_pair_columns
 
 HEAD = 20_000  # signs of a file that are looked at
 
@@ -99,7 +99,7 @@ def read(path: AnyPath, format: str = "auto", **options: Any) -> Data:  # noqa: 
       0: tea > milk
       read as pairs: better in winner, worse in loser
     """
-    chosen = format_of(path, options) if checks.text("format", format) == "auto" else named_format(format)
+    chosen = format_of(path, options) if checks.check_text("format", format) == "auto" else named_format(format)
     for name in options:
         if name not in chosen.options:
             known = ", ".join(chosen.options)
@@ -119,7 +119,7 @@ def named_format(name: str) -> Format:
 
 def format_of(path: AnyPath, options: dict[str, Any] | None = None) -> Format:
     """Return what a file is, from its ending and, for tables, its content."""
-    given, file = options or {}, checks.file_name("path", path)
+    given, file = options or {}, checks.check_path("path", path)
     ending = Path(file.name.lower().removesuffix(".gz")).suffix
     if file.is_dir():
         return CVR
@@ -149,7 +149,7 @@ def format_of_text(text: str) -> Format | None:
 
 def format_of_table(text: str, path: AnyPath, options: dict[str, Any]) -> Format:
     """Return what a table holds: pairs, a cast vote record among other columns, or rankings."""
-    if checks.text("layout", options.get("layout", "auto")) != "auto":
+    if checks.check_text("layout", options.get("layout", "auto")) != "auto":
         return TABLE
     head = text.lstrip("\r\n").split("\n", 1)[0] + "\n"
     delimiter = options.get("delimiter", "auto")
@@ -158,11 +158,13 @@ def format_of_table(text: str, path: AnyPath, options: dict[str, Any]) -> Format
         columns = records_of_text(head, sign, path).columns
     except RankingError:  # the reader will say what is wrong
         return TABLE
-    named = {name for option in ("labels", "ignore", "count") for name in checks.names(option, options.get(option, ()))}
+    named = {
+        name for option in ("labels", "ignore", "count") for name in checks.check_names(option, options.get(option, ()))
+    }
     rest = [name for name in columns if name not in named]
-    if looks_like_pairs(rest):
+    if has_pair_columns(rest):
         return PAIRS
-    places = [place_of(name) for name in rest]
+    places = [column_position(name) for name in rest]
     contests = {place.contest for place in places if place is not None}
     mixed = None in places or len(contests) > 1
     return CVR if "contest" in options or (contests and mixed and "ignore" not in options) else TABLE

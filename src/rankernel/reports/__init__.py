@@ -9,12 +9,18 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, get_args
 
-from rankernel._utils.checks import check_choice, check_instance, check_integer, file_name, names
-from rankernel._utils.checks import labels as one_label_a_row
+from rankernel._utils.checks import (
+    check_choice,
+    check_integer,
+    check_labels,
+    check_names,
+    check_path,
+    check_text,
+    printable,
+)
 from rankernel._utils.files import whole_file
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import as_data
-from rankernel.encoding import printable
 from rankernel.errors import RankingError, require
 from rankernel.gram.methods import MethodLike
 
@@ -44,7 +50,7 @@ class Picture:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the picture to an SVG file; an existing file is replaced."""
-        with whole_file(file_name("path", path)) as temporary:
+        with whole_file(check_path("path", path)) as temporary:
             temporary.write_text(self.svg, encoding="utf-8")
 
     def _repr_html_(self) -> str:
@@ -75,7 +81,7 @@ class Report:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to an HTML file; an existing file is replaced."""
-        with whole_file(file_name("path", path)) as temporary:
+        with whole_file(check_path("path", path)) as temporary:
             temporary.write_text(self.html, encoding="utf-8")
 
     def __str__(self) -> str:
@@ -165,8 +171,8 @@ def report(
     rankings = as_data(data, name="data")
     labels, group_name = group_labels(rankings, groups, group_name)
     for name, text in (("title", title), ("group_name", group_name), ("noun", noun), ("voter", voter)):
-        check_instance(name, text, str, "a text")
-    target = None if path is None else file_name("path", path)
+        check_text(name, text)
+    target = None if path is None else check_path("path", path)
     if target is not None and target.suffix.lower() not in SUFFIXES:
         raise RankingError(f"path {printable(target.name)} does not end in .html; a report is an HTML page")
     chosen = {} if kernel is None else {"kernel": as_kernel(kernel)}
@@ -175,7 +181,7 @@ def report(
         n_clusters=None if n_clusters is None else check_integer("n_clusters", n_clusters),
         linkage=check_choice("linkage", linkage, get_args(Linkage)),
         n_permutations=check_integer("n_permutations", n_permutations),
-        compare=None if compare is None else tuple(names("compare", compare)),
+        compare=None if compare is None else tuple(check_names("compare", compare)),
         max_ballots=check_integer("max_ballots", max_ballots, 2),
         rng=as_seed(rng),
         **chosen,
@@ -209,5 +215,5 @@ def group_labels(rankings: Any, groups: Any, group_name: str | None) -> tuple[An
             known = ", ".join(map(printable, columns)) or "none"
             raise RankingError(f"groups={groups!r} is not a label column of the data; there are: {known}")
         column, groups = groups, columns[groups]
-    labels = one_label_a_row("groups", groups, len(rankings)).astype(str)
+    labels = check_labels("groups", groups, len(rankings)).astype(str)
     return labels, column if group_name is None else group_name

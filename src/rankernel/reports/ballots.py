@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._utils.arrays import Indices, IntArray
-from rankernel.data import Data, first_and_inverse, renamed, with_counts
-from rankernel.encoding import printable
+from rankernel._utils.checks import printable
+from rankernel.data import Data, group_codes, rename_items, with_counts
 from rankernel.errors import RankingError
-from rankernel.group_names import numbered_groups
 from rankernel.preferences import Preferences
 from rankernel.reports.standing import are_approvals, has_preference
 from rankernel.reports.wording import Wording
@@ -49,7 +48,7 @@ class Source:
         if self.groups is None:
             return (), np.zeros(len(self.rankings), dtype=np.int64)
         distinct, codes = np.unique(self.groups, return_inverse=True)
-        names, numbers = numbered_groups(np.array([printable(name) or UNNAMED for name in distinct.tolist()]))
+        names, numbers = group_codes(np.array([printable(name) or UNNAMED for name in distinct.tolist()]))
         return names, numbers[codes.ravel()]
 
     @cached_property
@@ -107,11 +106,11 @@ class Ballots:
 def distinct_ballots(source: Source) -> Ballots:
     """Return the distinct ballots of a source."""
     rankings = source.rankings
-    distinct = renamed(rankings, printable_names(rankings.items)).unique()
+    distinct = rename_items(rankings, printable_names(rankings.items)).unique()
     names, codes = source.named_groups
     by_group = np.zeros((len(distinct), len(names)), dtype=np.int64)
     if names:
-        np.add.at(by_group, (first_and_inverse(rankings)[1], codes), rankings.counts)
+        np.add.at(by_group, (rankings.unique_indices()[1], codes), rankings.counts)
     return Ballots(distinct, names, by_group, source.approve_all_share)
 
 

@@ -209,11 +209,11 @@ def dendrogram(summary: Summary, clustering: Clustering, layout: TreeLayout) -> 
         return TREE_TOP + position / 10 * row_height
 
     lines = []
-    for node, positions, heights in zip(nodes, drawn["icoord"], drawn["dcoord"], strict=True):
-        x, (top, _, _, bottom) = x_of(heights[1]), map(y_of, positions)
-        for child, y, height in zip(tree[node - n_leaves, :2], (top, bottom), (heights[0], heights[3]), strict=True):
-            cluster = clusters[int(child)] if clusters[node] < 0 else clusters[node]
-            lines.append({"path": f"M{x:.1f} {y:.1f}H{x_of(height):.1f}", "colour": line_colour(cluster)})
+    for node, positions in zip(nodes, drawn["icoord"], strict=True):
+        x, top, bottom = x_of(node_height(tree, node)), y_of(positions[0]), y_of(positions[3])
+        for child, y in zip(tree[node - n_leaves, :2].astype(int).tolist(), (top, bottom), strict=True):
+            colour = line_colour(clusters[child] if clusters[node] < 0 else clusters[node])
+            lines.append({"path": f"M{x:.1f} {y:.1f}H{x_of(node_height(tree, child)):.1f}", "colour": colour})
         lines.append({"path": f"M{x:.1f} {top:.1f}V{bottom:.1f}", "colour": line_colour(clusters[node])})
     above, below = float(tree[-(k - 1), 2]), float(tree[-k, 2]) if k < n_leaves else 0.0
     cut, title = x_of((above + below) / 2), wording.say("tree_cut", k=k)
@@ -254,7 +254,7 @@ def tree_branches(
         zip(nodes, wrap_names(texts, layout.width - right - 62, layout.n_lines), strict=True)
     ):
         y, half = y_of(10 * index + 5), 5.0 if node >= n_leaves else 0.0
-        x, first_line = x_of(float(tree[node - n_leaves, 2]) if half else 0.0), y + 4.5 - LINE * (len(lines) - 1) / 2
+        x, first_line = x_of(node_height(tree, node)), y + 4.5 - LINE * (len(lines) - 1) / 2
         branches.append(
             {
                 "y": y + 4.5,
@@ -265,6 +265,11 @@ def tree_branches(
             }
         )
     return branches
+
+
+def node_height(tree: FloatArray, node: int) -> float:
+    """Return the height of a node, 0 for a leaf."""
+    return float(tree[node - len(tree) - 1, 2]) if node > len(tree) else 0.0
 
 
 def line_colour(cluster: int) -> str:

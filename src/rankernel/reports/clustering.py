@@ -112,9 +112,8 @@ def check_n_clusters(n_clusters: int | None, ballots: Ballots, view: View) -> No
 
 def consensus_rule(kernel: Kernel, ballots: Ballots) -> tuple[str, Callable[[Data], Rankings]]:
     """Return the name and the function of the consensus: by the kernel where its mean embedding can be decoded."""
-    from rankernel.models.aggregation import borda
+    from rankernel.models.consensus import borda, kernel_consensus
     from rankernel.models.decoding import has_decoder
-    from rankernel.models.kernel_consensus import kernel_consensus
 
     share = ballots.approve_all_share
     if share is not None:

@@ -17,21 +17,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import FloatArray, Indices, RankArray
-from rankernel._utils.q_factorials import inversion_probabilities, log_q_factorials_derivative
-from rankernel.data import Data, first_and_inverse, with_counts
-from rankernel.encoding import FREE
+from rankernel._utils.arrays import FloatArray, Indices
+from rankernel.data import Data, with_counts
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
-from rankernel.models.mallows_model import MAX_THETA, MallowsModel
-from rankernel.models.null_ballots import draw_ballots, fit_model
-from rankernel.models.plackett_luce import PlackettLuce
-from rankernel.preferences import Preferences
-from rankernel.rankings import Rankings
+from rankernel.models.null_models import fit_mallows, fit_plackett_luce, sample_like
 from rankernel.reports.ballots import Ballots, sample_voters
-from rankernel.reports.standing import count_contests
-
-Model = PlackettLuce | MallowsModel
 
 MAX_CLUSTERS = 8
 MIN_VOTERS = 12
@@ -113,9 +104,9 @@ def cluster_test(sample: Sample, n_clusters: int, rng: np.random.Generator) -> S
     """Return the test of ``n_clusters`` clusters against one cluster fewer; the second model only if it may matter."""
     labels = sample.labels(n_clusters - 1)[sample.ballot_of_voter]
     gain, step = sample.gain(n_clusters), Step(n_clusters, 0.0, 0.0, 0.0, 0)
-    for fit in (fit_model, fit_mallows):
+    for fit in (fit_plackett_luce, fit_mallows):
         models = [fit(sample.voters[np.flatnonzero(labels == c)]) for c in range(n_clusters - 1)]
-        drawn = (draw_ballots(sample.voters, labels, models, rng) for _ in range(N_REPLICATES))
+        drawn = (sample_like(sample.voters, labels, models, rng) for _ in range(N_REPLICATES))
         gains = np.array([sample.redrawn(voters).gain(n_clusters) for voters in drawn])
         pvalue, n_sets = predictive_pvalue(gain, gains), step.n_sets + N_REPLICATES
         null_gain = float(gains.mean()) if pvalue >= step.pvalue else step.null_gain
@@ -155,7 +146,7 @@ class Sample:
     @classmethod
     def of(cls, voters: Data, kernel: Kernel, method: MethodLike, linkage: str) -> Sample:
         """Return voters with the dendrogram of their ballots."""
-        first, ballot_of_voter = first_and_inverse(voters)
+        first, ballot_of_voter = voters.unique_indices()
         gram = np.asarray(kernel.plan(voters[first], method=method).gram(), dtype=np.float64)
         counts = np.bincount(ballot_of_voter).astype(np.float64)
         tree = tree_of(gram, counts, linkage)
@@ -240,52 +231,3 @@ def adjusted_rand(first: Indices, second: Indices, counts: FloatArray) -> float:
     )
     chance = left * right / total
     return (both - chance) / ((left + right) / 2 - chance) if left + right > 2 * chance else 1.0
-
-
-# ---------------------------------------------------------------------- the Mallows null model
-
-
-def fit_mallows(data: Data) -> MallowsModel:
-    """Return a Mallows model fitted to voters: center by net majorities, theta by the number of discordant pairs.
-
-    Of rows without free items theta is the maximum likelihood estimate given the center. Of rows with free items and of
-    partial orders, each related pair counts separately (pseudo-likelihood).
-    """
-    from scipy.optimize import brentq
-
-    contests = count_contests(data)
-    order = np.argsort((contests.ahead.T - contests.ahead).sum(axis=1), kind="stable")
-    center = np.empty(data.n_items, dtype=np.int32)
-    center[order] = np.arange(data.n_items)
-    n_discordant = int(np.tril(contests.ahead[np.ix_(order, order)], -1).sum())
-    buckets, gaps = bucket_counts(data), pair_gaps(data, center)
-
-    def excess(theta: float) -> float:
-        expected = -buckets @ log_q_factorials_derivative(data.n_items, theta)
-        return float(expected + gaps @ inversion_probabilities(len(gaps) - 1, theta)) - n_discordant
-
-    if excess(0.0) <= 0:
-        return MallowsModel(tuple(center.tolist()), 0.0)
-    theta = MAX_THETA if excess(MAX_THETA) > 0 else brentq(excess, 0.0, MAX_THETA, xtol=1e-6)
-    return MallowsModel(tuple(center.tolist()), theta)
-
-
-def bucket_counts(data: Data) -> FloatArray:
-    """Return the number of rows without free items at index n_items, less the number of their buckets of each size."""
-    counts = np.zeros(data.n_items + 1)
-    if isinstance(data, Rankings):
-        listed = (data.ranks != FREE).all(axis=1)
-        ranks, voters = data.ranks[listed], data.counts[listed]
-        counts[-1] = voters.sum()
-        for bucket in range(int(ranks.max(initial=-1)) + 1):
-            np.subtract.at(counts, (ranks == bucket).sum(axis=1), voters)
-    return counts
-
-
-def pair_gaps(data: Data, center: RankArray) -> FloatArray:
-    """Return the number of pairs that rows with free items relate, by the distance of their positions in the center."""
-    rows = data if isinstance(data, Preferences) else data[np.flatnonzero((data.ranks == FREE).any(axis=1))]
-    if not len(rows):
-        return np.zeros(1)
-    gaps = np.abs(np.subtract.outer(center, center))
-    return np.asarray(np.bincount(gaps.ravel(), count_contests(rows).ahead.ravel(), data.n_items), dtype=np.float64)

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray, Indices, IntArray, Mask
-from rankernel.data import Data
+from rankernel.data import Data, pairwise_wins
 from rankernel.encoding import FREE
 from rankernel.models.kemeny_search import kemeny_order, next_best_order
-from rankernel.preferences import Preferences, relations_of_ranks
+from rankernel.preferences import Preferences
 
-BLOCK = 2**20  # pairs in memory at once
 MAX_EXACT_CYCLE = 16  # items of a majority cycle up to which the Kemeny ranking is proven optimal
 N_STARTS = 3  # of the local search for longer cycles
 MANY_ITEMS = 100  # above which one start is made
@@ -44,7 +43,7 @@ def standings(rankings: Data, approve_all_share: float | None) -> FloatArray:
 
 def mean_positions(rankings: Data) -> FloatArray:
     """Return the mean position of each item, from 1; tied items share the mean of their positions."""
-    from rankernel.models.aggregation import mean_of_seen
+    from rankernel.models.consensus import mean_of_seen
 
     return mean_of_seen(rankings, "ranks") + (rankings.n_items + 1) / 2
 
@@ -174,14 +173,7 @@ def shortest_cycle(beats: Mask, start: int) -> list[int]:
 
 def count_contests(rankings: Data) -> Contests:
     """Return the head-to-head contests of all pairs of items."""
-    n_items = rankings.n_items
-    ahead = np.zeros((n_items, n_items), dtype=np.int64)
-    step = max(BLOCK // max(n_items**2, 1), 1)
-    for start in range(0, len(rankings), step):
-        block = rankings[start : start + step]
-        before = block.before if isinstance(block, Preferences) else relations_of_ranks(block.ranks)
-        ahead += np.tensordot(block.counts, before, axes=1)
-    return Contests(rankings.n_voters, ahead)
+    return Contests(rankings.n_voters, pairwise_wins(rankings))
 
 
 @dataclass(frozen=True, eq=False)

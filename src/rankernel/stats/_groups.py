@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray, Indices, IntArray
+from rankernel._utils.checks import printable
 from rankernel._utils.interrupts import run_interruptibly
 from rankernel._utils.memory import check_task, check_voters
-from rankernel.data import Data, with_counts, without_item
-from rankernel.encoding import printable
+from rankernel.data import Data, drop_item, with_counts
 from rankernel.errors import RankingError
 from rankernel.gram.blocks import slices
 from rankernel.gram.methods import MethodLike
@@ -179,7 +179,7 @@ class GroupedVoters:
         """Return the same voters, their ballots without one of the items."""
         assert self.plan is not None
         assert self.kernel is not None
-        data = without_item(self.data, item)
+        data = drop_item(self.data, item)
         plan = self.kernel.plan(data, method=self.plan.requested)
         row_of = np.arange(len(data)) if plan.rows is None else plan.rows
         table = np.zeros((*self.table.shape[:2], len(plan.X)), dtype=np.int64)

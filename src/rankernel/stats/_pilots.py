@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rankernel._utils.checks import check_number, is_number, listed, short_repr
+from rankernel._utils.checks import check_list, check_number, is_number, short_repr
 from rankernel.data import Data, concat
 from rankernel.errors import RankingError
 from rankernel.kernels.base import Kernel
@@ -75,7 +75,7 @@ def of_models(models: Any, kernel: Kernel | None, seed: int) -> Pilot:
             "an effect alone does not say what voters are like; give models, such as models=[MallowsModel([0, 1, 2], "
             "1.0), MallowsModel([1, 0, 2], 1.0)], or pilot data"
         )
-    given = listed("models", models, "a list of models, one for each group")
+    given = check_list("models", models, "a list of models, one for each group")
     if len(given) < 2:
         raise ValueError(f"models has {len(given)} models; give one for each of two groups or more")
     drawn = [voters_of(model, generator(seed, f"voters of model {place}")) for place, model in enumerate(given)]
@@ -88,7 +88,7 @@ def of_models(models: Any, kernel: Kernel | None, seed: int) -> Pilot:
 def voters_of(model: Any, rng: np.random.Generator) -> Rankings:
     """Return so many voters of a model that they stand for it."""
     if hasattr(model, "sample"):
-        return as_rankings(model.sample(FROM_MODEL, rng), "a draw of models")
+        return as_rankings(model.sample(FROM_MODEL, rng=rng), "a draw of models")
     if callable(model):
         return as_rankings(model(FROM_MODEL, rng), "a draw of models")
     raise TypeError(

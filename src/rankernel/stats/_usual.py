@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray, Indices
-from rankernel.data import Data, first_and_inverse
+from rankernel.data import Data
 from rankernel.gram.plan import Plan, unbiased_method
-from rankernel.models.usual_ballots import UsualModel, WeighedBallots, draw_usual, shapes
+from rankernel.models.null_models import InlierModel, WeightedSample, sample_inliers, shape_codes
 from rankernel.preferences import Preferences
 from rankernel.stats._voters import Ballots
 
@@ -47,7 +47,7 @@ class UsualDistances:
         ballots = Ballots.of(data, plan).data
         return cls(data, plan, ballots, weights, squared_norm, stretch, np.asarray(distances[row_of]))
 
-    def pvalues(self, models: Sequence[UsualModel], rng: np.random.Generator) -> FloatArray:
+    def pvalues(self, models: Sequence[InlierModel], rng: np.random.Generator) -> FloatArray:
         """Return for each row how likely a ballot of its shape is so far away, by the model that says the most."""
         found = np.zeros(len(self.data))
         for rows in self.by_shape():
@@ -55,14 +55,14 @@ class UsualDistances:
             n_simulated = max(round(SIMULATED * share), LEAST_SIMULATED)
             chances = self.data.counts[rows] / self.data.counts[rows].sum()
             for model in models:
-                drawn = draw_usual(model, self.data, rng.choice(rows, n_simulated, p=chances), rng)
+                drawn = sample_inliers(model, self.data, rng.choice(rows, n_simulated, p=chances), rng)
                 tails = np.maximum(self.tails(drawn, self.distances[rows]), self.least(model, rows, n_simulated))
                 found[rows] = np.maximum(found[rows], np.minimum(tails, 1.0))
         return found
 
     def by_shape(self) -> list[Indices]:
         """Return the rows of each shape, the rare ones together."""
-        numbers = shapes(self.data)
+        numbers = shape_codes(self.data)
         voters = np.bincount(numbers, self.data.counts)
         order = np.argsort(-voters, kind="stable")
         place = np.empty(len(voters), dtype=np.intp)
@@ -70,9 +70,9 @@ class UsualDistances:
         classes = place[numbers]
         return [np.flatnonzero(classes == number) for number in range(int(classes.max()) + 1)]
 
-    def tails(self, drawn: WeighedBallots, distances: FloatArray) -> FloatArray:
+    def tails(self, drawn: WeightedSample, distances: FloatArray) -> FloatArray:
         """Return the weighed share of drawn ballots that are at least as far away as each distance."""
-        first, inverse = first_and_inverse(drawn.ballots)
+        first, inverse = drawn.ballots.unique_indices()
         method = unbiased_method(self.plan.method)
         different = drawn.ballots[first]
         toward = self.plan.kernel.gram(different, self.ballots, method=method) @ self.weights
@@ -83,8 +83,8 @@ class UsualDistances:
         scale = TIED * float(np.abs(own).mean())
         return np.asarray(above[np.searchsorted(far[order], distances - scale, side="left")])
 
-    def least(self, model: UsualModel, rows: Indices, n_simulated: int) -> FloatArray:
+    def least(self, model: InlierModel, rows: Indices, n_simulated: int) -> FloatArray:
         """Return what no p-value is below: the probability of the very ballot, or one over the simulations."""
         if isinstance(self.data, Preferences):
             return np.full(len(rows), 1 / (1 + n_simulated))
-        return np.exp(model.log_probability(self.data[rows]))
+        return np.exp(model.log_prob(self.data[rows]))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray, Indices, IntArray
-from rankernel._utils.checks import labels as one_label_a_row
+from rankernel._utils.checks import check_labels
 from rankernel.data import Data, with_counts
 from rankernel.errors import NotCharacteristicWarning, SamplingWarning, warn
 from rankernel.gram.methods import MethodLike, Mixed, MonteCarlo, as_method
@@ -127,5 +127,5 @@ def warn_if_noisy(error: float, noise: float) -> None:
 
 def group_codes(labels: Any, X: Data, name: str) -> IntArray:
     """Return for each row a number from 0 that stands for its label."""
-    codes = np.unique(one_label_a_row(name, labels, len(X)), return_inverse=True)[1].ravel()
+    codes = np.unique(check_labels(name, labels, len(X)), return_inverse=True)[1].ravel()
     return np.asarray(codes, dtype=np.int64)

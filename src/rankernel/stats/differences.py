@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray
-from rankernel._utils.checks import check_choice, check_number
+from rankernel._utils.checks import check_choice, check_number, printable
 from rankernel._utils.memory import check_bytes
 from rankernel._utils.notebook import box, table
-from rankernel.encoding import printable
 from rankernel.errors import RankingError
 from rankernel.kernels.kendall import Kendall
 from rankernel.stats._effect_law import Interval

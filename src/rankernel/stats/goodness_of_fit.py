@@ -12,18 +12,16 @@ import numpy as np
 from rankernel._utils.arrays import FloatArray, RankArray
 from rankernel._utils.checks import check_flag, check_integer, short_repr
 from rankernel._utils.memory import check_task, check_voters
-from rankernel._utils.rng import Seed, as_seed
-from rankernel.completions.draws import draw
-from rankernel.completions.models import CompletionModel, Uniform
-from rankernel.completions.streams import stream_key
+from rankernel._utils.rng import Seed, as_seed, stream_key
+from rankernel.completions.draws import CompletionModel, Uniform, draw
 from rankernel.data import as_data, concat
-from rankernel.datasets.arguments import draw_permutations
+from rankernel.datasets.simulate import draw_permutations
 from rankernel.errors import RankingError
 from rankernel.gram.methods import Method, MethodLike, MonteCarlo
 from rankernel.gram.plan import unbiased_method
 from rankernel.kernels.base import Kernel
 from rankernel.preferences import Preferences
-from rankernel.rankings import Rankings, as_rankings, first_and_inverse
+from rankernel.rankings import Rankings, as_rankings, unique_rows
 from rankernel.stats._effect_law import UNKNOWN, EstimatedEffect, Influence, Interval
 from rankernel.stats._effects import own_size, share_of
 from rankernel.stats._moments import Moments
@@ -208,7 +206,7 @@ class Embedding:
     def statistics(self, samples: list[Rankings], biased: bool) -> FloatArray:
         """Return the squared discrepancy between each sample and the model."""
         ranks = np.concatenate([sample.ranks for sample in samples])
-        first, inverse = first_and_inverse(ranks)
+        first, inverse = unique_rows(ranks)
         if len(first) > FEW:
             return np.concatenate([self.parts(sample, sample.counts[None], biased)[0] for sample in samples])
         counts = np.zeros((len(samples), len(first)))

@@ -6,14 +6,12 @@ from functools import partial
 from typing import Any
 
 from rankernel._utils.arrays import IntArray
-from rankernel._utils.checks import check_flag
-from rankernel._utils.checks import labels as one_label_a_row
+from rankernel._utils.checks import check_flag, check_labels
 from rankernel._utils.rng import Seed, as_seed
-from rankernel.data import Data, as_data
+from rankernel.data import Data, as_data, group_codes
 from rankernel.encoding import is_missing
 from rankernel.errors import RankingError
 from rankernel.gram.methods import MethodLike
-from rankernel.group_names import numbered_groups
 from rankernel.kernels.base import Kernel
 from rankernel.stats._effects import group_effect, group_effect_interval, kernel_errors
 from rankernel.stats._groups import GroupedVoters, dispersion_of, strata_codes, table_of
@@ -133,11 +131,11 @@ def k_sample_result(voters: GroupedVoters, wanted: Permutations, seed: int, bias
 
 def named_groups(labels: Any, X: Data) -> tuple[IntArray, tuple[str, ...]]:
     """Return the number of the group of each row, and the names of the groups."""
-    given = one_label_a_row("groups", labels, len(X))
+    given = check_labels("groups", labels, len(X))
     for row, label in enumerate(given.tolist()):
         if is_missing(label):
             raise RankingError(f"the group of row {row} is missing; leave out rows without one")
-    names, codes = numbered_groups(given)
+    names, codes = group_codes(given)
     if len(names) < 2:
         raise RankingError(
             f"all rows are of the group {names[0]!r}; a test needs two groups"

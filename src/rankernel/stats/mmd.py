@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray, IntArray
-from rankernel._utils.checks import check_flag, check_numbers, labels, listed
+from rankernel._utils.checks import check_flag, check_labels, check_list, check_numbers
 from rankernel._utils.rng import Seed, as_seed
-from rankernel.completions.models import CompletionModel
+from rankernel.completions.draws import CompletionModel
 from rankernel.data import Data, as_data, concat
 from rankernel.errors import RankingError
 from rankernel.gram.methods import MethodLike
@@ -219,10 +219,12 @@ def strata_of(strata: tuple[Any, Any] | None, both: Data, n_first: int) -> IntAr
     """Return the number of the stratum of each row."""
     if strata is None:
         return np.zeros(len(both), dtype=np.int64)
-    pair = listed("strata", strata, "a pair of arrays: a label for each row of X, and one for each row of Y")
+    pair = check_list("strata", strata, "a pair of arrays: a label for each row of X, and one for each row of Y")
     if len(pair) != 2:
         raise RankingError(f"strata is a pair of arrays, one for the rows of X and one for those of Y; got {len(pair)}")
-    given = [labels("strata", part, length) for part, length in zip(pair, (n_first, len(both) - n_first), strict=True)]
+    given = [
+        check_labels("strata", part, length) for part, length in zip(pair, (n_first, len(both) - n_first), strict=True)
+    ]
     return group_codes(np.concatenate(given), both, "strata")
 
 

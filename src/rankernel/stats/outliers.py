@@ -16,7 +16,7 @@ from rankernel.errors import MisfitWarning, RankingError, SamplingWarning, missi
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
-from rankernel.models.usual_ballots import Model, usual_models
+from rankernel.models.null_models import Model, inlier_models
 from rankernel.stats._permutations import generator
 from rankernel.stats._usual import UsualDistances
 from rankernel.stats._voters import NOISY, REDRAWN, voter_gram
@@ -171,7 +171,7 @@ def outlier_test(
         plan = check_kernel(kernel).plan(data, method=method)
         check_task("a search for outliers", len(plan.X))
         gram = voter_gram(plan, n_jobs)
-        fitted = usual_models(data)
+        fitted = inlier_models(data)
         models = tuple(model.fitted for model in fitted)
         usual = UsualDistances.of(plan, gram, data)
         distances, pvalues = usual.distances, usual.pvalues(fitted, generator(start, "usual ballots"))

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray, Mask
-from rankernel._utils.checks import check_number, short_repr
+from rankernel._utils.checks import check_number, printable, short_repr
 from rankernel._utils.notebook import box, table
-from rankernel.encoding import printable
 from rankernel.errors import RankingError, missing_extra
 from rankernel.stats._effects import group_effect, group_effect_interval, kernel_errors
 from rankernel.stats._groups import GroupedVoters, TwoGroups

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from rankernel._utils.arrays import FloatArray, Mask
+from rankernel._utils.checks import printable
 from rankernel._utils.notebook import box, table
 from rankernel.data import Data
-from rankernel.encoding import printable
 from rankernel.errors import RankingError
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray
-from rankernel._utils.checks import labels, short_repr
+from rankernel._utils.checks import check_labels, short_repr
 from rankernel._utils.memory import check_task, check_voters
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data
@@ -101,7 +101,7 @@ def trend_test(
 
 def checked_times(time: Any, X: Data) -> FloatArray:
     """Return times as numbers, one for each row."""
-    labels("time", time, len(X))
+    check_labels("time", time, len(X))
     codes = ordered_codes(time)
     given: np.ndarray[Any, Any] = as_array(time) if codes is None else codes
     if given.dtype.kind == "M":
