@@ -171,7 +171,7 @@ def test_info_of_the_example():
 
 
 def test_info_says_what_was_assumed(votes):
-    for reading, words in (("last", "share the last place"), ("free", "may stand anywhere")):
+    for reading, words in (("last", "share the last position"), ("free", "may have any position")):
         result = run("info", votes, "--unlisted", reading)
         assert result.exit_code == 0
         assert words in result.stdout
@@ -492,7 +492,7 @@ def test_clusters_of_noise_are_none(tmp_path, monkeypatch):
 def test_report_of_real_files(name, tmp_path):
     result = run("report", preflib(name), "--k", 2, "-o", tmp_path / "x.html")
     assert result.exit_code == 0, result.output
-    assert "How this was made" in (tmp_path / "x.html").read_text()
+    assert "Methods" in (tmp_path / "x.html").read_text()
 
 
 # ---------------------------------------------------------------------- what is refused

@@ -14,7 +14,7 @@ from rankernel.gram import plan as gram_plan
 from rankernel.gram.blocks import tiles
 from rankernel.gram.exact.coded import CodedEvaluator, FormulaEvaluator
 from rankernel.gram.montecarlo import sampled
-from rankernel.reports.ballots import Source
+from rankernel.reports.source import Source
 from rankernel.reports.summary import summarize
 
 GIB = 2**30

@@ -19,7 +19,7 @@ from rankernel.gram.exact import features
 from rankernel.gram.montecarlo.sampled import SampledEvaluator
 from rankernel.gram.plan import Plan
 from rankernel.learn.sklearn import RECENT
-from rankernel.reports.ballots import Source
+from rankernel.reports.source import Source
 from rankernel.reports.summary import Settings, summarize
 
 few_draws_allowed = pytest.mark.filterwarnings("ignore:.*rest on a few draws:rankernel.SamplingWarning")

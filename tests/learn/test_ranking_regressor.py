@@ -213,8 +213,8 @@ def test_consensus_by_other_names():
 
 
 def test_clusters_are_shown_by_the_kernel_they_were_found_with():
-    from rankernel.reports.ballots import Source, distinct_ballots
     from rankernel.reports.clustering import consensus_rule
+    from rankernel.reports.source import Source, distinct_ballots
 
     ballots = rk.datasets.mallows(50, 5, 0.3, rng=2)
     whole = distinct_ballots(Source(ballots))

@@ -12,7 +12,6 @@ from strategies import any_ranking, sized
 from rankernel import Kendall, Mallows, Preferences, Rankings, report
 from rankernel.datasets import mallows, mixture, plackett_luce, truncate
 from rankernel.models.null_models import coarsen, fit_mallows, fit_plackett_luce, sample_like
-from rankernel.reports.ballots import Source, distinct_ballots
 from rankernel.reports.number_of_clusters import (
     ALPHA,
     SAMPLE_SIZE,
@@ -24,6 +23,7 @@ from rankernel.reports.number_of_clusters import (
     predictive_pvalue,
 )
 from rankernel.reports.page import render_page
+from rankernel.reports.source import Source, distinct_ballots
 from rankernel.reports.summary import Settings, summarize
 
 

@@ -11,7 +11,7 @@ from rankernel.cli.output import listed
 from rankernel.data import has_ordered_pair, select_items
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings
-from rankernel.reports.ballots import Source
+from rankernel.reports.source import Source
 from rankernel.reports.text import plural
 
 if TYPE_CHECKING:

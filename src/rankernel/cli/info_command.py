@@ -11,7 +11,7 @@ from rankernel.cli.output import console, listed, print_json, show_facts, steps
 from rankernel.cli.reading import read
 from rankernel.data import format_rows, with_counts
 from rankernel.encoding import sum_counts
-from rankernel.reports.ballots import Source
+from rankernel.reports.source import Source
 from rankernel.reports.text import plural
 
 MOST_COMMON = 5

@@ -9,7 +9,7 @@ from rankernel.cli.kernel_text import parse_kernel, parse_method
 from rankernel.cli.options import Computing, Reading
 from rankernel.cli.output import steps
 from rankernel.cli.reading import read
-from rankernel.reports.ballots import Source
+from rankernel.reports.source import Source
 
 if TYPE_CHECKING:
     from pathlib import Path

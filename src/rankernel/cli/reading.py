@@ -15,7 +15,7 @@ from rankernel.cli.failures import usage
 from rankernel.cli.options import Reading
 from rankernel.cli.output import SHOWN_GROUPS, listed, steps
 from rankernel.data import Data
-from rankernel.reports.ballots import Source
+from rankernel.reports.source import Source
 from rankernel.reports.text import plural
 
 ELECTION_WORDS = ("election", "mayor", "council", "ward", "senate", "leader", "supervisor", "cast vote", "blt", "seats")

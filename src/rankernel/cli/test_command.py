@@ -18,7 +18,7 @@ from rankernel.cli.options import COMPUTING, Computing, Permutations, Reading, S
 from rankernel.cli.output import SHOWN_GROUPS, console, listed, print_json, show_facts, steps
 from rankernel.cli.reading import read
 from rankernel.errors import RankingError
-from rankernel.reports.ballots import Source
+from rankernel.reports.source import Source
 
 if TYPE_CHECKING:
     from rankernel.data import Data
@@ -145,7 +145,7 @@ def chosen(named: dict[str, Data], pair: tuple[str, str] | None) -> dict[str, Da
 def some(rankings: Data, n_voters: int, seed: int) -> Data:
     """Return some voters taken at random."""
     from rankernel.data import with_counts
-    from rankernel.reports.ballots import sample_voters
+    from rankernel.reports.source import sample_voters
 
     rows, counts = sample_voters(rankings.counts, n_voters, np.random.default_rng([seed, 1]))
     return with_counts(rankings[rows], counts)

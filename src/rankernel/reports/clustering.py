@@ -15,9 +15,9 @@ from rankernel.errors import RankingError
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings
-from rankernel.reports.ballots import Ballots, View
 from rankernel.reports.embedding import Embedding
 from rankernel.reports.number_of_clusters import Evidence, cut_tree, number_of_clusters, tree_of
+from rankernel.reports.source import Ballots, View
 from rankernel.reports.standing import approved_counts, count_contests, first_counts, standings
 from rankernel.reports.text import ballot_text
 from rankernel.reports.wording import Wording

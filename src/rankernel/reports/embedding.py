@@ -10,7 +10,7 @@ from rankernel._utils.arrays import FloatArray, IntArray
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
-from rankernel.reports.ballots import Ballots, View, view_of
+from rankernel.reports.source import Ballots, View, view_of
 
 N_COMPONENTS = 2
 N_FEATURES = 200

@@ -22,7 +22,7 @@ from rankernel.data import Data, with_counts
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.models.null_models import fit_mallows, fit_plackett_luce, sample_like
-from rankernel.reports.ballots import Ballots, sample_voters
+from rankernel.reports.source import Ballots, sample_voters
 
 MAX_CLUSTERS = 8
 MIN_VOTERS = 12
@@ -31,7 +31,7 @@ MAX_SECONDS = 20.0  # for the kernel values of one step in all samples; slower k
 N_SAMPLES = 3
 # Error rates with these values are in benchmarks/groups.py.
 SAMPLE_SIZE = 400
-N_REPLICATES = 8  # simulated data sets of each model, and divisions into halves
+N_REPLICATES = 6  # simulated data sets of each model, and divisions into halves
 ALPHA = 0.01
 MIN_AGREEMENT = 0.5
 

@@ -15,10 +15,10 @@ from rankernel.errors import RankingError
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
-from rankernel.reports.ballots import Ballots, Source, View, distinct_ballots
 from rankernel.reports.clustering import Clustering, check_n_clusters, cluster_ballots
 from rankernel.reports.embedding import Embedding, choose_view, embed_ballots
 from rankernel.reports.groups import Comparisons, compare_groups, groups_to_compare
+from rankernel.reports.source import Ballots, Source, View, distinct_ballots
 from rankernel.reports.standing import (
     Contests,
     KemenyRanking,
