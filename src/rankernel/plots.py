@@ -151,10 +151,8 @@ def add_legend(
     entries += [(f"{n_others} others", GREY)] * (n_others > 0) + [("of several", GREY)] * (-1 in present)
     style: dict[str, Any] = {"marker": "o", "linestyle": "", "markersize": 7, "markeredgecolor": "white"}
     handles = [Line2D([], [], color=c, label=fill(escape_math(name), LEGEND_WIDTH), **style) for name, c in entries]
-    anchor = (0.0, -0.12) if below else (1.0, 1.0)
-    ax.legend(
-        handles=handles, frameon=False, fontsize=9, ncols=2 if below else 1, loc="upper left", bbox_to_anchor=anchor
-    )
+    position: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.12) if below else (1.0, 1.0)}
+    ax.legend(handles=handles, frameon=False, fontsize=9, ncols=2 if below else 1, **position)
 
 
 def point_areas(weights: FloatArray) -> FloatArray:
@@ -341,16 +339,9 @@ def null_distribution(result: Any, *, ax: Axes | None = None) -> Axes:
     ax = axes(ax, 6.0, 3.2)
     ax.hist(result.null_distribution, bins=40, color=GREY)
     ax.axvline(result.statistic, color=COLOURS[1], linewidth=2)
-    ax.annotate(
-        f"observed: {result.statistic:.3g}\np = {result.pvalue:.2g}",
-        (result.statistic, 0.97),
-        xycoords=("data", "axes fraction"),
-        xytext=(-6, 0),
-        textcoords="offset points",
-        ha="right",
-        va="top",
-        color=COLOURS[1],
-    )
+    text = f"observed: {result.statistic:.3g}\np = {result.pvalue:.2g}"
+    point, coordinates = (result.statistic, 0.97), ("data", "axes fraction")
+    ax.annotate(text, point, (-6, 0), coordinates, "offset points", ha="right", va="top", color=COLOURS[1])
     ax.set_xlabel("statistic under the null hypothesis", color=SOFT)
     ax.set_yticks([])
     remove_frame(ax, "bottom")

@@ -89,7 +89,6 @@ def clusters_text(found: Summary, clustering: Clustering) -> str:
 
 def rows_of(rankings: Data, clustering: Clustering) -> list[int]:
     """Return the cluster of each row of the data."""
-
     _, inverse = rankings.unique_indices()
     return [int(label) for label in clustering.labels[inverse]]
 

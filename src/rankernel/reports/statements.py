@@ -57,33 +57,27 @@ def winner(summary: Summary) -> str:
 
 def condorcet_cycle(summary: Summary) -> str:
     """Return a shortest Condorcet cycle with its contests, and the size of the Smith set if it is larger."""
-    items, contests, say = summary.ballots.rankings.items, summary.contests, summary.wording.say
-    cycle = contests.cycle()
-    steps = []
-    for a, b in zip(cycle, [*cycle[1:], cycle[0]], strict=True):
-        ahead, behind, undecided = contest_shares(summary, a, b)
-        fields = {"ahead": ahead, "behind": behind, "undecided": undecided}
-        steps.append(say("cycle_contest", first=items[a], second=items[b], **fields))
+    cycle, say = summary.contests.cycle(), summary.wording.say
+    pairs = zip(cycle, [*cycle[1:], cycle[0]], strict=True)
+    steps = [say("cycle_contest", **contest_fields(summary, a, b)) for a, b in pairs]
     text = say("condorcet_cycle", contests=join_names(steps, MAX_NAMES))
-    n_smith = len(contests.smith_set())
+    n_smith = len(summary.contests.smith_set())
     return f"{text} {say('smith_set', n_items=summary.wording.count_items(n_smith))}" if n_smith > len(cycle) else text
 
 
 def contest(summary: Summary, first: int, second: int) -> str:
     """Return the shares of a head-to-head contest."""
-    items = summary.ballots.rankings.items
-    ahead, behind, undecided = contest_shares(summary, first, second)
     name = "contest_undecided" if summary.contests.undecided[first, second] else "contest"
-    fields = {"ahead": ahead, "behind": behind, "undecided": undecided}
-    return summary.wording.say(name, first=items[first], second=items[second], **fields)
+    return summary.wording.say(name, **contest_fields(summary, first, second))
 
 
-def contest_shares(summary: Summary, first: int, second: int) -> tuple[str, str, str]:
-    """Return the shares of all voters who prefer the first item, the second, and neither."""
-    ahead, n_voters = summary.contests.ahead, summary.contests.n_voters
-    counts = int(ahead[first, second]), int(ahead[second, first])
-    for_first, for_second, neither = (f"{100 * n / n_voters:.1f}%" for n in (*counts, n_voters - sum(counts)))
-    return for_first, for_second, neither
+def contest_fields(summary: Summary, first: int, second: int) -> dict[str, str]:
+    """Return the names of two items and the shares of all voters who prefer the first, the second, and neither."""
+    ahead, items = summary.contests.ahead, summary.ballots.rankings.items
+    counts = {"ahead": ahead[first, second], "behind": ahead[second, first]}
+    counts["undecided"] = summary.contests.undecided[first, second]
+    shares = {name: f"{100 * int(count) / summary.contests.n_voters:.1f}%" for name, count in counts.items()}
+    return {"first": items[first], "second": items[second], **shares}
 
 
 def first_choices(summary: Summary) -> str:
