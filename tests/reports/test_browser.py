@@ -134,7 +134,7 @@ def test_number_of_clusters_can_be_changed(browser, election):
 
 
 def test_clusters_of_the_page_match_the_library(browser, election, summary):
-    from rankernel.learn.dendrogram import flat_clusters
+    from rankernel.learn.hierarchy import flat_clusters
 
     with Watched(browser, election) as watched:
         watched.page.locator("#number").fill("5")

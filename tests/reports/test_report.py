@@ -482,7 +482,7 @@ def test_map_matches_kernel_map(max_ballots):
     rankings = mallows(300, 5, 0.3, rng=0)
     summary = summarize(Source(rankings), Settings(kernel=Kendall(), n_clusters=1, max_ballots=max_ballots))
     assert summary.view.sampled == (max_ballots == 100)
-    expected = rk.KernelMap(Kendall())
+    expected = rk.KernelMap(kernel=Kendall())
     points = expected.fit_transform(summary.ballots.rankings)
     signs = np.sign((points * summary.embedding.points).sum(axis=0))
     assert summary.embedding.points * signs == pytest.approx(points, abs=1e-7)

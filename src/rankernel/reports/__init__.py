@@ -162,7 +162,7 @@ def report(
     """
     require("jinja2", "report")
     from rankernel.kernels.named import as_kernel
-    from rankernel.learn.dendrogram import Linkage
+    from rankernel.learn.hierarchy import Linkage
     from rankernel.reports.page import pictures, render_page
     from rankernel.reports.source import Source
     from rankernel.reports.statements import headline

@@ -55,7 +55,7 @@ def embed_ballots(ballots: Ballots, view: View, kernel: Kernel, method: MethodLi
         points, variance = components_of_gram(gram, view.counts)
         return Embedding(kernel, gram, None, points, variance, plan.details, error=error)
     n_features = min(N_FEATURES, max(MAX_NUMBERS // len(rankings), N_COMPONENTS))
-    nystrom = NystromFeatures(kernel, n_features, plan.method, seed)
+    nystrom = NystromFeatures(n_features, kernel=kernel, method=plan.method, random_state=seed)
     features = nystrom.fit_transform(rankings)
     points, variance = components_of_features(features, rankings.counts, nystrom.trace_error_)
     omitted = nystrom.trace_error_ / max(nystrom.trace_, 1e-300)

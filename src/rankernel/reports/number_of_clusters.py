@@ -192,8 +192,7 @@ class Sample:
 
 def tree_of(gram: FloatArray, counts: NDArray[Any], linkage: str) -> FloatArray:
     """Return the linkage matrix of ballots weighted by their voters."""
-    from rankernel.learn.dendrogram import Linkage, weighted_linkage
-    from rankernel.learn.kernel_distance import gram_distances
+    from rankernel.learn.hierarchy import Linkage, gram_distances, weighted_linkage
 
     if len(gram) < 2:
         return np.empty((0, 4))
@@ -202,7 +201,7 @@ def tree_of(gram: FloatArray, counts: NDArray[Any], linkage: str) -> FloatArray:
 
 def cut_tree(tree: FloatArray, n_clusters: int) -> Indices:
     """Return the cluster of each leaf; at most as many clusters as leaves."""
-    from rankernel.learn.dendrogram import flat_clusters
+    from rankernel.learn.hierarchy import flat_clusters
 
     if n_clusters == 1 or not len(tree):
         return np.zeros(len(tree) + 1, dtype=np.intp)
