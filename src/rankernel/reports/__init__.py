@@ -161,7 +161,7 @@ def report(
     ['first choices', 'contests']
     """
     require("jinja2", "report")
-    from rankernel.kernels.named import as_kernel
+    from rankernel.kernels import as_kernel
     from rankernel.learn.hierarchy import Linkage
     from rankernel.reports.page import pictures, render_page
     from rankernel.reports.source import Source
