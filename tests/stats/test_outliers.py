@@ -188,7 +188,7 @@ def test_picture_and_table():
     assert table["voters"].sum() == 83
     assert (np.diff(table["distance"]) <= 0).all()
     assert len(result.plot().collections[0].get_offsets()) == len(X)
-    with pytest.raises(TypeError, match="give what outlier_test found"):
+    with pytest.raises(TypeError, match="result=3"):
         rk.plots.outliers(3)
 
 
