@@ -546,14 +546,21 @@ CALLS = {
     "report": (
         rk.report,
         {
-            "rankings": BALLOTS,
+            "data": BALLOTS,
             "path": FOLDER / "report.html",
-            "labels": LABELS,
+            "groups": LABELS,
+            "compare": ["u", "v"],
+            "kernel": KERNEL,
+            "method": "auto",
+            "n_clusters": 2,
+            "linkage": "ward",
+            "n_permutations": 9,
+            "max_ballots": 100,
             "title": "votes",
-            "by": "side",
-            "settings": None,
+            "group_name": "side",
             "noun": "candidate",
             "voter": "judge",
+            "rng": 0,
         },
     ),
     "Report.save": (rk.report(BALLOTS).save, {"path": FOLDER / "saved.html"}),
@@ -580,26 +587,22 @@ CALLS = {
             "variance": [0.5, 0.2],
         },
     ),
-    "plots.preferences": (plots.preferences, {"X": BALLOTS}),
+    "plots.pairwise_preferences": (plots.pairwise_preferences, {"X": BALLOTS}),
     "plots.null_distribution": (
         plots.null_distribution,
         {"result": rk.mmd_test(FULL, FULL, KERNEL, n_permutations=9)},
     ),
     "plots.differences": (
         plots.differences,
-        {"found": rk.mmd_test(FULL, FULL, KERNEL, n_permutations=9).differences(), "most": 2},
+        {"result": rk.mmd_test(FULL, FULL, KERNEL, n_permutations=9).differences(), "limit": 2},
     ),
-    "plots.pairs_of_groups": (
-        plots.pairs_of_groups,
-        {"found": rk.k_sample_test(FULL, LABELS, KERNEL, n_permutations=9).pairwise(), "most": 2},
+    "plots.pairwise_effects": (
+        plots.pairwise_effects,
+        {"result": rk.k_sample_test(FULL, LABELS, KERNEL, n_permutations=9).pairwise(), "limit": 2},
     ),
-    "plots.outlying_ballots": (
-        plots.outlying_ballots,
-        {"found": rk.outlier_test(FULL, rk.concat([FULL] * 5), KERNEL)},
-    ),
-    "plots.variance_curves": (
-        plots.variance_curves,
-        {"n_draws": [1, 2], "curves": {"iid": [1.0, 0.5]}, "spread": {"iid": [0.1, 0.1]}},
+    "plots.outliers": (
+        plots.outliers,
+        {"result": rk.outlier_test(FULL, rk.concat([FULL] * 5), KERNEL)},
     ),
 }
 
@@ -647,8 +650,8 @@ LEFT_OUT = {"ax", "eval_gradient", "self", "y"}
 
 
 PICTURES = (
-    *("dendrogram", "differences", "gram", "kernel_map", "null_distribution", "outlying_ballots", "pairs_of_groups"),
-    *("preferences", "variance_curves"),
+    *("dendrogram", "differences", "gram", "kernel_map", "null_distribution", "outliers", "pairwise_effects"),
+    "pairwise_preferences",
 )
 
 

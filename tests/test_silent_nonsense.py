@@ -203,7 +203,7 @@ def test_unreachable_tolerance():
 
 
 def test_labels_of_rectangular_matrix():
-    with pytest.raises(ValueError, match=r"matrix has shape \(4, 3\), and labels are for"):
+    with pytest.raises(ValueError, match=r"matrix has shape \(4, 3\)"):
         rk.plots.gram(np.zeros((4, 3)), labels=list("abcd"))
 
 

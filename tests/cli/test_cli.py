@@ -1,6 +1,7 @@
 """The commands: what they print and write, their errors, and their exit codes."""
 
 import csv
+import itertools
 import json
 import os
 import re
@@ -25,7 +26,6 @@ from rankernel.cli.output import atomic_file
 from rankernel.datasets import load_example
 from rankernel.gram.plan import Plan
 from rankernel.kernels import DCG, AverageOverlap, Diffusion, Hamming, Kernel, RankBiasedOverlap, Spearman
-from rankernel.reports.distinct_ballots import view_of
 
 BALLOTS = Rankings.from_orders(
     [["tea", "milk"], ["milk", "tea"], ["tea"], ["coffee", "tea"]], ["tea", "milk", "coffee"], counts=[5, 3, 2, 1]
@@ -171,7 +171,7 @@ def test_info_of_example():
 
 
 def test_info_describes_unlisted_items(votes):
-    for unlisted, words in (("last", "last"), ("free", "anywhere")):
+    for unlisted, words in (("last", "share the last position"), ("free", "may have any position")):
         result = run("info", votes, "--unlisted", unlisted)
         assert result.exit_code == 0
         assert words in result.stdout
@@ -409,7 +409,7 @@ def test_cluster_picture(votes):
 
 
 def test_only_report_computes_contests(votes, monkeypatch):
-    monkeypatch.setattr("rankernel.reports.summary.count_majorities", None)
+    monkeypatch.setattr("rankernel.reports.summary.count_contests", None)  # slow for many items
     assert run("cluster", votes, "--k", 2, "-o", "labels.csv").exit_code == 0
     assert run("map", votes, "-o", "map.csv").exit_code == 0
 
@@ -427,14 +427,20 @@ def test_map_formats(votes):
     assert np.allclose([[float(row["x"]), float(row["y"])] for row in rows], expected)
 
 
-def test_map_table_is_complete(votes, monkeypatch):
-    monkeypatch.setattr(view_of, "__defaults__", (3,))
-    assert "shown" not in json.loads(run("map", votes, "-o", "map.csv", "--json").stdout)
+def test_the_table_of_a_map_holds_ballots_that_a_picture_leaves_out(tmp_path, monkeypatch):
+    """All orders of seven items: the picture shows a sample, the table has all of them."""
+    from rankernel import write_csv
+
+    monkeypatch.chdir(tmp_path)
+    ranks = np.argsort(np.array(list(itertools.permutations(range(7)))), axis=1)
+    write_csv(Rankings(ranks, list("abcdefg")), "all.csv")
+    options = ("all.csv", "--count", "count", "--kernel", "kendall", "--k", 1, "--json")
+    assert "1,500 voters taken at random" in json.loads(run("map", *options).stdout)["shown"]
+    assert "shown" not in json.loads(run("map", *options, "-o", "map.csv").stdout)
     with open("map.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == len(BALLOTS.unique()) > 3
-    assert sum(int(row["count"]) for row in rows) == BALLOTS.n_voters
-    assert len({(row["x"], row["y"]) for row in rows}) == len(rows)
+    assert len(rows) == 5040
+    assert sum(int(row["count"]) for row in rows) == 5040
 
 
 def test_map_by_group(table):
@@ -461,7 +467,7 @@ def test_report_of_table(table):
     assert json.loads(result.stdout)["written"] == "x.html"
     written = (table.parent / "x.html").read_text()
     assert "<h1>Drinks &amp; more</h1>" in written
-    assert "How the groups differ by district" in written
+    assert "Comparison by district" in written
 
 
 def test_report_noun_and_groups(table):
@@ -470,7 +476,7 @@ def test_report_noun_and_groups(table):
     assert result.exit_code == 0, result.output
     written = (table.parent / "x.html").read_text()
     assert "drinks" in written
-    assert "north and south see the drinks" in written
+    assert "north and south" in written
     assert "there is no group 'nowhere'" in one_line(run("report", table, *options, "--force", "--group", "nowhere"), 1)
     assert "only group named" in one_line(run("report", table, *options, "--force", "--group", "north"), 1)
     assert "--by" in one_line(run("report", table, "--count", "n", "--group", "north", "-o", "y.html"), 2)
@@ -495,7 +501,7 @@ def test_no_clusters_in_noise(tmp_path, monkeypatch):
 def test_report_of_real_files(name, tmp_path):
     result = run("report", preflib(name), "--k", 2, "-o", tmp_path / "x.html")
     assert result.exit_code == 0, result.output
-    assert "How this was made" in (tmp_path / "x.html").read_text()
+    assert "Methods" in (tmp_path / "x.html").read_text()
 
 
 # ---------------------------------------------------------------------- errors
@@ -584,7 +590,12 @@ def test_debug(votes):
 
 @pytest.mark.parametrize(
     ("command", "output", "package"),
-    [("map", "map.png", "matplotlib"), ("cluster", "tree.svg", "matplotlib"), ("gram", "K.zarr", "zarr")],
+    [
+        ("map", "map.png", "matplotlib"),
+        ("cluster", "tree.svg", "matplotlib"),
+        ("gram", "K.zarr", "zarr"),
+        ("report", "page.html", "jinja2"),
+    ],
 )
 def test_missing_packages(votes, monkeypatch, command, output, package):
     monkeypatch.setattr("rankernel.errors.find_spec", lambda name: None)
@@ -597,8 +608,9 @@ def test_extra_includes_matplotlib():
     extras = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"][
         "optional-dependencies"
     ]
-    assert "rankernel[plots]" in extras["cli"]
+    assert "rankernel[plots,report]" in extras["cli"]
     assert any(package.startswith("matplotlib") for package in extras["plots"])
+    assert any(package.startswith("jinja2") for package in extras["report"])
 
 
 def test_unexpected_errors(votes, monkeypatch):
@@ -613,7 +625,7 @@ def test_interrupt(votes, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rankernel.reports.page.page", interrupted)
+    monkeypatch.setattr("rankernel.reports.page.render_page", interrupted)
     line = one_line(run("report", votes), 130)
     assert line == "rankernel: interrupted; nothing was written; the same command starts again\n"
     assert files_in(votes.parent) == ["votes.soi"]
@@ -732,7 +744,7 @@ import rankernel.reports.page
 def slow(found):
     print("ready", flush=True)
     time.sleep(120)
-rankernel.reports.page.page = slow
+rankernel.reports.page.render_page = slow
 app(["report", "votes.soi", "--permutations", "9"])
 """
     process = loaded.start(program)  # in the folder of the votes

@@ -190,8 +190,8 @@ def test_picture_and_table():
     assert table["voters"].sum() == 83
     assert (np.diff(table["distance"]) <= 0).all()
     assert len(result.plot().collections[0].get_offsets()) == len(X)
-    with pytest.raises(TypeError, match="give what outlier_test found"):
-        rk.plots.outlying_ballots(3)
+    with pytest.raises(TypeError, match="result=3"):
+        rk.plots.outliers(3)
 
 
 def test_counts_are_voters_and_few_are_refused():

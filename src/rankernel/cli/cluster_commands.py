@@ -54,17 +54,17 @@ def cluster(
         check_suffix(output, SUFFIXES)
         check_target(output, writing.force, file)
     job = read_job(file, reading, computing)
-    summary = summarize_job(job, computing.seed, n_clusters=k, linkage=linkage, compare=False)
+    summary = summarize_job(job, computing.seed, n_clusters=k, linkage=linkage, compare=())
     clustering = summary.clustering
     if clustering is None:
         raise RankingError("all rankings are equal; there is nothing to cluster")
     if output:
         with progress(None, "Drawing"), atomic_file(output, writing.force) as temporary:
             write_clusters(temporary, summary, clustering)
-    facts: dict[str, Any] = job.facts(summary.placement.values)
+    facts: dict[str, Any] = job.facts(summary.embedding.values)
     facts["clusters"] = cluster_count_text(summary, clustering)
     if summary.view.sampled:
-        shown = summary.words.count_voters(summary.view.n_voters)
+        shown = summary.wording.count_voters(summary.view.n_voters)
         facts["tree"] = f"of a random sample of {shown}; the others join the nearest cluster"
     if output:
         facts["written"] = printable(output)
@@ -77,16 +77,17 @@ def cluster(
 
 def cluster_count_text(summary: Summary, clustering: Clustering) -> str:
     """Return the number of clusters and the reason for it."""
-    from rankernel.reports.number_of_clusters import LEAST_BALLOTS, LEAST_VOTERS
+    from rankernel.reports.number_of_clusters import MIN_BALLOTS, MIN_VOTERS
 
-    k, evidence, words = len(clustering.clusters), clustering.evidence, summary.words
+    k, evidence, words = len(clustering.clusters), clustering.evidence, summary.wording
     linkage = summary.settings.linkage
     if evidence is None:
         return f"{k} by {linkage} linkage, as requested"
     if not evidence.steps:
-        minimum = f"{LEAST_VOTERS} {words.voters} and {LEAST_BALLOTS} distinct {words.ballot}s"
+        minimum = f"{MIN_VOTERS} {words.voters} and {MIN_BALLOTS} distinct {words.ballot}s"
         return f"too few data to detect clusters, which needs {minimum}; choose a number with --k"
-    uncertain = f"; there may be up to {evidence.most_clusters}" if evidence.most_clusters > k else ""
+    fewest, most = min(evidence.numbers), max(evidence.numbers)
+    uncertain = f"; random samples gave {fewest} to {most}" if fewest < most else ""
     if k == 1:
         return f"no significant clusters that are stable in halves of the {words.voters}{uncertain}; choose with --k"
     return f"{k} by {linkage} linkage, which are significant and stable{uncertain}; choose with --k"
@@ -105,18 +106,17 @@ def write_clusters(path: Path, summary: Summary, clustering: Clustering) -> None
         write_rows(path, *labelled_rows(summary, ["cluster"], ([clustering.clusters[row].name] for row in rows)))
         return
     from rankernel import plots
-    from rankernel.reports.draw_map import cluster_name
-    from rankernel.reports.phrases import ballot_text, percent
+    from rankernel.reports.text import ballot_text, percent
 
-    view, words, rankings = summary.view, summary.words, summary.ballots.rankings
-    leaves = [ballot_text(rankings[row], most=3, length=20, approvals=words.approvals) for row in view.rows.tolist()]
+    view, words, rankings = summary.view, summary.wording, summary.ballots.rankings
+    leaves = [ballot_text(rankings[row], limit=3, length=20, approvals=words.approvals) for row in view.rows.tolist()]
     names, labels = None, None
     if summary.grouped:
-        names = [f"{cluster_name(each)} ({percent(each.share)} of all)" for each in clustering.clusters]
+        names = [f"{each.title} ({percent(each.share)} of all)" for each in clustering.clusters]
         labels = clustering.shown
-    ax = plots.dendrogram(clustering.tree, labels, leaves=leaves, counts=view.counts, names=names)
+    ax = plots.dendrogram(clustering.tree, labels=labels, leaves=leaves, counts=view.counts, names=names)
     title = f"{summary.source.title}: the most common {words.ballot} of each branch, and its {words.voters}"
-    ax.set_title(plots.plain(title), loc="left")
+    ax.set_title(plots.escape_math(title), loc="left")
     plots.save(ax, path)
 
 
@@ -138,7 +138,7 @@ def cluster_json(cluster: Any, items: tuple[str, ...]) -> dict[str, Any]:
     order = cluster.consensus.to_orders()[0]
     return {
         "name": cluster.name,
-        "mark": str(cluster.mark),
+        "mark": cluster.distinction.label,
         "n_voters": cluster.n_voters,
         "share": cluster.share,
         "consensus": [sorted(bucket) if isinstance(bucket, set) else bucket for bucket in order],
@@ -148,19 +148,18 @@ def cluster_json(cluster: Any, items: tuple[str, ...]) -> dict[str, Any]:
 
 def print_clusters(facts: dict[str, str], summary: Summary, clustering: Clustering) -> None:
     """Print the clusters as text."""
-    from rankernel.reports.draw_bars import striking
-    from rankernel.reports.phrases import ballot_text, percent
-    from rankernel.reports.short_names import short_names
+    from rankernel.reports.clustering import largest_shifts
+    from rankernel.reports.text import ballot_text, percent, short_names
 
     screen = console()
     print_facts(screen, facts)
-    words, items = summary.words, short_names(summary.ballots.rankings.items, 20)
-    marks = short_names(tuple(str(each.mark) for each in clustering.clusters), 40)
+    words, items = summary.wording, short_names(summary.ballots.rankings.items, 20)
+    marks = short_names(tuple(each.distinction.label for each in clustering.clusters), 40)
     rows = [["", words.voters, "", "distinction", "consensus", f"higher or lower than overall, in {words.unit}"]]
     for each, mark in zip(clustering.clusters, marks, strict=True):
-        largest = striking(each.shift, words.least_shift, most=4)
+        largest = largest_shifts(each.shift, words.min_shift, limit=4)
         shifts = ", ".join(f"{words.signed_shift(float(each.shift[item]))} {items[item]}" for item in largest)
-        consensus = ballot_text(each.consensus, most=5, length=20)
+        consensus = ballot_text(each.consensus, limit=5, length=20)
         distinction = mark if summary.grouped else ""
         rows.append([each.name, f"{each.n_voters:,}", percent(each.share), distinction, consensus, shifts])
     screen.print()
@@ -207,13 +206,13 @@ def kernel_map(reading: Reading, computing: Computing, writing: Writing, file: F
     check_suffix(target, SUFFIXES)
     check_target(target, writing.force, file)
     job = read_job(file, reading, computing)
-    summary = summarize_job(job, computing.seed, n_clusters=k, compare=False)
+    summary = summarize_job(job, computing.seed, n_clusters=k, compare=())
     with progress(None, "Drawing"), atomic_file(target, writing.force) as temporary:
         write_map(temporary, summary, by_group=reading.by is not None)
-    facts: dict[str, Any] = job.facts(summary.placement.values)
-    facts["variance"] = " + ".join(f"{share:.0%}" for share in summary.placement.variance)
+    facts: dict[str, Any] = job.facts(summary.embedding.values)
+    facts["variance"] = " + ".join(f"{share:.0%}" for share in summary.embedding.variance)
     if summary.view.sampled and target.suffix.lower() != ".csv":
-        shown = summary.words.count_voters(summary.view.n_voters)
+        shown = summary.wording.count_voters(summary.view.n_voters)
         facts["shown"] = f"a random sample of {shown}; the axes are those of all, by Nyström features"
     facts["written"] = printable(target)
     if writing.json:
@@ -224,25 +223,24 @@ def kernel_map(reading: Reading, computing: Computing, writing: Writing, file: F
 
 def write_map(path: Path, summary: Summary, by_group: bool) -> None:
     """Write a picture of the map, or its coordinates."""
-    from rankernel.reports.draw_map import all_labels, cluster_name, strongest_group
-
-    view, grouped, placement = summary.view, summary.grouped, summary.placement
-    labels: Indices = all_labels(summary)
-    names = [cluster_name(each) for each in grouped.clusters] if grouped else [""]
+    view, grouped, embedding = summary.view, summary.grouped, summary.embedding
+    labels: Indices = summary.labels
+    names = [each.title for each in grouped.clusters] if grouped else [""]
     if by_group:
-        labels, names = strongest_group(summary), list(summary.ballots.groups)
+        labels, names = summary.ballots.dominant_groups(), list(summary.ballots.groups)
     if path.suffix.lower() != ".csv":
         from rankernel import plots
 
         legend = names if any(names) else None
-        ax = plots.kernel_map(placement.points[view.rows], view.counts, labels[view.rows], legend, placement.variance)
-        ax.set_title(plots.plain(summary.source.title), loc="left")
+        points, shown = embedding.points[view.rows], labels[view.rows]
+        ax = plots.kernel_map(points, counts=view.counts, labels=shown, names=legend, variance=embedding.variance)
+        ax.set_title(plots.escape_math(summary.source.title), loc="left")
         plots.save(ax, path)
         return
 
     _, ballots = summary.source.rankings.unique_indices()
     cells = [
-        [*placement.points[ballot].tolist(), names[labels[ballot]] if labels[ballot] >= 0 else ""]
+        [*embedding.points[ballot].tolist(), names[labels[ballot]] if labels[ballot] >= 0 else ""]
         for ballot in ballots.tolist()
     ]
     write_rows(path, *labelled_rows(summary, ["x", "y", "label"], cells))

@@ -154,16 +154,16 @@ def read_samples(
     source = read_source(files[0] if files else None, reading, *([paired] if paired else []))
     groups, of_row = source.named_groups
     if len(groups) < 2:
-        raise RankingError(f"column {source.by} has only one value; a test needs two groups")
+        raise RankingError(f"column {source.group_name} has only one value; a test needs two groups")
     return {name: source.rankings[of_row == number] for number, name in enumerate(groups)}, [source], ""
 
 
 def random_sample(rankings: Data, n_voters: int, seed: int) -> Data:
     """Return a random sample of voters."""
     from rankernel.data import with_counts
-    from rankernel.reports.distinct_ballots import some_voters
+    from rankernel.reports.source import sample_voters
 
-    rows, counts = some_voters(rankings.counts, n_voters, seed)
+    rows, counts = sample_voters(rankings.counts, n_voters, np.random.default_rng([seed, 1]))
     return with_counts(rankings[rows], counts)
 
 
@@ -223,7 +223,7 @@ def sort_by_judge(name: str, source: Source, column: str) -> tuple[list[str], Da
 
 def pair_outcome(result: Any, names: tuple[str, ...], sizes: tuple[int, int]) -> Outcome:
     """Return the outcome of one test of two sets."""
-    from rankernel.reports.phrases import short_numbers
+    from rankernel.reports.text import round_numbers
 
     kernels = getattr(result, "kernels", (result.kernel,))
     aggregated = len(kernels) > 1
@@ -237,7 +237,7 @@ def pair_outcome(result: Any, names: tuple[str, ...], sizes: tuple[int, int]) ->
         "adjusted_pvalue": result.pvalue,
     }
     differences = replace(result.differences(contributions="pairs"), groups=names)
-    kernel = short_numbers(", ".join(map(str, kernels)))
+    kernel = round_numbers(", ".join(map(str, kernels)))
     return Outcome(result.method, kernel, None, [comparison], differences, [differences])
 
 
@@ -250,7 +250,7 @@ def numbers_of(result: Any) -> dict[str, Any]:
 def k_sample_outcome(samples: dict[str, Data], kernel: Any, options: dict[str, Any]) -> Outcome:
     """Return the outcome of the test of several sets, together and pair by pair."""
     from rankernel.data import concat
-    from rankernel.reports.phrases import short_numbers
+    from rankernel.reports.text import round_numbers
     from rankernel.stats.differences import MAX_COLUMNS
     from rankernel.stats.k_sample import k_sample_test
 
@@ -280,7 +280,7 @@ def k_sample_outcome(samples: dict[str, Data], kernel: Any, options: dict[str, A
     shown = most_significant(pairs, names) if len(names) > MAX_COLUMNS else []
     omnibus = {"n_groups": len(names), **numbers_of(result)}
     return Outcome(
-        result.method, short_numbers(str(result.kernel)), omnibus, comparisons, differences, shown or [differences]
+        result.method, round_numbers(str(result.kernel)), omnibus, comparisons, differences, shown or [differences]
     )
 
 
@@ -353,7 +353,7 @@ def effect_text(numbers: dict[str, Any]) -> str:
 
 def pvalue_texts(numbers: dict[str, Any], permutations: int) -> str:
     """Return the permutation p-value, and that from moments if the first is at its lower bound."""
-    from rankernel.reports.phrases import pvalue_text
+    from rankernel.reports.text import pvalue_text
 
     text = pvalue_text(numbers["pvalue"], permutations)
     return f"{text} (moments {numbers['moment_pvalue']:.2g})" if text.startswith("p ≤") else text

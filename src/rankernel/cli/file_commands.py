@@ -18,8 +18,8 @@ from rankernel.data import format_rows, with_counts
 from rankernel.encoding import sum_counts
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings
-from rankernel.reports.phrases import plural
 from rankernel.reports.source import Source
+from rankernel.reports.text import plural
 
 N_MOST_COMMON = 5
 SHOWN_ITEMS = 30
@@ -70,7 +70,7 @@ def describe(source: Source) -> dict[str, Any]:
     if source.groups is not None:
         groups, of_row = source.named_groups
         sizes = sum_counts(rankings.counts, of_row, len(groups))
-        facts["by"], facts["groups"] = source.by, dict(zip(groups, sizes.tolist(), strict=True))
+        facts["by"], facts["groups"] = source.group_name, dict(zip(groups, sizes.tolist(), strict=True))
     return facts
 
 
@@ -89,7 +89,7 @@ def print_description(source: Source, facts: dict[str, Any]) -> None:
     }
     if "groups" in facts:
         groups = facts["groups"].items()
-        rows[f"by {source.by}"] = ", ".join(f"{group} {plural(voters, 'voter')}" for group, voters in groups)
+        rows[f"by {source.group_name}"] = ", ".join(f"{group} {plural(voters, 'voter')}" for group, voters in groups)
     print_facts(screen, rows)
     screen.print("most common:", style="dim")
     width = len(f"{facts['largest_count']:,}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,9 +18,8 @@ from rankernel.cli.output import SHOWN_GROUPS, listed, progress
 from rankernel.data import Data, has_ordered_pair, select_items
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings
-from rankernel.reports.phrases import plural
 from rankernel.reports.source import Source
-from rankernel.reports.wording import guess_noun
+from rankernel.reports.text import plural
 
 if TYPE_CHECKING:
     from rankernel.gram.methods import MethodLike
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rankernel.reports.summary import Summary
 
 MAX_NAMES = 8  # in a message
+ELECTION_WORDS = ("election", "mayor", "council", "ward", "senate", "leader", "supervisor", "cast vote", "blt", "seats")
 
 
 # ---------------------------------------------------------------------- rankings
@@ -67,7 +68,7 @@ def file_source(file: Path, reading: Reading, labels: tuple[str, ...]) -> Source
         reading.options.get("unlisted", "last"),
         data.labels,
         guess_noun(title, about.format, data.items),
-        approve_all=about.n_all_in_first,
+        n_approve_all=about.n_all_in_first,
     )
 
 
@@ -93,7 +94,9 @@ def select_groups(source: Source, wanted: list[str]) -> Source:
     for name in wanted:
         if name not in groups:
             known = listed(groups, SHOWN_GROUPS)
-            raise UsageError(f"--only: there is no group {printable(name)!r} in {source.by}; the groups are {known}")
+            raise UsageError(
+                f"--only: there is no group {printable(name)!r} in {source.group_name}; the groups are {known}"
+            )
     rows = np.isin(of_row, [groups.index(name) for name in wanted])
     columns = {name: values[rows] for name, values in source.columns.items()}
     assert source.groups is not None
@@ -159,14 +162,14 @@ class Job:
 
     def facts(self, values: str) -> dict[str, str]:
         """Return a description of the data and of how kernel values are computed."""
-        from rankernel.reports.phrases import short_numbers
+        from rankernel.reports.text import round_numbers
 
-        rankings, words = self.source.rankings, self.source.words
+        rankings, words = self.source.rankings, self.source.wording
         return {
             "data": f"{self.source.title}: {words.count_voters(rankings.n_voters)}, "
             f"{words.count_items(rankings.n_items)}",
             "read as": self.source.reading,
-            "kernel": short_numbers(str(self.kernel)),
+            "kernel": round_numbers(str(self.kernel)),
             "values": values,
         }
 
@@ -183,8 +186,23 @@ def summarize_job(job: Job, seed: int, **settings: Any) -> Summary:
     """Return the summary of a job, with a progress bar."""
     from rankernel.reports.summary import Settings, n_steps, summarize
 
-    chosen = Settings(kernel=job.kernel, method=job.method, seed=seed, **settings)
+    chosen = Settings(kernel=job.kernel, method=job.method, rng=seed, **settings)
     with progress(None, "Ballots"):
         total = n_steps(job.source, chosen)
     with progress(total, "Ballots") as step:
         return summarize(job.source, chosen, step)
+
+
+def guess_noun(title: str, file_format: str, items: Iterable[str] = ()) -> str:
+    """Return "candidate" if a file appears to be about an election, else "item".
+
+    Examples
+    --------
+    >>> guess_noun("2006 Burlington Mayoral Election", "PrefLib"), guess_noun("Sushi", "PrefLib")
+    ('candidate', 'item')
+    >>> guess_noun("APA", "PrefLib", ["Candidate 1", "Candidate 2"])
+    'candidate'
+    """
+    description = f"{title} {file_format}".casefold()
+    named = [item.casefold().startswith("candidate") for item in items]
+    return "candidate" if any(word in description for word in ELECTION_WORDS) or (named and all(named)) else "item"

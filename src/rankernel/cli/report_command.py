@@ -13,6 +13,7 @@ from rankernel.cli.failures import UsageError
 from rankernel.cli.options import Clusters, Computing, File, Linkage, Permutations, Reading, Writing
 from rankernel.cli.output import atomic_file, check_target, console, print_facts, print_json
 from rankernel.cli.reading import read_job, summarize_job
+from rankernel.errors import require
 
 Noun = Annotated[
     str | None,
@@ -48,6 +49,7 @@ def report(
 
     The page is one HTML file without external resources; by default report.html.
     """
+    require("jinja2", "report")
     target = writing.output or Path("report.html")
     if target.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"-o {printable(target.name)} does not end in .html")
@@ -63,15 +65,15 @@ def report(
     )
     job = replace(job, source=source)
     settings: dict[str, Any] = {"n_clusters": k, "linkage": linkage, "n_permutations": permutations}
-    summary = summarize_job(job, computing.seed, **settings, groups=tuple(group or ()))
+    summary = summarize_job(job, computing.seed, **settings, compare=tuple(group) if group else None)
 
-    from rankernel.reports.page import page
+    from rankernel.reports.page import render_page
 
     with atomic_file(target, writing.force) as temporary:
-        temporary.write_text(page(summary), encoding="utf-8")
-    facts = job.facts(summary.placement.values)
+        temporary.write_text(render_page(summary), encoding="utf-8")
+    facts = job.facts(summary.embedding.values)
     if summary.view.sampled:
-        shown = summary.words.count_voters(summary.view.n_voters)
+        shown = summary.wording.count_voters(summary.view.n_voters)
         facts["shown"] = f"a random sample of {shown}; the map is of all, by Nyström features"
     facts["written"] = printable(target)
     if writing.json:
