@@ -20,7 +20,7 @@ from rankernel.kernels.base import Kernel
 from rankernel.kernels.named import as_kernel
 from rankernel.linear_forms import Sight, seen_of_nothing
 from rankernel.models.decoding import Decoder
-from rankernel.models.kemeny_search import ROUNDING, hidden_by_rounding, kemeny_order, least_possible_regret
+from rankernel.models.kemeny_search import ROUNDING, hidden_by_rounding, kemeny_order, lower_bound
 from rankernel.rankings import Rankings
 
 Ties = Literal["keep", "items"]
@@ -212,7 +212,7 @@ def judged(X: Data, preferences: FloatArray, ranks: RankArray, details: str, exa
     against = np.where(ranks[:, None] < ranks[None, :], preferences.T, 0.0)
     tied = np.count_nonzero(ranks[:, None] == ranks[None, :]) - X.n_items  # each pair of items twice
     regret = float(against.sum()) + int(tied) / 4
-    at_bound = regret <= least_possible_regret(preferences) + ROUNDING
+    at_bound = regret <= lower_bound(preferences) + ROUNDING
     exact = exact or (at_bound and not hidden_by_rounding(X.n_items, X.n_voters))
     ranking = Rankings._trusted(ranks[None, :], X.items)
     estimated = estimated_users(X)
