@@ -72,12 +72,12 @@ def count_part(part: Part, limit: int | None = None) -> int:
             return DownSets.required(before, limit).n_paths()
 
 
-def n_extensions(preferences: Preferences) -> list[int]:
+def n_extensions(preferences: Preferences, limit: int | None = None) -> list[int]:
     """Return the number of linear extensions of each user's preferences: see :meth:`Preferences.n_extensions`."""
     numbers = []
     for name, user in zip(preferences.users, preferences, strict=True):
         try:
-            numbers.append(count_extensions(user.before[0]))
+            numbers.append(count_extensions(user.before[0], limit))
         except ExactnessError as error:
             raise ExactnessError(f"user {printable(name)!r}: {error}") from None
     return numbers
