@@ -280,6 +280,15 @@ def includes(down_set: Words, other: Words) -> bool:
 
 
 @compiled
+def equal(down_set: Words, other: Words) -> bool:
+    """Return whether two down-sets are equal."""
+    difference = ZERO
+    for w in range(len(other)):
+        difference |= down_set[w] ^ other[w]
+    return difference == ZERO
+
+
+@compiled
 def find_slot(table: RankArray, sets: Words, key: Words) -> np.int64:
     """Return the slot of a down-set in the hash table, or the slot where it is to be inserted."""
     code = ZERO
@@ -288,12 +297,7 @@ def find_slot(table: RankArray, sets: Words, key: Words) -> np.int64:
         code = (code ^ (code >> np.uint64(29))) * MIX_2
         code = code ^ (code >> np.uint64(32))
     slot = np.int64(code & np.uint64(len(table) - 1))
-    while table[slot] >= 0:
-        difference = ZERO
-        for w in range(len(key)):
-            difference |= sets[table[slot], w] ^ key[w]
-        if difference == ZERO:
-            break
+    while table[slot] >= 0 and not equal(sets[table[slot]], key):
         slot = (slot + 1) & (len(table) - 1)
     return slot
 
