@@ -490,14 +490,14 @@ def test_singular_system():
         (
             lambda X, y: KernelRankingRegressor(output_kernel=rk.Mallows(0.1)).fit(X, y),
             ValueError,
-            r"Mallows\(nu=0.1\) has no decoder",
+            "kernel=",
         ),
         (
             lambda X, y: KernelRankingRegressor(output_kernel=rk.Kendall() + rk.Hamming()).fit(X, y),
             ValueError,
-            "has no decoder",
+            "kernel=",
         ),
-        (lambda X, y: kernel_consensus(y, rk.DistanceInduced("kendall", [0, 1, 2])), ValueError, "has no decoder"),
+        (lambda X, y: kernel_consensus(y, rk.DistanceInduced("kendall", [0, 1, 2])), ValueError, "kernel="),
         (lambda X, y: KernelRankingRegressor(alpha=-1).fit(X, y), ValueError, "alpha=-1"),
         (lambda X, y: KernelRankingRegressor(prior=-1).fit(X, y), ValueError, "prior=-1"),
         (lambda X, y: KernelRankingRegressor(prior="skip").fit(X, y), TypeError, "prior='skip'"),

@@ -95,7 +95,7 @@ def role_and_name(text: str) -> tuple[str, str]:
 def source_of(data: Data, file: Path, how: Reading) -> Source:
     """Return what was read with what is known beside it."""
     name, about, repairs = printable(file.name), data.about, data.repairs  # type: ignore[union-attr]
-    labels: dict[str, Any] = data.labels  # type: ignore[union-attr]
+    labels: dict[str, Any] = data.labels
     said = [f"Read as {about.format}."] if about.format else []
     if about.passed_over:
         said.append(f"Columns passed over: {', '.join(map(printable, about.passed_over[:12]))}.")

@@ -158,7 +158,9 @@ class DownSets:
     @classmethod
     def of(cls, before: Mask, limit: int = MAX_DOWN_SETS) -> DownSets | None:
         """Return the lattice, or None if it has more than ``limit`` down-sets."""
-        if limit < 1:
+        # All subsets of the minimal items are down-sets, and so are the complements of subsets of the maximal items.
+        n_minimal, n_maximal = (int(np.sum(~before.any(axis=axis))) for axis in (0, 1))
+        if limit < 2.0 ** max(n_minimal, n_maximal):
             return None
         predecessors = bit_rows(before.T)
         capacity = 256

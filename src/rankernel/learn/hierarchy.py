@@ -17,8 +17,8 @@ from rankernel.encoding import check_counts
 from rankernel.errors import IndefiniteKernelWarning, RankingError, warn
 from rankernel.gram.blocks import slices
 from rankernel.gram.methods import MethodLike
+from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
-from rankernel.kernels.named import as_kernel
 
 Linkage = Literal["average", "complete", "single", "weighted", "ward", "centroid", "median"]
 Negative = Literal["clip", "error"]
@@ -359,7 +359,7 @@ def distance_to_union(
         return (x_weight * to_x + y_weight * to_y) / (x_weight + y_weight)
     share = 1.0 / (x_weight + y_weight + weight)
     square = (weight + x_weight) * share * to_x * to_x + (weight + y_weight) * share * to_y * to_y
-    return np.sqrt(max(square - weight * share * between * between, 0.0))  # type: ignore[no-any-return]
+    return np.sqrt(max(square - weight * share * between * between, 0.0))
 
 
 @compiled_strictly

@@ -21,7 +21,7 @@ from rankernel._utils.arrays import FloatArray, Indices
 from rankernel.data import Data
 from rankernel.errors import RankingError
 from rankernel.gram.blocks import slices
-from rankernel.gram.exact.features import means_of_seen
+from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.poset_rows import as_rows
 from rankernel.stats._effects import dispersions, strata_that_count, usable_groups
 from rankernel.stats._groups import GroupedVoters
@@ -48,7 +48,7 @@ class Features:
 
     def of(self, rows: Indices) -> FloatArray:
         """Return the features of some ballots."""
-        found = means_of_seen(as_rows(self.data[rows]), self.kind)
+        found = mean_statistics(as_rows(self.data[rows]), self.kind)
         return found + (self.data.n_items + 1) / 2 if self.kind == "ranks" else found
 
     def parts(self, length: int) -> Iterator[slice]:

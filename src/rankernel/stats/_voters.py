@@ -107,7 +107,7 @@ def errors_of_draws(
 
 def warn_if_not_characteristic(kernel: Kernel, n_items: int) -> None:
     """Warn where different distributions of full rankings certainly have the same mean embedding."""
-    if kernel.most_dimensions(n_items) < math.factorial(n_items):
+    if kernel.facts(n_items).max_dimension < math.factorial(n_items):
         warn(
             f"{kernel} is not characteristic on {n_items} items: distributions that differ may look the same to it, "
             "however many rankings there are; Mallows(nu) sees every difference",

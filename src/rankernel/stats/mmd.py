@@ -16,9 +16,9 @@ from rankernel.completions.draws import CompletionModel
 from rankernel.data import Data, as_data, concat
 from rankernel.errors import RankingError
 from rankernel.gram.methods import MethodLike
+from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
-from rankernel.kernels.named import as_kernel
 from rankernel.stats._effect_law import Interval
 from rankernel.stats._effects import group_effect, group_effect_interval, kernel_errors
 from rankernel.stats._groups import GroupedVoters, TwoGroups, table_of

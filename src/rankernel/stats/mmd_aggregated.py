@@ -18,11 +18,11 @@ from rankernel._utils.arrays import FloatArray, IntArray
 from rankernel._utils.checks import check_integer, check_number, is_number, short_repr
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data
-from rankernel.gram.bandwidth import median_width
+from rankernel.gram.bandwidth import median_rate
 from rankernel.gram.methods import MethodLike
+from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
-from rankernel.kernels.named import as_kernel
 from rankernel.stats._permutations import count_at_least
 from rankernel.stats._voters import warn_if_noisy
 from rankernel.stats.mmd import Evidence, Samples, description, evidence_of
@@ -113,7 +113,7 @@ def mmd_aggregated_test(
 def kernels_of(kernels: Any, data: Data) -> list[Kernel]:
     """Return the kernels that are asked for, their widths resolved on the data."""
     if isinstance(kernels, str) and kernels == "auto":
-        width = median_width(Mallows(nu="median"), data)
+        width = median_rate(Mallows(nu="median"), data)
         return [Mallows(nu=scale * width) for scale in AUTO_SCALES]
     is_list = isinstance(kernels, Sequence | np.ndarray) and not isinstance(kernels, str | bytes)
     if not is_list or getattr(kernels, "ndim", 1) == 0 or not len(kernels):

@@ -15,7 +15,7 @@ from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data
 from rankernel.encoding import is_missing
 from rankernel.errors import RankingError
-from rankernel.gram.exact.features import means_of_seen
+from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.poset_rows import as_rows
 from rankernel.kernels.base import Kernel
@@ -153,4 +153,4 @@ def item_slopes(X: Data, times: FloatArray) -> FloatArray:
     """Return by how many places each item falls with each unit of time, by least squares over voters."""
     weights = X.counts / X.n_voters
     spread = times - weights @ times
-    return np.asarray((weights * spread) @ means_of_seen(as_rows(X), "ranks") / (weights @ spread**2))
+    return np.asarray((weights * spread) @ mean_statistics(as_rows(X), "ranks") / (weights @ spread**2))
