@@ -611,7 +611,6 @@ RECORDS = {
     "BradleyTerryResult",
     "CompletionModel",
     "Consensus",
-    "KernelConsensus",
     "Differences",
     "Estimate",
     "FitResult",

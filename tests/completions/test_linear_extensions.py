@@ -15,7 +15,16 @@ from strategies import posets
 
 from rankernel.completions import linear_extensions as le
 from rankernel.completions.linear_extensions import draw_by_coupling_from_the_past
-from rankernel.completions.partial_orders import Antichain, DownSets, Parallel, Prime, Series, decompose
+from rankernel.completions.partial_orders import (
+    Antichain,
+    DownSets,
+    Parallel,
+    Prime,
+    Series,
+    decompose,
+    log_weights,
+    step_probabilities,
+)
 from rankernel.errors import ExactnessError, RankingError
 
 # ---------------------------------------------------------------------- oracles
@@ -132,8 +141,9 @@ def test_path_probabilities(poset, theta, random):
     lattice = DownSets.of(matrix(n, pairs))
     assert lattice.n_paths() == len(expected)
     costs = lattice.discordance_costs(np.array(center))
-    assert lattice.log_weights(costs, theta)[0] == pytest.approx(math.log(math.fsum(weights)), rel=1e-12, abs=1e-12)
-    weighted, uniform = lattice.step_probabilities(costs, theta), lattice.step_probabilities()
+    assert log_weights(lattice, costs, theta)[0] == pytest.approx(math.log(math.fsum(weights)), rel=1e-12, abs=1e-12)
+    weighted = step_probabilities(lattice, costs, theta)
+    uniform = step_probabilities(lattice, lattice.equal_costs(), 0.0)
     for full, weight in zip(expected, weights, strict=True):
         assert path_probability(lattice, weighted, full) == pytest.approx(weight / math.fsum(weights), rel=1e-12)
         assert path_probability(lattice, uniform, full) == pytest.approx(1 / len(expected), rel=1e-12)

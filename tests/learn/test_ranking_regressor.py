@@ -109,8 +109,8 @@ def test_consensus_is_nearest_to_the_mean_embedding(kernel, oracle, rows):
         - 2 * np.asarray(naive.gram(oracle, every, rows)) @ weights
         + weights @ np.asarray(naive.gram(oracle, rows, rows)) @ weights
     )
-    assert found.distance2 == pytest.approx(squares.min(), abs=1e-10)
-    assert found.distance2 == pytest.approx(squares[every.index(tuple(found.ranking.ranks[0].tolist()))], abs=1e-10)
+    assert found.cost == pytest.approx(squares.min(), abs=1e-10)
+    assert found.cost == pytest.approx(squares[every.index(tuple(found.ranking.ranks[0].tolist()))], abs=1e-10)
     assert found.exact
     assert found.gap == 0
 
@@ -189,7 +189,7 @@ def test_gap_of_a_consensus():
     assert exact.exact
     assert not searched.exact
     assert "NOT proven" in searched.details
-    assert searched.distance2 - searched.gap <= exact.distance2 <= searched.distance2 + 1e-12
+    assert searched.cost - searched.gap <= exact.cost <= searched.cost + 1e-12
     model = KernelRankingRegressor(limit=3, n_starts=1).fit(np.zeros((7, 1)), circle)
     assert model.decode([[0.0]]).gaps[0] == pytest.approx(searched.gap / 2)
 
@@ -232,7 +232,7 @@ def test_consensus_of_partial_orders():
     users = rk.Preferences.from_pairs(
         [[("a", "b"), ("c", "d")], [("a", "d")], [("c", "b")]], items=["a", "b", "c", "d"]
     )
-    assert kernel_consensus(users, rk.Kendall()).distance2 == pytest.approx(
+    assert kernel_consensus(users, rk.Kendall()).cost == pytest.approx(
         min(
             rk.Kendall().gram([x])[0, 0]
             - 2 * rk.Kendall().gram(rk.Rankings([x], items=["a", "b", "c", "d"]), users).mean()

@@ -20,14 +20,22 @@ from rankernel._utils.checks import check_choice, printable
 from rankernel._utils.rng import GOLDEN, Seed, Streams, as_generator
 from rankernel.completions.partial_orders import (
     FEW_DOWN_SETS,
+    ONE,
     Antichain,
     DownSets,
     Parallel,
     Part,
     Prime,
     Series,
+    Words,
+    bit_rows,
     check_relation,
+    contains,
     decompose,
+    draw_paths,
+    includes,
+    path_marginals,
+    step_probabilities,
 )
 from rankernel.errors import ExactnessError
 from rankernel.preferences import Preferences
@@ -36,7 +44,7 @@ DrawMethod = Literal["auto", "down-sets", "coupling"]
 Marginals = tuple[FloatArray, FloatArray]
 
 MAX_EXTENSIONS = 1_000_000
-ONE, TOP_53 = np.uint64(1), np.uint64(11)
+TOP_53 = np.uint64(11)
 NO_ITEM = -1
 
 
@@ -98,43 +106,37 @@ def enumerate_extensions(before: ArrayLike, limit: int = MAX_EXTENSIONS) -> Full
     number = count_part(decompose(relation))
     if number > limit:
         raise ExactnessError(f"there are {number:,} linear extensions; at most {limit:,} are enumerated")
-    return all_extensions(relation, number)
+    return all_extensions(bit_rows(relation.T), number)
 
 
 @compiled
-def all_extensions(before: Mask, n_extensions: int) -> FullRanks:
-    """Return all linear extensions, by backtracking over positions."""
-    n_items = len(before)
+def all_extensions(predecessors: Words, n_extensions: int) -> FullRanks:
+    """Return all linear extensions in lexicographic order, by backtracking over positions."""
+    n_items, n_words = predecessors.shape
     out = np.empty((n_extensions, n_items), dtype=np.int16)
-    order = np.empty(n_items, dtype=np.int64)
-    placed = np.zeros(n_items, dtype=np.bool_)
-    row, position, x = 0, 0, 0
+    item_at = np.full(n_items, NO_ITEM, dtype=np.int64)
+    placed = np.zeros(n_words, dtype=np.uint64)
+    position, row = 0, 0
     while row < n_extensions:
-        while x < n_items and not is_minimal(before, placed, x):
-            x += 1
-        if x < n_items:
-            order[position], placed[x] = x, True
-            position, x = position + 1, 0
-            if position < n_items:
-                continue
-            for p in range(n_items):
-                out[row, order[p]] = p
-            row += 1
-        # Backtrack: remove the last item and continue with those after it.
-        position -= 1
-        x = order[position]
-        placed[x] = False
+        x = item_at[position]
+        if x != NO_ITEM:  # backtrack: remove the item tried last
+            placed[x >> 6] ^= ONE << np.uint64(x & 63)
         x += 1
+        while x < n_items and (contains(placed, x) or not includes(placed, predecessors[x])):
+            x += 1
+        if x == n_items:
+            item_at[position] = NO_ITEM
+            position -= 1
+            continue
+        item_at[position] = x
+        placed[x >> 6] ^= ONE << np.uint64(x & 63)
+        if position == n_items - 1:
+            for p in range(n_items):
+                out[row, item_at[p]] = p
+            row += 1
+        else:
+            position += 1
     return out
-
-
-@compiled
-def is_minimal(before: Mask, placed: Mask, x: int) -> bool:
-    """Return whether an item is not placed, but all of its predecessors are."""
-    waits = bool(placed[x])
-    for y in range(len(before)):
-        waits |= before[y, x] and not placed[y]
-    return not waits
 
 
 # ---------------------------------------------------------------------- uniform draws
@@ -185,7 +187,8 @@ def draw_part(part: Part, n_draws: int, rng: np.random.Generator, method: DrawMe
                 lattice = DownSets.of(before, FEW_DOWN_SETS)
             if lattice is None:
                 return draw_by_coupling_from_the_past(before, n_draws, rng)
-            return lattice.draw(lattice.step_probabilities(), n_draws, rng)
+            probabilities = step_probabilities(lattice, lattice.equal_costs(), 0.0)
+            return draw_paths(lattice, probabilities, rng.random((n_draws, size)))
 
 
 def random_permutations(n_draws: int, n_items: int, rng: np.random.Generator) -> FullRanks:
@@ -302,7 +305,7 @@ def part_marginals(part: Part, limit: int | None = None) -> Marginals:
             return np.full((size, size), 1 / size), (1 - np.eye(size)) / 2
         case Prime(_, before):
             lattice = DownSets.required(before, limit)
-            position, pair = lattice.marginals(lattice.step_probabilities())
+            position, pair = path_marginals(lattice, step_probabilities(lattice, lattice.equal_costs(), 0.0))
             pair[before] = 1.0  # exactly, without rounding errors
             return position, pair
         case Series(_, parts) | Parallel(_, parts):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import factorial, gcd, prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -133,12 +133,11 @@ def connected_components(graph: Mask) -> list[Indices]:
 # ---------------------------------------------------------------------- the lattice of down-sets
 
 
-@dataclass(frozen=True, eq=False)
-class DownSets:
+class DownSets(NamedTuple):
     """The lattice of the down-sets of a partial order; its paths from bottom to top are the linear extensions.
 
     A step appends one item to a down-set. Where steps have costs, a path has weight ``exp(-theta * cost)`` with the sum
-    of the costs of its steps.
+    of the costs of its steps. A named tuple, because compiled functions accept it.
 
     Attributes
     ----------
@@ -197,45 +196,22 @@ class DownSets:
             )
         return lattice
 
-    @property
-    def n_items(self) -> int:
-        """Number of items."""
-        return int(self.item.max()) + 1
-
     def n_paths(self) -> int:
         """Return the exact number of paths, by the Chinese remainder theorem."""
         number, modulus = 0, 1
-        for factor in coprime_moduli(factorial(self.n_items)):
-            remainder = int(n_paths_modulo(self.start, self.target, np.uint64(factor)))
+        for factor in coprime_moduli(factorial(int(self.item.max()) + 1)):
+            remainder = int(n_paths_modulo(self, np.uint64(factor)))
             number += modulus * ((remainder - number) * pow(modulus, -1, factor) % factor)
             modulus *= factor
         return number
 
     def discordance_costs(self, center: NDArray[np.integer[Any]]) -> Costs:
         """Return the number of discordant pairs with a full ranking that each step adds."""
-        return step_costs(self.sets, self.start, self.item, bit_rows(center[None, :] > center[:, None]))
+        return step_costs(self, bit_rows(center[None, :] > center[:, None]))
 
-    def log_weights(self, costs: Costs, theta: float) -> FloatArray:
-        """Return for each down-set the logarithm of the weight of all paths from it to the top."""
-        return log_weights_above(self.start, self.target, costs, float(theta))
-
-    def step_probabilities(self, costs: Costs | None = None, theta: float = 0.0) -> FloatArray:
-        """Return the probability of each step given its down-set; without costs all paths have equal probability."""
-        costs = np.zeros(len(self.target), dtype=np.int16) if costs is None else costs
-        log_weights = self.log_weights(costs, theta)
-        return conditional_probabilities(self.start, self.target, costs, float(theta), log_weights)
-
-    def mean_cost(self, costs: Costs, theta: float) -> float:
-        """Return the mean cost of a path."""
-        return mean_path_cost(self.start, self.target, costs, self.step_probabilities(costs, theta))
-
-    def draw(self, probabilities: FloatArray, n_draws: int, rng: np.random.Generator) -> FullRanks:
-        """Return random paths as positions of the items."""
-        return draw_paths(self.start, self.target, self.item, probabilities, rng.random((n_draws, self.n_items)))
-
-    def marginals(self, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return P(item x at position p) and P(item x before item y)."""
-        return path_marginals(self.sets, self.start, self.target, self.item, probabilities)
+    def equal_costs(self) -> Costs:
+        """Return zero costs, for which all paths have equal probability."""
+        return np.zeros(len(self.target), dtype=np.int16)
 
 
 def bit_rows(relation: Mask) -> Words:
@@ -341,27 +317,27 @@ def fill_lattice(
 
 
 @compiled
-def step_costs(sets: Words, start: IntArray, item: NDArray[np.int16], later: Words) -> Costs:
+def step_costs(lattice: DownSets, later: Words) -> Costs:
     """Return for each step the number of items of the down-set that the center ranks after the appended item."""
-    costs = np.empty(len(item), dtype=np.int16)
-    for s in range(len(sets)):
-        for e in range(start[s], start[s + 1]):
+    costs = np.empty(len(lattice.item), dtype=np.int16)
+    for s in range(len(lattice.sets)):
+        for e in range(lattice.start[s], lattice.start[s + 1]):
             discordant = np.int64(0)
-            for w in range(sets.shape[1]):
-                discordant += bit_count(sets[s, w] & later[item[e], w])
+            for w in range(lattice.sets.shape[1]):
+                discordant += bit_count(lattice.sets[s, w] & later[lattice.item[e], w])
             costs[e] = discordant
     return costs
 
 
 @compiled
-def n_paths_modulo(start: IntArray, target: RankArray, modulus: np.uint64) -> np.uint64:
+def n_paths_modulo(lattice: DownSets, modulus: np.uint64) -> np.uint64:
     """Return the number of paths modulo an integer below 2^63."""
-    paths = np.zeros(len(start) - 1, dtype=np.uint64)
+    paths = np.zeros(len(lattice.sets), dtype=np.uint64)
     paths[-1] = ONE
     for s in range(len(paths) - 2, -1, -1):
         total = ZERO
-        for e in range(start[s], start[s + 1]):
-            total += paths[target[e]]
+        for e in range(lattice.start[s], lattice.start[s + 1]):
+            total += paths[lattice.target[e]]
             if total >= modulus:
                 total -= modulus
         paths[s] = total
@@ -369,47 +345,47 @@ def n_paths_modulo(start: IntArray, target: RankArray, modulus: np.uint64) -> np
 
 
 @compiled_strictly
-def log_weights_above(start: IntArray, target: RankArray, costs: Costs, theta: float) -> FloatArray:
-    """Return for each down-set the logarithm of the weight of the paths from it to the top."""
-    above = np.zeros(len(start) - 1)
-    for s in range(len(above) - 2, -1, -1):
+def log_weights(lattice: DownSets, costs: Costs, theta: float) -> FloatArray:
+    """Return for each down-set the logarithm of the weight of all paths from it to the top."""
+    start, target = lattice.start, lattice.target
+    logs = np.zeros(len(lattice.sets))
+    for s in range(len(logs) - 2, -1, -1):
         largest = -np.inf
         for e in range(start[s], start[s + 1]):
-            largest = max(largest, above[target[e]] - theta * costs[e])
+            largest = max(largest, logs[target[e]] - theta * costs[e])
         total = 0.0
         for e in range(start[s], start[s + 1]):
-            total += np.exp(above[target[e]] - theta * costs[e] - largest)
-        above[s] = largest + np.log(total)
-    return above
+            total += np.exp(logs[target[e]] - theta * costs[e] - largest)
+        logs[s] = largest + np.log(total)
+    return logs
 
 
 @compiled_strictly
-def conditional_probabilities(
-    start: IntArray, target: RankArray, costs: Costs, theta: float, above: FloatArray
-) -> FloatArray:
+def step_probabilities(lattice: DownSets, costs: Costs, theta: float) -> FloatArray:
     """Return the probability of each step given the down-set that it leaves."""
-    probabilities = np.empty(len(target))
-    for s in range(len(start) - 1):
-        for e in range(start[s], start[s + 1]):
-            probabilities[e] = np.exp(above[target[e]] - theta * costs[e] - above[s])
+    logs = log_weights(lattice, costs, theta)
+    probabilities = np.empty(len(lattice.target))
+    for s in range(len(lattice.sets)):
+        for e in range(lattice.start[s], lattice.start[s + 1]):
+            probabilities[e] = np.exp(logs[lattice.target[e]] - theta * costs[e] - logs[s])
     return probabilities
 
 
 @compiled_strictly
-def mean_path_cost(start: IntArray, target: RankArray, costs: Costs, probabilities: FloatArray) -> float:
+def mean_cost(lattice: DownSets, costs: Costs, theta: float) -> float:
     """Return the mean cost of a path."""
-    mean = np.zeros(len(start) - 1)
+    probabilities = step_probabilities(lattice, costs, theta)
+    mean = np.zeros(len(lattice.sets))
     for s in range(len(mean) - 2, -1, -1):
-        for e in range(start[s], start[s + 1]):
-            mean[s] += probabilities[e] * (costs[e] + mean[target[e]])
+        for e in range(lattice.start[s], lattice.start[s + 1]):
+            mean[s] += probabilities[e] * (costs[e] + mean[lattice.target[e]])
     return mean[0]
 
 
 @compiled_strictly
-def path_marginals(
-    sets: Words, start: IntArray, target: RankArray, item: NDArray[np.int16], probabilities: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the probability of each position of each item, and of each item preceding each other item."""
+def path_marginals(lattice: DownSets, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return P(item x at position p) and P(item x before item y)."""
+    sets, start, target, item = lattice.sets, lattice.start, lattice.target, lattice.item
     n_items = np.int64(0)
     for word in sets[-1]:
         n_items += bit_count(word)
@@ -432,10 +408,9 @@ def path_marginals(
 
 
 @compiled_strictly
-def draw_paths(
-    start: IntArray, target: RankArray, item: NDArray[np.int16], probabilities: FloatArray, uniforms: FloatArray
-) -> FullRanks:
-    """Return one path per row of uniform numbers, as positions of the items."""
+def draw_paths(lattice: DownSets, probabilities: FloatArray, uniforms: FloatArray) -> FullRanks:
+    """Return one path per row of uniform numbers, one number per item, as positions of the items."""
+    start, target, item = lattice.start, lattice.target, lattice.item
     n_draws, n_items = uniforms.shape
     ranks = np.empty((n_draws, n_items), dtype=np.int16)
     for d in range(n_draws):

@@ -40,10 +40,11 @@ class Consensus:
     ranking : Rankings
         The ranking: one row.
     cost : float
-        The sum over all voters of the expected Kendall distance to their ranking; a pair that is tied in either counts
-        one half.
-    exact : bool
-        Whether the ranking is proven to have the smallest cost of all rankings.
+        The objective: the sum over all voters of the expected Kendall distance to their ranking, where a pair that is
+        tied in either counts one half; for a kernel, the squared distance to the mean embedding of all voters.
+    gap : float
+        An upper bound on the difference to the smallest cost; 0 if the ranking is proven optimal, nan if the cost is
+        estimated.
     details : str
         A description of the method and of the proof.
     """
@@ -52,46 +53,17 @@ class Consensus:
 
     ranking: Rankings
     cost: float
-    exact: bool
-    details: str
-
-    def __repr__(self) -> str:
-        order = order_text(self.ranking.to_orders()[0], self.ranking.items)
-        return f"Consensus: {order}\n  cost: {self.cost:.6g}\n  {self.details}"
-
-
-@dataclass(frozen=True, eq=False)
-class KernelConsensus:
-    """The full ranking nearest to the mean embedding of all voters.
-
-    Attributes
-    ----------
-    ranking : Rankings
-        The ranking: one row.
-    distance2 : float
-        Its squared distance to the mean embedding.
-    gap : float
-        An upper bound on the difference to the smallest squared distance; 0 if the ranking is proven nearest, nan if
-        the mean embedding is estimated.
-    details : str
-        A description of the method and of the proof.
-    """
-
-    _repr_html_ = html_card
-
-    ranking: Rankings
-    distance2: float
     gap: float
     details: str
 
     @property
     def exact(self) -> bool:
-        """Whether the ranking is proven nearest."""
+        """Whether the ranking is proven optimal."""
         return self.gap == 0
 
     def __repr__(self) -> str:
         order = order_text(self.ranking.to_orders()[0], self.ranking.items)
-        return f"Kernel consensus: {order}\n  squared distance: {self.distance2:.6g}\n  {self.details}"
+        return f"Consensus: {order}\n  cost: {self.cost:.6g}\n  {self.details}"
 
 
 def pairwise_preferences(X: Any) -> FloatArray:
@@ -187,12 +159,10 @@ def kemeny(X: Any, *, limit: int = 20, n_starts: int = 10, rng: Seed = 0) -> Con
     found = kemeny_order(preferences, limit, n_starts, np.random.default_rng(as_seed(rng)), data.n_voters)
     ranks = np.empty(data.n_items, dtype=np.int32)
     ranks[found.order] = np.arange(data.n_items)
-    return evaluate(data, preferences, ranks, f"Kemeny: {found.details}", found.exact)
+    return evaluate(data, preferences, ranks, f"Kemeny: {found.details}", found.gap)
 
 
-def kernel_consensus(
-    X: Any, kernel: Kernel | str, *, limit: int = 20, n_starts: int = 10, rng: Seed = 0
-) -> KernelConsensus:
+def kernel_consensus(X: Any, kernel: Kernel | str, *, limit: int = 20, n_starts: int = 10, rng: Seed = 0) -> Consensus:
     r"""Return the full ranking nearest to the mean embedding of all voters in the feature space of a kernel.
 
     It minimises :math:`\| \phi(\sigma) - \frac1N \sum_i \phi(R_i) \|^2`, where :math:`\phi(R)` is the mean embedding of
@@ -231,7 +201,7 @@ def kernel_consensus(
     mean = overall_mean(data, decoder.statistic)[None]
     found = decoder.decode(mean)
     norm2 = kernel.matrix(found.ranks, found.ranks).item()
-    distance2 = norm2 - 2 * float(found.values[0]) + float(decoder.products(mean, mean)[0])
+    cost = norm2 - 2 * float(found.values[0]) + float(decoder.products(mean, mean)[0])
     gap, estimated = 2 * float(found.gaps[0]), estimated_rows(data)
     if estimated:
         gap, proof = math.nan, f"NOT proven nearest: embeddings of {estimated}"
@@ -240,7 +210,7 @@ def kernel_consensus(
     else:
         proof = "proven nearest"
     ranking = Rankings._trusted(found.ranks, data.items)
-    return KernelConsensus(ranking, distance2, gap, f"{decoder.how}, {proof}")
+    return Consensus(ranking, cost, gap, f"kernel consensus: {decoder.how}, {proof}")
 
 
 def cluster_consensus(X: Any, labels: Any, *, rule: Callable[[Any], Any] = borda) -> dict[Any, Any]:
@@ -292,17 +262,18 @@ def ranks_by_score(scores: FloatArray, tolerance: float) -> RankArray:
     return ranks
 
 
-def evaluate(X: Data, preferences: FloatArray, ranks: RankArray, details: str, exact: bool = False) -> Consensus:
-    """Return a ranking with its cost, and whether it is proven to have the smallest cost."""
+def evaluate(X: Data, preferences: FloatArray, ranks: RankArray, details: str, gap: float | None = None) -> Consensus:
+    """Return a ranking with its cost and a bound on the difference to the smallest cost."""
     against = np.where(ranks[:, None] < ranks[None, :], preferences.T, 0.0)
     n_tied = int(np.count_nonzero(ranks[:, None] == ranks[None, :])) - X.n_items  # each pair of items twice
     cost = float(against.sum()) + n_tied / 4
-    at_bound = cost <= lower_bound(preferences) + ROUNDING
-    exact = exact or (at_bound and not hidden_by_rounding(X.n_items, X.n_voters))
+    if gap is None:
+        excess = cost - lower_bound(preferences)
+        gap = (excess if excess > ROUNDING else 0.0) + hidden_by_rounding(X.n_items, X.n_voters)
     estimated = estimated_rows(X)
     if estimated:
-        exact, details = False, f"{details}; shares of {estimated}"
-    return Consensus(Rankings._trusted(ranks[None, :], X.items), cost * X.n_voters, exact, details)
+        gap, details = math.nan, f"{details}; shares of {estimated}"
+    return Consensus(Rankings._trusted(ranks[None, :], X.items), cost * X.n_voters, gap * X.n_voters, details)
 
 
 def estimated_rows(X: Data) -> str:

@@ -21,7 +21,17 @@ from rankernel._utils.q_factorials import (
 from rankernel._utils.rng import Seed, Streams, as_seed
 from rankernel.completions.couplings import Coupling
 from rankernel.completions.draws import CompletionModel, Weighted, draw_each
-from rankernel.completions.partial_orders import MAX_DOWN_SETS, Costs, DownSets, check_relation, series_parts
+from rankernel.completions.partial_orders import (
+    MAX_DOWN_SETS,
+    Costs,
+    DownSets,
+    check_relation,
+    draw_paths,
+    log_weights,
+    mean_cost,
+    series_parts,
+    step_probabilities,
+)
 from rankernel.data import Data, as_data, as_nonempty_data, pairwise_wins
 from rankernel.datasets.simulate import mallows
 from rankernel.encoding import FREE
@@ -270,7 +280,7 @@ class MallowsExtensions:
             if part.lattice is None or part.costs is None:
                 total += log_q_factorial(len(part.items), theta)
             else:
-                total += float(part.lattice.log_weights(part.costs, theta)[0])
+                total += float(log_weights(part.lattice, part.costs, float(theta))[0])
         return total
 
     def mean_distance(self, theta: float) -> float:
@@ -280,7 +290,7 @@ class MallowsExtensions:
             if part.lattice is None or part.costs is None:
                 total += mean_inversions(len(part.items), theta)
             else:
-                total += part.lattice.mean_cost(part.costs, theta)
+                total += mean_cost(part.lattice, part.costs, float(theta))
         return total
 
     def draw(self, theta: float, n_draws: int, rng: np.random.Generator) -> FullRanks:
@@ -289,11 +299,11 @@ class MallowsExtensions:
         start = 0
         for part in self.parts:
             size = len(part.items)
-            if part.lattice is None:
-                uniforms = rng.random((n_draws, size))
+            uniforms = rng.random((n_draws, size))
+            if part.lattice is None or part.costs is None:
                 inside, _ = insert_items(np.zeros((size, size), dtype=bool), part.order, float(theta), uniforms)
             else:
-                inside = part.lattice.draw(part.lattice.step_probabilities(part.costs, theta), n_draws, rng)
+                inside = draw_paths(part.lattice, step_probabilities(part.lattice, part.costs, float(theta)), uniforms)
             ranks[:, part.items] = start + inside
             start += size
         return ranks
