@@ -46,8 +46,6 @@ class Coupling(ABC):
 
     #: The value of ``coupling`` in :class:`MonteCarlo`.
     name: ClassVar[str]
-    #: Names of couplings that may have a smaller error for the same kernels; tried where an error bound is requested.
-    alternatives: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def block_size(self, n_items: int, n_draws: int) -> int:
@@ -253,7 +251,6 @@ class Antithetic(KeyCoupling):
     """
 
     name = "antithetic"
-    alternatives = ("orthogonal", "iid")
 
     def block_size(self, n_items: int, n_draws: int) -> int:
         """Return 2."""
@@ -347,7 +344,6 @@ class Latin(KeyCoupling):
     """
 
     name = "latin"
-    alternatives = ("iid",)
 
     def block_size(self, n_items: int, n_draws: int) -> int:
         """Return the number of items."""
