@@ -166,7 +166,7 @@ class Preferences:
             reach = unpacked(closure(packed[users]), len(names))
             mutual = reach & reach.transpose(0, 2, 1)
             packed[users] = np.packbits(reach & ~mutual, axis=2)
-            contracted += [cycle_groups(own, names) if own.any() else () for own in mutual]
+            contracted += [cycle_groups(pairs, names) if pairs.any() else () for pairs in mutual]
         return cls._trusted(packed, names, number, stated.users, strict_cycles(stated, contracted))
 
     @classmethod
@@ -431,8 +431,8 @@ def closure(packed: Packed) -> Packed:
     has_successor = np.asarray(packed.any(axis=2))  # no path leads through other items
     for middle in np.flatnonzero(has_successor.any(axis=0)).tolist():
         users = np.flatnonzero(has_successor[:, middle])
-        own, starts = np.nonzero(closed[users, :, middle >> 3] & (128 >> (middle & 7)))
-        closed[users[own], starts] |= closed[users[own], middle]
+        index, starts = np.nonzero(closed[users, :, middle >> 3] & (128 >> (middle & 7)))
+        closed[users[index], starts] |= closed[users[index], middle]
     return closed
 
 
@@ -490,7 +490,7 @@ def stated_relations(stated: Comparisons) -> Packed:
 
 def strict_cycles(stated: Comparisons, contracted: list[Groups]) -> tuple[Groups, ...]:
     """Return the groups that contain a strict comparison; groups of ties only are not contradictions."""
-    kept: list[Groups] = [()] * len(contracted)
+    result: list[Groups] = [()] * len(contracted)
     strict = np.flatnonzero(~stated.tied)
     strict = strict[np.argsort(stated.user[strict], kind="stable")]
     ends = np.searchsorted(stated.user[strict], np.arange(len(contracted) + 1))
@@ -498,5 +498,5 @@ def strict_cycles(stated: Comparisons, contracted: list[Groups]) -> tuple[Groups
         rows = strict[ends[user] : ends[user + 1]]
         better, worse = ([stated.items[item] for item in side[rows]] for side in (stated.better, stated.worse))
         pairs = list(zip(better, worse, strict=True))
-        kept[user] = tuple(group for group in contracted[user] if any(x in group and y in group for x, y in pairs))
-    return tuple(kept)
+        result[user] = tuple(group for group in contracted[user] if any(x in group and y in group for x, y in pairs))
+    return tuple(result)

@@ -152,16 +152,16 @@ def rank_by_keys(table: IntArray, members: Indices, keys: FloatArray, out: FullR
 def rank_by_counting(table: IntArray, members: Indices, keys: FloatArray, out: FullRanks) -> None:
     """Write the positions of the members of parts by counting smaller keys, without branches."""
     n_items = keys.shape[2]
-    own, smaller = np.empty(n_items), np.empty(n_items, dtype=np.int64)
+    values, smaller = np.empty(n_items), np.empty(n_items, dtype=np.int64)
     for p in range(len(table)):
         row, start, size = table[p, ROW], table[p, START], table[p, SIZE]
         for d in range(keys.shape[1]):
             for j in range(size):
-                own[j] = keys[row, d, members[start + j]]
+                values[j] = keys[row, d, members[start + j]]
             for j in range(size):
                 before = np.int64(0)
                 for i in range(j):
-                    earlier = np.int64(own[i] <= own[j])
+                    earlier = np.int64(values[i] <= values[j])
                     before += earlier
                     smaller[i] += 1 - earlier
                 smaller[j] = before
@@ -185,8 +185,8 @@ def insert_free_items(rows: IntArray, n_listed: Indices, among_all: FullRanks, o
                     position_of[listed] = position
                     listed += 1
             for a in range(n_items):
-                own = out[row, d, a]
-                out[row, d, a] = position_of[own] if own < n_listed[row] else among_all[row, d, a]
+                rank = out[row, d, a]
+                out[row, d, a] = position_of[rank] if rank < n_listed[row] else among_all[row, d, a]
 
 
 # ---------------------------------------------------------------------- couplings of keys
@@ -369,8 +369,8 @@ def latin_keys(
         for d in range(keys.shape[2]):
             if d % block == 0:
                 seed_state(state, substream(substream(streams[row], first + d // block), table[p, NUMBER]))
-            turn = d % block % size
-            if turn == 0:
+            number = d % block % size
+            if number == 0:
                 for j in range(size):
                     numbers[j] = uniform(state)
                 for j in range(size):
@@ -378,7 +378,7 @@ def latin_keys(
                     for i in range(size):
                         before += numbers[i] < numbers[j] or (numbers[i] == numbers[j] and i < j)
                     base[before] = j
-            shift = turn * steps[size] % size
+            shift = number * steps[size] % size
             for j in range(size):
                 keys[layer, row, d, members[start + j]] = (base[j] + shift) % size
 

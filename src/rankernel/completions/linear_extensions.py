@@ -175,9 +175,10 @@ def draw_part(part: Part, n_draws: int, rng: np.random.Generator, method: DrawMe
             # A shuffle: all assignments of positions to parts have equal probability.
             ranks, positions = np.empty((n_draws, size), dtype=np.int16), random_permutations(n_draws, size, rng)
             for inner in parts:
-                own, positions = positions[:, : len(inner.items)], positions[:, len(inner.items) :]
+                chosen, positions = np.split(positions, [len(inner.items)], axis=1)
                 inside = draw_part(inner, n_draws, rng, method).astype(np.intp)
-                ranks[:, np.searchsorted(items, inner.items)] = np.take_along_axis(np.sort(own, axis=1), inside, axis=1)
+                columns = np.searchsorted(items, inner.items)
+                ranks[:, columns] = np.take_along_axis(np.sort(chosen, axis=1), inside, axis=1)
             return ranks
         case Prime(_, before):
             lattice = None

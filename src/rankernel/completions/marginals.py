@@ -82,8 +82,8 @@ def position_distributions(X: Rankings) -> PositionDistributions:
     --------
     One item first, two tied after it, and one free item:
 
-    >>> found = position_distributions(Rankings([[0, 1, 1, -1]]))
-    >>> found.pmfs[found.pmf_of[0]].round(3)
+    >>> result = position_distributions(Rankings([[0, 1, 1, -1]]))
+    >>> result.pmfs[result.pmf_of[0]].round(3)
     array([[0.25 , 0.25 , 0.25 , 0.25 ],
            [0.75 , 0.25 , 0.   , 0.   ],
            [0.   , 0.25 , 0.375, 0.375]])
@@ -217,8 +217,8 @@ def position_marginals(X: Any) -> FloatArray:
             [0.333, 0.333, 0.333]]])
     """
     rankings = as_rankings(X)
-    found = position_distributions(rankings)
-    return found.pmfs[found.of_items(rankings)]
+    result = position_distributions(rankings)
+    return result.pmfs[result.of_items(rankings)]
 
 
 STATISTIC_MEANS: dict[str, Callable[[Any], FloatArray]] = {

@@ -118,7 +118,7 @@ def check_connected(wins: FloatArray, items: tuple[str, ...]) -> None:
     if n_groups < 2:
         return
     unbeaten = next(g for g in range(n_groups) if not wins[np.ix_(group != g, group == g)].any())
-    names = [printable(item) for item, own in zip(items, group == unbeaten, strict=True) if own]
+    names = [printable(item) for item, member in zip(items, group == unbeaten, strict=True) if member]
     shown = ", ".join(names[:MAX_SHOWN]) + f" and {len(names) - MAX_SHOWN:,} more" * (len(names) > MAX_SHOWN)
     raise RankingError(
         f"the likelihood has no maximum: no other item is ever preferred to {shown}; give ",

@@ -156,10 +156,10 @@ def kemeny(X: Any, *, limit: int = 20, n_starts: int = 10, rng: Seed = 0) -> Con
     check_integer("n_starts", n_starts)
     data = as_nonempty_data(X)
     preferences = pairwise_preferences(data)
-    found = kemeny_order(preferences, limit, n_starts, np.random.default_rng(as_seed(rng)), data.n_voters)
+    result = kemeny_order(preferences, limit, n_starts, np.random.default_rng(as_seed(rng)), data.n_voters)
     ranks = np.empty(data.n_items, dtype=np.int32)
-    ranks[found.order] = np.arange(data.n_items)
-    return evaluate(data, preferences, ranks, f"Kemeny: {found.details}", found.gap)
+    ranks[result.order] = np.arange(data.n_items)
+    return evaluate(data, preferences, ranks, f"Kemeny: {result.details}", result.gap)
 
 
 def kernel_consensus(X: Any, kernel: Kernel | str, *, limit: int = 20, n_starts: int = 10, rng: Seed = 0) -> Consensus:
@@ -199,17 +199,17 @@ def kernel_consensus(X: Any, kernel: Kernel | str, *, limit: int = 20, n_starts:
     seed = int(np.random.default_rng(as_seed(rng)).integers(2**32))
     decoder = Decoder(kernel, data.n_items, limit, n_starts, seed)
     mean = overall_mean(data, decoder.statistic)[None]
-    found = decoder.decode(mean)
-    norm2 = kernel.matrix(found.ranks, found.ranks).item()
-    cost = norm2 - 2 * float(found.values[0]) + float(decoder.products(mean, mean)[0])
-    gap, estimated = 2 * float(found.gaps[0]), estimated_rows(data)
+    result = decoder.decode(mean)
+    norm2 = kernel.matrix(result.ranks, result.ranks).item()
+    cost = norm2 - 2 * float(result.values[0]) + float(decoder.products(mean, mean)[0])
+    gap, estimated = 2 * float(result.gaps[0]), estimated_rows(data)
     if estimated:
         gap, proof = math.nan, f"NOT proven nearest: embeddings of {estimated}"
     elif gap:
         proof = f"NOT proven nearest: local search, cycles over {limit} items"
     else:
         proof = "proven nearest"
-    ranking = Rankings._trusted(found.ranks, data.items)
+    ranking = Rankings._trusted(result.ranks, data.items)
     return Consensus(ranking, cost, gap, f"kernel consensus: {decoder.how}, {proof}")
 
 

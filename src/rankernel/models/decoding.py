@@ -84,9 +84,9 @@ class Decoder:
     @cached_property
     def statistic(self) -> Statistic:
         """The statistic in which the kernel is linear: pairs, ranks or positions."""
-        found = common_statistic(self.kernel, self.n_items)
-        assert found is not None
-        return found
+        result = common_statistic(self.kernel, self.n_items)
+        assert result is not None
+        return result
 
     @property
     def how(self) -> str:
@@ -137,8 +137,8 @@ class Decoder:
         ranks, gaps = np.empty((len(means), self.n_items), dtype=np.int32), np.zeros(len(means))
         scores = self.scores(means)
         if self.statistic == "positions":
-            for own, score, positions in zip(ranks, scores, means @ np.arange(self.n_items), strict=True):
-                own[:] = best_assignment(score, positions)
+            for row, score, positions in zip(ranks, scores, means @ np.arange(self.n_items), strict=True):
+                row[:] = best_assignment(score, positions)
         elif self.statistic == "ranks":
             ranks[np.arange(len(means))[:, None], np.argsort(means, axis=1, kind="stable")] = np.arange(self.n_items)
         else:
@@ -157,9 +157,9 @@ class Decoder:
         for row in np.flatnonzero(~optimal):
             items = by_position[row]  # the search prefers lower indices among equally good orders
             wins = np.maximum(margins[row][np.ix_(items, items)], 0.0)
-            found = kemeny_order(wins, self.limit, self.n_starts, rng)
-            ranks[row, items[found.order]] = np.arange(self.n_items)
-            gaps[row] = 2 * self.scale * found.gap  # reversing a pair changes its sign from -1 to 1
+            result = kemeny_order(wins, self.limit, self.n_starts, rng)
+            ranks[row, items[result.order]] = np.arange(self.n_items)
+            gaps[row] = 2 * self.scale * result.gap  # reversing a pair changes its sign from -1 to 1
 
 
 # ---------------------------------------------------------------------- properties of kernels

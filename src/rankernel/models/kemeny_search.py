@@ -114,15 +114,15 @@ def next_best_order(preferences: FloatArray, order: Indices, limit: int) -> Indi
         component[items] = number
     cost, least, best = total_cost(preferences, order), np.inf, order
     for position, (first, second) in enumerate(pairwise(order.tolist())):
-        own = np.flatnonzero(component[order] == component[first])  # consecutive positions
+        members = np.flatnonzero(component[order] == component[first])  # consecutive positions
         changed = order.copy()
-        if component[first] != component[second] or len(own) > limit:
+        if component[first] != component[second] or len(members) > limit:
             changed[[position, position + 1]] = second, first
             excess = float(preferences[first, second] - preferences[second, first])
         else:
             held = preferences.copy()
             held[second, first], held[first, second] = len(order) ** 2, 0.0
-            changed[own] = order_component(held, order[own], limit, 1, np.random.default_rng(0))
+            changed[members] = order_component(held, order[members], limit, 1, np.random.default_rng(0))
             excess = total_cost(preferences, changed) - cost
         if excess < least:
             least, best = excess, changed

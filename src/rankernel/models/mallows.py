@@ -43,7 +43,7 @@ from rankernel.rankings import Rankings, as_full_ranking
 # For theta = 30 a draw differs from the center with probability 1e-13 per item.
 MAX_THETA = 30.0
 FEW_DOWN_SETS = 200_000
-MAX_EXACT_ITEMS = 16  # items of a majority cycle for which the center is optimal; more are found by local search
+MAX_EXACT_ITEMS = 16  # items of a majority cycle for which the center is optimal; others use local search
 
 
 @dataclass(frozen=True)
@@ -372,9 +372,9 @@ def mallows_center(data: Data) -> RankArray:
     array([0, 2, 1], dtype=int32)
     """
     shares = pairwise_wins(data) / data.n_voters
-    found = kemeny_order(shares, MAX_EXACT_ITEMS, 1, np.random.default_rng(0))
+    result = kemeny_order(shares, MAX_EXACT_ITEMS, 1, np.random.default_rng(0))
     ranks = np.empty(data.n_items, dtype=np.int32)
-    ranks[found.order] = np.arange(data.n_items)
+    ranks[result.order] = np.arange(data.n_items)
     return ranks
 
 
@@ -447,15 +447,15 @@ def count_extensions_within(
     data: Data, center: RankArray, max_down_sets: int
 ) -> list[tuple[int, MallowsExtensions]] | None:
     """Return the count and the weighted linear extensions of each row, None if they have too many down-sets."""
-    found = []
+    result = []
     for before, count in zip(relations(data), data.counts.tolist(), strict=True):
         try:
             extensions = MallowsExtensions(before, center, max_down_sets)
         except ExactnessError:
             return None
         max_down_sets -= extensions.n_down_sets
-        found.append((count, extensions))
-    return found
+        result.append((count, extensions))
+    return result
 
 
 def fit_theta(likelihood: Likelihood) -> float:

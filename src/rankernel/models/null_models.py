@@ -86,8 +86,8 @@ def sample_like(data: Data, labels: Indices, models: Sequence[Model], rng: np.ra
     """Return for each row a sample of the same shape from the model of its cluster."""
     full = np.empty((len(data), data.n_items), dtype=np.int32)
     for number, model in enumerate(models):
-        own = labels == number
-        full[own] = model.sample(int(own.sum()), rng=rng).ranks
+        rows = labels == number
+        full[rows] = model.sample(int(rows.sum()), rng=rng).ranks
     return coarsen(full, data)
 
 

@@ -124,10 +124,10 @@ class PlackettLuce(CompletionModel):
         options = {"maxiter": max_iter, "maxfun": 10 * max_iter, "ftol": 1e-15, "gtol": 1e-9 * data.n_voters}
         with threadpool_limits(1, "blas"):  # threads slow down small systems
             start = np.zeros(data.n_items)
-            found = minimize(loss, start, args=(data, penalty), jac=True, method="L-BFGS-B", options=options)
-        if np.abs(found.jac).max() > TOLERANCE * data.n_voters:
-            warn(f"the fit has not converged: {found.message}; increase max_iter", RuntimeWarning)
-        return cls(np.exp(found.x - found.x.mean()))
+            result = minimize(loss, start, args=(data, penalty), jac=True, method="L-BFGS-B", options=options)
+        if np.abs(result.jac).max() > TOLERANCE * data.n_voters:
+            warn(f"the fit has not converged: {result.message}; increase max_iter", RuntimeWarning)
+        return cls(np.exp(result.x - result.x.mean()))
 
     def sample(self, n_rankings: int, *, rng: Seed = 0, items: Iterable[object] | None = None) -> Rankings:
         """Draw full rankings from the model: see :func:`rankernel.datasets.plackett_luce`.
@@ -349,16 +349,16 @@ def prepare_buckets(
     rates: FloatArray, ends: IntArray, n_buckets: int, later: FloatArray, peaks: FloatArray, heights: FloatArray
 ) -> None:
     """Write the total rate after each bucket, and the mode of its first later arrival and the density there."""
-    behind = 0.0
+    total = 0.0
     parts = np.empty(len(rates) + 1)
     for b in range(n_buckets - 1, -1, -1):
         start = ends[b - 1] if b else 0
-        own = rates[start : ends[b]]
-        later[b] = behind
-        if behind > 0.0 and len(own) > 1:
-            peaks[b] = mode(own, behind)
-            heights[b] = np.exp(log_density(peaks[b], own, behind) - integrate(own, behind, parts))
-        behind += own.sum()
+        bucket = rates[start : ends[b]]
+        later[b] = total
+        if total > 0.0 and len(bucket) > 1:
+            peaks[b] = mode(bucket, total)
+            heights[b] = np.exp(log_density(peaks[b], bucket, total) - integrate(bucket, total, parts))
+        total += bucket.sum()
 
 
 @compiled_strictly
@@ -366,7 +366,7 @@ def arrival_times(ranks: RankArray, weights: FloatArray, n_draws: int, streams: 
     """Return arrival times of all items given the rankings, shape (n_rankings, n_draws, n_items).
 
     By memorylessness, the arrivals of a bucket after the first later arrival of the previous one are shifted so that
-    its own first arrival is at that time. Free items are independent.
+    its first arrival is at that time. Free items are independent.
     """
     n_rankings, n_items = ranks.shape
     out = np.empty((n_rankings, n_draws, n_items))
@@ -383,11 +383,11 @@ def arrival_times(ranks: RankArray, weights: FloatArray, n_draws: int, streams: 
             seed_state(state, substream(streams[i], d))
             start, clock = 0, 0.0
             for b in range(n_buckets):
-                own = times[start : ends[b]]
-                next_arrival = bucket_times(rates[start : ends[b]], later[b], peaks[b], heights[b], state, own)
-                shift = clock - own.min() if b else 0.0
-                for j in range(len(own)):
-                    own[j] += shift
+                bucket = times[start : ends[b]]
+                next_arrival = bucket_times(rates[start : ends[b]], later[b], peaks[b], heights[b], state, bucket)
+                shift = clock - bucket.min() if b else 0.0
+                for j in range(len(bucket)):
+                    bucket[j] += shift
                 clock = next_arrival + shift
                 start = ends[b]
             for j in range(start, n_items):
