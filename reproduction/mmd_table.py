@@ -99,7 +99,7 @@ class TwoSampleTable(Experiment):
     ) -> list[float]:
         """Return the p-value by each method, on the same data with the same permutations."""
         where = (n_items, size, data)
-        P, Q = paper_two_sample(size, n_items, TOP, rng=self.study.generator("samples", *where))
+        P, Q = paper_two_sample(size, n_items=n_items, k=TOP, rng=self.study.generator("samples", *where))
         shuffles, draws = self.study.stream("permutations", *where), self.study.stream("draws", *where, repeat)
         settings = P, Q, Mallows("median"), self.n_permutations, shuffles
         return [mmd_test(*settings, method=method_of(row, n_draws, draws)).pvalue for row in methods]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rankernel._utils.arrays import Indices, Mask
-from rankernel._utils.checks import listed
+from rankernel._utils.checks import check_list
 from rankernel.encoding import FREE, Unlisted, check_unlisted, dense, number_table, printable
 from rankernel.errors import RankingError
 from rankernel.multiplicities import check_total
@@ -147,7 +147,7 @@ def concat(parts: Iterable[Any]) -> Any:
       x > y
       y > x
     """
-    given = listed("parts", parts, "a list of rankings")
+    given = check_list("parts", parts, "a list of rankings")
     sets = [as_data(part, name=f"parts[{number}]") for number, part in enumerate(given)]
     if not sets:
         raise RankingError("parts: there is nothing to concatenate; give at least one set of rankings")

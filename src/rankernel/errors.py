@@ -1,76 +1,182 @@
-"""The errors and warnings of the package: each says what came, what was wanted, and what to do."""
+"""Exceptions and warnings of the package.
+
+A message may refer to arguments of the call (:class:`Argument`). Python shows such a reference as ``name=value``; other
+front ends, such as the command line, phrase it in their own terms with :meth:`PhrasedMessage.phrase`.
+"""
 
 from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 from contextvars import ContextVar
 from importlib.util import find_spec
+from inspect import Parameter
 from types import FrameType
+from typing import Any, NamedTuple
+
+MAX_REPR = 80  # characters of a value in a message
 
 
-class RankingError(ValueError):
-    """Data that is not a set of rankings."""
+def short_repr(value: object) -> str:
+    """Return the ``repr`` of a value on one line, shortened to 80 characters."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= MAX_REPR else f"{text[: MAX_REPR - 3]}..."
 
 
-class ExactnessError(ValueError):
-    """An exact value was asked for where there is neither a closed form nor a feasible enumeration."""
+class Argument(NamedTuple):
+    """A reference to an argument within a message.
+
+    Examples
+    --------
+    >>> str(Argument("n_draws", 20)), str(Argument("items", ...)), str(Argument("unlisted"))
+    ('n_draws=20', 'items=...', 'unlisted')
+    """
+
+    name: str
+    #: The value to show: the Ellipsis stands for any value; without a value only the name is shown.
+    value: Any = Parameter.empty
+
+    def __str__(self) -> str:
+        if self.value is Parameter.empty:
+            return self.name
+        return f"{self.name}={'...' if self.value is ... else short_repr(self.value)}"
+
+
+class PhrasedMessage:
+    """Base of exceptions and warnings whose messages refer to arguments.
+
+    Parameters
+    ----------
+    *parts : str or Argument
+        The message in pieces.
+
+    Examples
+    --------
+    >>> error = RankingError("the file exists; give ", Argument("overwrite", True))
+    >>> str(error)
+    'the file exists; give overwrite=True'
+    >>> error.phrase(lambda argument: "--force")
+    'the file exists; give --force'
+    """
+
+    def __init__(self, *parts: object) -> None:
+        super().__init__("".join(map(str, parts)))  # type: ignore[call-arg] # of the exception class
+        #: The message in pieces.
+        self.parts = parts
+
+    def phrase(self, argument: Callable[[Argument], str]) -> str:
+        """Return the message with each reference to an argument phrased by a function."""
+        return "".join(argument(part) if isinstance(part, Argument) else str(part) for part in self.parts)
+
+
+class ArgumentError(PhrasedMessage):
+    """An argument has a value that is not possible.
+
+    Parameters
+    ----------
+    argument : str
+        Name of the argument.
+    value : object
+        The value that was given.
+    expected : str
+        Description of the values that are possible.
+    hint : str, Argument or tuple of both
+        What to do.
+    problem : str
+        What is wrong, if the value itself is not to be shown, such as "has shape (2,)".
+    """
+
+    def __init__(self, argument: str, value: object, expected: str, hint: object = "", problem: str = "") -> None:
+        self.argument, self.value, self.expected, self.hint, self.problem = argument, value, expected, hint, problem
+        subject = (Argument(argument), " ", problem) if problem else (Argument(argument, value), " is not possible")
+        advice = hint if type(hint) is tuple else (hint,)
+        super().__init__(*subject, "; it must be ", expected, *(("; ", *advice) if hint else ()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.argument, self.value, self.expected, self.hint, self.problem)
+
+
+class ArgumentValueError(ArgumentError, ValueError):
+    """An argument has a value that is not possible."""
+
+
+class ArgumentTypeError(ArgumentError, TypeError):
+    """An argument is of the wrong type."""
+
+
+class RankingError(PhrasedMessage, ValueError):
+    """The data is not a valid set of rankings or preferences, or a file cannot be read as such."""
+
+
+class ExactnessError(PhrasedMessage, ValueError):
+    """An exact value was requested but there is neither a closed form nor a feasible enumeration."""
 
 
 class MissingExtraError(ImportError):
     """An optional dependency is not installed."""
 
 
-class IndefiniteKernelWarning(UserWarning):
-    """A Gram matrix may have negative eigenvalues: its kernel is not positive semi-definite."""
+class IndefiniteKernelWarning(PhrasedMessage, UserWarning):
+    """The kernel is not positive semi-definite, so a Gram matrix may have negative eigenvalues."""
 
 
-class NotCharacteristicWarning(UserWarning):
-    """The kernel of a test is blind to some differences, whatever the number of rankings."""
+class NotCharacteristicWarning(PhrasedMessage, UserWarning):
+    """The kernel of a test is not characteristic: some differences cannot be detected at any sample size."""
 
 
-class SamplingWarning(UserWarning):
-    """A Monte Carlo estimate is less certain than its number of draws suggests."""
+class SamplingWarning(PhrasedMessage, UserWarning):
+    """A Monte Carlo estimate has a larger error than its number of draws suggests."""
 
 
-class MisfitWarning(UserWarning):
-    """The data do not look like those of the models that an answer rests on."""
+class MisfitWarning(PhrasedMessage, UserWarning):
+    """The data do not fit the models that a result assumes."""
 
 
-class ReadingWarning(UserWarning):
-    """A file was read, but something in it may not be what was meant."""
+class ReadingWarning(PhrasedMessage, UserWarning):
+    """A file was read, but some of its content may have another meaning than assumed."""
 
 
 def missing_extra(package: str, extra: str) -> MissingExtraError:
-    """Return the error for a package that belongs to an extra of rankernel and is not installed."""
+    """Return the error for an optional dependency that is not installed."""
     return MissingExtraError(f"this needs {package}, which is not installed; do: pip install 'rankernel[{extra}]'")
 
 
 def require(package: str, extra: str) -> None:
-    """Refuse to begin what needs a package of an extra that is not installed."""
+    """Raise an error if an optional dependency is not installed."""
     if find_spec(package) is None:
         raise missing_extra(package, extra)
 
 
-#: In a thread that works for another: where that one waits.
+#: In a worker thread: the frame of the thread that waits for it.
 CALLER: ContextVar[FrameType | None] = ContextVar("CALLER", default=None)
 
 
-def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the line outside of this package that led here, if need be in the thread that waits for this one."""
+def warn(message: str | tuple[object, ...], category: type[Warning]) -> None:
+    """Issue a warning attributed to the first caller outside of this package.
+
+    Parameters
+    ----------
+    message : str or tuple of str and Argument
+        The message, or its pieces.
+    category : type
+        Category of the warning.
+    """
+    parts = message if isinstance(message, tuple) else (message,)
+    instance = category(*parts) if issubclass(category, PhrasedMessage) else category("".join(map(str, parts)))
     frame, waiting = sys._getframe(1), CALLER.get()
-    while is_ours(frame):
+    while is_internal(frame):
         if frame.f_back is None:
             break
         frame = frame.f_back
-        if waiting is not None and not is_ours(frame):  # the start of a thread
+        if waiting is not None and not is_internal(frame):  # the start of a thread
             frame, waiting = waiting, None
-    place = frame.f_globals
-    registry = place.setdefault("__warningregistry__", {})
-    name = place.get("__name__") or "<string>"
-    warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, name, registry)
+    module = frame.f_globals
+    registry = module.setdefault("__warningregistry__", {})
+    name = module.get("__name__") or "<string>"
+    warnings.warn_explicit(instance, category, frame.f_code.co_filename, frame.f_lineno, name, registry)
 
 
-def is_ours(frame: FrameType) -> bool:
-    """Say whether a frame is of this package, or of what Python puts between its parts."""
+def is_internal(frame: FrameType) -> bool:
+    """Whether a frame belongs to this package or to the import machinery."""
     return str(frame.f_globals.get("__name__", "")).partition(".")[0] in ("rankernel", "importlib", "functools")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rankernel._utils.arrays import IntArray, Mask
-from rankernel._utils.checks import listed, short_repr
+from rankernel._utils.checks import check_list, short_repr
 from rankernel.encoding import check_items, is_frame, is_missing, printable
 from rankernel.errors import RankingError
 from rankernel.multiplicities import whole_numbers
@@ -125,7 +125,7 @@ def user_names(users: Iterable[object]) -> tuple[str, ...]:
     """Return user names as strings, refusing missing and repeated ones."""
     if isinstance(users, str):
         raise RankingError(f"users={printable(users)!r} is one string; give a list of user names")
-    given = listed("users", users, "a list of user names")
+    given = check_list("users", users, "a list of user names")
     for number, name in enumerate(given):
         if is_missing(name):
             raise RankingError(f"users: the name of user {number} is missing ({name!r})")
@@ -199,7 +199,7 @@ def long_table(
     """Return the comparisons of a long table: by the names of its columns, or without names user, better, worse."""
     if isinstance(pairs, Mapping) or is_frame(pairs):
         names = pairs if isinstance(pairs, Mapping) else pairs.columns
-        named = {str(name): listed(f"pairs[{name!r}]", pairs[name], "a column of a table") for name in names}
+        named = {str(name): check_list(f"pairs[{name!r}]", pairs[name], "a column of a table") for name in names}
         return named_table(named, users, items, find_columns(list(named), columns, ignore))
     if columns or ignore:
         raise RankingError("columns and ignore are for tables whose columns have names; the pairs have none")

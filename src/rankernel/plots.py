@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankernel._utils.arrays import FloatArray
-from rankernel._utils.checks import check_instance, check_integer, check_numbers, listed, short_repr
-from rankernel._utils.checks import labels as one_label_a_row
+from rankernel._utils.checks import check_instance, check_integer, check_labels, check_list, check_numbers, short_repr
 from rankernel.data import as_data
 from rankernel.errors import missing_extra
 
@@ -101,7 +100,7 @@ def kernel_map(
     xy = check_numbers("points", points, (None, 2))
     weights = np.ones(len(xy)) if counts is None else check_numbers("counts", counts, (len(xy),), 0)
     groups = np.zeros(len(xy), dtype=np.intp) if labels is None else cluster_numbers(labels, len(xy))
-    titles = [] if names is None else listed("names", names, "a list of names")
+    titles = [] if names is None else check_list("names", names, "a list of names")
     order = np.argsort(-weights, kind="stable")  # small points over large ones
     colour_of = colours_of(groups, weights)
     colours = [colour_of.get(group, GREY) for group in groups[order].tolist()]
@@ -209,11 +208,11 @@ def dendrogram(
         raise ValueError("Z is empty; a linkage matrix has one row a merger")
     n_leaves = len(tree) + 1
     weights = np.ones(n_leaves) if counts is None else check_numbers("counts", counts, (n_leaves,), 0)
-    called = [*map(str, range(n_leaves))] if leaves is None else listed("leaves", leaves, "a list of names")
+    called = [*map(str, range(n_leaves))] if leaves is None else check_list("leaves", leaves, "a list of names")
     if len(called) != n_leaves:
         raise ValueError(f"leaves has {len(called)} names; the tree has {n_leaves} rankings")
     groups = np.full(n_leaves, -1) if labels is None else cluster_numbers(labels, n_leaves)
-    titles = [] if names is None else listed("names", names, "a list of names")
+    titles = [] if names is None else check_list("names", names, "a list of names")
     clusters, colour_of = node_clusters(tree, groups), colours_of(groups, weights)
     drawn = scipy_dendrogram(
         tree,
@@ -281,7 +280,7 @@ def gram(matrix: ArrayLike, labels: ArrayLike | None = None, ax: Axes | None = N
     if labels is not None:
         if values.shape[0] != values.shape[1]:
             raise ValueError(f"matrix has shape {values.shape}, and labels are for one of rankings with themselves")
-        groups = np.unique(one_label_a_row("labels", labels, len(values)), return_inverse=True)[1].ravel()
+        groups = np.unique(check_labels("labels", labels, len(values)), return_inverse=True)[1].ravel()
         order = np.argsort(groups, kind="stable")
         values = values[np.ix_(order, order)]
         for edge in np.flatnonzero(np.diff(groups[order])) + 0.5:

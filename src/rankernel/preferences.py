@@ -142,7 +142,7 @@ class Preferences:
                 "columns", {} if columns is None else columns, Mapping, "a mapping of roles to columns"
             )
         )
-        passed_over = checks.names("ignore", ignore)
+        passed_over = checks.check_names("ignore", ignore)
         if isinstance(counts, str):
             counts, roles = None, {**roles, "count": counts}
         if is_long(pairs):

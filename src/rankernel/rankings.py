@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from rankernel._utils.arrays import Indices, IntArray, RankArray
-from rankernel._utils.checks import check_instance, check_integer, listed, short_repr
+from rankernel._utils.checks import check_instance, check_integer, check_list, short_repr
 from rankernel._utils.notebook import html_card
 from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, is_frame, is_list, number_table, printable
 from rankernel.errors import RankingError, missing_extra
@@ -502,7 +502,7 @@ def one_full_ranking(center: Any, name: str = "center") -> Rankings:
     """
     given = center
     if not isinstance(center, Rankings):
-        rows = listed(name, center, "one full ranking, the rank of each item")
+        rows = check_list(name, center, "one full ranking, the rank of each item")
         given = as_rankings(rows if rows and is_list(rows[0]) else [rows], name)
     if len(given) != 1 or not given.is_full():
         raise RankingError(

@@ -14,7 +14,7 @@ from test_what_people_have import DOMINION
 from rankernel import write_preflib
 from rankernel.cli.app import app
 from rankernel.datasets import load_example, uniform
-from rankernel.datasets.bundled import bundled_text
+from rankernel.datasets.example import example_csv
 
 README = DOCS.parent / "README.md"
 BALLOTS = uniform(40, 5, rng=0)
@@ -38,7 +38,7 @@ def write_files(folder):
         "cvr.csv": CVR,
         "battles.csv": BATTLES,
         "leaderboard.csv": "model_id,task 1,task 2\n17,0.3,0.9\n18,0.4,0.2\n19,0.5,0.1\n",
-        "nowhere_bay.csv": bundled_text(load_example()),
+        "nowhere_bay.csv": example_csv(load_example()),
     }
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")

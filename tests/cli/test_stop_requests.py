@@ -127,7 +127,7 @@ def test_what_is_ignored_stays_ignored(monkeypatch):
 
 def listed_again_and_again(texts):
     for _ in range(20):
-        assert len(checks.listed("groups", texts, "labels")) == len(texts)
+        assert len(checks.check_list("groups", texts, "labels")) == len(texts)
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="signals")

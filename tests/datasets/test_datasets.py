@@ -1,11 +1,10 @@
-"""Generators against exact laws (by enumeration, and chi-square tests of fixed seed), and the bundled example."""
+"""Simulators against exact distributions (enumeration, chi-square tests with fixed seeds), and the bundled example."""
 
 import itertools
 import math
 from collections import Counter
 from fractions import Fraction
 from functools import partial
-from importlib import import_module
 from importlib.resources import files
 
 import naive
@@ -28,13 +27,10 @@ from rankernel.datasets import (
     truncate,
     uniform,
 )
-from rankernel.datasets.arguments import draw_by_weight
-from rankernel.datasets.bundled import bundled_text
+from rankernel.datasets.example import example_csv
+from rankernel.datasets.simulate import draw_by_weight, draw_derangements, n_moved_weights
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings
-
-# The functions have the names of their modules, so that the modules are reached by their full path.
-mallows_module = import_module("rankernel.datasets.around_center")
 
 S4 = list(itertools.permutations(range(4)))
 DISTANCES = {"kendall": naive.kendall, "hamming": naive.hamming, "cayley": naive.cayley}
@@ -48,41 +44,41 @@ def normalised(weights):
     return [weight / total for weight in weights]
 
 
-def mallows_law(distance, center, theta):
+def mallows_pmf(distance, center, theta):
     return dict(zip(S4, normalised([math.exp(-theta * DISTANCES[distance](r, center)) for r in S4]), strict=True))
 
 
-def plackett_luce_law(weights):
-    law = {}
+def plackett_luce_pmf(weights):
+    pmf = {}
     for ranks in itertools.permutations(range(len(weights))):
         order = sorted(range(len(weights)), key=ranks.__getitem__)
         left = [math.fsum(weights[a] for a in order[place:]) for place in range(len(order))]
-        law[ranks] = math.prod(weights[a] / rest for a, rest in zip(order, left, strict=True))
-    return law
+        pmf[ranks] = math.prod(weights[a] / rest for a, rest in zip(order, left, strict=True))
+    return pmf
 
 
-def cut(ranks, k, unlisted):
-    """The first k places of a ranking: whole buckets stay as long as they fit."""
+def truncated(ranks, k, unlisted):
+    """Truncate a ranking to its first k positions: buckets are kept as long as they fit."""
     kept = 0
     while 0 < sum(0 <= r <= kept for r in ranks) <= k and kept in ranks:
         kept += 1
     return tuple(r if r < kept else kept if unlisted == "last" else -1 for r in ranks)
 
 
-def cut_law(law, k):
+def truncated_pmf(pmf, k):
     shorter = Counter()
-    for ranks, probability in law.items():
-        shorter[cut(ranks, k, "last")] += probability
+    for ranks, probability in pmf.items():
+        shorter[truncated(ranks, k, "last")] += probability
     return shorter
 
 
 def rencontres(n):
-    """Derangements of n by inclusion and exclusion, in whole numbers."""
+    """Number of derangements of n, by inclusion and exclusion."""
     return sum((-1) ** i * math.factorial(n) // math.factorial(i) for i in range(n + 1))
 
 
-def sizes_of_spheres(distance, n):
-    """How many permutations of n there are at each distance: Mahonian, Stirling and rencontres numbers."""
+def sphere_sizes(distance, n):
+    """Number of permutations of n at each distance: Mahonian, Stirling and rencontres numbers."""
     if distance == "hamming":
         return [math.comb(n, m) * rencontres(m) for m in range(n + 1)]
     sizes = [1]
@@ -95,15 +91,15 @@ def sizes_of_spheres(distance, n):
     return sizes
 
 
-def distance_law(distance, n, theta):
-    return normalised([size * math.exp(-theta * d) for d, size in enumerate(sizes_of_spheres(distance, n))])
+def distance_pmf(distance, n, theta):
+    return normalised([size * math.exp(-theta * d) for d, size in enumerate(sphere_sizes(distance, n))])
 
 
-def p_value(observed, law):
-    """Chi-square test of observed values against a law; values expected less than 5 times are put together."""
+def p_value(observed, pmf):
+    """Chi-square p-value of observed values; values with an expected count below 5 are pooled."""
     n_draws = sum(observed.values())
-    assert all(law.get(value, 0) > 0 for value in observed), "a value of probability zero was drawn"
-    cells = [(observed[value], n_draws * probability) for value, probability in law.items() if probability > 0]
+    assert all(pmf.get(value, 0) > 0 for value in observed), "a value of probability zero was drawn"
+    cells = [(observed[value], n_draws * probability) for value, probability in pmf.items() if probability > 0]
     rare = [cell for cell in cells if cell[1] < 5]
     cells = [cell for cell in cells if cell[1] >= 5]
     if sum(expected for _, expected in rare) >= 5:
@@ -116,12 +112,12 @@ def counted(rankings):
     return Counter(map(tuple, rankings.ranks.tolist()))
 
 
-# ---------------------------------------------------------------------- Mallows: exactly, by enumeration
+# ---------------------------------------------------------------------- Mallows by enumeration
 
 
 @pytest.mark.parametrize("distance", ["kendall", "cayley"])
 @pytest.mark.parametrize("theta", [0.0, 0.7, 2.0])
-def test_every_path_of_the_sampler_leads_to_its_own_ranking_with_the_right_weight(distance, theta, monkeypatch):
+def test_sampler_paths_have_mallows_weights(distance, theta, monkeypatch):
     n = 6
     paths = np.array(list(itertools.product(*(range(i + 1) for i in range(1, n)))))
     weight = np.ones(len(paths))
@@ -131,8 +127,8 @@ def test_every_path_of_the_sampler_leads_to_its_own_ranking_with_the_right_weigh
         np.multiply(weight, weights[steps], out=weight)
         return steps
 
-    monkeypatch.setattr(mallows_module, "draw_by_weight", every_path)
-    rankings = mallows(len(paths), n, theta, distance)
+    monkeypatch.setattr("rankernel.datasets.simulate.draw_by_weight", every_path)
+    rankings = mallows(len(paths), n, theta, distance=distance)
     assert len(set(map(tuple, rankings.ranks.tolist()))) == math.factorial(n)
     wanted = [math.exp(-theta * DISTANCES[distance](range(n), r)) for r in rankings.ranks.tolist()]
     np.testing.assert_allclose(weight, wanted, rtol=EXACT)
@@ -140,25 +136,25 @@ def test_every_path_of_the_sampler_leads_to_its_own_ranking_with_the_right_weigh
 
 @pytest.mark.parametrize("theta", [0.0, 0.4, 1.0, 3.0, 30.0])
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 100])
-def test_law_of_the_number_of_items_that_move(n, theta):
-    weights = mallows_module.n_moved_weights(n, theta)
+def test_weights_of_moved_items(n, theta):
+    weights = n_moved_weights(n, theta)
     q = Fraction(math.exp(-theta))
-    wanted = [count * q**m for m, count in enumerate(sizes_of_spheres("hamming", n))]
+    wanted = [count * q**m for m, count in enumerate(sphere_sizes("hamming", n))]
     total = sum(wanted)
     wanted = [float(weight / total) for weight in wanted]
     # Logarithms of n! = 100! near 360 leave 1e-13 of relative precision; below 1e-300 numbers are denormal.
     np.testing.assert_allclose(weights / weights.sum(), wanted, rtol=EXACT, atol=1e-300)
 
 
-def test_numbers_of_permutations_at_each_hamming_distance():
+def test_hamming_sphere_sizes():
     for n in range(1, 7):
         seen = Counter(naive.hamming(range(n), r) for r in itertools.permutations(range(n)))
-        assert sizes_of_spheres("hamming", n) == [seen[m] for m in range(n + 1)]
+        assert sphere_sizes("hamming", n) == [seen[m] for m in range(n + 1)]
 
 
-def test_derangements_move_their_own_places_only_and_are_uniform():
+def test_derangements_are_uniform():
     sizes = np.array([4, 0, 2, 3, 5] * 2000)
-    orders = mallows_module.draw_derangements(sizes, 5, np.random.default_rng(1))
+    orders = draw_derangements(sizes, 5, np.random.default_rng(1))
     moved = orders != np.arange(5)
     assert np.array_equal(moved, np.arange(5) < sizes[:, None])
     for size in (3, 4, 5):
@@ -168,78 +164,78 @@ def test_derangements_move_their_own_places_only_and_are_uniform():
 
 
 class Grid:
-    """Stands in for a generator: its numbers are the midpoints of equal intervals."""
+    """A generator whose numbers are the midpoints of equal intervals."""
 
     def random(self, n):
         return (np.arange(n) + 0.5) / n
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=6).filter(any))
-def test_draws_by_weight_split_the_unit_interval_in_proportion(weights):
+def test_draws_are_proportional_to_weights(weights):
     drawn = draw_by_weight(np.array(weights, dtype=float), 10 * sum(weights), Grid())
     assert np.bincount(drawn, minlength=len(weights)).tolist() == [10 * weight for weight in weights]
 
 
 class Ends:
-    """Stands in for a generator: its numbers are the smallest and the largest there are."""
+    """A generator whose numbers are the smallest and largest possible ones."""
 
     def random(self, n):
         return np.resize([0, 1 - 2.0**-53], n)
 
 
-def test_nothing_of_weight_zero_is_drawn_even_at_the_ends():
+def test_zero_weights_are_never_drawn():
     assert draw_by_weight(np.array([0.0, 3.0, 0.1, 0.0]), 2, Ends()).tolist() == [1, 2]
 
 
-# ---------------------------------------------------------------------- Mallows: the draws
+# ---------------------------------------------------------------------- Mallows by chi-square tests
 
 
 @pytest.mark.parametrize("distance", DISTANCES)
 @pytest.mark.parametrize("theta", [0.0, 0.5, 1.5])
 @pytest.mark.parametrize("center", [(0, 1, 2, 3), (2, 0, 3, 1)])
-def test_mallows_law_on_four_items(distance, theta, center):
-    rankings = mallows(30_000, center, theta, distance, rng=7)
-    assert p_value(counted(rankings), mallows_law(distance, center, theta)) > 1e-3
+def test_mallows_distribution(distance, theta, center):
+    rankings = mallows(30_000, center, theta, distance=distance, rng=7)
+    assert p_value(counted(rankings), mallows_pmf(distance, center, theta)) > 1e-3
 
 
-def test_the_laws_of_four_items_are_told_apart():
-    """The chi-square test has teeth: the law of a slightly different theta is refused."""
+def test_chi_square_test_has_power():
+    """A slightly different theta is rejected."""
     rankings = mallows(30_000, 4, 0.5, rng=7)
-    assert p_value(counted(rankings), mallows_law("kendall", (0, 1, 2, 3), 0.55)) < 1e-6
+    assert p_value(counted(rankings), mallows_pmf("kendall", (0, 1, 2, 3), 0.55)) < 1e-6
 
 
 @pytest.mark.parametrize("distance", DISTANCES)
 @pytest.mark.parametrize(("n", "theta"), [(12, 0.3), (20, 1.0)])
-def test_distance_from_the_center_has_its_law_and_mean(distance, n, theta):
+def test_mallows_distances_to_center(distance, n, theta):
     center = np.random.default_rng(5).permutation(n)
-    ranks = mallows(6000, center, theta, distance, rng=11).ranks
+    ranks = mallows(6000, center, theta, distance=distance, rng=11).ranks
     distances = np.array([DISTANCES[distance](center.tolist(), r) for r in ranks.tolist()])
-    law = distance_law(distance, n, theta)
-    assert p_value(Counter(distances.tolist()), dict(enumerate(law))) > 1e-3
-    mean = math.fsum(d * p for d, p in enumerate(law))
-    variance = math.fsum((d - mean) ** 2 * p for d, p in enumerate(law))
+    pmf = distance_pmf(distance, n, theta)
+    assert p_value(Counter(distances.tolist()), dict(enumerate(pmf))) > 1e-3
+    mean = math.fsum(d * p for d, p in enumerate(pmf))
+    variance = math.fsum((d - mean) ** 2 * p for d, p in enumerate(pmf))
     assert abs(distances.mean() - mean) < 4 * math.sqrt(variance / len(distances))
 
 
 @pytest.mark.parametrize("distance", DISTANCES)
-def test_the_center_only_says_which_item_plays_which_part(distance):
+def test_center_relabels_items(distance):
     center = [3, 1, 4, 0, 2]
-    around = mallows(50, center, 0.8, distance, rng=2).ranks
-    assert np.array_equal(around, mallows(50, 5, 0.8, distance, rng=2).ranks[:, center])
+    around = mallows(50, center, 0.8, distance=distance, rng=2).ranks
+    assert np.array_equal(around, mallows(50, 5, 0.8, distance=distance, rng=2).ranks[:, center])
 
 
 @pytest.mark.parametrize("distance", DISTANCES)
-def test_a_huge_theta_gives_the_center(distance):
-    assert (mallows(100, [2, 0, 1], 1e4, distance).ranks == [2, 0, 1]).all()
+def test_large_theta_gives_center(distance):
+    assert (mallows(100, [2, 0, 1], 1e4, distance=distance).ranks == [2, 0, 1]).all()
 
 
 @pytest.mark.parametrize("distance", DISTANCES)
-def test_one_item_and_no_rankings(distance):
-    assert mallows(3, 1, 1.0, distance).ranks.tolist() == [[0], [0], [0]]
-    assert mallows(0, 4, 1.0, distance).ranks.shape == (0, 4)
+def test_one_item_or_no_rankings(distance):
+    assert mallows(3, 1, 1.0, distance=distance).ranks.tolist() == [[0], [0], [0]]
+    assert mallows(0, 4, 1.0, distance=distance).ranks.shape == (0, 4)
 
 
-def test_a_center_may_be_rankings_and_names_its_items():
+def test_center_as_rankings():
     center = Rankings.from_orders([["tea", "milk", "coffee"]])
     assert mallows(2, center, 100.0).to_orders() == [["tea", "milk", "coffee"]] * 2
     assert mallows(2, center, 100.0, items=["a", "b", "c"]).items == ("a", "b", "c")
@@ -248,22 +244,22 @@ def test_a_center_may_be_rankings_and_names_its_items():
 # ---------------------------------------------------------------------- uniform, Plackett-Luce
 
 
-def test_uniform_law_on_four_items():
+def test_uniform_distribution():
     assert p_value(counted(uniform(30_000, 4, rng=3)), dict.fromkeys(S4, 1 / 24)) > 1e-3
 
 
-def test_every_item_of_many_stands_equally_often_in_every_place():
+def test_uniform_marginals_of_many_items():
     ranks = uniform(5000, 30, rng=4).ranks
     for item in (0, 13, 29):
         assert p_value(Counter(ranks[:, item].tolist()), dict.fromkeys(range(30), 1 / 30)) > 1e-3
 
 
 @pytest.mark.parametrize("weights", [[1, 1, 1, 1], [5, 1, 2, 0.3], [1e-3, 1, 1e3, 1]])
-def test_plackett_luce_law_on_four_items(weights):
-    assert p_value(counted(plackett_luce(30_000, weights, rng=5)), plackett_luce_law(weights)) > 1e-3
+def test_plackett_luce_distribution(weights):
+    assert p_value(counted(plackett_luce(30_000, weights, rng=5)), plackett_luce_pmf(weights)) > 1e-3
 
 
-def test_plackett_luce_duels_are_won_by_weight():
+def test_plackett_luce_pairwise_probabilities():
     weights = np.linspace(1, 9, 25)
     ranks = plackett_luce(20_000, weights, rng=6).ranks
     for a, b in [(0, 24), (3, 4), (20, 7)]:
@@ -272,7 +268,7 @@ def test_plackett_luce_duels_are_won_by_weight():
         assert abs(wins - wanted) < 4 * math.sqrt(wanted * (1 - wanted) / len(ranks))
 
 
-def test_plackett_luce_weights_of_any_size():
+def test_extreme_plackett_luce_weights():
     rankings = plackett_luce(100, [1e-300, 1e300, 1])
     assert (rankings.ranks == [2, 0, 1]).all()
 
@@ -296,7 +292,7 @@ def test_seeds_and_generators(generator):
 
 
 @pytest.mark.parametrize("generator", GENERATORS.values(), ids=list(GENERATORS))
-def test_items_have_names(generator):
+def test_item_names(generator):
     assert generator(2).items == tuple("012345")
     assert generator(2, items=list("abcdef")).items == tuple("abcdef")
     with pytest.raises(RankingError, match="2 names for 6 items"):
@@ -307,55 +303,55 @@ def test_items_have_names(generator):
 
 
 def always(*ranks):
-    return lambda n_rankings, *, seed: Rankings(np.tile(ranks, (n_rankings, 1)))
+    return lambda n_rankings, *, rng: Rankings(np.tile(ranks, (n_rankings, 1)))
 
 
-def test_mixture_keeps_which_component_each_row_came_from():
+def test_mixture_components():
     made = mixture(6000, [always(0, 1, 2), always(2, 1, 0), always(1, 0, 2)], [1, 0, 3], rng=1)
-    assert np.array_equal(made.rankings.ranks, np.array([[0, 1, 2], [2, 1, 0], [1, 0, 2]])[made.labels])
-    assert p_value(Counter(made.labels.tolist()), {0: 0.25, 1: 0, 2: 0.75}) > 1e-3
+    assert np.array_equal(made.rankings.ranks, np.array([[0, 1, 2], [2, 1, 0], [1, 0, 2]])[made.components])
+    assert p_value(Counter(made.components.tolist()), {0: 0.25, 1: 0, 2: 0.75}) > 1e-3
 
 
-def test_mixture_is_equal_without_weights():
-    labels = mixture(6000, [always(0, 1), always(1, 0)], rng=2).labels
+def test_mixture_weights_default_to_equal():
+    labels = mixture(6000, [always(0, 1), always(1, 0)], rng=2).components
     assert p_value(Counter(labels.tolist()), {0: 0.5, 1: 0.5}) > 1e-3
 
 
-def test_the_stream_of_a_component_is_its_own():
-    """Another first component changes neither the labels nor what the second one draws."""
+def test_components_have_independent_streams():
+    """Replacing the first component changes neither the assignments nor the draws of the second."""
     second = partial(mallows, center=6, theta=0.5)
     made = mixture(100, [partial(uniform, n_items=6), second], rng=3)
     other = mixture(100, [partial(plackett_luce, weights=np.ones(6)), second], rng=3)
-    assert np.array_equal(made.labels, other.labels)
-    assert made.rankings[made.labels == 1] == other.rankings[made.labels == 1]
-    assert made.rankings[made.labels == 0] != other.rankings[made.labels == 0]
+    assert np.array_equal(made.components, other.components)
+    assert made.rankings[made.components == 1] == other.rankings[made.components == 1]
+    assert made.rankings[made.components == 0] != other.rankings[made.components == 0]
 
 
-def test_rows_of_one_component_stand_in_the_order_drawn():
-    made = mixture(40, [lambda n_rankings, *, seed: uniform(n_rankings, 5, rng=9)], rng=0)
+def test_mixture_keeps_order_of_draws():
+    made = mixture(40, [lambda n_rankings, *, rng: uniform(n_rankings, 5, rng=9)], rng=0)
     assert made.rankings == uniform(40, 5, rng=9)
 
 
-def test_items_of_components_are_brought_together_by_name():
-    one = lambda n_rankings, *, seed: Rankings(np.tile([0, 1], (n_rankings, 1)), ["a", "b"])  # noqa: E731
-    two = lambda n_rankings, *, seed: Rankings(np.tile([0, 1], (n_rankings, 1)), ["b", "a"])  # noqa: E731
+def test_mixture_aligns_items_by_name():
+    one = lambda n_rankings, *, rng: Rankings(np.tile([0, 1], (n_rankings, 1)), ["a", "b"])  # noqa: E731
+    two = lambda n_rankings, *, rng: Rankings(np.tile([0, 1], (n_rankings, 1)), ["b", "a"])  # noqa: E731
     made = mixture(20, [one, two], rng=1)
     assert made.rankings.items == ("a", "b")
-    assert np.array_equal(made.rankings.ranks[:, 0], made.labels)
+    assert np.array_equal(made.rankings.ranks[:, 0], made.components)
 
 
 # ---------------------------------------------------------------------- truncation
 
 
 @given(st.data())
-def test_truncation_is_what_it_says(data):
+def test_truncation_matches_oracle(data):
     n = data.draw(st.integers(1, 6))
     rows = data.draw(st.lists(strategies.any_ranking(n), min_size=1, max_size=5))
     lengths = data.draw(st.lists(st.integers(0, n + 1), min_size=len(rows), max_size=len(rows)))
     counts = list(range(1, len(rows) + 1))
     for unlisted in ("last", "free"):
         wanted = [
-            tuple(-1 if r == -1 else c for r, c in zip(ranks, cut(ranks, k, unlisted), strict=True))
+            tuple(-1 if r == -1 else c for r, c in zip(ranks, truncated(ranks, k, unlisted), strict=True))
             for ranks, k in zip(rows, lengths, strict=True)
         ]
         made = truncate(Rankings(rows, counts=counts), lengths, unlisted=unlisted)
@@ -363,13 +359,13 @@ def test_truncation_is_what_it_says(data):
         assert made.counts.tolist() == counts
 
 
-def test_one_length_for_all_is_top():
+def test_single_length_equals_top():
     rankings = uniform(30, 6)
     assert truncate(rankings, 2) == rankings.top(2)
     assert truncate(rankings, np.int64(4), unlisted="free") == rankings.top(4, "free")
 
 
-def test_drawn_lengths_follow_their_probabilities():
+def test_random_lengths():
     rankings = uniform(6000, 8, rng=1)
     lengths = truncate(rankings, {1: 0.2, 5: 0.7, 0: 0.1, 3: 0}, rng=2).n_buckets - 1
     assert p_value(Counter(lengths.tolist()), {0: 0.1, 1: 0.2, 3: 0, 5: 0.7}) > 1e-3
@@ -379,11 +375,11 @@ def test_drawn_lengths_follow_their_probabilities():
 
 
 @pytest.mark.parametrize("k", [1, 2, 4])
-def test_paper_samples_have_their_laws(k):
+def test_paper_samples_distribution(k):
     P, Q = paper_two_sample(30_000, n_items=4, k=k, rng=8)
-    forwards, backwards = mallows_law("kendall", (0, 1, 2, 3), 1), mallows_law("hamming", (3, 2, 1, 0), 1)
-    assert p_value(counted(P), cut_law({r: (forwards[r] + backwards[r]) / 2 for r in S4}, k)) > 1e-3
-    assert p_value(counted(Q), cut_law(dict.fromkeys(S4, 1 / 24), k)) > 1e-3
+    forwards, backwards = mallows_pmf("kendall", (0, 1, 2, 3), 1), mallows_pmf("hamming", (3, 2, 1, 0), 1)
+    assert p_value(counted(P), truncated_pmf({r: (forwards[r] + backwards[r]) / 2 for r in S4}, k)) > 1e-3
+    assert p_value(counted(Q), truncated_pmf(dict.fromkeys(S4, 1 / 24), k)) > 1e-3
 
 
 def test_paper_samples_are_top_3_of_10():
@@ -392,7 +388,7 @@ def test_paper_samples_are_top_3_of_10():
     assert P.bucket_sizes().tolist() == Q.bucket_sizes().tolist() == [[1, 1, 1, 7]] * 50
 
 
-# ---------------------------------------------------------------------- what is refused
+# ---------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize(
@@ -403,24 +399,24 @@ def test_paper_samples_are_top_3_of_10():
         (lambda: uniform(2, 0), "n_items=0"),
         (lambda: mallows(2, 3, -0.1), "theta=-0.1"),
         (lambda: mallows(2, 3, math.inf), "theta=inf"),
-        (lambda: mallows(2, 3, 1, "footrule"), "there are 'kendall', 'hamming' and 'cayley'"),
-        (lambda: mallows(2, [0, 0, 1], 1), "not one full ranking"),
-        (lambda: mallows(2, [[0, 1], [1, 0]], 1), "not one full ranking"),
-        (lambda: plackett_luce(2, [1, 0]), "one positive finite weight"),
-        (lambda: plackett_luce(2, []), "one positive finite weight"),
-        (lambda: mixture(2, []), "a list of functions"),
-        (lambda: mixture(2, [always(0, 1)], [1, 2]), "1 components but 2 weights"),
-        (lambda: mixture(2, [always(0, 1)], [-1]), "weights holds -1.0; .* >= 0"),
-        (lambda: mixture(2, [lambda n_rankings, *, seed: uniform(1, 2)]), "asked for 2 rankings and returned 1"),
-        (lambda: truncate(uniform(2, 3), [1]), "2 rankings; give one length for each"),
+        (lambda: mallows(2, 3, 1, distance="footrule"), "distance="),
+        (lambda: mallows(2, [0, 0, 1], 1), "center"),
+        (lambda: mallows(2, [[0, 1], [1, 0]], 1), "center"),
+        (lambda: plackett_luce(2, [1, 0]), "weights="),
+        (lambda: plackett_luce(2, []), "weights="),
+        (lambda: mixture(2, []), "components="),
+        (lambda: mixture(2, [always(0, 1)], [1, 2]), "weights"),
+        (lambda: mixture(2, [always(0, 1)], [-1]), "weights holds -1.0"),
+        (lambda: mixture(2, [lambda n_rankings, *, rng: uniform(1, 2)]), "components"),
+        (lambda: truncate(uniform(2, 3), [1]), "lengths"),
         (lambda: truncate(uniform(2, 3), -1), "lengths=-1"),
         (lambda: truncate(uniform(2, 3), [1, -2]), "lengths holds -2.0"),
         (lambda: truncate(uniform(2, 3), 1.5), "lengths=1.5"),
-        (lambda: truncate(uniform(2, 3), {1: 0}), "not all of them 0"),
-        (lambda: truncate(uniform(2, 3), 1, unlisted="maybe"), "'last' or 'free'"),
+        (lambda: truncate(uniform(2, 3), {1: 0}), "lengths="),
+        (lambda: truncate(uniform(2, 3), 1, unlisted="maybe"), "unlisted="),
     ],
 )
-def test_what_cannot_be_is_refused(call, message):
+def test_invalid_arguments(call, message):
     with pytest.raises((TypeError, ValueError), match=message):
         call()
 
@@ -429,13 +425,13 @@ def test_what_cannot_be_is_refused(call, message):
 
 
 def pair_signs(rankings):
-    """Who is preferred to whom, pair by pair: 1, 0 (level) or -1, one row a voter."""
+    """Pairwise preferences of each voter: 1, 0 (tied) or -1."""
     first, second = np.triu_indices(rankings.n_items, 1)
     ranks = rankings.ranks
     return np.repeat(np.sign(ranks[:, second] - ranks[:, first]).astype(float), rankings.counts, axis=0)
 
 
-def test_the_bundled_file_is_what_its_seed_draws():
+def test_bundled_file_matches_simulation():
     bundled, drawn = load_example(), make_example()
     assert bundled.rankings == drawn.rankings
     assert bundled.groups.tolist() == drawn.groups.tolist()
@@ -443,12 +439,12 @@ def test_the_bundled_file_is_what_its_seed_draws():
     assert bundled.description == drawn.description
 
 
-def test_the_bundled_file_is_written_by_the_package_to_the_letter():
+def test_bundled_file_content():
     path = files("rankernel.datasets") / "data" / "nowhere_bay.csv"
-    assert path.read_text(encoding="utf-8") == bundled_text(make_example())
+    assert path.read_text(encoding="utf-8") == example_csv(make_example())
 
 
-def test_the_example_keeps_a_label_for_each_row_and_no_row_twice():
+def test_example_rows_are_distinct():
     example = load_example()
     rows = list(zip(example.districts, example.groups, map(tuple, example.rankings.ranks.tolist()), strict=True))
     assert len(rows) == len(set(rows)) == len(example.rankings)
@@ -458,7 +454,7 @@ def test_the_example_keeps_a_label_for_each_row_and_no_row_twice():
     assert "synthetic" in example.description
 
 
-def test_the_example_has_every_kind_of_ballot_of_an_election():
+def test_example_has_all_kinds_of_ballots():
     kinds = Counter(load_example().rankings.kinds().tolist())
     assert kinds["full"] > 100
     assert kinds["top-k"] > 300
@@ -466,7 +462,7 @@ def test_the_example_has_every_kind_of_ballot_of_an_election():
     assert kinds["incomplete"] == 0
 
 
-def test_each_bloc_writes_ballots_of_its_own_length():
+def test_ballot_lengths_of_blocs():
     rankings, groups, _, _ = load_example()
     lengths = {
         bloc: np.average((rankings.n_buckets - 1)[groups == bloc], weights=rankings.counts[groups == bloc])
@@ -475,7 +471,7 @@ def test_each_bloc_writes_ballots_of_its_own_length():
     assert lengths["orchard"] < lengths["foundry"] < lengths["harbour"]
 
 
-def test_one_candidate_is_preferred_to_each_of_the_others_without_being_the_first_choice_of_most():
+def test_example_has_a_condorcet_winner():
     rankings = load_example().rankings
     first_choices = (rankings.ranks == 0).T @ rankings.counts
     winner = rankings.items.index("Cindervale")
@@ -485,14 +481,14 @@ def test_one_candidate_is_preferred_to_each_of_the_others_without_being_the_firs
     assert first_choices[winner] < first_choices.max() / 2
 
 
-def test_average_linkage_finds_the_three_blocs():
+def test_linkage_recovers_blocs():
     rankings, groups, _, _ = load_example()
     clusters = fcluster(linkage(pair_signs(rankings), "average"), 3, "maxclust")
     assert adjusted_rand_score(np.repeat(groups, rankings.counts), clusters) > 0.85
 
 
-def test_the_districts_differ_but_not_within_a_bloc():
-    """A permutation test of the distance between mean preferences: what a two-sample test has to find."""
+def test_districts_differ_only_between_blocs():
+    """By a permutation test of the distance between mean pairwise preferences."""
     rankings, groups, districts, _ = load_example()
     signs, blocs, north = (
         pair_signs(rankings),
@@ -514,12 +510,12 @@ def permutation_p_value(features, mask, n_permutations=199):
     return (1 + as_large) / (1 + n_permutations)
 
 
-def test_another_seed_gives_another_election():
+def test_example_depends_on_seed():
     assert make_example(rng=5).rankings == make_example(rng=5).rankings
     assert make_example(rng=5).rankings != make_example(rng=6).rankings
 
 
-def test_records_print_what_they_are_and_not_their_arrays():
+def test_representations_show_no_arrays():
     found = load_example()
     assert str(found).splitlines()[0].startswith("The council election of Nowhere Bay")
     assert "array(" not in str(found)

@@ -160,7 +160,7 @@ def test_negative_squares_are_counted():
     assert clipped.tolist() == [[0, 0, 1], [0, 0, 1], [1, 1, 0]]
     with pytest.raises(ValueError, match=r"1 of 3 pairs .* down to -2, because"):
         gram_distances(gram, negative="error")
-    with pytest.raises(ValueError, match="negative='keep' is not known"):
+    with pytest.raises(ValueError, match="negative='keep'"):
         gram_distances(gram, negative="keep")
 
 
@@ -239,7 +239,7 @@ def test_squared_distances_and_estimated_ones():
 def test_what_linkage_refuses():
     with pytest.raises(RankingError, match="at least 2 rankings; got 1"):
         linkage([[0, 1]], Kendall())
-    with pytest.raises(ValueError, match="linkage='upgma' is not known; there are 'average', 'complete'"):
+    with pytest.raises(ValueError, match="linkage='upgma'"):
         linkage(DATA, Kendall(), "upgma")
     with pytest.raises(ValueError, match="ward linkage squares the distances by itself"):
         linkage(DATA, Kendall(), "ward", squared=True)
@@ -263,7 +263,7 @@ def test_flat_clusters_are_exactly_k_where_heights_are_equal():
     assert set(Z[:, 2]) == {0.0}
     assert [len(set(flat_clusters(Z, k).tolist())) for k in range(1, 6)] == [1, 2, 3, 4, 5]
     for wrong in (0, 6, True, 2.0):
-        with pytest.raises(ValueError, match="it must be a whole number from 1 to 5"):
+        with pytest.raises(ValueError, match="n_clusters="):
             flat_clusters(Z, wrong)
 
 

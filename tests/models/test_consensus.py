@@ -297,11 +297,11 @@ def test_consensus_of_each_cluster():
 def test_what_is_refused():
     with pytest.raises(RankingError, match="there are no rankings"):
         kemeny(Rankings([[0, 1]])[:0])
-    with pytest.raises(ValueError, match="limit=27 is not possible; it must be a whole number from 1 to 26"):
+    with pytest.raises(ValueError, match="limit=27"):
         kemeny([[0, 1]], limit=27)
     with pytest.raises(ValueError, match="n_starts=0 is not possible"):
         kemeny([[0, 1]], n_starts=0)
-    with pytest.raises(ValueError, match="ties='random' is not known"):
+    with pytest.raises(ValueError, match="ties='random'"):
         borda([[0, 1]], ties="random")
 
 

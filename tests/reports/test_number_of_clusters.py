@@ -42,7 +42,7 @@ def groups(n_groups, n_rankings=160, theta=1.0, seed=0, lengths=None):
     rng = np.random.default_rng(seed)
     parts = [partial(mallows, center=rng.permutation(8), theta=theta) for _ in range(n_groups)]
     drawn = mixture(n_rankings, parts, rng=seed)
-    return (truncate(drawn.rankings, lengths, rng=seed) if lengths else drawn.rankings), drawn.labels
+    return (truncate(drawn.rankings, lengths, rng=seed) if lengths else drawn.rankings), drawn.components
 
 
 # ---------------------------------------------------------------------- null ballots

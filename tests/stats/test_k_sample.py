@@ -304,7 +304,7 @@ def test_what_is_wrong_with_groups():
     found = rk.k_sample_test(X, list("aaabbb"), n_permutations=20).pairwise()
     with pytest.raises(rk.RankingError, match="second='q' is no group; the groups are a, b"):
         found.pair("a", "q")
-    with pytest.raises(ValueError, match="correction='none' is not known"):
+    with pytest.raises(ValueError, match="correction='none'"):
         rk.k_sample_test(X, list("aaabbb"), n_permutations=20).pairwise("none")
 
 

@@ -1,4 +1,4 @@
-"""What arguments may be, checked in one place: each refusal says what came, what is wanted, and by which name."""
+"""Checks of arguments. Each raises an error that names the argument, its value and what is expected."""
 
 from __future__ import annotations
 
@@ -12,226 +12,222 @@ from typing import Any
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray
+from rankernel.errors import ArgumentTypeError, ArgumentValueError
+from rankernel.errors import short_repr as short_repr
 
-MOST = 2**31 - 1  # of anything that is counted, unless there can be more
-SHOWN = 80  # characters of a value in a message
-
-
-def short_repr(value: object) -> str:
-    """Return a value as one short line."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+MAX_INTEGER = 2**31 - 1  # default upper bound of integers
 
 
 def is_number(value: object) -> bool:
-    """Say whether a value is a plain real number."""
+    """Whether a value is a plain real number."""
     return isinstance(value, Real) and not isinstance(value, bool | np.timedelta64)
 
 
-def check_integer(name: str, value: Any, least: int = 1, most: int = MOST) -> int:
-    """Return a whole number within its bounds.
+def check_integer(name: str, value: Any, least: int = 1, most: int = MAX_INTEGER) -> int:
+    """Return an integer within bounds.
 
     Examples
     --------
     >>> check_integer("n_draws", 2.5)
     Traceback (most recent call last):
-    ValueError: n_draws=2.5 is not possible; it must be a whole number >= 1
+    rankernel.errors.ArgumentValueError: n_draws=2.5 is not possible; it must be an integer >= 1
     """
-    fits = isinstance(value, Integral) and not isinstance(value, bool)
-    if not fits or int(value) < least or int(value) > most:
-        wanted = f">= {least}" if most >= MOST and not (fits and int(value) > most) else f"from {least} to {most:,}"
-        raise ValueError(f"{name}={short_repr(value)} is not possible; it must be a whole number {wanted}")
+    is_integer = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_integer or int(value) < least or int(value) > most:
+        bounded = most < MAX_INTEGER or (is_integer and int(value) > most)
+        bounds = f"from {least} to {most:,}" if bounded else f">= {least}"
+        raise ArgumentValueError(name, value, f"an integer {bounds}")
     return int(value)
 
 
 def check_number(name: str, value: Any, least: float = -math.inf, most: float = math.inf, above: bool = False) -> float:
-    """Return a finite number within its bounds; with ``above``, not at the lower one.
+    """Return a finite number within bounds; with ``above``, the lower bound itself is excluded.
 
     Examples
     --------
-    >>> check_number("level", "high", 0, 1)
+    >>> check_number("alpha", "high", 0, 1)
     Traceback (most recent call last):
-    TypeError: level='high' is not a number; it must be a number from 0 to 1
+    rankernel.errors.ArgumentTypeError: alpha='high' is not possible; it must be a number from 0 to 1
     """
     if math.isfinite(most):
-        wanted = f"a number {'above' if above else 'from'} {least:g} {'and up ' * above}to {most:g}"
+        expected = f"a number {'above' if above else 'from'} {least:g} {'and up ' * above}to {most:g}"
     else:
-        wanted = "a finite number" + (f" {'>' if above else '>='} {least:g}" if math.isfinite(least) else "")
+        expected = "a finite number" + (f" {'>' if above else '>='} {least:g}" if math.isfinite(least) else "")
     if not is_number(value):
-        raise TypeError(f"{name}={short_repr(value)} is not a number; it must be {wanted}")
+        raise ArgumentTypeError(name, value, expected)
     try:
-        given = float(value)
+        number = float(value)
     except OverflowError:
-        given = math.inf
-    if not (math.isfinite(given) and least <= given <= most) or (above and given == least):
-        raise ValueError(f"{name}={short_repr(value)} is not possible; it must be {wanted}")
-    return given
+        number = math.inf
+    if not (math.isfinite(number) and least <= number <= most) or (above and number == least):
+        raise ArgumentValueError(name, value, expected)
+    return number
 
 
 def check_unmasked(name: str, values: Any) -> None:
-    """Refuse values of which some are masked: whoever takes them as an array would see what is behind the mask.
+    """Raise an error if a masked array has masked entries, which ``np.asarray`` would silently unmask.
 
     Examples
     --------
     >>> check_unmasked("covariate", np.ma.array([1, 2], mask=[False, True]))
     Traceback (most recent call last):
-    ValueError: covariate is masked at 1; leave out what is missing
+    rankernel.errors.ArgumentValueError: covariate is masked at 1; it must be without missing entries
     """
     if np.ma.is_masked(values):
-        places = np.argwhere(np.ma.getmaskarray(values))[0].tolist()
-        raise ValueError(f"{name} is masked at {', '.join(map(str, places))}; leave out what is missing")
+        index = np.argwhere(np.ma.getmaskarray(values))[0].tolist()
+        problem = f"is masked at {', '.join(map(str, index))}"
+        raise ArgumentValueError(name, values, "without missing entries", problem=problem)
 
 
 def check_numbers(name: str, values: Any, shape: tuple[int | None, ...], least: float = -math.inf) -> FloatArray:
-    """Return finite numbers as an array of a shape, in which None stands for any length.
+    """Return finite numbers as an array of a given shape, in which None stands for any length.
 
     Examples
     --------
     >>> check_numbers("weights", [1, "two"], (2,))
     Traceback (most recent call last):
-    TypeError: weights=[1, 'two'] is not possible; it must be an array of 2 numbers
+    rankernel.errors.ArgumentTypeError: weights=[1, 'two'] is not possible; it must be an array of 2 numbers
     """
     check_unmasked(name, values)
     lengths = ["any number of" if length is None else str(length) for length in shape]
-    wanted = f"an array of {' x '.join(lengths)} numbers" + (f" >= {least:g}" if math.isfinite(least) else "")
+    expected = f"an array of {' x '.join(lengths)} numbers" + (f" >= {least:g}" if math.isfinite(least) else "")
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "iufO" or (array.dtype == object and not all(map(is_number, array.flat))):
             raise TypeError
         array = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"{name}={short_repr(values)} is not possible; it must be {wanted}") from None
+        raise ArgumentTypeError(name, values, expected) from None
     if array.ndim != len(shape) or any(want not in (None, got) for want, got in zip(shape, array.shape, strict=True)):
-        raise ValueError(f"{name} has shape {array.shape}; it must be {wanted}")
+        raise ArgumentValueError(name, values, expected, problem=f"has shape {array.shape}")
     if not np.isfinite(array).all() or (array < least).any():
         wrong = array[~np.isfinite(array) | (array < least)][0]
-        raise ValueError(f"{name} holds {wrong}; it must be {wanted}, all of them finite")
+        raise ArgumentValueError(name, values, f"{expected}, all of them finite", problem=f"holds {wrong}")
     return array
 
 
-def check_array(name: str, values: Any, wanted: str) -> np.ndarray[Any, Any]:
-    """Return values as an array of any kind.
+def check_array(name: str, values: Any, expected: str) -> np.ndarray[Any, Any]:
+    """Return values as an array of any type.
 
     Examples
     --------
     >>> check_array("lengths", [[1, 2], [3]], "one length for each ranking")
     Traceback (most recent call last):
-    TypeError: lengths=[[1, 2], [3]] is not possible; it must be one length for each ranking
+    rankernel.errors.ArgumentTypeError: lengths=[[1, 2], [3]] is not possible; it must be one length for each ranking
     """
     try:
         return np.asanyarray(values)
     except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"{name}={short_repr(values)} is not possible; it must be {wanted}") from None
+        raise ArgumentTypeError(name, values, expected) from None
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """Return a value that is true or false.
+    """Return a boolean.
 
     Examples
     --------
     >>> check_flag("biased", "no")
     Traceback (most recent call last):
-    TypeError: biased='no' is not possible; it must be True or False
+    rankernel.errors.ArgumentTypeError: biased='no' is not possible; it must be True or False
     """
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name}={short_repr(value)} is not possible; it must be True or False")
+        raise ArgumentTypeError(name, value, "True or False")
     return bool(value)
 
 
-def check_choice(name: str, value: Any, words: Collection[str]) -> str:
-    """Return a word that is one of those there are.
+def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
+    """Return a string that is one of the choices.
 
     Examples
     --------
     >>> check_choice("ties", "break", ("keep", "items"))
     Traceback (most recent call last):
-    ValueError: ties='break' is not known; there are 'keep' and 'items'
+    rankernel.errors.ArgumentValueError: ties='break' is not possible; it must be 'keep' or 'items'
     """
-    if not isinstance(value, str) or value not in words:
-        *others, last = map(repr, words)
-        there = f"there are {', '.join(others)} and {last}" if others else f"there is {last}"
-        raise ValueError(f"{name}={short_repr(value)} is not known; {there}")
+    if not isinstance(value, str) or value not in choices:
+        *others, last = map(repr, choices)
+        raise ArgumentValueError(name, value, f"{', '.join(others)} or {last}" if others else last)
     return value
 
 
-def check_instance(name: str, value: Any, kind: Any, wanted: str) -> Any:
-    """Return a value of a kind.
+def check_instance(name: str, value: Any, kind: Any, expected: str) -> Any:
+    """Return a value of a type.
 
     Examples
     --------
     >>> check_instance("columns", 5, dict, "a mapping of roles to columns")
     Traceback (most recent call last):
-    TypeError: columns=5 is not possible; it must be a mapping of roles to columns
+    rankernel.errors.ArgumentTypeError: columns=5 is not possible; it must be a mapping of roles to columns
     """
     if not isinstance(value, kind):
-        raise TypeError(f"{name}={short_repr(value)} is not possible; it must be {wanted}")
+        raise ArgumentTypeError(name, value, expected)
     return value
 
 
-def text(name: str, value: Any) -> str:
-    """Return a text.
+def check_text(name: str, value: Any) -> str:
+    """Return a string.
 
     Examples
     --------
-    >>> text("title", 5)
+    >>> check_text("title", 5)
     Traceback (most recent call last):
-    TypeError: title=5 is not possible; it must be a text
+    rankernel.errors.ArgumentTypeError: title=5 is not possible; it must be a string
     """
-    return str(check_instance(name, value, str, "a text"))
+    return str(check_instance(name, value, str, "a string"))
 
 
-def listed(name: str, values: Any, wanted: str) -> list[Any]:
-    """Return the values of something that can be gone through, and is no text.
+def check_list(name: str, values: Any, expected: str) -> list[Any]:
+    """Return the values of an iterable that is not a string.
 
     Examples
     --------
-    >>> listed("kernels", 3, "a list of kernels")
+    >>> check_list("kernels", 3, "a list of kernels")
     Traceback (most recent call last):
-    TypeError: kernels=3 is not possible; it must be a list of kernels
+    rankernel.errors.ArgumentTypeError: kernels=3 is not possible; it must be a list of kernels
     """
     if isinstance(values, str | bytes) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
-        raise TypeError(f"{name}={short_repr(values)} is not possible; it must be {wanted}")
+        raise ArgumentTypeError(name, values, expected)
     if isinstance(values, np.ndarray) and values.dtype.kind in "US":
-        return list(values.tolist())  # NumPy loses a Ctrl-C while an array of texts is gone through
+        return list(values.tolist())  # iterating over an array of strings swallows a KeyboardInterrupt in NumPy
     return list(values)
 
 
-def names(name: str, values: Any) -> list[str]:
-    """Return names as a list; a single text is one name.
+def check_names(name: str, values: Any) -> list[str]:
+    """Return names as a list; a single string is one name.
 
     Examples
     --------
-    >>> names("labels", "district"), names("labels", ("district", "age"))
+    >>> check_names("ignore", "district"), check_names("ignore", ("district", "age"))
     (['district'], ['district', 'age'])
-    >>> names("labels", [1, 2])
+    >>> check_names("ignore", [1, 2])
     Traceback (most recent call last):
-    TypeError: labels=[1, 2] is not possible; it must be a list of names
+    rankernel.errors.ArgumentTypeError: ignore=[1, 2] is not possible; it must be a list of names
     """
-    given = [values] if isinstance(values, str) else listed(name, values, "a list of names")
+    given = [values] if isinstance(values, str) else check_list(name, values, "a list of names")
     if not all(isinstance(each, str) for each in given):
-        raise TypeError(f"{name}={short_repr(values)} is not possible; it must be a list of names")
+        raise ArgumentTypeError(name, values, "a list of names")
     return given
 
 
-def file_name(name: str, value: Any) -> Path:
-    """Return the name of a file.
+def check_path(name: str, value: Any) -> Path:
+    """Return a path.
 
     Examples
     --------
-    >>> file_name("path", 3)
+    >>> check_path("path", 3)
     Traceback (most recent call last):
-    TypeError: path=3 is not possible; it must be the name of a file
+    rankernel.errors.ArgumentTypeError: path=3 is not possible; it must be the name of a file
     """
     if not isinstance(value, str | os.PathLike) or not str(value) or "\0" in str(value):
-        raise TypeError(f"{name}={short_repr(value)} is not possible; it must be the name of a file")
+        raise ArgumentTypeError(name, value, "the name of a file")
     return Path(value)
 
 
-def labels(name: str, values: Any, length: int) -> np.ndarray[Any, Any]:
+def check_labels(name: str, values: Any, length: int) -> np.ndarray[Any, Any]:
     """Return one label for each row as an array."""
     check_unmasked(name, values)
-    wanted = f"an array of {length} labels, one for each row"
-    given = check_array(name, listed(name, values, wanted), wanted)
+    expected = f"an array of {length} labels, one for each row"
+    given = check_array(name, check_list(name, values, expected), expected)
     if given.shape != (length,):
-        raise ValueError(f"{name} has shape {given.shape}; it must be {wanted}")
+        raise ArgumentValueError(name, values, expected, problem=f"has shape {given.shape}")
     return given

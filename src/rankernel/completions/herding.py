@@ -11,7 +11,7 @@ import numpy as np
 
 from rankernel import _loops
 from rankernel._utils.arrays import FloatArray, Indices, Mask, RankArray
-from rankernel._utils.checks import check_integer, listed
+from rankernel._utils.checks import check_integer, check_list
 from rankernel._utils.memory import check_bytes
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.completions.enumerate import enumerate_completions, n_completions
@@ -162,7 +162,7 @@ def single(ranking: Any) -> Data:
     """Return one ranking as rankings of length 1, or the preferences of one user."""
     given = ranking
     if not isinstance(ranking, Data):
-        rows = listed("ranking", ranking, "one ranking, the rank of each item")
+        rows = check_list("ranking", ranking, "one ranking, the rank of each item")
         given = rows if rows and isinstance(rows[0], Iterable) else [rows]
     one = as_data(given, name="ranking")
     if len(one) != 1:

@@ -1,10 +1,13 @@
-"""A synthetic election: three blocs of voters, two districts, eight candidates; nobody in it exists."""
+"""A synthetic election with three blocs of voters, two districts and eight candidates, bundled with the package."""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib.resources import as_file, files
 from typing import NamedTuple
 
 import numpy as np
@@ -14,13 +17,13 @@ from rankernel._utils.arrays import Indices, RankArray
 from rankernel._utils.notebook import html_card
 from rankernel._utils.rng import Seed, as_generator
 from rankernel.data import concat
-from rankernel.datasets.around_center import mallows
-from rankernel.datasets.by_strength import plackett_luce
-from rankernel.datasets.mixtures import mixture
-from rankernel.datasets.truncation import truncate
+from rankernel.datasets.simulate import mallows, mixture, plackett_luce, truncate
+from rankernel.io.table import read_csv
 from rankernel.rankings import Rankings, first_and_inverse
 
 SEED = 2024
+FILE = "data/nowhere_bay.csv"
+TIE = "|"  # between tied candidates in a cell of the file
 
 CANDIDATES = ("Amberlow", "Brackmoor", "Cindervale", "Driftwell", "Eldermist", "Foxhollow", "Glimmerby", "Hazelmere")
 
@@ -34,18 +37,18 @@ choice of few but the second or third of many, and in the bundled draw preferred
 
 
 class Example(NamedTuple):
-    """A synthetic election: one row for each different ballot of a bloc in a district, with its number of voters.
+    """The synthetic election: one row for each distinct ballot of a bloc in a district, with its number of voters.
 
     Attributes
     ----------
     rankings : Rankings
-        The ballots; candidates that a voter leaves out share the last place.
+        The ballots; candidates that a voter does not list share the last bucket.
     groups : array of str
-        The bloc of each row, which the voters' ballots were drawn for: "foundry", "harbour" or "orchard".
+        The bloc from which the ballots of each row were drawn: "foundry", "harbour" or "orchard".
     districts : array of str
         The district of each row: "north" or "south".
     description : str
-        What this is, in a few sentences.
+        A description in a few sentences.
     """
 
     rankings: Rankings
@@ -57,22 +60,22 @@ class Example(NamedTuple):
         return f"{self.description}\n{self.rankings}"
 
     def _repr_html_(self) -> str:
-        """Return the same for a notebook."""
+        """Return the representation in a notebook."""
         return html_card(self)
 
 
 @dataclass(frozen=True)
 class Bloc:
-    """Voters who think alike: what they would rank, how much of it they write down, how often they tie two."""
+    """A bloc of voters: the model of their full rankings, the lengths of their ballots, and the share with a tie."""
 
-    preferences: Callable[..., Rankings]
+    model: Callable[..., Rankings]
     lengths: Mapping[int, float]
     tie_share: float
 
     def __call__(self, n_rankings: int, *, rng: np.random.Generator) -> Rankings:
-        """Return the ballots of so many voters of this bloc."""
-        full = self.preferences(n_rankings, rng=rng, items=CANDIDATES)
-        return tie_some(truncate(full, self.lengths, rng=rng), self.tie_share, rng)
+        """Return the ballots of a number of voters of this bloc."""
+        full = self.model(n_rankings, rng=rng, items=CANDIDATES)
+        return add_ties(truncate(full, self.lengths, rng=rng), self.tie_share, rng)
 
 
 BLOCS = {
@@ -87,20 +90,20 @@ BLOCS = {
     ),
 }
 
-# Voters of each district, and how likely they are to be of each bloc.
+# Number of voters of each district, and the probabilities of the blocs.
 DISTRICTS = {
     "north": (1100, {"foundry": 0.2, "harbour": 0.5, "orchard": 0.3}),
     "south": (1300, {"foundry": 0.5, "harbour": 0.25, "orchard": 0.25}),
 }
 
 
-def make_example(rng: Seed = SEED) -> Example:
-    """Draw the synthetic election again; with the default seed it is the bundled one, of :func:`load_example`.
+def make_example(*, rng: Seed = SEED) -> Example:
+    """Simulate the synthetic election; the default seed gives the bundled one of :func:`load_example`.
 
     Parameters
     ----------
-    rng : int or numpy.random.Generator
-        Where the randomness comes from.
+    rng : int, numpy.random.Generator or None
+        Random generator or its seed.
 
     Returns
     -------
@@ -117,14 +120,14 @@ def make_example(rng: Seed = SEED) -> Example:
     {'north': 1100, 'south': 1300}
     """
     names = list(BLOCS)
-    polls = [
-        mixture(n_voters, list(BLOCS.values()), [blocs[name] for name in names], own)
+    samples = [
+        mixture(n_voters, list(BLOCS.values()), [blocs[name] for name in names], rng=own)
         for (n_voters, blocs), own in zip(DISTRICTS.values(), as_generator(rng).spawn(2), strict=True)
     ]
-    ballots = concat(poll.rankings for poll in polls)
-    groups = np.concatenate([poll.labels for poll in polls])
+    ballots = concat(sample.rankings for sample in samples)
+    blocs = np.concatenate([sample.components for sample in samples])
     districts = np.repeat(np.arange(len(DISTRICTS)), [n_voters for n_voters, _ in DISTRICTS.values()])
-    rows, counts = counted(np.column_stack([districts, groups, ballots.ranks]).astype(np.int32))
+    rows, counts = distinct_rows(np.column_stack([districts, blocs, ballots.ranks]).astype(np.int32))
     return Example(
         Rankings(rows[:, 2:], CANDIDATES, counts),
         np.array(names)[rows[:, 1]],
@@ -133,18 +136,63 @@ def make_example(rng: Seed = SEED) -> Example:
     )
 
 
-def tie_some(ballots: Rankings, share: float, rng: np.random.Generator) -> Rankings:
-    """Put two neighbouring listed places of some ballots level; a ballot that lists one only has none to tie."""
+def add_ties(ballots: Rankings, share: float, rng: np.random.Generator) -> Rankings:
+    """Return ballots of which a share has two neighbouring listed candidates tied, if they list two."""
     n_listed = ballots.n_buckets - 1
-    ties = (rng.random(len(ballots)) < share) & (n_listed > 1)
+    tied = (rng.random(len(ballots)) < share) & (n_listed > 1)
     above = np.floor(rng.random(len(ballots)) * (n_listed - 1)).astype(np.int32)
-    last = np.where(ties, above, ballots.n_items)[:, None]
+    last = np.where(tied, above, ballots.n_items)[:, None]
     return Rankings(ballots.ranks - (ballots.ranks > last), ballots.items, ballots.counts)
 
 
-def counted(rows: RankArray) -> tuple[RankArray, Indices]:
-    """Return the different rows and how often each occurs: by the first two columns, then the frequent ones first."""
+def distinct_rows(rows: RankArray) -> tuple[RankArray, Indices]:
+    """Return the distinct rows and their counts, sorted by the first two columns, then by decreasing count."""
     first, inverse = first_and_inverse(rows)
     rows, counts = rows[first], np.bincount(inverse)
     order = np.lexsort((*rows.T[:1:-1], -counts, rows[:, 1], rows[:, 0]))
     return rows[order], counts[order]
+
+
+def load_example() -> Example:
+    """Load the bundled example, a synthetic election of 2,400 voters and eight candidates.
+
+    ``make_example()`` simulates the same rankings; ``description`` describes the simulation.
+
+    Returns
+    -------
+    Example
+        ``rankings``, ``groups``, ``districts`` and ``description``; groups and districts have one entry for each row.
+
+    Examples
+    --------
+    >>> election = load_example()
+    >>> election.rankings[:2]
+    Rankings: 2 rankings from 31 voters of 8 items (2 top-k)
+      17 × Glimmerby > Hazelmere > {Amberlow, Brackmoor, Cindervale, Driftwell, Eldermist, Foxhollow}
+      14 × Glimmerby > Hazelmere > Cindervale > {Amberlow, Brackmoor, Driftwell, Eldermist, Foxhollow}
+    >>> voters = election.rankings.counts
+    >>> {bloc: int(voters[election.groups == bloc].sum()) for bloc in ("foundry", "harbour", "orchard")}
+    {'foundry': 869, 'harbour': 886, 'orchard': 645}
+    """
+    with as_file(files("rankernel.datasets").joinpath(FILE)) as path:
+        ballots = read_csv(
+            path, items=CANDIDATES, count="count", labels=["district", "group"], separator=TIE, overvotes="tie"
+        )
+    return Example(ballots[:], ballots.labels["group"], ballots.labels["district"], DESCRIPTION)
+
+
+def example_csv(example: Example) -> str:
+    """Return the content of the bundled file: one column per position, tied candidates in one cell."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    positions = [f"rank {position}" for position in range(1, len(CANDIDATES) + 1)]
+    writer.writerow(["district", "group", "count", *positions])
+    voters = example.rankings.counts.tolist()
+    for district, group, count, order in zip(
+        example.districts, example.groups, voters, example.rankings.to_orders(), strict=True
+    ):
+        # A last bucket of several candidates holds those that the voter did not list.
+        listed = order if isinstance(order[-1], str) else order[:-1]
+        cells = [bucket if isinstance(bucket, str) else TIE.join(sorted(bucket)) for bucket in listed]
+        writer.writerow([district, group, count, *cells, *[""] * (len(positions) - len(cells))])
+    return text.getvalue()

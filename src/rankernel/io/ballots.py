@@ -44,7 +44,7 @@ class BallotRules:
         for name, kinds in (("skipped", Skipped), ("repeated", Repeated), ("overvotes", Overvotes)):
             checks.check_choice(name, getattr(self, name), get_args(kinds))
         checks.check_flag("fold_case", self.fold_case)
-        if self.separator is not None and not checks.text("separator", self.separator):
+        if self.separator is not None and not checks.check_text("separator", self.separator):
             raise RankingError("separator='' separates nothing; give the sign between the names in an overvoted cell")
 
 

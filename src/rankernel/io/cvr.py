@@ -90,9 +90,9 @@ def read_cvr(
     """
     check_unlisted(unlisted)
     names = None if items is None else check_items(items)
-    chosen, others = checks.names("labels", labels), [] if count is None else [checks.text("count", count)]
-    words = tuple(checks.names("nothing", nothing))
-    file = checks.file_name("path", path)
+    chosen, others = checks.check_names("labels", labels), [] if count is None else [checks.check_text("count", count)]
+    words = tuple(checks.check_names("nothing", nothing))
+    file = checks.check_path("path", path)
     passed: tuple[str, ...] = ()
     kind = Path(file.name.lower().removesuffix(".gz")).suffix
     if kind in JSONS or file.is_dir():
@@ -138,7 +138,7 @@ def contest_named(names: Sequence[str], wanted: str | None, path: AnyPath) -> st
         if len(names) > 1:
             raise fail(path, None, f"there are several contests; choose one with contest=: {known}")
         return names[0]
-    small = checks.text("contest", wanted).lower().strip()
+    small = checks.check_text("contest", wanted).lower().strip()
     fitting = [name for name in names if name.lower() == small] or [name for name in names if small in name.lower()]
     if len(fitting) != 1:
         problem = "is in the names of several contests" if fitting else "is in the name of no contest"

@@ -80,7 +80,7 @@ def fetch_preflib(name: str, sha256: str | None = None, url: str | None = None) 
     Traceback (most recent call last):
     rankernel.errors.RankingError: 'dublin.soi' is not the name of a PrefLib file, such as '00001-00000001.soi'
     """
-    match = PREFLIB_NAME.fullmatch(checks.text("name", name))
+    match = PREFLIB_NAME.fullmatch(checks.check_text("name", name))
     if not match:
         raise RankingError(f"{printable(name)!r} is not the name of a PrefLib file, such as '00001-00000001.soi'")
     check_texts(sha256=sha256, url=url)
@@ -126,7 +126,7 @@ def check_texts(**given: str | None) -> None:
     """Refuse what is neither left out nor a text."""
     for name, value in given.items():
         if value is not None:
-            checks.text(name, value)
+            checks.check_text(name, value)
 
 
 def local(path: Path) -> Path | None:

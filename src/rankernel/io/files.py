@@ -42,7 +42,7 @@ def read_text(path: AnyPath, encoding: str = "utf-8", max_bytes: int = MOST_BYTE
 def read_bytes(path: AnyPath, max_bytes: int = MOST_BYTES) -> bytes:
     """Return the bytes of a file, unpacked if it is gzipped."""
     checks.check_integer("max_bytes", max_bytes)
-    file = checks.file_name("path", path)
+    file = checks.check_path("path", path)
     raw = file.read_bytes()
     if raw.startswith(GZIP_MAGIC) or file.suffix.lower() == ".gz":
         raw = unpacked(raw, path, max_bytes)
@@ -105,7 +105,7 @@ def check_grown_size(n_bytes: int, what: str, path: AnyPath, max_bytes: int) -> 
 def write_text(path: AnyPath, text: str, overwrite: bool) -> None:
     """Write UTF-8 text to a file, gzipped where the name ends in ``.gz``; see :func:`write_bytes`."""
     raw = text.encode("utf-8")
-    if checks.file_name("path", path).suffix.lower() == ".gz":
+    if checks.check_path("path", path).suffix.lower() == ".gz":
         raw = gzip.compress(raw, mtime=0)  # no time stamp: equal rankings give equal files
     write_bytes(path, raw, overwrite)
 
@@ -115,7 +115,7 @@ def write_bytes(path: AnyPath, raw: bytes, overwrite: bool) -> None:
 
     A file that is there already is left alone and the call refused, unless ``overwrite=True``.
     """
-    if not checks.check_flag("overwrite", overwrite) and checks.file_name("path", path).exists():
+    if not checks.check_flag("overwrite", overwrite) and checks.check_path("path", path).exists():
         raise FileExistsError(f"{printable(path)} is there already; give another name, or overwrite=True")
     with whole_file(path) as temporary:
         temporary.write_bytes(raw)

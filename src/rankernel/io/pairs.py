@@ -77,12 +77,12 @@ def read_pairs(
       read as pairs: user in judge, a in model_a, b in model_b, winner in winner
     """
     names = None if items is None else check_items(items)
-    kept, passed = checks.names("labels", labels), checks.names("ignore", ignore)
+    kept, passed = checks.check_names("labels", labels), checks.check_names("ignore", ignore)
     stated = dict(
         checks.check_instance("columns", {} if columns is None else columns, Mapping, "a mapping of roles to columns")
     )
     if count is not None:
-        stated["count"] = checks.text("count", count)
+        stated["count"] = checks.check_text("count", count)
     table = read_records(path, delimiter, encoding, max_bytes)
     for name in (*kept, *passed):
         table.position(name, "labels or ignore")

@@ -165,7 +165,7 @@ def kind_of(header: Header, path: AnyPath) -> Kind:
 
 def named_kind(path: AnyPath) -> Kind | None:
     """Return the kind that the name of a file states, if it does."""
-    name = checks.file_name("path", path).name.lower().removesuffix(".gz")
+    name = checks.check_path("path", path).name.lower().removesuffix(".gz")
     return next((kind for kind in KINDS if name.endswith(f".{kind}")), None)
 
 

@@ -144,7 +144,7 @@ def records_of_text(text: str, delimiter: str, path: AnyPath, max_bytes: int = M
         raise fail(path, line, "there is a zero byte; this is not a comma-separated text file")
     if isinstance(delimiter, str) and delimiter == "auto":
         delimiter = guessed_delimiter(text, path)
-    elif len(checks.text("delimiter", delimiter)) != 1 or delimiter in '"\r\n ':
+    elif len(checks.check_text("delimiter", delimiter)) != 1 or delimiter in '"\r\n ':
         raise RankingError(f"delimiter={delimiter!r} is not one character that can separate cells, or 'auto'")
     n_cells = text.count(delimiter) + text.count("\n")
     check_grown_size(4 * n_cells, f"{n_cells:,} cells", path, max_bytes)

@@ -99,7 +99,7 @@ def read(path: AnyPath, format: str = "auto", **options: Any) -> Data:  # noqa: 
       0: tea > milk
       read as pairs: better in winner, worse in loser
     """
-    chosen = format_of(path, options) if checks.text("format", format) == "auto" else named_format(format)
+    chosen = format_of(path, options) if checks.check_text("format", format) == "auto" else named_format(format)
     for name in options:
         if name not in chosen.options:
             known = ", ".join(chosen.options)
@@ -119,7 +119,7 @@ def named_format(name: str) -> Format:
 
 def format_of(path: AnyPath, options: dict[str, Any] | None = None) -> Format:
     """Return what a file is, from its ending and, for tables, its content."""
-    given, file = options or {}, checks.file_name("path", path)
+    given, file = options or {}, checks.check_path("path", path)
     ending = Path(file.name.lower().removesuffix(".gz")).suffix
     if file.is_dir():
         return CVR
@@ -149,7 +149,7 @@ def format_of_text(text: str) -> Format | None:
 
 def format_of_table(text: str, path: AnyPath, options: dict[str, Any]) -> Format:
     """Return what a table holds: pairs, a cast vote record among other columns, or rankings."""
-    if checks.text("layout", options.get("layout", "auto")) != "auto":
+    if checks.check_text("layout", options.get("layout", "auto")) != "auto":
         return TABLE
     head = text.lstrip("\r\n").split("\n", 1)[0] + "\n"
     delimiter = options.get("delimiter", "auto")
@@ -158,7 +158,9 @@ def format_of_table(text: str, path: AnyPath, options: dict[str, Any]) -> Format
         columns = records_of_text(head, sign, path).columns
     except RankingError:  # the reader will say what is wrong
         return TABLE
-    named = {name for option in ("labels", "ignore", "count") for name in checks.names(option, options.get(option, ()))}
+    named = {
+        name for option in ("labels", "ignore", "count") for name in checks.check_names(option, options.get(option, ()))
+    }
     rest = [name for name in columns if name not in named]
     if looks_like_pairs(rest):
         return PAIRS

@@ -94,7 +94,7 @@ def load_sushi(path: AnyPath, which: Which = "a", unlisted: Unlisted | None = No
     checks.check_choice("which", which, get_args(Which))
     unlisted = "free" if unlisted is None else unlisted
     check_unlisted(unlisted)
-    folder = sushi_folder(checks.file_name("path", path), which)
+    folder = sushi_folder(checks.check_path("path", path), which)
     names = item_names(folder / ITEMS)
     items = tuple(names[number] for number in SET_A) if which == "a" else names
     ranks = read_orders(folder / ORDERS[which], len(items))

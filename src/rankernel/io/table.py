@@ -163,9 +163,9 @@ def read_csv(
     check_unlisted(unlisted)
     checks.check_choice("layout", layout, get_args(Layout))
     checks.check_flag("ascending", ascending)
-    words = tuple(checks.names("nothing", nothing))
+    words = tuple(checks.check_names("nothing", nothing))
     rules = BallotRules(skipped, repeated, overvotes, separator, words, fold_case, max_bytes)
-    beside, passed = checks.names("labels", labels), checks.names("ignore", ignore)
+    beside, passed = checks.check_names("labels", labels), checks.check_names("ignore", ignore)
     names = None if items is None else check_items(items)
     table = read_records(path, delimiter, encoding, max_bytes)
     kept = {name: table.column(name, "labels") for name in beside}
@@ -239,7 +239,7 @@ def read_counts(table: Records, count: str | None) -> IntArray:
     """Return how many voters each row stands for."""
     if count is None:
         return np.ones(len(table), dtype=np.int64)
-    column = table.with_columns([table.position(checks.text("count", count), "count")])
+    column = table.with_columns([table.position(checks.check_text("count", count), "count")])
 
     def number(cell: str) -> int:
         whole = WHOLE.fullmatch(cell)
@@ -503,14 +503,16 @@ def write_csv(
     if count is None and (rankings.counts != 1).any():
         raise RankingError("count=None would lose how many voters gave each ranking; name a column for the counts")
     checks.check_instance("labels", {} if labels is None else labels, Mapping, "a mapping of names to columns of text")
-    beside = {name: checks.labels("labels", texts, len(rankings)).tolist() for name, texts in (labels or {}).items()}
+    beside = {
+        name: checks.check_labels("labels", texts, len(rankings)).tolist() for name, texts in (labels or {}).items()
+    }
     for name in beside:
         check_writable_name(name, "labels")
         if name in (*rankings.items, count):
             raise RankingError(f"labels: {printable(name)!r} is the name of an item or of the counts; rename it")
     write_text(path, csv_text(rankings, count, beside), overwrite)
     texts = (text for own in beside.values() for text in set(own))
-    point_out_formulas([*rankings.items, *beside, *texts], checks.file_name("path", path))
+    point_out_formulas([*rankings.items, *beside, *texts], checks.check_path("path", path))
 
 
 def csv_text(rankings: Rankings, count: str | None, labels: Mapping[str, Sequence[str]]) -> str:

@@ -87,7 +87,7 @@ class RankingKern(GPy.kern.Kern):  # type: ignore[misc]
         columns = (
             None if active_dims is None else check_columns(active_dims, checks.check_integer("input_dim", input_dim))
         )
-        super().__init__(checks.check_integer("input_dim", input_dim), columns, checks.text("name", name))
+        super().__init__(checks.check_integer("input_dim", input_dim), columns, checks.check_text("name", name))
         self.only_full = isinstance(method, str) and method == FULL
         self.blocks = GramBlocks(kernel, named_method(method, n_draws, rng), data)
         self.kernel = self.blocks.kernel
@@ -176,7 +176,7 @@ class RankingKern(GPy.kern.Kern):  # type: ignore[misc]
 def check_columns(active_dims: Any, n_items: int) -> list[int]:
     """Return the columns of the data that hold the ranks."""
     wanted = f"a list of {n_items} columns, one for each item"
-    columns = checks.listed("active_dims", active_dims, wanted)
+    columns = checks.check_list("active_dims", active_dims, wanted)
     if len(columns) != n_items:
         raise ValueError(f"active_dims={checks.short_repr(active_dims)} is not possible; it must be {wanted}")
     return [checks.check_integer("active_dims", column, least=0) for column in columns]

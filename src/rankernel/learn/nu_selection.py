@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._utils.arrays import FloatArray
-from rankernel._utils.checks import check_choice, check_integer, check_numbers, short_repr
-from rankernel._utils.checks import labels as one_label_a_row
+from rankernel._utils.checks import check_choice, check_integer, check_labels, check_numbers, short_repr
 from rankernel._utils.notebook import html_card
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data
@@ -107,7 +106,7 @@ def select_nu(
     """
     check_choice("criterion", criterion, ("cv", "marginal_likelihood"))
     data = as_data(X)
-    labels = one_label_a_row("y", y, len(data))
+    labels = check_labels("y", y, len(data))
     if not hasattr(cv, "get_n_splits"):  # no splitter of scikit-learn
         check_integer("cv", cv, 2, max(len(data), 2))
     plan = as_kernel(kernel).plan(data, method=method)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._utils.arrays import FloatArray, Indices
-from rankernel._utils.checks import labels as one_label_a_row
+from rankernel._utils.checks import check_labels
 from rankernel.learn.dendrogram import n_leaves
 from rankernel.multiplicities import check_counts
 
@@ -81,7 +81,7 @@ def class_purities(Z: NDArray[Any], labels: Any, counts: Any = None) -> dict[Any
 def counted_pairs(Z: NDArray[Any], labels: Any, counts: Any) -> tuple[NDArray[Any], FloatArray, FloatArray]:
     """Return the classes, and for each the number of pairs, weighted by how pure their subtree is, and plainly."""
     n = n_leaves(Z)
-    names, classes = np.unique(one_label_a_row("labels", labels, n), return_inverse=True)
+    names, classes = np.unique(check_labels("labels", labels, n), return_inverse=True)
     return names, *pure_pairs(np.asarray(Z), classes, check_counts(counts, n).astype(np.float64))
 
 

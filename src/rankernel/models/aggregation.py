@@ -9,8 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray, RankArray
-from rankernel._utils.checks import check_choice, check_integer, short_repr
-from rankernel._utils.checks import labels as one_label_a_row
+from rankernel._utils.checks import check_choice, check_integer, check_labels, short_repr
 from rankernel._utils.notebook import html_card
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data, voters
@@ -175,7 +174,7 @@ def cluster_consensus(X: Any, labels: Any, rule: Callable[[Any], Any] = borda) -
     [['b', 'a']]
     """
     rankings = as_data(X)
-    given = one_label_a_row("labels", labels, len(rankings))
+    given = check_labels("labels", labels, len(rankings))
     if not callable(rule):
         raise TypeError(f"rule={short_repr(rule)} is not possible; give borda, kemeny or another function of rankings")
     return {label: rule(rankings[np.flatnonzero(given == label)]) for label in np.unique(given).tolist()}

@@ -20,7 +20,7 @@ from rankernel.completions.mallows_extensions import MallowsExtensions
 from rankernel.completions.models import CompletionModel, self_normalized_weights
 from rankernel.completions.relations import check_relation
 from rankernel.completions.streams import Streams
-from rankernel.datasets.around_center import mallows
+from rankernel.datasets.simulate import mallows
 from rankernel.encoding import FREE
 from rankernel.errors import ExactnessError, RankingError, SamplingWarning, warn
 from rankernel.models.kemeny_search import kemeny_order

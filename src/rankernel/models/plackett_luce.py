@@ -19,8 +19,7 @@ from rankernel.completions.couplings import Coupling
 from rankernel.completions.keys import FullRanks, check_width
 from rankernel.completions.models import CompletionModel
 from rankernel.completions.streams import Streams
-from rankernel.datasets.arguments import strengths
-from rankernel.datasets.by_strength import plackett_luce
+from rankernel.datasets.simulate import plackett_luce, positive_weights
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings, as_rankings
 
@@ -59,7 +58,7 @@ class PlackettLuce(CompletionModel):
     weights: FloatArray
 
     def __init__(self, weights: ArrayLike) -> None:
-        array = strengths(weights)
+        array = positive_weights(weights)
         if not (array / array.max() > 0).all():
             raise RankingError("weights: the strengths are too different: the smallest by the largest rounds to 0")
         array.flags.writeable = False

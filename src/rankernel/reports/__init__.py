@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from rankernel._utils.checks import check_instance, file_name
-from rankernel._utils.checks import labels as one_label_a_row
+from rankernel._utils.checks import check_instance, check_labels, check_path
 from rankernel.data import as_data
 from rankernel.encoding import printable
 from rankernel.errors import RankingError
@@ -67,12 +66,12 @@ def report(
     from rankernel.reports.summary import Settings, summarize
 
     ballots = as_data(rankings, name="rankings")
-    groups = None if labels is None else one_label_a_row("labels", labels, len(ballots)).astype(str)
+    groups = None if labels is None else check_labels("labels", labels, len(ballots)).astype(str)
     for name, text in (("title", title), ("by", by), ("noun", noun), ("voter", voter)):
         check_instance(name, text, str, "a text")
     if settings is not None:
         check_instance("settings", settings, Settings, "Settings, or None")
-    target = None if path is None else file_name("path", path)
+    target = None if path is None else check_path("path", path)
     if target is not None and target.suffix.lower() not in ENDINGS:
         raise RankingError(f"path {printable(target.name)} does not end in .html; a report is a page")
     about = getattr(ballots, "about", None)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
 
-from rankernel._utils.checks import file_name
+from rankernel._utils.checks import check_path
 from rankernel._utils.files import whole_file
 from rankernel.reports.draw_bars import WIDE as WIDE_BARS
 from rankernel.reports.draw_bars import first_choices
@@ -47,7 +47,7 @@ class Picture:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the picture as an SVG file; one that is there is replaced."""
-        with whole_file(file_name("path", path)) as temporary:
+        with whole_file(check_path("path", path)) as temporary:
             temporary.write_text(self.svg, encoding="utf-8")
 
     def _repr_html_(self) -> str:
@@ -78,7 +78,7 @@ class Report:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page; a file that is there is replaced."""
-        with whole_file(file_name("path", path)) as temporary:
+        with whole_file(check_path("path", path)) as temporary:
             temporary.write_text(self.html, encoding="utf-8")
 
     def __str__(self) -> str:

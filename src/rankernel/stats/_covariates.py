@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._utils.arrays import FloatArray, Indices
-from rankernel._utils.checks import check_choice, check_unmasked, short_repr
-from rankernel._utils.checks import labels as check_labels
+from rankernel._utils.checks import check_choice, check_labels, check_unmasked, short_repr
 from rankernel.data import Data, as_data, with_counts
 from rankernel.encoding import is_missing
 from rankernel.errors import RankingError

@@ -20,10 +20,10 @@ import numpy as np
 
 from rankernel import _loops
 from rankernel._utils.arrays import FloatArray, Indices, IntArray, Mask
+from rankernel._utils.checks import printable
 from rankernel._utils.interrupts import run_interruptibly
 from rankernel._utils.memory import check_voters
-from rankernel.data import without_item
-from rankernel.encoding import printable
+from rankernel.data import drop_item
 from rankernel.errors import RankingError
 from rankernel.gram.blocks import slices
 from rankernel.stats._effects import PRIOR_VOTERS, Effect, Gradient, InfluenceSample, Interval, diagonal_scale, share
@@ -155,7 +155,7 @@ class GroupedVoters:
         """Return the same voters with one item removed from all rankings."""
         assert self.sample.plan is not None
         assert self.sample.kernel is not None
-        data = without_item(self.sample.data, item)
+        data = drop_item(self.sample.data, item)
         plan = self.sample.kernel.plan(data, method=self.sample.plan.requested)
         sample = Sample.from_plan(data, plan, self.sample.n_jobs)
         table = np.zeros((*self.table.shape[:2], len(sample.data)), dtype=np.int64)

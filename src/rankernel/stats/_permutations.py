@@ -20,8 +20,7 @@ import numpy as np
 from rankernel import _loops
 from rankernel._utils.arrays import FloatArray, IntArray
 from rankernel._utils.checks import check_integer, check_number
-from rankernel._utils.rng import Seed, as_seed
-from rankernel.completions.streams import stream_key
+from rankernel._utils.rng import Seed, as_seed, stream_key
 from rankernel.errors import RankingError
 from rankernel.gram.blocks import slices
 from rankernel.stats._moments import BLOCK_ROWS, Moments

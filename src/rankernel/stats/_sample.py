@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray, Indices, IntArray
-from rankernel._utils.checks import check_numbers
-from rankernel._utils.checks import labels as check_labels
+from rankernel._utils.checks import check_labels, check_numbers
 from rankernel._utils.memory import check_task
 from rankernel.data import Data, with_counts
 from rankernel.errors import NotCharacteristicWarning, RankingError, SamplingWarning, warn

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray, Indices
-from rankernel._utils.checks import check_choice, check_number
+from rankernel._utils.checks import check_choice, check_number, printable
 from rankernel._utils.memory import check_bytes
 from rankernel._utils.notebook import box, table
 from rankernel.data import Data
-from rankernel.encoding import printable
 from rankernel.errors import RankingError
 from rankernel.gram.blocks import slices
 from rankernel.gram.exact.features import means_of_seen

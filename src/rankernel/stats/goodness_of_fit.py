@@ -11,18 +11,16 @@ import numpy as np
 from rankernel._utils.arrays import FloatArray, RankArray
 from rankernel._utils.checks import check_flag, check_integer, short_repr
 from rankernel._utils.memory import check_task, check_voters
-from rankernel._utils.rng import Seed, as_seed
-from rankernel.completions.draws import draw
-from rankernel.completions.models import CompletionModel, Uniform
-from rankernel.completions.streams import stream_key
+from rankernel._utils.rng import Seed, as_seed, stream_key
+from rankernel.completions.draws import CompletionModel, Uniform, draw
 from rankernel.data import as_data, concat
-from rankernel.datasets.arguments import draw_permutations
+from rankernel.datasets.simulate import draw_permutations
 from rankernel.errors import RankingError
 from rankernel.gram.methods import Method, MethodLike, MonteCarlo
 from rankernel.gram.plan import unbiased_method
 from rankernel.kernels.base import Kernel
 from rankernel.preferences import Preferences
-from rankernel.rankings import Rankings, as_rankings, first_and_inverse
+from rankernel.rankings import Rankings, as_rankings, unique_rows
 from rankernel.stats._effects import Effect, InfluenceSample, diagonal_scale
 from rankernel.stats._moments import Moments
 from rankernel.stats._permutations import RELATIVE_TOLERANCE, PermutationStatistic, named_generator, pair_sums
@@ -272,7 +270,7 @@ class FitStatistic(PermutationStatistic):
     def of_samples(self, samples: list[Rankings]) -> FloatArray:
         """Return the statistic of each sample, from one Gram matrix if they have few distinct rankings."""
         ranks = np.concatenate([sample.ranks for sample in samples])
-        first, inverse = first_and_inverse(ranks)
+        first, inverse = unique_rows(ranks)
         if len(first) > MAX_DISTINCT:
             each = [self.embedding.squared_mmd(s, s.counts[None].astype(np.float64), self.biased)[0] for s in samples]
             return np.concatenate(each)

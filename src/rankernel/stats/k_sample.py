@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray, IntArray, Mask
-from rankernel._utils.checks import check_choice, check_flag, check_number, short_repr
-from rankernel._utils.checks import labels as check_labels
+from rankernel._utils.checks import check_choice, check_flag, check_labels, check_number, printable, short_repr
 from rankernel._utils.notebook import box, table
 from rankernel._utils.rng import Seed, as_seed
-from rankernel.data import as_data
-from rankernel.encoding import is_missing, printable
+from rankernel.data import as_data, group_codes
+from rankernel.encoding import is_missing
 from rankernel.errors import RankingError, missing_extra
 from rankernel.gram.methods import MethodLike
-from rankernel.group_names import numbered_groups
 from rankernel.kernels.base import Kernel
 from rankernel.stats._groups import (
     GroupedVoters,
@@ -193,7 +191,7 @@ def k_sample_test(
     """
     n_permutations, seed = check_permutations(n_permutations), as_seed(rng)
     data, least = as_data(X), 1 if check_flag("biased", biased) else 2
-    codes, names = group_codes(groups, len(data))
+    codes, names = check_groups(groups, len(data))
     stratum = stratum_codes(strata, len(data))
     if precomputed is None:
         sample = Sample.planned(data, kernel, method, n_jobs, TASK)
@@ -209,13 +207,13 @@ def k_sample_test(
     )
 
 
-def group_codes(groups: Any, n_rows: int) -> tuple[IntArray, tuple[str, ...]]:
+def check_groups(groups: Any, n_rows: int) -> tuple[IntArray, tuple[str, ...]]:
     """Return the number of the group of each row, and the names of the groups."""
     labels = check_labels("groups", groups, n_rows)
     for row, label in enumerate(labels.tolist()):
         if is_missing(label):
             raise RankingError(f"the group of row {row} is missing; leave out rows without one")
-    names, codes = numbered_groups(labels)
+    names, codes = group_codes(labels)
     if len(names) < 2:
         problem = f"all rows are of the group {names[0]!r}" if names else "there are no rankings"
         raise RankingError(f"{problem}; groups must name at least two groups")

@@ -17,10 +17,17 @@ from typing import Any
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray, IntArray, Mask
-from rankernel._utils.checks import check_flag, check_integer, check_number, is_number, listed, short_repr
-from rankernel._utils.checks import labels as check_labels
+from rankernel._utils.checks import (
+    check_flag,
+    check_integer,
+    check_labels,
+    check_list,
+    check_number,
+    is_number,
+    short_repr,
+)
 from rankernel._utils.rng import Seed, as_seed
-from rankernel.completions.models import CompletionModel
+from rankernel.completions.draws import CompletionModel
 from rankernel.data import Data, as_data, concat
 from rankernel.errors import RankingError
 from rankernel.gram.bandwidth import median_width
@@ -208,7 +215,7 @@ def join_strata(strata: tuple[Any, Any] | None, n_first: int, n_second: int) -> 
     """Return the labels of the strata of both samples as one array."""
     if strata is None:
         return None
-    pair = listed("strata", strata, "a pair of arrays: a label for each row of X, and one for each row of Y")
+    pair = check_list("strata", strata, "a pair of arrays: a label for each row of X, and one for each row of Y")
     if len(pair) != 2:
         raise RankingError(f"strata is a pair of arrays, one for the rows of X and one for those of Y; got {len(pair)}")
     return np.concatenate([check_labels("strata", part, n) for part, n in zip(pair, (n_first, n_second), strict=True)])

@@ -12,12 +12,12 @@ from rankernel._utils.arrays import FloatArray, Indices, IntArray, Mask
 from rankernel._utils.checks import check_number
 from rankernel._utils.memory import check_task
 from rankernel._utils.rng import Seed, as_seed
-from rankernel.data import Data, as_data, concat, first_and_inverse
+from rankernel.data import Data, as_data, concat
 from rankernel.errors import MisfitWarning, RankingError, SamplingWarning, missing_extra, warn
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan, unbiased_method
 from rankernel.kernels.base import Kernel
-from rankernel.models.usual_ballots import Model, UsualModel, WeighedBallots, draw_usual, shapes, usual_models
+from rankernel.models.null_models import InlierModel, Model, WeightedSample, inlier_models, sample_inliers, shape_codes
 from rankernel.preferences import Preferences
 from rankernel.stats._permutations import named_generator
 from rankernel.stats._sample import MAX_RELATIVE_ERROR, REDRAWN_ROWS, Sample, check_kernel, voter_gram
@@ -170,7 +170,7 @@ def outlier_test(
     if reference is None:
         check_enough(data, "X")
         plan = make_plan(data, kernel, method)
-        gram, fitted = voter_gram(plan, n_jobs), usual_models(data)
+        gram, fitted = voter_gram(plan, n_jobs), inlier_models(data)
         models = tuple(model.fitted for model in fitted)
         null = SimulatedDistances.from_gram(plan, gram, data)
         distances, weights = null.distances, null.weights
@@ -342,14 +342,14 @@ class SimulatedDistances:
         distinct = Sample.from_plan(data, plan).data
         return cls(data, plan, distinct, weights, squared_norm, factor, np.asarray(distances[index]))
 
-    def pvalues(self, models: Sequence[UsualModel], rng: np.random.Generator) -> FloatArray:
+    def pvalues(self, models: Sequence[InlierModel], rng: np.random.Generator) -> FloatArray:
         """Return the largest p-value of each row over the null models, compared with ballots of the same shape."""
         pvalues = np.zeros(len(self.data))
         for rows in self.shape_classes():
             counts = self.data.counts[rows]
             n_simulated = max(round(N_SIMULATED * float(counts.sum() / self.data.n_voters)), MIN_SIMULATED)
             for model in models:
-                drawn = draw_usual(model, self.data, rng.choice(rows, n_simulated, p=counts / counts.sum()), rng)
+                drawn = sample_inliers(model, self.data, rng.choice(rows, n_simulated, p=counts / counts.sum()), rng)
                 exceedance = self.exceedance(drawn, self.distances[rows])
                 bounded = np.maximum(exceedance, self.min_pvalues(model, rows, n_simulated))
                 pvalues[rows] = np.maximum(pvalues[rows], np.minimum(bounded, 1.0))
@@ -357,16 +357,16 @@ class SimulatedDistances:
 
     def shape_classes(self) -> list[Indices]:
         """Return the rows of each shape, with rare shapes pooled."""
-        codes = shapes(self.data)
+        codes = shape_codes(self.data)
         counts = np.bincount(codes, self.data.counts)
         rank = np.empty(len(counts), dtype=np.intp)
         rank[np.argsort(-counts, kind="stable")] = np.minimum(np.arange(len(counts)), MAX_SHAPES - 1)
         classes = rank[codes]
         return [np.flatnonzero(classes == number) for number in range(int(classes.max()) + 1)]
 
-    def exceedance(self, drawn: WeighedBallots, distances: FloatArray) -> FloatArray:
+    def exceedance(self, drawn: WeightedSample, distances: FloatArray) -> FloatArray:
         """Return the weighted share of drawn ballots that are at least as far away as each distance."""
-        first, inverse = first_and_inverse(drawn.ballots)
+        first, inverse = drawn.ballots.unique_indices()
         method, distinct = unbiased_method(self.plan.method), drawn.ballots[first]
         means = self.plan.kernel.gram(distinct, self.distinct, method=method) @ self.weights
         diagonal = self.plan.kernel.plan(distinct, method=method).diagonal(unbiased=True)
@@ -376,8 +376,8 @@ class SimulatedDistances:
         tolerance = TIE_TOLERANCE * float(np.abs(diagonal).mean())
         return np.asarray(above[np.searchsorted(simulated[order], distances - tolerance, side="left")])
 
-    def min_pvalues(self, model: UsualModel, rows: Indices, n_simulated: int) -> FloatArray:
+    def min_pvalues(self, model: InlierModel, rows: Indices, n_simulated: int) -> FloatArray:
         """Return lower bounds of p-values: the probability of the ballot, or one over the number of simulations."""
         if isinstance(self.data, Preferences):
             return np.full(len(rows), 1 / (1 + n_simulated))
-        return np.exp(model.log_probability(self.data[rows]))
+        return np.exp(model.log_prob(self.data[rows]))

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray, IntArray
-from rankernel._utils.checks import check_integer, check_number, is_number, listed, short_repr
+from rankernel._utils.checks import check_integer, check_list, check_number, is_number, short_repr
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, concat
 from rankernel.errors import RankingError
@@ -373,7 +373,7 @@ def test_models(models: Any, kernel: Any, seed: int) -> Pilot:
             "models is missing: power depends on the distribution of rankings, not on the effect only; give models "
             "such as models=[MallowsModel([0, 1, 2], 1.0), MallowsModel([1, 0, 2], 1.0)], or pilot data"
         )
-    checked = listed("models", models, "a list of models, one for each group")
+    checked = check_list("models", models, "a list of models, one for each group")
     if len(checked) < 2:
         raise ValueError(f"models has {len(checked)} models; give one for each of at least two groups")
     samples = [sample_model(model, named_generator(seed, f"voters of model {i}")) for i, model in enumerate(checked)]
@@ -386,13 +386,14 @@ def test_models(models: Any, kernel: Any, seed: int) -> Pilot:
 
 def sample_model(model: Any, rng: np.random.Generator) -> Rankings:
     """Return the voters that represent a model."""
-    sampler = getattr(model, "sample", model)
-    if not callable(sampler):
-        raise TypeError(
-            f"models holds {short_repr(model)}; give models such as MallowsModel(center, theta), or functions of "
-            "(n_rankings, rng)"
-        )
-    return as_rankings(sampler(N_FROM_MODEL, rng), "a draw of models")
+    if hasattr(model, "sample"):
+        return as_rankings(model.sample(N_FROM_MODEL, rng=rng), "a draw of models")
+    if callable(model):
+        return as_rankings(model(N_FROM_MODEL, rng), "a draw of models")
+    raise TypeError(
+        f"models holds {short_repr(model)}; give models such as MallowsModel(center, theta), or functions of "
+        "(n_rankings, rng)"
+    )
 
 
 # ---------------------------------------------------------------------- populations

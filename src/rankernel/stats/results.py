@@ -8,9 +8,9 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rankernel._utils.arrays import FloatArray
+from rankernel._utils.checks import printable
 from rankernel._utils.notebook import box, table
 from rankernel.data import Data
-from rankernel.encoding import printable
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
 from rankernel.stats._effects import Effect, Interval

@@ -217,7 +217,7 @@ def test_a_callable_is_checked_where_it_is_used():
     ("build", "error", "message"),
     [
         (lambda: rk.RankBiasedOverlap(1.1), ValueError, "p=1.1 is not possible; it must be a number from 0 to 1"),
-        (lambda: rk.RankBiasedOverlap("median"), TypeError, "p='median' is not a number"),
+        (lambda: rk.RankBiasedOverlap("median"), TypeError, "p='median'"),
         (lambda: rk.RankBiasedOverlap(0.9, 0), ValueError, "depth=0 is not possible"),
         (lambda: rk.AverageOverlap(2.5), (TypeError, ValueError), "depth=2.5"),
         (lambda: rk.DCG("steep"), ValueError, "discount='steep' is not known"),

@@ -398,10 +398,10 @@ def test_a_path_of_widths_uses_the_same_draws():
     [
         ({"n_draws": 0}, "n_draws=0 is not possible"),
         ({"n_draws": 2.5}, "n_draws=2.5 is not possible"),
-        ({"coupling": "sobol"}, "coupling='sobol' is not known"),
+        ({"coupling": "sobol"}, "coupling='sobol'"),
         ({"control_variates": 3}, "control_variates=3 is not possible"),
         ({"control_variates": 1, "completions": rk.PlackettLuce([1.0, 1.0])}, "uniform completions only"),
-        ({"diagonal": "exact"}, "diagonal='exact' is not known"),
+        ({"diagonal": "exact"}, "diagonal='exact'"),
         ({"rng": -1}, "rng=-1"),
     ],
 )

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from rankernel._utils.arrays import Indices
-from rankernel._utils.checks import check_flag, file_name, short_repr
+from rankernel._utils.checks import check_flag, check_path, short_repr
 from rankernel._utils.files import room_for, sync
 from rankernel._utils.memory import size_text
 from rankernel.errors import warn
@@ -93,7 +93,7 @@ def store_gram(
     check_flag("overwrite", overwrite)
     if progress is not None and not callable(progress):
         raise TypeError(f"progress={short_repr(progress)} is not possible; it must be a function, or None")
-    home, kind = Home.at(file_name("path", path)), np.dtype(dtype)
+    home, kind = Home.at(check_path("path", path)), np.dtype(dtype)
     work = Work.of(home, plan, kind, side)
     if resume and home.is_finished() and matches(home.header(), work.header):
         return work.checked()
