@@ -105,7 +105,7 @@ def kernel_at(name: str, width: float, kind: str) -> rk.Kernel:
 def weighted_sums(kernel: rk.Kernel, rankings: rk.Rankings, model: PlackettLuce | MallowsModel) -> np.ndarray:
     """Return the kernel between rankings whose completions have the probabilities of a model, by listing them all."""
     full = rk.Rankings(list(itertools.permutations(range(rankings.n_items))))
-    chances = np.tile(np.exp(model.log_probability(full)), (len(rankings), 1))
+    chances = np.tile(np.exp(model.log_prob(full)), (len(rankings), 1))
     for row, ranking in enumerate(rankings.ranks):
         for first, second in itertools.permutations(np.flatnonzero(ranking >= 0), 2):
             if ranking[first] < ranking[second]:

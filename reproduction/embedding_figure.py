@@ -40,7 +40,7 @@ def estimates(study: Study, space: KernelMap, partial: RankArray, coupling: str)
     drawn = draw_completions(
         np.repeat(partial, N_ESTIMATES, axis=0),
         N_DRAWS,
-        coupling,
+        coupling=coupling,
         rng=study.stream("embedding"),
         rows=np.arange(N_ESTIMATES),
     )

@@ -55,7 +55,7 @@ def curves(study: Study) -> dict[str, list[float]]:
 def random_discrepancy(study: Study, n_draws: int, coupling: str) -> float:
     """Return the mean discrepancy of random completions."""
     rows = np.zeros((N_RANDOM // 10, len(LARGER)), dtype=np.int32)
-    drawn = draw_completions(rows, n_draws, coupling, rng=study.stream("herding", n_draws), rows=np.arange(len(rows)))
+    drawn = draw_completions(rows, n_draws, coupling=coupling, rng=study.stream("herding", n_draws), rows=np.arange(len(rows)))
     return float(np.mean([discrepancy(one.astype(np.int32), LARGER) for one in drawn.ranks]))
 
 

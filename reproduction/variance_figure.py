@@ -124,7 +124,7 @@ class VarianceFigure(Experiment):
             draw(
                 np.repeat(one[None], len(rows), axis=0),
                 N_DRAWS,
-                coupling,
+                coupling=coupling,
                 rng=self.study.stream(self.name, side, *where),
                 rows=rows,
             )

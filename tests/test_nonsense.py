@@ -17,6 +17,7 @@ from nonsense import faults
 
 import rankernel as rk
 from rankernel import datasets, distances, io, plots
+from rankernel.completions.herding import joint_herd
 
 FOLDER = Path(tempfile.mkdtemp(prefix="rankernel-nonsense-"))
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
@@ -191,15 +192,15 @@ CALLS = {
     "Uniform": (rk.Uniform, {}),
     "LogDensity": (rk.LogDensity, {"function": lambda ranks: np.zeros(len(ranks)), "self_normalized": True}),
     "MallowsModel": (rk.MallowsModel, {"center": (0, 1, 2), "theta": 0.5, "max_down_sets": 100}),
-    "MallowsModel.fit": (rk.MallowsModel.fit, {"rankings": FULL}),
-    "MallowsModel.log_probability": (rk.MallowsModel((0, 1, 2), 0.5).log_probability, {"rankings": FULL}),
+    "MallowsModel.fit": (rk.MallowsModel.fit, {"X": FULL}),
+    "MallowsModel.log_prob": (rk.MallowsModel((0, 1, 2), 0.5).log_prob, {"X": FULL}),
     "MallowsModel.sample": (
         rk.MallowsModel((0, 1, 2), 0.5).sample,
         {"n_rankings": 4, "rng": 0, "items": ["a", "b", "c"]},
     ),
     "PlackettLuce": (rk.PlackettLuce, {"weights": [1.0, 2.0, 3.0]}),
-    "PlackettLuce.fit": (rk.PlackettLuce.fit, {"rankings": FULL, "penalty": 0.1}),
-    "PlackettLuce.log_probability": (rk.PlackettLuce([1.0, 2.0, 3.0]).log_probability, {"rankings": FULL}),
+    "PlackettLuce.fit": (rk.PlackettLuce.fit, {"X": FULL, "penalty": 0.1}),
+    "PlackettLuce.log_prob": (rk.PlackettLuce([1.0, 2.0, 3.0]).log_prob, {"X": FULL}),
     "PlackettLuce.sample": (
         rk.PlackettLuce([1.0, 2.0, 3.0]).sample,
         {"n_rankings": 4, "rng": 0, "items": ["a", "b", "c"]},
@@ -207,7 +208,7 @@ CALLS = {
     "antithetic": (rk.antithetic, {"rankings": FULL[:1], "within": FULL[:1].top(1)}),
     "project": (rk.project, {"rankings": FULL, "onto": FULL[:1].top(1)}),
     "herd": (rk.herd, {"ranking": BALLOTS[2], "kernel": KERNEL, "n_draws": 2, "candidates": None, "rng": 0}),
-    "joint_herd": (rk.joint_herd, {"ranking": BALLOTS[2], "kernel": KERNEL, "n_draws": 2}),
+    "joint_herd": (joint_herd, {"ranking": BALLOTS[2], "kernel": KERNEL, "n_draws": 2}),
     # ------------------------------------------------------------------ tasks
     "mmd_test": (
         rk.mmd_test,
@@ -618,7 +619,8 @@ RECORDS = {
     "AggregatedMMDResult",
     "BallotsNeeded",
     "ChangePointResult",
-    "BradleyTerry",
+    "BradleyTerryResult",
+    "CompletionModel",
     "Consensus",
     "KernelConsensus",
     "Differences",

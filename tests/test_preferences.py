@@ -101,7 +101,7 @@ def test_number_of_extensions(data):
 
 
 def test_infeasible_count_names_the_user(monkeypatch):
-    monkeypatch.setattr("rankernel.completions.down_sets.MAX_DOWN_SETS", 3)
+    monkeypatch.setattr("rankernel.completions.partial_orders.MAX_DOWN_SETS", 3)
     with pytest.raises(ExactnessError, match="user 'bob': a part of 4 items has more than 3 down-sets"):
         Preferences.from_pairs([("bob", "a", "b"), ("bob", "c", "d"), ("bob", "c", "b")]).n_extensions()
 

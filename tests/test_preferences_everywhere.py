@@ -13,6 +13,7 @@ from sklearn.svm import SVC, LinearSVC
 
 import rankernel as rk
 from rankernel import Preferences, RankingError, Rankings
+from rankernel.completions.herding import joint_herd
 
 ITEMS = ("a", "b", "c", "d")
 PAIRS = [
@@ -338,7 +339,7 @@ def monte_carlo():
 
 def herd():
     allowed = set(EXTENSIONS[0])
-    for chosen in (rk.herd(PREFS[0], KERNEL, 6), rk.joint_herd(PREFS[0], KERNEL, 2)):
+    for chosen in (rk.herd(PREFS[0], KERNEL, 6), joint_herd(PREFS[0], KERNEL, 2)):
         assert {tuple(row) for row in chosen.ranks.tolist()} <= allowed
 
 
@@ -397,7 +398,7 @@ GIVES = {
     "borda": borda,
     "kemeny": kemeny,
     "bradley_terry": bradley_terry,
-    "BradleyTerry": bradley_terry,
+    "BradleyTerryResult": bradley_terry,
     "Consensus": kemeny,
     "Report": report,
     "Picture": report,
@@ -440,7 +441,6 @@ GIVES = {
     "select_nu": select_nu,
     "median_distance": median_distance,
     "herd": herd,
-    "joint_herd": herd,
     "concat": concat,
     "report": report,
     "plots": picture,
@@ -482,7 +482,7 @@ def test_says_in_one_sentence_why_it_cannot(name):
 
 
 NO_DATA = """
-__version__ LogDensity MallowsModel PlackettLuce Uniform ExactnessError IndefiniteKernelWarning
+__version__ CompletionModel LogDensity MallowsModel PlackettLuce Uniform ExactnessError IndefiniteKernelWarning
 MisfitWarning NotCharacteristicWarning RankingError ReadingWarning SamplingWarning NuSelection Auto Enumeration Exact
 Mixed
 fetch_preflib fetch_sushi load_sushi read read_blt read_csv read_cvr read_pairs read_preflib Rankings flat_clusters
@@ -498,8 +498,8 @@ def test_every_public_name_is_here():
 
 
 def test_a_consensus_of_what_cannot_be_counted_is_estimated_and_says_so(monkeypatch):
-    monkeypatch.setattr("rankernel.models.aggregation.DRAWS", 50)
-    monkeypatch.setattr("rankernel.completions.down_sets.MAX_DOWN_SETS", 1000)
+    monkeypatch.setattr("rankernel.models.consensus.DRAWS", 50)
+    monkeypatch.setattr("rankernel.completions.partial_orders.MAX_DOWN_SETS", 1000)
     rng = np.random.default_rng(0)
     order = rng.permutation(24).tolist()
     pairs = [(f"i{order[a]}", f"i{order[b]}") for a, b in (sorted(rng.choice(24, 2, replace=False)) for _ in range(28))]

@@ -1,22 +1,24 @@
-"""Rankings or preferences: what every function of the package takes."""
+"""Functions that accept rankings or preferences."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rankernel._utils.arrays import Indices, Mask
-from rankernel._utils.checks import check_list
-from rankernel.encoding import FREE, Unlisted, check_unlisted, dense, number_table, printable
+from rankernel._utils.arrays import IntArray, Mask
+from rankernel._utils.checks import check_list, printable
+from rankernel.encoding import FREE, Unlisted, check_total_count, check_unlisted, dense_ranks, number_table
 from rankernel.errors import RankingError
-from rankernel.multiplicities import check_total
-from rankernel.preferences import BEFORE, NOT_BEFORE, Preferences, pairs_text
+from rankernel.preferences import BEFORE, NOT_BEFORE, Preferences, pairs_text, relations_of_ranks
 from rankernel.rankings import Rankings, order_text
-from rankernel.rankings import first_and_inverse as first_and_inverse_of_ranks
 
 Data = Rankings | Preferences
+
+PAIRS_AT_ONCE = 2**20  # entries of relations in memory at once
 
 
 def as_data(data: Any, unlisted: Unlisted | None = None, name: str = "X") -> Data:
@@ -56,11 +58,6 @@ def is_relations(data: Any) -> bool:
     return data.flat[0] in (BEFORE, NOT_BEFORE) and bool(((data == BEFORE) | (data == NOT_BEFORE)).all())
 
 
-def first_and_inverse(data: Data) -> tuple[Indices, Indices]:
-    """Return where each distinct row first occurs, and for each row which distinct one it is."""
-    return data.first_and_inverse() if isinstance(data, Preferences) else first_and_inverse_of_ranks(data.ranks)
-
-
 def with_counts(data: Data, counts: Any) -> Data:
     """Return the same rows with other numbers of voters."""
     numbers = np.asarray(counts).astype(np.int64)
@@ -69,19 +66,19 @@ def with_counts(data: Data, counts: Any) -> Data:
     return Preferences._trusted(data.packed, data.items, numbers, data.users, data.contracted)
 
 
-def renamed(data: Data, items: tuple[str, ...]) -> Data:
+def rename_items(data: Data, items: tuple[str, ...]) -> Data:
     """Return the same rows about items of other names."""
     if isinstance(data, Rankings):
         return Rankings._trusted(data.ranks, items, data.counts)
     return Preferences._trusted(data.packed, items, data.counts, data.users, data.contracted)
 
 
-def row_texts(data: Data) -> Iterator[str]:
+def format_rows(data: Data) -> Iterator[str]:
     """Return each row in words: ``a > {b, c}``, or the pairs of a user, ``a > b, c > d``.
 
     Examples
     --------
-    >>> list(row_texts(Preferences.from_pairs([[("a", "b"), ("c", "d")]])))
+    >>> list(format_rows(Preferences.from_pairs([[("a", "b"), ("c", "d")]])))
     ['a > b, c > d']
     """
     if isinstance(data, Preferences):
@@ -89,44 +86,62 @@ def row_texts(data: Data) -> Iterator[str]:
     return (order_text(order, data.items) for order in data.to_orders())
 
 
-def without_item(data: Data, item: int) -> Data:
+def drop_item(data: Data, item: int) -> Data:
     """Return the same rows without one of the items: what they say of the others.
 
     Examples
     --------
-    >>> without_item(Rankings.from_orders([["a", "b", "c"]]), 1)
+    >>> drop_item(Rankings.from_orders([["a", "b", "c"]]), 1)
     Rankings: 1 ranking of 2 items (1 full)
       a > c
     """
-    return of_items(data, [column for column in range(data.n_items) if column != item])
+    return select_items(data, [column for column in range(data.n_items) if column != item])
 
 
-def of_items(data: Data, columns: list[int]) -> Data:
+def select_items(data: Data, columns: list[int]) -> Data:
     """Return what the rows say of some of the items, in this order.
 
     Examples
     --------
-    >>> of_items(Rankings.from_orders([["a", "b", "c"]]), [2, 0])
+    >>> select_items(Rankings.from_orders([["a", "b", "c"]]), [2, 0])
     Rankings: 1 ranking of 2 items (1 full)
       a > c
     """
     items = tuple(data.items[column] for column in columns)
     if isinstance(data, Rankings):
         ranks = data.ranks[:, columns]
-        return Rankings._trusted(dense(ranks, ranks != FREE, "free"), items, data.counts)
+        return Rankings._trusted(dense_ranks(ranks, ranks != FREE, "free"), items, data.counts)
     before = data.before[:, columns][:, :, columns]
     nothing = ((),) * len(data)
     return Preferences._trusted(np.packbits(before, axis=2), items, data.counts, data.users, nothing)
 
 
-def says_something(data: Data) -> Mask:
+def has_ordered_pair(data: Data) -> Mask:
     """Say of each row whether it puts some item before another."""
     if isinstance(data, Rankings):
         return np.asarray(data.n_buckets > 1)
     return np.asarray(data.before.any(axis=(1, 2)))
 
 
-def voters(data: Any) -> Data:
+def pairwise_wins(data: Data) -> IntArray:
+    """Return the number of voters who order item x before item y, shape (n_items, n_items).
+
+    Examples
+    --------
+    >>> pairwise_wins(Rankings.from_orders([["a", "b"], ["b", "a"], [{"a", "b"}]], counts=[3, 1, 5]))
+    array([[0, 3],
+           [1, 0]])
+    """
+    wins = np.zeros((data.n_items, data.n_items), dtype=np.int64)
+    step = max(PAIRS_AT_ONCE // max(data.n_items**2, 1), 1)
+    for start in range(0, len(data), step):
+        block = data[start : start + step]
+        before = block.before if isinstance(block, Preferences) else relations_of_ranks(block.ranks)
+        wins += np.tensordot(block.counts, before, axes=1)
+    return wins
+
+
+def as_nonempty_data(data: Any) -> Data:
     """Return rankings or preferences, refusing none at all."""
     given = as_data(data)
     if not len(given):
@@ -162,7 +177,7 @@ def concat(parts: Iterable[Any]) -> Any:
             )
     aligned = [part if part.items == items else part.with_items(items) for part in sets]
     counts = np.concatenate([part.counts for part in aligned])
-    check_total(counts)
+    check_total_count(counts)
     rankings = [part for part in aligned if isinstance(part, Rankings)]
     if len(rankings) == len(aligned):
         return Rankings._trusted(np.concatenate([part.ranks for part in rankings]), items, counts)
@@ -184,3 +199,32 @@ def check_same_items(X: Any, Y: Any) -> None:
         else "Preferences.from_pairs(Y.to_pairs(), X.items, Y.counts, Y.users)"
     )
     raise RankingError(f"X and Y name their items differently; align them first: {advice}")
+
+
+def group_codes(labels: NDArray[Any]) -> tuple[tuple[str, ...], IntArray]:
+    """Return the names of the groups, and for each label the number of its group: numbers by size, texts naturally.
+
+    Examples
+    --------
+    >>> names, numbers = group_codes(np.array(["ward 10", "ward 2", "ward 10"]))
+    >>> names, numbers.tolist()
+    (('ward 2', 'ward 10'), [1, 0, 1])
+    """
+    labels = labels.astype(str) if labels.dtype == object else labels
+    names, numbers = np.unique(labels, return_inverse=True)
+    order = np.arange(len(names))
+    if labels.dtype.kind in "US":
+        order = np.array(sorted(order, key=lambda place: natural_key(str(names[place]))), dtype=np.intp)
+    return tuple(map(str, names[order].tolist())), np.asarray(np.argsort(order)[numbers.ravel()], dtype=np.int64)
+
+
+def natural_key(name: str) -> list[tuple[int, int, str]]:
+    """Return what sorts names as people do.
+
+    Examples
+    --------
+    >>> sorted(["ward 10", "ward 2", "Ward 1"], key=natural_key)
+    ['Ward 1', 'ward 2', 'ward 10']
+    """
+    parts = re.split(r"([0-9]+)", name.casefold())
+    return [(0, int(part), "") if place % 2 else (1, 0, part) for place, part in enumerate(parts)]

@@ -1,7 +1,7 @@
-"""The gate: whatever tables people hold their rankings in come through here and leave as one checked integer array.
+"""Conversion of tables of ranks or scores, item names and counts to checked arrays.
 
-Inside the package a ranking is a row of *ranks*: ``ranks[a]`` is the bucket of item ``a``, 0 the best, without
-gaps, and -1 where nothing is known of the item.
+Inside the package a ranking is a row of *ranks*: ``ranks[a]`` is the bucket index of item ``a``, 0 is the best bucket,
+indices have no gaps, and -1 marks a free item, of which nothing is known.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import FloatArray, Mask, RankArray
-from rankernel._utils.checks import short_repr
+from rankernel._utils.arrays import FloatArray, IntArray, Mask, RankArray
+from rankernel._utils.checks import check_array, printable, short_repr
 from rankernel.errors import RankingError
 
 Unlisted = Literal["last", "free"]
@@ -25,11 +25,6 @@ FREE = -1
 INTERVAL: type = np.timedelta64  # says that it is a number, and is none
 BLOCK = 2**21  # cells made dense at once: what is made on the way stays small
 MOST_BITS = 63  # values that a row may have to be made dense by the bits of one number
-
-
-def printable(name: object) -> str:
-    """Return a name with control characters escaped, safe to show in a terminal or an error message."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(name))
 
 
 def check_unlisted(unlisted: str) -> None:
@@ -96,18 +91,18 @@ class NumberTable:
 
     def ranks(self, unlisted: Unlisted) -> RankArray:
         """Return bucket indices; what is missing is last or free, and what says -1 is read in the same way."""
-        return dense(self.numbers, ~(self.missing | self.free), unlisted)
+        return dense_ranks(self.numbers, ~(self.missing | self.free), unlisted)
 
     def plain_ranks(self, unlisted: Unlisted | None) -> RankArray:
         """Return bucket indices of a plain array: -1 is free, and what is missing must be said."""
         if unlisted is None:
-            refuse_missing(self.missing, self.items)
+            check_no_missing(self.missing, self.items)
         ranks = self.ranks(unlisted or "free")
         ranks[self.free] = FREE
         return ranks
 
 
-def refuse_missing(missing: Mask, items: Sequence[object]) -> None:
+def check_no_missing(missing: Mask, items: Sequence[object]) -> None:
     """Refuse missing cells of which nobody said what they mean."""
     if missing.any():
         row, column = (int(i) for i in np.argwhere(missing)[0])
@@ -223,7 +218,7 @@ def checked_ranks(values: NDArray[Any], missing: Mask, items: Sequence[str]) -> 
         broken: Mask = listed & (np.floor(values, where=listed, out=np.zeros(values.shape)) != values)
         rows = np.flatnonzero(broken.any(axis=1))
         shared = np.zeros(values.shape, dtype=bool)
-        shared[rows] = is_shared_rank(values[rows], listed[rows])
+        shared[rows] = are_average_ranks(values[rows], listed[rows])
         complain(
             broken & ~shared,
             values,
@@ -236,7 +231,7 @@ def checked_ranks(values: NDArray[Any], missing: Mask, items: Sequence[str]) -> 
     return free
 
 
-def is_shared_rank(values: NDArray[Any], listed: Mask) -> Mask:
+def are_average_ranks(values: NDArray[Any], listed: Mask) -> Mask:
     """Say of each row, in every cell, whether its numbers are the mean places of tied items, from 1 or from 0."""
     off = np.where(listed, values - mean_places_of_ties(values, listed), 0.0)
     fits = (off == 0).all(axis=1, keepdims=True) | np.where(listed, off == -1, True).all(axis=1, keepdims=True)
@@ -245,7 +240,7 @@ def is_shared_rank(values: NDArray[Any], listed: Mask) -> Mask:
 
 def mean_places_of_ties(values: NDArray[Any], listed: Mask) -> FloatArray:
     """Return the mean of the places, from 1, that each listed item shares with those tied with it."""
-    buckets = dense(values, listed, "free")
+    buckets = dense_ranks(values, listed, "free")
     places = np.empty(values.shape)
     for row, ranks in enumerate(buckets):
         sizes = np.bincount(ranks[ranks != FREE], minlength=1)
@@ -264,7 +259,7 @@ def complain(wrong: Mask, values: NDArray[Any], items: Sequence[str], wanted: st
 # ---------------------------------------------------------------------- ranks without gaps
 
 
-def dense(values: NDArray[Any], listed: Mask, unlisted: Unlisted) -> RankArray:
+def dense_ranks(values: NDArray[Any], listed: Mask, unlisted: Unlisted) -> RankArray:
     """Return bucket indices without gaps, row by row: smaller values are better, equal ones share a bucket."""
     check_unlisted(unlisted)
     ranks = np.empty(values.shape, dtype=np.int32)
@@ -305,3 +300,75 @@ def dense_by_sorting(values: NDArray[Any], listed: Mask) -> RankArray:
     ranks = np.empty(values.shape, dtype=np.int32)
     np.put_along_axis(ranks, order, np.cumsum(step, axis=1, dtype=np.int32), axis=1)
     return ranks
+
+
+MAX_VOTERS = 2**53
+
+
+def check_counts(counts: Any, n_rankings: int) -> IntArray:
+    """Return multiplicities as a read-only integer array, one positive whole number for each ranking."""
+    if counts is None:
+        found = np.ones(n_rankings, dtype=np.int64)
+    else:
+        given = check_array("counts", counts, f"one whole number for each of {n_rankings} rankings")
+        if given.shape != (n_rankings,):
+            raise RankingError(
+                f"counts has shape {given.shape} but there are {n_rankings} rankings; give one count for each"
+            )
+        found = as_integers(given, "count")
+        if found.size and found.min() < 1:
+            row = int(np.argmax(found < 1))
+            raise RankingError(f"row {row} has count {found[row]}; a count is a positive number of voters")
+        check_total_count(found)
+    found.flags.writeable = False
+    return found
+
+
+def check_total_count(counts: IntArray) -> None:
+    """Refuse more voters in all than a float can tell apart: sums and shares of voters would be wrong."""
+    total = float(counts.sum(dtype=np.float64))
+    if total > 2 * MAX_VOTERS or int(counts.sum()) > MAX_VOTERS:  # the second sum is exact, and fits
+        raise RankingError(f"counts add up to {total:.4g} voters; there can be at most 2^53, about 9e15")
+
+
+def sum_counts(counts: IntArray, groups: NDArray[Any], n_groups: int) -> IntArray:
+    """Return the sum of the counts of each group, exactly."""
+    sums = np.zeros(n_groups, dtype=np.int64)
+    np.add.at(sums, groups, counts)
+    return sums
+
+
+def as_integers(values: NDArray[Any], what: str) -> IntArray:
+    """Return a one-dimensional array as 64-bit integers, naming the row where it is none."""
+    masked: Mask = np.asarray(np.ma.getmaskarray(values))
+    values = np.asarray(values)
+    if values.dtype.kind not in "iufOU" and values.size:
+        raise RankingError(f"{what}s must be whole numbers; got an array of {values.dtype}")
+    if values.dtype.kind in "iu" and not masked.any() and (not values.size or int(values.max()) <= MAX_VOTERS):
+        return values.astype(np.int64)
+    whole = [
+        None if hidden else as_whole(value) for value, hidden in zip(values.tolist(), masked.tolist(), strict=True)
+    ]
+    for row, number in enumerate(whole):
+        if number is None:
+            raise RankingError(
+                f"row {row} has {what} {'masked' if masked[row] else values[row]}; {what}s are whole numbers"
+            )
+        if abs(number) > MAX_VOTERS:
+            raise RankingError(f"row {row} has {what} {number}; a {what} is at most 2^53, about 9e15")
+    return np.array(whole, dtype=np.int64)
+
+
+def as_whole(value: object) -> int | None:
+    """Return a whole number as Python knows it, and None for anything else."""
+    if isinstance(value, str):
+        try:
+            value = float(value) if "." in value else int(value)
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return None
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    number = float(value)
+    return int(number) if number.is_integer() else None

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rankernel._utils.checks import short_repr
-from rankernel.encoding import FREE, Unlisted, printable
+from rankernel._utils.checks import printable, short_repr
+from rankernel.encoding import FREE, Unlisted
 from rankernel.errors import RankingError
 from rankernel.io.truncated import listed_buckets
 from rankernel.rankings import Rankings, as_rankings

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from rankernel._utils.arrays import IntArray, Mask
-from rankernel._utils.checks import check_list, short_repr
-from rankernel.encoding import check_items, is_frame, is_missing, printable
+from rankernel._utils.checks import check_list, printable, short_repr
+from rankernel.encoding import as_integers, check_items, is_frame, is_missing
 from rankernel.errors import RankingError
-from rankernel.multiplicities import whole_numbers
 
 ROLES = ("user", "better", "worse", "a", "b", "winner", "count")
 # What columns are called, in small letters with _ between the words; an "_id" and an "s" at the end of those of users
@@ -200,7 +199,7 @@ def long_table(
     if isinstance(pairs, Mapping) or is_frame(pairs):
         names = pairs if isinstance(pairs, Mapping) else pairs.columns
         named = {str(name): check_list(f"pairs[{name!r}]", pairs[name], "a column of a table") for name in names}
-        return named_table(named, users, items, find_columns(list(named), columns, ignore))
+        return from_columns(named, users, items, find_columns(list(named), columns, ignore))
     if columns or ignore:
         raise RankingError("columns and ignore are for tables whose columns have names; the pairs have none")
     if are_columns(pairs):
@@ -212,7 +211,7 @@ def long_table(
                 "and worse"
             )
         table = {name: [row[place] for row in pairs] for place, name in enumerate(("user", "better", "worse"))}
-    return named_table(table, users, items, Roles("user", "better", "worse"))
+    return from_columns(table, users, items, Roles("user", "better", "worse"))
 
 
 @dataclass(frozen=True)
@@ -240,7 +239,7 @@ class Roles:
         return ", ".join(f"{role} in {printable(name)}" for role, name in self.held().items())
 
 
-def named_table(
+def from_columns(
     table: Mapping[str, list[Any]],
     users: Iterable[object] | None,
     items: Iterable[object] | None,
@@ -289,7 +288,7 @@ def check_whose(table: Mapping[str, list[Any]], roles: Roles) -> None:
 
 def counts_of_users(cells: list[Any], user_of_row: IntArray, users: Iterable[str], roles: Roles) -> IntArray:
     """Return the count of each user, which all rows of the user must agree on."""
-    given = whole_numbers(np.array(cells, dtype=object), "count")
+    given = as_integers(np.array(cells, dtype=object), "count")
     names = list(users)
     counts = np.ones(len(names), dtype=np.int64)
     counts[user_of_row] = given
@@ -348,7 +347,7 @@ def stem(name: str) -> str:
     return short[:-1] if short.endswith("s") and len(short) > 3 else short
 
 
-def looks_like_pairs(columns: Sequence[str]) -> bool:
+def has_pair_columns(columns: Sequence[str]) -> bool:
     """Say whether the columns of a table are those of comparisons."""
     try:
         find_columns(columns, {}, ())

@@ -304,7 +304,7 @@ def preferences(X: Any, ax: Axes | None = None) -> Axes:
     >>> [text.get_text() for text in ax.texts]
     ['75', '25']
     """
-    from rankernel.models.aggregation import borda, pairwise_preferences
+    from rankernel.models.consensus import borda, pairwise_preferences
 
     rankings = as_data(X)
     order = np.argsort(borda(rankings, ties="items").ranking.ranks[0])

@@ -12,11 +12,11 @@ from numpy.typing import DTypeLike, NDArray
 
 from rankernel._utils import checks
 from rankernel._utils.arrays import Indices, IntArray, Mask, RankArray
+from rankernel._utils.checks import printable
 from rankernel._utils.memory import check_bytes
 from rankernel._utils.notebook import html_card
-from rankernel.encoding import FREE, check_items, printable
+from rankernel.encoding import FREE, check_counts, check_items, sum_counts
 from rankernel.errors import RankingError
-from rankernel.multiplicities import added_up, check_counts
 from rankernel.pair_tables import Comparisons, is_long, long_table, user_lists, user_names
 from rankernel.rankings import PARTIAL, Rankings, as_rankings, row_index
 
@@ -351,7 +351,7 @@ class Preferences:
         kinds[ranked] = self[np.flatnonzero(ranked)].to_rankings().kinds()
         return kinds
 
-    def first_and_inverse(self) -> tuple[Indices, Indices]:
+    def unique_indices(self) -> tuple[Indices, Indices]:
         """Return where each distinct partial order first occurs, and for each user which distinct one it is."""
         rows = np.ascontiguousarray(self.packed.reshape(len(self), -1))
         keys = rows.view(np.dtype((np.void, max(rows.shape[1], 1)))).ravel()
@@ -367,9 +367,9 @@ class Preferences:
         >>> Preferences.from_pairs([[("a", "b")], [("b", "a")], [("a", "b")]]).unique().counts
         array([2, 1])
         """
-        first, inverse = self.first_and_inverse()
+        first, inverse = self.unique_indices()
         some = self[first]
-        counts = added_up(self.counts, inverse, len(first))
+        counts = sum_counts(self.counts, inverse, len(first))
         return self._trusted(some.packed, self.items, counts, some.users, some.contracted)
 
     def with_items(self, items: Iterable[object]) -> Preferences:

@@ -12,12 +12,21 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from rankernel._utils.arrays import Indices, IntArray, RankArray
-from rankernel._utils.checks import check_instance, check_integer, check_list, short_repr
+from rankernel._utils.checks import check_instance, check_integer, check_list, printable, short_repr
 from rankernel._utils.notebook import html_card
-from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, is_frame, is_list, number_table, printable
+from rankernel.encoding import (
+    FREE,
+    Unlisted,
+    check_counts,
+    check_items,
+    check_unlisted,
+    is_frame,
+    is_list,
+    number_table,
+    sum_counts,
+)
 from rankernel.errors import RankingError, missing_extra
-from rankernel.multiplicities import added_up, check_counts
-from rankernel.order_lists import orders_to_ranks
+from rankernel.order_tables import orders_to_ranks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +34,7 @@ if TYPE_CHECKING:
 FULL, TOP_K, EXHAUSTIVE, INCOMPLETE = "full", "top-k", "exhaustive", "incomplete"
 PARTIAL = "partial"  # preferences that are no ranking
 SHOWN = 8
-CELLS_AT_ONCE = 2**17
+CHUNK_CELLS = 2**17
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
@@ -328,6 +337,17 @@ class Rankings:
         behind = FREE if unlisted == "free" else kept
         return self._trusted(np.where(self.ranks >= kept, behind, self.ranks).astype(np.int32), self.items, self.counts)
 
+    def unique_indices(self) -> tuple[Indices, Indices]:
+        """Return the first row of each distinct ranking, and for each row the number of its distinct ranking.
+
+        Examples
+        --------
+        >>> first, inverse = Rankings.from_orders([["a", "b"], ["b", "a"], ["a", "b"]]).unique_indices()
+        >>> first.tolist(), inverse.tolist()
+        ([0, 1], [0, 1, 0])
+        """
+        return unique_rows(self.ranks)
+
     def unique(self) -> Rankings:
         """Return the distinct rankings in order of first appearance, their counts added up.
 
@@ -336,8 +356,8 @@ class Rankings:
         >>> Rankings.from_orders([["a", "b"], ["b", "a"], ["a", "b"]]).unique().counts
         array([2, 1])
         """
-        first, inverse = first_and_inverse(self.ranks)
-        return self._trusted(self.ranks[first], self.items, added_up(self.counts, inverse, len(first)))
+        first, inverse = self.unique_indices()
+        return self._trusted(self.ranks[first], self.items, sum_counts(self.counts, inverse, len(first)))
 
     def canonical(self) -> Rankings:
         """Return the same rankings, those that say nothing (at most one bucket) written in one way: all items tied.
@@ -467,36 +487,45 @@ def row_index(rows: Any, refusal: str) -> Any:
     return rows
 
 
-def first_and_inverse(ranks: IntArray | RankArray) -> tuple[Indices, Indices]:
-    """Return where each distinct row first occurs, and for each row which distinct one it is."""
-    # Rows are told apart by a 64-bit sum of random multiples, and by their bytes in the rare case that this fails.
-    salt = np.random.default_rng(0).integers(2**64, size=ranks.shape[1], dtype=np.uint64) | np.uint64(1)
-    keys = np.empty(len(ranks), dtype=np.uint64)
-    for rows in row_blocks(ranks.shape):
-        keys[rows] = ranks[rows].astype(np.uint64) @ salt
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    if not all(np.array_equal(ranks[first[inverse[rows]]], ranks[rows]) for rows in row_blocks(ranks.shape)):
-        table = np.ascontiguousarray(ranks)
-        whole = table.view(np.dtype((np.void, table.dtype.itemsize * table.shape[1]))).ravel()
-        _, first, inverse = np.unique(whole, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank_of = np.empty_like(order)
-    rank_of[order] = np.arange(len(order))
-    return first[order], rank_of[inverse.ravel()]
-
-
-def row_blocks(shape: tuple[int, ...]) -> Iterator[slice]:
-    """Yield some rows of a table after the other, so few that what is made of them takes little memory."""
-    step = max(CELLS_AT_ONCE // max(shape[1], 1), 1)
+def row_slices(shape: tuple[int, ...]) -> Iterator[slice]:
+    """Yield slices over the rows of a table, each of at most 131,072 cells, to bound the size of temporary arrays."""
+    step = max(CHUNK_CELLS // max(shape[1], 1), 1)
     return (slice(start, start + step) for start in range(0, shape[0], step))
 
 
-def one_full_ranking(center: Any, name: str = "center") -> Rankings:
+def unique_rows(table: NDArray[Any]) -> tuple[Indices, Indices]:
+    """Return the index of the first occurrence of each distinct row, and for each row the number of its distinct row.
+
+    Distinct rows are numbered in order of first appearance.
+
+    Examples
+    --------
+    >>> first, inverse = unique_rows(np.array([[1, 0], [0, 1], [1, 0]]))
+    >>> first.tolist(), inverse.tolist()
+    ([0, 1], [0, 1, 0])
+    """
+    # Rows are compared by 64-bit hashes, which sort faster than bytes; on a collision the bytes are compared instead.
+    salt = np.random.default_rng(0).integers(2**64, size=table.shape[1], dtype=np.uint64) | np.uint64(1)
+    hashes = np.empty(len(table), dtype=np.uint64)
+    for rows in row_slices(table.shape):
+        hashes[rows] = table[rows].astype(np.uint64) @ salt
+    _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+    if not all(np.array_equal(table[first[inverse[rows]]], table[rows]) for rows in row_slices(table.shape)):
+        cells = np.ascontiguousarray(table)
+        keys = cells.view(np.dtype((np.void, cells.dtype.itemsize * cells.shape[1]))).ravel()
+        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
+    return first[order], number[inverse.ravel()]
+
+
+def as_full_ranking(center: Any, name: str = "center") -> Rankings:
     """Return one full ranking, given as such or as the rank of each item.
 
     Examples
     --------
-    >>> one_full_ranking([0, 0])
+    >>> as_full_ranking([0, 0])
     Traceback (most recent call last):
     rankernel.errors.RankingError: center=[0, 0] is not one full ranking; give the rank of each item, no ties, none free
     """

@@ -12,7 +12,7 @@ from commands import run
 from test_cli import COMMAND, one_line
 
 from rankernel import Mallows, Preferences, Rankings, mmd_test, write_preflib
-from rankernel.data import of_items, says_something
+from rankernel.data import has_ordered_pair, select_items
 
 NORTH = Rankings.from_orders(
     [["tea", "milk", "gin"], ["gin", "milk"], ["tea"], ["gin"]], ["gin", "tea", "milk"], counts=[6, 2, 2, 3]
@@ -76,12 +76,12 @@ def test_files_without_common_items_are_no_dead_end(files):
 
 def test_what_rows_say_of_some_items():
     prefs = Preferences.from_pairs([[("a", "b"), ("b", "c")], [("d", "b")]], items=list("abcd"))
-    some = of_items(prefs, [2, 0])
+    some = select_items(prefs, [2, 0])
     assert some.to_pairs() == [[("a", "c")], []]
-    assert says_something(some).tolist() == [True, False]
+    assert has_ordered_pair(some).tolist() == [True, False]
     free = Rankings([[0, 1, -1], [-1, -1, 0], [0, 0, 0]])
-    assert says_something(free).tolist() == [True, False, False]
-    assert of_items(free, [2, 1]).ranks.tolist() == [[-1, 0], [0, -1], [0, 0]]
+    assert has_ordered_pair(free).tolist() == [True, False, False]
+    assert select_items(free, [2, 1]).ranks.tolist() == [[-1, 0], [0, -1], [0, 0]]
 
 
 # ---------------------------------------------------------------------- groups

@@ -5,7 +5,7 @@ from forked import ANEW
 
 PROGRAM = """
 import numpy as np
-from rankernel._loops.row_hashes import mix
+from rankernel._loops.random_streams import mix
 
 print(mix(np.uint64(3)), mix.stats.cache_hits.total())
 """

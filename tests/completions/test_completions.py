@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from strategies import any_ranking, sized
 
 from rankernel import _loops
-from rankernel._utils.rng import as_seed
+from rankernel._utils.rng import as_seed, row_streams, stream_key
 from rankernel.completions import Draws, LogDensity, Uniform, draw, enumerate_completions
+from rankernel.completions.couplings import complete
 from rankernel.completions.enumerate import n_completions
-from rankernel.completions.keys import complete
-from rankernel.completions.streams import row_streams, stream_key
 from rankernel.errors import ExactnessError, RankingError, SamplingWarning
 from rankernel.rankings import Rankings
 
@@ -118,7 +117,7 @@ def chi_square_excess(counts):
 def first_numbers(streams, n_numbers):
     from rankernel import _loops
 
-    return _loops.row_hashes.uniforms(streams, n_numbers)
+    return _loops.random_streams.uniforms(streams, n_numbers)
 
 
 @pytest.fixture(scope="module")
@@ -215,19 +214,19 @@ COUPLINGS = ["iid", "antithetic", "orthogonal", "latin"]
 
 @pytest.mark.parametrize("coupling", COUPLINGS)
 def test_draws_do_not_depend_on_chunks_order_or_threads(ballots, coupling):
-    whole = draw(ballots, 12, coupling, rng=3).ranks
+    whole = draw(ballots, 12, coupling=coupling, rng=3).ranks
     with ThreadPoolExecutor(4) as pool:
-        parts = list(pool.map(lambda i: draw(ballots[i], 12, coupling, rng=3).ranks[0], range(len(ballots))))
+        parts = list(pool.map(lambda i: draw(ballots[i], 12, coupling=coupling, rng=3).ranks[0], range(len(ballots))))
     assert np.array_equal(whole, np.stack(parts))
-    assert np.array_equal(draw(ballots[::-1], 12, coupling, rng=3).ranks, whole[::-1])
-    assert not np.array_equal(draw(ballots, 12, coupling, rng=4).ranks, whole)
+    assert np.array_equal(draw(ballots[::-1], 12, coupling=coupling, rng=3).ranks, whole[::-1])
+    assert not np.array_equal(draw(ballots, 12, coupling=coupling, rng=4).ranks, whole)
 
 
 @pytest.mark.parametrize("coupling", COUPLINGS)
 def test_more_draws_begin_with_fewer(ballots, coupling):
-    many = draw(ballots, 23, coupling).ranks
+    many = draw(ballots, 23, coupling=coupling).ranks
     for few in (1, 2, 5, 11):
-        assert np.array_equal(many[:, :few], draw(ballots, few, coupling).ranks)
+        assert np.array_equal(many[:, :few], draw(ballots, few, coupling=coupling).ranks)
 
 
 def test_equal_rows_share_their_draws_unless_told_apart():
@@ -241,23 +240,23 @@ def test_equal_rows_share_their_draws_unless_told_apart():
 @settings(max_examples=40, deadline=None)
 @given(sized(any_ranking, length=3), st.sampled_from(COUPLINGS))
 def test_draws_are_completions(rankings, coupling):
-    draws = draw(rankings, 5, coupling)
+    draws = draw(rankings, 5, coupling=coupling)
     for ranks, rows in zip(rankings, draws.ranks, strict=True):
         assert set(tuples(rows)) <= set(naive.completions(ranks))
 
 
 def test_what_a_draws_record_holds(ballots):
-    draws = draw(ballots, 10, "orthogonal")
+    draws = draw(ballots, 10, coupling="orthogonal")
     assert isinstance(draws, Draws)
     assert (draws.ranks.shape, draws.ranks.dtype, draws.n_draws) == ((40, 10, 6), np.int16, 10)
     assert (draws.weights, draws.block, draws.effective_size.tolist()) == (None, 10, [10.0] * 40)
-    assert [draw(ballots, 10, coupling).block for coupling in COUPLINGS] == [1, 2, 10, 6]
+    assert [draw(ballots, 10, coupling=coupling).block for coupling in COUPLINGS] == [1, 2, 10, 6]
 
 
 @pytest.mark.parametrize("ranks", [(0,), (-1,), (0, 0), (-1, -1), (1, 0), (-1, 0)])
 @pytest.mark.parametrize("coupling", COUPLINGS)
 def test_one_and_two_items(ranks, coupling):
-    found = set(tuples(draw([ranks], 40, coupling).ranks[0]))
+    found = set(tuples(draw([ranks], 40, coupling=coupling).ranks[0]))
     assert found == set(naive.completions(ranks))
 
 
@@ -300,10 +299,10 @@ def test_plain_weights_are_the_ratio_of_densities(ranks):
 @pytest.mark.parametrize("coupling", COUPLINGS)
 def test_self_normalised_weights_are_proportional_and_average_one(coupling):
     ranks = (-1, 0, 0, 1)
-    draws = draw([ranks], 30, coupling, completions=LogDensity(tilted))
+    draws = draw([ranks], 30, coupling=coupling, completions=LogDensity(tilted))
     exact = tilted_probabilities(ranks)
     density = np.array([exact[x] for x in tuples(draws.ranks[0])])
-    assert np.array_equal(draws.ranks, draw([ranks], 30, coupling).ranks)
+    assert np.array_equal(draws.ranks, draw([ranks], 30, coupling=coupling).ranks)
     assert draws.weights[0] == pytest.approx(density / density.mean(), rel=1e-12)
     size = density.sum() ** 2 / (density**2).sum()
     assert draws.effective_size == pytest.approx([size], rel=1e-12)
@@ -313,7 +312,7 @@ def test_self_normalised_weights_are_proportional_and_average_one(coupling):
 def test_weighted_means_are_those_of_the_model(self_normalized):
     ranks = (-1, 0, 0, 1)
     exact = sum(p * x[0] for x, p in tilted_probabilities(ranks).items())
-    model = LogDensity(tilted, self_normalized)
+    model = LogDensity(tilted, self_normalized=self_normalized)
     runs = draw([ranks] * 400, 300, completions=model, rows=range(400))
     means = (runs.weights * runs.ranks[:, :, 0]).mean(axis=1)
     assert abs(means.mean() - exact) < 5 * means.std() / math.sqrt(len(means))

@@ -13,8 +13,7 @@ from strategies import any_ranking, bucket_orders, sized
 
 from rankernel import PlackettLuce, _loops
 from rankernel.completions import draw
-from rankernel.completions.couplings import COUPLINGS, coupling_named
-from rankernel.completions.keys import complete
+from rankernel.completions.couplings import COUPLINGS, complete, coupling_named
 from rankernel.errors import RankingError
 
 EXHAUSTIVE = [(0, 1, 1, 1), (1, 0, 0, 1), (0, 0, 0, 0)]
@@ -86,7 +85,7 @@ def test_draws_stay_the_same_from_version_to_version(coupling, at_once, monkeypa
     """Whatever they are made in: digests of what the first implementation drew, one ranking after the other."""
     monkeypatch.setattr(_loops.key_draws, "AT_ONCE", at_once)
     rows = [[0, 1, 1, 1, 2, 2, 2, 3], [0, -1, 1, 1, -1, -1, 0, 0], [-1] * 8, [0] * 8]
-    ranks = draw(rows, 23, coupling, rng=3).ranks
+    ranks = draw(rows, 23, coupling=coupling, rng=3).ranks
     assert blake2b(ranks.astype("<i2").tobytes(), digest_size=8).hexdigest() == PINNED[coupling]
 
 
@@ -118,7 +117,7 @@ CASES = [(r, c) for c in COUPLINGS for r in EXHAUSTIVE + FREE if not (c == "herd
 @pytest.mark.parametrize(("ranks", "coupling"), CASES)
 def test_each_draw_of_a_block_is_uniform(ranks, coupling):
     kernel = MallowsMatrix(0.3)
-    draws = draw([ranks] * 4000, 6, coupling, kernel=kernel, rows=range(4000)).ranks
+    draws = draw([ranks] * 4000, 6, coupling=coupling, kernel=kernel, rows=range(4000)).ranks
     completions = naive.completions(ranks)
     for place in range(6):
         assert abs(chi_square_excess(draws[:, place], completions)) < 5
@@ -128,7 +127,7 @@ def test_each_draw_of_a_block_is_uniform(ranks, coupling):
 def test_the_draws_of_larger_rankings_have_uniform_positions(coupling):
     """Thirty free items and buckets: the mean position of each item, against its own standard error."""
     ranks = [0] * 10 + [1] * 10 + [-1] * 10
-    draws = draw([ranks] * 500, 60, coupling, rows=range(500)).ranks
+    draws = draw([ranks] * 500, 60, coupling=coupling, rows=range(500)).ranks
     # Listed item number i of 20 has mean key i/21; a free key lies below it with this probability.
     exact = np.array([4.5 + 10 * 5.5 / 21] * 10 + [14.5 + 10 * 15.5 / 21] * 10 + [14.5] * 10)
     means = draws.mean(axis=1)
@@ -144,7 +143,7 @@ def test_the_draws_of_larger_rankings_have_uniform_positions(coupling):
 @given(sized(any_ranking))
 def test_antithetic_pairs_are_mirrored(rankings):
     (ranks,) = rankings
-    pairs = tuples(draw([ranks], 10, "antithetic").ranks[0])
+    pairs = tuples(draw([ranks], 10, coupling="antithetic").ranks[0])
     assert pairs[1::2] == [mirrored(ranks, full) for full in pairs[::2]]
 
 
@@ -162,7 +161,7 @@ def test_the_mirror_is_an_involution_of_the_completions(rankings):
 @given(sized(bucket_orders))
 def test_antithetic_pairs_of_bucket_orders_are_as_far_apart_as_any(rankings):
     (ranks,) = rankings
-    one, two = tuples(draw([ranks], 2, "antithetic").ranks[0])
+    one, two = tuples(draw([ranks], 2, coupling="antithetic").ranks[0])
     assert naive.kendall(one, two) == max(naive.kendall(one, x) for x in naive.completions(ranks))
 
 
@@ -174,7 +173,7 @@ def test_orthogonal_keys_are_orthogonal_and_sum_to_zero():
 
 
 def test_orthogonal_blocks_begin_anew():
-    draws = draw([[0, 0, 0, 0]] * 2000, 12, "orthogonal", rows=range(2000)).ranks.astype(float) - 1.5
+    draws = draw([[0, 0, 0, 0]] * 2000, 12, coupling="orthogonal", rows=range(2000)).ranks.astype(float) - 1.5
     inside, across = ((draws[:, 0] * draws[:, place]).sum(axis=1) for place in (2, 6))
     assert abs(across.mean()) < 5 * across.std() / math.sqrt(2000)
     assert across.var() > 2 * inside.var()
@@ -182,21 +181,21 @@ def test_orthogonal_blocks_begin_anew():
 
 @pytest.mark.parametrize("ranks", [(0, 0, 0, 0, 0), (-1, -1, -1, -1, -1)])
 def test_latin_blocks_visit_every_position_once(ranks):
-    blocks = draw([ranks], 15, "latin").ranks[0].reshape(3, 5, 5)
+    blocks = draw([ranks], 15, coupling="latin").ranks[0].reshape(3, 5, 5)
     assert (np.sort(blocks, axis=1) == np.arange(5)[None, :, None]).all()
 
 
 def test_latin_blocks_of_free_items_and_buckets_visit_every_position_once():
-    block = draw([(0, -1, 0, 1, -1, -1)], 6, "latin").ranks[0]
+    block = draw([(0, -1, 0, 1, -1, -1)], 6, coupling="latin").ranks[0]
     assert (np.sort(block[:, [1, 4, 5]], axis=0) == np.arange(6)[:, None]).all()
-    tail = draw([(0, 1, 2, 2, 2, 2)], 4, "latin").ranks[0, :, 2:]
+    tail = draw([(0, 1, 2, 2, 2, 2)], 4, coupling="latin").ranks[0, :, 2:]
     assert (np.sort(tail, axis=0) == np.arange(2, 6)[:, None]).all()
 
 
 def test_herded_draws_are_one_design_renamed():
     ranks = [(0, 1, 1, 1, 1), (1, 1, 0, 1, 1)]
     kernel = MallowsMatrix(0.3)
-    draws = draw(ranks, 6, "herding", kernel=kernel)
+    draws = draw(ranks, 6, coupling="herding", kernel=kernel)
     grams = [kernel.matrix(rows, rows) for rows in draws.ranks]
     assert np.array_equal(grams[0], grams[1])
     assert draws.block == 6
@@ -213,7 +212,7 @@ def exact_variances():
 
 
 def squared_errors(coupling, values):
-    draws = draw([TOP_ONE] * 2000, 8, coupling, kernel=MallowsMatrix(0.2), rows=range(2000)).ranks
+    draws = draw([TOP_ONE] * 2000, 8, coupling=coupling, kernel=MallowsMatrix(0.2), rows=range(2000)).ranks
     means = np.array([sum(values[x] for x in tuples(rows)) / 8 for rows in draws])
     return (means - np.mean(list(values.values()))) ** 2
 
@@ -242,12 +241,12 @@ def test_unknown_couplings_are_refused():
 
 def test_herding_needs_a_kernel_and_no_free_items():
     with pytest.raises(RankingError, match="kernel="):
-        draw([[0, 0, 0]], 3, "herding")
+        draw([[0, 0, 0]], 3, coupling="herding")
     with pytest.raises(RankingError, match="ranking 1 has free items"):
-        draw([[0, 1, 1], [0, -1, 1]], 3, "herding", kernel=MallowsMatrix(0.1))
+        draw([[0, 1, 1], [0, -1, 1]], 3, coupling="herding", kernel=MallowsMatrix(0.1))
 
 
 @pytest.mark.parametrize("coupling", ["antithetic", "orthogonal", "latin"])
 def test_couplings_are_for_uniform_completions(coupling):
     with pytest.raises(RankingError, match="use coupling='iid'"):
-        draw([[0, 0, 0]], 3, coupling, completions=PlackettLuce([1, 2, 3]))
+        draw([[0, 0, 0]], 3, coupling=coupling, completions=PlackettLuce([1, 2, 3]))

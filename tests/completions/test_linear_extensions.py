@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from rankernel import _loops
-from rankernel.completions import down_sets, part_draws
+from rankernel.completions import linear_extensions, partial_orders
 from rankernel.completions import linear_extensions as le
-from rankernel.completions.coupling_from_the_past import draw_by_coupling
-from rankernel.completions.decomposition import Antichain, Parallel, Prime, Series, decompose
-from rankernel.completions.down_sets import DownSets
-from rankernel.completions.mallows_extensions import MallowsExtensions, log_q_factorial, mean_inversions
+from rankernel.completions.linear_extensions import draw_by_coupling_from_the_past
+from rankernel.completions.partial_orders import Antichain, DownSets, Parallel, Prime, Series, decompose
 from rankernel.errors import ExactnessError, RankingError
+from rankernel.models.mallows import MallowsExtensions, log_q_factorial, mean_inversions
 
 # ---------------------------------------------------------------------- oracles
 
@@ -77,7 +76,7 @@ HARD = [ENN, CROWN, FENCE, (6, [*FENCE[1], (5, 0)]), (5, [(0, 1), (1, 2), (3, 4)
 def test_count_and_list_against_all_permutations(poset):
     n, pairs = poset
     expected = extensions(n, pairs)
-    assert le.count(matrix(n, pairs)) == len(expected) == naive.n_linear_extensions(n, pairs)
+    assert le.count_extensions(matrix(n, pairs)) == len(expected) == naive.n_linear_extensions(n, pairs)
     listed = le.enumerate_extensions(matrix(n, pairs))
     assert listed.dtype == np.int16
     assert sorted(map(tuple, listed.tolist())) == expected
@@ -95,7 +94,7 @@ def test_marginals_against_all_permutations(poset):
     expected = extensions(n, pairs)
     pair = [[sum(e[x] < e[y] for e in expected) / len(expected) for y in range(n)] for x in range(n)]
     position = [[sum(e[x] == p for e in expected) / len(expected) for p in range(n)] for x in range(n)]
-    found_position, found_pair = le.marginals(matrix(n, pairs))
+    found_position, found_pair = le.extension_marginals(matrix(n, pairs))
     np.testing.assert_allclose(found_pair, pair, rtol=1e-12, atol=1e-15)
     np.testing.assert_allclose(found_position, position, rtol=1e-12, atol=1e-15)
 
@@ -109,12 +108,12 @@ def grid(rows, columns):
 @pytest.mark.parametrize(("rows", "columns"), [(2, 40), (3, 25), (5, 5)])
 def test_count_of_a_grid_is_the_hook_length_formula(rows, columns):
     hooks = [rows - r + columns - c - 1 for r in range(rows) for c in range(columns)]
-    assert le.count(grid(rows, columns)) == math.factorial(rows * columns) // math.prod(hooks)
+    assert le.count_extensions(grid(rows, columns)) == math.factorial(rows * columns) // math.prod(hooks)
 
 
 def test_marginals_beyond_64_items():
     before = grid(2, 40)
-    position, pair = le.marginals(before)
+    position, pair = le.extension_marginals(before)
     np.testing.assert_allclose(position.sum(axis=0), 1, rtol=1e-11)
     np.testing.assert_allclose(position.sum(axis=1), 1, rtol=1e-11)
     np.testing.assert_allclose(pair + pair.T, 1 - np.eye(80), rtol=1e-11)
@@ -129,8 +128,8 @@ def test_marginals_beyond_64_items():
 def test_free_items_cost_nothing():
     before = np.zeros((60, 60), dtype=bool)
     before[0, 1] = True
-    assert le.count(before) == math.factorial(60) // 2
-    pair = le.marginals(before)[1]
+    assert le.count_extensions(before) == math.factorial(60) // 2
+    pair = le.extension_marginals(before)[1]
     assert pair[0, 2] == pytest.approx(2 / 3, rel=1e-12)
     assert pair[1, 2] == pytest.approx(1 / 3, rel=1e-12)
     assert pair[3, 2] == 0.5
@@ -171,15 +170,15 @@ def test_every_path_has_its_probability(poset, theta, random):
 @given(posets())
 def test_down_sets_are_all_there_and_the_limit_is_sharp(poset):
     n, pairs = poset
-    down_sets = sum(
+    partial_orders = sum(
         all(a in subset for a, b in pairs if b in subset)
         for size in range(n + 1)
         for subset in itertools.combinations(range(n), size)
     )
     before = matrix(n, pairs)
-    assert len(DownSets.of(before).sets) == down_sets
-    assert len(DownSets.of(before, limit=down_sets).sets) == down_sets
-    assert DownSets.of(before, limit=down_sets - 1) is None
+    assert len(DownSets.of(before).sets) == partial_orders
+    assert len(DownSets.of(before, limit=partial_orders).sets) == partial_orders
+    assert DownSets.of(before, limit=partial_orders - 1) is None
 
 
 def test_lattice_grows_to_its_full_size():
@@ -248,7 +247,7 @@ def test_a_followed_linear_extension_walks_by_fair_coins():
 @pytest.mark.parametrize("number", range(12))
 def test_coupled_draws_are_uniform(number):
     poset = HARD[number] if number < len(HARD) else (5, random_poset(5, 0.3, number))
-    draws = draw_by_coupling(matrix(*poset), 12_000, np.random.default_rng(number))
+    draws = draw_by_coupling_from_the_past(matrix(*poset), 12_000, np.random.default_rng(number))
     assert pvalue_uniform(draws, extensions(*poset)) > 1e-3
 
 
@@ -263,7 +262,7 @@ def test_coupling_with_tiny_first_blocks_is_uniform():
 
 def test_coupling_agrees_with_the_lattice_at_24_items():
     before = matrix(24, random_poset(24, 0.12, 3))
-    exact = le.marginals(before)[1]
+    exact = le.extension_marginals(before)[1]
     n_draws = 400
     for method in ("coupling", "down-sets"):
         draws = le.draw_extensions(before, n_draws, rng=8, method=method)
@@ -296,7 +295,7 @@ def test_draws_are_uniform(poset, method):
 def test_auto_draws_by_coupling_where_the_lattice_is_large(monkeypatch):
     before = matrix(*CROWN)
     small = le.draw_extensions(before, 5, rng=2)
-    monkeypatch.setattr(part_draws, "FEW_DOWN_SETS", 3)
+    monkeypatch.setattr(linear_extensions, "FEW_DOWN_SETS", 3)
     large = le.draw_extensions(before, 5, rng=2)
     assert np.array_equal(large, le.draw_extensions(before, 5, rng=2, method="coupling"))
     assert not np.array_equal(small, large)
@@ -304,7 +303,7 @@ def test_auto_draws_by_coupling_where_the_lattice_is_large(monkeypatch):
 
 def test_draws_depend_on_the_seed_alone():
     before = matrix(*FENCE)
-    assert np.array_equal(le.draw_extensions(before, 9, rng=1), le.draw_extensions(before, 9, np.random.default_rng(1)))
+    assert np.array_equal(le.draw_extensions(before, 9, rng=1), le.draw_extensions(before, 9, rng=np.random.default_rng(1)))
     assert not np.array_equal(le.draw_extensions(before, 9, rng=1), le.draw_extensions(before, 9, rng=2))
 
 
@@ -385,13 +384,13 @@ def test_large_theta_draws_the_nearest_linear_extension():
 
 def test_what_is_not_a_partial_order_is_refused():
     with pytest.raises(RankingError, match="square"):
-        le.count(np.zeros((2, 3)))
+        le.count_extensions(np.zeros((2, 3)))
     with pytest.raises(RankingError, match="each before the other"):
-        le.count([[0, 1], [1, 0]])
+        le.count_extensions([[0, 1], [1, 0]])
     with pytest.raises(RankingError, match="each before the other"):
-        le.count([[1]])
+        le.count_extensions([[1]])
     with pytest.raises(RankingError, match=r"item 0 .* item 2"):
-        le.count([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
+        le.count_extensions([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
     with pytest.raises(RankingError, match="permutation"):
         MallowsExtensions([[0, 1], [0, 0]], [1, 2])
     with pytest.raises(ValueError, match="method='fast'"):
@@ -399,9 +398,9 @@ def test_what_is_not_a_partial_order_is_refused():
 
 
 def test_what_is_too_large_is_refused(monkeypatch):
-    monkeypatch.setattr(down_sets, "MAX_DOWN_SETS", 10)
+    monkeypatch.setattr(partial_orders, "MAX_DOWN_SETS", 10)
     before = matrix(*CROWN)
-    for exact in (le.count, le.marginals, lambda b: le.draw_extensions(b, 1, 0, "down-sets")):
+    for exact in (le.count_extensions, le.extension_marginals, lambda b: le.draw_extensions(b, 1, rng=0, method="down-sets")):
         with pytest.raises(ExactnessError, match="more than 10 down-sets"):
             exact(before)
     assert le.draw_extensions(before, 2, rng=0, method="coupling").shape == (2, 6)

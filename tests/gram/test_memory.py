@@ -9,6 +9,7 @@ import shrunk_blocks
 import rankernel as rk
 from rankernel._utils import memory
 from rankernel._utils.memory import GramMemoryError, available_memory
+from rankernel.completions.herding import joint_herd
 from rankernel.gram import plan as gram_plan
 from rankernel.gram.blocks import tiles
 from rankernel.gram.exact.coded import CodedEvaluator, FormulaEvaluator
@@ -446,7 +447,7 @@ LARGE = {
     "n_rankings=1,000,000,000 of 60 items takes": lambda: rk.datasets.mallows(10**9, range(60), 0.1),
     "n_rankings=1,000,000,000 of 3 items takes": lambda: rk.datasets.plackett_luce(10**9, [1, 2, 3]),
     "n_draws=1,000,000,000 rankings of 3 items takes": lambda: rk.herd([0, 0, 0], K, 10**9),
-    "n_draws=1,000,000 together takes": lambda: rk.joint_herd([0, 1, 2], K, 10**6),
+    "n_draws=1,000,000 together takes": lambda: joint_herd([0, 1, 2], K, 10**6),
 }
 
 
@@ -462,5 +463,5 @@ def test_draws_do_not_depend_on_how_many_are_made_at_once(monkeypatch):
         return [rk.datasets.uniform(50, 7, rng=1), rk.datasets.plackett_luce(50, range(1, 6), rng=1)]
 
     at_once = drawn()
-    monkeypatch.setattr("rankernel.rankings.CELLS_AT_ONCE", 20)
+    monkeypatch.setattr("rankernel.rankings.CHUNK_CELLS", 20)
     assert drawn() == at_once

@@ -12,7 +12,7 @@ from strategies import any_ranking
 
 import rankernel as rk
 from rankernel.completions.draws import draw
-from rankernel.completions.linear_extensions import marginals
+from rankernel.completions.linear_extensions import extension_marginals
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.gram import bandwidth, poset_rows
 from rankernel.gram import plan as gram_plan
@@ -194,9 +194,9 @@ def test_equal_users_are_computed_once(monkeypatch):
 
     def counted(before, limit=None):
         made.append(before)
-        return marginals(before, limit)
+        return extension_marginals(before, limit)
 
-    monkeypatch.setattr(poset_rows, "marginals", counted)
+    monkeypatch.setattr(poset_rows, "extension_marginals", counted)
     users = [USERS[0], USERS[1], USERS[0], USERS[4], USERS[1]]
     value = rk.Kendall().gram(preferences(users, 4, counts=[1, 5, 2, 1, 1]))
     assert len(made) == 2
@@ -249,10 +249,10 @@ def test_draws_of_a_row_are_its_own():
     """Whatever else is there, in whatever order; a row that is a ranking has the draws of the ranking."""
     prefs = preferences(USERS, 4)
     orders = PartialOrders.from_preferences(prefs)
-    drawn = orders.draw(5, rk.Uniform(), rng=7).ranks
-    assert np.array_equal(orders[::-1].draw(5, rk.Uniform(), rng=7).ranks, drawn[::-1])
-    assert np.array_equal(orders[2:3].draw(5, rk.Uniform(), rng=7).ranks, drawn[2:3])
-    assert not np.array_equal(orders.draw(5, rk.Uniform(), rng=8).ranks, drawn)
+    drawn = orders.draw(5, rk.Uniform(), seed=7).ranks
+    assert np.array_equal(orders[::-1].draw(5, rk.Uniform(), seed=7).ranks, drawn[::-1])
+    assert np.array_equal(orders[2:3].draw(5, rk.Uniform(), seed=7).ranks, drawn[2:3])
+    assert not np.array_equal(orders.draw(5, rk.Uniform(), seed=8).ranks, drawn)
     ranked = prefs[prefs.is_ranking()].to_rankings()
     assert np.array_equal(drawn[prefs.is_ranking()], draw(ranked, 5, coupling="iid", rng=7).ranks)
     for row, pairs in zip(drawn, USERS, strict=True):
@@ -374,7 +374,7 @@ def test_exact_where_it_is_not_possible():
 
 
 def test_too_many_down_sets(monkeypatch):
-    monkeypatch.setattr("rankernel.completions.down_sets.MAX_DOWN_SETS", 10)
+    monkeypatch.setattr("rankernel.completions.partial_orders.MAX_DOWN_SETS", 10)
     prefs = preferences([large_order()], 14)
     with pytest.raises(
         ExactnessError, match=r"Kendall\(\) for a partial order of 14 items, which is out of reach: a part"
@@ -392,7 +392,7 @@ def test_methods_that_partial_orders_do_not_have():
         rk.Mallows(0.1).gram(prefs, method=rk.MonteCarlo(4, control_variates=2))
     with pytest.raises(ValueError, match="'mixed' is for rankings"):
         rk.Mallows(0.1).gram(prefs, method="mixed")
-    with pytest.raises(RankingError, match="not available for partial orders"):
+    with pytest.raises(RankingError, match="cannot be drawn given a partial order"):
         rk.Mallows(0.1).gram(prefs, method=rk.MonteCarlo(4, completions=rk.PlackettLuce([1, 2, 3, 4])))
 
 

@@ -11,8 +11,8 @@ from sklearn.svm import SVC
 from typer.testing import CliRunner
 
 import rankernel as rk
+from rankernel._utils.rng import stream_key
 from rankernel.cli.app import app
-from rankernel.completions.streams import stream_key
 from rankernel.gram import plan as gram_plan
 from rankernel.gram.evaluator import Evaluator
 from rankernel.gram.exact import features

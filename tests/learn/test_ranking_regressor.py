@@ -19,8 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import rankernel as rk
 from rankernel import KernelRankingRegressor, kernel_consensus
-from rankernel.models._assignments import best_places
-from rankernel.models.decoding import Decoder
+from rankernel.models.decoding import Decoder, best_assignment
 
 
 def rho(x, y):
@@ -145,7 +144,7 @@ def in_threes(n):
 def test_of_the_best_assignments_that_by_mean_places(n, seed):
     rng = np.random.default_rng(seed)
     worth, means = rng.integers(0, 3, (n, n)) * rng.choice([0.1, 1 / 3, 7.0]), rng.random(n)
-    found = best_places(worth, means)
+    found = best_assignment(worth, means)
     totals = {places: sum(worth[range(n), places]) for places in itertools.permutations(range(n))}
     best = [places for places, total in totals.items() if total > max(totals.values()) - 1e-9]
     assert tuple(found.tolist()) == max(best, key=lambda places: sum(means * places))

@@ -15,8 +15,8 @@ from real_data import needs_data, preflib
 from rankernel import Rankings, read_preflib
 from rankernel.errors import RankingError
 from rankernel.models import kemeny_search
-from rankernel.models.aggregation import borda, cluster_consensus, kemeny, pairwise_preferences
-from rankernel.models.kemeny_search import improved, kemeny_order, majority_components, total_regret
+from rankernel.models.consensus import borda, cluster_consensus, kemeny, pairwise_preferences
+from rankernel.models.kemeny_search import kemeny_order, local_search, majority_components, total_cost
 
 # ---------------------------------------------------------------------- oracles
 
@@ -102,7 +102,7 @@ def test_pairwise_preferences(case):
 def test_preferences_do_not_depend_on_blocks(monkeypatch):
     X = Rankings(np.array([[0, 1, 2, -1], [1, 0, 1, 1], [3, 2, 1, 0], [-1, 0, 1, -1]]), counts=[3, 1, 2, 5])
     whole = pairwise_preferences(X)
-    monkeypatch.setattr("rankernel.models.aggregation.BLOCK", 12)
+    monkeypatch.setattr("rankernel.models.consensus.BLOCK", 12)
     assert pairwise_preferences(X) == pytest.approx(whole, rel=1e-15)
 
 
@@ -229,8 +229,8 @@ def test_no_order_is_better_than_the_gap_says(n, levels):
 @pytest.mark.parametrize("seed", range(5))
 def test_local_search_ends_where_no_single_move_helps(seed):
     table = preference_matrix(9, seed)
-    order = improved(table, np.random.default_rng(seed).permutation(9)).tolist()
-    assert total_regret(table, np.array(order)) == pytest.approx(regret_of(order, table.tolist()), rel=1e-13)
+    order = local_search(table, np.random.default_rng(seed).permutation(9)).tolist()
+    assert total_cost(table, np.array(order)) == pytest.approx(regret_of(order, table.tolist()), rel=1e-13)
     for item in order:
         rest = [other for other in order if other != item]
         for place in range(9):
@@ -284,7 +284,7 @@ def test_local_search_finds_the_optimum_of_small_puzzles():
 
 def test_consensus_of_each_cluster():
     X = Rankings.from_orders([["a", "b"], ["b", "a"], ["b", "a"], ["a", "b"]], counts=[1, 1, 1, 5])
-    found = cluster_consensus(X, ["left", "left", "right", "right"], kemeny)
+    found = cluster_consensus(X, ["left", "left", "right", "right"], rule=kemeny)
     assert {label: result.ranking.to_orders() for label, result in found.items()} == {
         "left": [["a", "b"]],
         "right": [["a", "b"]],
@@ -313,4 +313,4 @@ def test_a_real_election():
     order = np.argsort(result.ranking.ranks[0])
     assert result.exact
     assert result.cost <= borda(ballots, ties="items").cost
-    assert result.cost == pytest.approx(total_regret(table, order) * ballots.n_voters, rel=1e-12)
+    assert result.cost == pytest.approx(total_cost(table, order) * ballots.n_voters, rel=1e-12)

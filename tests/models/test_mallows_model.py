@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 from strategies import any_ranking, bucket_orders, incomplete, permutations
 
+from rankernel._utils.rng import row_streams
 from rankernel.completions.couplings import coupling_named
-from rankernel.completions.streams import row_streams
 from rankernel.errors import ExactnessError, RankingError, SamplingWarning
-from rankernel.models import mallows_model as mm
-from rankernel.models.mallows_model import MallowsModel, consensus
+from rankernel.models import mallows as mm
+from rankernel.models.mallows import MallowsModel, mallows_center
 from rankernel.rankings import Rankings
 
 # ---------------------------------------------------------------------- oracles
@@ -201,7 +201,7 @@ def test_likelihood_against_all_permutations(data, theta):
 def test_log_probability_of_a_ranking(both, theta):
     center, row = both
     everything = [0] * len(row)
-    found = MallowsModel(center, theta).log_probability(Rankings([row, everything]))
+    found = MallowsModel(center, theta).log_prob(Rankings([row, everything]))
     expected = [log_likelihood([row], [1], tuple(center), theta), 0.0]
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
 
@@ -220,7 +220,7 @@ def test_fitted_theta_beats_all_others(data):
 @given(data_sets(any_ranking))
 def test_consensus_has_the_fewest_disagreements(data):
     rows, counts = zip(*data, strict=True)
-    found = consensus(Rankings(np.array(rows), counts=counts)).tolist()
+    found = mallows_center(Rankings(np.array(rows), counts=counts)).tolist()
     fewest = min(disagreements(rows, counts, full) for full in itertools.permutations(range(len(found))))
     assert disagreements(rows, counts, found) == fewest
 
@@ -228,7 +228,7 @@ def test_consensus_has_the_fewest_disagreements(data):
 def test_consensus_of_many_items_is_a_local_optimum():
     rng = np.random.default_rng(0)
     rows = [np.argsort(np.argsort(np.arange(20) + 8 * rng.standard_normal(20))).tolist() for _ in range(9)]
-    found = consensus(Rankings(np.array(rows))).tolist()
+    found = mallows_center(Rankings(np.array(rows))).tolist()
     counts = [1] * len(rows)
     fewest = disagreements(rows, counts, found)
     assert fewest <= min(disagreements(rows, counts, full) for full in [*rows, list(range(20))])
@@ -242,9 +242,9 @@ def test_consensus_of_many_items_is_a_local_optimum():
 def test_local_search_finds_the_consensus_of_few_items(monkeypatch):
     rng = np.random.default_rng(3)
     data = Rankings(np.array([rng.permutation(6) for _ in range(7)]))
-    exact = disagreements(data.ranks.tolist(), [1] * 7, consensus(data).tolist())
+    exact = disagreements(data.ranks.tolist(), [1] * 7, mallows_center(data).tolist())
     monkeypatch.setattr(mm, "MAX_EXACT_ITEMS", 0)
-    assert disagreements(data.ranks.tolist(), [1] * 7, consensus(data).tolist()) == exact
+    assert disagreements(data.ranks.tolist(), [1] * 7, mallows_center(data).tolist()) == exact
 
 
 def test_counts_are_repetitions():

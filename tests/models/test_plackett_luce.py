@@ -57,7 +57,7 @@ weight_lists = st.lists(st.floats(0.05, 20), min_size=6, max_size=6)
 def test_the_probability_of_a_ranking_is_that_of_its_completions(rankings, weights):
     (ranks,) = rankings
     weights = weights[: len(ranks)]
-    found = PlackettLuce(weights).log_probability([ranks])
+    found = PlackettLuce(weights).log_prob([ranks])
     assert found == pytest.approx([math.log(probability(ranks, weights))], rel=1e-12, abs=1e-12)
 
 
@@ -86,7 +86,7 @@ def test_buckets_of_very_different_strengths(spread):
         for size in range(4)
         for chosen in itertools.combinations(bucket, size)
     ]
-    found = PlackettLuce([*bucket, later]).log_probability([[0, 0, 0, 1]])[0]
+    found = PlackettLuce([*bucket, later]).log_prob([[0, 0, 0, 1]])[0]
     # The terms of the oracle cancel down to the result: its own rounding error is 8 units of 1e-16.
     assert math.exp(found) == pytest.approx(math.fsum(terms), abs=1e-14)
 
@@ -95,7 +95,7 @@ def test_a_large_bucket_of_equal_strengths():
     """m of n equal items come first, in any order: one of C(n, m) sets."""
     for n_items, size in ((30, 12), (200, 100), (1000, 3)):
         ranks = [0] * size + [1] * (n_items - size)
-        found = PlackettLuce(np.full(n_items, 7.0)).log_probability([ranks])[0]
+        found = PlackettLuce(np.full(n_items, 7.0)).log_prob([ranks])[0]
         assert found == pytest.approx(-math.log(math.comb(n_items, size)), rel=1e-12)
 
 
@@ -207,8 +207,8 @@ def test_the_fit_finds_the_strengths_that_made_the_data():
     for ballots in (Rankings(full), Rankings(full).top(2), Rankings(np.where(full >= 3, -1, full))):
         found = PlackettLuce.fit(ballots, penalty=1e-6)
         assert (
-            found.log_probability(ballots) @ ballots.counts
-            >= PlackettLuce(weights).log_probability(ballots) @ ballots.counts - 1e-6
+            found.log_prob(ballots) @ ballots.counts
+            >= PlackettLuce(weights).log_prob(ballots) @ ballots.counts - 1e-6
         )
     found = PlackettLuce.fit(Rankings(full), penalty=1e-6)
     # Six thousand rankings: the standard error of a log-strength is near 1 / sqrt(6000 * 5 / 6) = 0.014.

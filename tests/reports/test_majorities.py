@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankernel import Preferences, Rankings
-from rankernel.models.kemeny_search import kemeny_order, next_best_order, total_regret
+from rankernel.models.kemeny_search import kemeny_order, next_best_order, total_cost
 from rankernel.reports.majorities import count_majorities, find_best_order
 from rankernel.reports.source import Source
 from rankernel.reports.story import first_text, lede, order_text
@@ -69,10 +69,10 @@ def test_next_best_order_against_all_orders(n, seed):
     votes = np.random.default_rng(seed).integers(0, 4, (n, n))
     shares = 0.5 + (votes - votes.T) / 20
     best = kemeny_order(shares, 16, 1, np.random.default_rng(0)).order
-    costs = sorted(total_regret(shares, np.array(order)) for order in permutations(range(n)))
+    costs = sorted(total_cost(shares, np.array(order)) for order in permutations(range(n)))
     other = next_best_order(shares, best, 16)
-    assert total_regret(shares, best) == pytest.approx(costs[0])
-    assert total_regret(shares, other) == pytest.approx(costs[1])
+    assert total_cost(shares, best) == pytest.approx(costs[0])
+    assert total_cost(shares, other) == pytest.approx(costs[1])
     assert other.tolist() != best.tolist()
 
 

@@ -11,9 +11,8 @@ from strategies import any_ranking, sized
 
 from rankernel import Kendall, Mallows, Preferences, Rankings, concat
 from rankernel.datasets import mallows, mixture, plackett_luce, truncate
-from rankernel.models.null_ballots import as_said, draw_ballots, fit_model
+from rankernel.models.null_models import coarsen, fit_mallows, fit_plackett_luce, sample_like
 from rankernel.reports.distinct_ballots import distinct_ballots
-from rankernel.reports.null_models import fit_mallows
 from rankernel.reports.number_of_clusters import (
     MOST_PANELS,
     NULL_SETS,
@@ -53,7 +52,7 @@ def groups(n_groups, n_rankings=160, theta=1.0, seed=0, lengths=None):
 def test_null_ballots_have_the_shape_of_the_real_ones(ballots):
     rows = Rankings(ballots)
     full = np.argsort(np.random.default_rng(0).random(rows.ranks.shape), axis=1).astype(np.int32)
-    told = as_said(full, rows)
+    told = coarsen(full, rows)
     assert ((told.ranks == -1) == (rows.ranks == -1)).all()
     assert (np.sort(told.ranks, axis=1) == np.sort(rows.ranks, axis=1)).all()
     for ranks, order in zip(told.ranks, full, strict=True):  # nothing is said against the full ranking
@@ -64,7 +63,7 @@ def test_null_ballots_have_the_shape_of_the_real_ones(ballots):
 
 def test_null_preferences_relate_what_the_real_ones_do():
     data = Preferences.from_pairs([[("a", "b"), ("c", "d")], [("d", "c")]])
-    told = as_said(np.array([[3, 2, 1, 0], [0, 1, 2, 3]], dtype=np.int32), data)
+    told = coarsen(np.array([[3, 2, 1, 0], [0, 1, 2, 3]], dtype=np.int32), data)
     assert told.to_pairs() == [[("b", "a"), ("d", "c")], [("c", "d")]]
 
 
@@ -73,8 +72,8 @@ def test_null_ballots_come_from_the_model_of_their_cluster():
     weak = plackett_luce(3000, [1, 2, 4, 8], rng=1)
     both = Rankings(np.concatenate([strong.ranks, weak.ranks]))
     labels = np.repeat([0, 1], 3000)
-    models = [fit_model(part) for part in (strong, weak)]
-    drawn = draw_ballots(both, labels, models, np.random.default_rng(0))
+    models = [fit_plackett_luce(part) for part in (strong, weak)]
+    drawn = sample_like(both, labels, models, np.random.default_rng(0))
     for number, source in enumerate((strong, weak)):
         share = (drawn.ranks[labels == number] == 0).mean(axis=0)
         wanted = (source.ranks == 0).mean(axis=0)
@@ -83,7 +82,7 @@ def test_null_ballots_come_from_the_model_of_their_cluster():
 
 def test_the_model_of_pairs_is_that_of_races_of_two():
     pairs = Preferences.from_pairs([[("a", "b"), ("c", "d")], [("b", "a"), ("c", "d")]], counts=[300, 100])
-    weights = fit_model(pairs).weights
+    weights = fit_plackett_luce(pairs).weights
     a, b = pairs.items.index("a"), pairs.items.index("b")
     assert weights[a] / weights[b] == pytest.approx(3, rel=0.01)
 

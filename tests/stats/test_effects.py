@@ -14,7 +14,7 @@ from strategies import any_ranking
 
 import rankernel as rk
 from benchmarks import intervals
-from rankernel.data import without_item
+from rankernel.data import drop_item
 from rankernel.stats._correlations import Correlation
 from rankernel.stats._effects import dispersions, plug_in_effect, strata_that_count
 from rankernel.stats._groups import table_of
@@ -293,7 +293,7 @@ def test_items_of_other_kernels_are_what_is_lost_without_them():
     result = rk.mmd_test(X, Y, rk.Mallows(NU), 5)
     for each in result.differences().items:
         item = X.items.index(each.item)
-        without = rk.mmd_test(without_item(X, item), without_item(Y, item), rk.Mallows(NU), 5)
+        without = rk.mmd_test(drop_item(X, item), drop_item(Y, item), rk.Mallows(NU), 5)
         assert each.part == pytest.approx(result.statistic - without.statistic, abs=1e-12)
         places = [np.average(expected_places(side)[:, item], weights=side.counts) for side in (X, Y)]
         assert each.places == pytest.approx(places, abs=1e-12)
@@ -319,7 +319,7 @@ def test_preferences_and_their_items():
     result = rk.k_sample_test(prefs, ["x", "x", "y", "y"], rk.Mallows(NU), 20)
     found = result.differences()
     assert {each.item for each in found.items} == set("abcd")
-    rest = without_item(prefs, 1)
+    rest = drop_item(prefs, 1)
     assert rest.items == ("a", "c", "d")
     assert ("a", "c") in rest.to_pairs()[1]  # a > b > c, without b
 

@@ -7,8 +7,8 @@ import scipy.stats
 
 import rankernel as rk
 from benchmarks import outliers
-from rankernel.models import usual_ballots
-from rankernel.models.usual_ballots import UsualModel, draw_usual, robust_fit, usual_models
+from rankernel.models import null_models
+from rankernel.models.null_models import InlierModel, inlier_models, robust_fit, sample_inliers
 from rankernel.stats.corrections import benjamini_hochberg
 
 NU = 0.2
@@ -80,11 +80,11 @@ def test_pvalues_are_probabilities_of_the_model():
     mean = X.counts / X.n_voters
     far = K.plan(every).diagonal() - 2 * K.gram(every, X) @ mean + mean @ K.gram(X) @ mean
     own = K.plan(X).diagonal() - 2 * K.gram(X) @ mean + mean @ K.gram(X) @ mean
-    tails = [np.exp(model.log_probability(every)) @ (far[:, None] >= own - 1e-10) for model in usual_models(X)]
+    tails = [np.exp(model.log_prob(every)) @ (far[:, None] >= own - 1e-10) for model in inlier_models(X)]
     np.testing.assert_allclose(result.pvalues, np.minimum(np.max(tails, axis=0), 1.0), rtol=0.2, atol=0.02)
 
 
-@pytest.mark.parametrize("fit", [rk.MallowsModel.fit, lambda X: rk.PlackettLuce.fit(X, 100.0)], ids=["Mallows", "PL"])
+@pytest.mark.parametrize("fit", [rk.MallowsModel.fit, lambda X: rk.PlackettLuce.fit(X, penalty=100.0)], ids=["Mallows", "PL"])
 def test_a_fit_does_not_mind_a_few_ballots_from_elsewhere(fit):
     usual = rk.datasets.mallows(150, [0, 1, 2, 3, 4], 1.5, rng=1)
     both = rk.concat([usual, rk.datasets.mallows(12, [4, 3, 2, 1, 0], 1.5, rng=2)])
@@ -111,7 +111,7 @@ def spread_of(model):
 def test_voters_may_be_more_or_less_sure():
     same = rk.datasets.mallows(400, [0, 1, 2, 3, 4], 1.0, rng=1)
     uneven = outliers.uneven(400, 5, 1.0, 2, False)
-    shares = [UsualModel.of(robust_fit(X.unique(), rk.MallowsModel.fit), X.unique()).shares for X in (same, uneven)]
+    shares = [InlierModel.of(robust_fit(X.unique(), rk.MallowsModel.fit), X.unique()).shares for X in (same, uneven)]
     for share in shares:
         assert share.sum() == pytest.approx(1.0)
     assert shares[1][0] + shares[1][-1] > shares[0][0] + shares[0][-1]  # more at either end
@@ -120,17 +120,17 @@ def test_voters_may_be_more_or_less_sure():
 @pytest.mark.parametrize("model", [rk.MallowsModel([0, 1, 2, 3], 1.3), rk.PlackettLuce([8.0, 4.0, 2.0, 1.0])], ids=str)
 def test_weighed_draws_are_those_of_the_model(model):
     """Probabilities of all rankings from weighed draws, far in the tail, too, by five standard errors."""
-    usual = UsualModel(model, np.array([0.1, 0.2, 0.5, 0.1, 0.1]))
+    usual = InlierModel(model, np.array([0.1, 0.2, 0.5, 0.1, 0.1]))
     like = rk.Rankings([[0, 1, 2, 3]])
-    drawn = draw_usual(usual, like, np.zeros(20_000, dtype=np.intp), np.random.default_rng(1))
+    drawn = sample_inliers(usual, like, np.zeros(20_000, dtype=np.intp), np.random.default_rng(1))
     assert drawn.weights.mean() == pytest.approx(1.0, abs=0.05)
     for row in naive.completions([0, 0, 0, 0]):
         hit = (drawn.ballots.ranks == row).all(axis=1)
-        expected = math.exp(usual.log_probability(rk.Rankings([row]))[0])
+        expected = math.exp(usual.log_prob(rk.Rankings([row]))[0])
         error = (hit * drawn.weights).std() / math.sqrt(20_000)
         assert abs((hit * drawn.weights).mean() - expected) < 5 * error + 1e-12
     lists = rk.Rankings([[0, 1, 1, 1], [-1, 0, 1, -1]])
-    told = draw_usual(usual, lists, np.array([0, 1] * 50), np.random.default_rng(2)).ballots.ranks
+    told = sample_inliers(usual, lists, np.array([0, 1] * 50), np.random.default_rng(2)).ballots.ranks
     assert (np.sort(told[::2], axis=1) == [0, 1, 1, 1]).all()
     assert (told[1::2, [0, 3]] == -1).all()
 
@@ -217,4 +217,4 @@ def test_as_many_voters_as_can_be_counted():
     many = rk.Rankings([[0, 1, 2], [1, 0, 2], [2, 1, 0]], counts=[2**40, 2**39, 1])  # a row for each would not fit
     result = rk.outlier_test(many, kernel=rk.Mallows(NU))
     assert result.order[0] == 2
-    assert usual_ballots.FINE * 2**41 < 2**63
+    assert null_models.FINE * 2**41 < 2**63

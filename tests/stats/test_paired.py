@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rankernel as rk
-from rankernel.data import without_item
+from rankernel.data import drop_item
 from rankernel.stats.paired import Influence, JudgePairs
 
 NU = 0.4
@@ -112,7 +112,7 @@ def test_items_of_judges_are_what_the_paired_statistic_loses_without_them():
     result = rk.paired_test(before, after, rk.Mallows(NU), 5)
     for each in result.differences().items:
         item = before.items.index(each.item)
-        rest = rk.paired_test(without_item(before, item), without_item(after, item), rk.Mallows(NU), 5)
+        rest = rk.paired_test(drop_item(before, item), drop_item(after, item), rk.Mallows(NU), 5)
         assert each.part == pytest.approx(result.statistic - rest.statistic, abs=1e-12)
     whole = rk.mmd_test(before, after, rk.Mallows(NU), 5).differences(by="pairs").pairs[0]
     paired = next(p for p in result.differences(by="pairs").pairs if {p.first, p.second} == {whole.first, whole.second})

@@ -13,7 +13,7 @@ from math import gcd
 import numpy as np
 
 from rankernel._loops.compiled import compiled_strictly
-from rankernel._loops.row_hashes import absorb, normal, seed_state, uniform
+from rankernel._loops.random_streams import absorb, normal, seed_state, uniform
 
 IID, ANTITHETIC, ORTHOGONAL, LATIN = 0, 1, 2, 3
 SHORT = 512  # items that are quicker ranked by counting than sorted

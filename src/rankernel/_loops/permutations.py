@@ -3,7 +3,7 @@
 import numpy as np
 
 from rankernel._loops.compiled import compiled, compiled_strictly
-from rankernel._loops.row_hashes import uniform
+from rankernel._loops.random_streams import uniform
 
 
 @compiled_strictly

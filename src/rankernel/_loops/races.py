@@ -14,7 +14,7 @@ import numpy as np
 
 from rankernel._loops.compiled import compiled_strictly
 from rankernel._loops.key_sorts import group_by_bucket, sort_by_keys
-from rankernel._loops.row_hashes import absorb, exponential, seed_state, uniform
+from rankernel._loops.random_streams import absorb, exponential, seed_state, uniform
 
 LONGEST_STEP = 0.2
 STEPS_PER_WIDTH = 2.0

@@ -1,4 +1,4 @@
-"""Names for the kinds of arrays that go around."""
+"""Array types."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-RankArray = NDArray[np.int32]  # item -> bucket, 0 the best, -1 nothing is known
+RankArray = NDArray[np.int32]  # bucket index of each item, 0 is the best; -1 marks a free item
+FullRanks = NDArray[np.int16]  # position of each item in full rankings
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]

@@ -18,6 +18,11 @@ from rankernel.errors import short_repr as short_repr
 MAX_INTEGER = 2**31 - 1  # default upper bound of integers
 
 
+def printable(name: object) -> str:
+    """Return a name with control characters escaped, safe to show in a terminal or an error message."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(name))
+
+
 def is_number(value: object) -> bool:
     """Whether a value is a plain real number."""
     return isinstance(value, Real) and not isinstance(value, bool | np.timedelta64)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rankernel.encoding import printable
+from rankernel._utils.checks import printable
 
 MOST_LINES = 40
 # Nothing but what the page itself uses: the text takes its colour, the lines are a part of it.

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from rankernel._utils.checks import printable
 from rankernel.cli.failures import usage
 from rankernel.cli.options import WRITING, File, Reading, Writing
 from rankernel.cli.output import check_free, console, print_json, show_facts, steps
 from rankernel.cli.reading import read
-from rankernel.encoding import printable
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings
 from rankernel.reports.phrases import plural

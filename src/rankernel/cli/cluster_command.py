@@ -6,6 +6,7 @@ import csv
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rankernel._utils.checks import printable
 from rankernel.cli.job import Job, read_job, summary_of
 from rankernel.cli.options import Clusters, Computing, File, Linkage, Reading, Writing
 from rankernel.cli.output import (
@@ -18,7 +19,6 @@ from rankernel.cli.output import (
     steps,
     whole_file,
 )
-from rankernel.encoding import printable
 from rankernel.errors import RankingError
 from rankernel.io.spreadsheets import plain_cell
 
@@ -88,9 +88,8 @@ def clusters_text(found: Summary, clustering: Clustering) -> str:
 
 def rows_of(rankings: Data, clustering: Clustering) -> list[int]:
     """Return the cluster of each row of the data."""
-    from rankernel.data import first_and_inverse
 
-    _, inverse = first_and_inverse(rankings)
+    _, inverse = rankings.unique_indices()
     return [int(label) for label in clustering.labels[inverse]]
 
 
@@ -99,13 +98,13 @@ def write(path: Path, found: Summary, clustering: Clustering) -> None:
     if path.suffix.lower() != ".csv":
         draw(path, found, clustering)
         return
-    from rankernel.data import row_texts
+    from rankernel.data import format_rows
 
     rankings, columns = found.source.rankings, found.source.columns
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*map(plain_cell, columns), "cluster", "count", "ranking"])
-        rows = zip(rows_of(rankings, clustering), rankings.counts.tolist(), row_texts(rankings), strict=True)
+        rows = zip(rows_of(rankings, clustering), rankings.counts.tolist(), format_rows(rankings), strict=True)
         for row, (label, count, words) in enumerate(rows):
             kept = [plain_cell(str(values[row])) for values in columns.values()]
             writer.writerow([*kept, plain_cell(clustering.clusters[label].name), count, plain_cell(words)])

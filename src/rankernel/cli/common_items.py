@@ -8,7 +8,7 @@ import typer
 
 from rankernel.cli.options import COMPUTING, complete_from, one_of
 from rankernel.cli.output import listed
-from rankernel.data import of_items, says_something
+from rankernel.data import has_ordered_pair, select_items
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings
 from rankernel.reports.phrases import plural
@@ -60,7 +60,7 @@ def over_common_items(sources: list[Source], over: str) -> tuple[list[Data], str
     kept = []
     for source in sources:
         data = over_items(source.rankings, tuple(shared))
-        speaks = says_something(data)
+        speaks = has_ordered_pair(data)
         if not speaks.any():
             raise RankingError(f"no row of {source.origin} says anything of the items in common; take --over union")
         if not speaks.all():
@@ -72,7 +72,7 @@ def over_common_items(sources: list[Source], over: str) -> tuple[list[Data], str
 
 def over_items(data: Data, items: tuple[str, ...]) -> Data:
     """Return what rows say of some items; of those that they do not have, nothing is known."""
-    known = of_items(data, [data.items.index(item) for item in items if item in data.items])
+    known = select_items(data, [data.items.index(item) for item in items if item in data.items])
     if len(known.items) == len(items):
         return known
     return known.with_items(items, unlisted="free") if isinstance(known, Rankings) else known.with_items(items)

@@ -13,10 +13,10 @@ import typer
 from typer.core import TyperGroup
 
 from rankernel import _loops
+from rankernel._utils.checks import printable
 from rankernel.cli.endings import DATA_ERROR, INTERRUPTED, NOTHING_KEPT, TERMINATED, is_interruption
 from rankernel.cli.option_words import in_options
 from rankernel.cli.stop_requests import ENDS, stop_requests
-from rankernel.encoding import printable
 
 
 class GuardedGroup(TyperGroup):

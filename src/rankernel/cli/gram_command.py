@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rankernel._utils.checks import printable
 from rankernel.cli.failures import usage
 from rankernel.cli.job import read_job
 from rankernel.cli.options import COMPUTING, WRITING, Computing, File, Reading, Writing, one_of
 from rankernel.cli.output import check_ending, check_free, console, print_json, show_facts, steps, whole_file
-from rankernel.encoding import printable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,8 +9,8 @@ import numpy as np
 from rankernel.cli.options import File, Reading, Showing
 from rankernel.cli.output import console, listed, print_json, show_facts, steps
 from rankernel.cli.reading import read
-from rankernel.data import first_and_inverse, row_texts, with_counts
-from rankernel.multiplicities import added_up
+from rankernel.data import format_rows, with_counts
+from rankernel.encoding import sum_counts
 from rankernel.reports.phrases import plural
 from rankernel.reports.source import Source
 
@@ -32,11 +32,11 @@ def info(reading: Reading, showing: Showing, file: File = None) -> None:
 def facts_of(source: Source) -> dict[str, Any]:
     """Return what is to be said of rankings."""
     rankings = source.rankings
-    first, which = first_and_inverse(rankings)
-    distinct = with_counts(rankings[first], added_up(rankings.counts, which, len(first)))
+    first, which = rankings.unique_indices()
+    distinct = with_counts(rankings[first], sum_counts(rankings.counts, which, len(first)))
     kinds, of_distinct = np.unique(distinct.kinds(), return_inverse=True)
     rows = np.bincount(of_distinct[which], minlength=len(kinds))
-    voters = added_up(distinct.counts, of_distinct, len(kinds))
+    voters = sum_counts(distinct.counts, of_distinct, len(kinds))
     common = distinct[(-distinct.counts).argsort(kind="stable")[:MOST_COMMON]]
     facts: dict[str, Any] = {
         "title": source.title,
@@ -51,7 +51,7 @@ def facts_of(source: Source) -> dict[str, Any]:
         "largest_count": int(distinct.counts.max()),
         "most_common": [
             {"ballot": words, "voters": voters}
-            for words, voters in zip(row_texts(common), common.counts.tolist(), strict=True)
+            for words, voters in zip(format_rows(common), common.counts.tolist(), strict=True)
         ],
         "unlisted": source.reading,
     }
@@ -59,7 +59,7 @@ def facts_of(source: Source) -> dict[str, Any]:
         facts["description"] = source.description
     if source.groups is not None:
         groups, of_row = source.named_groups
-        sizes = added_up(rankings.counts, of_row, len(groups))
+        sizes = sum_counts(rankings.counts, of_row, len(groups))
         facts["by"], facts["groups"] = source.by, dict(zip(groups, sizes.tolist(), strict=True))
     return facts
 

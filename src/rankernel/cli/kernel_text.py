@@ -8,8 +8,8 @@ from functools import lru_cache, reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
+from rankernel._utils.checks import printable
 from rankernel.cli.failures import usage
-from rankernel.encoding import printable
 
 if TYPE_CHECKING:
     from rankernel.gram.methods import MethodLike

@@ -6,6 +6,7 @@ import csv
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rankernel._utils.checks import printable
 from rankernel.cli.job import read_job, summary_of
 from rankernel.cli.options import Clusters, Computing, File, Reading, Writing
 from rankernel.cli.output import (
@@ -18,7 +19,6 @@ from rankernel.cli.output import (
     steps,
     whole_file,
 )
-from rankernel.encoding import printable
 from rankernel.io.spreadsheets import plain_cell
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def write(path: Path, found: Summary, by_group: bool) -> None:
         ax.set_title(plots.plain(found.source.title), loc="left")
         plots.save(ax, path)
         return
-    from rankernel.data import row_texts
+    from rankernel.data import format_rows
 
     if found.source.columns:
         write_rows(path, found, labels, names)
@@ -77,7 +77,7 @@ def write(path: Path, found: Summary, by_group: bool) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["x", "y", "count", "label", "ranking"])
-        rows = zip(found.placement.points.tolist(), rankings.counts.tolist(), labels, row_texts(rankings), strict=True)
+        rows = zip(found.placement.points.tolist(), rankings.counts.tolist(), labels, format_rows(rankings), strict=True)
         for (x, y), count, label, words in rows:
             name = names[label] if label >= 0 else ""
             writer.writerow([x, y, count, plain_cell(name), plain_cell(words)])
@@ -85,14 +85,14 @@ def write(path: Path, found: Summary, by_group: bool) -> None:
 
 def write_rows(path: Path, found: Summary, labels: Indices, names: list[str]) -> None:
     """Write the coordinates of each row of the data, with the columns that are kept beside it."""
-    from rankernel.data import first_and_inverse, row_texts
+    from rankernel.data import format_rows
 
     source = found.source
-    columns, (_, ballot_of_row) = source.columns, first_and_inverse(source.rankings)
+    columns, (_, ballot_of_row) = source.columns, source.rankings.unique_indices()
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*map(plain_cell, columns), "x", "y", "count", "label", "ranking"])
-        rows = zip(ballot_of_row.tolist(), source.rankings.counts.tolist(), row_texts(source.rankings), strict=True)
+        rows = zip(ballot_of_row.tolist(), source.rankings.counts.tolist(), format_rows(source.rankings), strict=True)
         for row, (ballot, count, words) in enumerate(rows):
             kept = [plain_cell(str(values[row])) for values in columns.values()]
             x, y = found.placement.points[ballot].tolist()

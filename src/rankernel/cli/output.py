@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from rankernel._utils import files as whole_files
+from rankernel._utils.checks import printable
 from rankernel.cli.failures import usage
-from rankernel.encoding import printable
 from rankernel.errors import RankingError, require
 
 if TYPE_CHECKING:

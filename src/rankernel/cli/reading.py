@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from rankernel._utils.checks import printable
 from rankernel.cli.failures import usage
 from rankernel.cli.options import Reading
 from rankernel.cli.output import SHOWN_GROUPS, listed, steps
 from rankernel.data import Data
-from rankernel.encoding import printable
 from rankernel.reports.phrases import plural
 from rankernel.reports.source import Source
 from rankernel.reports.wording import guess_noun

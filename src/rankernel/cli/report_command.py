@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
+from rankernel._utils.checks import printable
 from rankernel.cli.failures import usage
 from rankernel.cli.job import read_job, summary_of
 from rankernel.cli.option_words import in_options
 from rankernel.cli.options import Clusters, Computing, File, Linkage, Permutations, Reading, Writing
 from rankernel.cli.output import check_free, console, print_json, show_facts, whole_file
-from rankernel.encoding import printable
 
 Noun = Annotated[
     str | None,

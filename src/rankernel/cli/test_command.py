@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from rankernel._utils.checks import printable
 from rankernel.cli.common_items import Over, over_common_items
 from rankernel.cli.failures import usage
 from rankernel.cli.kernel_text import parse_kernel, parse_method
 from rankernel.cli.options import COMPUTING, Computing, Permutations, Reading, Showing
 from rankernel.cli.output import SHOWN_GROUPS, console, listed, print_json, show_facts, steps
 from rankernel.cli.reading import read
-from rankernel.encoding import printable
 from rankernel.errors import RankingError
 from rankernel.reports.source import Source
 

@@ -1,9 +1,4 @@
-"""Couplings: draws of one ranking that depend on each other, so that their mean is closer to the truth.
-
-Each single draw stays uniform on the completions. Coupled draws come in blocks; blocks are independent and identically
-distributed. Inside a block the order of each bucket is coupled on its own, with the size of the bucket, and where items
-are free the order of all items together is, too.
-"""
+"""Couplings of uniform completions: draws of one ranking that depend on each other to reduce the variance of their mean."""
 
 from __future__ import annotations
 
@@ -14,13 +9,35 @@ from typing import ClassVar
 import numpy as np
 
 from rankernel import _loops
-from rankernel._utils.arrays import RankArray
+from rankernel._utils.arrays import FloatArray, FullRanks, RankArray
+from rankernel._utils.rng import Streams
+from rankernel.completions.enumerate import check_n_items
 from rankernel.completions.herding import FullKernel, herd_rows
-from rankernel.completions.keys import MAX_ITEMS, FullRanks, check_width
-from rankernel.completions.streams import Streams
 from rankernel.encoding import FREE
 from rankernel.errors import RankingError
-from rankernel.rankings import first_and_inverse
+from rankernel.rankings import unique_rows
+
+
+def complete(ranks: RankArray, keys: FloatArray) -> FullRanks:
+    """Return the completions that keys give: rank vectors of shape (n_rankings, n_draws, n_items).
+
+    Examples
+    --------
+    Item 0 is before item 1, item 2 is free. The listed keys .9 and .2 change hands, the free .5 stays:
+
+    >>> complete(np.array([[0, 1, -1]]), np.array([[[0.9, 0.2, 0.5]]]))
+    array([[[0, 2, 1]]], dtype=int16)
+    """
+    ranks = np.ascontiguousarray(ranks, dtype=np.int32)
+    keys = np.ascontiguousarray(keys, dtype=np.float64)
+    if keys.ndim != 3 or keys.shape[::2] != ranks.shape:
+        raise RankingError(
+            f"keys of shape {keys.shape} do not fit rankings of shape {ranks.shape}; "
+            "keys have shape (n_rankings, n_draws, n_items)"
+        )
+    check_n_items(ranks.shape[1])
+    full: FullRanks = _loops.key_draws.complete(ranks, keys)
+    return full
 
 
 class Coupling(ABC):
@@ -43,8 +60,7 @@ class KeyCoupling(Coupling):
     def draw(self, ranks: RankArray, n_draws: int, streams: Streams) -> FullRanks:
         """Return coupled draws."""
         ranks = np.ascontiguousarray(ranks, dtype=np.int32)
-        if ranks.shape[1] > MAX_ITEMS:
-            check_width(ranks.shape[1])
+        check_n_items(ranks.shape[1])
         rule = getattr(_loops.key_draws, self.name.upper())
         block = self.block_size(ranks.shape[1], n_draws)
         draws: FullRanks = _loops.key_draws.draw(ranks, n_draws, streams, rule, block)
@@ -132,7 +148,7 @@ class Herding(Coupling):
         # A random completion sends each item to a place of its bucket; the design then speaks of places.
         places = Iid().draw(ranks, 1, streams)[:, 0]
         draws = np.empty((len(ranks), n_draws, ranks.shape[1]), dtype=np.int16)
-        first, shape_of_row = first_and_inverse(np.sort(ranks, axis=1))
+        first, shape_of_row = unique_rows(np.sort(ranks, axis=1))
         for shape, row in enumerate(first):
             design = herd_rows(np.sort(ranks[row]), self.kernel, n_draws)
             for i in np.flatnonzero(shape_of_row == shape):

@@ -5,13 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from rankernel import _loops
-from rankernel._utils.arrays import RankArray
-from rankernel.completions.keys import FullRanks, check_width
+from rankernel._utils.arrays import FullRanks, RankArray
 from rankernel.encoding import FREE
-from rankernel.errors import ExactnessError
+from rankernel.errors import ExactnessError, RankingError
 from rankernel.rankings import count_completions
 
 LIMIT = 5_000_000
+
+
+MAX_ITEMS = 2**15
+
+
+def check_n_items(n_items: int) -> None:
+    """Refuse more items than positions of 16 bits can tell apart."""
+    if n_items > MAX_ITEMS:
+        raise RankingError(f"there are {n_items:,} items; completions are drawn for at most {MAX_ITEMS:,}")
 
 
 def n_completions(ranks: RankArray) -> int:
@@ -33,7 +41,7 @@ def enumerate_completions(ranks: RankArray, limit: int = LIMIT) -> FullRanks:
            [1, 2, 0]], dtype=int16)
     """
     ranks = np.ascontiguousarray(ranks, dtype=np.int32)
-    check_width(len(ranks))
+    check_n_items(len(ranks))
     number = n_completions(ranks)
     if number > limit:
         raise ExactnessError(f"the ranking has {number:,} completions; at most {limit:,} are listed")

@@ -10,14 +10,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from rankernel import _loops
-from rankernel._utils.arrays import FloatArray, Indices, Mask, RankArray
+from rankernel._utils.arrays import FloatArray, FullRanks, Indices, Mask, RankArray
 from rankernel._utils.checks import check_integer, check_list
 from rankernel._utils.memory import check_bytes
-from rankernel._utils.rng import Seed, as_seed
+from rankernel._utils.rng import Seed, as_seed, row_streams
 from rankernel.completions.enumerate import enumerate_completions, n_completions
-from rankernel.completions.keys import FullRanks
-from rankernel.completions.linear_extensions import count, draw_extensions, enumerate_extensions
-from rankernel.completions.streams import row_streams
+from rankernel.completions.linear_extensions import count_extensions, draw_extensions, enumerate_extensions
 from rankernel.data import Data, as_data
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.kernels.named import as_kernel
@@ -40,7 +38,7 @@ class FullKernel(Protocol):
         """Return the kernel of each row of X with each row of Y."""
 
 
-def herd(ranking: Any, kernel: FullKernel, n_draws: int, candidates: Any = None, rng: Seed = 0) -> Rankings:
+def herd(ranking: Any, kernel: FullKernel, n_draws: int, *, candidates: Any = None, rng: Seed = 0) -> Rankings:
     r"""Return completions of one ranking chosen one by one by kernel herding.
 
     Step T takes the completion that minimises :math:`\| \mu - \frac1T \sum_{t \le T} \phi(\sigma_t) \|`, where
@@ -126,7 +124,7 @@ def joint_herd(ranking: Any, kernel: FullKernel, n_draws: int) -> Rankings:
     """
     check_integer("n_draws", n_draws)
     one, kernel = single(ranking), full_kernel(kernel)
-    number = count(one.before[0]) if isinstance(one, Preferences) else n_completions(one.ranks[0])
+    number = count_extensions(one.before[0]) if isinstance(one, Preferences) else n_completions(one.ranks[0])
     n_choices = comb(number + n_draws - 1, n_draws)
     if n_choices > MAX_SEARCH:
         raise ExactnessError(
@@ -184,7 +182,7 @@ def extensions_to_choose_from(one: Preferences, candidates: Any, seed: int) -> R
         return enumerate_extensions(before).astype(np.int32)
     if candidates is None or isinstance(candidates, int | np.integer):
         size = POOL if candidates is None else check_integer("candidates", candidates)
-        return draw_extensions(before, size, seed).astype(np.int32)
+        return draw_extensions(before, size, rng=seed).astype(np.int32)
     given = as_rankings(candidates, "candidates")
     places = given.ranks
     agrees = given.is_full() and given.n_items == one.n_items and len(given) > 0
@@ -196,7 +194,7 @@ def extensions_to_choose_from(one: Preferences, candidates: Any, seed: int) -> R
 def count_up_to(before: Mask) -> int:
     """Return how many linear extensions there are, 0 where they are too many to be counted."""
     try:
-        return count(before)
+        return count_extensions(before)
     except ExactnessError:
         return 0
 

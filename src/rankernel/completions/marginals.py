@@ -1,21 +1,89 @@
-"""Exact means of what linear and quadratic kernels see of a uniform completion, for rankings of any kind.
-
-A completion gives every item a uniform key, hands the sorted keys of the listed items to the buckets in order, and
-sorts all keys. So the order inside a bucket, the order of the free items, and which places the free items take are
-independent and uniform; the key of listed rank s (from 1) among m is the s-th order statistic of m uniform variables.
-"""
+"""Exact marginal probabilities and moments of uniform completions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from rankernel import _loops
 from rankernel._utils.arrays import FloatArray, Indices, IntArray, RankArray
-from rankernel.completions.bucket_laws import bucket_laws
 from rankernel.encoding import FREE
-from rankernel.rankings import as_rankings
+from rankernel.rankings import Rankings, as_rankings, unique_rows
+
+
+@dataclass(frozen=True, eq=False)
+class PositionDistributions:
+    """The laws of the places of all items of some rankings.
+
+    Attributes
+    ----------
+    shape_of : array of shape (n_rankings,)
+        Which shape each ranking has.
+    sizes : array of shape (n_shapes, 1 + n_buckets)
+        How many items of a ranking of each shape are free, and in each bucket.
+    pmf_of : array of shape (n_shapes, 1 + n_buckets)
+        Which law they have; -1 where there are none.
+    pmfs : array of shape (n_laws, n_items)
+        The probability of each place.
+    """
+
+    shape_of: Indices
+    sizes: IntArray
+    pmf_of: Indices
+    pmfs: FloatArray
+
+    def of_items(self, X: Rankings) -> Indices:
+        """Return which law each item of each ranking has."""
+        return self.pmf_of[self.shape_of[:, None], X.ranks + 1]
+
+    def items_with(self, X: Rankings, codes: Indices) -> tuple[IntArray, IntArray, IntArray]:
+        """Return the items of buckets that have a code: where those of each ranking begin, the items, their codes.
+
+        Parameters
+        ----------
+        X : Rankings
+            The rankings.
+        codes : array of shape (n_shapes, 1 + n_buckets)
+            A code for the free items and for each bucket, negative for items to leave out.
+        """
+        starts = np.zeros(len(X) + 1, dtype=np.int64)
+        items, chosen = _loops.place_sums.chosen_items(X.ranks, self.shape_of, codes, starts)
+        return starts, items, chosen
+
+
+def position_distributions(X: Rankings) -> PositionDistributions:
+    """Return the laws of the places of all items.
+
+    Examples
+    --------
+    One item first, two behind it, one free: wherever it falls, the others make room.
+
+    >>> found = position_distributions(Rankings([[0, 1, 1, -1]]))
+    >>> found.pmfs[found.pmf_of[0]].round(3)
+    array([[0.25 , 0.25 , 0.25 , 0.25 ],
+           [0.75 , 0.25 , 0.   , 0.   ],
+           [0.   , 0.25 , 0.375, 0.375]])
+    """
+    n_items = X.n_items
+    all_sizes = np.zeros((len(X), int(X.ranks.max(initial=-1)) + 2), dtype=np.int32)
+    _loops.place_sums.count_items(X.ranks, all_sizes)
+    first, shape_of = unique_rows(all_sizes)
+    sizes = all_sizes[first].astype(np.int64)
+    ends = np.cumsum(sizes[:, 1:], axis=1)
+    listed = np.repeat(n_items - sizes[:, :1], ends.shape[1], axis=1)
+    buckets = np.stack([listed, ends - sizes[:, 1:], ends], axis=2)
+    everywhere = np.broadcast_to([n_items, 0, n_items], (len(sizes), 1, 3))  # a free item
+    described = np.concatenate([everywhere, buckets], axis=1)[sizes > 0]
+    kinds, inverse = np.unique(described, axis=0, return_inverse=True)
+    law_of = np.full(sizes.shape, -1, dtype=np.intp)
+    law_of[sizes > 0] = inverse.ravel()
+    laws = np.empty((len(kinds), n_items))
+    _loops.place_sums.fill_laws(kinds, laws)
+    return PositionDistributions(shape_of, sizes, law_of, laws)
+
 
 AT_ONCE = 2**18  # numbers that are worked on at once
 
@@ -106,8 +174,8 @@ def position_marginals(X: Any) -> FloatArray:
             [0.333, 0.333, 0.333]]])
     """
     rankings = as_rankings(X)
-    found = bucket_laws(rankings)
-    return found.laws[found.of_items(rankings)]
+    found = position_distributions(rankings)
+    return found.pmfs[found.of_items(rankings)]
 
 
 SEEN_MEANS: dict[str, Callable[[Any], FloatArray]] = {

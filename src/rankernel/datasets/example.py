@@ -19,7 +19,7 @@ from rankernel._utils.rng import Seed, as_generator
 from rankernel.data import concat
 from rankernel.datasets.simulate import mallows, mixture, plackett_luce, truncate
 from rankernel.io.table import read_csv
-from rankernel.rankings import Rankings, first_and_inverse
+from rankernel.rankings import Rankings, unique_rows
 
 SEED = 2024
 FILE = "data/nowhere_bay.csv"
@@ -147,7 +147,7 @@ def add_ties(ballots: Rankings, share: float, rng: np.random.Generator) -> Ranki
 
 def distinct_rows(rows: RankArray) -> tuple[RankArray, Indices]:
     """Return the distinct rows and their counts, sorted by the first two columns, then by decreasing count."""
-    first, inverse = first_and_inverse(rows)
+    first, inverse = unique_rows(rows)
     rows, counts = rows[first], np.bincount(inverse)
     order = np.lexsort((*rows.T[:1:-1], -counts, rows[:, 1], rows[:, 0]))
     return rows[order], counts[order]

@@ -27,7 +27,7 @@ from rankernel._utils.rng import Seed, as_generator
 from rankernel.data import concat
 from rankernel.encoding import Unlisted, check_items
 from rankernel.errors import RankingError
-from rankernel.rankings import Rankings, as_rankings, one_full_ranking, row_blocks
+from rankernel.rankings import Rankings, as_full_ranking, as_rankings, row_slices
 
 NAME_BYTES = 80  # memory of an item name
 
@@ -110,7 +110,7 @@ def mallows(
         ranks = np.arange(check_integer("center", center, 1), dtype=np.int32)
         names = item_names(items, len(ranks))
     else:
-        modal = one_full_ranking(center)
+        modal = as_full_ranking(center)
         ranks, names = modal.ranks[0], modal.items if items is None else item_names(items, modal.n_items)
     n_rows, rate = check_integer("n_rankings", n_rankings, 0), check_number("theta", theta, 0)
     check_table(n_rows, len(ranks), n_tables=2)
@@ -229,7 +229,7 @@ def plackett_luce(
     check_table(check_integer("n_rankings", n_rankings, 0), len(given))
     ranks = np.empty((n_rankings, len(given)), dtype=np.int32)
     # Sorting by log(w) plus Gumbel noise is sorting by exponential arrival times of rates w.
-    for rows in row_blocks(ranks.shape):  # in blocks, so that interrupts are handled
+    for rows in row_slices(ranks.shape):  # in blocks, so that interrupts are handled
         keys = np.log(given) + rng.gumbel(size=ranks[rows].shape)
         ranks[rows] = np.argsort(np.argsort(-keys, axis=1), axis=1)
     return Rankings._trusted(ranks, names)
@@ -464,7 +464,7 @@ def draw_permutations(n_rankings: int, n_items: int, rng: np.random.Generator) -
     """Return uniform permutations, one per row, by sorting independent keys."""
     check_table(n_rankings, n_items)
     ranks = np.empty((n_rankings, n_items), dtype=np.int32)
-    for rows in row_blocks(ranks.shape):  # in blocks, so that interrupts are handled
+    for rows in row_slices(ranks.shape):  # in blocks, so that interrupts are handled
         ranks[rows] = np.argsort(rng.random(ranks[rows].shape), axis=1)
     return ranks
 

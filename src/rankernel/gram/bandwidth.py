@@ -9,9 +9,8 @@ import numpy as np
 
 from rankernel._utils.arrays import FloatArray
 from rankernel._utils.checks import check_instance
-from rankernel.completions.down_sets import FEW_DOWN_SETS
-from rankernel.completions.draws import Draws, draw
-from rankernel.completions.models import Uniform
+from rankernel.completions.draws import Draws, Uniform, draw
+from rankernel.completions.partial_orders import FEW_DOWN_SETS
 from rankernel.distances import Distance
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.gram.exact.features import expected_distances

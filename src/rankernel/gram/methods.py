@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from rankernel._utils.checks import check_choice, check_flag, check_instance, check_integer, check_number, short_repr
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.completions.couplings import COUPLINGS
-from rankernel.completions.models import CompletionModel, Uniform
+from rankernel.completions.draws import CompletionModel, Uniform
 
 
 @dataclass(frozen=True)

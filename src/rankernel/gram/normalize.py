@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray, Indices, Mask
-from rankernel.completions.models import Uniform
+from rankernel.completions.draws import Uniform
 from rankernel.errors import ExactnessError, SamplingWarning, warn
 from rankernel.gram.evaluator import Block, BlockEstimate, Evaluator
 from rankernel.gram.exact.choice import closed_form, enumerated

@@ -18,10 +18,9 @@ from rankernel._utils.arrays import FloatArray, Indices
 from rankernel._utils.checks import check_flag, check_integer, check_numbers, short_repr
 from rankernel._utils.memory import ALWAYS_FITS, check_memory, size_text
 from rankernel._utils.notebook import html_card
-from rankernel._utils.rng import as_seed
-from rankernel.completions.down_sets import FEW_DOWN_SETS
-from rankernel.completions.models import Uniform
-from rankernel.completions.streams import stream_key
+from rankernel._utils.rng import as_seed, stream_key
+from rankernel.completions.draws import Uniform
+from rankernel.completions.partial_orders import FEW_DOWN_SETS
 from rankernel.data import check_same_items
 from rankernel.errors import ExactnessError, IndefiniteKernelWarning, RankingError, SamplingWarning, warn
 from rankernel.gram.blocks import fill, fill_gram, n_threads, slices, tiles
@@ -36,7 +35,7 @@ from rankernel.gram.poset_rows import PartialOrders, Rows, as_rows
 from rankernel.gram.sums import GramSums, gram_sums, gram_times
 from rankernel.kernels.base import MEDIAN, Kernel
 from rankernel.kernels.named import as_kernel
-from rankernel.rankings import Rankings, first_and_inverse
+from rankernel.rankings import Rankings
 
 BUILDING = Lock()  # two threads that ask for one evaluator at once wait for each other
 EXACT = Exact()
@@ -541,7 +540,7 @@ def check_items(new: Rows, old: Rows, first: str = "X is", second: str = "Y") ->
 
 def distinct(X: Rows) -> tuple[Rows, Indices | None]:
     """Return the distinct rankings, and which of them each row is; None if all rows are distinct."""
-    first, inverse = X.first_and_inverse() if isinstance(X, PartialOrders) else first_and_inverse(X.ranks)
+    first, inverse = X.unique_indices()
     if len(first) == len(X):
         return X, None
     counts = np.bincount(inverse, X.counts).astype(np.int64)

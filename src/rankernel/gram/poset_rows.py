@@ -14,22 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import FloatArray, Indices, IntArray, Mask, RankArray
+from rankernel._utils.arrays import FloatArray, FullRanks, Indices, IntArray, Mask, RankArray
 from rankernel._utils.checks import check_integer
+from rankernel._utils.rng import row_streams
 from rankernel.completions import marginals as of_rankings
 from rankernel.completions.couplings import Iid
-from rankernel.completions.draws import PURPOSE, Draws
+from rankernel.completions.draws import PURPOSE, CompletionModel, Draws, Uniform, draw_relations, relation_streams
 from rankernel.completions.enumerate import enumerate_completions, n_completions
-from rankernel.completions.keys import FullRanks
-from rankernel.completions.linear_extensions import count, enumerate_extensions, marginals
-from rankernel.completions.models import CompletionModel, Uniform
-from rankernel.completions.partial_orders import draw_relations, relation_streams
-from rankernel.completions.streams import row_streams
+from rankernel.completions.linear_extensions import count_extensions, enumerate_extensions, extension_marginals
 from rankernel.data import as_data
 from rankernel.encoding import FREE
 from rankernel.errors import ExactnessError
 from rankernel.preferences import Preferences, bucket_ranks, disagreements
-from rankernel.rankings import Rankings, first_and_inverse
+from rankernel.rankings import Rankings, unique_rows
 
 Moments = tuple[FloatArray, FloatArray]
 
@@ -93,14 +90,14 @@ class PartialOrders:
         rows = np.hstack([self.ranks.astype("<i4").view(np.uint8), self.packed.reshape(len(self), -1)])
         return np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1]))).ravel()
 
-    def first_and_inverse(self) -> tuple[Indices, Indices]:
+    def unique_indices(self) -> tuple[Indices, Indices]:
         """Return where each distinct order first occurs, and for each row which distinct one it is."""
         _, numbers = np.unique(self.codes, return_inverse=True)
-        return first_and_inverse(numbers.reshape(-1, 1).astype(np.int32))
+        return unique_rows(numbers.reshape(-1, 1).astype(np.int32))
 
     def unique(self) -> PartialOrders:
         """Return the distinct orders in order of first appearance, their counts added up."""
-        first, inverse = self.first_and_inverse()
+        first, inverse = self.unique_indices()
         counts = np.zeros(len(first), dtype=np.int64)
         np.add.at(counts, inverse, self.counts)
         return PartialOrders(self.ranks[first], self.packed[first], counts, self.known)
@@ -124,7 +121,7 @@ class PartialOrders:
         """Return P(item x at position p) and P(item x before item y) of a row that is not a ranking."""
         key = self.packed[row].tobytes()
         if key not in self.known:
-            self.known[key] = marginals(self.relation(row), max_down_sets)
+            self.known[key] = extension_marginals(self.relation(row), max_down_sets)
         return self.known[key]
 
     def seen_means(self, sees: str, n_draws: int = 0) -> FloatArray:
@@ -173,7 +170,7 @@ class PartialOrders:
         for row, is_ranking in enumerate(self.is_ranking.tolist()):
             if total > limit:
                 break
-            total += n_completions(self.ranks[row]) if is_ranking else count(self.relation(row), max_down_sets)
+            total += n_completions(self.ranks[row]) if is_ranking else count_extensions(self.relation(row), max_down_sets)
         return total
 
     def has_at_most(self, limit: int) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray
-from rankernel.completions.models import Uniform
+from rankernel.completions.draws import Uniform
 from rankernel.errors import ExactnessError
 from rankernel.gram.evaluator import BlockEstimate
 from rankernel.gram.methods import Auto, MonteCarlo

@@ -13,7 +13,8 @@ import numpy as np
 
 from rankernel._utils import checks
 from rankernel._utils.arrays import IntArray, Mask, RankArray
-from rankernel.encoding import FREE, printable
+from rankernel._utils.checks import printable
+from rankernel.encoding import FREE
 from rankernel.errors import RankingError
 from rankernel.io.files import MOST_BYTES, AnyPath, check_table_size, fail
 from rankernel.io.records import Codes, Records

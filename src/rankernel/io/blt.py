@@ -10,7 +10,8 @@ import numpy as np
 
 from rankernel._utils import checks
 from rankernel._utils.arrays import RankArray
-from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, dense, printable
+from rankernel._utils.checks import printable
+from rankernel.encoding import FREE, MAX_VOTERS, Unlisted, check_items, check_total_count, check_unlisted, dense_ranks
 from rankernel.errors import RankingError
 from rankernel.io.ballots import Ballots
 from rankernel.io.file_data import About, FileRankings
@@ -26,7 +27,6 @@ from rankernel.io.files import (
 from rankernel.io.repairs import Repairs
 from rankernel.io.table import Blank, assembled
 from rankernel.io.truncated import listed_buckets
-from rankernel.multiplicities import MOST_VOTERS, check_total
 from rankernel.rankings import Rankings, as_rankings
 
 TOKEN = re.compile(
@@ -112,10 +112,10 @@ def read_blt(
         if not left:
             raise fail(path, None, "all candidates withdrew; nobody is left to be ranked")
         ranks, items = ranks[:, left], tuple(items[number] for number in left)
-        ranks = dense(ranks, ranks != FREE, "free")
+        ranks = dense_ranks(ranks, ranks != FREE, "free")
     numbers = np.array(counts, dtype=np.int64)
     try:
-        check_total(numbers)
+        check_total_count(numbers)
     except RankingError as error:
         raise fail(path, None, str(error)) from None
     ballots = Ballots(ranks, items, Repairs(skipped))
@@ -215,7 +215,7 @@ def ballots_of(tokens: Tokens, n_items: int, by_line: bool) -> BallotLines:
         count, line = tokens.number("a ballot, or the 0 behind the last one,")
         if count == 0:
             return counts, orders, lines
-        if count < 0 or count > MOST_VOTERS:
+        if count < 0 or count > MAX_VOTERS:
             raise fail(tokens.path, line, f"{count} is not a number of voters")
         counts.append(count)
         lines.append(line)

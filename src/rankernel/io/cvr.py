@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rankernel._utils import checks
-from rankernel.column_places import place_of
-from rankernel.encoding import Unlisted, check_items, check_unlisted, printable
+from rankernel._utils.checks import printable
+from rankernel.encoding import Unlisted, check_items, check_unlisted
 from rankernel.errors import RankingError, missing_extra
 from rankernel.io.ballots import BallotRules, Overvotes, Repeated, Skipped, read_ballots
 from rankernel.io.cvr_json import json_contests
@@ -18,6 +18,7 @@ from rankernel.io.files import MOST_BYTES, AnyPath, check_unpacked_size, fail, r
 from rankernel.io.records import Records, coded, records_of_text
 from rankernel.io.scottish import looks_scottish, scottish_rankings
 from rankernel.io.table import Blank, assembled, in_order_of_positions, read_counts
+from rankernel.order_tables import column_position
 
 SHEETS = (".xlsx", ".xlsm")
 JSONS = (".json", ".zip")
@@ -152,7 +153,7 @@ def columns_of_contest(
     """Return the columns of one contest with those to keep beside them, its name, and the columns passed over."""
     for name in kept:
         table.position(name, "labels or count")
-    places = {name: place for name in table.columns if name not in kept and (place := place_of(name)) is not None}
+    places = {name: place for name in table.columns if name not in kept and (place := column_position(name)) is not None}
     contests = list(dict.fromkeys(place.contest for place in places.values()))
     if not contests:
         columns = ", ".join(printable(name) for name in table.columns[:12])

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rankernel._utils.arrays import Mask
-from rankernel.encoding import printable
+from rankernel._utils.checks import printable
 from rankernel.io.files import AnyPath, fail
 from rankernel.io.records import Codes, Records, parsed, records_of_text
 

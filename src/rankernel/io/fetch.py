@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from rankernel._utils import checks
-from rankernel.encoding import printable
+from rankernel._utils.checks import printable
 from rankernel.errors import RankingError, missing_extra
 from rankernel.io.files import write_bytes
 from rankernel.io.preflib import read_preflib

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._utils.arrays import IntArray, RankArray
-from rankernel.encoding import printable
+from rankernel._utils.checks import printable
 from rankernel.io.repairs import Repairs
 from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings

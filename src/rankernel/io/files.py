@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from rankernel._utils import checks
+from rankernel._utils.checks import printable
 from rankernel._utils.files import whole_file
-from rankernel.encoding import printable
 from rankernel.errors import RankingError
 
 AnyPath: TypeAlias = str | os.PathLike[str]

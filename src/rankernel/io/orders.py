@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._utils.arrays import IntArray
-from rankernel.encoding import printable
+from rankernel._utils.checks import printable
 from rankernel.io.files import AnyPath, fail
 
 DIGIT, COLON, COMMA, OPEN, CLOSE, END = range(6)

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from rankernel._utils import checks
-from rankernel.encoding import check_items, printable
+from rankernel._utils.checks import printable
+from rankernel.encoding import check_items
 from rankernel.errors import RankingError
 from rankernel.io.file_data import About, FilePreferences, Labels, Reading, file_preferences
 from rankernel.io.files import MOST_BYTES, AnyPath, check_grown_size, fail
 from rankernel.io.records import Records, read_records
-from rankernel.pair_tables import Comparisons, find_columns, named_table
+from rankernel.pair_tables import Comparisons, find_columns, from_columns
 from rankernel.preferences import Preferences
 
 
@@ -93,7 +94,7 @@ def read_pairs(
         raise fail(path, table.head, str(error)) from None
     texts = {name: table.column(name, "columns").tolist() for name in roles.columns()}
     try:
-        found = named_table(texts, None, names, roles, lines=table.lines.tolist())
+        found = from_columns(texts, None, names, roles, lines=table.lines.tolist())
     except RankingError as error:
         raise fail(path, None, str(error)) from None
     if not found.users:

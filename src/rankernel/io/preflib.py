@@ -11,7 +11,8 @@ import numpy as np
 
 from rankernel._utils import checks
 from rankernel._utils.arrays import IntArray, Mask, RankArray
-from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, dense, printable
+from rankernel._utils.checks import printable
+from rankernel.encoding import FREE, Unlisted, check_items, check_total_count, check_unlisted, dense_ranks
 from rankernel.errors import RankingError, ReadingWarning, warn
 from rankernel.io.file_data import About, FileRankings, Reading, file_rankings
 from rankernel.io.files import (
@@ -24,8 +25,7 @@ from rankernel.io.files import (
     write_text,
 )
 from rankernel.io.orders import Orders, read_orders
-from rankernel.multiplicities import check_total
-from rankernel.rankings import Rankings, as_rankings, first_and_inverse
+from rankernel.rankings import Rankings, as_rankings, unique_rows
 
 Kind = Literal["soc", "soi", "toc", "toi", "cat"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -100,7 +100,7 @@ def read_preflib(
     items = alternatives(header, path, first)
     orders = read_orders(text[end:], n_lines + 1, path)
     check_totals(header, kind, orders, path)
-    check_total(orders.counts)
+    check_total_count(orders.counts)
     check_table_size(len(orders.lines), len(items), path, max_bytes)
     if first == 0:
         warn(f"{printable(Path(path).name)}: its alternatives are numbered from 0", ReadingWarning)
@@ -111,7 +111,7 @@ def read_preflib(
     all_in_first = None
     if kind == "cat":
         all_in_first = int(orders.counts[(ranks == 0).all(axis=1)].sum())
-        ranks = dense(ranks, ranks != FREE, unlisted)
+        ranks = dense_ranks(ranks, ranks != FREE, unlisted)
     elif unlisted == "last":
         np.copyto(ranks, orders.widths[:, None].astype(np.int32), where=ranks == FREE)
     if empty.any():
@@ -266,7 +266,7 @@ def starts_place(orders: Orders) -> Mask:
 
 def check_distinct(ranks: RankArray, orders: Orders, path: AnyPath) -> None:
     """Refuse an order that is given twice."""
-    first, which = first_and_inverse(ranks)
+    first, which = unique_rows(ranks)
     if len(first) < len(ranks):
         row = int(np.argmax(first[which] < np.arange(len(ranks))))
         earlier = orders.lines[first[which[row]]]

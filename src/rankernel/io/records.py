@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from rankernel import _loops
 from rankernel._utils import checks
 from rankernel._utils.arrays import IntArray
-from rankernel.encoding import printable
+from rankernel._utils.checks import printable
 from rankernel.errors import RankingError
 from rankernel.io.files import MOST_BYTES, AnyPath, check_grown_size, fail, read_text
-from rankernel.rankings import first_and_inverse
+from rankernel.rankings import unique_rows
 
 Codes = NDArray[np.int32]
 
@@ -82,7 +82,7 @@ class Records:
 
     def distinct(self) -> tuple[Records, IntArray]:
         """Return each different row once, where it comes first, and for each row which of them it is."""
-        first, which = first_and_inverse(self.codes)
+        first, which = unique_rows(self.codes)
         times = np.bincount(which, minlength=len(first))
         return replace(self, codes=self.codes[first], lines=self.lines[first], times=times), which
 

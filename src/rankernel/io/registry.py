@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from rankernel._utils import checks
-from rankernel.column_places import place_of
+from rankernel._utils.checks import printable
 from rankernel.data import Data
-from rankernel.encoding import printable
 from rankernel.errors import RankingError
 from rankernel.io.blt import read_blt, write_blt
 from rankernel.io.cvr import JSONS, SHEETS, read_cvr
@@ -26,7 +25,8 @@ from rankernel.io.preflib import KINDS, read_preflib, write_preflib
 from rankernel.io.records import guessed_delimiter, records_of_text
 from rankernel.io.scottish import looks_scottish
 from rankernel.io.table import read_csv, write_csv
-from rankernel.pair_tables import looks_like_pairs
+from rankernel.order_tables import column_position
+from rankernel.pair_tables import has_pair_columns
 
 HEAD = 20_000  # signs of a file that are looked at
 
@@ -162,9 +162,9 @@ def format_of_table(text: str, path: AnyPath, options: dict[str, Any]) -> Format
         name for option in ("labels", "ignore", "count") for name in checks.check_names(option, options.get(option, ()))
     }
     rest = [name for name in columns if name not in named]
-    if looks_like_pairs(rest):
+    if has_pair_columns(rest):
         return PAIRS
-    places = [place_of(name) for name in rest]
+    places = [column_position(name) for name in rest]
     contests = {place.contest for place in places if place is not None}
     mixed = None in places or len(contests) > 1
     return CVR if "contest" in options or (contests and mixed and "ignore" not in options) else TABLE

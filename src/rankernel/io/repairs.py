@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rankernel.encoding import printable
+from rankernel._utils.checks import printable
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ import re
 
 import numpy as np
 
-from rankernel.encoding import FREE, Unlisted, check_items, printable
+from rankernel._utils.checks import printable
+from rankernel.encoding import FREE, Unlisted, check_items, check_total_count
 from rankernel.errors import RankingError
 from rankernel.io.ballots import Ballots
 from rankernel.io.file_data import About, FileRankings
@@ -14,7 +15,6 @@ from rankernel.io.files import AnyPath, check_table_size, fail
 from rankernel.io.records import parsed
 from rankernel.io.repairs import Repairs
 from rankernel.io.table import Blank, assembled
-from rankernel.multiplicities import check_total
 
 HEAD = re.compile(r"\s*(\"?)[0-9]{1,6}\1\s*,\s*(\"?)[0-9]{1,6}\2\s*,*\s*\r?\n")
 CANDIDATE = re.compile(r"Candidate\s+([0-9]{1,6})", re.IGNORECASE)
@@ -51,7 +51,7 @@ def scottish_rankings(text: str, path: AnyPath, unlisted: Unlisted, blank: Blank
                 raise fail(path, line, f"candidate {number} is listed twice; a ballot names each at most once")
             ranks[row, number - 1] = place
     try:
-        check_total(counts)
+        check_total_count(counts)
     except RankingError as error:
         raise fail(path, None, str(error)) from None
     about = About("a Scottish council election", title, seats)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from rankernel.encoding import printable
+from rankernel._utils.checks import printable
 from rankernel.errors import warn
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from rankernel._utils import checks
 from rankernel._utils.arrays import IntArray, RankArray
-from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, dense, printable
+from rankernel._utils.checks import printable
+from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, dense_ranks
 from rankernel.errors import RankingError
 from rankernel.io.files import AnyPath, fail, read_text
 from rankernel.rankings import Rankings
@@ -101,7 +102,7 @@ def load_sushi(path: AnyPath, which: Which = "a", unlisted: Unlisted | None = No
     users = read_users(folder / USERS)
     if len(users["id"]) != len(ranks):
         raise fail(folder / USERS, None, f"there are {len(users['id'])} users but {len(ranks)} orders")
-    return SushiData(Rankings._trusted(dense(ranks, ranks != FREE, unlisted), items), users)
+    return SushiData(Rankings._trusted(dense_ranks(ranks, ranks != FREE, unlisted), items), users)
 
 
 def sushi_folder(path: Path, which: Which) -> Path:

@@ -15,15 +15,16 @@ from numpy.typing import NDArray
 
 from rankernel._utils import checks
 from rankernel._utils.arrays import FloatArray, IntArray, Mask, RankArray
-from rankernel.column_places import count_up, place_of
+from rankernel._utils.checks import printable
 from rankernel.encoding import (
     FREE,
+    MAX_VOTERS,
     Unlisted,
+    are_average_ranks,
     check_items,
+    check_total_count,
     check_unlisted,
-    dense,
-    is_shared_rank,
-    printable,
+    dense_ranks,
 )
 from rankernel.errors import RankingError, ReadingWarning, warn
 from rankernel.io.ballots import BallotRules, Ballots, Overvotes, Repeated, Skipped, folded, read_ballots
@@ -33,8 +34,8 @@ from rankernel.io.records import Records, read_records
 from rankernel.io.repairs import Repairs
 from rankernel.io.spreadsheets import point_out_formulas
 from rankernel.io.words import Words
-from rankernel.multiplicities import MOST_VOTERS, check_total
-from rankernel.rankings import Rankings, as_rankings, row_blocks
+from rankernel.order_tables import are_consecutive, column_position
+from rankernel.rankings import Rankings, as_rankings, row_slices
 
 Layout = Literal["auto", "ranks", "positions", "scores"]
 Blank = Literal["drop", "keep"]
@@ -189,7 +190,7 @@ def taken(
     if layout == "ranks":
         return Ballots(ranks_of(numbers, votes, names), names, Repairs()), "a table of ranks, one column an item"
     listed = ~np.isnan(numbers)
-    ranks = dense(np.where(listed, numbers if ascending else -numbers, 0.0), listed, "free")
+    ranks = dense_ranks(np.where(listed, numbers if ascending else -numbers, 0.0), listed, "free")
     how = "smaller is better" if ascending else "larger is better"
     return Ballots(ranks, names, Repairs()), f"a table of scores, one column an item, {how}"
 
@@ -211,7 +212,7 @@ def assembled(
     if not ballots.items or (blank == "drop" and len(marked) and not marked.any()):
         raise fail(path, None, "no row names an item; list the items there are in items=..., and keep blank='keep'")
     point_out_alike(ballots.items, path)
-    ranks = dense(ballots.ranks, listed, unlisted)
+    ranks = dense_ranks(ballots.ranks, listed, unlisted)
     marked = marked[rows]
     repairs = replace(ballots.repairs, blank=int(np.count_nonzero(~marked)), kept_blank=blank == "keep")
     if blank == "drop" and not marked.all():
@@ -243,7 +244,7 @@ def read_counts(table: Records, count: str | None) -> IntArray:
 
     def number(cell: str) -> int:
         whole = WHOLE.fullmatch(cell)
-        return min(int(whole.group(1)), MOST_VOTERS + 1) if whole else 0
+        return min(int(whole.group(1)), MAX_VOTERS + 1) if whole else 0
 
     counts = by_text(column, number, np.int64)[:, 0]
     if (counts < 1).any():
@@ -251,7 +252,7 @@ def read_counts(table: Records, count: str | None) -> IntArray:
         cell = printable(column.row(row)[0])
         raise fail(table.path, table.line(row), f"the count {cell!r} is not a positive number of voters")
     try:
-        check_total(counts)
+        check_total_count(counts)
     except RankingError as error:
         raise fail(table.path, None, str(error)) from None
     return counts
@@ -282,7 +283,7 @@ def chosen_layout(votes: Records, layout: Layout, rules: BallotRules) -> Layout:
     """Return the layout asked for or, if it is left open, the only one that makes sense of the table."""
     if layout != "auto":
         return layout
-    places = [place_of(name) for name in votes.columns]
+    places = [column_position(name) for name in votes.columns]
     stray = first_unranked_cell(votes, rules)
     if None not in places:
         check_unambiguous(votes, stray is None)
@@ -414,11 +415,11 @@ def ranks_of(numbers: FloatArray, votes: Records, names: tuple[str, ...]) -> Ran
     broken = values != np.floor(values)
     rows = np.flatnonzero(broken.any(axis=1))
     if len(rows):
-        broken[rows] &= ~is_shared_rank(values[rows], listed[rows])
+        broken[rows] &= ~are_average_ranks(values[rows], listed[rows])
         refuse_cell(in_order_of_items(votes, names), broken, "rank")
     elif values.size and values.max() < 2**53:
         values = values.astype(np.int64)
-    return dense(values, listed, "free")
+    return dense_ranks(values, listed, "free")
 
 
 # ---------------------------------------------------------------------- one column a position
@@ -426,7 +427,7 @@ def ranks_of(numbers: FloatArray, votes: Records, names: tuple[str, ...]) -> Ran
 
 def in_order_of_positions(votes: Records) -> Records:
     """Return the table with its columns in the order of the positions they state, or as it is if they state none."""
-    places = [place_of(name) for name in votes.columns]
+    places = [column_position(name) for name in votes.columns]
     stated = [place for place in places if place is not None]
     if not stated:
         return votes
@@ -441,7 +442,7 @@ def in_order_of_positions(votes: Records) -> Records:
     if len(set(numbers)) < len(numbers):
         columns = ", ".join(map(printable, votes.columns))
         raise fail(votes.path, votes.head, f"two columns state one position: {columns}")
-    if not count_up(numbers):
+    if not are_consecutive(numbers):
         listing = ", ".join(map(str, sorted(numbers)))
         raise doubt(votes, f"the columns look like positions but do not count up: {listing}")
     return votes.with_columns(sorted(range(len(numbers)), key=numbers.__getitem__))
@@ -523,7 +524,7 @@ def csv_text(rankings: Rankings, count: str | None, labels: Mapping[str, Sequenc
     csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(names)
     cells = csv.writer(text, lineterminator="\n")
     beside = zip(*labels.values(), strict=True) if labels else repeat(())
-    rows = chain.from_iterable(rankings.ranks[part].tolist() for part in row_blocks(rankings.ranks.shape))
+    rows = chain.from_iterable(rankings.ranks[part].tolist() for part in row_slices(rankings.ranks.shape))
     for row, voters, said in zip(rows, rankings.counts.tolist(), beside, strict=False):
         ranks = [*said, *("" if rank == FREE else rank + 1 for rank in row)]
         cells.writerow(ranks if count is None else [*ranks, voters])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._utils.arrays import IntArray
-from rankernel.encoding import printable
+from rankernel._utils.checks import printable
 from rankernel.errors import RankingError
 
 # In any spelling.

@@ -14,7 +14,7 @@ from rankernel._utils.arrays import FloatArray, RankArray
 from rankernel.distances import Distance, by_name
 from rankernel.kernels.base import DistanceKernel, Kernel, Series
 from rankernel.linear_forms import ALIKE, LinearForm, PlaceForm
-from rankernel.rankings import one_full_ranking
+from rankernel.rankings import as_full_ranking
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class DistanceInduced(Kernel):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "distance", by_name(self.distance))
-        object.__setattr__(self, "center", tuple(one_full_ranking(self.center).ranks[0].tolist()))
+        object.__setattr__(self, "center", tuple(as_full_ranking(self.center).ranks[0].tolist()))
 
     def matrix(self, X: RankArray, Y: RankArray) -> FloatArray:
         """Return the kernel between the rows of two arrays of full rankings."""

@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankernel._utils.arrays import FloatArray
 from rankernel._utils.checks import check_instance, check_integer
-from rankernel._utils.rng import Seed, as_seed
-from rankernel.completions.streams import stream_key
+from rankernel._utils.rng import Seed, as_seed, stream_key
 from rankernel.data import Data, as_data
 from rankernel.errors import missing_extra
 from rankernel.gram.blocks import slices, tiles

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rankernel._utils.arrays import Indices
 from rankernel._utils.checks import check_instance
-from rankernel.data import Data, as_data, first_and_inverse
+from rankernel.data import Data, as_data
 from rankernel.errors import missing_extra
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
@@ -230,7 +230,7 @@ def on_batch(x: torch.Tensor, batch: torch.Size) -> NDArray[Any]:
 def distinct(ranks: NDArray[Any]) -> tuple[Data, Indices]:
     """Return the distinct rankings of a batch, and which of them each one is."""
     rankings = as_data(ranks.reshape(-1, ranks.shape[2]))
-    first, inverse = first_and_inverse(rankings)
+    first, inverse = rankings.unique_indices()
     return rankings[first], inverse.reshape(ranks.shape[:2])
 
 

@@ -11,8 +11,7 @@ import numpy as np
 from rankernel._utils.arrays import FloatArray, Indices
 from rankernel._utils.checks import check_integer, check_number
 from rankernel._utils.memory import check_bytes
-from rankernel._utils.rng import Seed, as_seed
-from rankernel.completions.streams import stream_key
+from rankernel._utils.rng import Seed, as_seed, stream_key
 from rankernel.encoding import Unlisted
 from rankernel.gram.blocks import slices
 from rankernel.gram.methods import MethodLike, MonteCarlo

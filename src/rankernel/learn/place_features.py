@@ -15,7 +15,7 @@ import numpy as np
 
 from rankernel import _loops
 from rankernel._utils.arrays import FloatArray
-from rankernel.completions.bucket_laws import bucket_laws
+from rankernel.completions.marginals import position_distributions
 from rankernel.errors import RankingError
 from rankernel.gram.exact.features import means_of_seen
 from rankernel.gram.poset_rows import PartialOrders, Rows
@@ -65,20 +65,20 @@ class PlaceFeatures:
             laws = means_of_seen(X, "positions")
             found = self.of_laws(laws.reshape(-1, self.n_items)).reshape(*laws.shape[:2], -1)
         else:
-            known = bucket_laws(X)
-            found = self.of_laws(known.laws)[known.of_items(X)]
+            known = position_distributions(X)
+            found = self.of_laws(known.pmfs)[known.of_items(X)]
         return found.reshape(len(X), -1)
 
     def sparse(self, X: Rankings) -> Any:
         """Return features, most of them 0, whose inner products are the kernel: one more column holds the constant."""
         from scipy.sparse import csr_array
 
-        known, constant = bucket_laws(X), self.constant
-        some, left = known.law_of >= 0, self.of_laws(known.laws)
+        known, constant = position_distributions(X), self.constant
+        some, left = known.pmf_of >= 0, self.of_laws(known.pmfs)
         if constant > 0:
             left -= self.factor[0]
-            some &= np.asarray(known.laws[:, : self.depth].any(axis=1))[known.law_of]
-        starts, items, chosen = known.items_with(X, np.where(some, known.law_of, -1))
+            some &= np.asarray(known.pmfs[:, : self.depth].any(axis=1))[known.pmf_of]
+        starts, items, chosen = known.items_with(X, np.where(some, known.pmf_of, -1))
         ends, last = np.zeros(len(X) + 1, dtype=np.int64), np.sqrt(max(constant, 0.0))
         values, columns = _loops.place_sums.sparse_rows(starts, items, chosen, left, last, self.n_items, ends)
         shape = len(X), self.n_items * self.n_numbers + 1
@@ -110,5 +110,5 @@ def deepest_place(X: Rows) -> int:
     """Return behind how many places all are the same to all rankings."""
     if isinstance(X, PartialOrders):
         return X.n_items - 1
-    changes = np.abs(np.diff(bucket_laws(X).laws, axis=1)).max(axis=0, initial=0) > TOLD_APART
+    changes = np.abs(np.diff(position_distributions(X).pmfs, axis=1)).max(axis=0, initial=0) > TOLD_APART
     return int(np.flatnonzero(changes)[-1]) + 1 if changes.any() else 0

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from rankernel._utils.arrays import FloatArray, Indices
 from rankernel._utils.checks import check_labels
+from rankernel.encoding import check_counts
 from rankernel.learn.dendrogram import n_leaves
-from rankernel.multiplicities import check_counts
 
 
 def dendrogram_purity(Z: NDArray[Any], labels: Any, counts: Any = None) -> float:

@@ -35,7 +35,7 @@ from rankernel.kernels.named import NAMED, as_kernel
 from rankernel.learn._ridge import Fit, Ridge
 from rankernel.learn.transformers import KernelParameters, checked_table, has_names, naming
 from rankernel.linear_forms import SEEN, Sight, seen_of_nothing
-from rankernel.models.aggregation import MOST_ITEMS
+from rankernel.models.consensus import MAX_EXACT_ITEMS
 from rankernel.models.decoding import LIMIT, Decoded, Decoder
 from rankernel.rankings import Rankings
 
@@ -207,7 +207,7 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         check_instance("kernel_params", self.kernel_params, dict | None, "a dict, or None")
         if not (is_number(self.prior) and self.prior == math.inf):
             check_number("prior", self.prior, 0)
-        check_integer("limit", self.limit, 1, MOST_ITEMS)
+        check_integer("limit", self.limit, 1, MAX_EXACT_ITEMS)
         check_integer("n_starts", self.n_starts)
 
     @property

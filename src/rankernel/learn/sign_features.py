@@ -8,15 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel._utils.arrays import FloatArray, IntArray, Mask
+from rankernel._utils.arrays import FloatArray, FullRanks, IntArray, Mask
 from rankernel._utils.checks import check_integer
-from rankernel._utils.rng import Seed, as_seed
-from rankernel.completions.draws import draw
+from rankernel._utils.rng import Seed, as_seed, stream_key
+from rankernel.completions.draws import Uniform, draw
 from rankernel.completions.enumerate import enumerate_completions
-from rankernel.completions.keys import FullRanks
-from rankernel.completions.models import Uniform
-from rankernel.completions.streams import stream_key
-from rankernel.data import first_and_inverse
 from rankernel.encoding import Unlisted
 from rankernel.gram.blocks import run, slices
 from rankernel.gram.poset_rows import PartialOrders, Rows, as_rows
@@ -100,7 +96,7 @@ class MallowsSignFeatures(RankingTransformer):
     def transform(self, X: Any) -> FloatArray:
         """Return the features of rankings: shape (n_rankings, n_features)."""
         data = self._same_items(X)
-        first, inverse = first_and_inverse(data)
+        first, inverse = data.unique_indices()
         means = self._mean_signs(as_rows(data[first]))
         return np.asarray(means[inverse] / np.sqrt(len(self.pair_sets_)))
 

@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rankernel.data import Data, as_data, renamed
-from rankernel.encoding import Unlisted, refuse_missing
+from rankernel.data import Data, as_data, rename_items
+from rankernel.encoding import Unlisted, check_no_missing
 from rankernel.errors import RankingError
 from rankernel.kernels.base import Kernel, prefixed
 from rankernel.kernels.named import as_kernel
@@ -43,14 +43,14 @@ class RankingTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                     "X is not about the items of fit: some names differ; bring them to the same names first"
                 )
             return data.with_items(self.items_)
-        return renamed(data, self.items_)
+        return rename_items(data, self.items_)
 
     def _read(self, X: Any, reset: bool) -> Data:
         """Return the rankings, having refused in scikit-learn's own words what is no table of numbers."""
         if not isinstance(X, Data) and not hasattr(X, "columns"):
             X = checked_table(X, self)
             if self.unlisted is None:
-                refuse_missing(np.isnan(X), range(X.shape[1]))
+                check_no_missing(np.isnan(X), range(X.shape[1]))
         data = as_data(X, self.unlisted)
         if not reset and data.n_items != self.n_features_in_:
             raise RankingError(

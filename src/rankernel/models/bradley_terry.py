@@ -10,12 +10,12 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
 from rankernel._utils.arrays import FloatArray
-from rankernel._utils.checks import check_choice, check_number
+from rankernel._utils.checks import check_choice, check_number, printable
 from rankernel._utils.notebook import html_card
-from rankernel.data import Data, voters
-from rankernel.encoding import FREE, printable
+from rankernel.data import Data, as_nonempty_data
+from rankernel.encoding import FREE
 from rankernel.errors import RankingError
-from rankernel.models.aggregation import BLOCK, ranks_by_score
+from rankernel.models.consensus import BLOCK, ranks_by_score
 from rankernel.preferences import Preferences, relations_of_ranks
 from rankernel.rankings import Rankings
 
@@ -28,7 +28,7 @@ SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
-class BradleyTerry:
+class BradleyTerryResult:
     r"""Strengths of items.
 
     Attributes
@@ -52,7 +52,7 @@ class BradleyTerry:
         return np.asarray(expit(self.strengths[:, None] - self.strengths[None, :]))
 
 
-def bradley_terry(X: Any, prior: float = 0.0, ties: TiedPairs = "half") -> BradleyTerry:
+def bradley_terry(X: Any, *, prior: float = 0.0, ties: TiedPairs = "half") -> BradleyTerryResult:
     r"""Fit the strengths of the items to who is preferred to whom, by maximum likelihood.
 
     In the model of Bradley and Terry, a is preferred to b with probability
@@ -74,7 +74,7 @@ def bradley_terry(X: Any, prior: float = 0.0, ties: TiedPairs = "half") -> Bradl
 
     Returns
     -------
-    BradleyTerry
+    BradleyTerryResult
 
     Examples
     --------
@@ -90,12 +90,12 @@ def bradley_terry(X: Any, prior: float = 0.0, ties: TiedPairs = "half") -> Bradl
     """
     prior = check_number("prior", prior, 0)
     check_choice("ties", ties, get_args(TiedPairs))
-    data = X if isinstance(X, Preferences) and len(X) else voters(X)
+    data = X if isinstance(X, Preferences) and len(X) else as_nonempty_data(X)
     wins = count_wins(data, ties) + prior * (1 - np.eye(data.n_items))
     check_maximum(wins, data.items)
     strengths = most_likely(wins)
     ranks = ranks_by_score(-strengths, ROUNDING)
-    return BradleyTerry(Rankings._trusted(ranks[None, :], data.items), strengths, log_likelihood(wins, strengths))
+    return BradleyTerryResult(Rankings._trusted(ranks[None, :], data.items), strengths, log_likelihood(wins, strengths))
 
 
 def count_wins(X: Data, ties: TiedPairs) -> FloatArray:

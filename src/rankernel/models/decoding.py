@@ -1,9 +1,4 @@
-"""From a point in the space of a kernel back to a ranking: the full ranking whose features are nearest.
-
-All full rankings are equally long there, so the nearest one has the largest inner product. What a kernel sees of a
-ranking decides how hard that is: places make an assignment, mean ranks a sort, orders of pairs a Kemeny puzzle. Where
-several rankings are equally near, as behind the depth of an overlap, items stand in the order of their mean places.
-"""
+"""Pre-images of points in the feature space of a kernel: the full ranking with the nearest features."""
 
 from __future__ import annotations
 
@@ -12,11 +7,51 @@ from functools import cached_property
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, Mask, RankArray
+from rankernel._utils.arrays import FloatArray, Indices, Mask, RankArray
 from rankernel.kernels.base import Kernel, Term
 from rankernel.linear_forms import SEEN, LinearForm, Sight, centred_ranks, seen_of_nothing
-from rankernel.models._assignments import best_places
 from rankernel.models.kemeny_search import kemeny_order
+
+ROUNDING = 1e-12  # of what an item is worth at a place, against the largest
+
+
+def best_assignment(worth: FloatArray, mean_places: FloatArray) -> Indices:
+    """Return the place of each item, worth most in all; where that leaves a choice, by the items' mean places.
+
+    Parameters
+    ----------
+    worth : array of shape (n_items, n_items)
+        What each item is worth at each place.
+    mean_places : array of shape (n_items,)
+        Where each item stands on average.
+
+    Examples
+    --------
+    Only the first place counts, and the last item is worth most there:
+
+    >>> best_assignment(np.array([[1.0, 0, 0], [1, 0, 0], [2, 0, 0]]), np.array([1.0, 0.5, 1.5]))
+    array([2, 1, 0])
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    places = linear_sum_assignment(worth, maximize=True)[1]
+    order = np.where(equally_good(worth, places), np.outer(mean_places, places), -np.inf)
+    return np.asarray(places[linear_sum_assignment(order, maximize=True)[1]])
+
+
+def equally_good(worth: FloatArray, places: Indices) -> Mask:
+    """Return for each two items whether the first could have the place of the second and the whole be worth as much.
+
+    Places get prices, by the shortest ways along what items lose where others stand, at which no item would rather have
+    another place. Whoever moves in an assignment that is as good moves to a place that leaves it as well off.
+    """
+    loss = worth[np.arange(len(worth)), places][:, None] - worth[:, places]
+    rounding = ROUNDING * float(np.abs(worth).max(initial=0.0))
+    prices, before = np.zeros(len(worth)), np.full(len(worth), np.inf)
+    while (before - prices > rounding / len(worth)).any():
+        prices, before = np.minimum(prices, (prices[:, None] + loss).min(axis=0)), prices
+    return np.asarray(prices[:, None] + loss - prices <= rounding)
+
 
 LIMIT = 16  # items of a cycle that are solved exactly: three milliseconds
 
@@ -129,7 +164,7 @@ class Decoder:
         worth = self.weighed(seen)
         if self.sees == "positions":
             for own, of_places, means in zip(ranks, worth, seen @ np.arange(self.n_items), strict=True):
-                own[:] = best_places(of_places, means)
+                own[:] = best_assignment(of_places, means)
         elif self.sees == "ranks":
             ranks[np.arange(len(seen))[:, None], np.argsort(seen, axis=1, kind="stable")] = np.arange(self.n_items)
         else:

@@ -72,7 +72,7 @@ def hidden_by_rounding(n_items: int, n_voters: int) -> float:
 def most_to_gain(preferences: FloatArray, order: Indices) -> float:
     """Return by how much another order of the same items could have less regret at most, by a bound on all of them."""
     inside = preferences[np.ix_(order, order)]
-    excess = total_regret(preferences, order) - least_possible_regret(inside)
+    excess = total_cost(preferences, order) - least_possible_regret(inside)
     if len(order) > MOST_BOUNDED:
         return excess
     gap = excess - float(run_interruptibly(_loops.best_orders.packed_circles, inside))
@@ -91,7 +91,7 @@ def next_best_order(preferences: FloatArray, order: Indices, limit: int) -> Indi
     component = np.empty(len(order), dtype=np.intp)
     for number, items in enumerate(majority_components(preferences)):
         component[items] = number
-    regret, least, best = total_regret(preferences, order), np.inf, order
+    regret, least, best = total_cost(preferences, order), np.inf, order
     for place, (first, second) in enumerate(pairwise(order.tolist())):
         own = np.flatnonzero(component[order] == component[first])  # the places of the component, one behind the other
         changed = order.copy()
@@ -102,13 +102,13 @@ def next_best_order(preferences: FloatArray, order: Indices, limit: int) -> Indi
             held = preferences.copy()
             held[second, first], held[first, second] = len(order) ** 2, 0.0
             changed[own] = ordered(held, order[own], limit, 1, np.random.default_rng(0))
-            excess = total_regret(preferences, changed) - regret
+            excess = total_cost(preferences, changed) - regret
         if excess < least:
             least, best = excess, changed
     return best
 
 
-def total_regret(preferences: FloatArray, order: Indices) -> float:
+def total_cost(preferences: FloatArray, order: Indices) -> float:
     """Return how many pairs a voter has the other way round, on average."""
     return float(np.tril(preferences[np.ix_(order, order)], -1).sum())
 
@@ -151,10 +151,10 @@ def searched(preferences: FloatArray, n_starts: int, rng: np.random.Generator) -
     """Return the best of several local searches, the first from the Borda order, the others from random ones."""
     starts = [np.argsort(-preferences.sum(axis=1), kind="stable")]
     starts += [rng.permutation(len(preferences)) for _ in range(n_starts - 1)]
-    return min((improved(preferences, start) for start in starts), key=lambda order: total_regret(preferences, order))
+    return min((local_search(preferences, start) for start in starts), key=lambda order: total_cost(preferences, order))
 
 
-def improved(preferences: FloatArray, order: Indices) -> Indices:
+def local_search(preferences: FloatArray, order: Indices) -> Indices:
     """Return an order in which no single item can be moved to a better place."""
     found = np.array(order, dtype=np.int64)
     run_interruptibly(_loops.best_orders.move_while_it_helps, np.ascontiguousarray(preferences), found, ROUNDING)

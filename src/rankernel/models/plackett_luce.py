@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankernel import _loops
-from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils.arrays import FloatArray, FullRanks, RankArray
 from rankernel._utils.checks import check_number
 from rankernel._utils.interrupts import run_interruptibly
-from rankernel._utils.rng import Seed, as_seed
+from rankernel._utils.rng import Seed, Streams, as_seed
 from rankernel.completions.couplings import Coupling
-from rankernel.completions.keys import FullRanks, check_width
-from rankernel.completions.models import CompletionModel
-from rankernel.completions.streams import Streams
+from rankernel.completions.draws import CompletionModel
+from rankernel.completions.enumerate import check_n_items
 from rankernel.datasets.simulate import plackett_luce, positive_weights
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings, as_rankings
@@ -51,7 +50,7 @@ class PlackettLuce(CompletionModel):
     >>> drawn = draw([[0, 1, 1, 1]], n_draws=10_000, completions=model).ranks[0]
     >>> round(float((drawn[:, 2] < drawn[:, 1]).mean()), 2)
     0.75
-    >>> round(float(np.exp(model.log_probability([[0, 1, 1, 1]])[0])), 12)
+    >>> round(float(np.exp(model.log_prob([[0, 1, 1, 1]])[0])), 12)
     0.1
     """
 
@@ -70,7 +69,7 @@ class PlackettLuce(CompletionModel):
     def __hash__(self) -> int:
         return hash(self.weights.tobytes())
 
-    def sample(self, n_rankings: int, rng: Seed = 0, items: Iterable[object] | None = None) -> Rankings:
+    def sample(self, n_rankings: int, *, rng: Seed = 0, items: Iterable[object] | None = None) -> Rankings:
         """Draw full rankings from the model itself: see :func:`rankernel.datasets.plackett_luce`.
 
         Examples
@@ -85,17 +84,17 @@ class PlackettLuce(CompletionModel):
     ) -> tuple[FullRanks, FloatArray | None]:
         """Return independent draws from p(.|R), all of weight 1."""
         self.independent_only(coupling)
-        check_width(ranks.shape[1])
+        check_n_items(ranks.shape[1])
         rows = self.checked(ranks)
         draws: FullRanks = _loops.races.draw(rows, self.weights / self.weights.max(), n_draws, streams)
         return draws, None
 
-    def log_probability(self, rankings: Any) -> FloatArray:
+    def log_prob(self, X: Any) -> FloatArray:
         """Return the log-probability of each ranking: that of a full ranking, or of all completions of a partial one.
 
         A free item changes nothing. A bucket of ties in front of other items takes an integral, to rounding error.
         """
-        rows = self.checked(as_rankings(rankings).ranks)
+        rows = self.checked(as_rankings(X, "X").ranks)
         weights = self.weights / self.weights.max()
         nowhere = np.ones(len(rows)), np.zeros(len(weights))
         logs: FloatArray = run_interruptibly(_loops.races.log_probabilities, rows, weights, *nowhere)
@@ -110,7 +109,7 @@ class PlackettLuce(CompletionModel):
         return np.ascontiguousarray(ranks, dtype=np.int32)
 
     @classmethod
-    def fit(cls, rankings: Any, penalty: float = 0.1) -> PlackettLuce:
+    def fit(cls, X: Any, *, penalty: float = 0.1) -> PlackettLuce:
         r"""Return the model that fits partial rankings best.
 
         It maximises :math:`\sum_i c_i \log p(R_i) - \frac{\lambda}{2} \sum_x (\log w_x)^2`, where :math:`c_i` are the
@@ -121,7 +120,7 @@ class PlackettLuce(CompletionModel):
 
         Parameters
         ----------
-        rankings : Rankings
+        X : Rankings
             Any rankings; their counts are respected.
         penalty : float
             How strongly log-strengths are drawn to 0: the prior is normal, of variance 1 / penalty.
@@ -139,7 +138,7 @@ class PlackettLuce(CompletionModel):
         from threadpoolctl import threadpool_limits
 
         penalty = check_number("penalty", penalty, 0, above=True)  # without one, strengths may become infinite
-        data = as_rankings(rankings).unique()
+        data = as_rankings(X, "X").unique()
         if not len(data):
             raise RankingError("there are no rankings to fit a model to")
         start = np.zeros(data.n_items)

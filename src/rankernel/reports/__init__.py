@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from rankernel._utils.checks import check_instance, check_labels, check_path
+from rankernel._utils.checks import check_instance, check_labels, check_path, printable
 from rankernel.data import as_data
-from rankernel.encoding import printable
 from rankernel.errors import RankingError
 from rankernel.reports.source import Source
 

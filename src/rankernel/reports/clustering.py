@@ -87,9 +87,8 @@ def check_number(n_clusters: int | None, ballots: Ballots, view: View) -> None:
 
 def consensus_rule(kernel: Kernel, ballots: Ballots) -> tuple[str, Callable[[Data], Rankings]]:
     """Return what stands for a cluster, in words, and what makes it: by the kernel itself, if there is a way back."""
-    from rankernel.models.aggregation import borda
+    from rankernel.models.consensus import borda, kernel_consensus
     from rankernel.models.decoding import has_decoder
-    from rankernel.models.kernel_consensus import kernel_consensus
 
     if ballots.approving is not None:
         return "the order of its approvals", lambda own: in_order(standings(own, ballots.approving), own.items)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray
+from rankernel._utils.checks import printable
 from rankernel.data import Data, concat, with_counts
-from rankernel.encoding import printable
 from rankernel.errors import RankingError
 from rankernel.kernels.base import Kernel
 from rankernel.reports.distinct_ballots import Ballots, some_voters

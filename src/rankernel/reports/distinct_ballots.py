@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankernel._utils.arrays import Indices, IntArray
-from rankernel.data import Data, first_and_inverse, renamed, with_counts
-from rankernel.encoding import printable
+from rankernel._utils.checks import printable
+from rankernel.data import Data, rename_items, with_counts
 from rankernel.reports.source import Source
 
 MOST_SHOWN = 1500  # ballots in a picture, and leaves of a tree
@@ -47,11 +47,11 @@ class View:
 def distinct_ballots(source: Source) -> Ballots:
     """Return the different ballots of a source."""
     rankings = source.rankings
-    different = renamed(rankings, unambiguous(rankings.items)).unique()
+    different = rename_items(rankings, unambiguous(rankings.items)).unique()
     names, codes = source.named_groups
     by_group = np.zeros((len(different), len(names)), dtype=np.int64)
     if names:
-        np.add.at(by_group, (first_and_inverse(rankings)[1], codes), rankings.counts)
+        np.add.at(by_group, (rankings.unique_indices()[1], codes), rankings.counts)
     return Ballots(different, names, by_group, source.approving)
 
 

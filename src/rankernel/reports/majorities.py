@@ -10,11 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray, Indices, IntArray, Mask
-from rankernel.data import Data
+from rankernel.data import Data, pairwise_wins
 from rankernel.models.kemeny_search import kemeny_order, next_best_order
-from rankernel.preferences import Preferences, relations_of_ranks
 
-BLOCK = 2**20  # pairs in memory at once
 LIMIT = 16  # items of a majority cycle for which the best orders are proven
 STARTS = 3  # of a search for the order of longer ones
 MANY = 100  # items, of which one search has to do
@@ -118,15 +116,8 @@ def shortest_circle(beats: Mask, start: int) -> list[int]:
 
 
 def count_majorities(rankings: Data) -> Majorities:
-    """Return what voters say of every two items, a block of ballots at a time."""
-    n_items = rankings.n_items
-    ahead = np.zeros((n_items, n_items), dtype=np.int64)
-    step = max(BLOCK // max(n_items**2, 1), 1)
-    for start in range(0, len(rankings), step):
-        block = rankings[start : start + step]
-        before = block.before if isinstance(block, Preferences) else relations_of_ranks(block.ranks)
-        ahead += np.tensordot(block.counts, before, axes=1)
-    return Majorities(rankings.n_voters, ahead)
+    """Return what voters say of every two items."""
+    return Majorities(rankings.n_voters, pairwise_wins(rankings))
 
 
 def find_best_order(majorities: Majorities, seed: int) -> BestOrder:

@@ -19,12 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._utils.arrays import FloatArray, Indices
-from rankernel.data import Data, first_and_inverse, with_counts
+from rankernel.data import Data, with_counts
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
-from rankernel.models.null_ballots import draw_ballots
+from rankernel.models.null_models import Model, fit_null_models, sample_like
 from rankernel.reports.distinct_ballots import Ballots, some_voters
-from rankernel.reports.null_models import Model, fit_models
 
 MOST_CLUSTERS = 8
 LEAST_VOTERS = 12  # of fewer nothing can be said
@@ -150,7 +149,7 @@ class Asked:
             labels = tree.labels(n_clusters - 1)[tree.ballot_of_voter]
             if place == len(gains):
                 gains.append(tree.gain(n_clusters))
-                parts = [fit_models(tree.voters[np.flatnonzero(labels == c)]) for c in range(int(labels.max()) + 1)]
+                parts = [fit_null_models(tree.voters[np.flatnonzero(labels == c)]) for c in range(int(labels.max()) + 1)]
                 known.append([list(models) for models in zip(*parts, strict=True)])
             nulls.append(self.null_gains(tree, n_clusters, labels, known[place]))
             step = step_of(n_clusters, np.array(gains), np.array(nulls))
@@ -165,7 +164,7 @@ class Asked:
         return np.array(
             [
                 [
-                    self.grown(draw_ballots(tree.voters, labels, models, self.rng)).gain(n_clusters)
+                    self.grown(sample_like(tree.voters, labels, models, self.rng)).gain(n_clusters)
                     for _ in range(NULL_SETS)
                 ]
                 for models in kinds
@@ -214,7 +213,7 @@ class Tree:
     @classmethod
     def grown(cls, voters: Data, kernel: Kernel, method: MethodLike, linkage: str) -> Tree:
         """Return the tree of some voters."""
-        first, ballot_of_voter = first_and_inverse(voters)
+        first, ballot_of_voter = voters.unique_indices()
         gram = np.asarray(kernel.plan(voters[first], method=method).gram(), dtype=np.float64)
         counts = np.bincount(ballot_of_voter).astype(np.float64)
         return cls(voters, ballot_of_voter, counts, gram, tree_of(gram, counts, linkage), linkage)

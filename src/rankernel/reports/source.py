@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._utils.arrays import IntArray
-from rankernel.data import Data
-from rankernel.encoding import printable
+from rankernel._utils.checks import printable
+from rankernel.data import Data, group_codes
 from rankernel.errors import RankingError
-from rankernel.group_names import numbered_groups
 from rankernel.preferences import Preferences
 from rankernel.reports.standing import are_approvals, says_which
 from rankernel.reports.wording import Wording
@@ -50,7 +49,7 @@ class Source:
         if self.groups is None:
             return (), np.zeros(len(self.rankings), dtype=np.int64)
         different, codes = np.unique(self.groups, return_inverse=True)
-        names, numbers = numbered_groups(np.array([printable(name) or NO_NAME for name in different.tolist()]))
+        names, numbers = group_codes(np.array([printable(name) or NO_NAME for name in different.tolist()]))
         return names, numbers[codes.ravel()]
 
     @cached_property

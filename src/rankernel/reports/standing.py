@@ -29,7 +29,7 @@ def standings(rankings: Data, approving: float | None) -> FloatArray:
 
 def mean_places(rankings: Data) -> FloatArray:
     """Return the mean place of each item, from 1; tied items share their places."""
-    from rankernel.models.aggregation import mean_of_seen
+    from rankernel.models.consensus import mean_of_seen
 
     return mean_of_seen(rankings, "ranks") + (rankings.n_items + 1) / 2
 

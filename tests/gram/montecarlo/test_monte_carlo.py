@@ -341,7 +341,7 @@ def test_positive_semi_definite_also_from_blocks(kernel):
 def test_all_pairs_of_draws_are_averaged(n_items, n_draws):
     rows = rk.datasets.truncate(rk.datasets.uniform(5, n_items, rng=3), {2: 0.5, 4: 0.5}, rng=4, unlisted="free")
     method = MonteCarlo(n_draws, "antithetic", 0, rng=5)
-    draws = [one.tolist() for one in draw(rows, n_draws, "antithetic", rng=5).ranks]
+    draws = [one.tolist() for one in draw(rows, n_draws, coupling="antithetic", rng=5).ranks]
     distances = np.array([[[[naive.kendall(x, y) for y in b] for x in a] for b in draws] for a in draws])
     nus = [0.01, 0.05, 0.1, 0.3, 1.0]
     # One width is summed, several are counted.

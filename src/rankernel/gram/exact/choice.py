@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rankernel import distances
-from rankernel.completions.down_sets import FEW_DOWN_SETS
 from rankernel.completions.enumerate import enumerate_completions
+from rankernel.completions.partial_orders import FEW_DOWN_SETS
 from rankernel.errors import ExactnessError
 from rankernel.gram.evaluator import Combination, ConstantEvaluator, EmptyEvaluator, Evaluator
 from rankernel.gram.exact.cayley import EXP_CAYLEY, CayleyLaw

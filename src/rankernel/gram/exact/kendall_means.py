@@ -29,7 +29,7 @@ from rankernel.gram.exact.coded import number_codes
 from rankernel.gram.exact.kendall_law import Brackets, KendallLaw, brackets_of, central_moments, mean_extra, tie_law
 from rankernel.gram.exact.overlap import Shape, shapes
 from rankernel.kernels.base import Kernel
-from rankernel.rankings import Rankings, first_and_inverse
+from rankernel.rankings import Rankings, unique_rows
 
 TILE_ITEMS = 2**15
 SHORT = 4  # lists are short if there are so many times more items
@@ -95,7 +95,7 @@ class Side:
     def kinds(self) -> tuple[list[Shape], Indices]:
         """The distinct sets of bucket sizes, ignoring their order, and which of them each ranking has."""
         sets = np.sort(self.sizes, axis=1)[:, ::-1]
-        first, kind = first_and_inverse(sets)
+        first, kind = unique_rows(sets)
         return [Shape(tuple(size for size in row if size)) for row in sets[first].tolist()], kind
 
     @cached_property

@@ -17,7 +17,7 @@ import numpy as np
 
 from rankernel._utils.arrays import FloatArray, Indices, IntArray, RankArray
 from rankernel.encoding import FREE
-from rankernel.rankings import Rankings, first_and_inverse
+from rankernel.rankings import Rankings, unique_rows
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def shapes(X: Rankings) -> list[Shape]:
 
 def first_and_shape(X: Rankings) -> tuple[Indices, Indices]:
     """Return where each shape first occurs, and for each ranking which one it has."""
-    return first_and_inverse(np.column_stack([X.bucket_sizes(), X.n_free]))
+    return unique_rows(np.column_stack([X.bucket_sizes(), X.n_free]))
 
 
 def shape_pairs(X: Rankings, Y: Rankings) -> list[tuple[Shape, Shape]]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from rankernel import _loops
 from rankernel._utils.arrays import FloatArray, Indices, IntArray
-from rankernel.completions.bucket_laws import bucket_laws
+from rankernel.completions.marginals import position_distributions
 from rankernel.gram.cost import STEP
 from rankernel.gram.evaluator import Block, Evaluator, Part
 from rankernel.gram.exact.features import FeatureEvaluator, Weigh, means_of_seen
@@ -71,20 +71,20 @@ class ListedItems:
 
 def listed_items(X: Rankings) -> ListedItems:
     """Return the items of each ranking that are not in its largest bucket, the last of several."""
-    found = bucket_laws(X)
+    found = position_distributions(X)
     n_shapes, width = found.sizes.shape
     largest = width - 1 - np.argmax(found.sizes[:, ::-1], axis=1)
-    bases, base_of_shape = np.unique(found.law_of[np.arange(n_shapes), largest], return_inverse=True)
-    pairs = found.law_of * len(bases) + base_of_shape.reshape(-1, 1)
+    bases, base_of_shape = np.unique(found.pmf_of[np.arange(n_shapes), largest], return_inverse=True)
+    pairs = found.pmf_of * len(bases) + base_of_shape.reshape(-1, 1)
     some = (found.sizes > 0) & (np.arange(width) != largest[:, None])
     kinds, inverse = np.unique(pairs[some], return_inverse=True)
     code_of = np.full(found.sizes.shape, -1, dtype=np.intp)
     code_of[some] = inverse.ravel()
     return ListedItems(
         *found.items_with(X, code_of),
-        found.laws[kinds // len(bases)] - found.laws[bases[kinds % len(bases)]],
+        found.pmfs[kinds // len(bases)] - found.pmfs[bases[kinds % len(bases)]],
         base_of_shape.ravel()[found.shape_of],
-        found.laws[bases],
+        found.pmfs[bases],
     )
 
 

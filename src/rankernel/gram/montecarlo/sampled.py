@@ -16,9 +16,9 @@ import numpy as np
 from rankernel._utils.arrays import FloatArray, Indices, IntArray
 from rankernel._utils.interrupts import run_interruptibly
 from rankernel._utils.memory import ALWAYS_FITS, check_bytes
+from rankernel._utils.rng import row_streams, stream_key
 from rankernel.completions.couplings import coupling_named
 from rankernel.completions.draws import PURPOSE, Draws
-from rankernel.completions.streams import row_streams, stream_key
 from rankernel.distances import Distance
 from rankernel.gram.cost import STEP
 from rankernel.gram.evaluator import Block, BlockEstimate, Evaluator
@@ -29,7 +29,7 @@ from rankernel.gram.montecarlo.replicate import MOST_BITS_ITEMS, PAIRS_AT_ONCE, 
 from rankernel.gram.montecarlo.uncertainty import Uncertainty, times_compared
 from rankernel.gram.poset_rows import PartialOrders, Rows, as_partial_orders
 from rankernel.kernels.base import Kernel
-from rankernel.rankings import Rankings, first_and_inverse
+from rankernel.rankings import Rankings
 
 SMALLEST_TILE, LARGEST_TILE = 8, 96
 A_TILE = 0.05  # seconds
@@ -278,5 +278,5 @@ def united(X: Rows, Y: Rows, distinct_rows: bool) -> tuple[Rows, Indices, Indice
     if distinct_rows:
         numbers = np.arange(len(both))
         return both, numbers[: len(X)], numbers[len(X) :], numbers
-    first, inverse = both.first_and_inverse() if isinstance(both, PartialOrders) else first_and_inverse(both.ranks)
+    first, inverse = both.unique_indices()
     return both[first], inverse[: len(X)], inverse[len(X) :], None

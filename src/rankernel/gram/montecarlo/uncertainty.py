@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray, Indices, IntArray, Mask
+from rankernel._utils.rng import stream_key
+from rankernel.completions.couplings import complete
 from rankernel.completions.draws import Draws, effective_size
-from rankernel.completions.keys import complete
-from rankernel.completions.streams import stream_key
 from rankernel.gram.evaluator import Block, BlockEstimate
 from rankernel.gram.methods import MonteCarlo
 from rankernel.gram.montecarlo.error import (

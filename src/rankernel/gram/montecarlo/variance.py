@@ -24,8 +24,8 @@ from rankernel import distances
 from rankernel._utils.arrays import FloatArray, Indices, RankArray
 from rankernel._utils.checks import check_choice, check_integer
 from rankernel._utils.q_factorials import tables
+from rankernel.completions.couplings import complete
 from rankernel.completions.enumerate import enumerate_completions
-from rankernel.completions.keys import complete
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.gram.exact.choice import about
 from rankernel.gram.exact.mallows import ExhaustiveMallows

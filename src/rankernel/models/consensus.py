@@ -1,7 +1,8 @@
-"""One ranking that speaks for many: Borda, Kemeny, and the pairwise preferences behind them."""
+"""Consensus rankings: Borda, Kemeny, kernel consensus, and the pairwise preferences behind them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -12,17 +13,20 @@ from rankernel._utils.arrays import FloatArray, RankArray
 from rankernel._utils.checks import check_choice, check_integer, check_labels, short_repr
 from rankernel._utils.notebook import html_card
 from rankernel._utils.rng import Seed, as_seed
-from rankernel.data import Data, as_data, voters
+from rankernel.data import Data, as_data, as_nonempty_data
 from rankernel.gram.exact.features import means_of_seen
 from rankernel.gram.poset_rows import PartialOrders, as_rows
+from rankernel.kernels.base import Kernel
+from rankernel.kernels.named import as_kernel
 from rankernel.linear_forms import Sight, seen_of_nothing
+from rankernel.models.decoding import Decoder
 from rankernel.models.kemeny_search import ROUNDING, hidden_by_rounding, kemeny_order, least_possible_regret
 from rankernel.rankings import Rankings
 
 Ties = Literal["keep", "items"]
 
 BLOCK = 2**20  # numbers in memory at once
-MOST_ITEMS = 26  # 2**26 numbers are half a gigabyte
+MAX_EXACT_ITEMS = 26  # 2**26 numbers are half a gigabyte
 DRAWS = 1000  # of preferences whose linear extensions are too many to be counted
 
 
@@ -73,7 +77,7 @@ def pairwise_preferences(X: Any) -> FloatArray:
     array([[0.5 , 0.75],
            [0.25, 0.5 ]])
     """
-    data = voters(X)
+    data = as_nonempty_data(X)
     n_items = data.n_items
     leads = mean_of_seen(data, "pairs")
     shares = np.full((n_items, n_items), 0.5)
@@ -83,7 +87,7 @@ def pairwise_preferences(X: Any) -> FloatArray:
     return shares
 
 
-def borda(X: Any, ties: Ties = "keep") -> Consensus:
+def borda(X: Any, *, ties: Ties = "keep") -> Consensus:
     """Return the items in the order of their mean positions.
 
     For partial rankings the position is its mean over all completions: tied items share the mean of their places. The
@@ -107,7 +111,7 @@ def borda(X: Any, ties: Ties = "keep") -> Consensus:
     (1.5, True)
     """
     check_choice("ties", ties, get_args(Ties))
-    rankings = voters(X)
+    rankings = as_nonempty_data(X)
     scores = mean_of_seen(rankings, "ranks")
     ranks = ranks_by_score(scores, ROUNDING * rankings.n_items)
     if ties == "items":
@@ -116,7 +120,7 @@ def borda(X: Any, ties: Ties = "keep") -> Consensus:
     return judged(rankings, pairwise_preferences(rankings), ranks, "Borda: items by their mean positions")
 
 
-def kemeny(X: Any, limit: int = 20, n_starts: int = 10, rng: Seed = 0) -> Consensus:
+def kemeny(X: Any, *, limit: int = 20, n_starts: int = 10, rng: Seed = 0) -> Consensus:
     """Return the full ranking with the least total Kendall distance from all voters.
 
     For partial rankings the distance is its mean over all completions. The items are split into the cycles of the
@@ -143,9 +147,9 @@ def kemeny(X: Any, limit: int = 20, n_starts: int = 10, rng: Seed = 0) -> Consen
     >>> kemeny(ballots).cost
     4.0
     """
-    check_integer("limit", limit, 1, MOST_ITEMS)
+    check_integer("limit", limit, 1, MAX_EXACT_ITEMS)
     check_integer("n_starts", n_starts)
-    rankings = voters(X)
+    rankings = as_nonempty_data(X)
     preferences = pairwise_preferences(rankings)
     rng = np.random.default_rng(as_seed(rng))
     found = kemeny_order(preferences, limit, n_starts, rng, rankings.n_voters)
@@ -154,7 +158,7 @@ def kemeny(X: Any, limit: int = 20, n_starts: int = 10, rng: Seed = 0) -> Consen
     return judged(rankings, preferences, ranks, f"Kemeny: {found.details}", found.exact)
 
 
-def cluster_consensus(X: Any, labels: Any, rule: Callable[[Any], Any] = borda) -> dict[Any, Any]:
+def cluster_consensus(X: Any, labels: Any, *, rule: Callable[[Any], Any] = borda) -> dict[Any, Any]:
     """Return the consensus of each cluster.
 
     Parameters
@@ -222,3 +226,85 @@ def estimated_users(X: Data) -> str:
     rows = as_rows(X)
     estimated = rows.n_out_of_reach() if isinstance(rows, PartialOrders) else 0
     return f"{estimated:,} of {len(X):,} users estimated by {DRAWS:,} draws" if estimated else ""
+
+
+@dataclass(frozen=True, eq=False)
+class KernelConsensus:
+    """The full ranking nearest to the mean of many.
+
+    Attributes
+    ----------
+    ranking : Rankings
+        The ranking: one row.
+    distance2 : float
+        The square of its distance from the mean embedding of all voters.
+    gap : float
+        By how much another ranking could have less at most; 0 where it is proven that none has, nan where the mean
+        embedding itself is an estimate.
+    details : str
+        How it was found, in words.
+    """
+
+    ranking: Rankings
+    distance2: float
+    gap: float
+    details: str
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is proven that no ranking is nearer."""
+        return self.gap == 0
+
+
+def kernel_consensus(
+    X: Any, kernel: Kernel | str, *, limit: int = 20, n_starts: int = 10, rng: Seed = 0
+) -> KernelConsensus:
+    r"""Return the full ranking nearest to the mean of all voters in the space of a kernel.
+
+    It minimises :math:`\| \phi(\sigma) - \frac1N \sum_i \phi(R_i) \|^2`, where a partial ranking has the mean embedding
+    :math:`\phi(R)` of its completions. With Kendall that is the Kemeny order, with Spearman the Borda order, with
+    Hamming or another positional kernel an assignment of items to places: with :class:`RankBiasedOverlap` the ranking
+    whose top is most like everybody's. Where several rankings are equally near, as behind the depth of an overlap,
+    items stand in the order of their mean places.
+
+    Parameters
+    ----------
+    X : Rankings, Preferences or array of ranks
+        Rankings of any kind, each counted as often as it was given. Where the completions of a user's preferences are
+        too many to be counted, the mean is that of 1,000 draws.
+    kernel : Kernel or str
+        A multiple of Kendall, Spearman, Hamming or any positional kernel, or a sum of positional kernels.
+    limit : int
+        With Kendall: the most items of a majority cycle to be solved exactly, up to 26.
+    n_starts : int
+        With Kendall: how many local searches on longer ones.
+    rng : int, Generator or None
+        Decides where these start.
+
+    Examples
+    --------
+    >>> from rankernel import RankBiasedOverlap, Spearman
+    >>> lists = Rankings.from_orders([["a", "b", "c", "d"], ["b", "c", "d", "a"]], counts=[5, 4])
+    >>> kernel_consensus(lists, RankBiasedOverlap(0.5)).ranking.to_orders()  # most have a first
+    [['a', 'b', 'c', 'd']]
+    >>> kernel_consensus(lists, Spearman()).ranking.to_orders()  # b is never far behind
+    [['b', 'a', 'c', 'd']]
+    """
+    kernel, rankings = as_kernel(kernel), as_nonempty_data(X)
+    check_integer("limit", limit, 1, MAX_EXACT_ITEMS)
+    check_integer("n_starts", n_starts)
+    own_seed = int(np.random.default_rng(as_seed(rng)).integers(2**32))
+    decoder = Decoder(kernel, rankings.n_items, limit, n_starts, own_seed)
+    mean = mean_of_seen(rankings, decoder.sees)[None]
+    found = decoder.decode(mean)
+    own = kernel.matrix(found.ranks, found.ranks).item()
+    distance2 = own - 2 * float(found.values[0]) + float(decoder.products(mean, mean)[0])
+    gap, estimated = 2 * float(found.gaps[0]), estimated_users(rankings)
+    if estimated:
+        gap, proven = math.nan, f"NOT proven nearest: embeddings of {estimated}"
+    elif gap:
+        proven = f"NOT proven nearest: local search, cycles over {limit} items"
+    else:
+        proven = "proven nearest"
+    ranking = Rankings._trusted(found.ranks, rankings.items)
+    return KernelConsensus(ranking, distance2, gap, f"{decoder.how}, {proven}")

@@ -1,17 +1,69 @@
-"""Orders as people hold them, best item first: lists with sets for ties, tuples of tuples, frames and arrays."""
+"""Orders of items, best first, as lists of names or as tables with one column per position."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rankernel._utils.arrays import RankArray
-from rankernel._utils.checks import short_repr
-from rankernel.column_places import count_up, place_of
-from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, is_frame, is_list, is_missing, printable
+from rankernel._utils.checks import printable, short_repr
+from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, is_frame, is_list, is_missing
 from rankernel.errors import RankingError
+
+ORDINAL_WORDS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
+ORDINALS = {word: number for number, word in enumerate(ORDINAL_WORDS.split(), start=1)}
+WORD = "(?:ranking|rank|choice|preference|pref|position|pos|place|vote|selection)"
+NUMBER, GAP, OF = "([0-9]{1,6})(?:st|nd|rd|th)?", r"[\s_.:#-]*", r"(?:[\s_]*(?:of|/)[\s_]*[0-9]{1,6}(?![0-9]))?"
+INSIDE = (  # anywhere in a name: the word makes clear what the number is
+    re.compile(rf"(?<![a-z]){WORD}{GAP}{NUMBER}{OF}(?![0-9a-z])"),
+    re.compile(rf"(?<![0-9a-z.])([0-9]{{1,6}})(?:st|nd|rd|th)[\s_.-]*{WORD}(?![a-z])"),
+    re.compile(rf"(?<![a-z])({'|'.join(ORDINALS)})[\s_.-]*{WORD}(?![a-z])"),
+)
+BARE = re.compile(rf"(?<![0-9a-z.])([0-9]{{1,6}})[\s_.-]*{WORD}(?![a-z])")  # 2 choice; but not in "ward 2 choice 1"
+ALONE = (re.compile(rf"#?{NUMBER}"), re.compile(f"({'|'.join(ORDINALS)})"))  # nothing else in the name
+
+
+class ColumnPosition(NamedTuple):
+    """The place that the name of a column states, and what else is in the name, such as a contest."""
+
+    number: int
+    contest: str
+
+
+def column_position(column: str) -> ColumnPosition | None:
+    """Return the place that the name of a column states, if it states one.
+
+    Examples
+    --------
+    >>> column_position("City Council Choice 1 of 4")
+    ColumnPosition(number=1, contest='City Council')
+    >>> column_position("candidate_rank2").number, column_position("3rd choice").number
+    (2, 3)
+    >>> column_position("Ann"), column_position("System 2")
+    (None, None)
+    """
+    apart = re.sub("(?<=[a-z])(?=[A-Z])", " ", column.strip())  # candidateRank1
+    name = apart.lower()
+    if len(name) != len(apart):  # a letter that has no small form of one sign
+        apart = name
+    whole = next((match for pattern in ALONE if (match := pattern.fullmatch(name))), None)
+    found = [whole] if whole else [match for pattern in INSIDE for match in pattern.finditer(name)]
+    found = found or list(BARE.finditer(name))
+    numbers = {ORDINALS.get(match.group(1)) or int(match.group(1)) for match in found}
+    if len(numbers) != 1:
+        return None
+    start, end = min(match.start() for match in found), max(match.end() for match in found)
+    rest = re.sub(r"[\s_]+", " ", f"{apart[:start]} {apart[end:]}")
+    return ColumnPosition(numbers.pop(), rest.strip(" -:,._"))
+
+
+def are_consecutive(numbers: Sequence[int]) -> bool:
+    """Say whether places are 1, 2, 3 ... or 0, 1, 2 ..., in any order."""
+    return sorted(numbers) in (list(range(1, len(numbers) + 1)), list(range(len(numbers))))
+
 
 Buckets = list[list[str]]
 
@@ -75,7 +127,7 @@ def all_buckets(orders: Any) -> Iterator[Buckets]:
 
 def columns_in_order(columns: list[str]) -> list[int]:
     """Return the columns of a frame by the places that their names state; as they stand if none states any."""
-    places = [place_of(column) for column in columns]
+    places = [column_position(column) for column in columns]
     stated = [place.number for place in places if place is not None]
     if not stated:
         return list(range(len(columns)))
@@ -85,7 +137,7 @@ def columns_in_order(columns: list[str]) -> list[int]:
             f"some columns of the frame name places, but {other!r} does not; give only the columns of places, and the "
             "name of the column of counts as counts=..."
         )
-    if not count_up(stated):
+    if not are_consecutive(stated):
         raise RankingError(
             f"the columns of the frame name the places {', '.join(map(str, stated))}; wanted is each once"
         )

@@ -1,4 +1,4 @@
-"""The Mallows model of completions: those near a central ranking are more probable."""
+"""The Mallows model: sampling, probabilities and maximum likelihood."""
 
 from __future__ import annotations
 
@@ -10,21 +10,112 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankernel import _loops
-from rankernel._utils.arrays import FloatArray, Mask, RankArray
+from rankernel._utils.arrays import FloatArray, FullRanks, Indices, Mask, RankArray
 from rankernel._utils.checks import check_integer, check_number
 from rankernel._utils.q_factorials import log_q_factorial, mean_inversions
-from rankernel._utils.rng import Seed, as_seed
+from rankernel._utils.rng import Seed, Streams, as_seed
 from rankernel.completions.couplings import Coupling
-from rankernel.completions.keys import FullRanks, check_width
-from rankernel.completions.mallows_extensions import MallowsExtensions
-from rankernel.completions.models import CompletionModel, self_normalized_weights
-from rankernel.completions.relations import check_relation
-from rankernel.completions.streams import Streams
+from rankernel.completions.draws import CompletionModel, self_normalized_weights
+from rankernel.completions.enumerate import check_n_items
+from rankernel.completions.partial_orders import MAX_DOWN_SETS, DownSets, check_relation, in_series
 from rankernel.datasets.simulate import mallows
 from rankernel.encoding import FREE
 from rankernel.errors import ExactnessError, RankingError, SamplingWarning, warn
 from rankernel.models.kemeny_search import kemeny_order
-from rankernel.rankings import Rankings, as_rankings, one_full_ranking
+from rankernel.rankings import Rankings, as_full_ranking, as_rankings
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One of the parts that stand in series; without a lattice it is an antichain."""
+
+    items: Indices
+    order: Indices
+    lattice: DownSets | None
+    costs: NDArray[np.int16] | None
+
+
+class MallowsExtensions:
+    r"""The Mallows model on the linear extensions of a partial order, :math:`p(\sigma) \propto e^{-\theta d(\sigma)}`.
+
+    Here d is the number of pairs that a linear extension orders unlike the center. Parts that stand in series are
+    independent; an antichain has closed forms, any other part a sum over its lattice of down-sets.
+
+    Examples
+    --------
+    >>> chain = np.zeros((3, 3), dtype=bool)
+    >>> chain[0, 1] = True
+    >>> model = MallowsExtensions(chain, center=[0, 1, 2])
+    >>> q = np.exp(-0.5)
+    >>> bool(np.isclose(np.exp(model.log_sum(0.5)), 1 + q + q**2))
+    True
+    """
+
+    def __init__(self, before: ArrayLike, center: ArrayLike, limit: int = MAX_DOWN_SETS) -> None:
+        relation = check_relation(before)
+        ranks = np.asarray(center)
+        if not np.array_equal(np.sort(ranks), np.arange(len(relation))):
+            raise RankingError(f"the center must be a permutation of 0 to {len(relation) - 1}; got {ranks.tolist()}")
+        self.n_items = len(relation)
+        self.blocks = [mallows_block(relation, ranks, items, limit) for items in in_series(relation)]
+        owner = np.empty(self.n_items, dtype=np.intp)
+        for number, block in enumerate(self.blocks):
+            owner[block.items] = number
+        #: Discordances with the center that every linear extension has: those between the blocks.
+        self.fixed_distance = int(np.sum((owner[:, None] < owner) & (ranks[:, None] > ranks)))
+
+    def log_sum(self, theta: float) -> float:
+        """Return the logarithm of the sum of ``exp(-theta d)`` over all linear extensions."""
+        total = -theta * self.fixed_distance
+        for block in self.blocks:
+            if block.lattice is None or block.costs is None:
+                total += log_q_factorial(len(block.items), theta)
+            else:
+                total += float(block.lattice.log_weights(block.costs, theta)[0])
+        return total
+
+    def mean_distance(self, theta: float) -> float:
+        """Return the mean of d, which is minus the derivative of :meth:`log_sum`."""
+        total = float(self.fixed_distance)
+        for block in self.blocks:
+            if block.lattice is None or block.costs is None:
+                total += mean_inversions(len(block.items), theta)
+            else:
+                lattice, given = block.lattice, block.lattice.step_probabilities(block.costs, theta)
+                total += float(_loops.lattices.mean_cost(lattice.start, lattice.target, block.costs, given))
+        return total
+
+    def draw(self, theta: float, n_draws: int, rng: np.random.Generator) -> FullRanks:
+        """Return independent exact draws as rank vectors, shape (n_draws, n_items)."""
+        ranks = np.empty((n_draws, self.n_items), dtype=np.int16)
+        n_before = 0
+        for block in self.blocks:
+            size = len(block.items)
+            if block.lattice is None:
+                nothing = np.zeros((size, size), dtype=bool)
+                uniforms = rng.random((n_draws, size))
+                inside, _ = _loops.extension_walks.insertions(nothing, block.order, float(theta), uniforms)
+            else:
+                inside = block.lattice.draw(block.lattice.step_probabilities(block.costs, theta), n_draws, rng)
+            ranks[:, block.items] = n_before + inside
+            n_before += size
+        return ranks
+
+
+def mallows_block(before: Mask, center: NDArray[Any], items: Indices, limit: int) -> Block:
+    """Return one part in series, with its lattice unless it is an antichain."""
+    inside = before[np.ix_(items, items)]
+    order = np.argsort(center[items])
+    if not inside.any():
+        return Block(items, order, None, None)
+    lattice = DownSets.of(inside, limit)
+    if lattice is None:
+        raise ExactnessError(
+            f"a part of {len(items)} items has more than {limit:,} down-sets, too many for exact Mallows weights; "
+            "use weighted draws (MallowsModel does so by itself)"
+        )
+    return Block(items, order, lattice, lattice.costs(center[items]))
+
 
 # At this theta a draw differs from the center with probability 1e-13 for each item: nothing larger is worth telling.
 MAX_THETA = 30.0
@@ -68,12 +159,12 @@ class MallowsModel(CompletionModel):
     max_down_sets: int = FEW_DOWN_SETS
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "center", tuple(one_full_ranking(self.center).ranks[0].tolist()))
+        object.__setattr__(self, "center", tuple(as_full_ranking(self.center).ranks[0].tolist()))
         object.__setattr__(self, "theta", check_number("theta", self.theta, 0))
         check_integer("max_down_sets", self.max_down_sets)
 
     @classmethod
-    def fit(cls, rankings: Any) -> MallowsModel:
+    def fit(cls, X: Any) -> MallowsModel:
         r"""Return the model that fits rankings: their consensus as the center, theta by maximum likelihood.
 
         The likelihood of a partial ranking is the probability of the set of its completions,
@@ -84,7 +175,7 @@ class MallowsModel(CompletionModel):
 
         Parameters
         ----------
-        rankings : Rankings
+        X : Rankings
             Any rankings; counts are respected.
 
         Examples
@@ -93,13 +184,13 @@ class MallowsModel(CompletionModel):
         >>> model.center, round(model.theta, 3)
         ((0, 1, 2), 1.356)
         """
-        data = as_rankings(rankings).unique()
+        data = as_rankings(X, "X").unique()
         if not len(data):
             raise RankingError("there are no rankings to fit a Mallows model to")
-        center = consensus(data)
+        center = mallows_center(data)
         return cls(tuple(center.tolist()), fit_theta(Likelihood(data, center)))
 
-    def sample(self, n_rankings: int, rng: Seed = 0, items: Iterable[object] | None = None) -> Rankings:
+    def sample(self, n_rankings: int, *, rng: Seed = 0, items: Iterable[object] | None = None) -> Rankings:
         """Draw full rankings from the model itself: see :func:`rankernel.datasets.mallows`.
 
         Examples
@@ -114,7 +205,7 @@ class MallowsModel(CompletionModel):
     ) -> tuple[FullRanks, FloatArray | None]:
         """Return independent draws, and importance weights if one of the rankings needs them."""
         self.independent_only(coupling)
-        check_width(ranks.shape[1])
+        check_n_items(ranks.shape[1])
         self.check_items(ranks)
         full = np.empty((len(ranks), n_draws, ranks.shape[1]), dtype=np.int16)
         weights = np.ones((len(ranks), n_draws))
@@ -131,12 +222,12 @@ class MallowsModel(CompletionModel):
         if ranks.shape[1] != len(self.center):
             raise RankingError(f"the center ranks {len(self.center)} items, the rankings have {ranks.shape[1]}")
 
-    def log_probability(self, rankings: Any) -> FloatArray:
+    def log_prob(self, X: Any) -> FloatArray:
         """Return the log-probability of each ranking: that of a full ranking, or of all completions of a partial one.
 
         Raises an :class:`ExactnessError` where a ranking has too many free items for that.
         """
-        ranks = as_rankings(rankings).ranks
+        ranks = as_rankings(X, "X").ranks
         self.check_items(ranks)
         free = (ranks == FREE).any(axis=1)
         sums = np.empty(len(ranks))
@@ -202,7 +293,7 @@ def n_down_sets(ranks: NDArray[np.integer[Any]]) -> int:
 # ---------------------------------------------------------------------- fitting
 
 
-def consensus(rankings: Any) -> RankArray:
+def mallows_center(rankings: Any) -> RankArray:
     """Return a full ranking with the fewest disagreements with the given ones (Kemeny), as ranks.
 
     A disagreement is a pair of items that a voter orders strictly and the consensus orders the other way; ties and
@@ -213,7 +304,7 @@ def consensus(rankings: Any) -> RankArray:
     --------
     Most voters have item 0 before items 1 and 2, and four of seven have 2 before 1:
 
-    >>> consensus(Rankings([[0, 1, 2], [1, 2, 0], [0, 2, 1]], counts=[3, 2, 2]))
+    >>> mallows_center(Rankings([[0, 1, 2], [1, 2, 0], [0, 2, 1]], counts=[3, 2, 2]))
     array([0, 2, 1], dtype=int32)
     """
     data = as_rankings(rankings)

@@ -1,0 +1,75 @@
+"""Random numbers in compiled loops: xoshiro256++ (Blackman and Vigna 2021), seeded from a stream by splitmix64.
+
+Constants are unsigned, because numba converts mixtures of signed and unsigned integers to floats. The functions are
+compiled without reordering, so that the draws are the same on every machine.
+"""
+
+import numpy as np
+
+from rankernel._loops.compiled import compiled_strictly
+from rankernel._utils.rng import GOLDEN, scramble
+
+S_11, S_17, S_19, S_23, S_41, S_45 = (np.uint64(s) for s in (11, 17, 19, 23, 41, 45))
+UNIT = 2.0**-53
+
+mix = compiled_strictly(scramble)
+
+
+@compiled_strictly
+def absorb(stream, number):
+    """Return the substream with the given number."""
+    return mix(mix(stream + GOLDEN) + GOLDEN * (np.uint64(number) + np.uint64(1)))
+
+
+@compiled_strictly
+def seed_state(state, stream):
+    """Seed a generator from a stream."""
+    for i in range(4):
+        stream = stream + GOLDEN
+        state[i] = mix(stream)
+
+
+@compiled_strictly
+def next_word(state):
+    """Return 64 random bits and advance the generator."""
+    total = state[0] + state[3]
+    word = ((total << S_23) | (total >> S_41)) + state[0]
+    shifted = state[1] << S_17
+    state[2] ^= state[0]
+    state[3] ^= state[1]
+    state[1] ^= state[2]
+    state[0] ^= state[3]
+    state[2] ^= shifted
+    state[3] = (state[3] << S_45) | (state[3] >> S_19)
+    return word
+
+
+@compiled_strictly
+def uniform(state):
+    """Return a uniform number in [0, 1)."""
+    return np.float64(next_word(state) >> S_11) * UNIT
+
+
+@compiled_strictly
+def exponential(state):
+    """Return a standard exponential number."""
+    return -np.log1p(-uniform(state))
+
+
+@compiled_strictly
+def normal(state):
+    """Return a standard normal number (Box-Muller)."""
+    radius = np.sqrt(2.0 * exponential(state))
+    return radius * np.cos(2.0 * np.pi * uniform(state))
+
+
+@compiled_strictly
+def uniforms(streams, n_numbers):
+    """Return the first uniform numbers of each stream."""
+    numbers = np.empty((len(streams), n_numbers))
+    state = np.empty(4, dtype=np.uint64)
+    for i in range(len(streams)):
+        seed_state(state, streams[i])
+        for j in range(n_numbers):
+            numbers[i, j] = uniform(state)
+    return numbers
