@@ -101,8 +101,9 @@ class TwoSampleTable(Experiment):
         where = (n_items, size, data)
         P, Q = paper_two_sample(size, n_items=n_items, k=TOP, rng=self.study.generator("samples", *where))
         shuffles, draws = self.study.stream("permutations", *where), self.study.stream("draws", *where, repeat)
-        settings = P, Q, Mallows("median"), self.n_permutations, shuffles
-        return [mmd_test(*settings, method=method_of(row, n_draws, draws)).pvalue for row in methods]
+        settings = {"n_permutations": self.n_permutations, "rng": shuffles}
+        kernel = Mallows("median")
+        return [mmd_test(P, Q, kernel, method=method_of(row, n_draws, draws), **settings).pvalue for row in methods]
 
     # ------------------------------------------------------------------ tables
 

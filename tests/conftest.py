@@ -43,13 +43,6 @@ def loaded():
     runner.close()
 
 
-@pytest.fixture
-def errors_in_a_moment(monkeypatch):
-    """Hardly measure what estimated values add to a statistic: most of the time of tests that do not look at it."""
-    monkeypatch.setattr("rankernel.stats._voters.REDRAWN", 1)
-    monkeypatch.setattr("rankernel.stats.goodness_of_fit.N_REDRAWN", 2)
-
-
 @pytest.fixture(autouse=True, scope="session")
 def groups_of_the_same_ballots_are_looked_for_once():
     """Keep how many clusters there are: tests of pages and commands ask it of the same few elections."""

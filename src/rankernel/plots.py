@@ -393,7 +393,7 @@ def differences(found: Any, most: int = 12, ax: Axes | None = None) -> Axes:
     ax.invert_yaxis()
     ax.set_xlim(0, 1)
     ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    ax.set_xlabel(f"share that prefers the first, {found.confidence:.0%} intervals", color=SOFT)
+    ax.set_xlabel(f"share that prefers the first, {found.confidence_level:.0%} intervals", color=SOFT)
     ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     ax.tick_params(left=False)
     bare(ax, "bottom")
@@ -455,12 +455,13 @@ def outlying_ballots(found: Any, ax: Axes | None = None) -> Axes:
     >>> len(ax.collections[0].get_offsets())
     30
     """
-    if not all(hasattr(found, name) for name in ("distances", "outlying", "order")):
+    if not all(hasattr(found, name) for name in ("distances", "is_outlier", "order")):
         raise TypeError(f"found={short_repr(found)} is not possible; give what outlier_test found")
     ax = axes(ax, 7.0, 3.5)
-    order, counts = found.order, found.rankings.counts[found.order]
+    order = found.order()
+    counts = found.rankings.counts[order]
     last = np.cumsum(counts)
-    colours = [COLOURS[1] if named else GREY for named in found.outlying[order]]
+    colours = [COLOURS[1] if named else GREY for named in found.is_outlier[order]]
     ax.scatter(last - counts / 2 + 0.5, found.distances[order], s=areas(counts.astype(np.float64)), c=colours)
     ax.set_xlabel("ballots, the farthest first; outlying ones in colour", color=SOFT)
     ax.set_ylabel("squared distance", color=SOFT)

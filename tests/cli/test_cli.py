@@ -335,7 +335,7 @@ def test_two_groups_of_a_table(table):
     rankings = Rankings.from_orders(orders, counts=[8, 1, 7, 2])
     expected = mmd_test(rankings[:2], rankings[2:], Mallows(0.5), n_permutations=199)
     assert comparison["statistic"] == pytest.approx(expected.statistic, rel=1e-12)
-    assert comparison["pvalue"] == comparison["corrected"] == expected.pvalue
+    assert comparison["pvalue"] == comparison["adjusted_pvalue"] == expected.pvalue
     words = run("test", table, *options).stdout
     assert "north (9 voters) and south (9) differ" in words
     assert "5 kernels aggregated" in words
@@ -355,7 +355,7 @@ def test_many_groups_are_corrected_for(tmp_path):
     options = ("--by", "g", "--kernel", "mallows:nu=1", "--permutations", 499)
     comparisons = json.loads(run("test", tmp_path / "x.csv", *options, "--json").stdout)["comparisons"]
     assert [(each["first"], each["second"]) for each in comparisons] == [("x", "y"), ("x", "z"), ("y", "z")]
-    assert comparisons[0]["corrected"] == pytest.approx(3 * min(each["pvalue"] for each in comparisons))
+    assert comparisons[0]["adjusted_pvalue"] == pytest.approx(3 * min(each["pvalue"] for each in comparisons))
     assert "corrected for 3 tests" in run("test", tmp_path / "x.csv", *options).stdout
 
 
@@ -768,11 +768,11 @@ def test_groups_together_pair_by_pair_and_in_what(tmp_path):
     from rankernel import k_sample_test
 
     X = Rankings([[1, 0, 2]] * 6 + [[0, 1, 2]] * 12, items=["a", "b", "c"])
-    expected = k_sample_test(X, [0] * 6 + [1] * 6 + [2] * 6, Mallows(1.0), 199)
+    expected = k_sample_test(X, [0] * 6 + [1] * 6 + [2] * 6, Mallows(1.0), n_permutations=199)
     assert found["all"]["pvalue"] == expected.pvalue
     assert found["all"]["statistic"] == pytest.approx(expected.statistic, rel=1e-12)
     assert found["differences"]["pairs"][0]["shares"] == [1.0, 0.0, 0.0]
-    assert found["differences"]["pairs"][0]["turns"] is True
+    assert found["differences"]["pairs"][0]["reverses"] is True
     words = run("test", tmp_path / "x.csv", *options).stdout
     assert "The 3 groups differ" in words
     assert "b to a" in words
@@ -795,7 +795,7 @@ def test_the_same_judges_twice(tmp_path):
     from rankernel import paired_test
 
     after = [[0, 1, 2]] * 2 + [[1, 0, 2]] * 7
-    expected = paired_test(after, [[0, 1, 2]] * 9, Mallows(1.0), 499)
+    expected = paired_test(after, [[0, 1, 2]] * 9, Mallows(1.0), n_permutations=499)
     assert found["comparisons"][0]["statistic"] == pytest.approx(expected.statistic, rel=1e-12)
     assert found["comparisons"][0]["pvalue"] == expected.pvalue
     (tmp_path / "y.csv").write_text("\n".join(rows[:-1]))
@@ -824,7 +824,7 @@ def test_of_many_groups_those_are_shown_that_differ_most_clearly(tmp_path):
     shown = re.findall(r"In what (ward \d) and (ward \d) differ:", words)
     assert len(shown) == 2
     assert all("ward 4" in pair for pair in shown)
-    assert f"mean place, {shown[0][0]}" in words
+    assert f"mean rank, {shown[0][0]}" in words
     assert "part of the Kendall statistic" in words
     tables = words[words.index("In what") :]
     assert max(map(len, tables.splitlines())) < 110
@@ -855,12 +855,12 @@ def test_errors_of_estimated_values_are_told_on_the_command_line(tmp_path):
     short.write_text("\n".join(["ward,a,b,c,d", *lines]))
     method = ("--method", "montecarlo:draws=4,coupling=iid,moments=0")
     found = json.loads(run("test", short, *few, *method, "--json").stdout)
-    assert found["all"]["statistic_error"] > 0
-    assert found["all"]["tail_draws"] == 0
-    assert all(each["statistic_error"] > 0 for each in found["comparisons"])
+    assert found["all"]["statistic_mcse"] > 0
+    assert found["all"]["n_moment_draws"] == 0
+    assert all(each["statistic_mcse"] > 0 for each in found["comparisons"])
     assert "± " in run("test", short, *few, *method).stdout
     exact = json.loads(run("test", file, "--by", "ward", "--kernel", "kendall", "--permutations", 49, "--json").stdout)
-    assert exact["all"]["statistic_error"] == 0.0
+    assert exact["all"]["statistic_mcse"] == 0.0
     for only in (("--pair", "ward 0", "ward 1"), ("--pair", "ward 0", "ward 1", "--kernel", "auto")):
         pair = json.loads(run("test", short, *few, *method, *only, "--json").stdout)["comparisons"][0]
-        assert {"statistic_error", "effect_error", "effect_interval"} <= set(pair)
+        assert {"statistic_mcse", "effect_mcse", "effect_interval"} <= set(pair)

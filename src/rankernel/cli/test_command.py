@@ -23,7 +23,7 @@ from rankernel.reports.source import Source
 if TYPE_CHECKING:
     from rankernel.data import Data
     from rankernel.stats.differences import Differences
-    from rankernel.stats.pairwise import PairwiseResult
+    from rankernel.stats.k_sample import PairwiseResult
 
 MOST_DISTINCT = 20_000  # a matrix of 3 GB
 LEVEL = 0.05
@@ -183,18 +183,17 @@ class Answer:
         return {
             "groups": self.differences.groups,
             "items": [asdict(item) for item in self.differences.items],
-            "pairs": [asdict(pair) | {"turns": pair.turns} for pair in self.differences.pairs],
+            "pairs": [asdict(pair) | {"reverses": pair.reverses} for pair in self.differences.pairs],
         }
 
 
 def answer_of_two(named: dict[str, Data], kernel: Any, method: Any, permutations: int, seed: int) -> Answer:
     """Return what the test of two sets found."""
-    from rankernel.stats.mmd import mmd_test
-    from rankernel.stats.mmd_aggregated import mmd_aggregated_test
+    from rankernel.stats.mmd import mmd_aggregated_test, mmd_test
 
     (first, X), (second, Y) = named.items()
     test = mmd_aggregated_test if kernel == "auto" else mmd_test
-    result = test(X, Y, kernel, permutations, seed, method=method)
+    result = test(X, Y, kernel, n_permutations=permutations, rng=seed, method=method)
     return answer_of_pair(result, (first, second), (X.n_voters, Y.n_voters))
 
 
@@ -214,7 +213,7 @@ def paired_answer(
             "who did not rank twice"
         )
     wanted = None if kernel == "auto" else kernel
-    result = paired_test(before[1], after[1], wanted, permutations, seed, method=method)
+    result = paired_test(before[1], after[1], wanted, n_permutations=permutations, rng=seed, method=method)
     return answer_of_pair(result, tuple(named), (before[1].n_voters, after[1].n_voters))
 
 
@@ -236,7 +235,7 @@ def judges_in_order(name: str, source: Source, column: str) -> tuple[list[str], 
 def answer_of_pair(result: Any, names: tuple[str, ...], sizes: tuple[int, int]) -> Answer:
     """Return what one test of two sets says."""
     from rankernel.reports.phrases import short_numbers
-    from rankernel.stats.results import AggregatedMMDResult
+    from rankernel.stats.mmd import AggregatedMMDResult
 
     several = isinstance(result, AggregatedMMDResult)
     kernels = result.kernels if several else (result.kernel,)
@@ -248,11 +247,11 @@ def answer_of_pair(result: Any, names: tuple[str, ...], sizes: tuple[int, int]) 
         "statistic": result.statistic,
         "statistic_is": "-log10 of the smallest p-value of a kernel" if several else "squared MMD",
         "pvalue": result.pvalue,
-        "tail_pvalue": result.tail_pvalue,
-        "corrected": result.pvalue,
+        "moment_pvalue": result.moment_pvalue,
+        "adjusted_pvalue": result.pvalue,
         **errors_and_effect(result),
     }
-    differences = replace(result.differences(by="pairs"), groups=names)
+    differences = replace(result.differences(contributions="pairs"), groups=names)
     kernel = short_numbers(", ".join(map(str, kernels)))
     return Answer(result.method, kernel, None, [comparison], differences, [differences])
 
@@ -260,10 +259,10 @@ def answer_of_pair(result: Any, names: tuple[str, ...], sizes: tuple[int, int]) 
 def errors_and_effect(result: Any) -> dict[str, Any]:
     """Return what a test says of the effect, and what estimated kernel values add to errors."""
     return {
-        "tail_draws": result.tail_draws,
-        "statistic_error": result.statistic_error,
+        "n_moment_draws": result.n_moment_draws,
+        "statistic_mcse": result.statistic_mcse,
         "effect": result.effect,
-        "effect_error": result.effect_error,
+        "effect_mcse": result.effect_mcse,
         "effect_interval": result.effect_interval,
     }
 
@@ -272,13 +271,13 @@ def answer_of_many(named: dict[str, Data], kernel: Any, method: Any, permutation
     """Return what the test of several sets found, of all together and of each two."""
     from rankernel.data import concat
     from rankernel.reports.phrases import short_numbers
-    from rankernel.stats.differences import MOST_COLUMNS
+    from rankernel.stats.differences import MAX_COLUMNS
     from rankernel.stats.k_sample import k_sample_test
 
     names = list(named)
     labels = np.repeat(np.arange(len(names)), [len(rankings) for rankings in named.values()])
     wanted = None if kernel == "auto" else kernel
-    result = k_sample_test(concat(named.values()), labels, wanted, permutations, seed, method=method)
+    result = k_sample_test(concat(named.values()), labels, wanted, n_permutations=permutations, rng=seed, method=method)
     pairs = result.pairwise()
     voters = {str(number): rankings.n_voters for number, rankings in enumerate(named.values())}
     comparisons = [
@@ -290,12 +289,12 @@ def answer_of_many(named: dict[str, Data], kernel: Any, method: Any, permutation
             "statistic": float(pairs.statistics[place]),
             "statistic_is": "squared MMD",
             "pvalue": float(pairs.pvalues[place]),
-            "tail_pvalue": float(pairs.tail_pvalues[place]),
-            "corrected": float(pairs.corrected[place]),
-            "corrected_from": pairs.corrected_from,
-            "statistic_error": float(pairs.statistic_errors[place]),
+            "moment_pvalue": float(pairs.moment_pvalues[place]),
+            "adjusted_pvalue": float(pairs.adjusted_pvalues[place]),
+            "adjusted_from": pairs.adjusted_from,
+            "statistic_mcse": float(pairs.statistic_mcse[place]),
             "effect": float(pairs.effects[place]),
-            "effect_error": float(pairs.effect_errors[place]),
+            "effect_mcse": float(pairs.effect_mcse[place]),
         }
         for place, (first, second) in enumerate(zip(pairs.first, pairs.second, strict=True))
     ]
@@ -303,11 +302,11 @@ def answer_of_many(named: dict[str, Data], kernel: Any, method: Any, permutation
         "n_groups": len(names),
         "statistic": result.statistic,
         "pvalue": result.pvalue,
-        "tail_pvalue": result.tail_pvalue,
+        "moment_pvalue": result.moment_pvalue,
         **errors_and_effect(result),
     }
-    differences = replace(result.differences(by="pairs"), groups=tuple(names))
-    clearest = clearest_differences(pairs, names) if len(names) > MOST_COLUMNS else []
+    differences = replace(result.differences(contributions="pairs"), groups=tuple(names))
+    clearest = clearest_differences(pairs, names) if len(names) > MAX_COLUMNS else []
     return Answer(
         result.method, short_numbers(str(result.kernel)), omnibus, comparisons, differences, clearest or [differences]
     )
@@ -319,14 +318,14 @@ def clearest_differences(pairs: PairwiseResult, names: list[str]) -> list[Differ
     for place in pairs.order()[:MOST_PAIRS]:
         if pairs.rejected[place]:
             first, second = pairs.first[place], pairs.second[place]
-            between = pairs.pair(first, second).differences(by="pairs")
+            between = pairs.pair(first, second).differences(contributions="pairs")
             found.append(replace(between, groups=(names[int(first)], names[int(second)])))
     return found
 
 
 def show(facts: dict[str, str], found: Answer, permutations: int) -> None:
     """Print the tests for people."""
-    from rankernel.stats.results import error_text
+    from rankernel.stats.results import mcse_text
 
     screen = console()
     show_facts(screen, facts)
@@ -335,7 +334,7 @@ def show(facts: dict[str, str], found: Answer, permutations: int) -> None:
         low, high = found.omnibus["effect_interval"]
         differ = "differ" if found.omnibus["pvalue"] <= LEVEL else "may well be alike"
         screen.print(f"The {found.omnibus['n_groups']} groups {differ}: ", end="")
-        error = error_text(found.omnibus["effect_error"])
+        error = mcse_text(found.omnibus["effect_mcse"])
         screen.print(
             f"{both_pvalues(found.omnibus, permutations)}, effect {found.omnibus['effect']:.2g}{error} "
             f"({low:.2g} to {high:.2g})",
@@ -343,12 +342,12 @@ def show(facts: dict[str, str], found: Answer, permutations: int) -> None:
         )
         screen.print()
     n_tests = len(found.comparisons)
-    shown = sorted(found.comparisons, key=lambda each: each["corrected"])[:MOST_LINES]
+    shown = sorted(found.comparisons, key=lambda each: each["adjusted_pvalue"])[:MOST_LINES]
     for each in shown:
-        differ = "differ" if each["corrected"] <= LEVEL else "may well be alike"
-        by_tail = each.get("corrected_from") == "tail"
-        p = f"p = {each['tail_pvalue']:.2g} (tail)" if by_tail else both_pvalues(each, permutations)
-        corrected = f" (corrected for {n_tests} tests: {each['corrected']:.2g})" if n_tests > 1 else ""
+        differ = "differ" if each["adjusted_pvalue"] <= LEVEL else "may well be alike"
+        from_moments = each.get("adjusted_from") == "moments"
+        p = f"p = {each['moment_pvalue']:.2g} (moments)" if from_moments else both_pvalues(each, permutations)
+        corrected = f" (corrected for {n_tests} tests: {each['adjusted_pvalue']:.2g})" if n_tests > 1 else ""
         screen.print(
             f"{each['first']} ({each['n_first']:,} voters) and {each['second']} ({each['n_second']:,}) {differ}: ",
             end="",
@@ -356,8 +355,8 @@ def show(facts: dict[str, str], found: Answer, permutations: int) -> None:
         interval = " ({:.2g} to {:.2g})".format(*each["effect_interval"]) if "effect_interval" in each else ""
         statistic = ""
         if each["statistic_is"] == "squared MMD":
-            statistic = f"squared MMD {each['statistic']:.4g}{error_text(each['statistic_error'])}, "
-        effect = f"effect {each['effect']:.2g}{error_text(each['effect_error'])}{interval}"
+            statistic = f"squared MMD {each['statistic']:.4g}{mcse_text(each['statistic_mcse'])}, "
+        effect = f"effect {each['effect']:.2g}{mcse_text(each['effect_mcse'])}{interval}"
         screen.print(f"{p}{corrected}, {statistic}{effect}", style="bold")
     if n_tests > len(shown):
         screen.print(f"and {n_tests - len(shown):,} more pairs of groups; all of them with --json")
@@ -370,11 +369,11 @@ def show(facts: dict[str, str], found: Answer, permutations: int) -> None:
 
 
 def both_pvalues(found: dict[str, Any], permutations: int) -> str:
-    """Return the p-value by permutations, and that by the tail where it is the smallest that permutations can give."""
+    """Return the permutation p-value, and that from moments if the first is at its lower bound."""
     from rankernel.reports.phrases import pvalue_text
 
     told = pvalue_text(found["pvalue"], permutations)
-    return f"{told} (tail {found['tail_pvalue']:.2g})" if told.startswith("p ≤") else told
+    return f"{told} (moments {found['moment_pvalue']:.2g})" if told.startswith("p ≤") else told
 
 
 def show_table(screen: Any, rows: list[list[str]]) -> None:

@@ -20,8 +20,9 @@ from rankernel.reports.standing import standings
 
 if TYPE_CHECKING:
     from rankernel.reports.summary import Settings
-    from rankernel.stats.pairwise import KSampleResult
-    from rankernel.stats.results import GroupsResult, MMDResult
+    from rankernel.stats.k_sample import KSampleResult
+    from rankernel.stats.mmd import MMDResult
+    from rankernel.stats.results import GroupTestResult
 
 LEVEL = 0.05
 MOST_GROUPS = 100  # to compare two by two, which makes 4,950 pairs; all together are any number
@@ -137,11 +138,11 @@ def compare_many(ballots: Ballots, every: list[int], kernel: Kernel, settings: S
     if len(numbers) < len(every):
         of_pairs, parts = omnibus_test(ballots, numbers, kernel, settings)
     coarse = len(numbers) * (len(numbers) - 1) / 2 > LEVEL * (1 + settings.n_permutations)
-    found = of_pairs.pairwise(level=LEVEL, n_permutations=FEW_PERMUTATIONS if coarse else settings.n_permutations)
+    found = of_pairs.pairwise(alpha=LEVEL, n_permutations=FEW_PERMUTATIONS if coarse else settings.n_permutations)
     pairs: list[Comparison] = []
     for place in found.order():
         a, b = int(found.first[place]), int(found.second[place])
-        corrected, effect = float(found.corrected[place]), float(found.effects[place])
+        corrected, effect = float(found.adjusted_pvalues[place]), float(found.effects[place])
         pair = Comparison(numbers[a], numbers[b], corrected, effect, float(found.statistics[place]))
         if pair.differs and len(pairs) < MOST_DETAILS:
             pair = in_detail(pair, ballots, pair_test(parts[a], parts[b], kernel, settings))
@@ -153,7 +154,7 @@ def compare_many(ballots: Ballots, every: list[int], kernel: Kernel, settings: S
         tuple(numbers),
         tuple(part.n_voters for part in parts),
         pairs,
-        by_tail=found.corrected_from == "tail",
+        by_tail=found.adjusted_from == "moments",
         error=relative_error(together),
     )
 
@@ -173,7 +174,12 @@ def omnibus_test(
     parts = within_reach([ballots.of_group(number) for number in numbers], kernel, settings)
     places = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     result = k_sample_test(
-        concat(parts), places, kernel, settings.n_permutations, settings.seed, method=settings.method
+        concat(parts),
+        places,
+        kernel,
+        n_permutations=settings.n_permutations,
+        rng=settings.seed,
+        method=settings.method,
     )
     return result, parts
 
@@ -182,12 +188,14 @@ def pair_test(first: Data, second: Data, kernel: Kernel, settings: Settings) -> 
     """Return the test of two groups."""
     from rankernel.stats.mmd import mmd_test
 
-    return mmd_test(first, second, kernel, settings.n_permutations, settings.seed, method=settings.method)
+    return mmd_test(
+        first, second, kernel, n_permutations=settings.n_permutations, rng=settings.seed, method=settings.method
+    )
 
 
-def relative_error(result: GroupsResult) -> float:
+def relative_error(result: GroupTestResult) -> float:
     """Return what estimated kernel values add to a statistic, in parts of its spread by chance."""
-    return result.statistic_error / max(float(result.null_distribution.std()), 1e-300)
+    return result.statistic_mcse / max(float(result.null_distribution.std()), 1e-300)
 
 
 def within_reach(parts: list[Data], kernel: Kernel, settings: Settings) -> list[Data]:
@@ -221,7 +229,7 @@ def in_detail(pair: Comparison, ballots: Ballots, result: MMDResult) -> Comparis
     whole = [ballots.of_group(number) for number in (pair.first, pair.second)]
     first, second = (standings(own, ballots.approving) for own in whole)
     items = ballots.rankings.items
-    differing = result.differences(by="pairs").pairs[:MOST_PAIRS] if len(items) > 1 else ()
+    differing = result.differences(contributions="pairs").pairs[:MOST_PAIRS] if len(items) > 1 else ()
     groups = count_majorities(whole[0]), count_majorities(whole[1])
     pairs = tuple(pair_share(each.first, each.second, items, groups) for each in differing)
     return replace(pair, shift=first - second, pairs=pairs)
