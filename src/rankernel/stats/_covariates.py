@@ -26,24 +26,12 @@ CovariateKernel = Literal["auto", "delta", "gaussian"] | Kernel
 
 @dataclass(frozen=True, eq=False)
 class Covariate:
-    """A covariate of voters.
+    """A covariate of voters."""
 
-    Attributes
-    ----------
-    values : array of shape (n_voters,)
-        The number of the value of each voter.
-    gram : array of shape (n_values, n_values)
-        The kernel between values.
-    text : str
-        Description of the values and the kernel.
-    sample : Sample or None
-        The distinct values, if they are rankings.
-    """
-
-    values: Indices
-    gram: FloatArray
-    text: str
-    sample: Sample | None = None
+    values: Indices  # the number of the value of each voter
+    gram: FloatArray  # the kernel between values
+    text: str  # description of the values and the kernel
+    sample: Sample | None = None  # the distinct values, if they are rankings
 
     def centred(self, biased: bool) -> CentredKernel:
         """Return the kernel between values, centred over voters."""

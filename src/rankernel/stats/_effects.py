@@ -21,6 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,23 +36,12 @@ Gradient = Callable[[Indices], FloatArray]  # the given rows of the derivative o
 UNDEFINED: Interval = (float("nan"), float("nan"))
 
 
-@dataclass(frozen=True, eq=False)
-class InfluenceSample:
-    """First-order influences of the voters of one independent sample.
+class InfluenceSample(NamedTuple):
+    """First-order influences of the voters of one independent sample, as shares of B + W."""
 
-    Attributes
-    ----------
-    between, within : array of shape (n_rows,)
-        The influences a on B and b on W of a voter with each ranking, as shares of B + W.
-    shares : array of shape (n_rows,)
-        The share of each ranking in the population.
-    n_voters : float
-        The size of the sample.
-    """
-
-    between: FloatArray
-    within: FloatArray
-    shares: FloatArray
+    between: FloatArray  # a: the influence on B of a voter with each ranking
+    within: FloatArray  # b: the influence on W
+    shares: FloatArray  # the share of each ranking in the population
     n_voters: float
 
 
@@ -146,31 +136,15 @@ def influence_cumulants(samples: Iterable[InfluenceSample]) -> tuple[FloatArray,
 
 @dataclass(frozen=True, eq=False)
 class EffectEstimate:
-    """An estimated effect, and what determines the distribution of the estimate for every true effect.
-
-    Attributes
-    ----------
-    value : float
-        The unbiased estimate.
-    null : Moments
-        The moments of the estimate if there is no effect.
-    population : float
-        The effect of the population in which influences were computed.
-    second, third : array
-        The cumulants of the influences: see :func:`influence_cumulants`.
-    mcse : float
-        The Monte Carlo standard error that comes from estimated kernel values.
-    explained : float
-        See :meth:`Effect.explained`.
-    """
+    """An estimated effect, and what determines the distribution of the estimate for every true effect."""
 
     value: float
-    null: Moments
-    population: float
-    second: FloatArray
+    null: Moments  # of the estimate if there is no effect
+    population: float  # the effect of the population in which influences were computed
+    second: FloatArray  # cumulants of the influences: see influence_cumulants
     third: FloatArray
-    mcse: float
-    explained: float
+    mcse: float  # the Monte Carlo standard error that comes from estimated kernel values
+    explained: float  # see Effect.explained
 
     def unexplained(self, effect: float) -> float:
         """Return the part of the permuted dispersion that is left at an effect."""

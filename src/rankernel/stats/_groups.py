@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from rankernel import _loops
-from rankernel._utils.arrays import FloatArray, Indices, IntArray, Mask
+from rankernel._utils.arrays import FloatArray, Indices, IntArray
 from rankernel._utils.checks import printable
 from rankernel._utils.interrupts import run_interruptibly
 from rankernel._utils.memory import check_voters
@@ -48,21 +48,11 @@ PAIR_COST = 8  # cost of one term of a sum over pairs of voters, in multiplicati
 
 @dataclass(frozen=True, eq=False)
 class GroupedVoters:
-    """Voters by stratum, group and ranking.
+    """Voters by stratum, group and ranking."""
 
-    Attributes
-    ----------
-    sample : Sample
-        The distinct rankings of all groups, and the kernel between them.
-    names : tuple of str
-        The names of the groups.
-    table : array of shape (n_strata, n_groups, n_rows)
-        The number of voters of each stratum, group and row.
-    """
-
-    sample: Sample
-    names: tuple[str, ...]
-    table: IntArray
+    sample: Sample  # the distinct rankings of all groups, and the kernel between them
+    names: tuple[str, ...]  # of the groups
+    table: IntArray  # the number of voters, of shape (n_strata, n_groups, n_rows)
 
     @classmethod
     def count(
@@ -109,30 +99,26 @@ class GroupedVoters:
         return np.asarray(self.by_group.sum(axis=0))
 
     @cached_property
-    def strata(self) -> dict[int, Stratum]:
-        """The strata that contribute to the effect, by number; a single stratum needs two voters of each group."""
-        usable = self.usable_groups
+    def strata(self) -> list[Stratum]:
+        """The strata that contribute to the effect; a single stratum needs two voters of each group."""
+        usable = self.table.sum(axis=2) > 1
         if len(usable) == 1 and not usable.all():
-            return {}
+            return []
         numbers = np.flatnonzero(usable.sum(axis=1) > 1).tolist()
-        tables = {number: self.table[number, usable[number]].astype(np.float64) for number in numbers}
-        n_voters = sum(float(table.sum()) for table in tables.values())
-        strata = {}
-        for number, full_table in tables.items():
-            rows = np.flatnonzero(full_table.any(axis=0))
-            table, weight = full_table[:, rows], float(full_table.sum()) / n_voters
+        n_voters = float(sum(self.table[number, usable[number]].sum() for number in numbers))
+        strata = []
+        for number in numbers:
+            groups = np.flatnonzero(usable[number])
+            table = self.table[number, groups].astype(np.float64)
+            rows = np.flatnonzero(table.any(axis=0))
+            table, weight = table[:, rows], float(table.sum()) / n_voters
             if len(usable) == 1 and len(rows) == len(self.gram):
                 centred = self.centred
             else:
                 centred = CentredKernel.from_gram(self.gram[np.ix_(rows, rows)], table.sum(axis=0), biased=False)
-            contrast, group_weights = equal_weights(len(table))
-            strata[number] = Stratum(table, centred, rows, weight * contrast, weight * group_weights)
+            contrast, group_weights = equal_weights(len(groups))
+            strata.append(Stratum(number, groups, rows, table, centred, weight * contrast, weight * group_weights))
         return strata
-
-    @property
-    def usable_groups(self) -> Mask:
-        """Whether a group has at least two voters in a stratum, by stratum and group."""
-        return np.asarray(self.table.sum(axis=2) > 1)
 
     def check_sizes(self, least: int) -> None:
         """Raise an error if a group is too small for the statistic."""
@@ -340,32 +326,15 @@ def dispersion_statistic(voters: GroupedVoters, biased: bool, seed: int) -> Grou
 
 @dataclass(frozen=True, eq=False)
 class Stratum:
-    """The groups of one stratum, each with at least two voters.
+    """The groups of one stratum, each with at least two voters."""
 
-    Attributes
-    ----------
-    table : array of shape (n_groups, n_rows)
-        The number of voters of each group and row.
-    centred : CentredKernel
-        The kernel between the rows, centred over the voters of the stratum.
-    rows : array
-        The rows of the Gram matrix of all voters.
-    contrast : array of shape (n_groups, n_groups)
-        B is the sum of its products with the inner products of the mean embeddings of groups.
-    group_weights : array of shape (n_groups,)
-        W is the sum of the dispersions within groups with these weights.
-    """
-
-    table: FloatArray
-    centred: CentredKernel
-    rows: Indices
-    contrast: FloatArray
-    group_weights: FloatArray
-
-    @property
-    def gram(self) -> FloatArray:
-        """The kernel between the rows."""
-        return self.centred.gram
+    number: int  # of the stratum
+    groups: Indices  # the numbers of its groups
+    rows: Indices  # its rows of the Gram matrix of all voters
+    table: FloatArray  # the number of voters, of shape (n_groups, n_rows)
+    centred: CentredKernel  # the kernel between the rows, centred over the voters of the stratum
+    contrast: FloatArray  # B is the sum of its products with the inner products of the mean embeddings of groups
+    group_weights: FloatArray  # W is the sum of the dispersions within groups with these weights
 
     @property
     def sizes(self) -> FloatArray:
@@ -386,8 +355,8 @@ class Stratum:
 
     def parts(self) -> tuple[float, float]:
         """Return unbiased estimates of B and W."""
-        n, sums = self.sizes, self.table @ self.gram @ self.table.T
-        self_pairs = self.table @ np.diagonal(self.gram)
+        n, sums = self.sizes, self.table @ self.centred.gram @ self.table.T
+        self_pairs = self.table @ np.diagonal(self.centred.gram)
         within = (np.diagonal(sums) - self_pairs) / (n * (n - 1))
         products = sums / np.outer(n, n)
         np.fill_diagonal(products, within)
@@ -403,8 +372,8 @@ class Stratum:
 
     def influences(self, total: float) -> Iterator[InfluenceSample]:
         """Yield the influences of the voters of each group."""
-        means, diagonal = self.population, np.diagonal(self.gram)
-        embedded = means @ self.gram
+        means, diagonal = self.population, np.diagonal(self.centred.gram)
+        embedded = means @ self.centred.gram
         between = 2 * self.contrast @ embedded / total
         for group, shares in enumerate(means):
             within = self.group_weights[group] * (diagonal - 2 * embedded[group]) / total
@@ -421,7 +390,7 @@ class GroupEffect(Effect):
     @property
     def strata(self) -> list[Stratum]:
         """The strata that contribute."""
-        strata = list(self.voters.strata.values())
+        strata = self.voters.strata
         return [stratum.weighted_by_size() for stratum in strata] if self.by_size else strata
 
     @property
@@ -438,7 +407,7 @@ class GroupEffect(Effect):
 
     def population_parts(self) -> tuple[float, float]:
         """Return B and W of the population in which influences are computed."""
-        parts = [dispersion_parts(s.gram, s.population, s.contrast, s.group_weights) for s in self.strata]
+        parts = [dispersion_parts(s.centred.gram, s.population, s.contrast, s.group_weights) for s in self.strata]
         return sum(between for between, _ in parts), sum(within for _, within in parts)
 
     def null_moments(self, null: Moments) -> Moments:

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import factorial, prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -81,8 +82,7 @@ class Moments:
 ZERO_MOMENTS = Moments(0.0, 0.0, 0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class PowerSums:
+class PowerSums(NamedTuple):
     """The trace of a centred matrix, and its nonzero sums of degree two and three (None for too many rows)."""
 
     trace: float
@@ -219,20 +219,12 @@ def distinct_sum(partition: tuple[int, ...], nonzero: dict[tuple[int, int], int]
     """Return a sum over different voters as a combination of the nonzero sums over arbitrary voters."""
     row = np.zeros(len(nonzero))
     for merger in partitions(max(partition) + 1):
-        index = sum_index([merger[end] for end in partition], nonzero)
-        if index is not None:
-            sizes = np.bincount(merger)
-            row[index] += prod((-1) ** (int(size) - 1) * factorial(int(size) - 1) for size in sizes)
+        ends = [merger[end] for end in partition]
+        n_loops = sum(a == b for a, b in zip(ends[::2], ends[1::2], strict=True))
+        index = nonzero.get((len(set(ends)), n_loops))
+        if index is not None and min(np.bincount(ends)) > 1:  # otherwise a row sum or the trace factors out, which is 0
+            row[index] += prod((-1) ** (int(size) - 1) * factorial(int(size) - 1) for size in np.bincount(merger))
     return row
-
-
-def sum_index(ends: list[int], nonzero: dict[tuple[int, int], int]) -> int | None:
-    """Return which sum the edges between ``ends`` stand for; None if a row sum or the trace factors out, which is 0."""
-    n_vertices = len(set(ends))
-    if min(np.bincount(ends)) < 2:
-        return None
-    n_loops = sum(a == b for a, b in zip(ends[::2], ends[1::2], strict=True))
-    return nonzero.get((n_vertices, n_loops))
 
 
 def partitions(n: int) -> Iterator[tuple[int, ...]]:

@@ -83,27 +83,13 @@ class PermutationStatistic(ABC):
 
 @dataclass(frozen=True, eq=False)
 class NullDistribution:
-    """The distribution of a statistic under the null hypothesis, and the p-values of the observed value.
+    """The distribution of a statistic under the null hypothesis, and the p-values of the observed value."""
 
-    Attributes
-    ----------
-    values : array
-        The statistic for random permutations.
-    pvalue : float
-        The permutation p-value.
-    moments : Moments
-        Exact moments over all permutations, or estimates of those that are not known.
-    n_moment_draws : int
-        Number of permutations behind estimated moments; 0 if all moments are exact.
-    moment_pvalue : float
-        The p-value by the Pearson type III approximation.
-    """
-
-    values: FloatArray
-    pvalue: float
-    moments: Moments
-    n_moment_draws: int
-    moment_pvalue: float
+    values: FloatArray  # the statistic for random permutations
+    pvalue: float  # by permutations
+    moments: Moments  # exact over all permutations, or estimates of those that are not known
+    n_moment_draws: int  # permutations behind estimated moments; 0 if all moments are exact
+    moment_pvalue: float  # by the Pearson type III approximation
 
 
 def sample_null_distribution(statistic: PermutationStatistic, n_permutations: int | Adaptive) -> NullDistribution:

@@ -34,29 +34,13 @@ MAX_RELATIVE_ERROR = 0.5  # Monte Carlo error over the standard deviation of the
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Distinct rankings with their numbers of voters, and the kernel between them.
+    """Distinct rankings with their numbers of voters, and the kernel between them."""
 
-    Attributes
-    ----------
-    data : Rankings or Preferences
-        One row for each row of the Gram matrix; its counts are the numbers of voters.
-    kernel : Kernel or None
-        The kernel with all parameters resolved; None if a Gram matrix was given without one.
-    plan : Plan or None
-        The plan of the kernel values; None if a Gram matrix was given.
-    given_gram : array or None
-        The Gram matrix, if it is known already.
-    rows : array or None
-        The rows of the plan; None for all.
-    n_jobs : int or None
-        The number of threads that compute the Gram matrix.
-    """
-
-    data: Data
-    kernel: Kernel | None
-    plan: Plan | None
+    data: Data  # one row for each row of the Gram matrix; its counts are the numbers of voters
+    kernel: Kernel | None  # with all parameters resolved; None if a Gram matrix was given without one
+    plan: Plan | None  # of the kernel values; None if a Gram matrix was given
     given_gram: FloatArray | None = None
-    rows: Indices | None = None
+    rows: Indices | None = None  # the rows of the plan; None for all
     n_jobs: int | None = None
 
     @classmethod

@@ -201,13 +201,7 @@ def share_text(share: float, interval: Interval) -> str:
 
 
 def contribution_text(contribution: float, total: float) -> str:
-    """Return a contribution in percent of a positive total, and otherwise the number.
-
-    Examples
-    --------
-    >>> contribution_text(0.027, 0.1), contribution_text(-0.004, 0.1), contribution_text(0.002, -0.01)
-    ('27%', '-4%', '0.002')
-    """
+    """Return a contribution in percent of a positive total, and otherwise the number."""
     return f"{contribution / total:.0%}" if total > 0 else f"{contribution:.2g}"
 
 
@@ -248,27 +242,13 @@ class Features:
 
 @dataclass(frozen=True, eq=False)
 class FeatureMeans:
-    """The mean of features in each group, and the statistic with the product of one feature as the kernel.
+    """The mean of features in each group, and the statistic with the product of one feature as the kernel."""
 
-    Attributes
-    ----------
-    means : array of shape (n_groups, n_features)
-        The means.
-    variances : array of shape (n_groups, n_features)
-        The squared standard errors of the means.
-    sizes : array of shape (n_groups, 1)
-        The voters of each group; with strata, the number that would give the same errors without strata.
-    statistics : array of shape (n_features,)
-        The statistic with each feature.
-    change_variances : array of shape (n_features,) or None
-        The squared standard errors of the second mean minus the first, if groups are not independent.
-    """
-
-    means: FloatArray
-    variances: FloatArray
-    sizes: FloatArray
-    statistics: FloatArray
-    change_variances: FloatArray | None = None
+    means: FloatArray  # of shape (n_groups, n_features)
+    variances: FloatArray  # the squared standard errors of the means
+    sizes: FloatArray  # voters, of shape (n_groups, 1); with strata, as many as would have the same errors without
+    statistics: FloatArray  # the statistic with each feature
+    change_variances: FloatArray | None = None  # of the second mean minus the first, if groups are not independent
 
     def shares(self, pairs: Indices) -> FeatureMeans:
         """Return shares instead of mean signs, for some pairs."""
@@ -316,10 +296,10 @@ class GroupFeatures:
 
     def _within_strata(self, sums: FloatArray, squares: FloatArray) -> FloatArray:
         """Return the mean over strata of the statistic with each feature."""
-        values, usable = np.zeros(sums.shape[2]), self.voters.usable_groups
-        for number, stratum in self.voters.strata.items():
+        values = np.zeros(sums.shape[2])
+        for stratum in self.voters.strata:
             n, contrast = stratum.sizes[:, None], stratum.contrast
-            group_sums, group_squares = sums[number, usable[number]], squares[number, usable[number]]
+            group_sums, group_squares = (array[stratum.number, stratum.groups] for array in (sums, squares))
             means, within = group_sums / n, (group_sums**2 - group_squares) / (n * (n - 1))
             values += np.einsum("gf,gh,hf->f", means, contrast, means)
             values += np.diagonal(contrast) @ (within - means**2)

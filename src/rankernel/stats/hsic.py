@@ -174,13 +174,7 @@ class TrendResult(HSICResult):
 
 
 def changes_text(changes: Sequence[tuple[float, str]]) -> str:
-    """Return the first three items with the size of their change.
-
-    Examples
-    --------
-    >>> changes_text([(-0.4, "c"), (-0.123, "a")]), changes_text([])
-    ('c (0.4 ranks per unit of time), a (0.12 ranks per unit of time)', 'no item')
-    """
+    """Return the first three items with the size of their change."""
     shown = [f"{item} ({abs(change):.2g} ranks per unit of time)" for change, item in changes[:3]]
     more = [f"{len(changes) - 3:,} more"] if len(changes) > 3 else []
     return ", ".join([*shown, *more]) or "no item"

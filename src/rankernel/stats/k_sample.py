@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil
@@ -12,7 +11,6 @@ import numpy as np
 
 from rankernel._utils.arrays import FloatArray, IntArray, Mask
 from rankernel._utils.checks import check_choice, check_flag, check_labels, check_number, printable, short_repr
-from rankernel._utils.notebook import box, table
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import as_data, group_codes
 from rankernel.encoding import is_missing
@@ -35,7 +33,7 @@ from rankernel.stats._permutations import (
 )
 from rankernel.stats._sample import Sample, stratum_codes, warn_if_noisy
 from rankernel.stats.mmd import TASK, MMDResult, describe, mmd_result
-from rankernel.stats.results import GroupTestResult, evaluate, mcse_text
+from rankernel.stats.results import GroupTestResult, PrintedResult, SummaryLines, evaluate, mcse_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
 
 Correction = Literal["holm", "benjamini-hochberg"]
 RESOLUTION = 4  # the smallest adjusted permutation p-value must be this many times below alpha
-MAX_PRINTED = 12  # pairs
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -99,34 +96,31 @@ class KSampleResult(GroupTestResult):
         first, second = np.triu_indices(len(self.groups), 1)
         wanted = self._n_permutations if n_permutations is None else check_permutations(n_permutations)
         wanted = adapt_to_pairs(wanted, alpha, len(first))
-        tests = [
-            PairTest.run(self._voters.pair(a, b), wanted, self._seed, self._biased)
+        rows = [
+            compare_pair(self._voters.pair(a, b), wanted, self._seed, self._biased)
             for a, b in zip(first.tolist(), second.tolist(), strict=True)
         ]
-        noisiest = max(tests, key=lambda test: test.statistic_mcse / test.null_std if test.null_std > 0 else 0.0)
-        warn_if_noisy(noisiest.statistic_mcse, noisiest.null_std)
-
-        def column(name: str) -> FloatArray:
-            return np.array([getattr(test, name) for test in tests])
-
-        tested = np.isfinite(column("pvalue"))
+        noisiest = max(rows, key=lambda row: row[4] / row[6] if row[6] > 0 else 0.0)
+        warn_if_noisy(noisiest[4], noisiest[6])
+        statistics, pvalues, moment_pvalues, effects, statistic_mcse, effect_mcse, _ = np.array(rows).T
+        tested = np.isfinite(pvalues)
         coarse = RESOLUTION * min_pvalue(wanted) * int(tested.sum()) > alpha
-        adjusted = np.full(len(tests), np.nan)
-        adjusted[tested] = adjust_pvalues(column("moment_pvalue" if coarse else "pvalue")[tested], correction)
+        adjusted = np.full(len(rows), np.nan)
+        adjusted[tested] = adjust_pvalues((moment_pvalues if coarse else pvalues)[tested], correction)
         return PairwiseResult(
             groups=self.groups,
             first=tuple(self.groups[a] for a in first),
             second=tuple(self.groups[b] for b in second),
-            statistics=column("statistic"),
-            pvalues=column("pvalue"),
-            moment_pvalues=column("moment_pvalue"),
+            statistics=statistics,
+            pvalues=pvalues,
+            moment_pvalues=moment_pvalues,
             adjusted_pvalues=adjusted,
             adjusted_from="moments" if coarse else "permutations",
             correction=correction,
             alpha=alpha,
-            effects=column("effect"),
-            statistic_mcse=column("statistic_mcse"),
-            effect_mcse=column("effect_mcse"),
+            effects=effects,
+            statistic_mcse=statistic_mcse,
+            effect_mcse=effect_mcse,
             _test=self,
             _n_permutations=wanted,
         )
@@ -223,28 +217,17 @@ def check_groups(groups: Any, n_rows: int) -> tuple[IntArray, tuple[str, ...]]:
 # ---------------------------------------------------------------------- pairs of groups
 
 
-@dataclass(frozen=True)
-class PairTest:
-    """The two-sample test of one pair of groups; p-values and effect are nan if no stratum has voters of both."""
+def compare_pair(voters: GroupedVoters, n_permutations: int | Adaptive, seed: int, biased: bool) -> tuple[float, ...]:
+    """Return statistic, p-values by permutations and from moments, effect, both errors and null standard deviation.
 
-    statistic: float
-    pvalue: float
-    moment_pvalue: float
-    effect: float
-    statistic_mcse: float
-    effect_mcse: float
-    null_std: float
-
-    @classmethod
-    def run(cls, voters: GroupedVoters, n_permutations: int | Adaptive, seed: int, biased: bool) -> PairTest:
-        """Test two groups."""
-        if not is_exchangeable(voters.table):
-            squared_mmd = voters.dispersion(biased) * float(voters.sizes.sum() / voters.sizes.prod())
-            return cls(squared_mmd, *(float("nan"),) * 6)
-        statistic = SquaredMMD(voters, biased, seed)
-        null, errors = sample_null_distribution(statistic, n_permutations), statistic.standard_errors()
-        pvalues = null.pvalue, null.moment_pvalue
-        return cls(statistic.value, *pvalues, statistic.effect().value, *errors, float(null.values.std()))
+    All but the statistic are nan if no stratum has voters of both groups.
+    """
+    if not is_exchangeable(voters.table):
+        return voters.dispersion(biased) * float(voters.sizes.sum() / voters.sizes.prod()), *(float("nan"),) * 6
+    statistic = SquaredMMD(voters, biased, seed)
+    null, errors = sample_null_distribution(statistic, n_permutations), statistic.standard_errors()
+    pvalues = null.pvalue, null.moment_pvalue
+    return statistic.value, *pvalues, statistic.effect().value, *errors, float(null.values.std())
 
 
 def adapt_to_pairs(n_permutations: int | Adaptive, alpha: float, n_pairs: int) -> int | Adaptive:
@@ -281,7 +264,7 @@ def adjust_pvalues(pvalues: FloatArray, correction: Correction) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PairwiseResult:
+class PairwiseResult(PrintedResult):
     """Result of :meth:`KSampleResult.pairwise`: one entry for each pair of groups.
 
     Attributes
@@ -358,7 +341,7 @@ class PairwiseResult:
         if numbers[0] == numbers[1]:
             raise RankingError(f"first and second are both {printable(first)!r}; name two groups")
         voters = self._test._voters.pair(*numbers)
-        return mmd_result(voters, self._n_permutations, self._test._seed, self._test._biased)
+        return mmd_result(SquaredMMD(voters, self._test._biased, self._test._seed), self._n_permutations)
 
     def order(self) -> list[int]:
         """Return the indices of the pairs, sorted by adjusted p-value."""
@@ -389,31 +372,20 @@ class PairwiseResult:
 
     def _heading(self) -> str:
         name = {"holm": "Holm", "benjamini-hochberg": "Benjamini-Hochberg"}[self.correction]
-        n_tested = int(self.tested.sum())
+        n_tested, n_different = int(self.tested.sum()), int(self.rejected.sum())
         untested = (
             f"; {len(self) - n_tested:,} more share no stratum and are not tested" if n_tested < len(self) else ""
         )
-        n_different = int(self.rejected.sum())
         return (
-            f"{n_different:,} of {n_tested:,} pairs of groups differ at {self.alpha:g} ({name}, {self.adjusted_from})"
-            f"{untested}"
+            f"PairwiseResult: {n_different:,} of {n_tested:,} pairs of groups differ at {self.alpha:g} "
+            f"({name}, {self.adjusted_from}){untested}"
         )
 
-    def _lines(self) -> Iterator[tuple[str, str]]:
+    def _summary(self) -> SummaryLines:
+        lines = []
         for index in self.order():
             effect = f"effect {self.effects[index]:.2g}{mcse_text(float(self.effect_mcse[index]))}"
-            pvalue = f"adjusted p = {self.adjusted_pvalues[index]:.2g}"
-            yield (
-                printable(f"{self.first[index]} and {self.second[index]}"),
-                f"{pvalue}, {effect}" if self.tested[index] else "share no stratum",
-            )
-
-    def __str__(self) -> str:
-        lines = list(self._lines())
-        width = max(len(name) for name, _ in lines[:MAX_PRINTED])
-        shown = [f"  {name:{width}}  {text}" for name, text in lines[:MAX_PRINTED]]
-        more = [f"  and {len(lines) - MAX_PRINTED:,} more"] if len(lines) > MAX_PRINTED else []
-        return "\n".join([f"{type(self).__name__}: {self._heading()}", *shown, *more])
-
-    def _repr_html_(self) -> str:
-        return box(self._heading(), table(self._lines()))
+            text = f"adjusted p = {self.adjusted_pvalues[index]:.2g}, {effect}"
+            pair = f"{self.first[index]} and {self.second[index]}"
+            lines.append((printable(pair), text if self.tested[index] else "share no stratum"))
+        return lines

@@ -10,7 +10,7 @@ is exact for every number of permutations.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,10 +41,9 @@ from rankernel.stats._permutations import (
     PermutationsLike,
     check_permutations,
     count_exceedances,
-    sample_null_distribution,
 )
 from rankernel.stats._sample import Sample, check_voters_needed, stratum_codes, warn_if_noisy
-from rankernel.stats.results import GroupTestResult, evaluate, result_fields
+from rankernel.stats.results import GroupTestResult, evaluate
 
 NAMES = ("X", "Y")
 TASK = "a test of groups"
@@ -151,25 +150,26 @@ def mmd_test(
       method     unbiased squared MMD, 999 permutations of the voters, kernel values: exact
     """
     n_permutations, seed = check_permutations(n_permutations), as_seed(rng)
-    samples = TwoSamples.check(X, Y, strata, biased)
-    if precomputed is not None:
-        return mmd_result(
-            samples.grouped(Sample.from_gram(samples.data, precomputed, kernel)), n_permutations, seed, biased
-        )
-    return mmd_result(samples.planned(kernel, method, n_jobs), n_permutations, seed, biased)
+    data, count_voters = check_samples(X, Y, strata, biased)
+    if precomputed is None:
+        sample = Sample.planned(data, kernel, method, n_jobs, TASK)
+    else:
+        sample = Sample.from_gram(data, precomputed, kernel)
+    return mmd_result(SquaredMMD(count_voters(sample), biased, seed), n_permutations)
 
 
-def mmd_result(voters: GroupedVoters, n_permutations: int | Adaptive, seed: int, biased: bool) -> MMDResult:
+def mmd_result(statistic: SquaredMMD, n_permutations: int | Adaptive, *, warn: bool = True) -> MMDResult:
     """Return the result of the test of two groups."""
-    fields = evaluate(SquaredMMD(voters, biased, seed), n_permutations, voters.sample)
-    text = describe(voters, biased, len(fields["null_distribution"]))
-    return MMDResult(**fields, method=text, witness=witness(voters), _voters=voters, _biased=biased)
-
-
-def witness(voters: GroupedVoters) -> FloatArray:
-    """Return the witness function of two groups at each ranking."""
+    voters, biased = statistic.voters, statistic.biased
+    fields = evaluate(statistic, n_permutations, voters.sample, warn=warn)
     first, second = voters.by_group / voters.sizes[:, None]
-    return np.asarray(voters.gram @ (first - second))
+    return MMDResult(
+        **fields,
+        method=describe(voters, biased, len(fields["null_distribution"])),
+        witness=np.asarray(voters.gram @ (first - second)),
+        _voters=voters,
+        _biased=biased,
+    )
 
 
 def describe(voters: GroupedVoters, biased: bool, n_permutations: int, statistic: str = "squared MMD") -> str:
@@ -181,44 +181,23 @@ def describe(voters: GroupedVoters, biased: bool, n_permutations: int, statistic
     )
 
 
-@dataclass(frozen=True, eq=False)
-class TwoSamples:
-    """Two samples: the rows of both, and the sample and the stratum of each row."""
-
-    data: Data
-    sample: IntArray
-    stratum: IntArray
-
-    @classmethod
-    def check(cls, X: Any, Y: Any, strata: tuple[Any, Any] | None, biased: bool) -> TwoSamples:
-        """Return the two samples, after checking the arguments of a test."""
-        if isinstance(Y, CompletionModel) or callable(Y):
-            raise TypeError("Y is a model, not a sample of rankings; use goodness_of_fit_test(X, model)")
-        first, second = as_data(X), as_data(Y, name="Y")
-        least = 1 if check_flag("biased", biased) else 2
-        for name, data in zip(NAMES, (first, second), strict=True):
-            check_voters_needed(data, least, name)
-        both = concat([first, second])
-        sample = (np.arange(len(both)) >= len(first)).astype(np.int64)
-        return cls(both, sample, stratum_codes(join_strata(strata, len(first), len(second)), len(both)))
-
-    def grouped(self, sample: Sample) -> GroupedVoters:
-        """Return the voters of the two samples."""
-        return GroupedVoters.count(sample, NAMES, self.sample, self.stratum, self.data.counts)
-
-    def planned(self, kernel: Any, method: MethodLike, n_jobs: int | None) -> GroupedVoters:
-        """Return the voters of the two samples with the plan of a kernel."""
-        return self.grouped(Sample.planned(self.data, kernel, method, n_jobs, TASK))
-
-
-def join_strata(strata: tuple[Any, Any] | None, n_first: int, n_second: int) -> Any:
-    """Return the labels of the strata of both samples as one array."""
-    if strata is None:
-        return None
-    pair = check_list("strata", strata, "a pair of arrays: a label for each row of X, and one for each row of Y")
-    if len(pair) != 2:
-        raise RankingError(f"strata is a pair of arrays, one for the rows of X and one for those of Y; got {len(pair)}")
-    return np.concatenate([check_labels("strata", part, n) for part, n in zip(pair, (n_first, n_second), strict=True)])
+def check_samples(X: Any, Y: Any, strata: Any, biased: bool) -> tuple[Data, Callable[[Sample], GroupedVoters]]:
+    """Return the rows of two samples, and the function that counts their voters, after checking the arguments."""
+    if isinstance(Y, CompletionModel) or callable(Y):
+        raise TypeError("Y is a model, not a sample of rankings; use goodness_of_fit_test(X, model)")
+    first, second = as_data(X), as_data(Y, name="Y")
+    least = 1 if check_flag("biased", biased) else 2
+    for name, data in zip(NAMES, (first, second), strict=True):
+        check_voters_needed(data, least, name)
+    sizes = len(first), len(second)
+    if strata is not None:
+        pair = check_list("strata", strata, "a pair of arrays: a label for each row of X, and one for each row of Y")
+        if len(pair) != 2:
+            raise RankingError(f"strata has {len(pair)} parts; give a pair of arrays, one for X and one for Y")
+        strata = np.concatenate([check_labels("strata", part, size) for part, size in zip(pair, sizes, strict=True)])
+    both = concat([first, second])
+    codes, sample_of_row = stratum_codes(strata, len(both)), np.repeat([0, 1], sizes)
+    return both, lambda sample: GroupedVoters.count(sample, NAMES, sample_of_row, codes, both.counts)
 
 
 # ---------------------------------------------------------------------- several kernels
@@ -296,72 +275,39 @@ def mmd_aggregated_test(
     """
     half, seed = check_integer("n_permutations", n_permutations), as_seed(rng)
     alpha = check_number("alpha", alpha, 0, 1)
-    samples = TwoSamples.check(X, Y, strata, biased)
-    tests = []
-    for kernel in resolve_kernels(kernels, samples.data):
-        voters = samples.planned(kernel, method, n_jobs)
-        tests.append(SingleKernelTest.run(voters, 2 * half, seed, biased))
+    data, count_voters = check_samples(X, Y, strata, biased)
+    results, rank_rows = [], []
+    for kernel in resolve_kernels(kernels, data):
+        voters = count_voters(Sample.planned(data, kernel, method, n_jobs, TASK))
+        statistic = SquaredMMD(voters, biased, seed)
+        result = mmd_result(statistic, 2 * half, warn=False)
+        null, mcse = result.null_distribution, result.statistic_mcse
+        values = np.concatenate([result.statistic + np.array([0.0, -mcse, mcse]), null[half:]])
+        rank_rows.append(1 + count_exceedances(null[:half], values, statistic.tolerance))
+        results.append(result)
         voters.release()  # one Gram matrix at a time
-    ranks = np.array([test.ranks(half) for test in tests])
-    observed, best = ranks[:, 0], ranks[:, 1:].min(axis=0)
-    adjusted = adjusted_pvalues(observed, best)
-    winner = tests[int(np.argmin(observed))]
-    warn_if_noisy(winner.fields["statistic_mcse"], float(winner.fields["null_distribution"].std()))
-    fields = winner.fields | {
-        "statistic": float(-np.log10(observed.min() / (1 + half))),
+    ranks = np.array(rank_rows)  # of the data, of the data plus and minus an error, and of the second half
+    observed, best = ranks[:, 0], ranks[:, 3:].min(axis=0)
+    adjusted, index = adjusted_pvalues(observed, best), int(np.argmin(observed))
+    winner = results[index]
+    warn_if_noisy(winner.statistic_mcse, float(winner.null_distribution.std()))
+    aggregated = {
+        "statistic": float(-np.log10(observed[index] / (1 + half))),
         "pvalue": float(adjusted.min()),
         "null_distribution": -np.log10(best / (1 + half)),
-        "moment_pvalue": min(len(tests) * min(test.fields["moment_pvalue"] for test in tests), 1.0),
-        "n_moment_draws": max(test.fields["n_moment_draws"] for test in tests),
-        "statistic_mcse": winner.log_rank_error(half),
+        "moment_pvalue": min(len(results) * min(result.moment_pvalue for result in results), 1.0),
+        "n_moment_draws": max(result.n_moment_draws for result in results),
+        "statistic_mcse": float(np.log10(ranks[index, 1] / ranks[index, 2])) / 2,
+        "method": f"{describe(winner._voters, biased, half)}; {len(results)} kernels aggregated",
     }
     return AggregatedMMDResult(
-        **fields,
-        method=f"{describe(winner.voters, biased, half)}; {len(tests)} kernels aggregated",
-        witness=winner.witness,
-        kernels=tuple(test.fields["kernel"] for test in tests),
-        statistics=np.array([test.fields["statistic"] for test in tests]),
+        **vars(winner) | aggregated,
+        kernels=tuple(result.kernel for result in results if result.kernel is not None),
+        statistics=np.array([result.statistic for result in results]),
         pvalues=adjusted,
         rejected=adjusted <= alpha,
         alpha=alpha,
-        _voters=winner.voters,
-        _biased=biased,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class SingleKernelTest:
-    """The test with one of several kernels."""
-
-    voters: GroupedVoters
-    fields: dict[str, Any]  # the attributes of a result
-    tolerance: float
-    witness: FloatArray
-
-    @classmethod
-    def run(cls, voters: GroupedVoters, n_permutations: int, seed: int, biased: bool) -> SingleKernelTest:
-        """Test two groups; no warning of Monte Carlo errors."""
-        statistic = SquaredMMD(voters, biased, seed)
-        null, errors = sample_null_distribution(statistic, n_permutations), statistic.standard_errors()
-        fields = result_fields(statistic.value, null, statistic.effect(), errors, voters.sample)
-        return cls(voters, fields, statistic.tolerance, witness(voters))
-
-    def ranks(self, half: int) -> IntArray:
-        """Return the ranks of the data and of the second half of the permutations among the first half.
-
-        A rank is one more than the number of permutations with a statistic at least as large.
-        """
-        null = self.fields["null_distribution"]
-        return self._ranks_among(half, np.append(self.fields["statistic"], null[half:]))
-
-    def log_rank_error(self, half: int) -> float:
-        """Return the change of the logarithm of the rank if the statistic changes by its Monte Carlo standard error."""
-        mcse = self.fields["statistic_mcse"]
-        ranks = self._ranks_among(half, self.fields["statistic"] + np.array([-mcse, mcse]))
-        return float(np.log10(ranks[0] / ranks[1])) / 2
-
-    def _ranks_among(self, half: int, values: FloatArray) -> IntArray:
-        return 1 + count_exceedances(self.fields["null_distribution"][:half], values, self.tolerance)
 
 
 def resolve_kernels(kernels: Any, data: Data) -> list[Kernel]:

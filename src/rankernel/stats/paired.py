@@ -21,7 +21,7 @@ from rankernel.gram.blocks import slices
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.stats._effects import PRIOR_VOTERS, Effect, Gradient, InfluenceSample, diagonal_scale
-from rankernel.stats._groups import GroupedVoters
+from rankernel.stats._groups import GroupedVoters, dispersion_parts, equal_weights
 from rankernel.stats._moments import Moments
 from rankernel.stats._permutations import (
     CHUNK_ENTRIES,
@@ -184,6 +184,11 @@ class Judges:
         mean = self.self_pairs if biased else 0.0
         return Moments.from_cumulants(mean, 2 * second, 8 * third).scaled(1 / (n * (n - (not biased))))
 
+    @property
+    def prior_weight(self) -> float:
+        """The part of the judges that is as observed after adding judges without change: see ``PRIOR_VOTERS``."""
+        return self.n_judges / (self.n_judges + PRIOR_VOTERS)
+
     def mixture(self, kept: float) -> tuple[FloatArray, FloatArray]:
         """Return the shares of pairs, and of pairs with before and after exchanged, in a population of judges.
 
@@ -201,10 +206,8 @@ class Judges:
 
     def population_parts(self, pairs: FloatArray, exchanged: FloatArray) -> tuple[float, float]:
         """Return B and W of a population with these shares of pairs and of exchanged pairs."""
-        difference, within = pairs - exchanged, 0.0
-        for shares in self.ranking_shares(pairs, exchanged):
-            within += float(shares @ np.diagonal(self.gram) - shares @ self.gram @ shares)
-        return float(difference @ self.change_gram @ difference) / 4, within / 2
+        shares = np.stack(self.ranking_shares(pairs, exchanged))
+        return dispersion_parts(self.gram, shares, *equal_weights(2))
 
 
 class SignFlips(PermutationStatistic):
@@ -294,17 +297,14 @@ class PairedEffect(Effect):
             within += self_pairs / n - (float(counts @ judges.gram @ counts) - self_pairs) / (n * (n - 1))
         return float(c @ judges.change_gram @ c - judges.self_pairs) / (4 * n * (n - 1)), within / 2
 
-    def _population(self) -> tuple[FloatArray, FloatArray]:
-        n = self.judges.n_judges
-        return self.judges.mixture(n / (n + PRIOR_VOTERS))
-
     def population_parts(self) -> tuple[float, float]:
         """Return B and W of the population in which influences are computed."""
-        return self.judges.population_parts(*self._population())
+        return self.judges.population_parts(*self.judges.mixture(self.judges.prior_weight))
 
     def influences(self, total: float) -> list[InfluenceSample]:
         """Return the influences of judges, as observed and with before and after exchanged."""
-        judges, (pairs, exchanged) = self.judges, self._population()
+        judges = self.judges
+        pairs, exchanged = judges.mixture(judges.prior_weight)
         between = judges.change_gram @ (pairs - exchanged) / (2 * total)
         shares, diagonal = judges.ranking_shares(pairs, exchanged), np.diagonal(judges.gram)
         at_rows = [diagonal - 2 * (judges.gram @ side) for side in shares]

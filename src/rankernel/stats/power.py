@@ -10,7 +10,6 @@ after in random order. Each simulated data set is tested as the pilot was: withi
 from __future__ import annotations
 
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -274,7 +273,12 @@ def interpolate_size(simulated: Sequence[PowerResult], required: float) -> int:
 
 
 def simulate_power(
-    population: Population, sizes: IntArray, alpha: float, n_simulations: int, seed: int, progress: Progress | None
+    population: GroupPopulation | JudgePopulation,
+    sizes: IntArray,
+    alpha: float,
+    n_simulations: int,
+    seed: int,
+    progress: Progress | None,
 ) -> PowerResult:
     """Return the share of simulated tests that reject."""
     rng, n_rejected = named_generator(seed, "simulated voters"), 0
@@ -322,16 +326,18 @@ def show_progress(n_done: int, n_simulations: int) -> None:
 # ---------------------------------------------------------------------- pilots
 
 
-def make_population(pilot: Any, effect: float | None, models: Any, kernel: Any, seed: int) -> Population:
+def make_population(
+    pilot: Any, effect: float | None, models: Any, kernel: Any, seed: int
+) -> GroupPopulation | JudgePopulation:
     """Return the population of a pilot, of pilot data, or of models that differ by an effect."""
     if is_number(pilot):
         if effect is not None:
             raise ValueError(f"pilot={short_repr(pilot)} is an effect already; leave out effect={short_repr(effect)}")
-        effect, pilot = check_number("pilot", pilot, 0, 1), test_models(models, kernel, seed)
+        effect, pilot = check_number("pilot", pilot, 0, 1), pilot_from_models(models, kernel, seed)
     elif models is not None:
         raise ValueError("models are for an effect without pilot data, such as power(0.02, 200, models=[...])")
     elif not isinstance(pilot, KernelTestResult):
-        pilot = test_pilot_data(pilot, kernel)
+        pilot = pilot_from_data(pilot, kernel)
     elif kernel is not None:
         raise ValueError("pilot is a result with a kernel; leave out kernel, or give the pilot data instead")
     checked = check_pilot(pilot)
@@ -353,7 +359,7 @@ def check_pilot(pilot: KernelTestResult) -> Pilot:
     return pilot
 
 
-def test_pilot_data(pilot: Any, kernel: Any) -> Pilot:
+def pilot_from_data(pilot: Any, kernel: Any) -> Pilot:
     """Return the test of pilot data: two samples, or rankings and the group of each."""
     if not isinstance(pilot, tuple | list) or len(pilot) != 2:
         raise TypeError(
@@ -366,7 +372,7 @@ def test_pilot_data(pilot: Any, kernel: Any) -> Pilot:
     return k_sample_test(first, second, kernel, n_permutations=1)
 
 
-def test_models(models: Any, kernel: Any, seed: int) -> Pilot:
+def pilot_from_models(models: Any, kernel: Any, seed: int) -> Pilot:
     """Return the test of voters drawn from models, one for each group."""
     if models is None:
         raise ValueError(
@@ -399,25 +405,6 @@ def sample_model(model: Any, rng: np.random.Generator) -> Rankings:
 # ---------------------------------------------------------------------- populations
 
 
-class Population(ABC):
-    """The distribution of simulated voters, and the test of simulated data."""
-
-    effect: float
-
-    @property
-    @abstractmethod
-    def min_size(self) -> int:
-        """The smallest number of voters that can be tested."""
-
-    @abstractmethod
-    def sizes(self, n: int | Sequence[int]) -> IntArray:
-        """Return the number of voters of each group, from their total number or from that of each group."""
-
-    @abstractmethod
-    def rejects(self, sizes: IntArray, rng: np.random.Generator, rule: Adaptive, seed: int) -> bool:
-        """Return whether the test of newly simulated voters rejects."""
-
-
 def mixing_weight(effect_at: Callable[[float], float], effect: float) -> float:
     """Return the lambda at which the population has the given effect."""
     largest = effect_at(1.0)
@@ -430,7 +417,7 @@ def mixing_weight(effect_at: Callable[[float], float], effect: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class GroupPopulation(Population):
+class GroupPopulation:
     """Groups of different voters: the shares of the rankings in each stratum and group."""
 
     voters: GroupedVoters
@@ -513,7 +500,7 @@ def apportion(shares: FloatArray, size: int) -> IntArray:
 
 
 @dataclass(frozen=True, eq=False)
-class JudgePopulation(Population):
+class JudgePopulation:
     """Judges who rank twice: the shares of pairs of rankings, and of pairs with before and after exchanged."""
 
     judges: Judges

@@ -27,7 +27,12 @@ SummaryLines = list[tuple[str, str]]
 
 
 class PrintedResult:
-    """A result that prints as a list of named lines, also as HTML."""
+    """A result that prints as a heading and a list of named lines, also as HTML."""
+
+    _max_lines: ClassVar[int] = 12
+
+    def _heading(self) -> str:
+        return type(self).__name__
 
     def _summary(self) -> SummaryLines:
         """Return the lines, each with its name."""
@@ -35,21 +40,17 @@ class PrintedResult:
 
     def __str__(self) -> str:
         lines = self._summary()
-        width = max(len(name) for name, _ in lines)
-        return "\n".join([type(self).__name__, *(printable(f"  {name:{width}}  {text}") for name, text in lines)])
+        shown, n_more = lines[: self._max_lines], len(lines) - self._max_lines
+        width = max(len(name) for name, _ in shown)
+        texts = [printable(f"  {name:{width}}  {text}") for name, text in shown]
+        return "\n".join([self._heading(), *texts, *([f"  and {n_more:,} more"] if n_more > 0 else [])])
 
     def _repr_html_(self) -> str:
-        return box(type(self).__name__, table(self._summary()))
+        return box(self._heading(), table(self._summary()))
 
 
 def mcse_text(mcse: float) -> str:
-    """Return the text for a Monte Carlo standard error; empty if kernel values are exact.
-
-    Examples
-    --------
-    >>> mcse_text(0.0), mcse_text(0.01234)
-    ('', ' ± 0.012 (estimated kernel values)')
-    """
+    """Return the text for a Monte Carlo standard error; empty if kernel values are exact."""
     return f" ± {mcse:.2g} (estimated kernel values)" if mcse else ""
 
 
@@ -135,18 +136,21 @@ class KernelTestResult(PrintedResult):
         return null_distribution(self, ax)
 
 
-def evaluate(statistic: PermutationStatistic, n_permutations: int | Adaptive, sample: Sample) -> dict[str, Any]:
-    """Return the attributes that all results have, but for ``method``, and warn of large Monte Carlo errors."""
-    null = sample_null_distribution(statistic, n_permutations)
-    errors = statistic.standard_errors()
-    warn_if_noisy(errors[0], float(null.values.std()))
+def evaluate(
+    statistic: PermutationStatistic, n_permutations: int | Adaptive, sample: Sample, *, warn: bool = True
+) -> dict[str, Any]:
+    """Return the attributes that all results have but ``method``, and warn of large Monte Carlo errors."""
+    null, errors = sample_null_distribution(statistic, n_permutations), statistic.standard_errors()
+    if warn:
+        warn_if_noisy(errors[0], float(null.values.std()))
     return result_fields(statistic.value, null, statistic.effect(), errors, sample)
 
 
 def result_fields(
     value: float, null: NullDistribution, effect: Effect | None, errors: tuple[float, float], sample: Sample
 ) -> dict[str, Any]:
-    """Return the attributes that all results have, but for ``method``."""
+    """Return the attributes that all results have but ``method``."""
+    interval = partial(tuple, (0.0, 0.0)) if effect is None else partial(effect.interval, null.moments, errors[1])
     return {
         "statistic": value,
         "pvalue": null.pvalue,
@@ -159,9 +163,7 @@ def result_fields(
         "kernel": sample.kernel,
         "plan": sample.plan,
         "rankings": sample.data,
-        "_interval": partial(tuple, (0.0, 0.0))
-        if effect is None
-        else partial(effect.interval, null.moments, errors[1]),
+        "_interval": interval,
     }
 
 
