@@ -119,22 +119,27 @@ class Sample:
         """
         if not self.is_estimated:
             return (0.0,) * len(gradients)
-        assert self.plan is not None
-        rows = np.arange(len(self.data)) if self.rows is None else self.rows
         known = [gradient for gradient in gradients if gradient is not None]
         variances: list[FloatArray] = []
         while sum(part.shape[1] for part in variances) < REDRAWN_ROWS:
-            times = len(variances) + 1
-            other = self.plan.distinct.redrawn(times)
-            if other is None:
+            redrawn = self.redraw(len(variances) + 1)
+            if redrawn is None:
                 return (0.0,) * len(gradients)
-            drawn = np.sort(np.random.default_rng(times).permutation(len(rows))[:REDRAWN_ROWS])
-            again = other.block(rows[drawn], rows)
-            again[np.arange(len(drawn)), drawn] = other.diagonal(unbiased=True)[rows[drawn]]
-            change = again - self.gram[drawn]
+            drawn, change = redrawn
             variances.append(np.stack([np.einsum("uv,uv->u", each(drawn), change) ** 2 / 2 for each in known]))
-        errors = iter(np.sqrt(4 * len(rows) * np.concatenate(variances, axis=1).mean(axis=1)).tolist())
+        errors = iter(np.sqrt(4 * len(self.gram) * np.concatenate(variances, axis=1).mean(axis=1)).tolist())
         return tuple(float("nan") if gradient is None else next(errors) for gradient in gradients)
+
+    def redraw(self, times: int) -> tuple[Indices, FloatArray] | None:
+        """Return up to 64 rows, and the change of the Gram matrix there with new draws; None if values are exact."""
+        other = None if self.plan is None else self.plan.distinct.redrawn(times)
+        if other is None:
+            return None
+        all_rows = np.arange(len(self.data)) if self.rows is None else self.rows
+        rows = np.sort(np.random.default_rng(times).permutation(len(all_rows))[:REDRAWN_ROWS])
+        again = other.block(all_rows[rows], all_rows)
+        again[np.arange(len(rows)), rows] = other.diagonal(unbiased=True)[all_rows[rows]]
+        return rows, again - self.gram[rows]
 
 
 def check_kernel(kernel: Any) -> Kernel:

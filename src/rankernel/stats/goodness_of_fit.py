@@ -16,6 +16,7 @@ from rankernel.completions.draws import CompletionModel, Uniform, draw
 from rankernel.data import as_data, concat
 from rankernel.datasets.simulate import draw_permutations
 from rankernel.errors import RankingError
+from rankernel.gram.blocks import slices
 from rankernel.gram.methods import Method, MethodLike, MonteCarlo
 from rankernel.gram.plan import unbiased_method
 from rankernel.kernels.base import Kernel
@@ -123,14 +124,15 @@ def goodness_of_fit_test(
             f"model={short_repr(model)} is not a model; give one such as PlackettLuce(weights), or a function"
         )
     check_voters(data.n_voters, 4 * 8 * data.n_items, "a test of fit")
-    simulator = Simulator(make_sampler(model, data), bucket_patterns(data), data.items)
-    n_repeats = -(-check_integer("n_reference", n_reference, 2) // data.n_voters)
-    reference = simulator.draw(named_generator(seed, "reference"), max(n_repeats, 1))
+    sampler, patterns = make_sampler(model, data), bucket_patterns(data)
+    n_repeats = max(-(-check_integer("n_reference", n_reference, 2) // data.n_voters), 1)
+    reference = simulate(sampler, np.tile(patterns, (n_repeats, 1)), data.items, named_generator(seed, "reference"))
     check_task("a test of fit", max(len(data.unique()), len(reference) * (not isinstance(model, Uniform))))
     # A kernel resolved on the data would be another one for each simulation.
     resolved = check_kernel(kernel).resolve(reference)
     embedding = Embedding.from_model(resolved, model, reference, data, method)
-    statistic = FitStatistic(embedding, data.unique(), simulator, named_generator(seed, "simulations"), biased)
+    rng = named_generator(seed, "simulations")
+    statistic = FitStatistic(embedding, data.unique(), lambda: simulate(sampler, patterns, data.items, rng), biased)
     fields = evaluate(statistic, n_simulations, statistic.sample)
     text = (
         f"{'biased' if biased else 'unbiased'} squared MMD, {n_simulations:,} simulations from {model}, kernel values: "
@@ -177,19 +179,10 @@ def bucket_patterns(data: Rankings) -> RankArray:
     return np.repeat(np.sort(data.ranks, axis=1), data.counts, axis=0)
 
 
-@dataclass(frozen=True, eq=False)
-class Simulator:
-    """Draws from a model, each coarsened to the buckets of one voter."""
-
-    sampler: Sampler
-    patterns: RankArray
-    items: tuple[str, ...]
-
-    def draw(self, rng: np.random.Generator, n_repeats: int = 1) -> Rankings:
-        """Return the distinct rankings of a simulated sample, ``n_repeats`` rankings for each voter."""
-        patterns = np.tile(self.patterns, (n_repeats, 1))
-        full = self.sampler(len(patterns), rng)
-        return Rankings(np.take_along_axis(patterns, full.astype(np.intp), axis=1), self.items).unique()
+def simulate(sampler: Sampler, patterns: RankArray, items: tuple[str, ...], rng: np.random.Generator) -> Rankings:
+    """Return the distinct rankings of a simulated sample, each draw coarsened to the buckets of one voter."""
+    full = sampler(len(patterns), rng)
+    return Rankings(np.take_along_axis(patterns, full.astype(np.intp), axis=1), items).unique()
 
 
 # ---------------------------------------------------------------------- the statistic
@@ -242,11 +235,8 @@ class FitStatistic(PermutationStatistic):
 
     min_moment_draws = 0  # moments come from the simulations that were requested
 
-    def __init__(
-        self, embedding: Embedding, data: Rankings, simulator: Simulator, rng: np.random.Generator, biased: bool
-    ) -> None:
-        self.embedding, self.data, self.biased = embedding, data, biased
-        self.simulator, self.rng = simulator, rng
+    def __init__(self, embedding: Embedding, data: Rankings, draw_sample: Callable[[], Rankings], biased: bool) -> None:
+        self.embedding, self.data, self.draw_sample, self.biased = embedding, data, draw_sample, biased
         self.counts = data.counts.astype(np.float64)
         values, self.gram, self.model_means = embedding.squared_mmd(data, self.counts[None], biased)
         self.value = float(values[0])
@@ -261,11 +251,10 @@ class FitStatistic(PermutationStatistic):
 
     def draw(self, n_permutations: int) -> FloatArray:
         """Return the statistic of the next simulated samples."""
-        parts = []
-        for first in range(0, n_permutations, SIMULATIONS_PER_GRAM):
-            n_samples = min(SIMULATIONS_PER_GRAM, n_permutations - first)
-            parts.append(self.of_samples([self.simulator.draw(self.rng) for _ in range(n_samples)]))
-        return np.concatenate(parts)
+        chunks = slices(n_permutations, SIMULATIONS_PER_GRAM)
+        return np.concatenate(
+            [self.of_samples([self.draw_sample() for _ in range(n_permutations)[chunk]]) for chunk in chunks]
+        )
 
     def of_samples(self, samples: list[Rankings]) -> FloatArray:
         """Return the statistic of each sample, from one Gram matrix if they have few distinct rankings."""

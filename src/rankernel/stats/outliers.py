@@ -20,7 +20,7 @@ from rankernel.kernels.base import Kernel
 from rankernel.models.null_models import InlierModel, Model, WeightedSample, inlier_models, sample_inliers, shape_codes
 from rankernel.preferences import Preferences
 from rankernel.stats._permutations import named_generator
-from rankernel.stats._sample import MAX_RELATIVE_ERROR, REDRAWN_ROWS, Sample, check_kernel, voter_gram
+from rankernel.stats._sample import MAX_RELATIVE_ERROR, Sample, check_kernel
 from rankernel.stats.results import PrintedResult, SummaryLines, mcse_text
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ class OutlierResult(PrintedResult):
     adjusted_pvalues: FloatArray = field(repr=False)
     alpha: float
     method: str
-    plan: Plan = field(repr=False)
-    kernel: Kernel
+    plan: Plan | None = field(repr=False)
+    kernel: Kernel | None
     rankings: Data = field(repr=False)
     models: tuple[Model, ...]
     distance_mcse: float
@@ -169,10 +169,10 @@ def outlier_test(
     models: tuple[Model, ...] = ()
     if reference is None:
         check_enough(data, "X")
-        plan = make_plan(data, kernel, method)
-        gram, fitted = voter_gram(plan, n_jobs), inlier_models(data)
+        sample = make_sample(data, kernel, method, n_jobs)
+        fitted = inlier_models(data)
         models = tuple(model.fitted for model in fitted)
-        null = SimulatedDistances.from_gram(plan, gram, data)
+        null = SimulatedDistances.from_sample(sample, data)
         distances, weights = null.distances, null.weights
         pvalues = null.pvalues(fitted, named_generator(seed, "usual ballots"))
         text = "the other ballots, null distribution simulated from " + " and ".join(type(m).__name__ for m in models)
@@ -182,16 +182,15 @@ def outlier_test(
         if set(data.items) != set(inliers.items):
             raise RankingError("X and reference are not over the same items; use .with_items(items)")
         both = concat([data, inliers])
-        plan = make_plan(both, kernel, method)
-        gram, index = voter_gram(plan, n_jobs), row_index(plan, len(both))
-        halves = divide(inliers.counts, seed)
+        sample = make_sample(both, kernel, method, n_jobs)
+        gram, index, halves = sample.gram, sample.index, divide(inliers.counts, seed)
         weights = np.bincount(index[len(data) :], halves[0] / halves[0].sum(), len(gram)).astype(np.float64)
         all_distances = np.asarray(np.diagonal(gram) - 2 * gram @ weights + weights @ gram @ weights)[index]
         distances, reference_distances = np.split(all_distances, [len(data)])
         pvalues = conformal_pvalues(distances, reference_distances, halves[1])
         text = f"one half of {inliers.n_voters:,} reference ballots, null distribution from the other half"
     adjusted = adjust_weighted_pvalues(pvalues, data.counts)
-    mcse = distance_mcse(plan, gram, weights)
+    mcse = distance_mcse(sample, weights)
     warn_if_noisy_distances(mcse, float(distances.std()))
     if models:
         warn_if_misfit(pvalues, adjusted <= alpha, data.counts.astype(np.float64))
@@ -200,9 +199,9 @@ def outlier_test(
         pvalues=pvalues,
         adjusted_pvalues=adjusted,
         alpha=alpha,
-        method=f"squared distance from {text}, kernel values: {plan.method}",
-        plan=plan,
-        kernel=plan.kernel,
+        method=f"squared distance from {text}, kernel values: {sample.method}",
+        plan=sample.plan,
+        kernel=sample.kernel,
         rankings=data,
         models=models,
         distance_mcse=mcse,
@@ -215,16 +214,11 @@ def check_enough(data: Data, name: str) -> None:
         raise RankingError(f"{name} has {data.n_voters} ballots; the null distribution needs at least {MIN_VOTERS}")
 
 
-def make_plan(data: Data, kernel: Any, method: MethodLike) -> Plan:
-    """Return the plan of the kernel values, after checking memory."""
+def make_sample(data: Data, kernel: Any, method: MethodLike, n_jobs: int | None) -> Sample:
+    """Return the sample of the ballots, after checking memory."""
     plan = check_kernel(kernel).plan(data, method=method)
     check_task("a search for outliers", len(plan.X))
-    return plan
-
-
-def row_index(plan: Plan, n_rows: int) -> Indices:
-    """Return the row of the Gram matrix of each row of the data."""
-    return np.arange(n_rows) if plan.rows is None else plan.rows
+    return Sample.from_plan(data, plan, n_jobs)
 
 
 def adjust_weighted_pvalues(pvalues: FloatArray, counts: IntArray) -> FloatArray:
@@ -246,19 +240,17 @@ def adjust_weighted_pvalues(pvalues: FloatArray, counts: IntArray) -> FloatArray
 # ---------------------------------------------------------------------- Monte Carlo errors and warnings
 
 
-def distance_mcse(plan: Plan, gram: FloatArray, weights: FloatArray) -> float:
+def distance_mcse(sample: Sample, weights: FloatArray) -> float:
     """Return the typical Monte Carlo standard error of a distance, by drawing some rows again.
 
     ``weights`` are the shares of the rows in the mean embedding, whose error is common to all ballots and left out.
     """
-    other = plan.distinct.redrawn(1)
-    if other is None:
+    change = sample.redraw(1)
+    if change is None:
         return 0.0
-    rows = np.sort(np.random.default_rng(1).permutation(len(gram))[:REDRAWN_ROWS])
-    again = other.block(rows, np.arange(len(gram)))
-    again[np.arange(len(rows)), rows] = diagonal = other.diagonal(unbiased=True)[rows]
-    change = (diagonal - 2 * again @ weights) - (np.diagonal(gram)[rows] - 2 * gram[rows] @ weights)
-    return float(np.sqrt((change**2).mean() / 2))
+    rows, difference = change
+    distance_changes = difference[np.arange(len(rows)), rows] - 2 * difference @ weights
+    return float(np.sqrt((distance_changes**2).mean() / 2))
 
 
 def warn_if_noisy_distances(mcse: float, std: float) -> None:
@@ -325,22 +317,20 @@ class SimulatedDistances:
     """
 
     data: Data
-    plan: Plan
-    distinct: Data
-    weights: FloatArray  # the shares of the distinct ballots
+    sample: Sample  # the distinct ballots
+    weights: FloatArray  # their shares
     squared_norm: float  # of the mean embedding
     factor: float
     distances: FloatArray
 
     @classmethod
-    def from_gram(cls, plan: Plan, gram: FloatArray, data: Data) -> SimulatedDistances:
+    def from_sample(cls, sample: Sample, data: Data) -> SimulatedDistances:
         """Return the distances of the rows of the data, from the Gram matrix of its distinct ballots."""
-        index, n = row_index(plan, len(data)), float(data.n_voters)
-        weights = np.bincount(index, data.counts, len(gram)) / n
+        gram, n = sample.gram, float(data.n_voters)
+        weights = sample.data.counts / n
         factor, squared_norm = (n / (n - 1)) ** 2, float(weights @ gram @ weights)
         distances = factor * (np.diagonal(gram) - 2 * gram @ weights + squared_norm)
-        distinct = Sample.from_plan(data, plan).data
-        return cls(data, plan, distinct, weights, squared_norm, factor, np.asarray(distances[index]))
+        return cls(data, sample, weights, squared_norm, factor, np.asarray(distances[sample.index]))
 
     def pvalues(self, models: Sequence[InlierModel], rng: np.random.Generator) -> FloatArray:
         """Return the largest p-value of each row over the null models, compared with ballots of the same shape."""
@@ -367,9 +357,11 @@ class SimulatedDistances:
     def exceedance(self, drawn: WeightedSample, distances: FloatArray) -> FloatArray:
         """Return the weighted share of drawn ballots that are at least as far away as each distance."""
         first, inverse = drawn.ballots.unique_indices()
-        method, distinct = unbiased_method(self.plan.method), drawn.ballots[first]
-        means = self.plan.kernel.gram(distinct, self.distinct, method=method) @ self.weights
-        diagonal = self.plan.kernel.plan(distinct, method=method).diagonal(unbiased=True)
+        plan, distinct = self.sample.plan, drawn.ballots[first]
+        assert plan is not None
+        method = unbiased_method(plan.method)
+        means = plan.kernel.gram(distinct, self.sample.data, method=method) @ self.weights
+        diagonal = plan.kernel.plan(distinct, method=method).diagonal(unbiased=True)
         simulated = self.factor * (diagonal - 2 * means + self.squared_norm)[inverse]
         order = np.argsort(simulated)
         above = np.concatenate([np.cumsum(drawn.weights[order][::-1])[::-1], [0.0]]) / len(simulated)

@@ -25,7 +25,13 @@ from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings, as_rankings
 from rankernel.stats._effects import Interval, diagonal_scale, first_true, share
 from rankernel.stats._groups import GroupedVoters, dispersion_parts, dispersion_statistic, equal_weights
-from rankernel.stats._permutations import Adaptive, is_exchangeable, named_generator, sample_permutations
+from rankernel.stats._permutations import (
+    Adaptive,
+    PermutationStatistic,
+    is_exchangeable,
+    named_generator,
+    sample_permutations,
+)
 from rankernel.stats.differences import normal_quantile, share_intervals
 from rankernel.stats.k_sample import KSampleResult, k_sample_test
 from rankernel.stats.mmd import AggregatedMMDResult, MMDResult, mmd_test
@@ -146,7 +152,7 @@ def power(
     rng : int, Generator or None
         The source of the voters.
     progress : bool or function of (n_done, n_simulations), optional
-        True shows a progress bar on standard error; a function is called after each simulation.
+        True shows the number of simulations on standard error; a function is called after each simulation.
 
     Returns
     -------
@@ -284,7 +290,8 @@ def simulate_power(
     rng, n_rejected = named_generator(seed, "simulated voters"), 0
     rule = Adaptive(alpha, max(MAX_PERMUTATIONS, int(np.ceil(4 / alpha)) if alpha > 0 else 1))
     for run in range(n_simulations):
-        n_rejected += population.rejects(sizes, rng, rule, seed + run)
+        statistic = population.simulate(sizes, rng, seed + run)
+        n_rejected += statistic is not None and sample_permutations(statistic, rule)[1] <= alpha
         if progress is not None:
             progress(run + 1, n_simulations)
     rate = np.array([n_rejected / n_simulations])
@@ -301,7 +308,7 @@ def simulate_power(
 
 
 def check_progress(progress: Any) -> Progress | None:
-    """Return the function that is called after each simulation; True is a progress bar on standard error."""
+    """Return the function that is called after each simulation; True shows their number on standard error."""
     if progress is None or progress is False:
         return None
     if progress is True:
@@ -315,12 +322,9 @@ def check_progress(progress: Any) -> Progress | None:
 
 
 def show_progress(n_done: int, n_simulations: int) -> None:
-    """Draw a progress bar of 30 characters on standard error; the last one ends the line."""
-    filled, before = (30 * n // n_simulations for n in (n_done, n_done - 1))
-    if filled > before or n_done in (1, n_simulations):
-        end = "\n" if n_done == n_simulations else ""
-        sys.stderr.write(f"\r[{'#' * filled:.<30}] {n_done:,} of {n_simulations:,} simulations{end}")
-        sys.stderr.flush()
+    """Write the number of simulations to standard error; the last one ends the line."""
+    end = "\n" if n_done == n_simulations else ""
+    print(f"\r{n_done:,} of {n_simulations:,} simulations", end=end, file=sys.stderr, flush=True)  # noqa: T201
 
 
 # ---------------------------------------------------------------------- pilots
@@ -458,20 +462,19 @@ class GroupPopulation:
         exact = self.voters.sizes / self.voters.sizes.sum() * total
         return np.asarray(np.maximum(np.round(exact).astype(np.int64), least))
 
-    def rejects(self, sizes: IntArray, rng: np.random.Generator, rule: Adaptive, seed: int) -> bool:
-        """Return whether the test of newly simulated voters rejects, within the strata of the pilot."""
+    def simulate(self, sizes: IntArray, rng: np.random.Generator, seed: int) -> PermutationStatistic | None:
+        """Return the statistic of newly simulated voters within strata; None if no stratum has voters of two groups."""
         table = np.zeros(self.voters.table.shape, dtype=np.int64)
         stratum_shares = self.voters.table.sum(axis=2) / self.voters.sizes
         for group, size in enumerate(sizes.tolist()):
             for stratum, n_voters in enumerate(apportion(stratum_shares[:, group], size).tolist()):
                 table[stratum, group] = rng.multinomial(n_voters, self.shares[stratum, group])
         if not is_exchangeable(table):
-            return False
+            return None
         rows = np.flatnonzero(table.any(axis=(0, 1)))
         sample = self.voters.sample.subset(rows, table[:, :, rows].sum(axis=(0, 1)))
         voters = GroupedVoters(sample, self.voters.names, table[:, :, rows])
-        statistic = dispersion_statistic(voters, self.biased, seed)
-        return sample_permutations(statistic, rule)[1] <= rule.alpha
+        return dispersion_statistic(voters, self.biased, seed)
 
 
 def stratified_effect(gram: FloatArray, shares: FloatArray, sizes: FloatArray) -> float:
@@ -527,8 +530,8 @@ class JudgePopulation:
             raise ValueError("n is the number of judges, each of whom ranks twice; give one number")
         return np.array([check_integer("n", n, self.min_size)])
 
-    def rejects(self, sizes: IntArray, rng: np.random.Generator, rule: Adaptive, seed: int) -> bool:
-        """Return whether the test of newly simulated judges rejects."""
+    def simulate(self, sizes: IntArray, rng: np.random.Generator, seed: int) -> PermutationStatistic:
+        """Return the statistic of newly simulated judges."""
         kept, exchanged = np.split(rng.multinomial(int(sizes[0]), self.shares).astype(np.float64), 2)
         pairs = np.flatnonzero(kept + exchanged)
         judges = replace(
@@ -538,5 +541,4 @@ class JudgePopulation:
             counts=(kept + exchanged)[pairs],
             change_gram=self.judges.change_gram[np.ix_(pairs, pairs)],
         )
-        statistic = SignFlips(judges, (kept - exchanged)[pairs], seed)
-        return sample_permutations(statistic, rule)[1] <= rule.alpha
+        return SignFlips(judges, (kept - exchanged)[pairs], seed)
