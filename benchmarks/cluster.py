@@ -22,7 +22,7 @@ def tasks(options):
     held = np.ones((len(X), len(X)))
     lazy = many.gram(KERNEL.plan(X), chunks=options.chunks).sum()
     Y = ballots(options.rankings_nystrom, 20, 8)
-    features = rk.NystromFeatures(KERNEL, 100).fit(Y[:10_000])
+    features = rk.NystromFeatures(100, kernel=KERNEL).fit(Y[:10_000])
     lazy_features = many.transform(features, Y).sum()
     return (
         (

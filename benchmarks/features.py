@@ -20,7 +20,7 @@ def main() -> None:
     for n_features in (50, 100, 200, 400):
         line = f"{n_features:9}"
         for make in (
-            lambda m: rk.NystromFeatures(kernel, n_components=m, random_state=0),
+            lambda m: rk.NystromFeatures(n_components=m, kernel=kernel, random_state=0),
             lambda m: rk.MallowsSignFeatures(nu=kernel.nu, n_features=m, n_draws=64, random_state=0),
         ):
             start = time.perf_counter()

@@ -115,7 +115,7 @@ def regression(output_kernel: rk.Kernel, **options: float) -> Method:
     """Kernel ridge regression of embeddings."""
 
     def method(X: Array, ranks: Array, new: Array, alpha: float, gamma: float) -> Array:
-        model = rk.KernelRankingRegressor(output_kernel, alpha=alpha, gamma=gamma / X.shape[1], **options)
+        model = rk.KernelRankingRegressor(alpha, output_kernel=output_kernel, gamma=gamma / X.shape[1], **options)
         return np.asarray(model.fit(X, ranks).predict(new))
 
     return method

@@ -33,7 +33,7 @@ RESULTS = ROOT / "docs" / "benchmarks" / "mutation.json"
 LOOPS = "_loops/"
 
 HEART = {  # module: the tests that concern it, those first that fail soonest
-    "_loops/agglomeration.py": "test_clustering.py",
+    "learn/hierarchy.py": "learn/test_hierarchy.py",
     "_loops/best_orders.py": "test_consensus.py",
     "_loops/bits.py": "test_bits.py",
     "_loops/cycles.py": "test_cycles.py test_exp_cayley.py",

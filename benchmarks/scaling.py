@@ -65,7 +65,7 @@ def sums(kernel, _, X):
 
 
 def features(kernel, options, X):
-    rk.NystromFeatures(kernel, options.components).fit_transform(X)
+    rk.NystromFeatures(options.components, kernel=kernel).fit_transform(X)
     return "memory"
 
 

@@ -35,7 +35,7 @@ def classifiers(rankings: rk.Rankings, labels: np.ndarray, method: object) -> No
     one = rk.SklearnKernel(kernel, method=method)
     print(f"  majority class                   {max(labels.mean(), 1 - labels.mean()):.3f}")
     svc = GridSearchCV(SVC(kernel=one), {"C": [0.3, 1.0, 3.0]}, cv=3)
-    nystrom = rk.NystromFeatures(kernel, n_components=100, method=method).fit_transform(rankings)
+    nystrom = rk.NystromFeatures(n_components=100, kernel=kernel, method=method).fit_transform(rankings)
     candidates = {
         "SVC, C by inner cross-validation": (svc, X),
         "ridge on 100 Nystrom features": (RidgeClassifierCV(alphas=np.logspace(-2, 2, 5)), nystrom),

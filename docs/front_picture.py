@@ -23,8 +23,8 @@ def main() -> None:
     """Compute once, draw twice."""
     votes = rk.datasets.load_example().rankings.unique()  # of all districts together
     kernel = rk.Mallows("median").resolve(votes)
-    blocs = rk.KernelKMeans(kernel, n_clusters=len(BLOCS), random_state=0).fit(votes).labels_
-    points = rk.KernelMap(kernel).fit_transform(votes)
+    blocs = rk.KernelKMeans(n_clusters=len(BLOCS), kernel=kernel, random_state=0).fit(votes).labels_
+    points = rk.KernelMap(kernel=kernel).fit_transform(votes)
     frequent = np.argsort(-votes.counts, kind="stable")[:SHOWN]
     tree = rk.linkage(votes[frequent], kernel, linkage="average")
     for theme, ink in INK.items():

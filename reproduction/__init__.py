@@ -1,1 +1,1 @@
-"""The experiments of the paper, end to end: ``python -m reproduction`` from a clone of the repository."""
+"""The experiments of the paper: ``python -m reproduction`` from a clone of the repository."""

@@ -1,4 +1,4 @@
-"""Table 2 and its figure: how much p-values of the two-sample test vary."""
+"""Table 2 and its figure: the variability of p-values of the two-sample test."""
 
 from __future__ import annotations
 
@@ -6,17 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from rankernel import Mallows, mmd_test
 from rankernel._utils.arrays import FloatArray
 from rankernel.datasets import paper_two_sample
-from rankernel.kernels import Mallows
-from rankernel.stats.mmd import mmd_test
-from reproduction.drawing import COLOURS, drawn_as
-from reproduction.estimators import ANTITHETIC, DRAWN, EXACT, IID, method_of
-from reproduction.experiment import Experiment
-from reproduction.intervals import bootstrap, ratio_of_deviations
-from reproduction.outcome import Entry, Interval, Table, shown
-from reproduction.paper_numbers import TABLE_2
-from reproduction.study import Study
+from reproduction.paper import TABLE_2
+from reproduction.results import COLOURS, Entry, Interval, Table, bootstrap, ratio_of_variances, saved_axes, shown
+from reproduction.study import ANTITHETIC, DRAWN, EXACT, IID, Experiment, Study, method_of
 
 TOP, N_DRAWS = 3, 20
 ITEMS = (6, 10)
@@ -26,165 +21,165 @@ ROUNDING = 1e-12
 
 
 class TwoSampleTable(Experiment):
-    """Table 2 of the paper beside ours, for both numbers of items, with new data and on fixed data."""
+    """Table 2 for both numbers of items, with new data and on fixed data."""
 
     name = "table2"
-    title = "Table 2: the two-sample test, standard deviation of p-values"
+    title = "Table 2: two-sample test, standard deviation of p-values"
 
     def __init__(self, study: Study) -> None:
         super().__init__(study)
         self.n_datasets = study.pick(200, 8)  # of each cell with new data
-        self.n_fixed, self.n_repeats = study.pick((20, 8), (3, 3))  # fixed data sets, repetitions of the draws on each
+        self.n_fixed, self.n_replicates = study.pick(
+            (20, 8), (3, 3)
+        )  # fixed data sets, replicates of the draws on each
         self.n_permutations = study.pick(500, 100)
         self.sizes: tuple[int, ...] = study.pick(tuple(range(10, 45, 5)), (10, 25, 40))  # of the samples
 
     def protocol(self) -> list[str]:
-        """Return what was done."""
+        """Return the protocol."""
         return [
             (
-                "P: half Mallows with Kendall's distance around the identity, half Mallows with Hamming's distance "
-                f"around its reverse, both with theta = 1; Q: uniform; top-{TOP} lists; as many observations of Q as "
-                "of P. The paper says n = 6 in one place and n = 10 in another: both. Mallows kernel, nu = 1/median of "
-                f"the lists; unbiased squared MMD, {self.n_permutations} permutations. The paper gives no number of "
-                f"draws, kernel or width; here {N_DRAWS} draws (as in its Table 1)."
+                "P: a mixture in equal parts of a Mallows distribution with Kendall distance around the identity and "
+                "one with Hamming distance around its reverse, both with theta = 1; Q: uniform; samples of equal size; "
+                f"top-{TOP} lists. The paper states n = 6 in one place and n = 10 in another; both are shown. Mallows "
+                f"kernel, nu = 1/median of the lists; unbiased squared MMD, {self.n_permutations} permutations. The "
+                f"paper states neither the number of draws nor nu; here {N_DRAWS} draws are used, as in its Table 1."
             ),
             (
-                f"New data: {self.n_datasets} data sets, each with its own draws and permutations, the same for all "
-                "methods. The standard deviation then holds what differs between data sets, too, which is all there is "
-                "in the exact row."
+                f"New data: {self.n_datasets} data sets with new draws and permutations, the same for all methods. The "
+                "standard deviation includes the variation between data sets, which is the only variation of the exact "
+                "p-values."
             ),
             (
-                f"Fixed data: {self.n_fixed} data sets, {self.n_repeats} repetitions of the draws on each, with the "
-                "permutations of the data set; the standard deviation within data sets, pooled. An exact p-value would "
-                "not vary at all: this isolates the estimator. A test with new permutations each time, as the paper's "
-                f"may have been, adds their noise, the root of p (1 - p) / {self.n_permutations}, to both rows, and "
-                "its ratios are nearer to 1."
+                f"Fixed data: {self.n_fixed} data sets, {self.n_replicates} replicates of the draws on each with the "
+                "same permutations; pooled standard deviation within data sets. Exact p-values would not vary. With "
+                "new permutations in each replicate, as perhaps in the paper, a variance of p (1 - p) / "
+                f"{self.n_permutations} is added to both rows, and their ratio is closer to 1."
             ),
         ]
 
     # ------------------------------------------------------------------ cells
 
-    def new_pvalues(self, n_items: int, n_observations: int) -> FloatArray:
+    def new_pvalues(self, n_items: int, size: int) -> FloatArray:
         """Return p-values of many data sets by each of METHODS: shape (n_datasets, 3)."""
-        return self.pvalues(n_items, n_observations, self.n_datasets, 1, N_DRAWS, METHODS)[:, 0]
+        return self.pvalues(n_items, size, self.n_datasets, 1, N_DRAWS, METHODS)[:, 0]
 
-    def fixed_pvalues(self, n_items: int, n_observations: int, n_draws: int) -> FloatArray:
-        """Return p-values of repeated draws on a few data sets by each of DRAWN: shape (n_datasets, n_repeats, 2)."""
-        return self.pvalues(n_items, n_observations, self.n_fixed, self.n_repeats, n_draws, DRAWN)
+    def fixed_pvalues(self, n_items: int, size: int, n_draws: int) -> FloatArray:
+        """Return p-values of replicates on few data sets by each of DRAWN: shape (n_datasets, n_replicates, 2)."""
+        return self.pvalues(n_items, size, self.n_fixed, self.n_replicates, n_draws, DRAWN)
 
     def pvalues(
-        self, n_items: int, size: int, n_datasets: int, n_repeats: int, n_draws: int, methods: tuple[str, ...]
+        self, n_items: int, size: int, n_datasets: int, n_replicates: int, n_draws: int, methods: tuple[str, ...]
     ) -> FloatArray:
-        """Return p-values of shape (n_datasets, n_repeats, n_methods)."""
+        """Return p-values of shape (n_datasets, n_replicates, n_methods)."""
 
         def compute() -> list[list[float]]:
-            tests = [(data, repeat) for data in range(n_datasets) for repeat in range(n_repeats)]
-            return [self.tested(n_items, size, *test, n_draws, methods) for test in tests]
+            tests = [(data, replicate) for data in range(n_datasets) for replicate in range(n_replicates)]
+            return [self.test(n_items, size, *test, n_draws, methods) for test in tests]
 
-        found = self.study.cell(
+        values = self.study.cell(
             self.name,
             compute,
             items=n_items,
             observations=size,
             datasets=n_datasets,
-            repeats=n_repeats,
+            replicates=n_replicates,
             draws=n_draws,
             permutations=self.n_permutations,
             methods=", ".join(methods),
         )
-        return np.array(found).reshape(n_datasets, n_repeats, len(methods))
+        return np.array(values).reshape(n_datasets, n_replicates, len(methods))
 
-    def tested(
-        self, n_items: int, size: int, data: int, repeat: int, n_draws: int, methods: tuple[str, ...]
+    def test(
+        self, n_items: int, size: int, data: int, replicate: int, n_draws: int, methods: tuple[str, ...]
     ) -> list[float]:
-        """Return the p-value by each method, on the same data with the same permutations."""
-        where = (n_items, size, data)
-        P, Q = paper_two_sample(size, n_items=n_items, k=TOP, rng=self.study.generator("samples", *where))
-        shuffles, draws = self.study.stream("permutations", *where), self.study.stream("draws", *where, repeat)
-        settings = {"n_permutations": self.n_permutations, "rng": shuffles}
-        kernel = Mallows("median")
-        return [mmd_test(P, Q, kernel, method=method_of(row, n_draws, draws), **settings).pvalue for row in methods]
+        """Return the p-value of each method on the same data with the same permutations."""
+        key = (n_items, size, data)
+        P, Q = paper_two_sample(size, n_items=n_items, k=TOP, rng=self.study.generator("samples", *key))
+        permutations, draws = self.study.stream("permutations", *key), self.study.stream("draws", *key, replicate)
+        options: dict[str, Any] = {"n_permutations": self.n_permutations, "rng": permutations}
+        methods_used = [method_of(row, n_draws, draws) for row in methods]
+        return [mmd_test(P, Q, Mallows("median"), method=method, **options).pvalue for method in methods_used]
 
     # ------------------------------------------------------------------ tables
 
     def tables(self) -> list[Table]:
-        """Return the table of the paper by each reading of it."""
+        """Return the table for each number of items, with new and with fixed data."""
         return [*map(self.new_data, ITEMS), *map(self.fixed_data, ITEMS)]
 
     def new_data(self, n_items: int) -> Table:
         """Return standard deviations of p-values over data sets."""
-        found = [self.new_pvalues(n_items, size) for size in self.sizes]
+        values = [self.new_pvalues(n_items, size) for size in self.sizes]
         seed = self.study.stream("bootstrap", self.name, n_items)
-        deviations = np.array([values.std(axis=0, ddof=1) for values in found])
+        deviations = np.array([each.std(axis=0, ddof=1) for each in values])
         rows: list[tuple[Entry, ...]] = [
             (f"{row}, paper", *(TABLE_2[row][size] for size in self.sizes)) for row in DRAWN
         ]
         rows += [(row, *deviations[:, METHODS.index(row)].tolist()) for row in (*DRAWN, EXACT)]
         rows += [
             ("ratio, paper", *(TABLE_2[IID][size] / TABLE_2[ANTITHETIC][size] for size in self.sizes)),
-            ("ratio", *(ratio_of_deviations(values[:, 1:], seed) for values in found)),
-            ("mean p-value, exact", *(float(values[:, 0].mean()) for values in found)),
+            ("ratio", *(ratio_of_variances(each[:, 1:], seed, power=0.5) for each in values)),
+            ("mean p-value, exact", *(float(each[:, 0].mean()) for each in values)),
         ]
         title = f"Standard deviation of p-values, n = {n_items}, new data ({self.n_datasets} data sets)"
-        note = (
-            "Ratio: Monte Carlo over antithetic, above 1 speaks for antithetic; 95% bootstrap intervals over data sets."
-        )
+        note = "Ratio: Monte Carlo over antithetic, above 1 favours antithetic; 95% bootstrap intervals over data sets."
         return Table(f"table2_n{n_items}_new", title, ("observations", *map(str, self.sizes)), rows, note)
 
     def fixed_data(self, n_items: int) -> Table:
         """Return standard deviations of p-values within data sets."""
         rows: list[tuple[Entry, ...]] = [("paper", row, *(TABLE_2[row][size] for size in self.sizes)) for row in DRAWN]
         for n_draws in DRAWS_ON_FIXED_DATA:
-            found = [self.fixed_pvalues(n_items, size, n_draws) for size in self.sizes]
-            deviations = np.array([pooled(values) for values in found])
+            values = [self.fixed_pvalues(n_items, size, n_draws) for size in self.sizes]
+            deviations = np.array([pooled_deviations(each) for each in values])
             rows += [(n_draws, row, *deviations[:, DRAWN.index(row)].tolist()) for row in DRAWN]
-            rows.append((n_draws, "ratio", *map(self.fixed_ratio, found)))
+            rows.append((n_draws, "ratio", *map(self.fixed_ratio, values)))
         title = f"Standard deviation of p-values, n = {n_items}, fixed data"
         note = (
-            "Draws vary, data and permutations do not. Ratio: Monte Carlo over antithetic; 95% bootstrap intervals "
-            "over data sets. A dash: all p-values are equal."
+            "Only the draws vary. Ratio: Monte Carlo over antithetic; 95% bootstrap intervals over data sets. A dash: "
+            "all p-values are equal."
         )
         return Table(f"table2_n{n_items}_fixed", title, ("draws", "observations", *map(str, self.sizes)), rows, note)
 
     def fixed_ratio(self, values: FloatArray) -> Interval:
-        """Return the ratio of the two estimators' standard deviations within data sets."""
+        """Return the ratio of the standard deviations of the two estimators within data sets."""
         seed = self.study.stream("bootstrap", self.name, "fixed")
-        return bootstrap(lambda s: np.asarray(pooled(s)[..., 0] / pooled(s)[..., 1]), values, seed)
+        return bootstrap(
+            lambda s: np.asarray(pooled_deviations(s)[..., 0] / pooled_deviations(s)[..., 1]), values, seed
+        )
 
     def findings(self) -> list[str]:
-        """Return what holds of the paper's claims."""
-        lines = [f"n = {n}, new data: {counted(self.new_data(n).rows[-2][1:])}." for n in ITEMS]
+        """Return the findings about the paper's claims."""
+        lines = [f"n = {n}, new data: {counts_of(self.new_data(n).rows[-2][1:])}." for n in ITEMS]
         lines += [
-            f"n = {n}, fixed data, {row[0]} draws: {counted(row[2:])}."
+            f"n = {n}, fixed data, {row[0]} draws: {counts_of(row[2:])}."
             for n in ITEMS
             for row in self.fixed_data(n).rows
             if row[1] == "ratio"
         ]
         shares = [shown(self.share_of_exact(n)) for n in ITEMS]
         lines.append(
-            "With new data the standard deviation of exact p-values, where nothing is estimated, is on average over "
-            f"the sizes {' (n = 6) and '.join(shares)} (n = 10) of that of the Monte Carlo ones: what is missing to 1 "
-            "is all that the draws add to the variation between data sets, and all that a better estimator can take "
-            "away."
+            "With new data the standard deviation of the exact p-values is on average over the sample sizes "
+            f"{' (n = 6) and '.join(shares)} (n = 10) of that of the Monte Carlo p-values. The difference to 1 is the "
+            "contribution of the draws, and the most that a better estimator can gain."
         )
         return lines
 
     def share_of_exact(self, n_items: int) -> float:
-        """Return the standard deviation of exact p-values over that of Monte Carlo ones, mean over the sizes."""
-        values = [self.new_pvalues(n_items, size).std(axis=0, ddof=1) for size in self.sizes]
-        return float(np.mean([exact / iid for exact, iid, _ in values if iid]))
+        """Return the standard deviation of exact over that of Monte Carlo p-values, averaged over the sample sizes."""
+        deviations = [self.new_pvalues(n_items, size).std(axis=0, ddof=1) for size in self.sizes]
+        return float(np.mean([exact / iid for exact, iid, _ in deviations if iid]))
 
     # ------------------------------------------------------------------ figure
 
     def figures(self) -> list[tuple[str, str]]:
-        """Draw mean p-values with bands of a standard deviation: over data sets, and over draws on one data set."""
-        with drawn_as(self.study, "table2", 2, 2, size=(9, 6.4)) as axes:
+        """Draw mean p-values with one standard deviation over data sets, and standard deviations on fixed data."""
+        with saved_axes(self.study, "table2", 2, 2, size=(9, 6.4)) as axes:
             for column, n_items in enumerate(ITEMS):
                 self.draw_new(axes[0, column], n_items)
                 self.draw_fixed(axes[1, column], n_items)
             axes[0, 0].legend(title="mean ± one standard deviation", title_fontsize=9, fontsize=9)
             axes[1, 1].legend(fontsize=9)
-        caption = "Above: mean p-value against the size of the samples. Below: how much p-values vary on fixed data."
+        caption = "Top: mean p-value by sample size. Bottom: standard deviation of p-values on fixed data."
         return [("table2", caption)]
 
     def draw_new(self, ax: Any, n_items: int) -> None:
@@ -202,7 +197,7 @@ class TwoSampleTable(Experiment):
     def draw_fixed(self, ax: Any, n_items: int) -> None:
         """Draw standard deviations within data sets."""
         for n_draws, line in zip(DRAWS_ON_FIXED_DATA, ("--", "-"), strict=True):
-            values = [pooled(self.fixed_pvalues(n_items, size, n_draws)) for size in self.sizes]
+            values = [pooled_deviations(self.fixed_pvalues(n_items, size, n_draws)) for size in self.sizes]
             for column, row in enumerate(DRAWN):
                 deviations, label = [v[column] for v in values], f"{row}, {n_draws} draws"
                 ax.plot(self.sizes, deviations, line, marker="o", ms=3, color=COLOURS[row], label=label)
@@ -210,17 +205,17 @@ class TwoSampleTable(Experiment):
         ax.set(ylabel="standard deviation of p", ylim=(0, None))
 
 
-def pooled(values: FloatArray) -> FloatArray:
-    """Return standard deviations within data sets: from (..., n_datasets, n_repeats, n_methods)."""
+def pooled_deviations(values: FloatArray) -> FloatArray:
+    """Return pooled standard deviations within data sets: from (..., n_datasets, n_replicates, n_methods)."""
     deviations = np.sqrt(values.var(axis=-2, ddof=1).mean(axis=-2))
     return np.where(deviations > ROUNDING, deviations, 0.0)
 
 
-def counted(ratios: tuple[Entry, ...]) -> str:
-    """Return how many ratios are above one, below one, or neither."""
+def counts_of(ratios: tuple[Entry, ...]) -> str:
+    """Return the numbers of ratios significantly above one, below one, and neither."""
     known = [ratio for ratio in ratios if isinstance(ratio, Interval)]
     above, below = sum(r.low > 1 for r in known), sum(r.high < 1 for r in known)
     return (
-        f"antithetic varies less in {above} of {len(known)} sizes, more in {below}, and {len(known) - above - below} "
-        "are not decided at 95%"
+        f"of {len(known)} sample sizes, antithetic p-values vary significantly less in {above} and more in {below} "
+        "(95% intervals)"
     )

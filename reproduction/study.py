@@ -1,107 +1,203 @@
-"""A study: where results go, and what has been computed already."""
+"""A run of the experiments: output folder, seeds, cached computations, data, and the base classes of experiments."""
 
 from __future__ import annotations
 
 import json
+import os
+import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from rankernel import __version__
-from rankernel._utils.files import whole_file
+from rankernel import IndefiniteKernelWarning, Kernel, MonteCarlo, RankingError, Rankings, __version__, load_sushi
+from rankernel._utils.arrays import FloatArray, IntArray
+from rankernel.datasets import mallows, mixture, uniform
+from rankernel.io.fetch import check_sushi
+from rankernel.io.sushi import sushi_folder
+from reproduction.results import Result, Table, write_text
 
 T = TypeVar("T")
 
-
-def silent(_: str) -> None:
-    """Say nothing."""
+N_SYNTHETIC = 2000  # users of the synthetic data
 
 
 @dataclass
 class Study:
-    """One run of the experiments: its folder, its seed, its size, and the cells that are known."""
+    """One run of the experiments."""
 
-    folder: Path  # where everything is written
-    seed: int = 0  # where all randomness comes from; each purpose has a stream of its own
-    quick: bool = False  # few repetitions, to see that everything works
-    data: Path | None = None  # the folder with the SUSHI data, or the one above
-    say: Callable[[str], None] = silent  # is told of progress
-    known: dict[str, dict[str, Any]] = field(default_factory=dict, init=False, repr=False)
+    folder: Path  # where results are written
+    seed: int = 0  # of all random numbers
+    quick: bool = False  # few replicates, to test that everything works
+    data: Path | None = None  # the folder with the SUSHI data, or its parent
+    report: Callable[[str], object] = field(default=lambda _: None)  # receives progress messages
+    cache: dict[str, dict[str, Any]] = field(default_factory=dict, init=False, repr=False)
 
     def pick(self, full: T, quick: T) -> T:
-        """Return the size of something in a full run, or in a quick one."""
+        """Return the first value in a full run, the second in a quick one."""
         return quick if self.quick else full
 
     def stream(self, *purpose: Any) -> int:
-        """Return the seed of one purpose: what others draw does not change it."""
+        """Return an independent seed for one purpose."""
         digest = blake2b(json.dumps([self.seed, *purpose]).encode(), digest_size=6).digest()
         return int.from_bytes(digest, "little")
 
     def generator(self, *purpose: Any) -> np.random.Generator:
-        """Return random numbers for one purpose."""
+        """Return an independent generator for one purpose."""
         return np.random.default_rng(self.stream(*purpose))
 
     def cell(self, experiment: str, compute: Callable[[], Any], **parameters: Any) -> Any:
-        """Return what a computation gives, from the folder if it was done there before with the same parameters.
+        """Return the result of a computation, from the output folder if it was computed before.
 
-        The computation returns numbers, lists and dictionaries of them. The parameters are all that it depends on; the
-        seed, the version and whether the study is quick are added. The experiment names the file of the cell.
+        The result consists of numbers, lists and dictionaries. ``parameters`` is everything that it depends on beside
+        the seed, the version and whether the run is quick.
         """
         key = canonical({"seed": self.seed, "quick": self.quick, "version": __version__, **parameters})
-        cells = self.cells(experiment)
-        if key not in cells:
-            self.say(f"{experiment}: {' '.join(str(value) for value in parameters.values())}")
-            start = perf_counter()
-            cells[key] = json.loads(canonical(compute()))  # so that a value is the same when read again
-            self.time(f"{experiment} {canonical(parameters)}", perf_counter() - start)
-            entries = [{"parameters": json.loads(each), "value": value} for each, value in cells.items()]
-            write_text(self.folder / "cells" / f"{experiment}.json", listed(entries))
-        return cells[key]
-
-    def cells(self, experiment: str) -> dict[str, Any]:
-        """Return all known cells of an experiment by their parameters."""
-        if experiment not in self.known:
-            path = self.folder / "cells" / f"{experiment}.json"
+        path = self.folder / "cells" / f"{experiment}.json"
+        if experiment not in self.cache:
             entries = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
-            self.known[experiment] = {canonical(entry["parameters"]): entry["value"] for entry in entries}
-        return self.known[experiment]
-
-    def time(self, what: str, seconds: float) -> None:
-        """Note how long something took: apart from the results, which are the same every time."""
-        self.timings[what] = round(seconds, 6)
-        write_text(self.folder / "timings.json", json.dumps(self.timings, indent=1, sort_keys=True) + "\n")
-
-    @property
-    def timings(self) -> dict[str, float]:
-        """Seconds that things took, by name."""
-        if "timings" not in self.known:
-            path = self.folder / "timings.json"
-            self.known["timings"] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        return self.known["timings"]
+            self.cache[experiment] = {canonical(entry["parameters"]): entry["value"] for entry in entries}
+        cells = self.cache[experiment]
+        if key not in cells:
+            self.report(f"{experiment}: {' '.join(str(value) for value in parameters.values())}")
+            cells[key] = json.loads(canonical(compute()))  # the same value as when it is read from the file
+            entries = [{"parameters": json.loads(each), "value": value} for each, value in cells.items()]
+            lines = sorted(map(canonical, entries))  # in an order that does not depend on the order of computation
+            write_text(path, "[\n" + ",\n".join(lines) + "\n]\n")
+        return cells[key]
 
 
 def canonical(value: Any) -> str:
-    """Return JSON in one form only."""
-    return json.dumps(value, sort_keys=True, default=plain)
+    """Return JSON in a unique form."""
+    return json.dumps(value, sort_keys=True, default=lambda array: array.tolist())
 
 
-def plain(value: Any) -> Any:
-    """Return NumPy numbers and arrays as Python's."""
-    return value.tolist()
+# ---------------------------------------------------------------------- data
 
 
-def listed(entries: list[dict[str, Any]]) -> str:
-    """Return JSON with one entry a line, in an order that does not depend on when each was computed."""
-    return "[\n" + ",\n".join(sorted(map(canonical, entries))) + "\n]\n"
+class MissingSushiError(RankingError):
+    """The SUSHI data is not available."""
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file so that it is there in whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+@dataclass(frozen=True, eq=False)
+class Users:
+    """Full rankings of ten items, and labels of the users: "region", "region_until_15" and "east_west"."""
+
+    name: str
+    rankings: Rankings
+    labels: dict[str, IntArray]
+    synthetic: bool = False
+
+    def __len__(self) -> int:
+        return len(self.rankings)
+
+
+def sushi_users(study: Study) -> Users:
+    """Return the users of the SUSHI data; a quick run without the data uses synthetic users."""
+    folder = study.data or os.environ.get("RANKERNEL_DATA") or "."
+    try:
+        sushi = load_sushi(folder)
+        check_sushi(sushi_folder(Path(folder), "a"))  # the results are compared with those of this version of the data
+    except FileNotFoundError as error:
+        if study.quick and study.data is None:
+            return synthetic_users(study)
+        raise MissingSushiError(
+            f"{error}. The data may not be redistributed. Set the environment variable RANKERNEL_DATA to its folder, "
+            "or use --data. The other experiments run without it"
+        ) from None
+    labels = {name: sushi.users[name] for name in ("region", "region_until_15", "east_west")}
+    return Users("SUSHI, set A", sushi.rankings, labels)
+
+
+def synthetic_users(study: Study) -> Users:
+    """Return synthetic users: ten regions of unequal size with overlapping Mallows distributions."""
+    centers = uniform(10, 10, rng=study.generator("stand-in centers")).ranks
+    regions = [partial(mallows, center=center, theta=0.1) for center in centers]
+    rankings, region = mixture(N_SYNTHETIC, regions, 0.6 ** np.arange(10), rng=study.generator("stand-in"))
+    region = region.astype(np.int64)
+    labels = {"region": region, "region_until_15": region, "east_west": (region % 3 == 1).astype(np.int64)}
+    return Users("synthetic data instead of SUSHI", rankings, labels, synthetic=True)
+
+
+# ---------------------------------------------------------------------- the four kinds of Gram matrices in the tables
+
+FULL, IID, ANTITHETIC, EXACT = "full", "Monte Carlo", "antithetic", "exact"
+ROWS = (FULL, IID, ANTITHETIC, EXACT)
+DRAWN = (IID, ANTITHETIC)
+
+
+def method_of(row: str, n_draws: int, seed: int, distinct_rows: bool = False) -> Any:
+    """Return the method of a row of a table; the estimators are those of the paper."""
+    if row not in DRAWN:
+        return "exact"
+    coupling = "iid" if row == IID else "antithetic"
+    return MonteCarlo(n_draws, coupling, control_variates=0, rng=seed, distinct_rows=distinct_rows)
+
+
+def gram_by(row: str, kernel: Kernel, full: Rankings, k: int, n_draws: int, seed: int) -> FloatArray:
+    """Return the Gram matrix of full rankings, or of their top-k lists by another method.
+
+    Every user has their own draws, also if lists are equal, as in the paper. The exponential Cayley kernel is
+    indefinite at the median heuristic, which the results page mentions once.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IndefiniteKernelWarning)
+        if row == FULL:
+            return kernel.gram(full)
+        return kernel.gram(full.top(k), method=method_of(row, n_draws, seed, distinct_rows=True))
+
+
+# ---------------------------------------------------------------------- experiments
+
+
+class Experiment(ABC):
+    """One experiment; the constructor sets its sizes for full and quick runs."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+
+    @abstractmethod
+    def protocol(self) -> list[str]:
+        """Return paragraphs that describe the protocol."""
+
+    @abstractmethod
+    def tables(self) -> list[Table]:
+        """Return all tables."""
+
+    def figures(self) -> list[tuple[str, str]]:
+        """Draw all figures, and return their names and captions."""
+        return []
+
+    @abstractmethod
+    def findings(self) -> list[str]:
+        """Return the findings about the paper's claims."""
+
+    def skipped(self) -> str:
+        """Return the parts that were skipped and the reason, or an empty string."""
+        return ""
+
+    def result(self) -> Result:
+        """Return the results."""
+        parts = self.protocol(), self.tables(), self.figures(), self.findings()
+        return Result(self.name, self.title, *parts, self.skipped())
+
+
+class UserExperiment(Experiment):
+    """An experiment on the users of the SUSHI data, or on synthetic users, whose results are marked."""
+
+    def __init__(self, study: Study) -> None:
+        super().__init__(study)
+        self.users = sushi_users(study)
+
+    def result(self) -> Result:
+        """Return the results, marked if they are measured on synthetic data."""
+        result = super().result()
+        return result.on_synthetic_data() if self.users.synthetic else result

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import rankernel as rk
+from rankernel.learn.hierarchy import dendrogram_purity
+from rankernel.learn.mmd_streamed import mmd2_streamed
 from rankernel.reports.distinct_ballots import some_voters
 
 MANY = 4_000_000
@@ -28,15 +30,15 @@ CALLS = {
     "mmd": lambda: rk.mmd_test(X, Y, rk.Mallows(0.3), n_permutations=9),
     "mmd within strata": lambda: rk.mmd_test(X, Y, rk.Mallows(0.3), n_permutations=9, strata=([0, 0, 1], [0, 0, 1])),
     "aggregated": lambda: rk.mmd_aggregated_test(X, Y, n_permutations=9),
-    "streamed": lambda: rk.mmd2_streamed(X, Y, rk.Mallows(0.3)),
+    "streamed": lambda: mmd2_streamed(X, Y, rk.Mallows(0.3)),
     "linkage": lambda: rk.linkage(X, rk.Mallows(0.3)),
-    "map": lambda: rk.KernelMap(rk.Mallows(0.3)).fit(X),
-    "means": lambda: rk.KernelKMeans(rk.Mallows(0.3), 2).fit(X),
-    "medoids": lambda: rk.KernelKMedoids(rk.Mallows(0.3), 2).fit(X),
-    "features": lambda: rk.NystromFeatures(rk.Mallows(0.3), 2).fit(X),
+    "map": lambda: rk.KernelMap(kernel=rk.Mallows(0.3)).fit(X),
+    "means": lambda: rk.KernelKMeans(2, kernel=rk.Mallows(0.3)).fit(X),
+    "medoids": lambda: rk.KernelKMedoids(2, kernel=rk.Mallows(0.3)).fit(X),
+    "features": lambda: rk.NystromFeatures(2, kernel=rk.Mallows(0.3)).fit(X),
     "consensus": lambda: (rk.borda(X), rk.kemeny(X)),
     "models": lambda: (rk.PlackettLuce.fit(X), rk.MallowsModel.fit(X)),
-    "purity": lambda: rk.dendrogram_purity(rk.linkage(X, rk.Kendall()), [0, 0, 1], X.counts),
+    "purity": lambda: dendrogram_purity(rk.linkage(X, rk.Kendall()), [0, 0, 1], X.counts),
     "width": lambda: rk.median_distance(rk.distances.kendall, X),
     "report": lambda: rk.report(X, labels=["a", "b", "b"]),
 }

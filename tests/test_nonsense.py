@@ -18,6 +18,9 @@ from nonsense import faults
 import rankernel as rk
 from rankernel import datasets, distances, io, plots
 from rankernel.completions.herding import joint_herd
+from rankernel.learn.hierarchy import class_purities, dendrogram_purity
+from rankernel.learn.mmd_streamed import mmd2_streamed
+from rankernel.learn.sign_features import MallowsSignFeatures
 
 FOLDER = Path(tempfile.mkdtemp(prefix="rankernel-nonsense-"))
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
@@ -401,11 +404,11 @@ CALLS = {
         },
     ),
     "Adaptive": (rk.Adaptive, {"alpha": 0.05, "max_permutations": 1000}),
-    "mmd2_streamed": (rk.mmd2_streamed, {"X": BALLOTS, "Y": FULL, "kernel": KERNEL, "method": "auto", "n_jobs": 1}),
+    "mmd2_streamed": (mmd2_streamed, {"X": BALLOTS, "Y": FULL, "kernel": KERNEL, "method": "auto", "n_jobs": 1}),
     "linkage": (rk.linkage, {"X": BALLOTS, "kernel": KERNEL, "linkage": "average", "method": "auto", "squared": False}),
     "flat_clusters": (rk.flat_clusters, {"Z": TREE, "n_clusters": 2}),
-    "dendrogram_purity": (rk.dendrogram_purity, {"Z": TREE, "labels": LABELS, "counts": [1, 2, 3, 4]}),
-    "class_purities": (rk.class_purities, {"Z": TREE, "labels": LABELS, "counts": [1, 2, 3, 4]}),
+    "dendrogram_purity": (dendrogram_purity, {"Z": TREE, "labels": LABELS, "counts": [1, 2, 3, 4]}),
+    "class_purities": (class_purities, {"Z": TREE, "labels": LABELS, "counts": [1, 2, 3, 4]}),
     "kernel_distances": (
         rk.kernel_distances,
         {"X": BALLOTS, "kernel": KERNEL, "squared": False, "method": "auto", "negative": "clip"},
@@ -422,9 +425,9 @@ CALLS = {
             "unlisted": "free",
         },
     ),
-    "KernelKMeans.fit": (rk.KernelKMeans(KERNEL, 2).fit, {"X": BALLOTS}),
-    "KernelKMeans.predict": (fitted(rk.KernelKMeans(KERNEL, 2)).predict, {"X": BALLOTS}),
-    "KernelKMeans.transform": (fitted(rk.KernelKMeans(KERNEL, 2)).transform, {"X": BALLOTS}),
+    "KernelKMeans.fit": (rk.KernelKMeans(2, kernel=KERNEL).fit, {"X": BALLOTS}),
+    "KernelKMeans.predict": (fitted(rk.KernelKMeans(2, kernel=KERNEL)).predict, {"X": BALLOTS}),
+    "KernelKMeans.transform": (fitted(rk.KernelKMeans(2, kernel=KERNEL)).transform, {"X": BALLOTS}),
     "KernelKMedoids": (
         built(rk.KernelKMedoids),
         {
@@ -437,29 +440,29 @@ CALLS = {
             "unlisted": "free",
         },
     ),
-    "KernelKMedoids.fit": (rk.KernelKMedoids(KERNEL, 2).fit, {"X": BALLOTS}),
-    "KernelKMedoids.predict": (fitted(rk.KernelKMedoids(KERNEL, 2)).predict, {"X": BALLOTS}),
-    "KernelKMedoids.transform": (fitted(rk.KernelKMedoids(KERNEL, 2)).transform, {"X": BALLOTS}),
+    "KernelKMedoids.fit": (rk.KernelKMedoids(2, kernel=KERNEL).fit, {"X": BALLOTS}),
+    "KernelKMedoids.predict": (fitted(rk.KernelKMedoids(2, kernel=KERNEL)).predict, {"X": BALLOTS}),
+    "KernelKMedoids.transform": (fitted(rk.KernelKMedoids(2, kernel=KERNEL)).transform, {"X": BALLOTS}),
     "KernelMap": (
         built(rk.KernelMap),
         {"kernel": KERNEL, "n_components": 1, "method": "auto", "features": None, "unlisted": "free"},
     ),
-    "KernelMap.fit": (rk.KernelMap(KERNEL).fit, {"X": BALLOTS}),
-    "KernelMap.fit_transform": (rk.KernelMap(KERNEL).fit_transform, {"X": BALLOTS}),
-    "KernelMap.transform": (fitted(rk.KernelMap(KERNEL)).transform, {"X": BALLOTS}),
+    "KernelMap.fit": (rk.KernelMap(kernel=KERNEL).fit, {"X": BALLOTS}),
+    "KernelMap.fit_transform": (rk.KernelMap(kernel=KERNEL).fit_transform, {"X": BALLOTS}),
+    "KernelMap.transform": (fitted(rk.KernelMap(kernel=KERNEL)).transform, {"X": BALLOTS}),
     "NystromFeatures": (
         built(rk.NystromFeatures),
         {"kernel": KERNEL, "n_components": 2, "method": "auto", "random_state": 0, "tol": 0.1, "unlisted": "free"},
     ),
-    "NystromFeatures.fit": (rk.NystromFeatures(KERNEL, 2).fit, {"X": BALLOTS}),
-    "NystromFeatures.fit_transform": (rk.NystromFeatures(KERNEL, 2).fit_transform, {"X": BALLOTS}),
-    "NystromFeatures.transform": (fitted(rk.NystromFeatures(KERNEL, 2)).transform, {"X": BALLOTS}),
+    "NystromFeatures.fit": (rk.NystromFeatures(2, kernel=KERNEL).fit, {"X": BALLOTS}),
+    "NystromFeatures.fit_transform": (rk.NystromFeatures(2, kernel=KERNEL).fit_transform, {"X": BALLOTS}),
+    "NystromFeatures.transform": (fitted(rk.NystromFeatures(2, kernel=KERNEL)).transform, {"X": BALLOTS}),
     "MallowsSignFeatures": (
-        built(rk.MallowsSignFeatures),
+        built(MallowsSignFeatures),
         {"nu": 0.5, "n_features": 4, "n_draws": 4, "random_state": 0, "unlisted": "free"},
     ),
-    "MallowsSignFeatures.fit": (rk.MallowsSignFeatures(0.5, 4).fit, {"X": BALLOTS}),
-    "MallowsSignFeatures.transform": (fitted(rk.MallowsSignFeatures(0.5, 4)).transform, {"X": BALLOTS}),
+    "MallowsSignFeatures.fit": (MallowsSignFeatures(0.5, n_features=4).fit, {"X": BALLOTS}),
+    "MallowsSignFeatures.transform": (fitted(MallowsSignFeatures(0.5, n_features=4)).transform, {"X": BALLOTS}),
     "MeanFeatures": (
         built(rk.MeanFeatures),
         {"kernel": rk.AverageOverlap(2), "sparse_output": True, "depth": 2, "unlisted": "free"},
@@ -507,28 +510,14 @@ CALLS = {
     # ------------------------------------------------------------------ front ends
     "SklearnKernel": (
         lambda **arguments: rk.SklearnKernel(**arguments)(FULL.ranks),
-        {"kernel": KERNEL, "method": "auto", "limits": (1e-3, 1e3), "unlisted": "free"},
+        {"kernel": KERNEL, "method": "auto", "parameter_bounds": (1e-3, 1e3), "unlisted": "free"},
     ),
     "SklearnKernel.__call__": (rk.SklearnKernel(KERNEL).__call__, {"X": FULL.ranks, "Y": FULL.ranks}),
     "SklearnKernel.from_data": (
         rk.SklearnKernel.from_data,
-        {"kernel": KERNEL, "X": BALLOTS, "method": "auto", "limits": (1e-3, 1e3), "unlisted": "free"},
+        {"kernel": KERNEL, "X": BALLOTS, "method": "auto", "parameter_bounds": (1e-3, 1e3), "unlisted": "free"},
     ),
     "SklearnKernel.diag": (rk.SklearnKernel(KERNEL).diag, {"X": FULL.ranks}),
-    "select_nu": (
-        rk.select_nu,
-        {
-            "X": rk.concat([FULL, FULL]),
-            "y": [0, 1] * 4,
-            "kernel": KERNEL,
-            "criterion": "cv",
-            "values": [0.1, 0.2],
-            "parameter": "nu",
-            "cv": 2,
-            "method": "auto",
-            "rng": 0,
-        },
-    ),
     # ------------------------------------------------------------------ generators and pictures
     "datasets.load_example": (datasets.load_example, {}),
     "datasets.make_example": (datasets.make_example, {"rng": 0}),
@@ -632,7 +621,6 @@ RECORDS = {
     "KSampleResult",
     "Kernel",
     "MMDResult",
-    "NuSelection",
     "OutlierResult",
     "PairDifference",
     "PairedResult",
@@ -655,7 +643,7 @@ FUNCTIONS = {
     "progress",
     "rule",
 }  # any makes sense until it is called
-LEFT_OUT = {"ax", "eval_gradient", "estimator", "scoring", "self", "y"}
+LEFT_OUT = {"ax", "eval_gradient", "self", "y"}
 
 
 PICTURES = (

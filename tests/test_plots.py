@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rankernel import Kendall, Mallows, Rankings, plots
-from rankernel.learn.dendrogram import linkage
+from rankernel.learn.hierarchy import linkage
 from rankernel.stats.mmd import mmd_test
 
 matplotlib = pytest.importorskip("matplotlib")

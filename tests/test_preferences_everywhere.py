@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 from sklearn.decomposition import KernelPCA
 from sklearn.gaussian_process import GaussianProcessClassifier
-from sklearn.model_selection import cross_val_predict
+from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 
 import rankernel as rk
 from rankernel import Preferences, RankingError, Rankings
 from rankernel.completions.herding import joint_herd
+from rankernel.learn.mmd_streamed import mmd2_streamed as streamed
+from rankernel.learn.sign_features import MallowsSignFeatures
 
 ITEMS = ("a", "b", "c", "d")
 PAIRS = [
@@ -202,7 +204,7 @@ def mmd_aggregated_test():
 
 
 def mmd2_streamed():
-    close(rk.mmd2_streamed(X, Y, KERNEL), mmd2_of_voters())
+    close(streamed(X, Y, KERNEL), mmd2_of_voters())
 
 
 def hsic_test():
@@ -283,7 +285,7 @@ def linkage():
 
 
 def partitions():
-    for estimator in (rk.KernelKMeans(KERNEL, 2), rk.KernelKMedoids(KERNEL, 2)):
+    for estimator in (rk.KernelKMeans(2, kernel=KERNEL), rk.KernelKMedoids(2, kernel=KERNEL)):
         labels = estimator.fit_predict(SINGLE)
         assert (labels[:7] == labels[7:]).all()
         assert (estimator.predict(np.asarray(SINGLE)) == labels).all()
@@ -291,17 +293,17 @@ def partitions():
 
 def kernel_map():
     wanted = KernelPCA(2, kernel="precomputed").fit_transform(TWICE)
-    close(np.abs(rk.KernelMap(KERNEL).fit_transform(SINGLE)), np.abs(wanted))
+    close(np.abs(rk.KernelMap(kernel=KERNEL).fit_transform(SINGLE)), np.abs(wanted))
 
 
 def nystrom():
-    features = rk.NystromFeatures(KERNEL, 7).fit_transform(SINGLE)
+    features = rk.NystromFeatures(7, kernel=KERNEL).fit_transform(SINGLE)
     np.testing.assert_allclose(features @ features.T, TWICE, atol=1e-8)
 
 
 def sign_features():
     n_features = 20_000
-    features = rk.MallowsSignFeatures(0.2, n_features, random_state=1).fit_transform(PREFS)
+    features = MallowsSignFeatures(0.2, n_features=n_features, random_state=1).fit_transform(PREFS)
     products = features[:, None, :] * features[None, :, :] * n_features
     error = products.std(axis=2) / np.sqrt(n_features)
     off = ~np.eye(7, dtype=bool)
@@ -319,13 +321,13 @@ def sklearn_kernel():
         close(SVC(kernel=kernel).fit(SINGLE, LABELS).decision_function(SINGLE), wanted)
     process = GaussianProcessClassifier(rk.SklearnKernel(KERNEL)).fit(SINGLE, LABELS)
     assert process.predict_proba(SINGLE).shape == (14, 2)
-    pipe = make_pipeline(rk.NystromFeatures(KERNEL, 5), LinearSVC())
+    pipe = make_pipeline(rk.NystromFeatures(5, kernel=KERNEL), LinearSVC())
     assert cross_val_predict(pipe, SINGLE, LABELS, cv=2).shape == (14,)
 
 
-def select_nu():
-    for criterion in ("cv", "marginal_likelihood"):
-        assert rk.select_nu(SINGLE, LABELS, rk.Mallows("median"), criterion=criterion, cv=2).value > 0
+def grid_search():
+    svc = SVC(kernel=rk.SklearnKernel(KERNEL))
+    assert GridSearchCV(svc, {"kernel__nu": [0.1, 1.0]}, cv=2).fit(SINGLE, LABELS).best_score_ > 0
 
 
 def median_distance():
@@ -366,10 +368,10 @@ def pairs_of_preferences():
 
 
 def gpy():
-    from rankernel.learn.gpy import Mallows
+    from rankernel.learn.gpy import RankingKern
 
     array = np.asarray(SINGLE).astype(float)
-    close(Mallows(array.shape[1], nu=0.2, method="exact").K(array), TWICE)
+    close(RankingKern(array.shape[1], KERNEL, method="exact").K(array), TWICE)
 
 
 def gpytorch():
@@ -438,7 +440,7 @@ GIVES = {
     "MallowsSignFeatures": sign_features,
     "MeanFeatures": mean_features,
     "SklearnKernel": sklearn_kernel,
-    "select_nu": select_nu,
+    "GridSearchCV": grid_search,
     "median_distance": median_distance,
     "herd": herd,
     "concat": concat,
@@ -483,10 +485,10 @@ def test_says_in_one_sentence_why_it_cannot(name):
 
 NO_DATA = """
 __version__ CompletionModel LogDensity MallowsModel PlackettLuce Uniform ExactnessError IndefiniteKernelWarning
-MisfitWarning NotCharacteristicWarning RankingError ReadingWarning SamplingWarning NuSelection Auto Enumeration Exact
+MisfitWarning NotCharacteristicWarning RankingError ReadingWarning SamplingWarning Auto Enumeration Exact
 Mixed
 fetch_preflib fetch_sushi load_sushi read read_blt read_csv read_cvr read_pairs read_preflib Rankings flat_clusters
-class_purities dendrogram_purity Adaptive AggregatedMMDResult GoodnessOfFitResult HSICResult MMDResult
+Adaptive AggregatedMMDResult GoodnessOfFitResult HSICResult MMDResult
 """
 
 

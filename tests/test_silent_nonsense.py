@@ -88,7 +88,7 @@ def test_what_is_behind_a_mask_is_not_read(name):
 
 def test_masked_ranks_are_missing_to_estimators():
     with pytest.raises(rk.RankingError, match=r"row 2, item '0' is missing"):
-        rk.KernelMap(rk.Kendall(), 1).fit(third_masked(np.array([[0, 1, 2], [2, 1, 0], [1, 0, 2], [0, 2, 1]])))
+        rk.KernelMap(1, kernel=rk.Kendall()).fit(third_masked(np.array([[0, 1, 2], [2, 1, 0], [1, 0, 2], [0, 2, 1]])))
 
 
 def test_an_array_without_masked_cells_is_taken_as_it_is():
@@ -139,7 +139,7 @@ def test_kernels_by_name_everywhere():
     named, given = (rk.mmd_test(BALLOTS, other, kernel, n_permutations=9) for kernel in ("mallows", rk.Mallows()))
     assert named.pvalue == given.pvalue
     assert rk.kernel_consensus(BALLOTS, "rbo").ranking == rk.kernel_consensus(BALLOTS, rk.RankBiasedOverlap()).ranking
-    fitted = rk.KernelKMeans("kendall", 2).fit(BALLOTS)
+    fitted = rk.KernelKMeans(2, kernel="kendall").fit(BALLOTS)
     assert fitted.kernel == "kendall"
     assert fitted.kernel_ == rk.Kendall()
     assert rk.SklearnKernel("kendall").kernel == rk.Kendall()

@@ -39,21 +39,15 @@ from rankernel.io import write_blt as write_blt
 from rankernel.io import write_csv as write_csv
 from rankernel.io import write_preflib as write_preflib
 from rankernel.kernels import *
-from rankernel.learn.dendrogram import flat_clusters as flat_clusters
-from rankernel.learn.dendrogram import linkage as linkage
-from rankernel.learn.kernel_distance import kernel_distances as kernel_distances
-from rankernel.learn.kernel_means import KernelKMeans as KernelKMeans
-from rankernel.learn.kernel_medoids import KernelKMedoids as KernelKMedoids
+from rankernel.learn.kmeans import KernelKMeans as KernelKMeans
+from rankernel.learn.kmeans import KernelKMedoids as KernelKMedoids
+from rankernel.learn.hierarchy import flat_clusters as flat_clusters
+from rankernel.learn.hierarchy import kernel_distances as kernel_distances
+from rankernel.learn.hierarchy import linkage as linkage
 from rankernel.learn.maps import KernelMap as KernelMap
-from rankernel.learn.mmd_streamed import mmd2_streamed as mmd2_streamed
-from rankernel.learn.nu_selection import NuSelection as NuSelection
-from rankernel.learn.nu_selection import select_nu as select_nu
+from rankernel.learn.mean_features import MeanFeatures as MeanFeatures
 from rankernel.learn.nystrom import NystromFeatures as NystromFeatures
-from rankernel.learn.purity import class_purities as class_purities
-from rankernel.learn.purity import dendrogram_purity as dendrogram_purity
 from rankernel.learn.ranking_regressor import KernelRankingRegressor as KernelRankingRegressor
-from rankernel.learn.sign_features import MallowsSignFeatures as MallowsSignFeatures
-from rankernel.learn.sklearn import MeanFeatures as MeanFeatures
 from rankernel.learn.sklearn import SklearnKernel as SklearnKernel
 from rankernel.models.bradley_terry import BradleyTerryResult as BradleyTerryResult
 from rankernel.models.bradley_terry import bradley_terry as bradley_terry

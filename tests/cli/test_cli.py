@@ -414,7 +414,7 @@ def test_map_as_picture_and_as_table(votes):
         rows = list(csv.DictReader(file))
     from rankernel.learn.maps import KernelMap
 
-    expected = KernelMap(Mallows("median")).fit_transform(BALLOTS)
+    expected = KernelMap(kernel=Mallows("median")).fit_transform(BALLOTS)
     assert np.allclose([[float(row["x"]), float(row["y"])] for row in rows], expected)
 
 

@@ -18,7 +18,7 @@ from rankernel.gram.evaluator import Evaluator
 from rankernel.gram.exact import features
 from rankernel.gram.montecarlo.sampled import SampledEvaluator
 from rankernel.gram.plan import Plan
-from rankernel.learn.sklearn import RECENT
+from rankernel.learn.mmd_streamed import mmd2_streamed
 from rankernel.reports.source import Source
 from rankernel.reports.summary import Settings, summarize
 
@@ -51,28 +51,31 @@ def ways(tmp_path):
         "sums": lambda k, X, m: k.plan(X, method=m).sums(),
         "times": lambda k, X, m: k.plan(X, method=m).times(LABELS),
         "store": lambda k, X, m: k.plan(X, method=m).store(tmp_path / "K.npy"),
-        "SklearnKernel": lambda k, X, m: rk.SklearnKernel.from_data(k, X, m)(X.ranks),
-        "SVC": lambda k, X, m: SVC(kernel=rk.SklearnKernel.from_data(k, X, m)).fit(X.ranks, LABELS).predict(X.ranks),
-        "select_nu": lambda k, X, m: rk.select_nu(X, LABELS, k, values=[0.1], cv=2, method=m),
+        "SklearnKernel": lambda k, X, m: rk.SklearnKernel.from_data(X, k, method=m)(X.ranks),
+        "SVC": lambda k, X, m: (
+            SVC(kernel=rk.SklearnKernel.from_data(X, k, method=m)).fit(X.ranks, LABELS).predict(X.ranks)
+        ),
         "kernel_distances": lambda k, X, m: rk.kernel_distances(X, k, method=m),
         "linkage": lambda k, X, m: rk.linkage(X, k, method=m),
-        "KernelKMeans": lambda k, X, m: rk.KernelKMeans(k, 2, method=m).fit(X).predict(X),
-        "KernelKMedoids": lambda k, X, m: rk.KernelKMedoids(k, 2, method=m).fit(X).predict(X),
-        "KernelMap": lambda k, X, m: rk.KernelMap(k, method=m).fit(X).transform(X),
-        "NystromFeatures": lambda k, X, m: rk.NystromFeatures(k, 3, method=m).fit(X).transform(X),
+        "KernelKMeans": lambda k, X, m: rk.KernelKMeans(2, kernel=k, method=m).fit(X).predict(X),
+        "KernelKMedoids": lambda k, X, m: rk.KernelKMedoids(2, kernel=k, method=m).fit(X).predict(X),
+        "KernelMap": lambda k, X, m: rk.KernelMap(kernel=k, method=m).fit(X).transform(X),
+        "NystromFeatures": lambda k, X, m: rk.NystromFeatures(3, kernel=k, method=m).fit(X).transform(X),
         "mmd_test": lambda k, X, m: rk.mmd_test(X[:6], X[6:], k, n_permutations=9, method=m),
         "mmd_aggregated_test": lambda k, X, m: rk.mmd_aggregated_test(X[:6], X[6:], [k], n_permutations=9, method=m),
-        "mmd2_streamed": lambda k, X, m: rk.mmd2_streamed(X[:6], X[6:], k, method=m),
+        "mmd2_streamed": lambda k, X, m: mmd2_streamed(X[:6], X[6:], k, method=m),
         "k_sample_test": lambda k, X, m: rk.k_sample_test(X, LABELS, k, n_permutations=9, method=m),
         "hsic_test": lambda k, X, m: rk.hsic_test(X, LABELS, k, n_permutations=9, method=m),
         "paired_test": lambda k, X, m: rk.paired_test(X[:7], X[7:], k, n_permutations=9, method=m),
         "trend_test": lambda k, X, m: rk.trend_test(X, np.arange(len(X)), k, n_permutations=9, method=m),
-        "outlier_test": lambda k, X, m: rk.outlier_test(X, k.resolve(X), reference=rk.concat([X, X]), method=m),
+        "outlier_test": lambda k, X, m: rk.outlier_test(X, reference=k.resolve(X), reference=rk.concat([X, X]), method=m),
         "change_point_test": lambda k, X, m: rk.change_point_test(X, k, n_permutations=9, method=m),
         "report": lambda k, X, m: summarize(Source(X), Settings(kernel=k, method=m, n_clusters=2, compare=False)),
         "Dask gram": lambda k, X, m: on_dask().gram(k.plan(X, method=m)).compute(scheduler="synchronous"),
-        "Dask mmd2": lambda k, X, m: on_dask().mmd2(X[:6], X[6:], k, m),
-        "Dask Nyström": lambda k, X, m: on_dask().nystrom(X, k, 3, m).compute(scheduler="synchronous"),
+        "Dask mmd2": lambda k, X, m: on_dask().mmd2(X[:6], X[6:], k, method=m),
+        "Dask Nyström": lambda k, X, m: (
+            on_dask().nystrom(X, k, n_components=3, method=m).compute(scheduler="synchronous")
+        ),
         "GPy": with_gpy,
         "GPyTorch": with_gpytorch,
     }
@@ -98,17 +101,11 @@ def with_gpytorch(kernel, X, method):
     pytest.importorskip("gpytorch", reason="GPyTorch is not installed")
     from rankernel.learn.gpytorch import RankingKernel
 
-    module, ranks = RankingKernel(kernel, method, data=X).double(), torch.as_tensor(X.ranks * 1.0)
+    module, ranks = RankingKernel(kernel, method=method, data=X).double(), torch.as_tensor(X.ranks * 1.0)
     module(ranks).to_dense(), module(ranks, diag=True), module(ranks[:2], ranks).to_dense()
 
 
 EVERY_WAY = pytest.mark.parametrize("way", ways(None))
-
-
-@pytest.fixture(autouse=True)
-def no_plans_at_hand():
-    """Plans that other tests have made would be used again."""
-    RECENT.clear()
 
 
 @pytest.fixture
@@ -339,7 +336,7 @@ def test_a_task_draws_from_every_ballot_once(tmp_path, drawn, way):
 @few_draws_allowed
 @pytest.mark.parametrize("Model", [rk.KernelMap, rk.KernelKMeans, rk.KernelKMedoids, rk.NystromFeatures])
 def test_fitting_draws_from_every_ballot_once(drawn, Model):
-    Model(rk.Exponential("footrule", 0.05), 3, rk.MonteCarlo(64, "antithetic")).fit(FREE)
+    Model(3, kernel=rk.Exponential("footrule", 0.05), method=rk.MonteCarlo(64, "antithetic")).fit(FREE)
     assert [n for n, _ in drawn] == [14]
 
 
@@ -440,12 +437,12 @@ CLASSES = (TRAIN.ranks[:, 0] < TRAIN.ranks[:, 1]).astype(int)
 MODELS = {
     "callable": lambda k: SVC(kernel=k).fit(TRAIN.ranks, CLASSES).decision_function,
     "SklearnKernel": lambda k: SVC(kernel=rk.SklearnKernel(k)).fit(TRAIN.ranks, CLASSES).decision_function,
-    "from_data": lambda k: SVC(kernel=rk.SklearnKernel.from_data(k, TRAIN)).fit(TRAIN.ranks, CLASSES).decision_function,
-    "KernelMap": lambda k: rk.KernelMap(k).fit(TRAIN).transform,
-    "KernelKMeans": lambda k: rk.KernelKMeans(k, 3).fit(TRAIN).transform,
-    "KernelKMeans labels": lambda k: rk.KernelKMeans(k, 3).fit(TRAIN).predict,
-    "KernelKMedoids": lambda k: rk.KernelKMedoids(k, 3).fit(TRAIN).transform,
-    "NystromFeatures": lambda k: rk.NystromFeatures(k, 5).fit(TRAIN).transform,
+    "from_data": lambda k: SVC(kernel=rk.SklearnKernel.from_data(TRAIN, k)).fit(TRAIN.ranks, CLASSES).decision_function,
+    "KernelMap": lambda k: rk.KernelMap(kernel=k).fit(TRAIN).transform,
+    "KernelKMeans": lambda k: rk.KernelKMeans(3, kernel=k).fit(TRAIN).transform,
+    "KernelKMeans labels": lambda k: rk.KernelKMeans(3, kernel=k).fit(TRAIN).predict,
+    "KernelKMedoids": lambda k: rk.KernelKMedoids(3, kernel=k).fit(TRAIN).transform,
+    "NystromFeatures": lambda k: rk.NystromFeatures(5, kernel=k).fit(TRAIN).transform,
 }
 
 
@@ -514,7 +511,7 @@ def test_new_rows_may_be_partial_orders(kernel, method):
     plan, exact = kernel.plan(train, method=method), kernel.gram(PREFERENCES, train, method="exact")
     np.testing.assert_allclose(plan.against(PREFERENCES).gram(), exact, rtol=0.4)
     np.testing.assert_allclose(plan.between(PREFERENCES).gram(), kernel.gram(PREFERENCES), rtol=0.4)
-    assert rk.KernelMap(kernel, 2, method).fit(train).transform(PREFERENCES).shape == (3, 2)
+    assert rk.KernelMap(2, kernel=kernel, method=method).fit(train).transform(PREFERENCES).shape == (3, 2)
 
 
 @estimates_allowed

@@ -478,7 +478,7 @@ def test_frames(build, data, options, expected):
         assert shown(build(data, **options)) == expected
 
 
-@pytest.mark.parametrize("take", [rk.Kendall().gram, rk.Mallows(0.1), rk.borda, rk.KernelMap(rk.Kendall()).fit])
+@pytest.mark.parametrize("take", [rk.Kendall().gram, rk.Mallows(0.1), rk.borda, rk.KernelMap(kernel=rk.Kendall()).fit])
 def test_what_is_missing_in_an_array_has_one_meaning_everywhere(take):
     with pytest.raises(RankingError, match=r"is missing \(NaN\).*unlisted='last'.*unlisted='free'"):
         take(np.array([[0, 1, np.nan], [0, 1, 2], [2, 1, 0]]))

@@ -1,4 +1,4 @@
-"""Blocks on two worker processes agree with one process to the bit, also when a worker dies."""
+"""Results on two worker processes equal those of one process to the bit, also after a worker was killed."""
 
 import logging
 import os
@@ -79,15 +79,15 @@ def client():
     ):
         client.wait_for_workers(2)
         folder = os.path.dirname(os.path.dirname(__file__))
-        client.register_plugin(SmallTiles(folder))
+        client.register_plugin(SmallBlocks(folder))
         yield client
     cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
 
 
-class SmallTiles(distributed.WorkerPlugin):
-    """Give every worker small tiles, also one that takes the place of another."""
+class SmallBlocks(distributed.WorkerPlugin):
+    """Use small blocks on every worker, including restarted ones."""
 
-    name = "small-tiles"
+    name = "small-blocks"
 
     def __init__(self, folder):
         self.folder = folder
@@ -99,7 +99,7 @@ class SmallTiles(distributed.WorkerPlugin):
 
 
 @pytest.fixture(autouse=True)
-def many_tiles(monkeypatch):
+def many_blocks(monkeypatch):
     shrunk_blocks.shrink(monkeypatch.setattr)
 
 
@@ -114,14 +114,14 @@ def test_gram_on_a_cluster(client, kernel, rows, columns, method):
     assert found.shape == lazy.shape
 
 
-def test_new_rows_against_old_ones_on_a_cluster(client):
+def test_new_rankings_against_training_rankings_on_a_cluster(client):
     for kernel, train, new in ((rk.Mallows("median"), X, Y), (rk.Exponential("footrule", 0.05), FREE, REPEATED)):
         plan = kernel.plan(train).against(new)
         found = client.compute(on_dask.gram(plan, chunks=CHUNKS)).result()
         np.testing.assert_array_equal(found, plan.gram())
 
 
-def test_both_workers_take_part(client):
+def test_both_workers_compute(client):
     futures = client.compute(list(on_dask.gram(rk.Mallows(0.3).plan(X), chunks=16).blocks.ravel()))
     distributed.wait(futures)
     where = client.who_has(futures)
@@ -136,30 +136,30 @@ def test_gram_without_a_cluster(scheduler):
         np.testing.assert_array_equal(found, kernel.gram(rows, columns, method))
 
 
-def test_chunks_are_whole_tiles():
+def test_chunks_are_multiples_of_the_block_side():
     assert on_dask.gram(rk.Mallows(0.3).plan(X, Y), chunks=20).chunks == ((32, 32, 32, 32, 2), (32, 32, 6))
     assert on_dask.gram(rk.Mallows(0.3).plan(REPEATED), chunks=50).chunksize == (64, 64)
     assert on_dask.gram(rk.Kendall().plan(X[:0])).compute(scheduler="synchronous").shape == (0, 0)
 
 
-def test_half_of_a_symmetric_matrix_is_computed(monkeypatch):
+def test_symmetric_matrix_is_computed_by_halves(monkeypatch):
     calls = []
-    block = on_dask.block_of
-    monkeypatch.setattr(on_dask, "block_of", lambda *args: calls.append(args) or block(*args))
+    block = on_dask.gram_block
+    monkeypatch.setattr(on_dask, "gram_block", lambda *args: calls.append(args) or block(*args))
     on_dask.gram(rk.Mallows(0.3).plan(X), chunks=CHUNKS).compute(scheduler="synchronous")
     assert len(calls) == 3 * 4 // 2
 
 
-def test_a_part_of_a_matrix_is_computed_alone(monkeypatch):
+def test_slice_computes_only_its_blocks(monkeypatch):
     calls = []
-    block = on_dask.block_of
-    monkeypatch.setattr(on_dask, "block_of", lambda *args: calls.append(args) or block(*args))
+    block = on_dask.gram_block
+    monkeypatch.setattr(on_dask, "gram_block", lambda *args: calls.append(args) or block(*args))
     corner = on_dask.gram(rk.Mallows(0.3).plan(X), chunks=CHUNKS)[:5, -5:].compute(scheduler="synchronous")
     assert len(calls) == 1
     np.testing.assert_array_equal(corner, rk.Mallows(0.3).gram(X)[:5, -5:])
 
 
-def test_what_blocks_share_is_prepared_once(monkeypatch):
+def test_evaluator_is_built_once(monkeypatch):
     lazy, calls = on_dask.gram(rk.Mallows(0.3).plan(X), chunks=16), []
     built = Plan.built
     monkeypatch.setattr(Plan, "built", lambda plan: calls.append(plan) or built(plan))
@@ -167,7 +167,7 @@ def test_what_blocks_share_is_prepared_once(monkeypatch):
     assert len(calls) == 1
 
 
-def test_different_matrices_have_different_names():
+def test_names_are_unique():
     names = {
         on_dask.gram(kernel.plan(data, method=method)).name
         for kernel in (rk.Mallows(0.3), rk.Mallows(0.30000000000000004))
@@ -178,12 +178,12 @@ def test_different_matrices_have_different_names():
     assert on_dask.gram(rk.Mallows(0.3).plan(X)).name == on_dask.gram(rk.Mallows(0.3).plan(X)).name
 
 
-# ---------------------------------------------------------------------- a worker dies
+# ---------------------------------------------------------------------- killed worker
 
 
 @dataclass(frozen=True)
 class Slow(Kernel):
-    """A kernel that takes its time, so that there is some to kill a worker in."""
+    """A slow kernel, so that a worker can be killed while it computes."""
 
     kernel: Kernel
 
@@ -199,7 +199,7 @@ def n_blocks_done(dask_scheduler):
     return sum(task.state == "memory" for task in dask_scheduler.tasks.values())
 
 
-def test_a_killed_worker_changes_nothing(client):
+def test_killed_worker(client):
     full = rankings(200, listed=9).unique()[:130]
     expected = Slow(rk.Mallows(0.3)).gram(full)
     future = client.compute(on_dask.gram(Slow(rk.Mallows(0.3)).plan(full), chunks=16))
@@ -218,8 +218,8 @@ def test_a_killed_worker_changes_nothing(client):
 
 def test_features_on_a_cluster(client):
     kernel = rk.Mallows(0.3)
-    features = rk.NystromFeatures(kernel, n_components=12, random_state=3).fit(X)
-    lazy = on_dask.nystrom(X, kernel, 12, rng=3, chunks=50)
+    features = rk.NystromFeatures(n_components=12, kernel=kernel, random_state=3).fit(X)
+    lazy = on_dask.nystrom(X, kernel, n_components=12, rng=3, chunks=50)
     found = client.compute(lazy).result()
     assert lazy.shape == (130, 12)
     assert lazy.chunks == ((50, 50, 30), (12,))
@@ -227,11 +227,11 @@ def test_features_on_a_cluster(client):
         by_chunk = [features.transform(X[start : start + 50]) for start in (0, 50, 100)]
     np.testing.assert_array_equal(found, np.concatenate(by_chunk))
     np.testing.assert_allclose(found, features.transform(X), rtol=0, atol=1e-12)
-    again = client.compute(on_dask.transform(features, X, 50)).result()
+    again = client.compute(on_dask.transform(X, features, chunks=50)).result()
     np.testing.assert_allclose(again, found, rtol=0, atol=1e-12)
 
 
-def test_pivots_from_a_part_of_the_rankings():
+def test_pivots_from_a_sample():
     kernel = rk.Mallows("median")
     found = on_dask.nystrom(X, kernel, n_components=40, n_fit=60, chunks=64).compute(scheduler="synchronous")
     missing = kernel.gram(X) - found @ found.T
@@ -247,15 +247,15 @@ def test_pivots_from_a_part_of_the_rankings():
 def test_discrepancy_on_a_cluster(client, method):
     left, right = rk.Rankings(REPEATED.ranks, counts=np.arange(1, 111)), Y
     for kernel in (rk.Mallows("median"), rk.Kendall()):
-        found = on_dask.mmd2(left, right, kernel, method, chunks=CHUNKS)
+        found = on_dask.mmd2(left, right, kernel, method=method, chunks=CHUNKS)
         with dask.config.set(scheduler="synchronous"):
-            assert on_dask.mmd2(left, right, kernel, method, chunks=CHUNKS) == found
+            assert on_dask.mmd2(left, right, kernel, method=method, chunks=CHUNKS) == found
         # A difference of means of about 1.
-        assert found == pytest.approx(mmd2_streamed(left, right, kernel, method), rel=0, abs=1e-13)
+        assert found == pytest.approx(mmd2_streamed(left, right, kernel, method=method), rel=0, abs=1e-13)
 
 
-def test_discrepancy_by_hand():
+def test_discrepancy_of_small_samples():
     with dask.config.set(scheduler="synchronous"):
         assert on_dask.mmd2([[0, 1], [0, 1]], [[1, 0], [1, 0]], rk.Kendall()) == 4.0
-        with pytest.raises(RankingError, match=r"Y holds 1 voter\(s\)"):
+        with pytest.raises(RankingError, match="Y holds 1"):
             on_dask.mmd2(X, Y[:1], rk.Kendall())

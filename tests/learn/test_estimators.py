@@ -1,25 +1,26 @@
-"""The conventions of scikit-learn, for every estimator; what fails is listed with its reason."""
+"""The conventions of scikit-learn for every estimator, with the reasons of expected failures."""
 
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 import rankernel as rk
+from rankernel.learn.sign_features import MallowsSignFeatures
 
-FRACTIONS = {"check_positive_only_tag_during_fit": "feeds fractions, which are no ranks"}
-CLUSTERS = FRACTIONS | {"check_clustering": "feeds points of a plane, which are no ranks"}
+FRACTIONS = {"check_positive_only_tag_during_fit": "passes fractions, which are not ranks"}
+CLUSTERS = FRACTIONS | {"check_clustering": "passes points of a plane, which are not ranks"}
 
 
 @pytest.mark.parametrize(
     ("estimator", "expected"),
     [
         (rk.MeanFeatures(rk.Kendall()), FRACTIONS),
-        (rk.NystromFeatures(rk.Mallows(0.1), 3), FRACTIONS),
-        (rk.MallowsSignFeatures(0.1, 5, 4), FRACTIONS),
-        (rk.KernelMap(rk.Mallows(0.1), 2), FRACTIONS),
-        (rk.KernelKMeans(rk.Mallows(0.1), 2), CLUSTERS),
-        (rk.KernelKMedoids(rk.Mallows(0.1), 2), CLUSTERS),
+        (rk.NystromFeatures(3, kernel=rk.Mallows(0.1)), FRACTIONS),
+        (MallowsSignFeatures(0.1, n_features=5, n_draws=4), FRACTIONS),
+        (rk.KernelMap(2, kernel=rk.Mallows(0.1)), FRACTIONS),
+        (rk.KernelKMeans(2, kernel=rk.Mallows(0.1)), CLUSTERS),
+        (rk.KernelKMedoids(2, kernel=rk.Mallows(0.1)), CLUSTERS),
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_conventions_of_scikit_learn(estimator, expected):
+def test_check_estimator(estimator, expected):
     check_estimator(estimator, expected_failed_checks=expected, on_skip=None)

@@ -14,13 +14,14 @@ from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
 import rankernel as rk
-from rankernel.learn.nystrom import NystromFeatures, randomly_pivoted_cholesky
+from rankernel import NystromFeatures
+from rankernel.learn.nystrom import randomly_pivoted_cholesky
 
 # ---------------------------------------------------------------------- oracle
 
 
 def residual(A, pivots):
-    """What is left of a matrix after eliminating pivots, one by one."""
+    """The residual of a matrix after eliminating pivots one by one."""
     n = len(A)
     left = [list(map(float, row)) for row in A]
     for s in pivots:
@@ -29,17 +30,17 @@ def residual(A, pivots):
     return left
 
 
-def pivot_law(A, weights, k):
+def pivot_distribution(A, weights, k):
     """The probability of each sequence of k pivots, by the definition of randomly pivoted Cholesky."""
-    law = {}
+    distribution = {}
     for sequence in itertools.permutations(range(len(A)), k):
         p = 1.0
         for step, s in enumerate(sequence):
             left = residual(A, sequence[:step])
             masses = [w * max(left[i][i], 0.0) for i, w in enumerate(weights)]
             p *= masses[s] / sum(masses)
-        law[sequence] = p
-    return law
+        distribution[sequence] = p
+    return distribution
 
 
 # ---------------------------------------------------------------------- the factorisation
@@ -51,21 +52,21 @@ def factorised(A, weights, k, seed, tol=0.0):
     )
 
 
-def test_pivots_have_the_law_of_one_by_one_pivoting():
+def test_distribution_of_the_pivots():
     rng = np.random.default_rng(0)
     B = rng.normal(size=(4, 4)) * [1.0, 0.7, 0.4, 0.2]
     A, weights, runs = B @ B.T, [3, 1, 2, 1], 1000
-    law = pivot_law(A, weights, 3)
-    assert sum(law.values()) == pytest.approx(1, rel=1e-12)
+    distribution = pivot_distribution(A, weights, 3)
+    assert sum(distribution.values()) == pytest.approx(1, rel=1e-12)
     expanded = np.repeat(np.arange(4), weights)
-    for matrix, counts, place in ((A, weights, np.arange(4)), (A[expanded][:, expanded], np.ones(7), expanded)):
-        seen = dict.fromkeys(law, 0)
-        with threadpool_limits(1):  # tiny matrices: threads only get in each other's way
+    for matrix, counts, row_of in ((A, weights, np.arange(4)), (A[expanded][:, expanded], np.ones(7), expanded)):
+        counted = dict.fromkeys(distribution, 0)
+        with threadpool_limits(1):  # tiny matrices
             found = [factorised(matrix, counts, 3, seed).pivots for seed in range(runs)]
         for pivots in found:
-            seen[tuple(place[pivots].tolist())] += 1
-        for sequence, p in law.items():
-            assert abs(seen[sequence] / runs - p) < 5 * math.sqrt(p * (1 - p) / runs) + 1e-9
+            counted[tuple(row_of[pivots].tolist())] += 1
+        for sequence, p in distribution.items():
+            assert abs(counted[sequence] / runs - p) < 5 * math.sqrt(p * (1 - p) / runs) + 1e-9
 
 
 def test_factor_residual_and_errors():
@@ -84,7 +85,7 @@ def test_factor_residual_and_errors():
     assert (np.diff(found.error_path) < 0).all()
 
 
-def test_stops_where_the_tolerance_is_reached():
+def test_tolerance():
     A = np.diag([8.0, 4.0, 2.0, 1.0, 0.5])
     for seed in range(20):
         found = factorised(A, np.ones(5), 5, seed, tol=0.3)
@@ -92,7 +93,7 @@ def test_stops_where_the_tolerance_is_reached():
         np.testing.assert_allclose(found.error_path[-1], found.residual.sum())
 
 
-def test_a_matrix_of_low_rank_needs_no_more_pivots():
+def test_low_rank_matrix():
     B = np.random.default_rng(2).normal(size=(50, 6))
     found = factorised(B @ B.T, np.ones(50), 40, 0)
     assert len(found.pivots) == 6
@@ -118,7 +119,7 @@ def test_exact_at_the_rank_of_the_kernel():
         (rk.Hamming(), naive.hamming_kernel, 10),
         (rk.Mallows(0.5), naive.mallows(0.5), 24),
     ):
-        features = NystromFeatures(kernel, n_components=24)
+        features = NystromFeatures(n_components=24, kernel=kernel)
         Z = features.fit_transform(X)
         assert Z.shape == (24, rank)
         np.testing.assert_allclose(Z @ Z.T, naive.gram(oracle, rows, rows), rtol=1e-12, atol=1e-12)
@@ -127,10 +128,10 @@ def test_exact_at_the_rank_of_the_kernel():
 
 @settings(max_examples=12, deadline=None)
 @given(strategies.sized(strategies.any_ranking, low=2, high=4, length=6))
-def test_features_reproduce_the_kernel_with_the_pivots(rows):
+def test_features_match_brute_force(rows):
     X = np.array(rows)
     K = np.array(naive.gram(naive.mallows(0.6), rows, rows))
-    features = NystromFeatures(rk.Mallows(0.6), n_components=2, method="exact").fit(X[:4])
+    features = NystromFeatures(n_components=2, kernel=rk.Mallows(0.6), method="exact").fit(X[:4])
     Z, pivots = features.transform(X), features.pivots_
     np.testing.assert_allclose(Z @ Z[pivots].T, K[:, pivots], rtol=1e-11, atol=1e-13)
     K_pivots = K[np.ix_(pivots, pivots)]
@@ -139,12 +140,12 @@ def test_features_reproduce_the_kernel_with_the_pivots(rows):
 
 
 @pytest.mark.parametrize("cut", [None, 2])
-def test_error_is_the_missing_trace_and_never_negative(cut):
+def test_trace_error(cut):
     X = ballots(60, 6, 0, cut)
     K = rk.Mallows(0.2).gram(X)
     errors = []
     for size in (1, 5, 15, 40):
-        features = NystromFeatures(rk.Mallows(0.2), n_components=size, random_state=1)
+        features = NystromFeatures(n_components=size, kernel=rk.Mallows(0.2), random_state=1)
         Z = features.fit_transform(X)
         left = K - Z @ Z.T
         assert np.linalg.eigvalsh(left).min() > -1e-12 * np.trace(K)
@@ -156,11 +157,11 @@ def test_error_is_the_missing_trace_and_never_negative(cut):
     assert errors == sorted(errors, reverse=True)
 
 
-def test_counts_are_repetitions():
+def test_counts_are_repeated_rows():
     X = ballots(25, 5, 1, cut=2)
     rows = np.repeat(np.arange(len(X)), X.counts)
-    by_count = NystromFeatures(rk.Mallows(0.3), 8).fit(X)
-    by_row = NystromFeatures(rk.Mallows(0.3), 8).fit(X.ranks[rows])
+    by_count = NystromFeatures(8, kernel=rk.Mallows(0.3)).fit(X)
+    by_row = NystromFeatures(8, kernel=rk.Mallows(0.3)).fit(X.ranks[rows])
     np.testing.assert_array_equal(X.ranks[by_count.pivots_], X.ranks[rows][by_row.pivots_])
     np.testing.assert_array_equal(by_count.transform(X)[rows], by_row.transform(X.ranks[rows]))
     assert by_count.trace_error_ == by_row.trace_error_
@@ -168,9 +169,9 @@ def test_counts_are_repetitions():
 
 
 @pytest.mark.parametrize("kernel", [rk.Mallows(0.1) * rk.Kendall().exp(), rk.Exponential("footrule", 0.1)], ids=str)
-def test_monte_carlo_features_of_old_and_new_rankings_fit_together(kernel):
+def test_new_rankings_share_the_draws_of_training_rankings(kernel):
     X = ballots(40, 8, 2, cut=3, unlisted="free")
-    features = NystromFeatures(kernel, 10, method=rk.MonteCarlo(8, rng=5)).fit(X[:25])
+    features = NystromFeatures(10, kernel=kernel, method=rk.MonteCarlo(8, rng=5)).fit(X[:25])
     assert features.plan_.method.control_variates != "auto"
     K = kernel.gram(X, method=features.plan_.method)
     Z, pivots = features.transform(X), features.pivots_
@@ -178,36 +179,38 @@ def test_monte_carlo_features_of_old_and_new_rankings_fit_together(kernel):
     assert np.linalg.eigvalsh(K - Z @ Z.T).min() > -1e-11 * np.trace(K)
 
 
-def test_auto_is_settled_by_the_training_data():
+def test_auto_is_resolved_by_training_data():
     incomplete, full = ballots(30, 12, 3, cut=4, unlisted="free"), ballots(10, 12, 4)
-    features = NystromFeatures(rk.Exponential("footrule", 0.05), 5).fit(incomplete)
+    features = NystromFeatures(5, kernel=rk.Exponential("footrule", 0.05)).fit(incomplete)
     assert isinstance(features.plan_.method, rk.MonteCarlo)
     assert features.transform(full).shape == (10, 5)
-    exact = NystromFeatures(rk.Exponential("footrule", 0.05), 5).fit(full)
+    exact = NystromFeatures(5, kernel=rk.Exponential("footrule", 0.05)).fit(full)
     assert exact.plan_.method == rk.Exact()
-    with pytest.warns(rk.SamplingWarning, match="30 of 30 new rankings have no exact value with the old ones"):
+    with pytest.warns(rk.SamplingWarning, match="30 of 30"):
         Z = exact.transform(incomplete)
-    with pytest.warns(rk.SamplingWarning, match="1 of 1 new rankings"):
+    with pytest.warns(rk.SamplingWarning, match="1 of 1"):
         np.testing.assert_allclose(exact.transform(incomplete[7:8]), Z[7:8], rtol=1e-12)
     with pytest.raises(rk.ExactnessError, match="MonteCarlo"):
-        NystromFeatures(rk.Exponential("footrule", 0.05), 5, method="exact").fit(full).transform(incomplete)
+        NystromFeatures(5, kernel=rk.Exponential("footrule", 0.05), method="exact").fit(full).transform(incomplete)
 
 
-def test_median_width_is_resolved_by_the_training_data():
+def test_median_is_resolved_by_training_data():
     X = ballots(30, 6, 5)
-    features = NystromFeatures(rk.Mallows(), 5).fit(X)
+    features = NystromFeatures(5, kernel=rk.Mallows()).fit(X)
     assert features.kernel_ == rk.Mallows().resolve(X)
     Z = features.transform(X[:3])
     # Zeros are rounding errors of other sizes where fewer rows are solved for at once.
-    np.testing.assert_allclose(Z, NystromFeatures(features.kernel_, 5).fit_transform(X)[:3], rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(
+        Z, NystromFeatures(5, kernel=features.kernel_).fit_transform(X)[:3], rtol=1e-10, atol=1e-14
+    )
 
 
-def test_names_of_items():
+def test_items_are_matched_by_name():
     named = rk.Rankings([[0, 1, 2], [2, 1, 0], [1, 0, 2]], items=["a", "b", "c"])
-    features = NystromFeatures(rk.Kendall(), 2).fit(named)
+    features = NystromFeatures(2, kernel=rk.Kendall()).fit(named)
     np.testing.assert_array_equal(features.transform(named.ranks), features.transform(named))
     np.testing.assert_array_equal(features.transform(named.with_items(["b", "a", "c"])), features.transform(named))
-    with pytest.raises(rk.RankingError, match="some names differ"):
+    with pytest.raises(rk.RankingError, match="X has other items"):
         features.transform(rk.Rankings(named.ranks, items=["b", "a", "d"]))
     with pytest.raises(ValueError, match="4 features"):
         features.transform([[0, 1, 2, 3]])
@@ -217,8 +220,8 @@ def test_frames_in_and_out():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"tea": [0, 1, 2], "milk": [1, 0, None], "juice": [2, 2, 0]})
     with pytest.raises(rk.RankingError, match=r"row 2, item 'milk' is missing \(NaN\).*unlisted='last'.*'free'"):
-        NystromFeatures(rk.Kendall(), 2).fit(frame)
-    features = NystromFeatures(rk.Kendall(), 2, unlisted="last").set_output(transform="pandas")
+        NystromFeatures(2, kernel=rk.Kendall()).fit(frame)
+    features = NystromFeatures(2, kernel=rk.Kendall(), unlisted="last").set_output(transform="pandas")
     out = features.fit_transform(frame)
     assert list(out.columns) == ["nystromfeatures0", "nystromfeatures1"]
     assert features.feature_names_in_.tolist() == ["tea", "milk", "juice"]
@@ -226,10 +229,10 @@ def test_frames_in_and_out():
         features.transform(frame[["milk", "tea", "juice"]])
 
 
-def test_width_in_a_grid_search():
+def test_grid_search_over_nu():
     X = ballots(60, 5, 6)
     y = X.ranks[:, 0] < X.ranks[:, 1]
-    pipeline = make_pipeline(NystromFeatures(rk.Mallows(1.0), 20), LogisticRegression())
+    pipeline = make_pipeline(NystromFeatures(20, kernel=rk.Mallows(1.0)), LogisticRegression())
     grid = {"nystromfeatures__kernel__nu": [0.1, 1.0], "nystromfeatures__n_components": [5, 20]}
     with threadpool_limits(1):
         search = GridSearchCV(pipeline, grid, cv=2).fit(X.ranks, y)
@@ -239,7 +242,7 @@ def test_width_in_a_grid_search():
 
 
 def test_clone_pickle_and_parameters():
-    features = NystromFeatures(2.0 * rk.Mallows(0.3), 4, random_state=7)
+    features = NystromFeatures(4, kernel=2.0 * rk.Mallows(0.3), random_state=7)
     assert features.get_params()["kernel__kernel__nu"] == 0.3
     copy = clone(features).set_params(kernel__scale=3.0, n_components=5)
     assert (copy.kernel, copy.n_components) == (3.0 * rk.Mallows(0.3), 5)
@@ -260,4 +263,4 @@ def test_clone_pickle_and_parameters():
 )
 def test_wrong_parameters(wrong, message):
     with pytest.raises(ValueError, match=message):
-        NystromFeatures(rk.Kendall(), **wrong).fit([[0, 1], [1, 0]])
+        NystromFeatures(**wrong).fit([[0, 1], [1, 0]])

@@ -16,6 +16,7 @@ import rankernel as rk
 from rankernel.completions.linear_extensions import draw_extensions
 from rankernel.distances import lp
 from rankernel.io.registry import FORMATS
+from rankernel.learn.sign_features import MallowsSignFeatures
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="the documentation is not part of a package")
@@ -433,7 +434,7 @@ def sign_features_miss_where_draws_are_few():
     """Between full rankings the standard error is 1 over the root of the number of features; draws add to that."""
     n, rows = 4000, full(12)
     for given, misses in ((rows, False), (rows.top(2), True)):
-        features = rk.MallowsSignFeatures(nu=0.2, n_features=n, n_draws=4).fit_transform(given)
+        features = MallowsSignFeatures(nu=0.2, n_features=n, n_draws=4).fit_transform(given)
         off = np.abs((features @ features.T) - rk.Mallows(0.2).gram(given)).max()
         if (off > 5 / np.sqrt(n)) != misses:
             return False

@@ -135,7 +135,7 @@ def test_the_tree_can_be_cut_elsewhere(browser, election):
 
 
 def test_the_page_cuts_the_tree_as_the_library_does(browser, election, study):
-    from rankernel.learn.dendrogram import flat_clusters
+    from rankernel.learn.hierarchy import flat_clusters
 
     with Watched(browser, election) as watched:
         watched.page.locator("#number").fill("5")

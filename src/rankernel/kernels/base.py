@@ -262,7 +262,7 @@ class Kernel(ABC):
         if MEDIAN in self.params.values():
             raise ValueError(
                 f"the width of {self} depends on the data, and a callable is shown training and test data apart; use "
-                "kernel.resolve(X_train), or SklearnKernel.from_data(kernel, X_train)"
+                "kernel.resolve(X_train), or SklearnKernel.from_data(X_train, kernel)"
             )
         if Y is None or Y is X:
             return self.gram(X)

@@ -1,1 +1,1 @@
-"""Learning from kernels on rankings: clustering, maps, features, regression, and adapters to other libraries."""
+"""Clustering, maps, features and regression with kernels on rankings, and adapters to other libraries."""

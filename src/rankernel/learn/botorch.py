@@ -1,11 +1,13 @@
-"""Bayesian optimisation over permutations: a BoTorch model with a kernel on rankings, and local search by swaps."""
+"""Bayesian optimization over permutations with BoTorch and a kernel on rankings."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +16,6 @@ from rankernel._utils.checks import check_instance, check_integer
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.errors import missing_extra
 from rankernel.kernels.base import Kernel
-from rankernel.kernels.exponential import Mallows
 from rankernel.kernels.named import as_kernel
 from rankernel.learn.gpytorch import RankingKernel
 
@@ -35,28 +36,26 @@ except ModuleNotFoundError as error:
 
 Score = Callable[[IntArray], FloatArray]
 
-# Few values fit any width, and a very large one makes all permutations alike: it should stay within a factor of about
-# ten of where it starts.
-SPREAD = 1.0
-WIDEST = 1000.0
+PRIOR_SD = 1.0  # of the logarithm of a kernel parameter around its initial value
+BOUND = 1000.0  # largest factor between a kernel parameter and its initial value
 
 
 @dataclass(frozen=True, eq=False)
 class PermutationSearch:
-    """What a search over permutations found.
+    """The result of :func:`optimize_permutations`.
 
     Attributes
     ----------
     best : array of shape (n_items,)
-        The permutation of the smallest value: the position of each item.
+        The permutation with the smallest value: the position of each item.
     value : float
         The smallest value.
     ranks : array of shape (n_evaluations, n_items)
-        All permutations that were evaluated, in order.
+        All evaluated permutations, in order.
     values : array of shape (n_evaluations,)
         Their values.
     kernel : Kernel
-        The kernel as it was last fitted.
+        The kernel with the parameters of the last fit.
     """
 
     best: IntArray
@@ -70,77 +69,68 @@ def optimize_permutations(
     objective: Callable[[IntArray], float],
     n_items: int,
     n_evaluations: int,
-    kernel: Kernel | None = None,
+    *,
+    kernel: Kernel | str = "mallows",
     n_initial: int | None = None,
     n_starts: int = 8,
     rng: Seed = 0,
 ) -> PermutationSearch:
-    """Minimise a costly function of permutations by Bayesian optimisation.
+    """Minimize an expensive function of permutations by Bayesian optimization.
 
-    A Gaussian process with a kernel on rankings is fitted to what is known, its parameters by marginal likelihood and a
-    broad prior around their start; the next permutation is one of largest expected improvement, found by local search
-    over swaps of two positions from the best permutations so far and from random ones. No permutation is evaluated
-    twice.
+    A Gaussian process with a kernel on rankings is fitted to the evaluations by maximum a posteriori, with a weak prior
+    around the initial kernel parameters. The next permutation maximizes the expected improvement, by local search over
+    swaps of two positions from the best permutations so far and from random ones. No permutation is evaluated twice.
 
     Parameters
     ----------
     objective : callable
-        Takes a permutation (the position 0, ..., n_items - 1 of each item) and returns a number; small is good.
+        Maps a permutation (the position 0, ..., n_items - 1 of each item) to a number to minimize.
     n_items : int
-        Number of items.
+        The number of items.
     n_evaluations : int
-        How often the objective is called; at most n_items! times.
-    kernel : Kernel, optional
-        The kernel; Mallows if left out, which suits costs that depend on which of two items comes first. On small
-        tours and assignments it did no better than chance: there use ``Exponential("hamming")``.
+        The number of calls of the objective, at most n_items!.
+    kernel : Kernel or str
+        The kernel. Mallows, the default, suits costs that depend on the order of pairs of items. For tours and
+        assignments use ``Exponential("hamming")``: Mallows did no better than random search there.
     n_initial : int, optional
-        Random permutations to begin with; ``n_items`` if left out.
+        The number of random permutations evaluated first; ``n_items`` by default.
     n_starts : int
-        Local searches for each new permutation; half of them start from the best ones so far.
+        The number of local searches for each new permutation, half of them from the best permutations so far.
     rng : int, Generator or None
-        Seed of the random permutations.
+        Seed of the random permutations. The default 0 gives the same result in every call.
 
     Examples
     --------
-    >>> found = optimize_permutations(lambda ranks: abs(ranks - [2, 0, 1]).sum(), n_items=3, n_evaluations=6)
-    >>> found.best, found.value
+    >>> result = optimize_permutations(lambda ranks: abs(ranks - [2, 0, 1]).sum(), n_items=3, n_evaluations=6)
+    >>> result.best, result.value
     (array([2, 0, 1]), 0.0)
     """
     check_instance("objective", objective, Callable, "a function of a permutation")
-    check_sizes(n_items, n_evaluations)
-    n_first = n_items if n_initial is None else check_integer("n_initial", n_initial)
-    check_integer("n_starts", n_starts)
-    given = as_kernel(Mallows() if kernel is None else kernel)
-    generator = np.random.default_rng(as_seed(rng))
-    ranks = initial_permutations(n_items, min(n_first, n_evaluations), generator)
-    values = np.array([value_of(objective, row) for row in ranks])
-    start = now = given.resolve(ranks)
-    while len(values) < n_evaluations:
-        improvement, now = fitted_improvement(ranks, values, start)
-        new = most_promising(improvement, ranks, values, n_starts, generator)
-        ranks = np.vstack([ranks, new])
-        values = np.append(values, value_of(objective, new))
-    best = int(np.argmin(values))
-    return PermutationSearch(ranks[best], float(values[best]), ranks, values, now)
-
-
-def check_sizes(n_items: int, n_evaluations: int) -> None:
-    """Refuse more evaluations than there are permutations."""
     check_integer("n_items", n_items, least=2)
     check_integer("n_evaluations", n_evaluations)
-    n_permutations = 1
-    for factor in range(2, n_items + 1):
-        n_permutations *= factor
-        if n_permutations >= n_evaluations:
-            break
-    if n_evaluations > n_permutations:
+    if n_items < 13 and n_evaluations > math.factorial(n_items):  # 13! is above the largest accepted integer
         raise ValueError(
-            f"n_evaluations={n_evaluations} is not possible: there are {n_permutations} permutations of {n_items} items"
+            f"n_evaluations={n_evaluations} is not possible: there are {math.factorial(n_items)} permutations of "
+            f"{n_items} items"
         )
+    n_first = n_items if n_initial is None else check_integer("n_initial", n_initial)
+    check_integer("n_starts", n_starts)
+    given = as_kernel(kernel)
+    generator = np.random.default_rng(as_seed(rng))
+    ranks = initial_permutations(n_items, min(n_first, n_evaluations), generator)
+    values = np.array([evaluate(objective, row) for row in ranks])
+    start = fitted = given.resolve(ranks)
+    while len(values) < n_evaluations:
+        improvement, fitted = fit_improvement(ranks, values, start)
+        new = maximize(improvement, ranks, values, n_starts, generator)
+        ranks = np.vstack([ranks, new])
+        values = np.append(values, evaluate(objective, new))
+    best = int(np.argmin(values))
+    return PermutationSearch(ranks[best], float(values[best]), ranks, values, fitted)
 
 
-def value_of(objective: Callable[[IntArray], float], ranks: IntArray) -> float:
-    """Return the value of a permutation, refusing what cannot be compared."""
+def evaluate(objective: Callable[[IntArray], float], ranks: IntArray) -> float:
+    """Return the value of a permutation, or raise if it is not finite."""
     value = float(objective(ranks))
     if not math.isfinite(value):
         raise ValueError(f"objective is {value} at {ranks.tolist()}; it must be a finite number")
@@ -149,90 +139,87 @@ def value_of(objective: Callable[[IntArray], float], ranks: IntArray) -> float:
 
 def initial_permutations(n_items: int, number: int, rng: np.random.Generator) -> IntArray:
     """Return distinct random permutations."""
-    found: dict[bytes, IntArray] = {}
-    while len(found) < number:
+    drawn: dict[bytes, IntArray] = {}
+    while len(drawn) < number:
         row = rng.permutation(n_items)
-        found.setdefault(row.tobytes(), row)
-    return np.stack(list(found.values()))
+        drawn.setdefault(row.tobytes(), row)
+    return np.stack(list(drawn.values()))
 
 
 # ---------------------------------------------------------------------- model
 
 
 def ranking_process(ranks: IntArray, values: FloatArray, kernel: Kernel) -> tuple[SingleTaskGP, RankingKernel]:
-    """Return a Gaussian process of what is to be minimised, before it is fitted, and the kernel inside it."""
+    """Return a Gaussian process of the negative objective, before it is fitted, and its kernel."""
     X = torch.as_tensor(ranks, dtype=torch.float64)
-    y = torch.as_tensor(-values)[:, None]  # BoTorch maximises
-    limits = {
-        name: Interval(value / WIDEST, min(value * WIDEST, kernel.limits[name][1]), transform=None)
+    y = torch.as_tensor(-values)[:, None]  # BoTorch maximizes
+    constraints = {
+        name: Interval(value / BOUND, min(value * BOUND, kernel.limits[name][1]), transform=None)
         for name, value in kernel.params.items()
     }
-    module = RankingKernel(kernel, constraints=limits).double()
+    module = RankingKernel(kernel, constraints=constraints).double()
     for name, value in kernel.params.items():
-        module.register_prior(f"{name}_prior", LogNormalPrior(math.log(value), SPREAD), name)
-    with botorch.settings.validate_input_scaling(False):  # ranks are no points of the unit cube
+        prior = LogNormalPrior(math.log(value), PRIOR_SD)
+        module.register_prior(f"{name}_prior", prior, partial(parameter_value, name))
+    with botorch.settings.validate_input_scaling(False):  # ranks are not scaled to the unit cube
         return SingleTaskGP(X, y, covar_module=ScaleKernel(module)), module
 
 
-def fitted_improvement(ranks: IntArray, values: FloatArray, kernel: Kernel) -> tuple[Score, Kernel]:
-    """Return the logarithm of the expected improvement of permutations, and the fitted kernel."""
+def parameter_value(name: str, module: RankingKernel) -> Any:
+    """Return the value of a parameter, for a prior."""
+    return module.value_of(name)
+
+
+def fit_improvement(ranks: IntArray, values: FloatArray, kernel: Kernel) -> tuple[Score, Kernel]:
+    """Return the logarithm of the expected improvement as a function of permutations, and the fitted kernel."""
     model, module = ranking_process(ranks, values, kernel)
     fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
     acquisition = LogExpectedImprovement(model, best_f=-values.min())
 
     def score(candidates: IntArray) -> FloatArray:
         with torch.no_grad():
-            found = acquisition(torch.as_tensor(candidates, dtype=torch.float64)[:, None, :])
-        return np.asarray(found.numpy())
+            improvement = acquisition(torch.as_tensor(candidates, dtype=torch.float64)[:, None, :])
+        return np.asarray(improvement.numpy())
 
     return score, module.current()
 
 
-# ---------------------------------------------------------------------- search
+# ---------------------------------------------------------------------- local search
 
 
-def most_promising(
-    score: Score, ranks: IntArray, values: FloatArray, n_starts: int, rng: np.random.Generator
-) -> IntArray:
-    """Return the best permutation that local searches find and that has not been evaluated."""
-    known = {row.tobytes() for row in ranks}
+def maximize(score: Score, ranks: IntArray, values: FloatArray, n_starts: int, rng: np.random.Generator) -> IntArray:
+    """Return the permutation of highest score found by local searches, other than those evaluated before."""
+    n_items, known = ranks.shape[1], {row.tobytes() for row in ranks}
     best = ranks[np.argsort(values, kind="stable")[: (n_starts + 1) // 2]]
-    random = np.stack([rng.permutation(ranks.shape[1]) for _ in range(max(n_starts - len(best), 1))])
-    places = np.vstack([best, random])
-    heights = masked(score, places, known)
-    climbing = np.arange(len(places))
-    while len(climbing):
-        around = np.stack([swapped(place) for place in places[climbing]])
-        scores = masked(score, around.reshape(-1, around.shape[2]), known).reshape(around.shape[:2])
-        steps = scores.argmax(axis=1)
-        reached = scores.max(axis=1)
-        higher = reached > heights[climbing]
-        moved = climbing[higher]
-        places[moved], heights[moved] = around[higher, steps[higher]], reached[higher]
-        climbing = moved
-    found = places[int(np.argmax(heights))]
-    return found if found.tobytes() not in known else unknown_permutation(ranks.shape[1], known, rng)
+    random = np.stack([rng.permutation(n_items) for _ in range(max(n_starts - len(best), 1))])
+    current = np.vstack([best, random])
+    heights = new_scores(score, current, known)
+    active = np.arange(len(current))
+    while len(active):
+        around = np.stack([swaps(row) for row in current[active]])
+        scores = new_scores(score, around.reshape(-1, n_items), known).reshape(around.shape[:2])
+        steps, reached = scores.argmax(axis=1), scores.max(axis=1)
+        higher = reached > heights[active]
+        moved = active[higher]
+        current[moved], heights[moved] = around[higher, steps[higher]], reached[higher]
+        active = moved
+    result: IntArray = current[int(np.argmax(heights))]
+    while result.tobytes() in known:
+        result = rng.permutation(n_items)
+    return result
 
 
-def masked(score: Score, candidates: IntArray, known: set[bytes]) -> FloatArray:
-    """Return the scores of candidates, minus infinity for those that have been evaluated."""
+def new_scores(score: Score, candidates: IntArray, known: set[bytes]) -> FloatArray:
+    """Return the scores of candidates, minus infinity for those evaluated before."""
     distinct, inverse = np.unique(candidates, axis=0, return_inverse=True)
     scores = np.where([row.tobytes() in known for row in distinct], -np.inf, score(distinct))
     return np.asarray(scores[inverse.ravel()])
 
 
-def swapped(place: IntArray) -> IntArray:
+def swaps(ranks: IntArray) -> IntArray:
     """Return all permutations that differ by a swap of two positions."""
-    pairs = list(combinations(range(len(place)), 2))
-    around = np.repeat(place[None], len(pairs), axis=0)
-    for row, (a, b) in zip(around, pairs, strict=True):
-        row[a], row[b] = place[b], place[a]
-    return around
-
-
-def unknown_permutation(n_items: int, known: set[bytes], rng: np.random.Generator) -> IntArray:
-    """Return a random permutation that has not been evaluated."""
-    while True:
-        row = rng.permutation(n_items)
-        if row.tobytes() not in known:
-            return row
+    pairs = list(combinations(range(len(ranks)), 2))
+    neighbours = np.repeat(ranks[None], len(pairs), axis=0)
+    for row, (a, b) in zip(neighbours, pairs, strict=True):
+        row[a], row[b] = ranks[b], ranks[a]
+    return neighbours

@@ -1,9 +1,9 @@
-"""Gram matrices, features and discrepancies as dask arrays: the same blocks on many processes or machines.
+"""Gram matrices, features and discrepancies as dask arrays, for many processes or machines.
 
-What is open is settled here, from all the data: the width "median", the method "auto", the seed. A worker gets the
-rankings and the recipe once, and makes blocks as :meth:`Kernel.gram` does. So the results agree with it to the bit.
-What this leaves out are sums whose order is up to the linear algebra library: it may round large matrix products in
-another way on another kind of processor or number of threads (dask gives the library one thread in each worker).
+"median", "auto" and the seed are resolved when a graph is built, from all the data. Each worker receives the rankings
+and the plan once, and computes blocks as :meth:`Kernel.gram` does, so results are equal to the bit. Exceptions are sums
+in the linear algebra library, whose rounding may depend on the processor and the number of threads (dask workers use
+one).
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ Graph = dict[Any, Any]
 # ---------------------------------------------------------------------- Gram matrices
 
 
-def gram(plan: Plan, chunks: int | None = None) -> Any:
-    """Return the Gram matrix of a plan as a dask array, nothing of it computed yet.
+def gram(plan: Plan, *, chunks: int | None = None) -> Any:
+    """Return the Gram matrix of a plan as a lazy dask array.
 
     Parameters
     ----------
     plan : Plan
-        The matrix: see :meth:`Kernel.plan`. Where rows and columns are the same, each pair is computed once.
+        The plan of the matrix: see :meth:`Kernel.plan`. In a symmetric matrix each pair of chunks is computed once.
     chunks : int, optional
-        Rows and columns of a chunk, rounded up to whole tiles.
+        The number of rows and columns of a chunk, rounded up to a multiple of the block side of the plan.
 
     Returns
     -------
     dask.array.Array
-        What :meth:`Plan.gram` gives, to the bit.
+        Equal to :meth:`Plan.gram` to the bit.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def gram(plan: Plan, chunks: int | None = None) -> Any:
     >>> gram(Kendall().plan([[0, 1, 2], [2, 1, 0], [0, 2, 1]])).sum(axis=1).compute()
     array([ 0.33333333, -0.33333333,  1.        ])
     """
-    side = side_of(check_instance("plan", plan, Plan, "a Plan, as kernel.plan(X) makes it"), chunks)
+    side = chunk_side(check_instance("plan", plan, Plan, "a Plan, such as kernel.plan(X)"), chunks)
     if plan.evaluator.direct:
         return blockwise_gram(plan, side)
     array = blockwise_gram(plan.distinct, side)
@@ -73,24 +73,24 @@ def gram(plan: Plan, chunks: int | None = None) -> Any:
     return array if plan.rows is None and plan.columns is None else array.rechunk(side)
 
 
-def side_of(plan: Plan, chunks: int | None) -> int:
-    """Return the side of blocks that is wanted, in whole tiles."""
+def chunk_side(plan: Plan, chunks: int | None) -> int:
+    """Return the number of rows and columns of a chunk."""
     return plan.side(None if chunks is None else check_integer("chunks", chunks))
 
 
 def blockwise_gram(plan: Plan, side: int) -> Any:
-    """Return a matrix in blocks: of a symmetric one those below the diagonal are transposes."""
-    recipe, name, graph = shipped(plan, f"rankernel-gram-{side}")
-    rows, columns = (parts(length, side) for length in plan.shape)
+    """Return a matrix in chunks; below the diagonal of a symmetric matrix they are transposes."""
+    key, name, graph = shared_value(plan, f"rankernel-gram-{side}")
+    rows, columns = (chunk_slices(length, side) for length in plan.shape)
     for i, row in enumerate(rows):
         for j, column in enumerate(columns):
             mirrored = plan.symmetric and i > j
-            graph[name, i, j] = (np.transpose, (name, j, i)) if mirrored else (block_of, recipe, row, column)
-    return as_dask(graph, name, tuple(tuple(map(length_of, side_parts)) for side_parts in (rows, columns)))
+            graph[name, i, j] = (np.transpose, (name, j, i)) if mirrored else (gram_block, key, row, column)
+    return as_dask(graph, name, rows, columns)
 
 
-def block_of(plan: Plan, rows: slice, columns: slice) -> FloatArray:
-    """Return a block; a worker has as many of these tasks at once as it has threads, so one thread does for each."""
+def gram_block(plan: Plan, rows: slice, columns: slice) -> FloatArray:
+    """Return a block, computed by one thread: a worker runs as many tasks at once as it has threads."""
     return plan.block(rows, columns, n_jobs=1)
 
 
@@ -99,15 +99,16 @@ def block_of(plan: Plan, rows: slice, columns: slice) -> FloatArray:
 
 def nystrom(
     X: Any,
-    kernel: Kernel,
-    n_components: int = 200,
+    kernel: Kernel | str,
+    *,
+    n_components: int = 100,
     method: MethodLike = "auto",
     rng: Seed = 0,
     tol: float | None = None,
     n_fit: int | None = None,
     chunks: int = 4096,
 ) -> da.Array:
-    """Return Nyström features as a dask array: pivots are chosen here and now, the features of all rankings later.
+    """Return Nyström features as a lazy dask array; the pivots are chosen immediately.
 
     Parameters
     ----------
@@ -115,21 +116,21 @@ def nystrom(
         The rankings.
     kernel, n_components, method, tol
         As in :class:`rankernel.NystromFeatures`.
-    rng : int or Generator
-        The choice of the pivots.
+    rng : int, Generator or None
+        Seed of the pivots. The default 0 gives the same result in every call.
     n_fit : int, optional
-        Choose the pivots among so many rows, taken at random; among all if left out.
+        Choose the pivots among a random sample of this many rows; by default among all rows.
     chunks : int
-        Rows of a chunk.
+        The number of rows of a chunk.
 
     Returns
     -------
     dask.array.Array of shape (n_rankings, n_components)
-        In each chunk what :meth:`NystromFeatures.transform` gives for its rows.
+        In each chunk the result of :meth:`NystromFeatures.transform` for its rows.
 
     Examples
     --------
-    One coordinate is all there is to two items:
+    The Kendall kernel of two items has one feature:
 
     >>> from rankernel import Kendall
     >>> Z = nystrom([[0, 1], [1, 0], [0, 1]], Kendall()).compute()
@@ -140,70 +141,71 @@ def nystrom(
     """
     from rankernel.learn.nystrom import NystromFeatures
 
-    rankings, number = as_data(X), as_seed(rng)
+    rankings, seed = as_data(X), as_seed(rng)
     train = rankings
     if n_fit is not None and check_integer("n_fit", n_fit) < len(rankings):
-        rng = np.random.default_rng(int(stream_key(number, "rows to choose pivots from")))
-        train = rankings[np.sort(rng.choice(len(rankings), n_fit, replace=False))]
+        generator = np.random.default_rng(int(stream_key(seed, "rows to choose pivots from")))
+        train = rankings[np.sort(generator.choice(len(rankings), n_fit, replace=False))]
     resolved = as_kernel(kernel).resolve(rankings)
-    return transform(NystromFeatures(resolved, n_components, method, number, tol).fit(train), rankings, chunks)
+    features = NystromFeatures(n_components, kernel=resolved, method=method, random_state=seed, tol=tol)
+    return transform(rankings, features.fit(train), chunks=chunks)
 
 
-def transform(features: NystromFeatures, X: Any, chunks: int = 4096) -> da.Array:
-    """Return the features of rankings by a fitted transformer, as a dask array.
+def transform(X: Any, features: NystromFeatures, *, chunks: int = 4096) -> da.Array:
+    """Return the features of rankings by a fitted transformer as a lazy dask array.
 
     Parameters
     ----------
-    features : NystromFeatures
-        A transformer that is fitted.
-    X : Rankings or integer array
+    X : Rankings, Preferences or integer array
         The rankings.
+    features : NystromFeatures
+        The fitted transformer.
     chunks : int
-        Rows of a chunk.
+        The number of rows of a chunk.
 
     Examples
     --------
     >>> from rankernel import Kendall, NystromFeatures
-    >>> features = NystromFeatures(Kendall(), n_components=1).fit([[0, 1], [1, 0]])
-    >>> transform(features, [[0, 1]]).compute() ** 2
+    >>> features = NystromFeatures(1, kernel=Kendall()).fit([[0, 1], [1, 0]])
+    >>> transform([[0, 1]], features).compute() ** 2
     array([[1.]])
     """
     from rankernel.learn.nystrom import NystromFeatures
 
-    check_is_fitted(check_instance("features", features, NystromFeatures, "NystromFeatures that are fitted"))
+    check_is_fitted(check_instance("features", features, NystromFeatures, "a fitted NystromFeatures"))
     check_integer("chunks", chunks)
     rankings = as_data(X)
-    recipe, name, graph = shipped((features, rankings), f"rankernel-features-{chunks}")
-    rows = parts(len(rankings), chunks)
+    key, name, graph = shared_value((features, rankings), f"rankernel-features-{chunks}")
+    rows = chunk_slices(len(rankings), chunks)
     for i, row in enumerate(rows):
-        graph[name, i, 0] = (features_of, recipe, row)
-    return cast("da.Array", as_dask(graph, name, (tuple(map(length_of, rows)), (features.n_components_,))))
+        graph[name, i, 0] = (feature_block, key, row)
+    return cast("da.Array", as_dask(graph, name, rows, [slice(0, features.n_components_)]))
 
 
-def features_of(fitted: tuple[NystromFeatures, Data], rows: slice) -> FloatArray:
-    """Return the features of some rows."""
-    features, rankings = fitted
+def feature_block(shared: tuple[NystromFeatures, Data], rows: slice) -> FloatArray:
+    """Return the features of a slice of rows."""
+    features, rankings = shared
     return features.transform(rankings[rows])
 
 
 # ---------------------------------------------------------------------- discrepancy
 
 
-def mmd2(X: Any, Y: Any, kernel: Kernel, method: MethodLike = "auto", chunks: int | None = None) -> float:
-    r"""Return the unbiased estimate of the squared maximum mean discrepancy, from sums over blocks.
+def mmd2(X: Any, Y: Any, kernel: Kernel | str, *, method: MethodLike = "auto", chunks: int | None = None) -> float:
+    r"""Return the unbiased estimate of the squared maximum mean discrepancy, from sums over chunks.
 
-    See :func:`rankernel.mmd2_streamed`, which is the same on one machine.
+    The same statistic on one machine is :func:`rankernel.learn.mmd_streamed.mmd2_streamed`.
 
     Parameters
     ----------
-    X, Y : Rankings or integer array
-        The two sets of voters; counts are multiplicities.
-    kernel : Kernel
-        The kernel; a width "median" is taken from both sets together.
+    X, Y : Rankings, Preferences or integer array
+        The two samples, with multiplicities.
+    kernel : Kernel or str
+        The kernel; "median" is resolved from both samples together.
     method : as in :meth:`Kernel.gram`
-        How to compute it.
+        How to compute kernel values.
     chunks : int, optional
-        Rows and columns of a block, rounded up to whole tiles.
+        The number of rows and columns of a chunk, rounded up to a multiple of the block side of the plan.
 
     Examples
     --------
@@ -212,27 +214,20 @@ def mmd2(X: Any, Y: Any, kernel: Kernel, method: MethodLike = "auto", chunks: in
     4.0
     """
     plan, weights = pooled_plan(X, Y, kernel, method)
-    sums, traces = voter_sums(plan, weights, chunks)
-    return unbiased_mmd2(sums, traces, weights.sum(axis=0))
-
-
-def voter_sums(plan: Plan, weights: FloatArray, chunks: int | None) -> tuple[FloatArray, FloatArray]:
-    """Return the sums over all pairs of voters of two sets, and those of each voter with itself.
-
-    The sums of the blocks are added up here, in one order whoever made them.
-    """
-    side, distinct = side_of(plan, chunks), plan.distinct
-    recipe, name, graph = shipped((distinct, gathered(weights, plan.rows, len(plan.X))), f"rankernel-sums-{side}")
+    side, distinct = chunk_side(plan, chunks), plan.distinct
+    shared = (distinct, gathered(weights, plan.rows, len(plan.X)))
+    key, name, graph = shared_value(shared, f"rankernel-sums-{side}")
     pairs = list(tiles(*distinct.shape, side, symmetric=True))
     for number, (rows, columns) in enumerate(pairs):
-        graph[name, number, 0] = (sums_of, recipe, rows, columns)
-    total = np.asarray(as_dask(graph, name, ((1,) * len(pairs), (6,))).compute().sum(axis=0))
-    return total[:4].reshape(2, 2), total[4:]
+        graph[name, number, 0] = (block_sums, key, rows, columns)
+    parts = as_dask(graph, name, [slice(number, number + 1) for number in range(len(pairs))], [slice(0, 6)])
+    total = np.asarray(parts.compute().sum(axis=0))  # in a fixed order, whatever worker computed a part
+    return unbiased_mmd2(total[:4].reshape(2, 2), total[4:], weights.sum(axis=0))
 
 
-def sums_of(given: tuple[Plan, FloatArray], rows: slice, columns: slice) -> FloatArray:
-    """Return what a block, and its mirror image where there is one, adds to the sums."""
-    plan, voters = given
+def block_sums(shared: tuple[Plan, FloatArray], rows: slice, columns: slice) -> FloatArray:
+    """Return the contribution of a block and of its transpose to the sums over pairs of voters, and to the traces."""
+    plan, voters = shared
     block = plan.block(rows, columns, n_jobs=1)
     by_row = np.stack([(block * weights).sum(axis=1) for weights in voters[columns].T], axis=1)
     sums = np.array([[(weights * column).sum() for column in by_row.T] for weights in voters[rows].T])
@@ -247,28 +242,24 @@ def sums_of(given: tuple[Plan, FloatArray], rows: slice, columns: slice) -> Floa
 # ---------------------------------------------------------------------- graphs
 
 
-def shipped(value: Any, purpose: str) -> tuple[str, str, Graph]:
-    """Return the key under which every worker finds a value, a name for what is made of it, and a graph with both.
+def shared_value(value: Any, purpose: str) -> tuple[str, str, Graph]:
+    """Return the key of a value in the graph, a name for arrays computed from it, and a graph with the value.
 
-    The value is a task of its own: a worker unpacks it once, and keeps what it makes of it for all its blocks.
+    The value is a task of its own, so a worker unpickles it once and shares it between all blocks.
     """
-    packed = cloudpickle.dumps(value)
-    token = sha256(packed).hexdigest()[:32]
-    recipe = f"rankernel-recipe-{token}"
-    return recipe, f"{purpose}-{token}", {recipe: (pickle.loads, packed)}
+    pickled = cloudpickle.dumps(value)
+    token = sha256(pickled).hexdigest()[:32]
+    key = f"rankernel-shared-{token}"
+    return key, f"{purpose}-{token}", {key: (pickle.loads, pickled)}
 
 
-def as_dask(graph: Graph, name: str, chunks: tuple[tuple[int, ...], ...]) -> Any:
-    """Return a graph of blocks of floats as an array."""
+def as_dask(graph: Graph, name: str, *slices_by_axis: list[slice]) -> Any:
+    """Return a graph of blocks of floats as a dask array."""
     make: Any = da.Array
+    chunks = tuple(tuple(int(part.stop - part.start) for part in parts) for parts in slices_by_axis)
     return make(graph, name, chunks, dtype=np.float64)
 
 
-def parts(length: int, side: int) -> list[slice]:
-    """Return the parts of a side of a matrix; an empty side has one empty part."""
+def chunk_slices(length: int, side: int) -> list[slice]:
+    """Return the slices of one axis; an empty axis has one empty slice."""
     return list(slices(length, side)) or [slice(0, 0)]
-
-
-def length_of(part: slice) -> int:
-    """Return the length of a part."""
-    return int(part.stop - part.start)

@@ -1,13 +1,13 @@
-"""A kernel on rankings for GPyTorch, its parameters trained by autograd through exact derivatives.
+"""Kernels on rankings for GPyTorch, with parameters trained by exact gradients.
 
-A ranking is a row of floats, as GPyTorch wants it: the ranks of the items, smaller is better, equal is tied, -1 is
-free.
+A ranking is a row of floats: the ranks of the items, smaller is better, equal is tied, -1 is free.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from rankernel.data import Data, as_data
 from rankernel.errors import missing_extra
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
-from rankernel.learn._training_plans import Block, GramBlocks
+from rankernel.learn.plan_cache import Block, GramBlocks
 
 try:
     import gpytorch
@@ -29,30 +29,28 @@ except ModuleNotFoundError as error:
         raise
     raise missing_extra("GPyTorch", "gpytorch") from None
 
-Values = list[float]
-
 
 class RankingKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
     r"""A kernel on rankings, averaged over their completions.
 
     :math:`\frac{1}{|R||R'|} \sum_{\sigma \in R} \sum_{\sigma' \in R'} k(\sigma, \sigma')`. The parameters of the kernel
-    are parameters of the module, by the names of ``kernel.params``: ``module.nu`` is the value,
-    ``module.initialize(nu=0.1)`` sets it, ``module.raw_nu`` is what an optimiser moves. For a scale put it into
-    GPyTorch's ``ScaleKernel``.
+    are parameters of the module, named as in ``kernel.params``: ``module.nu`` is the value,
+    ``module.initialize(nu=0.1)`` sets it, and optimizers change ``module.raw_nu``. Use GPyTorch's ``ScaleKernel`` for
+    an output scale.
 
     Parameters
     ----------
-    kernel : Kernel
+    kernel : Kernel or str
         The kernel k on full rankings.
     method : as in :meth:`Kernel.gram`
-        How to average over completions; draws of a ranking depend on the seed and the ranking alone, so training and
-        test data fit together.
+        How to average over completions. Draws depend only on the seed and the ranking, so training and test data share
+        them.
     data : Rankings or array of ranks, optional
-        Training data: settles the width "median" and the method "auto".
+        The training data, which resolves "median" and "auto".
     constraints : dict, optional
-        GPyTorch constraints by the name of a parameter; if left out, the limits of the kernel: positive or an interval.
+        GPyTorch constraints by parameter; by default the bounds of the kernel.
     **options
-        Of GPyTorch's ``Kernel``: ``batch_shape``, ``active_dims``.
+        Arguments of GPyTorch's ``Kernel``: ``batch_shape``, ``active_dims``.
 
     Examples
     --------
@@ -68,7 +66,8 @@ class RankingKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
 
     def __init__(
         self,
-        kernel: Kernel,
+        kernel: Kernel | str,
+        *,
         method: MethodLike = "auto",
         data: Any = None,
         constraints: dict[str, Any] | None = None,
@@ -77,24 +76,24 @@ class RankingKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
         super().__init__(**options)
         self.blocks = GramBlocks(kernel, method, data)
         self.base = self.blocks.kernel
-        chosen = check_instance(
+        given = check_instance(
             "constraints", {} if constraints is None else constraints, Mapping, "a mapping by parameters"
         )
-        unknown = sorted(map(str, chosen.keys() - self.base.params.keys()))
+        unknown = sorted(map(str, given.keys() - self.base.params.keys()))
         if unknown:
             known = ", ".join(self.base.params) or "none"
-            raise ValueError(f"constraints name {unknown[0]!r}, but {self.base} has the parameters: {known}")
-        limits = self.base.limits
+            raise ValueError(f"constraints has {unknown[0]!r}, but {self.base} has the parameters: {known}")
+        bounds = self.base.limits
         for name, value in self.base.params.items():
             self.register_parameter(f"raw_{name}", torch.nn.Parameter(torch.zeros(self.batch_shape)))
-            self.register_constraint(f"raw_{name}", chosen.get(name) or constraint_within(*limits[name]))
+            self.register_constraint(f"raw_{name}", given.get(name) or constraint_within(*bounds[name]))
             setattr(self, name, value)
 
-    # ------------------------------------------------------------------ parameters by their own names
+    # ------------------------------------------------------------------ parameters
 
     def __getattr__(self, name: str) -> Any:
         if name in self._names():
-            return self.constraint_of(name).transform(getattr(self, f"raw_{name}"))
+            return self.value_of(name)
         return super().__getattr__(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -103,19 +102,19 @@ class RankingKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
             return
         raw = getattr(self, f"raw_{name}")
         wanted = torch.as_tensor(value, dtype=raw.dtype, device=raw.device).expand(raw.shape)
-        self.initialize(**{f"raw_{name}": self.constraint_of(name).inverse_transform(wanted)})
+        self.initialize(**{f"raw_{name}": getattr(self, f"raw_{name}_constraint").inverse_transform(wanted)})
 
     def _names(self) -> tuple[str, ...]:
         base = self.__dict__.get("base")
         return tuple(base.params) if base is not None else ()
 
-    def constraint_of(self, name: str) -> Any:
-        """Return the constraint of a parameter of the kernel."""
-        return getattr(self, f"raw_{name}_constraint")
+    def value_of(self, name: str) -> Any:
+        """Return the value of a parameter of the kernel, also if GPyTorch uses its name for something else."""
+        return getattr(self, f"raw_{name}_constraint").transform(getattr(self, f"raw_{name}"))
 
     def current(self) -> Kernel:
-        """Return the kernel with its present parameters, to use outside of GPyTorch."""
-        return self.base.replace(**{name: getattr(self, name).item() for name in self.base.params})
+        """Return the kernel with the current parameters, for use outside of GPyTorch."""
+        return self.base.replace(**{name: self.value_of(name).item() for name in self.base.params})
 
     # ------------------------------------------------------------------ values
 
@@ -124,37 +123,39 @@ class RankingKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
     ) -> torch.Tensor:
         """Return the Gram matrix, or its diagonal: shape (..., n_rows, n_columns), or (..., n_rows)."""
         if last_dim_is_batch:
-            raise ValueError("last_dim_is_batch takes every item by itself, but only all items make up a ranking")
+            raise ValueError("last_dim_is_batch=True is not possible: a ranking cannot be split into its items")
         batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2], self.batch_shape)
-        left, right = on_batch(x1, batch), on_batch(x2, batch)
+        left, right = batch_ranks(x1, batch), batch_ranks(x2, batch)
         same = left.shape == right.shape and np.array_equal(left, right)
+        pairs = BatchPairs(self.blocks, left, left if same else right, diag)
 
-        def evaluate(values: list[Values], gradient: bool) -> list[Block]:
-            return Batch(self.blocks, self.base, left, left if same else right, diag).evaluated(values, gradient)
+        def evaluate(values: list[list[float]], gradient: bool) -> list[Block]:
+            kernels = [self.base.replace(**dict(zip(self.base.params, row, strict=True))) for row in values]
+            return pairs.blocks_of(kernels, gradient)
 
-        parameters = [getattr(self, name).expand(batch).to(x1) for name in self.base.params]
+        parameters = [self.value_of(name).expand(batch).to(x1) for name in self.base.params]
         shape = (*batch, x1.shape[-2]) if diag else (*batch, x1.shape[-2], x2.shape[-2])
-        found: torch.Tensor = Averaged.apply(evaluate, x1.new_empty(0).expand(*batch, 0), shape, *parameters)
-        return found
+        result: torch.Tensor = MarginalisedKernel.apply(evaluate, x1.new_empty(0).expand(*batch, 0), shape, *parameters)
+        return result
 
 
 def constraint_within(low: float, high: float) -> Any:
-    """Return the constraint of a parameter that stays within its limits."""
+    """Return the constraint of a parameter with the given bounds."""
     return gpytorch.constraints.Interval(low, high) if math.isfinite(high) else gpytorch.constraints.Positive()
 
 
-class Averaged(torch.autograd.Function):  # type: ignore[misc]
-    """The average over completions as a function of the parameters of a kernel, each of shape batch."""
+class MarginalisedKernel(torch.autograd.Function):  # type: ignore[misc]
+    """The kernel averaged over completions as a differentiable function of its parameters, each of shape batch."""
 
     @staticmethod
     def forward(
         ctx: Any,
-        evaluate: Callable[[list[Values], bool], list[Block]],
+        evaluate: Callable[[list[list[float]], bool], list[Block]],
         like: torch.Tensor,
         shape: tuple[int, ...],
         *parameters: torch.Tensor,
     ) -> torch.Tensor:
-        """Return the values, and keep their derivatives for later."""
+        """Return the values, and save their derivatives for the backward pass."""
         n_batch = like.shape[:-1].numel()
         values = [parameter.detach().reshape(n_batch).tolist() for parameter in parameters]
         by_element = [list(row) for row in zip(*values, strict=True)] if parameters else [[]] * n_batch
@@ -165,75 +166,66 @@ class Averaged(torch.autograd.Function):  # type: ignore[misc]
             return torch.as_tensor(np.stack(matrices).reshape(shape)).to(like)
 
         if any(ctx.needs_input_grad):
-            ctx.save_for_backward(*(stacked([slopes[name] for _, slopes in blocks]) for name in blocks[0][1]))
+            ctx.save_for_backward(*(stacked([gradients[name] for _, gradients in blocks]) for name in blocks[0][1]))
         return stacked([value for value, _ in blocks])
 
     @staticmethod
     @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, outer: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        """Return the derivative in each parameter, by the chain rule."""
+        """Return the derivative in each parameter."""
         inner = tuple(range(ctx.batch_dims, outer.ndim))
-        return None, None, None, *((outer * slope).sum(dim=inner) for slope in ctx.saved_tensors)
+        return None, None, None, *((outer * gradient).sum(dim=inner) for gradient in ctx.saved_tensors)
 
 
-class Batch:
-    """Blocks of rankings, one for each element of a batch: ranks of shape (n_batch, n_rankings, n_items)."""
+@dataclass(frozen=True, eq=False)
+class BatchPairs:
+    """Blocks for each element of a batch; ``left`` and ``right`` are ranks of shape (n_batch, n_rankings, n_items)."""
 
-    def __init__(self, blocks: GramBlocks, kernel: Kernel, left: NDArray[Any], right: NDArray[Any], diag: bool) -> None:
-        self.blocks, self.kernel, self.left, self.right = blocks, kernel, left, right
-        self.same = left is right
-        # One entry for each element is a diagonal, too: so are candidates of Bayesian optimisation evaluated.
-        self.diag = diag or (self.same and left.shape[1] == 1)
+    blocks: GramBlocks
+    left: NDArray[Any]
+    right: NDArray[Any]  # the same object as ``left`` if they are equal
+    diag: bool
 
-    def evaluated(self, values: list[Values], gradient: bool) -> list[Block]:
-        """Return one block for each element of the batch, given the parameters of each."""
-        kernels = [self.kernel.replace(**dict(zip(self.kernel.params, row, strict=True))) for row in values]
+    def blocks_of(self, kernels: list[Kernel], gradient: bool) -> list[Block]:
+        """Return one block, or its diagonal, for each element of the batch and its kernel."""
+        same, (n_batch, n_rankings, n_items) = self.left is self.right, self.left.shape
         if all(kernel == kernels[0] for kernel in kernels):
-            if self.diag and self.same:
-                return self.diagonals(kernels[0], gradient)
-            if not self.diag and len(kernels) > 1:
-                return self.together(kernels[0], gradient)
-        return [self.single(kernel, element, gradient) for element, kernel in enumerate(kernels)]
+            # Single rankings with themselves, the candidates of Bayesian optimization, are diagonals, too.
+            if same and (self.diag or n_rankings == 1):
+                block = self.blocks.diagonal(kernels[0], as_data(self.left.reshape(-1, n_items)), gradient)
+                rows = np.arange(n_batch * n_rankings).reshape(n_batch, n_rankings)
+                return [entries(block, row) for row in rows]
+            if not self.diag and n_batch > 1:
+                X, rows = distinct(self.left)
+                Y, columns = (X, rows) if same else distinct(self.right)
+                if len(X) * len(Y) <= rows.size * columns.shape[1]:  # one matrix is smaller than all blocks
+                    block = self.blocks.gram(kernels[0], X, None if same else Y, gradient)
+                    return [entries(block, np.ix_(*pair)) for pair in zip(rows, columns, strict=True)]
+        return [self.block(kernel, element, gradient) for element, kernel in enumerate(kernels)]
 
-    def single(self, kernel: Kernel, element: int, gradient: bool) -> Block:
+    def block(self, kernel: Kernel, element: int, gradient: bool) -> Block:
         """Return the block of one element."""
         X = as_data(self.left[element])
-        if self.diag and self.same:
-            return self.blocks.diagonal(kernel, X, gradient)
-        Y = None if self.same else as_data(self.right[element])
-        block = self.blocks.gram(kernel, X, Y, gradient)
-        return picked(block, np.diag_indices(len(X))) if self.diag else block
-
-    def diagonals(self, kernel: Kernel, gradient: bool) -> list[Block]:
-        """Return the diagonals of all elements at once."""
-        n_batch, n_rankings, n_items = self.left.shape
-        block = self.blocks.diagonal(kernel, as_data(self.left.reshape(-1, n_items)), gradient)
-        rows = np.arange(n_batch * n_rankings).reshape(n_batch, n_rankings)
-        return [picked(block, own) for own in rows]
-
-    def together(self, kernel: Kernel, gradient: bool) -> list[Block]:
-        """Return the blocks out of one matrix of distinct rankings, where it has no more entries than they have."""
-        X, rows = distinct(self.left)
-        Y, columns = (X, rows) if self.same else distinct(self.right)
-        if len(X) * len(Y) > rows.size * columns.shape[1]:
-            return [self.single(kernel, element, gradient) for element in range(len(rows))]
-        block = self.blocks.gram(kernel, X, None if self.same else Y, gradient)
-        return [picked(block, np.ix_(*pair)) for pair in zip(rows, columns, strict=True)]
+        if self.left is self.right:
+            compute = self.blocks.diagonal if self.diag else self.blocks.gram
+            return compute(kernel, X, gradient=gradient)
+        block = self.blocks.gram(kernel, X, as_data(self.right[element]), gradient)
+        return entries(block, np.diag_indices(len(X))) if self.diag else block
 
 
-def on_batch(x: torch.Tensor, batch: torch.Size) -> NDArray[Any]:
-    """Return ranks as one array of shape (n_batch, n_rankings, n_items)."""
+def batch_ranks(x: torch.Tensor, batch: torch.Size) -> NDArray[Any]:
+    """Return ranks as an array of shape (n_batch, n_rankings, n_items)."""
     ranks: NDArray[Any] = x.detach().expand(*batch, *x.shape[-2:]).cpu().numpy()
     return ranks.reshape(-1, *x.shape[-2:])
 
 
 def distinct(ranks: NDArray[Any]) -> tuple[Data, Indices]:
-    """Return the distinct rankings of a batch, and which of them each one is."""
+    """Return the distinct rankings of a batch, and the index of each ranking among them."""
     rankings = as_data(ranks.reshape(-1, ranks.shape[2]))
     first, inverse = rankings.unique_indices()
     return rankings[first], inverse.reshape(ranks.shape[:2])
 
 
-def picked(block: Block, index: Any) -> Block:
-    """Return some entries of a block, and their derivatives."""
-    return block[0][index], {name: slope[index] for name, slope in block[1].items()}
+def entries(block: Block, index: Any) -> Block:
+    """Return entries of a block and of its derivatives."""
+    return block[0][index], {name: gradient[index] for name, gradient in block[1].items()}

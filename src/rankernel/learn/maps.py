@@ -1,4 +1,4 @@
-"""Rankings to points in the plane: principal components in the space of a kernel."""
+"""Kernel principal components of rankings."""
 
 from __future__ import annotations
 
@@ -15,60 +15,59 @@ from rankernel._utils.memory import check_task
 from rankernel.encoding import Unlisted
 from rankernel.gram.blocks import slices
 from rankernel.gram.methods import MethodLike
-from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.named import as_kernel
-from rankernel.learn.transformers import KernelTransformer
+from rankernel.learn.estimators import KernelTransformer
 
-DENSE = 200  # from here on, a few leading eigenvectors are found without all others
-STRIP = 256  # rows of a matrix at once
-ROUNDING = 1e-13  # of the squared lengths of all embeddings together: smaller eigenvalues are zero
-AS_LARGE = 1 - 1e-6
+ROWS = 64  # rows processed at once, so that temporary arrays stay small
+DENSE = 200  # up to this size the dense eigensolver is used, as in scikit-learn's KernelPCA
+ROUNDING = 1e-13  # eigenvalues below this fraction of the trace are rounding errors
+TIED = 1 - 1e-6  # coordinates within this factor of the largest one count as equally large
 
 
 class KernelMap(KernelTransformer):
-    r"""Kernel principal components of rankings, for pictures of who is near whom.
+    r"""Kernel principal component analysis of rankings.
 
-    Component j of a ranking is :math:`\langle \phi(R) - \bar\phi, v_j \rangle`: its mean embedding, less the mean of
-    all voters, along the direction of the j-th largest variance. A ranking that c voters gave counts c times, so that
-    the map is that of the expanded data.
+    Component j of a ranking is :math:`\langle \phi(R) - \bar\phi, v_j \rangle`, where :math:`\phi(R)` is its mean
+    embedding, :math:`\bar\phi` the mean over all voters and :math:`v_j` the direction of the j-th largest variance. A
+    ranking with multiplicity c counts c times.
 
     Parameters
     ----------
-    kernel : Kernel, optional
-        The kernel; may be left out if there are features.
     n_components : int
-        How many components.
-    method : "auto" or a method object
+        The number of components.
+    kernel : Kernel or str
+        The kernel.
+    method : as in :meth:`Kernel.gram`
         How to compute Gram matrices.
     features : transformer, optional
-        For many rankings: an object with ``fit_transform`` and ``transform`` that gives features whose inner products
-        are the kernel, or near it, such as ``NystromFeatures(kernel)``. Then no Gram matrix is made, and ``kernel``
-        and ``method`` are not used.
+        For many rankings: an estimator with ``fit_transform`` and ``transform`` whose features have the kernel, or an
+        approximation of it, as inner products, such as :class:`NystromFeatures`. No Gram matrix is computed then, and
+        ``kernel`` and ``method`` are ignored.
     unlisted : {"last", "free"}, optional
-        What NaN or None in a plain array or frame means: the item is last, or free. Refused if left out.
+        Meaning of NaN or None in a plain array or data frame: the item is last, or free. By default an error.
 
     Attributes
     ----------
     eigenvalues_ : array of shape (n_components,)
         The largest eigenvalues of the centred Gram matrix of all voters.
     explained_variance_ : array of shape (n_components,)
-        The variance of all voters along each component: eigenvalues over the number of voters less one.
+        The variance of each component over all voters: eigenvalues divided by the number of voters less one.
     explained_variance_ratio_ : array of shape (n_components,)
-        Their shares in the whole variance.
+        The fraction of the total variance explained by each component.
     plan_ : Plan
-        How kernel values are computed, here and for new rankings (without features).
+        How kernel values are computed, for training data and new rankings (without ``features``).
     kernel_ : Kernel
-        The kernel, its width a number (without features).
+        The kernel with numeric parameters (without ``features``).
     rankings_ : Rankings or Preferences
-        The rankings that the map was made of (without features).
+        The training data (without ``features``).
     features_ : transformer
-        The fitted features, if there are any.
+        The fitted ``features``.
 
     Notes
     -----
-    The sign of a component is chosen so that the largest coordinate in size is positive. A component without variance
-    has coordinates 0.
+    Signs are chosen so that the coordinate of largest absolute value is positive in each component. Components without
+    variance have coordinates 0.
 
     Examples
     --------
@@ -76,94 +75,88 @@ class KernelMap(KernelTransformer):
 
     >>> from rankernel import Kendall, Rankings
     >>> ballots = Rankings.from_orders([["a", "b"], ["b", "a"]], counts=[2, 1])
-    >>> KernelMap(Kendall(), n_components=1).fit_transform(ballots).round(3)
+    >>> KernelMap(1, kernel=Kendall()).fit_transform(ballots).round(3)
     array([[-0.667],
            [ 1.333]])
     """
 
     def __init__(
         self,
-        kernel: Kernel | None = None,
         n_components: int = 2,
+        *,
+        kernel: Kernel | str = "mallows",
         method: MethodLike = "auto",
         features: Any = None,
         unlisted: Unlisted | None = None,
     ) -> None:
-        self.kernel = kernel
         self.n_components = n_components
+        self.kernel = kernel
         self.method = method
         self.features = features
         self.unlisted = unlisted
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; if ``deep``, those of the kernel, too."""
-        return super().get_params(deep and self.kernel is not None)
-
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the components of rankings; ``y`` is ignored."""
+        """Compute the components of rankings; ``y`` is ignored."""
         self.fit_transform(X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> FloatArray:
-        """Find the components and return the coordinates of each ranking."""
-        rankings = self._learn_items(X)
+        """Compute the components and return the coordinates of the rankings."""
+        rankings = self._fit_items(X)
         weights = rankings.counts.astype(np.float64)
         if self.features is not None:
             if not callable(getattr(self.features, "fit_transform", None)):
-                raise TypeError(
-                    f"features={short_repr(self.features)} is no transformer; give one such as NystromFeatures"
-                )
+                raise TypeError(f"features={short_repr(self.features)} must be a transformer, such as NystromFeatures")
             return self._fit_features(X, weights)
-        if self.kernel is None:
-            raise ValueError("there is neither a kernel nor features; give one of them: KernelMap(kernel)")
         self.rankings_, self.plan_ = rankings, as_kernel(self.kernel).plan(rankings, method=self.method)
         self.kernel_ = self.plan_.kernel
-        return self._fit_gram(self.plan_, weights)
+        return self._fit_gram(weights)
 
     def transform(self, X: Any) -> FloatArray:
-        """Return the coordinates of rankings, those that the map was made of or others."""
+        """Return the coordinates of rankings."""
         check_is_fitted(self)
         if self.features is not None:
-            seen = np.asarray(self.features_.transform(X), dtype=np.float64)
+            values = np.asarray(self.features_.transform(X), dtype=np.float64)
         else:
-            seen = self.plan_.against(self._same_items(X)).gram()
-        coordinates: FloatArray = seen @ self._directions - self._origin
+            values = self.plan_.against(self._match_items(X)).gram()
+        coordinates: FloatArray = values @ self._directions - self._origin
         return coordinates
 
-    def _fit_gram(self, plan: Plan, weights: FloatArray) -> FloatArray:
-        """Solve for weights of the rankings, from their Gram matrix."""
+    def _fit_gram(self, weights: FloatArray) -> FloatArray:
+        """Return the coordinates from the eigenvectors of the centred Gram matrix."""
         check_components(self.n_components, len(weights), "rankings")
         check_task("a map", len(weights))
-        centred = plan.gram()
+        centred = self.plan_.gram()
         scale = float(weights @ np.abs(np.diagonal(centred)))
         means = centred @ weights / weights.sum()
         roots = np.sqrt(weights)
-        for rows in slices(len(centred), STRIP):
-            # Its eigenvectors are those of the expanded matrix, equal entries added up in squares.
-            part = centred[rows] - means[rows, None] - means[None, :] + means @ weights / weights.sum()
-            centred[rows] = part * np.outer(roots[rows], roots)
+        for rows in slices(len(centred), ROWS):
+            # Scaled by the roots of the multiplicities it has the nonzero eigenvalues of the matrix of all voters.
+            block = centred[rows] - means[rows, None] - means[None, :] + means @ weights / weights.sum()
+            centred[rows] = block * np.outer(roots[rows], roots)
         values, vectors = largest_eigenpairs(centred, self.n_components, scale)
-        self._explain(values, float(np.trace(centred)), weights.sum())
+        self._set_variance(values, float(np.trace(centred)), weights.sum())
         coordinates = vectors / roots[:, None] * np.sqrt(values)
         signs = fixed_signs(coordinates)
-        self._directions = signs * vectors * roots[:, None] * reciprocal(np.sqrt(values))
+        inverse_roots = np.divide(1, np.sqrt(values), out=np.zeros_like(values), where=values > 0)
+        self._directions = signs * vectors * roots[:, None] * inverse_roots
         self._origin = means @ self._directions
         coordinates *= signs
         return coordinates
 
     def _fit_features(self, X: Any, weights: FloatArray) -> FloatArray:
-        """Solve for weights of the features, from their covariance."""
+        """Return the coordinates from the eigenvectors of the scatter matrix of the features."""
         self.features_ = clone(self.features, safe=False)
         features = np.asarray(self.features_.fit_transform(X), dtype=np.float64)
         check_components(self.n_components, min(features.shape), "rankings or features")
         mean = weights @ features / weights.sum()
         scatter, scale = np.zeros((features.shape[1],) * 2), 0.0
-        for rows in slices(len(features), STRIP):
+        for rows in slices(len(features), ROWS):
             centred = (features[rows] - mean) * np.sqrt(weights[rows])[:, None]
             scatter += centred.T @ centred
             scale += float(weights[rows] @ np.einsum("ij,ij->i", features[rows], features[rows]))
         values, vectors = largest_eigenpairs(scatter, self.n_components, scale)
-        self._explain(values, float(np.trace(scatter)), weights.sum())
+        self._set_variance(values, float(np.trace(scatter)), weights.sum())
         vectors *= values > 0
         coordinates: FloatArray = features @ vectors - mean @ vectors
         signs = fixed_signs(coordinates)
@@ -171,8 +164,8 @@ class KernelMap(KernelTransformer):
         self._origin = mean @ self._directions
         return coordinates * signs
 
-    def _explain(self, values: FloatArray, total: float, n_voters: float) -> None:
-        """Set how much of the variance each component has."""
+    def _set_variance(self, values: FloatArray, total: float, n_voters: float) -> None:
+        """Set the eigenvalues and the explained variance."""
         self.eigenvalues_ = values
         self.explained_variance_ = values / max(n_voters - 1, 1)
         self.explained_variance_ratio_ = values / total if total > 0 else np.zeros(len(values))
@@ -183,51 +176,34 @@ class KernelMap(KernelTransformer):
 
 
 def check_components(n_components: int, most: int, what: str) -> None:
-    """Refuse a number of components that there cannot be."""
+    """Raise if there are fewer rankings or features than components."""
     check_integer("n_components", n_components)
     if n_components > most:
-        raise ValueError(f"n_components={n_components} but X has only {most} {what}; ask for fewer components")
+        raise ValueError(f"n_components={n_components} but X has only {most} {what}; use fewer components")
 
 
 def largest_eigenpairs(matrix: FloatArray, n_pairs: int, scale: float) -> tuple[FloatArray, FloatArray]:
-    """Return the largest eigenvalues of a symmetric matrix, 0 if rounding on that scale, and its eigenvectors."""
-    values, vectors = few_eigenpairs(matrix, n_pairs) if len(matrix) > DENSE else all_eigenpairs(matrix, n_pairs)
+    """Return the largest eigenvalues of a symmetric matrix, with rounding errors set to 0, and their eigenvectors."""
+    from scipy.linalg import eigh
+    from scipy.sparse.linalg import ArpackError, eigsh
+
+    n, pairs = len(matrix), None
+    if n > DENSE and n_pairs <= n // 10:
+        start = np.random.default_rng(0).uniform(-1, 1, n)  # fixed, for reproducible results
+        try:
+            pairs = eigsh(matrix, n_pairs, which="LA", v0=start)
+        except ArpackError:
+            pairs = None  # not converged
+    if pairs is None:
+        pairs = run_interruptibly(lambda: eigh(matrix, subset_by_index=(n - n_pairs, n - 1)))
+    values, vectors = pairs
     order = np.argsort(-values, kind="stable")
     values = values[order]
     return np.where(values > ROUNDING * scale, values, 0.0), vectors[:, order]
 
 
-def all_eigenpairs(matrix: FloatArray, n_pairs: int) -> tuple[FloatArray, FloatArray]:
-    """Return eigenpairs by the dense solver."""
-    from scipy.linalg import eigh
-
-    n = len(matrix)
-    values, vectors = run_interruptibly(lambda: eigh(matrix, subset_by_index=(n - n_pairs, n - 1)))
-    return values, vectors
-
-
-def few_eigenpairs(matrix: FloatArray, n_pairs: int) -> tuple[FloatArray, FloatArray]:
-    """Return eigenpairs by Lanczos iteration, or by the dense solver where they are many or it does not converge."""
-    from scipy.sparse.linalg import ArpackError, eigsh
-
-    n = len(matrix)
-    if n_pairs > n // 10:
-        return all_eigenpairs(matrix, n_pairs)
-    try:
-        # A fixed start makes the result the same every time.
-        values, vectors = eigsh(matrix, n_pairs, which="LA", v0=np.random.default_rng(0).uniform(-1, 1, n))
-    except ArpackError:
-        return all_eigenpairs(matrix, n_pairs)
-    return values, vectors
-
-
 def fixed_signs(coordinates: FloatArray) -> FloatArray:
-    """Return for each column the sign of its largest entry in size; of equally large ones the first decides."""
+    """Return the sign of the entry of largest absolute value in each column, the first of equally large ones."""
     sizes = np.abs(coordinates)
-    first = np.argmax(sizes >= AS_LARGE * sizes.max(axis=0), axis=0)
+    first = np.argmax(sizes >= TIED * sizes.max(axis=0), axis=0)
     return np.where(coordinates[first, np.arange(coordinates.shape[1])] < 0, -1.0, 1.0)
-
-
-def reciprocal(values: FloatArray) -> FloatArray:
-    """Return one over each value, and 0 for 0."""
-    return np.divide(1, values, out=np.zeros_like(values), where=values > 0)

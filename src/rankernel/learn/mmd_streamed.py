@@ -1,4 +1,4 @@
-"""The squared maximum mean discrepancy of two large sets, without holding a Gram matrix."""
+"""The squared maximum mean discrepancy of two large samples without storing a Gram matrix."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ from rankernel.kernels.named import as_kernel
 from rankernel.rankings import Rankings
 
 
-def mmd2_streamed(X: Any, Y: Any, kernel: Kernel, method: MethodLike = "auto", n_jobs: int | None = None) -> float:
-    r"""Return the unbiased estimate of the squared maximum mean discrepancy, without holding a Gram matrix.
+def mmd2_streamed(
+    X: Any, Y: Any, kernel: Kernel | str, *, method: MethodLike = "auto", n_jobs: int | None = None
+) -> float:
+    r"""Return the unbiased estimate of the squared maximum mean discrepancy without storing a Gram matrix.
 
     :math:`\frac{1}{m(m-1)} \sum_{i \ne j} K(x_i, x_j) + \frac{1}{n(n-1)} \sum_{i \ne j} K(y_i, y_j)
-    - \frac{2}{mn} \sum_{i, j} K(x_i, y_j)` over the m voters of X and the n voters of Y (Gretton et al. 2012). A width
-    "median" is taken from both together. Where values are estimated, two voters with the same ballot are compared by
-    different draws, which leaves it unbiased.
+    - \frac{2}{mn} \sum_{i, j} K(x_i, y_j)` over the m voters of X and the n voters of Y (Gretton et al. 2012).
+    "median" is resolved from both samples together. If kernel values are estimated, two voters with the same ballot are
+    compared by different draws, which keeps the estimate unbiased.
 
     Parameters
     ----------
     X, Y : Rankings, Preferences or integer array
-        The two sets of voters; counts are multiplicities.
-    kernel : Kernel
+        The two samples, with multiplicities.
+    kernel : Kernel or str
         The kernel.
     method, n_jobs
         As in :meth:`Kernel.gram`.
@@ -44,11 +46,11 @@ def mmd2_streamed(X: Any, Y: Any, kernel: Kernel, method: MethodLike = "auto", n
     return unbiased_mmd2(sums, plan.diagonal() @ weights, weights.sum(axis=0))
 
 
-def pooled_plan(X: Any, Y: Any, kernel: Kernel, method: MethodLike) -> tuple[Plan, FloatArray]:
-    """Return the plan of two sets together, unbiased everywhere, and how many voters of each set each row has."""
+def pooled_plan(X: Any, Y: Any, kernel: Kernel | str, method: MethodLike) -> tuple[Plan, FloatArray]:
+    """Return the plan of two pooled samples with an unbiased diagonal, and the voters of each sample in each row."""
     left, right = as_data(X), as_data(Y, name="Y")
     arrays = not (isinstance(X, Data) and isinstance(Y, Data))
-    if arrays and isinstance(right, Rankings) and left.n_items == right.n_items:  # an array takes the other's names
+    if arrays and isinstance(right, Rankings) and left.n_items == right.n_items:  # the names of an array do not matter
         right = Rankings._trusted(right.ranks, left.items, right.counts)
     for name, side in (("X", left), ("Y", right)):
         if side.n_voters < 2:
@@ -62,7 +64,7 @@ def pooled_plan(X: Any, Y: Any, kernel: Kernel, method: MethodLike) -> tuple[Pla
 
 
 def unbiased_mmd2(sums: FloatArray, traces: FloatArray, n_voters: FloatArray) -> float:
-    """Return the statistic from the sums over all pairs of voters of two sets, and those of each with itself."""
+    """Return the statistic from the sums of kernel values between the samples, and those of voters with themselves."""
     m, n = n_voters
     within = (sums[0, 0] - traces[0]) / (m * (m - 1)) + (sums[1, 1] - traces[1]) / (n * (n - 1))
     return float(within - 2 * sums[0, 1] / (m * n))

@@ -1,4 +1,4 @@
-"""Nyström features by randomly pivoted Cholesky: a few columns of the Gram matrix stand for all of it."""
+"""Nyström features by randomly pivoted Cholesky factorization."""
 
 from __future__ import annotations
 
@@ -15,128 +15,104 @@ from rankernel._utils.rng import Seed, as_seed, stream_key
 from rankernel.encoding import Unlisted
 from rankernel.gram.blocks import slices
 from rankernel.gram.methods import MethodLike, MonteCarlo
-from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.named import as_kernel
-from rankernel.learn.transformers import KernelTransformer
+from rankernel.learn.estimators import KernelTransformer
 
-PROPOSALS = 48  # pivots proposed at once
-ROWS = 2**14  # of a tall matrix at once: what is made on the way stays small
-NOISE = 1e-12  # a residual below this part of the diagonal is rounding
+PROPOSALS = 48  # pivots proposed at once; the distribution of the pivots does not depend on it
+ROWS = 2**14  # rows processed at once, so that temporary arrays stay small
+ROUNDING = 1e-12  # residuals below this fraction of the diagonal are rounding errors
 
 
 class NystromFeatures(KernelTransformer):
-    r"""Features whose inner products approximate a kernel, at a cost that is linear in the number of rankings.
+    r"""Features whose inner products approximate a kernel, at a cost linear in the number of rankings.
 
-    Randomly pivoted Cholesky (Chen, Epperly, Tropp and Webber 2025) chooses pivots one after the other, each with
-    probability proportional to what the ones before leave unexplained of its diagonal entry, times its count. Only the
-    columns of the pivots are computed. The features of any ranking R are :math:`K(R, \text{pivots}) L^{-T}` with
-    :math:`L L^T = K(\text{pivots}, \text{pivots})`, so :math:`Z Z^T` is the best approximation from these columns: it
-    never overshoots (:math:`K - Z Z^T` is positive semi-definite), and what is missing of the trace is known.
+    Randomly pivoted Cholesky (Chen, Epperly, Tropp and Webber 2025) draws one pivot after the other, with probability
+    proportional to the residual of its diagonal entry times its multiplicity, and computes only the columns of the
+    pivots. The features of a ranking R are :math:`K(R, \text{pivots}) L^{-T}` with
+    :math:`L L^T = K(\text{pivots}, \text{pivots})`. The residual :math:`K - Z Z^T` is positive semi-definite, and its
+    trace is known.
 
     Parameters
     ----------
-    kernel : Kernel
-        The kernel; a width "median" is taken from the training data.
     n_components : int
-        The number of pivots and features; fewer where fewer are exact.
+        The number of pivots and features; fewer if fewer give the kernel exactly.
+    kernel : Kernel or str
+        The kernel.
     method : as in :meth:`Kernel.gram`
-        How entries of the Gram matrix are computed. What "auto" means is settled by the training data, and draws
-        depend on the seed of the method and the ranking alone, so new rankings fit to the old ones.
-    random_state : int or Generator
-        The choice of the pivots.
+        How to compute entries of the Gram matrix. "auto" is resolved by the training data.
+    random_state : int, Generator or None
+        Seed of the pivots.
     tol : float, optional
-        Stop as soon as the missing part of the trace is at most ``tol`` times the trace.
+        Stop when the trace of the residual is at most ``tol`` times the trace of K.
     unlisted : {"last", "free"}, optional
-        What NaN or None in a plain array or frame means: the item is last, or free. Refused if left out.
+        Meaning of NaN or None in a plain array or data frame: the item is last, or free. By default an error.
 
     Attributes
     ----------
     pivots_ : array of shape ``(n_components_,)``
-        The rows of the training data that were chosen, in order.
+        The rows of the training data chosen as pivots, in order.
     pivot_rankings_ : Rankings or Preferences
-        The same as rankings.
+        The pivots as rankings.
     residual_ : array of shape (n_rankings,)
         The diagonal of :math:`K - Z Z^T`.
     trace_, trace_error_ : float
-        The trace of K and of :math:`K - Z Z^T`, every voter counted.
+        The trace of K and of :math:`K - Z Z^T` over all voters.
     error_path_ : array of shape ``(n_components_ + 1,)``
-        The trace that is missing after each number of pivots, from 0 on.
+        The trace of the residual after 0, 1, 2, ... pivots.
     plan_ : Plan
-        How kernel values are computed, here and for new rankings; nothing is left open in ``kernel_``, its kernel.
+        How kernel values are computed, for training data and new rankings.
+    kernel_ : Kernel
+        The kernel with numeric parameters.
 
     Examples
     --------
-    The Kendall kernel of three items has three coordinates, so three features give it exactly:
+    The Kendall kernel on three items has rank three, so three features are exact:
 
     >>> import itertools
     >>> from rankernel import Kendall
     >>> X = np.array(list(itertools.permutations(range(3))))
-    >>> features = NystromFeatures(Kendall(), n_components=5)
-    >>> Z = features.fit_transform(X)
+    >>> Z = NystromFeatures(5, kernel=Kendall()).fit_transform(X)
     >>> Z.shape, bool(np.allclose(Z @ Z.T, Kendall().gram(X)))
     ((6, 3), True)
     """
 
     def __init__(
         self,
-        kernel: Kernel,
-        n_components: int = 200,
+        n_components: int = 100,
+        *,
+        kernel: Kernel | str = "mallows",
         method: MethodLike = "auto",
         random_state: Seed = 0,
         tol: float | None = None,
         unlisted: Unlisted | None = None,
     ) -> None:
-        self.kernel = kernel
         self.n_components = n_components
+        self.kernel = kernel
         self.method = method
         self.random_state = random_state
         self.tol = tol
         self.unlisted = unlisted
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose the pivots."""
-        self._fitted_features(X)
+        """Choose the pivots; ``y`` is ignored."""
+        self.fit_transform(X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> FloatArray:
         """Choose the pivots and return the features of the training data."""
-        return self._fitted_features(X)
-
-    def transform(self, X: Any) -> FloatArray:
-        """Return the features of rankings: shape ``(n_rankings, n_components_)``."""
-        new = self._pivot_plan.against(self._same_items(X))
-        features = np.empty((len(new.X), self.n_components_))
-        for rows in slices(len(new.X), ROWS):
-            features[rows] = solved(self.factor_, new.distinct.block(rows, slice(None), n_jobs=None))
-        return features if new.rows is None else features[new.rows]
-
-    def _fitted_features(self, X: Any) -> FloatArray:
-        rankings = self._learn_items(X)
+        rankings = self._fit_items(X)
         check_integer("n_components", self.n_components)
         if self.tol is not None and check_number("tol", self.tol, 0) >= 1:
-            raise ValueError(f"tol={self.tol} is not possible; it is a part of the trace, from 0 to below 1")
+            raise ValueError(f"tol={self.tol} is not possible; it must be a fraction of the trace, at least 0, below 1")
         if isinstance(self.method, MonteCarlo) and self.method.distinct_rows:
-            raise ValueError("features belong to a ranking, not to a row; use MonteCarlo(distinct_rows=False)")
+            raise ValueError("method: draws must not depend on the row; use MonteCarlo(distinct_rows=False)")
         self.plan_ = as_kernel(self.kernel).plan(rankings, method=self.method)
         self.kernel_ = self.plan_.kernel
-        n_rows = len(self.plan_.X)
-        n_features = min(self.n_components, n_rows)
-        check_bytes(16 * n_rows * n_features, f"{n_features:,} features of {n_rows:,} rankings", "take fewer of them")
-        found = self._pivoted(self.plan_.distinct)
-        inverse = np.arange(len(rankings)) if self.plan_.rows is None else self.plan_.rows
-        self.pivots_ = np.unique(inverse, return_index=True)[1][found.pivots]
-        self.pivot_rankings_ = rankings[self.pivots_]
-        self._pivot_plan = self.plan_.part(self.pivots_)
-        self.factor_ = found.factor[found.pivots]
-        self.residual_ = found.residual[inverse]
-        self.error_path_ = found.error_path
-        self.trace_, self.trace_error_ = float(found.error_path[0]), float(found.error_path[-1])
-        self.n_components_ = self._n_features_out = len(found.pivots)
-        return found.factor if self.plan_.rows is None else found.factor[inverse]
-
-    def _pivoted(self, plan: Plan) -> PivotedCholesky:
-        return randomly_pivoted_cholesky(
+        plan = self.plan_.distinct
+        n_rows, n_features = len(plan.X), min(self.n_components, len(plan.X))
+        check_bytes(16 * n_rows * n_features, f"{n_features:,} features of {n_rows:,} rankings", "use fewer of either")
+        result = randomly_pivoted_cholesky(
             lambda rows, columns: plan.block(rows, columns, n_jobs=None),
             plan.diagonal(),
             plan.X.counts.astype(np.float64),
@@ -144,26 +120,44 @@ class NystromFeatures(KernelTransformer):
             self.tol or 0.0,
             np.random.default_rng(int(stream_key(as_seed(self.random_state, "random_state"), "pivots"))),
         )
+        inverse = np.arange(len(rankings)) if self.plan_.rows is None else self.plan_.rows
+        self.pivots_ = np.unique(inverse, return_index=True)[1][result.pivots]
+        self.pivot_rankings_ = rankings[self.pivots_]
+        self._pivot_plan = self.plan_.part(self.pivots_)
+        self.factor_ = result.factor[result.pivots]
+        self.residual_ = result.residual[inverse]
+        self.error_path_ = result.error_path
+        self.trace_, self.trace_error_ = float(result.error_path[0]), float(result.error_path[-1])
+        self.n_components_ = self._n_features_out = len(result.pivots)
+        return result.factor if self.plan_.rows is None else result.factor[inverse]
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return the features of rankings: shape ``(n_rankings, n_components_)``."""
+        plan = self._pivot_plan.against(self._match_items(X))
+        features = np.empty((len(plan.X), self.n_components_))
+        for rows in slices(len(plan.X), ROWS):
+            features[rows] = solve_lower(self.factor_, plan.distinct.block(rows, slice(None), n_jobs=None))
+        return features if plan.rows is None else features[plan.rows]
 
 
-def solved(lower: FloatArray, columns: FloatArray) -> FloatArray:
+def solve_lower(lower: FloatArray, columns: FloatArray) -> FloatArray:
     """Return Z with ``Z @ lower.T == columns``."""
     from scipy.linalg import solve_triangular
 
     return np.asarray(solve_triangular(lower, columns.T, lower=True, check_finite=False).T)
 
 
-# ---------------------------------------------------------------------- the factorisation
+# ---------------------------------------------------------------------- factorization
 
 
 @dataclass(frozen=True, eq=False)
 class PivotedCholesky:
-    """A partial Cholesky factorisation: ``factor @ factor.T`` agrees with the matrix in the columns of the pivots."""
+    """A partial Cholesky factorization: ``factor @ factor.T`` equals the matrix in the columns of the pivots."""
 
-    pivots: Indices  # the chosen rows
-    factor: FloatArray  # (n_rows, n_pivots): the factor; its rows at the pivots are lower triangular
-    residual: FloatArray  # the diagonal of what is left
-    error_path: FloatArray  # (n_pivots + 1,): the weighted trace of what is left after each number of pivots
+    pivots: Indices
+    factor: FloatArray  # (n_rows, n_pivots); its rows at the pivots are lower triangular
+    residual: FloatArray  # the diagonal of the residual
+    error_path: FloatArray  # (n_pivots + 1,): the weighted trace of the residual after each number of pivots
 
 
 def randomly_pivoted_cholesky(
@@ -174,76 +168,76 @@ def randomly_pivoted_cholesky(
     tol: float,
     rng: np.random.Generator,
 ) -> PivotedCholesky:
-    """Factorise a positive semi-definite matrix from few of its columns, pivots drawn by weighted residual diagonal.
+    """Return a partial Cholesky factorization with pivots drawn proportional to the weighted residual diagonal.
 
-    Several pivots are proposed at once and thinned out by rejection (Epperly, Tropp and Webber 2024): those that are
-    accepted have the same distribution as if they were drawn one by one.
+    Pivots are proposed in blocks and thinned by rejection (Epperly, Tropp and Webber 2024), which gives the same
+    distribution as drawing one after the other.
 
     Examples
     --------
     >>> A = np.array([[4.0, 2.0], [2.0, 1.0]])
-    >>> found = randomly_pivoted_cholesky(
+    >>> result = randomly_pivoted_cholesky(
     ...     lambda i, j: A[i][:, j], A.diagonal(), np.ones(2), 2, 0.0, np.random.default_rng(0)
     ... )
-    >>> len(found.pivots), found.factor @ found.factor.T
+    >>> len(result.pivots), result.factor @ result.factor.T
     (1, array([[4., 2.], [2., 1.]]))
     """
     n_pivots = min(n_pivots, len(diagonal))
-    residual, floor = np.maximum(diagonal, 0.0), NOISE * np.abs(diagonal)
+    residual, rounding = np.maximum(diagonal, 0.0), ROUNDING * np.abs(diagonal)
     factor, pivots = np.zeros((len(diagonal), n_pivots)), np.empty(0, dtype=np.intp)
-    goal = tol * float(weights @ residual)
-    while len(pivots) < n_pivots and (masses := weights * residual).sum() > goal:
+    target = tol * float(weights @ residual)
+    while len(pivots) < n_pivots and (masses := weights * residual).sum() > target:
         proposed = rng.choice(len(diagonal), size=PROPOSALS, p=masses / masses.sum())
-        known = factor[:, : len(pivots)]
-        left = entries(proposed, proposed) - known[proposed] @ known[proposed].T
-        heights = np.maximum(rng.random(PROPOSALS) * residual[proposed], floor[proposed])
-        chosen, lower = thinned(left, heights, n_pivots - len(pivots))
-        if not len(chosen):  # its residual was rounding after all
+        current = factor[:, : len(pivots)]
+        block = entries(proposed, proposed) - current[proposed] @ current[proposed].T
+        thresholds = np.maximum(rng.random(PROPOSALS) * residual[proposed], rounding[proposed])
+        accepted, lower = thin_proposals(block, thresholds, n_pivots - len(pivots))
+        if not len(accepted):  # the residual was a rounding error
             residual[proposed[0]] = 0.0
             continue
-        new = proposed[chosen]
+        new = proposed[accepted]
         added = factor[:, len(pivots) : len(pivots) + len(new)]
         for rows in slices(len(diagonal), ROWS):
-            added[rows] = solved(lower, entries(rows, new) - known[rows] @ known[new].T)
+            added[rows] = solve_lower(lower, entries(rows, new) - current[rows] @ current[new].T)
             residual[rows] -= (added[rows] ** 2).sum(axis=1)
         added[np.concatenate([pivots, new])] = np.concatenate([np.zeros((len(pivots), len(new))), lower])
         pivots = np.concatenate([pivots, new])
-        residual[residual <= floor] = 0.0
+        residual[residual <= rounding] = 0.0
         residual[pivots] = 0.0
-    return finished(pivots, factor[:, : len(pivots)], diagonal, weights, goal)
+    return with_errors(pivots, factor[:, : len(pivots)], diagonal, weights, target)
 
 
-def thinned(left: FloatArray, heights: FloatArray, room: int) -> tuple[Indices, FloatArray]:
-    """Return which proposals are accepted, and the Cholesky factor of what is left of the matrix between them.
+def thin_proposals(block: FloatArray, thresholds: FloatArray, n_most: int) -> tuple[Indices, FloatArray]:
+    """Return the accepted proposals and the Cholesky factor of the residual between them.
 
-    A proposal is accepted if what those before it leave of its diagonal entry still is above its height.
+    A proposal is accepted if its residual after those accepted before is above its threshold.
     """
-    left = left.copy()
-    chosen: list[int] = []
-    columns = np.empty((len(left), min(room, len(left))))
-    for j in range(len(left)):
-        if len(chosen) == room:
+    block = block.copy()
+    accepted: list[int] = []
+    columns = np.empty((len(block), min(n_most, len(block))))
+    for j in range(len(block)):
+        if len(accepted) == n_most:
             break
-        if left[j, j] > heights[j]:
-            column = columns[:, len(chosen)] = left[:, j] / np.sqrt(left[j, j])
-            left -= np.outer(column, column)
-            chosen.append(j)
-    rows = np.array(chosen, dtype=np.intp)
+        if block[j, j] > thresholds[j]:
+            column = columns[:, len(accepted)] = block[:, j] / np.sqrt(block[j, j])
+            block -= np.outer(column, column)
+            accepted.append(j)
+    rows = np.array(accepted, dtype=np.intp)
     return rows, np.tril(columns[rows, : len(rows)])
 
 
-def finished(
-    pivots: Indices, factor: FloatArray, diagonal: FloatArray, weights: FloatArray, goal: float
+def with_errors(
+    pivots: Indices, factor: FloatArray, diagonal: FloatArray, weights: FloatArray, target: float
 ) -> PivotedCholesky:
-    """Return the factorisation with its error, without pivots that were chosen after the goal was reached."""
+    """Return the factorization with its errors, without the pivots drawn after the target was reached."""
     explained = np.zeros(len(pivots))
     for rows in slices(len(factor), ROWS):
         explained += weights[rows] @ factor[rows] ** 2
     path = np.maximum(weights @ diagonal - np.concatenate([[0.0], np.cumsum(explained)]), 0.0)
-    size = int(np.argmax(path <= goal)) if goal > 0 and path[-1] <= goal else len(pivots)
-    pivots, factor = pivots[:size], np.ascontiguousarray(factor[:, :size])
+    n_pivots = int(np.argmax(path <= target)) if target > 0 and path[-1] <= target else len(pivots)
+    pivots, factor = pivots[:n_pivots], np.ascontiguousarray(factor[:, :n_pivots])
     residual = np.empty(len(diagonal))
     for rows in slices(len(factor), ROWS):
         residual[rows] = np.maximum(diagonal[rows] - (factor[rows] ** 2).sum(axis=1), 0.0)
     residual[pivots] = 0.0
-    return PivotedCholesky(pivots, factor, residual, path[: size + 1])
+    return PivotedCholesky(pivots, factor, residual, path[: n_pivots + 1])

@@ -1,17 +1,21 @@
-"""Rankings as answers: least squares in the space of a kernel on rankings, and the way back to a ranking."""
+"""Label ranking: kernel ridge regression of the mean embeddings of rankings, and decoding to full rankings."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Self
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
-from rankernel._utils.arrays import FloatArray
+from rankernel._utils.arrays import FloatArray, Indices, Mask
 from rankernel._utils.checks import (
     check_choice,
     check_instance,
@@ -30,63 +34,63 @@ from rankernel.gram.exact.features import means_of_seen
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.poset_rows import as_rows
 from rankernel.kernels.base import Kernel
-from rankernel.kernels.kendall import Kendall
 from rankernel.kernels.named import NAMED, as_kernel
-from rankernel.learn._ridge import Fit, Ridge
-from rankernel.learn.transformers import KernelParameters, checked_table, has_names, naming
+from rankernel.learn.estimators import KernelParameters, check_table, error_prefix, has_names
 from rankernel.linear_forms import SEEN, Sight, seen_of_nothing
 from rankernel.models.consensus import MAX_EXACT_ITEMS
 from rankernel.models.decoding import LIMIT, Decoded, Decoder
 from rankernel.rankings import Rankings
 
-BLOCK = 2**24  # numbers that are predicted at once
-ON_NUMBERS = (*PAIRWISE_KERNEL_FUNCTIONS, "precomputed")  # kernels that scikit-learn knows by name
+ENTRIES = 2**24  # predicted at once, so that temporary arrays stay small
+SKLEARN_KERNELS = (*PAIRWISE_KERNEL_FUNCTIONS, "precomputed")
 
 
 class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    r"""Predict rankings from covariates or from other rankings: label ranking by kernel ridge regression.
+    r"""Label ranking by kernel ridge regression: predict rankings from covariates or from other rankings.
 
-    Every training label, full or partial, stands for its mean embedding :math:`\phi(R)`. Ridge regression in the space
-    of the output kernel (Korba, Garcia and d'Alché-Buc 2018) predicts :math:`g(x) = \bar\phi + \sum_j \alpha_j(x)
-    (\phi(R_j) - \bar\phi)` with :math:`\alpha(x) = (K + \alpha I)^{-1} k(x)`, and the answer is the full ranking
-    nearest to it: exactly, but for long cycles of pairs. Of equally near ones it is that in the order of mean places.
+    Every training label, full or partial, is represented by its mean embedding :math:`\phi(R)` under the output kernel.
+    Ridge regression in that space (Korba, Garcia and d'Alché-Buc 2018) gives :math:`g(x) = \bar\phi + \sum_j
+    \alpha_j(x) (\phi(R_j) - \bar\phi)` with :math:`\alpha(x) = (K + \alpha I)^{-1} k(x)`, and the prediction is the
+    full ranking nearest to g(x). The search is exact except for long cycles of pairwise majorities; ties are broken by
+    mean rank.
 
-    A label that leaves two items open says little of them. So :class:`Kendall` learns each pair of items also from the
-    rows that put it in order, alone, and the more rows these are, the more that counts: see ``prior``.
+    Labels that leave the order of two items open carry little information about it. With :class:`Kendall` each pair of
+    items is therefore also learnt from the labels that order it; see ``prior``.
 
     Parameters
     ----------
-    output_kernel : Kernel or str
-        On the labels: a multiple of :class:`Kendall` (the default; decoded by a Kemeny search), :class:`Spearman` (a
-        sort), :class:`Hamming` or another positional kernel (an assignment), or a sum of positional kernels.
-    kernel : str, callable or Kernel
-        On the covariates: a name that scikit-learn knows, a callable on two rows, "precomputed", or a kernel on
-        rankings, or its name, where the covariates are rankings ("polynomial" is scikit-learn's). With "linear" and
-        fewer features than rows the cost is linear in the rows, so that a pipeline of ``Nystroem`` or
-        :class:`NystromFeatures` goes far.
     alpha : float
-        The penalty, as in ``KernelRidge``.
+        The ridge penalty, as in ``KernelRidge``.
+    kernel : str, callable or Kernel
+        On the covariates: a kernel of scikit-learn by name, a callable on two rows, "precomputed", or a kernel on
+        rankings (object or name) if the covariates are rankings; "polynomial" is scikit-learn's. With "linear" and
+        fewer features than rows the cost is linear in the number of rows, for instance after ``Nystroem`` or
+        :class:`NystromFeatures` in a pipeline.
     gamma, degree, coef0 : float
-        Of scikit-learn's kernels, as in ``KernelRidge``.
+        Parameters of scikit-learn's kernels, as in ``KernelRidge``.
     kernel_params : dict, optional
-        Further arguments of a callable.
-    method : "auto" or a method object
-        How Gram matrices of rankings as covariates are computed.
+        Further arguments of a callable kernel.
+    output_kernel : Kernel or str
+        On the labels: a multiple of :class:`Kendall` (decoded by a Kemeny search), :class:`Spearman` (sorting),
+        :class:`Hamming` or another positional kernel (linear assignment), or a sum of positional kernels.
+    method : as in :meth:`Kernel.gram`
+        How to compute Gram matrices of rankings as covariates.
     prior : float
-        With Kendall and labels that leave items open: how many rows their mean embeddings are worth. A pair that n rows
-        put in order is predicted from these, by n / (n + prior), with as much penalty a row, and for the rest from the
-        mean embeddings of all rows, in which items that a label leaves open are equally likely either way. With 0 a
-        pair is learnt from the rows that put it in order, if there are any; with ``inf`` all from mean embeddings, in
-        one system of equations.
+        With Kendall and partial labels: the weight, in rows, of the regression on mean embeddings. A pair of items that
+        n labels order is predicted with weight n / (n + prior) by a ridge regression on these labels, with the same
+        penalty for each row, and otherwise by the regression of all mean embeddings, in which unordered items are
+        equally likely to come first. 0 uses only the labels that order a pair, if there are any; ``inf`` uses only mean
+        embeddings, in one system of equations.
     limit : int
-        With Kendall: the most items of a cycle of pairs to be solved exactly, up to 26. Longer ones are searched, with
-        the gap that :meth:`decode` states.
+        With Kendall: the largest cycle of pairwise majorities, in items, that is solved exactly, at most 26. Longer
+        cycles are solved by local search, with a bound on the gap: see :meth:`decode`.
     n_starts : int
-        How many local searches on longer ones.
+        The number of local searches.
     random_state : int, Generator or None
-        Decides where these start.
+        Seed of the local searches.
     unlisted : {"last", "free"}, optional
-        What NaN or None in a plain array or frame of rankings means: the item is last, or free. Refused if left out.
+        Meaning of NaN or None in a plain array or data frame of rankings: the item is last, or free. By default an
+        error.
 
     Attributes
     ----------
@@ -95,42 +99,43 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
     n_features_in_ : int
         The number of covariates.
     mean_ : array
-        The means of what the output kernel sees of the labels, flat.
+        The weighted mean of the flattened targets: pair signs, mean ranks or position probabilities of the labels.
     coef_ : array
-        One row a feature: the coefficients, where the kernel is linear and features are fewer than rows.
+        The coefficients, one row for each feature (linear kernel and fewer features than rows).
     dual_coef_ : array
-        One row a training row: the coefficients otherwise.
+        The coefficients, one row for each training row (otherwise).
 
     Notes
     -----
-    Multiplicities of the labels (``y.counts``) are weights, times ``sample_weight``. Labels that leave items open
-    (``-1``) say what they say: no row and no item is dropped.
+    Multiplicities of the labels (``y.counts``) are multiplied with ``sample_weight``. Partial labels are used as they
+    are; no row and no item is dropped.
 
     Examples
     --------
-    Young voters want tea first, old ones coffee; most name only their favourite:
+    Young voters rank tea first, old voters coffee; most rank only their favourite:
 
     >>> age = np.array([[18], [22], [25], [60], [71], [80]])
     >>> ballots = Rankings.from_orders([["tea", "milk"], ["tea"], ["tea"], ["coffee"], ["coffee"], ["coffee", "milk"]])
-    >>> model = KernelRankingRegressor(kernel="rbf", gamma=0.01, alpha=0.1).fit(age, ballots)
+    >>> model = KernelRankingRegressor(0.1, kernel="rbf", gamma=0.01).fit(age, ballots)
     >>> model.predict([[20], [75]]).to_orders()
     [['tea', 'milk', 'coffee'], ['coffee', 'milk', 'tea']]
     >>> tea, milk = ballots.items.index("tea"), ballots.items.index("milk")
-    >>> round(float(model.predict_scores([[30]])[0, tea, milk]), 2)  # the share of tea before milk
+    >>> round(float(model.predict_scores([[30]])[0, tea, milk]), 2)  # probability of tea before milk
     0.87
     """
 
-    _kernel_parameters: ClassVar = ("output_kernel", "kernel")
+    _kernel_arguments: ClassVar = ("output_kernel", "kernel")
 
     def __init__(
         self,
-        output_kernel: Kernel | str = Kendall(),  # noqa: B008
-        kernel: str | Callable[..., Any] | Kernel = "rbf",
         alpha: float = 1.0,
+        *,
+        kernel: str | Callable[..., Any] | Kernel = "rbf",
         gamma: float | None = None,
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
+        output_kernel: Kernel | str = "kendall",
         method: MethodLike = "auto",
         prior: float = 30.0,
         limit: int = LIMIT,
@@ -138,13 +143,13 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         random_state: Seed = 0,
         unlisted: Unlisted | None = None,
     ) -> None:
-        self.output_kernel = output_kernel
-        self.kernel = kernel
         self.alpha = alpha
+        self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
+        self.output_kernel = output_kernel
         self.method = method
         self.prior = prior
         self.limit = limit
@@ -155,50 +160,48 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
     # ------------------------------------------------------------------ fit
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from covariates and rankings.
+        """Fit the regression of rankings on covariates.
 
         Parameters
         ----------
         X : array of shape (n_rows, n_features), sparse matrix, or rankings
             The covariates.
         y : Rankings, Preferences or array of ranks of shape (n_rows, n_items)
-            The labels; -1 in an array is an item of which nothing is known.
+            The labels; -1 in an array is a free item.
         sample_weight : array of shape (n_rows,), optional
-            How much each row counts.
+            The weight of each row.
         """
         self._check_parameters()
-        covariates = self._read(X, reset=True)
-        labels = self._labels(y, covariates)
-        weights = self._weights(sample_weight, covariates, labels)
-        self.items_, self._named = labels.items, has_names(y)
+        covariates = self._check_covariates(X, reset=True)
+        labels = self._check_labels(y, covariates)
+        weights = self._check_weights(sample_weight, covariates, labels)
+        self.items_, self._has_names = labels.items, has_names(y)
         seed = int(np.random.default_rng(as_seed(self.random_state, "random_state")).integers(2**32))
         self.decoder_ = Decoder(
             as_kernel(self.output_kernel, "output_kernel"), labels.n_items, self.limit, self.n_starts, seed
         )
-        on_rankings = self._on_rankings
-        self._primal = self._linear and covariates.shape[1] < covariates.shape[0]
-        if on_rankings is not None:
-            self.plan_ = on_rankings.plan(covariates, method=self.method)
+        linear = isinstance(self.kernel, str) and self.kernel == "linear"
+        self._primal = linear and covariates.shape[1] < covariates.shape[0]
+        if (kernel := self._ranking_kernel) is not None:
+            self.plan_ = kernel.plan(covariates, method=self.method)
         elif not self._primal:
             self.X_fit_ = covariates
-        fit = self._learn(self.decoder_.sees, covariates, labels, weights)
+        fit = self._fit_targets(self.decoder_.sees, covariates, labels, weights)
         self.mean_ = fit.means
         name, other = ("coef_", "dual_coef_") if self._primal else ("dual_coef_", "coef_")
         setattr(self, name, fit.coefficients)
-        self.__dict__.pop(other, None)  # of another fit
-        sees_pairs = self.decoder_.sees == "pairs"
-        self._pair_fit: Fit | None = fit if sees_pairs else None
-        self._training = None if sees_pairs else (covariates, labels, weights)
+        self.__dict__.pop(other, None)  # from an earlier fit
+        on_pairs = self.decoder_.sees == "pairs"
+        self._pair_fit: RidgeFit | None = fit if on_pairs else None
+        self._training = None if on_pairs else (covariates, labels, weights)
         return self
 
     def _check_parameters(self) -> None:
-        """Refuse parameters that make no sense."""
+        """Raise if a parameter is not valid."""
         if isinstance(self.kernel, str):
-            check_choice("kernel", self.kernel, tuple(dict.fromkeys((*ON_NUMBERS, *NAMED))))
+            check_choice("kernel", self.kernel, tuple(dict.fromkeys((*SKLEARN_KERNELS, *NAMED))))
         elif not (isinstance(self.kernel, Kernel) or callable(self.kernel)):
-            raise TypeError(
-                f"kernel={short_repr(self.kernel)} is no kernel; give a name, a callable or a kernel on rankings"
-            )
+            raise TypeError(f"kernel={short_repr(self.kernel)} must be a name, a callable or a kernel on rankings")
         check_number("alpha", self.alpha, 0)
         if self.gamma is not None:
             check_number("gamma", self.gamma, 0)
@@ -211,162 +214,276 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         check_integer("n_starts", self.n_starts)
 
     @property
-    def _on_rankings(self) -> Kernel | None:
-        """The kernel on rankings as covariates, if that is what they are."""
+    def _ranking_kernel(self) -> Kernel | None:
+        """The kernel on rankings as covariates; None for numeric covariates."""
         if isinstance(self.kernel, str):
-            return None if self.kernel in ON_NUMBERS else NAMED.get(self.kernel)
+            return None if self.kernel in SKLEARN_KERNELS else NAMED.get(self.kernel)
         return self.kernel if isinstance(self.kernel, Kernel) else None
 
-    @property
-    def _linear(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "linear"
-
-    def _learn(self, sees: Sight, covariates: Any, labels: Data, weights: FloatArray) -> Fit:
-        """Return the regressions of what is seen of the labels."""
+    def _fit_targets(self, sees: Sight, covariates: Any, labels: Data, weights: FloatArray) -> RidgeFit:
+        """Return the regression of the mean pair signs, ranks or positions of the labels."""
         rows = as_rows(labels)
         targets = means_of_seen(rows, sees).reshape(len(rows), -1)
-        ridge = Ridge(covariates, self._training_gram(), weights, float(self.alpha))
+        gram = None
+        if not self._primal:
+            numeric = self._ranking_kernel is None
+            check_task("a label ranking", n_rows(self.X_fit_) if numeric else self.plan_.shape[0])
+            gram = np.array(self._gram(self.X_fit_)) if numeric else self.plan_.gram()
+        ridge = Ridge(covariates, gram, weights, float(self.alpha))
         if sees != "pairs":
             return ridge.fit(targets)
         return ridge.fit_known(targets, np.abs(targets) == 1, float(self.prior))
 
-    def _training_gram(self) -> FloatArray | None:
-        if self._primal:
-            return None
-        check_task("a label ranking", n_rows(self.X_fit_) if self._on_rankings is None else self.plan_.shape[0])
-        return np.array(self._gram(self.X_fit_)) if self._on_rankings is None else self.plan_.gram()
-
     def _gram(self, X: Any) -> FloatArray:
-        """Return the kernel between covariates and those of the training data."""
-        if self._on_rankings is not None:
+        """Return the kernel between covariates and the training covariates."""
+        if self._ranking_kernel is not None:
             return self.plan_.against(X).gram()
         named = isinstance(self.kernel, str)
         params: dict[str, Any] = {"degree": self.degree, "coef0": self.coef0} if named else self.kernel_params or {}
-        if named and self.gamma is not None:  # each kernel has a default of its own
+        if named and self.gamma is not None:  # the default of gamma depends on the kernel
             params["gamma"] = float(self.gamma)
-        found = pairwise_kernels(X, self.X_fit_, metric=self.kernel, filter_params=named, **params)
-        return np.asarray(found, dtype=np.float64)
+        gram = pairwise_kernels(X, self.X_fit_, metric=self.kernel, filter_params=named, **params)
+        return np.asarray(gram, dtype=np.float64)
 
     # ------------------------------------------------------------------ predict
 
     def predict(self, X: Any) -> Rankings:
-        """Return the predicted rankings, full ones; ``np.asarray`` of them is their ranks."""
+        """Return the predicted full rankings; ``np.asarray`` of them is the array of ranks."""
         return Rankings._trusted(self.decode(X).ranks, self.items_)
 
     def decode(self, X: Any) -> Decoded:
-        """Return the predicted rankings as ranks, with the gap to the best that could be.
+        """Return the ranks of the predicted rankings with bounds on their gap to the nearest ranking.
 
         ``gaps`` is 0 where the ranking is proven to be the nearest one.
         """
         check_is_fitted(self)
-        fit = Fit(self.mean_, self.coef_ if self._primal else self.dual_coef_)
+        fit = RidgeFit(self.mean_, self.coef_ if self._primal else self.dual_coef_)
         shape = seen_of_nothing(self.decoder_.sees, len(self.items_)).shape[1:]
-        parts = [self.decoder_.decode(block.reshape(-1, *shape)) for block in self._predict(X, fit)]
+        parts = [self.decoder_.decode(block.reshape(-1, *shape)) for block in self._predict_targets(X, fit)]
         return Decoded(
             *(np.concatenate([getattr(part, name) for part in parts]) for name in ("ranks", "values", "gaps"))
         )
 
     def predict_scores(self, X: Any) -> FloatArray:
-        """Return how likely each item comes before each other: shape (n_rows, n_items, n_items).
+        """Return the estimated probability that item a comes before item b: shape (n_rows, n_items, n_items).
 
-        Predicted from the same labels as rankings are, as :class:`Kendall` learns pairs of items whatever the output
-        kernel, and cut to 0 and 1. The diagonal is 1/2.
+        Whatever the output kernel, pairs of items are learnt as with :class:`Kendall`; estimates are clipped to [0, 1].
+        The diagonal is 1/2.
         """
         check_is_fitted(self)
-        training = self._training
-        if training is not None:  # made when it is first asked for: items are few, pairs of them are many
-            self._pair_fit, self._training = self._learn("pairs", *training), None
+        if self._training is not None:  # fitted on first use: there are many more pairs than items
+            self._pair_fit, self._training = self._fit_targets("pairs", *self._training), None
         assert self._pair_fit is not None
         n_items = len(self.items_)
         first, second = np.triu_indices(n_items, 1)
-        leads = np.concatenate(list(self._predict(X, self._pair_fit)))
-        shares = np.full((len(leads), n_items, n_items), 0.5)
-        shares[:, first, second] = np.clip((1 + leads) / 2, 0, 1)
-        shares[:, second, first] = 1 - shares[:, first, second]
-        return shares
+        signs = np.concatenate(list(self._predict_targets(X, self._pair_fit)))
+        scores = np.full((len(signs), n_items, n_items), 0.5)
+        scores[:, first, second] = np.clip((1 + signs) / 2, 0, 1)
+        scores[:, second, first] = 1 - scores[:, first, second]
+        return scores
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the mean of Kendall's tau between predicted and given rankings.
 
-        Of partial rankings the pairs count that they put in order: concordant less discordant over all of these. Rows
-        that put none in order do not count.
+        For a partial ranking tau is computed over the pairs that it orders (Goodman and Kruskal's gamma). Rows that
+        order no pair are ignored.
         """
         check_is_fitted(self)
-        covariates = self._read(X, reset=False)
-        labels = self._as_fitted(self._labels(y, covariates), has_names(y))
-        weights = self._weights(sample_weight, covariates, labels)
-        told = np.trunc(means_of_seen(as_rows(labels), "pairs"))  # -1 and 1 are certain
+        covariates = self._check_covariates(X, reset=False)
+        labels = self._match_labels(self._check_labels(y, covariates), has_names(y))
+        weights = self._check_weights(sample_weight, covariates, labels)
+        ordered = np.trunc(means_of_seen(as_rows(labels), "pairs"))  # -1 and 1 are certain
         signs = SEEN["pairs"](self.decode(X).ranks)
-        said = np.abs(told).sum(axis=1)
+        n_ordered = np.abs(ordered).sum(axis=1)
         if labels.n_items == 1:
-            return 1.0  # all rankings are alike
-        if not (said > 0).any():
-            raise RankingError("no label puts any two items in order, so there is nothing to score; give others")
-        taus = (told * signs).sum(axis=1)[said > 0] / said[said > 0]
-        return float(np.average(taus, weights=weights[said > 0]))
+            return 1.0  # all rankings are equal
+        if not (n_ordered > 0).any():
+            raise RankingError("y: no label orders any two items, so the score is undefined")
+        taus = (ordered * signs).sum(axis=1)[n_ordered > 0] / n_ordered[n_ordered > 0]
+        return float(np.average(taus, weights=weights[n_ordered > 0]))
 
-    def _predict(self, X: Any, fit: Fit) -> Iterator[FloatArray]:
-        """Yield what is predicted, some rows at a time."""
-        covariates = self._read(X, reset=False)
-        step = max(BLOCK // max(*fit.coefficients.shape, 1), 1)
+    def _predict_targets(self, X: Any, fit: RidgeFit) -> Iterator[FloatArray]:
+        """Yield the predicted targets in blocks of rows."""
+        covariates = self._check_covariates(X, reset=False)
+        step = max(ENTRIES // max(*fit.coefficients.shape, 1), 1)
         for start in range(0, max(n_rows(covariates), 1), step):
-            some = covariates[start : start + step]
-            yield fit.means + (some if self._primal else self._gram(some)) @ fit.coefficients
+            block = covariates[start : start + step]
+            yield fit.means + (block if self._primal else self._gram(block)) @ fit.coefficients
 
-    # ------------------------------------------------------------------ what comes in
+    # ------------------------------------------------------------------ validation
 
-    def _read(self, X: Any, reset: bool) -> Any:
-        """Return covariates: numbers, or rankings where the kernel is one on rankings."""
-        if self._on_rankings is None:
+    def _check_covariates(self, X: Any, reset: bool) -> Any:
+        """Return validated covariates: numbers, or rankings if the kernel is one on rankings."""
+        if self._ranking_kernel is None:
             check_unmasked("X", X)
-            with naming("X"):
+            with error_prefix("X"):
                 return validate_data(self, X, accept_sparse="csr", reset=reset)
         data = as_data(X, self.unlisted)
         validate_data(self, np.empty((len(data), data.n_items)), reset=reset, skip_check_array=True)
         return data
 
-    def _labels(self, y: Any, covariates: Any) -> Data:
-        """Return the labels, over the items of the training data in their order."""
+    def _check_labels(self, y: Any, covariates: Any) -> Data:
+        """Return validated labels, one for each row."""
         if y is None:
             raise ValueError("this estimator requires y to be passed, but the target y is None; give rankings")
         if not has_names(y):
-            y = checked_table(y, self, "y")
+            y = check_table(y, self, "y")
         labels = as_data(y, self.unlisted, "y")
-        n_given = n_rows(covariates)
-        if len(labels) != n_given:
-            raise RankingError(f"there are {n_given} rows of covariates but {len(labels)} labels; give one for each")
+        if len(labels) != n_rows(covariates):
+            raise RankingError(f"X has {n_rows(covariates)} rows but y has {len(labels)} labels; give one for each row")
         return labels
 
-    def _as_fitted(self, labels: Data, named: bool) -> Data:
-        """Return labels over the items of the training data, in their order."""
-        if labels.n_items != len(self.items_) or (named and self._named and set(labels.items) != set(self.items_)):
+    def _match_labels(self, labels: Data, named: bool) -> Data:
+        """Return labels with the items in the order of the training data."""
+        if labels.n_items != len(self.items_) or (named and self._has_names and set(labels.items) != set(self.items_)):
             raise RankingError(
-                f"the labels rank {labels.n_items} items, but not the {len(self.items_)} of fit; give the same items"
+                f"y ranks {labels.n_items} items that are not the {len(self.items_)} items of the training data; give "
+                "the same items"
             )
-        return labels.with_items(self.items_) if named and self._named else labels
+        return labels.with_items(self.items_) if named and self._has_names else labels
 
-    def _weights(self, sample_weight: Any, covariates: Any, labels: Data) -> FloatArray:
-        given = np.empty((n_rows(covariates), 1))
+    def _check_weights(self, sample_weight: Any, covariates: Any, labels: Data) -> FloatArray:
+        """Return the weights of the rows: sample weights times multiplicities."""
         check_unmasked("sample_weight", sample_weight)
         if sample_weight is not None and is_number(sample_weight):
             check_number("sample_weight", sample_weight, 0)
-        with naming("sample_weight"):
-            weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
+        table = np.empty((n_rows(covariates), 1))
+        with error_prefix("sample_weight"):
+            weights = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
         weights = weights * labels.counts
         if not np.isfinite(weights).all() or not weights.any():
-            raise ValueError("sample_weight: weights must be finite numbers, one of them above 0")
+            raise ValueError("sample_weight must be finite and positive for at least one row")
         return np.asarray(weights)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self._on_rankings is None
+        tags.input_tags.sparse = self._ranking_kernel is None
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = False
-        tags.regressor_tags.poor_score = True  # the checks give numbers that are no rankings
+        tags.regressor_tags.poor_score = True  # the checks pass numbers that are not rankings
         return tags
 
 
 def n_rows(covariates: Any) -> int:
-    """Return how many rows there are: of a sparse matrix, too."""
+    """Return the number of rows, also of a sparse matrix."""
     return int(covariates.shape[0]) if hasattr(covariates, "shape") else len(covariates)
+
+
+# ---------------------------------------------------------------------- ridge regression
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeFit:
+    """The means of the targets, and the coefficients: one row for each feature or for each training row."""
+
+    means: FloatArray
+    coefficients: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Ridge:
+    """Ridge regression of many targets on the same covariates.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n_rows, n_features)
+        The covariates; used only without a Gram matrix.
+    gram : array of shape (n_rows, n_rows), optional
+        The Gram matrix of the covariates. If given, there is a coefficient for each row, else for each feature.
+    weights : array of shape (n_rows,)
+        The weight of each row.
+    alpha : float
+        The penalty of a regression on all rows; on a subset it is proportional to the total weight.
+    """
+
+    X: Any
+    gram: FloatArray | None
+    weights: FloatArray
+    alpha: float
+
+    def fit(self, targets: FloatArray) -> RidgeFit:
+        """Return the regressions on all rows."""
+        return self._fit(targets, np.arange(len(targets)))
+
+    def fit_known(self, targets: FloatArray, known: Mask, prior: float) -> RidgeFit:
+        """Return weighted means of the regressions on the rows with a known target and on all rows.
+
+        The weights are the total weight of the rows with a known target, and ``prior``.
+
+        Parameters
+        ----------
+        targets : array of shape (n_rows, n_targets)
+            Known values, or else their expectations.
+        known : array of the same shape
+            Whether a target is known.
+        prior : float
+            The weight of the regressions on all rows; may be infinite.
+        """
+        fit = self.fit(targets)
+        if np.isinf(prior):
+            return fit
+        masks, group = np.unique(known.T, axis=0, return_inverse=True)
+        order = np.argsort(group.ravel(), kind="stable")
+        groups = np.split(order, np.cumsum(np.bincount(group.ravel()))[:-1])  # targets known in the same rows
+        with threadpool_limits(1, user_api="blas"):  # many small systems, for which threads are slower
+            for mask, columns in zip(masks, groups, strict=True):
+                rows = np.flatnonzero(mask & (self.weights > 0))
+                if 0 < len(rows) < len(targets):
+                    weight, subset = float(self.weights[rows].sum()), self._fit(targets[:, columns], rows)
+                    share = weight / (weight + prior)
+                    fit.means[columns] += share * (subset.means - fit.means[columns])
+                    fit.coefficients[:, columns] += share * (subset.coefficients - fit.coefficients[:, columns])
+        return fit
+
+    def _fit(self, targets: FloatArray, rows: Indices) -> RidgeFit:
+        """Return the regressions on a subset of the rows."""
+        weights = self.weights[rows]
+        alpha = self.alpha * float(weights.sum() / self.weights.sum())
+        means = weights @ targets[rows] / weights.sum()
+        roots = np.sqrt(weights)[:, None]
+        residuals = roots * (targets[rows] - means)
+        if self.gram is None:
+            right = np.zeros(targets.shape)
+            right[rows] = residuals
+            return RidgeFit(means, solve_ridge(self._scatter(rows), self._weighted.T @ right, alpha))
+        coefficients = np.zeros(targets.shape)
+        coefficients[rows] = roots * solve_ridge(self.gram[np.ix_(rows, rows)] * roots * roots.T, residuals, alpha)
+        return RidgeFit(means, coefficients)
+
+    @cached_property
+    def _weighted(self) -> Any:
+        roots = np.sqrt(self.weights)[:, None]
+        return self.X.multiply(roots).tocsr() if hasattr(self.X, "multiply") else self.X * roots
+
+    @cached_property
+    def _full_scatter(self) -> FloatArray:
+        return scatter_matrix(self._weighted)
+
+    def _scatter(self, rows: Indices) -> FloatArray:
+        """Return the scatter matrix of a subset of rows, by subtraction if the other rows are fewer."""
+        others = np.setdiff1d(np.arange(len(self.weights)), rows, assume_unique=True)
+        if len(rows) <= len(others):
+            return scatter_matrix(self._weighted[rows])
+        if not len(others):
+            return self._full_scatter.copy()
+        return self._full_scatter - scatter_matrix(self._weighted[others])
+
+
+def scatter_matrix(X: Any) -> FloatArray:
+    """Return ``X.T @ X`` as a dense array."""
+    product = X.T @ X
+    return np.asarray(product.toarray() if hasattr(product, "toarray") else product)
+
+
+def solve_ridge(matrix: FloatArray, right: FloatArray, alpha: float) -> FloatArray:
+    """Return the solution of a positive definite system plus a penalty, of minimal norm if it is singular."""
+    from scipy.linalg import LinAlgError, LinAlgWarning, lstsq, solve
+
+    matrix[np.diag_indices_from(matrix)] += alpha
+    with catch_warnings():
+        simplefilter("error", LinAlgWarning)
+        try:
+            return np.asarray(solve(matrix, right, assume_a="pos"))
+        except (LinAlgError, LinAlgWarning):
+            return np.asarray(lstsq(matrix, right)[0])

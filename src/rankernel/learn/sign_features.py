@@ -7,7 +7,8 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel import _loops
+from rankernel._loops.bits import pairs_in_order, popcount
+from rankernel._loops.compiled import compiled
 from rankernel._utils.arrays import FloatArray, FullRanks, IntArray, Mask
 from rankernel._utils.checks import check_integer
 from rankernel._utils.rng import Seed, as_seed, stream_key
@@ -17,46 +18,45 @@ from rankernel.encoding import Unlisted
 from rankernel.gram.blocks import run, slices
 from rankernel.gram.poset_rows import PartialOrders, Rows, as_rows
 from rankernel.kernels.exponential import Mallows
-from rankernel.learn.transformers import RankingTransformer
+from rankernel.learn.estimators import RankingTransformer
 
 Words = NDArray[np.uint64]
 
-CHUNK = 2**24  # bits made at once
+BITS = 2**24  # processed at once, so that temporary arrays stay small
 
 
 class MallowsSignFeatures(RankingTransformer):
-    r"""Random features of the Mallows kernel, which need no data to be chosen.
+    r"""Random features of the Mallows kernel that do not depend on the data.
 
-    With q = exp(-nu), a set S that holds each pair of items independently with probability (1 - q)/2, and
+    With q = exp(-nu), a random set S that contains each pair of items independently with probability (1 - q)/2, and
     :math:`s_e(\sigma) = \pm 1` the order of pair e, :math:`q^{n_d(\sigma, \sigma')} = E_S \prod_{e \in S} s_e(\sigma)
-    s_e(\sigma')`: the feature map of Mania et al. (2018), drawn instead of written down. So
-    :math:`z_j(\sigma) = D^{-1/2} \prod_{e \in S_j} s_e(\sigma)` for D random sets gives an unbiased estimate
-    :math:`\langle z, z' \rangle` of the kernel, with a standard error of at most :math:`D^{-1/2}` between full
-    rankings.
+    s_e(\sigma')` (Mania et al. 2018). So :math:`z_j(\sigma) = D^{-1/2} \prod_{e \in S_j} s_e(\sigma)` for D random sets
+    give an unbiased estimate :math:`\langle z, z' \rangle` of the kernel, with a standard error of at most
+    :math:`D^{-1/2}` between full rankings.
 
-    For a partial ranking each feature is its mean over the completions: all of them where there are at most
-    ``n_draws``, else over antithetic draws, which add an error of their own. Estimates between two different rankings
-    stay unbiased; with draws, that of a ranking with itself is too large by the variance of its mean.
+    For a partial ranking each feature is averaged over its completions: over all of them if there are at most
+    ``n_draws``, else over antithetic draws. Estimates between different rankings remain unbiased; with draws, those
+    between a ranking and itself are biased upwards by the variance of the mean.
 
     Parameters
     ----------
     nu : float or "median"
-        The width of the kernel; "median" is taken from the training data.
+        The decay rate of the kernel; "median" is resolved from the training data.
     n_features : int
         The number D of random sets.
     n_draws : int
-        Full rankings for each partial one.
-    random_state : int or Generator
-        The sets, and the draws: those of a ranking depend on this and on the ranking alone.
+        The number of completions drawn for each partial ranking.
+    random_state : int, Generator or None
+        Seed of the sets and of the draws. The draws of a ranking depend on nothing else.
     unlisted : {"last", "free"}, optional
-        What NaN or None in a plain array or frame means: the item is last, or free. Refused if left out.
+        Meaning of NaN or None in a plain array or data frame: the item is last, or free. By default an error.
 
     Attributes
     ----------
     kernel_ : Mallows
-        The kernel that is approximated.
+        The approximated kernel.
     pair_sets_ : array of shape (n_features, n_words)
-        The sets, one bit for each pair.
+        The sets, one bit for each pair of items a < b, in the order of ``np.triu_indices``.
 
     Examples
     --------
@@ -69,6 +69,7 @@ class MallowsSignFeatures(RankingTransformer):
     def __init__(
         self,
         nu: float | str = "median",
+        *,
         n_features: int = 1000,
         n_draws: int = 64,
         random_state: Seed = 0,
@@ -81,10 +82,10 @@ class MallowsSignFeatures(RankingTransformer):
         self.unlisted = unlisted
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the sets of pairs."""
+        """Draw the sets of pairs; ``y`` is ignored."""
         check_integer("n_features", self.n_features)
         check_integer("n_draws", self.n_draws)
-        rankings = self._learn_items(X)
+        rankings = self._fit_items(X)
         self.kernel_ = cast(Mallows, Mallows(self.nu).resolve(rankings))
         self.seed_ = as_seed(self.random_state, "random_state")
         q = np.exp(-self.kernel_.width)
@@ -95,38 +96,29 @@ class MallowsSignFeatures(RankingTransformer):
 
     def transform(self, X: Any) -> FloatArray:
         """Return the features of rankings: shape (n_rankings, n_features)."""
-        data = self._same_items(X)
+        data = self._match_items(X)
         first, inverse = data.unique_indices()
-        means = self._mean_signs(as_rows(data[first]))
-        return np.asarray(means[inverse] / np.sqrt(len(self.pair_sets_)))
+        rows = as_rows(data[first])
+        means = np.empty((len(rows), self.n_features))
 
-    def _mean_signs(self, X: Rows) -> FloatArray:
-        out = np.empty((len(X), len(self.pair_sets_)))
-        side = max(CHUNK // (64 * self.pair_sets_.shape[1] * self.n_draws), 1)
+        def fill(block: slice) -> None:
+            full, offsets = sample_completions(rows[block], self.n_draws, self.seed_)
+            reversed_pairs = pairs_in_order(-full)  # type: ignore[no-untyped-call]
+            mean_parities(reversed_pairs, offsets, self.pair_sets_, means[block])
 
-        def one(rows: slice) -> None:
-            full, offsets = some_completions(X[rows], self.n_draws, self.seed_)
-            _loops.parities.mean_parities(packed_signs(full), offsets, self.pair_sets_, out[rows])
-
-        run(slices(len(X), side), one, None)
-        return out
+        run(slices(len(rows), max(BITS // (64 * self.pair_sets_.shape[1] * self.n_draws), 1)), fill, None)
+        return np.asarray(means[inverse] / np.sqrt(self.n_features))
 
 
 def random_pair_sets(n_sets: int, n_items: int, probability: float, rng: np.random.Generator) -> Words:
-    """Return random sets of pairs of items as rows of bits; every pair is in a set with the same probability."""
+    """Return random sets of pairs of items as rows of bits; each pair is in a set with the same probability."""
     n_pairs = n_items * (n_items - 1) // 2
-    side = max(CHUNK // max(n_pairs, 1), 1)
-    parts = [words(rng.random((min(side, n_sets - start), n_pairs)) < probability) for start in range(0, n_sets, side)]
+    step = max(BITS // max(n_pairs, 1), 1)
+    parts = [pack(rng.random((min(step, n_sets - start), n_pairs)) < probability) for start in range(0, n_sets, step)]
     return np.concatenate(parts)
 
 
-def packed_signs(full: FullRanks) -> Words:
-    """Return for each full ranking one bit for each pair a < b of items: 1 if b is before a."""
-    packed: Words = _loops.bits.pairs_in_order(-full)
-    return packed
-
-
-def words(bits: Mask) -> Words:
+def pack(bits: Mask) -> Words:
     """Return rows of bits as rows of 64-bit words."""
     n_words = max(-(-bits.shape[1] // 64), 1)
     padded = np.zeros((len(bits), 64 * n_words), dtype=np.bool_)
@@ -134,19 +126,38 @@ def words(bits: Mask) -> Words:
     return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
 
 
-def some_completions(X: Rows, n_draws: int, seed: int) -> tuple[FullRanks, IntArray]:
-    """Return completions of each ranking, all if they are few, and where those of each begin."""
+def sample_completions(X: Rows, n_draws: int, seed: int) -> tuple[FullRanks, IntArray]:
+    """Return completions of each ranking, all if there are at most ``n_draws``, and the offsets of the rankings."""
     if isinstance(X, PartialOrders):
-        sets = list(X.draw(n_draws, Uniform(), seed).ranks)
+        samples = list(X.draw(n_draws, Uniform(), seed).ranks)
         for row in range(len(X)):
             if X[row : row + 1].has_at_most(n_draws):
-                sets[row] = X[row : row + 1].all_completions(n_draws)[0]
+                samples[row] = X[row : row + 1].all_completions(n_draws)[0]
     else:
         few = np.array([number <= n_draws for number in X.n_completions()])
-        sets = [enumerate_completions(row) if is_few else row for row, is_few in zip(X.ranks, few, strict=True)]
+        samples = [enumerate_completions(row) if is_few else row for row, is_few in zip(X.ranks, few, strict=True)]
         if not few.all():
             drawn = draw(X[~few], n_draws, coupling="antithetic", rng=seed).ranks
             for row, draws in zip(np.flatnonzero(~few).tolist(), drawn, strict=True):
-                sets[row] = draws
-    sizes = [len(full) for full in sets]
-    return np.concatenate(sets), np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+                samples[row] = draws
+    sizes = [len(full) for full in samples]
+    return np.concatenate(samples), np.cumsum([0, *sizes])
+
+
+@compiled
+def mean_parities(signs: Words, offsets: IntArray, pair_sets: Words, out: FloatArray) -> None:
+    """Fill ``out[i, j]`` with the mean over rankings ``offsets[i]:offsets[i + 1]`` of the product of signs in set j.
+
+    Rows of ``signs`` have a bit for each pair in reversed order, rows of ``pair_sets`` for each pair in the set.
+    """
+    n_words = signs.shape[1]
+    for i in range(out.shape[0]):
+        start, stop = offsets[i], offsets[i + 1]
+        for j in range(out.shape[1]):
+            odd = np.int64(0)
+            for k in range(start, stop):
+                word = np.uint64(0)
+                for w in range(n_words):
+                    word ^= signs[k, w] & pair_sets[j, w]
+                odd += np.int64(popcount(word) & np.uint64(1))  # type: ignore[call-arg]
+            out[i, j] = 1.0 - 2.0 * odd / (stop - start)

@@ -57,8 +57,7 @@ def cluster_ballots(
     seed: int = 0,
 ) -> Clustering | None:
     """Return the clusters, or None where there is only one ballot."""
-    from rankernel.learn.dendrogram import Linkage, flat_clusters, weighted_linkage
-    from rankernel.learn.kernel_distance import gram_distances
+    from rankernel.learn.hierarchy import Linkage, flat_clusters, gram_distances, weighted_linkage
 
     if len(view.rows) < 2:
         return None

@@ -149,7 +149,9 @@ class Asked:
             labels = tree.labels(n_clusters - 1)[tree.ballot_of_voter]
             if place == len(gains):
                 gains.append(tree.gain(n_clusters))
-                parts = [fit_null_models(tree.voters[np.flatnonzero(labels == c)]) for c in range(int(labels.max()) + 1)]
+                parts = [
+                    fit_null_models(tree.voters[np.flatnonzero(labels == c)]) for c in range(int(labels.max()) + 1)
+                ]
                 known.append([list(models) for models in zip(*parts, strict=True)])
             nulls.append(self.null_gains(tree, n_clusters, labels, known[place]))
             step = step_of(n_clusters, np.array(gains), np.array(nulls))
@@ -220,7 +222,7 @@ class Tree:
 
     def labels(self, n_clusters: int) -> Indices:
         """Return the cluster of each ballot."""
-        from rankernel.learn.dendrogram import flat_clusters
+        from rankernel.learn.hierarchy import flat_clusters
 
         if n_clusters == 1 or len(self.counts) < 2:
             return np.zeros(len(self.counts), dtype=np.intp)
@@ -276,8 +278,7 @@ def adjusted_rand(first: Indices, second: Indices, counts: FloatArray) -> float:
 
 def tree_of(gram: FloatArray, counts: NDArray[Any], linkage: str) -> FloatArray:
     """Return the tree of ballots that so many voters gave; of a single ballot there is none."""
-    from rankernel.learn.dendrogram import Linkage, weighted_linkage
-    from rankernel.learn.kernel_distance import gram_distances
+    from rankernel.learn.hierarchy import Linkage, gram_distances, weighted_linkage
 
     if len(gram) < 2:
         return np.empty((0, 4))

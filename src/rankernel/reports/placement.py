@@ -69,7 +69,7 @@ def place_ballots(ballots: Ballots, view: View, kernel: Kernel, method: MethodLi
     left_out, missing = 0.0, 0.0
     if view.sampled:
         n_features = min(FEATURES, max(NUMBERS // len(rankings), COMPONENTS))
-        nystrom = NystromFeatures(kernel, n_features, plan.method, seed)
+        nystrom = NystromFeatures(n_features, kernel=kernel, method=plan.method, random_state=seed)
         features = nystrom.fit_transform(rankings)
         left_out, missing = nystrom.trace_error_, nystrom.trace_error_ / max(nystrom.trace_, 1e-300)
     else:

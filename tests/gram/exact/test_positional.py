@@ -10,6 +10,7 @@ from functools import cache
 import naive
 import numpy as np
 import pytest
+from scipy.sparse import vstack
 from sklearn.gaussian_process import GaussianProcessRegressor
 
 import rankernel as rk
@@ -352,22 +353,19 @@ def test_features_where_unlisted_items_count_more():
     np.testing.assert_allclose((Z @ Z.T).toarray(), kernel.gram(lists), rtol=1e-10, atol=1e-10)
 
 
-def test_features_in_chunks_are_the_same(monkeypatch):
-    from rankernel.learn import sklearn
-
+def test_features_in_chunks_are_the_same():
     lists = top_lists(50, 30, 5)
     features = rk.MeanFeatures(OVERLAP, sparse_output=True).fit(lists)
-    whole = features.transform(lists)
-    monkeypatch.setattr(sklearn, "CHUNK", 7 * 30)
-    assert (features.transform(lists) != whole).nnz == 0
+    chunks = [features.transform(lists[start : start + 7]) for start in range(0, 50, 7)]
+    assert (vstack(chunks) != features.transform(lists)).nnz == 0
 
 
 def test_features_that_cannot_be_are_refused():
     lists = top_lists(30, 12, 4)
     features = rk.MeanFeatures(OVERLAP, sparse_output=True).fit(lists)
-    with pytest.raises(rk.RankingError, match=r"tells apart places behind place 4.*X.top\(4\)"):
+    with pytest.raises(rk.RankingError, match=r"X\.top\(4\)"):
         features.transform(top_lists(3, 12, 6))
-    with pytest.raises(ValueError, match=r"Kendall.* has no sparse features"):
+    with pytest.raises(ValueError, match="sparse_output"):
         rk.MeanFeatures(rk.Kendall(), sparse_output=True).fit(lists)
     with pytest.raises(ValueError, match="depth=-1"):
         rk.MeanFeatures(OVERLAP, depth=-1).fit(lists)

@@ -17,6 +17,7 @@ from rankernel.gram.montecarlo.error import (
     widening,
 )
 from rankernel.gram.normalize import common_variation, lengths
+from rankernel.learn.mmd_streamed import mmd2_streamed
 
 few_draws_meant = pytest.mark.filterwarnings("ignore:.*rest on a few draws:rankernel.SamplingWarning")
 
@@ -88,10 +89,10 @@ def test_equal_ballots_share_their_draws_and_their_bias():
 def test_streamed_discrepancies_are_unbiased(distinct_rows):
     X, Y, kernel = EQUAL, Rankings([(1, 0, 1, 1), (1, 1, 0, 1), (1, 1, 0, 1), (0, 1, 1, 1)]), rk.Mallows(0.8)
     runs = [
-        rk.mmd2_streamed(X, Y, kernel, method=MonteCarlo(8, "iid", 0, rng=seed, distinct_rows=distinct_rows))
+        mmd2_streamed(X, Y, kernel, method=MonteCarlo(8, "iid", 0, rng=seed, distinct_rows=distinct_rows))
         for seed in range(60)
     ]
-    assert abs(standard_errors_off(runs, rk.mmd2_streamed(X, Y, kernel))) < 4
+    assert abs(standard_errors_off(runs, mmd2_streamed(X, Y, kernel))) < 4
 
 
 def test_rows_and_columns_with_draws_of_their_own_are_independent():

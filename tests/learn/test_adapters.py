@@ -1,4 +1,4 @@
-"""What the frontends share, and what they say where their library is not installed."""
+"""The adapters to other libraries: shared code, missing packages, equal values and gradients, argument errors."""
 
 import copy
 import importlib
@@ -10,10 +10,11 @@ import warnings
 import naive
 import numpy as np
 import pytest
+from nonsense import faults
 
 import rankernel as rk
 from rankernel.errors import MissingExtraError
-from rankernel.learn._training_plans import GramBlocks
+from rankernel.learn.plan_cache import GramBlocks
 
 X = rk.Rankings(np.argsort(np.random.default_rng(0).random((12, 5)), axis=1))
 TOP, FREE = X.top(2), X.top(3, unlisted="free")
@@ -24,31 +25,31 @@ def as_tuples(rankings):
 
 
 @pytest.mark.parametrize("method", ["auto", "exact", "enumeration", rk.MonteCarlo(8)])
-def test_blocks_are_those_of_the_estimate(method):
+def test_blocks_match_the_estimate(method):
     start, now = rk.Mallows(0.9), rk.Mallows(0.3)
     blocks = GramBlocks(start, method)
     for rows, columns in [(TOP[:5], None), (TOP[:5], FREE[:4]), (TOP[:5], None)]:
-        value, slopes = blocks.gram(now, rows, columns, gradient=True)
+        value, gradients = blocks.gram(now, rows, columns, gradient=True)
         expected = now.estimate(rows, columns, method, gradient=True)
         np.testing.assert_allclose(value, expected.value, rtol=1e-13)
-        np.testing.assert_allclose(slopes["nu"], expected.gradient["nu"], rtol=1e-13)
+        np.testing.assert_allclose(gradients["nu"], expected.gradient["nu"], rtol=1e-13)
 
 
 @pytest.mark.parametrize("rankings", [X[:3], TOP[:3], FREE[:3]])
-def test_diagonal_is_the_marginalised_kernel(rankings):
+def test_diagonal_matches_brute_force(rankings):
     twice = rk.concat([rankings, rankings])
-    value, slopes = GramBlocks(rk.Mallows(0.9)).diagonal(rk.Mallows(0.3), twice, gradient=True)
+    value, gradients = GramBlocks(rk.Mallows(0.9)).diagonal(rk.Mallows(0.3), twice, gradient=True)
     expected = [naive.marginal(naive.mallows(0.3), r, r) for r in as_tuples(twice)]
     derivative = [naive.marginal_derivative(naive.kendall, 0.3, r, r) for r in as_tuples(twice)]
     np.testing.assert_allclose(value, expected, rtol=1e-12)
-    np.testing.assert_allclose(slopes["nu"], derivative, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(gradients["nu"], derivative, rtol=1e-12, atol=1e-15)
 
 
 def test_blocks_fit_together():
     kernel = rk.Mallows(0.3)
     blocks = GramBlocks(kernel, rk.MonteCarlo(6))
-    method = blocks.block_plan(kernel, TOP, None).method
-    assert blocks.block_plan(kernel, FREE, TOP).method == method
+    method = blocks.plan(kernel, TOP, None).method
+    assert blocks.plan(kernel, FREE, TOP).method == method
     whole = kernel.gram(rk.concat([TOP, FREE]), method=method)
     np.testing.assert_allclose(blocks.gram(kernel, TOP)[0], whole[:12, :12], rtol=1e-13)
     np.testing.assert_allclose(blocks.gram(kernel, FREE, TOP)[0], whole[12:, :12], rtol=1e-13)
@@ -64,31 +65,31 @@ def test_herded_draws_are_those_of_the_kernel_as_given():
     np.testing.assert_allclose(slope, (up - down) / (2 * step), rtol=1e-6, atol=1e-9)
 
 
-def test_data_settles_what_is_open():
+def test_data_resolves_median_and_auto():
     blocks = GramBlocks(rk.Mallows(), data=TOP)
     assert blocks.kernel == rk.Mallows().resolve(TOP)
     wide = rk.Rankings(np.minimum(np.argsort(np.random.default_rng(1).random((6, 12)), axis=1), 2))
     kernel = rk.Mallows(0.3) * rk.Hamming()
-    assert GramBlocks(kernel, data=TOP).block_plan(kernel, X, None).method == rk.Exact()  # few completions, listed
-    assert GramBlocks(kernel, data=wide).block_plan(kernel, wide, None).method.n_draws == 64
-    with pytest.raises(ValueError, match="give the training rankings: data=X"):
+    assert GramBlocks(kernel, data=TOP).plan(kernel, X).method == rk.Exact()  # few completions, listed
+    assert GramBlocks(kernel, data=wide).plan(kernel, wide).method.n_draws == 64
+    with pytest.raises(ValueError, match="data=X_train"):
         GramBlocks(rk.Mallows())
 
 
-def test_a_method_that_was_asked_for_is_kept():
+def test_requested_method_is_used():
     kernel = rk.Mallows(0.3) * rk.Hamming()
     blocks = GramBlocks(kernel, rk.Exact(limit=10))
     blocks.gram(kernel, X)
-    with pytest.raises(rk.ExactnessError, match="no closed form"):
+    with pytest.raises(rk.ExactnessError, match="Exact"):
         blocks.gram(kernel, TOP)
 
 
 @pytest.mark.parametrize("data", [TOP, X.top(2).with_items([*X.items, *map(str, range(5, 12))])], ids=["few", "many"])
-def test_copies_keep_the_method_that_was_settled(data):
+def test_copies_use_the_resolved_method(data):
     kernel = rk.Mallows(0.3) * rk.Hamming()
     blocks = GramBlocks(kernel, data=data)
     for other in (copy.deepcopy(blocks), pickle.loads(pickle.dumps(blocks))):
-        assert other.block_plan(kernel, data, None).method == blocks.block_plan(kernel, data, None).method
+        assert other.plan(kernel, data).method == blocks.plan(kernel, data).method
         np.testing.assert_array_equal(other.gram(kernel, data)[0], blocks.gram(kernel, data)[0])
 
 
@@ -101,7 +102,7 @@ def test_copies_keep_the_method_that_was_settled(data):
         ("botorch", "botorch", "BoTorch", "gpytorch"),
     ],
 )
-def test_says_what_to_install(module, missing, package, extra, monkeypatch):
+def test_missing_package(module, missing, package, extra, monkeypatch):
     if module == "botorch":
         pytest.importorskip("gpytorch", reason="GPyTorch is not installed: pip install 'rankernel[gpytorch]'")
     monkeypatch.setitem(sys.modules, missing, None)
@@ -115,10 +116,10 @@ def test_says_what_to_install(module, missing, package, extra, monkeypatch):
 
 
 def by_sklearn(rows, kernel, method, weights):
-    wrapped = rk.SklearnKernel.from_data(kernel, rows, method=method)
-    value, slopes = wrapped(rows.ranks, eval_gradient=True)
+    wrapped = rk.SklearnKernel.from_data(rows, kernel, method=method)
+    value, gradients = wrapped(rows.ranks, eval_gradient=True)
     # in the logarithm of the parameter
-    return value, np.tensordot(weights, slopes[:, :, 0], 2) / kernel.params["nu"]
+    return value, np.tensordot(weights, gradients[:, :, 0], 2) / kernel.params["nu"]
 
 
 def by_gpy(rows, kernel, method, weights):
@@ -135,12 +136,12 @@ def by_gpytorch(rows, kernel, method, weights):
     pytest.importorskip("gpytorch", reason="GPyTorch is not installed")
     from rankernel.learn.gpytorch import RankingKernel
 
-    module, ranks = RankingKernel(kernel, method, data=rows).double(), torch.as_tensor(rows.ranks * 1.0)
+    module, ranks = RankingKernel(kernel, method=method, data=rows).double(), torch.as_tensor(rows.ranks * 1.0)
     module.nu = kernel.nu  # made in single precision, as torch does
     value = module(ranks).to_dense()
     (value * torch.as_tensor(weights)).sum().backward()
-    slope = module.raw_nu.grad.item() / torch.sigmoid(module.raw_nu).item()  # of the softplus that keeps it positive
-    return value.detach().numpy(), slope
+    gradient = module.raw_nu.grad.item() / torch.sigmoid(module.raw_nu).item()  # of the softplus transform
+    return value.detach().numpy(), gradient
 
 
 def by_dask(rows, kernel, method, weights):
@@ -162,7 +163,7 @@ def by_bayesian_optimization(rows, kernel, method, weights):
     module.nu = kernel.nu
     value = model.covar_module(torch.as_tensor(rows.ranks * 1.0)).to_dense() / model.covar_module.outputscale.detach()
     (value * torch.as_tensor(weights)).sum().backward()
-    return value.detach().numpy(), module.raw_nu.grad.item()  # kept between limits, and not transformed
+    return value.detach().numpy(), module.raw_nu.grad.item()  # the constraint has no transform
 
 
 WAYS = [(by_sklearn, FREE), (by_gpy, FREE), (by_gpytorch, FREE), (by_dask, FREE), (by_bayesian_optimization, X)]
@@ -171,11 +172,110 @@ WAYS = [(by_sklearn, FREE), (by_gpy, FREE), (by_gpytorch, FREE), (by_dask, FREE)
 @pytest.mark.parametrize(("way", "rows"), WAYS, ids=[way.__name__ for way, _ in WAYS])
 @pytest.mark.parametrize("method", ["auto", "enumeration", rk.MonteCarlo(64, rng=5)], ids=str)
 @pytest.mark.parametrize("kernel", [rk.Mallows(0.3), rk.Exponential("footrule", 0.1)], ids=str)
-def test_every_front_end_has_the_same_numbers_and_gradients(way, rows, method, kernel):
+def test_adapters_agree_with_the_estimate(way, rows, method, kernel):
     weights = np.random.default_rng(0).standard_normal((len(rows), len(rows)))
     weights += weights.T
     wanted = kernel.estimate(rows, method=method, gradient=True)
-    value, slope = way(rows, kernel, method, weights)
+    value, gradient = way(rows, kernel, method, weights)
     np.testing.assert_allclose(value, wanted.value, rtol=1e-9)
-    if slope is not None:
-        assert slope == pytest.approx((weights * wanted.gradient["nu"]).sum(), rel=1e-6)
+    if gradient is not None:
+        assert gradient == pytest.approx((weights * wanted.gradient["nu"]).sum(), rel=1e-6)
+
+
+# ---------------------------------------------------------------------- argument errors
+
+BALLOTS = rk.Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"], ["c", "b"], ["a", {"b", "c"}]])
+RANKS = BALLOTS.ranks
+KERNEL = rk.Mallows(0.5)
+
+
+def dask_calls():
+    from rankernel.learn import dask
+
+    features = rk.NystromFeatures(2, kernel=KERNEL).fit(BALLOTS)
+    return {
+        "gram": (dask.gram, {"plan": KERNEL.plan(BALLOTS), "chunks": 2}),
+        "nystrom": (
+            dask.nystrom,
+            {
+                "X": BALLOTS,
+                "kernel": KERNEL,
+                "n_components": 2,
+                "method": "auto",
+                "rng": 0,
+                "tol": 0.1,
+                "n_fit": 3,
+                "chunks": 2,
+            },
+        ),
+        "transform": (dask.transform, {"X": BALLOTS, "features": features, "chunks": 2}),
+        "mmd2": (dask.mmd2, {"X": BALLOTS, "Y": BALLOTS, "kernel": KERNEL, "method": "auto", "chunks": 2}),
+    }
+
+
+def gpy_calls():
+    from rankernel.learn import gpy
+
+    options = {"variance": 1.0, "method": "auto", "data": RANKS, "active_dims": [0, 1, 2], "name": "votes"}
+    drawing = gpy.RankingKern(3, KERNEL, method=rk.MonteCarlo(4))
+    return {
+        "RankingKern": (gpy.RankingKern, {"input_dim": 3, "kernel": KERNEL, **options}),
+        "RankingKern.draws": (drawing.draws, {"X": RANKS}),  # GPy itself slices the arguments of K and Kdiag
+    }
+
+
+def gpytorch_calls():
+    import gpytorch
+
+    from rankernel.learn.gpytorch import RankingKernel
+
+    constraints = {"nu": gpytorch.constraints.Positive()}
+    return {
+        "RankingKernel": (
+            RankingKernel,
+            {"kernel": KERNEL, "method": "auto", "data": RANKS, "constraints": constraints},
+        ),
+    }
+
+
+def botorch_calls():
+    from rankernel.learn.botorch import optimize_permutations
+
+    return {
+        "optimize_permutations": (
+            optimize_permutations,
+            {
+                "objective": lambda ranks: float(ranks[0]),
+                "n_items": 3,
+                "n_evaluations": 2,
+                "kernel": KERNEL,
+                "n_initial": 2,
+                "n_starts": 1,
+                "rng": 0,
+            },
+        ),
+    }
+
+
+ADAPTERS = {"dask": dask_calls, "GPy": gpy_calls, "gpytorch": gpytorch_calls, "botorch": botorch_calls}
+
+
+@pytest.mark.parametrize("library", ADAPTERS)
+def test_wrong_arguments_are_named(library):
+    pytest.importorskip(library)
+    found = [
+        f"{name}: {fault}"
+        for name, (function, good) in ADAPTERS[library]().items()
+        for argument in good
+        if (fault := faults(function, good, argument, any_function=argument == "objective"))
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("library", ADAPTERS)
+def test_valid_arguments_are_accepted(library):
+    pytest.importorskip(library)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about a process fitted to three values
+        for function, good in ADAPTERS[library]().values():
+            function(**good)

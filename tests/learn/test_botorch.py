@@ -12,10 +12,10 @@ with warnings.catch_warnings():
     pytest.importorskip("botorch", reason="BoTorch is not installed: pip install 'rankernel[gpytorch]'")
 
 from rankernel.learn.botorch import (
-    fitted_improvement,
-    most_promising,
+    fit_improvement,
+    maximize,
     optimize_permutations,
-    swapped,
+    swaps,
 )
 
 TARGET = np.array([3, 0, 2, 1, 4])
@@ -27,17 +27,17 @@ def to_target(ranks):
 
 def tour_length(n_cities, seed):
     """The length of the round trip that visits cities in the order of their ranks."""
-    places = np.random.default_rng(seed).random((n_cities, 2))
+    cities = np.random.default_rng(seed).random((n_cities, 2))
 
     def length(ranks):
-        tour = places[np.argsort(ranks)]
+        tour = cities[np.argsort(ranks)]
         return float(np.linalg.norm(tour - np.roll(tour, 1, axis=0), axis=1).sum())
 
     return length
 
 
-def overruled(n_items, seed):
-    """The weight of preferences between two items that a ranking goes against."""
+def linear_ordering(n_items, seed):
+    """The total weight of pairwise preferences that a ranking contradicts."""
     weights = np.random.default_rng(seed).random((n_items, n_items))
 
     def total(ranks):
@@ -54,32 +54,32 @@ def expected_smallest(values, n_draws):
 
 
 def test_swaps():
-    assert swapped(np.array([2, 0, 1])).tolist() == [[0, 2, 1], [1, 0, 2], [2, 1, 0]]
+    assert swaps(np.array([2, 0, 1])).tolist() == [[0, 2, 1], [1, 0, 2], [2, 1, 0]]
 
 
-def test_local_search_climbs_to_the_top():
+def test_local_search_finds_the_maximum():
     start = np.array([[0, 1, 2, 3, 4]])
     rng = np.random.default_rng(0)
-    found = most_promising(lambda X: -np.abs(X - TARGET).sum(axis=1), start, np.zeros(1), 1, rng)
+    found = maximize(lambda X: -np.abs(X - TARGET).sum(axis=1), start, np.zeros(1), 1, rng)
     np.testing.assert_array_equal(found, TARGET)
 
 
-def test_local_search_leaves_out_what_is_known():
-    everything = np.array(list(itertools.permutations(range(4))))
+def test_local_search_skips_evaluated_permutations():
+    all_permutations = np.array(list(itertools.permutations(range(4))))
     for row in (0, 11, 23):
-        known = np.delete(everything, row, axis=0)
-        found = most_promising(lambda X: X[:, 0], known, np.zeros(23), 4, np.random.default_rng(row))
-        np.testing.assert_array_equal(found, everything[row])
+        known = np.delete(all_permutations, row, axis=0)
+        found = maximize(lambda X: X[:, 0], known, np.zeros(23), 4, np.random.default_rng(row))
+        np.testing.assert_array_equal(found, all_permutations[row])
 
 
-def test_improvement_is_expected_near_good_permutations():
+def test_improvement_is_high_near_good_permutations():
     ranks = np.array([row for row in itertools.permutations(range(5)) if row != tuple(TARGET)])[::2]
-    score, kernel = fitted_improvement(ranks, np.array([to_target(row) for row in ranks]), rk.Mallows(0.2))
+    score, kernel = fit_improvement(ranks, np.array([to_target(row) for row in ranks]), rk.Mallows(0.2))
     assert score(np.array([TARGET, TARGET[::-1]])).argmax() == 0
     assert kernel != rk.Mallows(0.2)
 
 
-def test_search_is_what_it_says():
+def test_result_of_a_search():
     calls = []
 
     def objective(ranks):
@@ -95,42 +95,42 @@ def test_search_is_what_it_says():
     np.testing.assert_array_equal(again.ranks, found.ranks)
 
 
-def test_everything_is_found_in_the_end():
+def test_all_permutations_can_be_evaluated():
     found = optimize_permutations(to_target, 3, 6, kernel=rk.Exponential("hamming", 0.5))
     assert {tuple(row) for row in found.ranks} == set(itertools.permutations(range(3)))
 
 
 @pytest.mark.parametrize(("n_items", "n_evaluations"), [(1, 1), (3, 7), (3, 0)])
-def test_impossible_searches_are_refused(n_items, n_evaluations):
-    with pytest.raises(ValueError, match=r"n_items=1 is|n_evaluations=\d is not possible"):
+def test_wrong_numbers(n_items, n_evaluations):
+    with pytest.raises(ValueError, match=r"n_items=1|n_evaluations="):
         optimize_permutations(to_target, n_items, n_evaluations)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_values_that_cannot_be_compared(value):
-    with pytest.raises(ValueError, match=f"objective is {value} at"):
+def test_objective_must_be_finite(value):
+    with pytest.raises(ValueError, match="objective"):
         optimize_permutations(lambda ranks: value, n_items=3, n_evaluations=2)
 
 
-def test_a_short_tour_is_found_sooner_than_by_chance():
+def test_search_beats_random_search_on_a_tour():
     length = tour_length(6, 0)
-    everything = [length(np.array(row)) for row in itertools.permutations(range(6))]
+    all_values = [length(np.array(row)) for row in itertools.permutations(range(6))]
     found = optimize_permutations(length, 6, 16, kernel=rk.Exponential("hamming", "median"), rng=0)
-    assert found.value < expected_smallest(everything, 16)
+    assert found.value < expected_smallest(all_values, 16)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("problem", "kernel"),
-    [(tour_length, rk.Exponential("hamming")), (overruled, rk.Mallows())],
+    [(tour_length, rk.Exponential("hamming")), (linear_ordering, rk.Mallows())],
     ids=["travelling salesman", "linear ordering"],
 )
 def test_search_beats_random_search_on_average(problem, kernel):
     n_evaluations, regrets, by_chance = 40, [], []
     for seed in range(5):
         objective = problem(7, seed)
-        everything = [objective(np.array(row)) for row in itertools.permutations(range(7))]
+        all_values = [objective(np.array(row)) for row in itertools.permutations(range(7))]
         found = optimize_permutations(objective, 7, n_evaluations, kernel=kernel, rng=seed)
-        regrets.append(found.value - min(everything))
-        by_chance.append(expected_smallest(everything, n_evaluations) - min(everything))
+        regrets.append(found.value - min(all_values))
+        by_chance.append(expected_smallest(all_values, n_evaluations) - min(all_values))
     assert np.mean(regrets) < 0.5 * np.mean(by_chance)

@@ -7,8 +7,8 @@ import pytest
 from sklearn.base import clone
 
 import rankernel as rk
-from rankernel import _loops
-from rankernel.learn.sign_features import MallowsSignFeatures, packed_signs, random_pair_sets, words
+from rankernel._loops.bits import pairs_in_order
+from rankernel.learn.sign_features import MallowsSignFeatures, mean_parities, pack, random_pair_sets
 
 
 def product_of_signs(full, pairs):
@@ -19,7 +19,7 @@ def all_sets(n_items):
     """Every set of pairs of items: as lists of pairs, and as bits."""
     pairs = list(itertools.combinations(range(n_items), 2))
     inside = list(itertools.product([False, True], repeat=len(pairs)))
-    return [[pair for pair, used in zip(pairs, row, strict=True) if used] for row in inside], words(np.array(inside))
+    return [[pair for pair, used in zip(pairs, row, strict=True) if used] for row in inside], pack(np.array(inside))
 
 
 def parities(rows, sets):
@@ -27,7 +27,7 @@ def parities(rows, sets):
     full = np.concatenate([np.array(row, dtype=np.int16) for row in rows])
     offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
     out = np.empty((len(rows), len(sets)))
-    _loops.parities.mean_parities(packed_signs(full), offsets, sets, out)
+    mean_parities(pairs_in_order(-full), offsets, sets, out)
     return out
 
 
@@ -44,26 +44,26 @@ def test_expectation_over_all_sets_is_the_kernel(n, nu):
 
 
 @pytest.mark.parametrize("row", [(0, 1, 1, 1), (0, -1, 1, -1), (1, 0, 1, 0), (0, 0, 0, 0)])
-def test_partial_rankings_by_all_sets(row):
+def test_partial_rankings_match_brute_force(row):
     lists, bits = all_sets(4)
     completions = naive.completions(row)
     expected = [sum(product_of_signs(x, s) for x in completions) / len(completions) for s in lists]
     np.testing.assert_allclose(parities([completions], bits)[0], expected, atol=1e-15)
 
 
-def test_pairs_beyond_one_word():
+def test_more_pairs_than_one_word():
     rng = np.random.default_rng(0)
     n = 17  # 136 pairs, three words
     full = np.argsort(rng.random((6, n)), axis=1)
     pairs = list(itertools.combinations(range(n), 2))
     inside = rng.random((20, len(pairs))) < 0.3
-    found = parities([[row] for row in full], words(inside))
+    found = parities([[row] for row in full], pack(inside))
     for x, row in zip(full.tolist(), found, strict=True):
         used = [[pair for pair, one in zip(pairs, line, strict=True) if one] for line in inside]
         assert row.tolist() == [product_of_signs(x, s) for s in used]
 
 
-def test_sets_hold_each_pair_independently():
+def test_sets_contain_each_pair_independently():
     n_sets, p = 20_000, 0.3
     sets = random_pair_sets(n_sets, 13, p, np.random.default_rng(1))  # 78 pairs, two words
     bits = np.unpackbits(sets.view(np.uint8), axis=1, bitorder="little")
@@ -88,7 +88,7 @@ def test_unbiased_by_its_standard_error():
     assert (np.abs(np.mean(runs, axis=0) - exact) <= 5 * error + 1e-12).all()
 
 
-def test_draws_leave_all_but_the_diagonal_unbiased():
+def test_draws_bias_only_the_diagonal():
     rows = [(0, 1, 1, 1, 1), (1, 0, 0, 1, 1), (-1, 0, -1, 1, -1)]
     exact = np.array(naive.gram(naive.mallows(0.3), rows, rows))
     runs = []
@@ -99,10 +99,10 @@ def test_draws_leave_all_but_the_diagonal_unbiased():
     deviation = (np.mean(runs, axis=0) - exact) / error
     off = ~np.eye(3, dtype=bool)
     assert np.abs(deviation[off]).max() < 5
-    assert deviation[~off].min() > 5  # too large, as the documentation says
+    assert deviation[~off].min() > 5  # biased upwards
 
 
-def test_features_of_a_ranking_do_not_depend_on_the_others():
+def test_features_do_not_depend_on_other_rankings():
     rng = np.random.default_rng(3)
     X = rk.Rankings(np.argsort(rng.random((30, 8)), axis=1)).top(3)
     features = MallowsSignFeatures(0.1, n_features=50, n_draws=8).fit(X)
@@ -110,19 +110,19 @@ def test_features_of_a_ranking_do_not_depend_on_the_others():
     np.testing.assert_array_equal(features.transform(X[[4, 4, 1]]), whole[[4, 4, 1]])
     np.testing.assert_array_equal(features.transform(X.ranks.astype(float)), whole)
     full = np.argsort(rng.random((5, 8)), axis=1)
-    assert set(np.abs(MallowsSignFeatures(0.1, 9).fit_transform(full)).ravel()) == {1 / 3}
+    assert set(np.abs(MallowsSignFeatures(0.1, n_features=9).fit_transform(full)).ravel()) == {1 / 3}
 
 
-def test_median_width_is_resolved_by_the_training_data():
+def test_median_is_resolved_by_training_data():
     X = np.array([[0, 1, 2], [0, 2, 1], [2, 1, 0]])
     features = MallowsSignFeatures(n_features=10).fit(X)
     assert features.kernel_ == rk.Mallows(0.5)
     assert clone(features).nu == "median"
 
 
-def test_seed_makes_the_sets():
+def test_random_state():
     X = np.array([[0, 1, 2, 3], [3, 1, 2, 0]])
-    a, b, c = (MallowsSignFeatures(0.5, 200, random_state=seed).fit_transform(X) for seed in (0, 0, 1))
+    a, b, c = (MallowsSignFeatures(0.5, n_features=200, random_state=seed).fit_transform(X) for seed in (0, 0, 1))
     np.testing.assert_array_equal(a, b)
     assert (a != c).any()
 

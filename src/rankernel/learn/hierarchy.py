@@ -1,0 +1,429 @@
+"""Hierarchical clustering of rankings by kernel distance, and the purity of a dendrogram."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankernel._loops.compiled import compiled_strictly
+from rankernel._utils.arrays import FloatArray, Indices, IntArray, Mask
+from rankernel._utils.checks import check_choice, check_flag, check_integer, check_labels, check_numbers
+from rankernel._utils.interrupts import run_interruptibly
+from rankernel._utils.memory import check_task
+from rankernel.data import as_data
+from rankernel.encoding import check_counts
+from rankernel.errors import IndefiniteKernelWarning, RankingError, warn
+from rankernel.gram.blocks import slices
+from rankernel.gram.methods import MethodLike
+from rankernel.kernels.base import Kernel
+from rankernel.kernels.named import as_kernel
+
+Linkage = Literal["average", "complete", "single", "weighted", "ward", "centroid", "median"]
+Negative = Literal["clip", "error"]
+
+EUCLIDEAN = ("ward", "centroid", "median")  # rules that square the distances themselves
+WEIGHTED = ("average", "ward", "centroid")  # rules whose result depends on multiplicities
+ROWS = 64  # rows processed at once, so that temporary arrays stay small
+ROUNDING = 1e-12  # relative to the largest diagonal entry
+
+
+# ---------------------------------------------------------------------- distances
+
+
+def kernel_distances(
+    X: Any, kernel: Kernel | str, *, squared: bool = False, method: MethodLike = "auto", negative: Negative = "clip"
+) -> FloatArray:
+    r"""Return the distances between the mean embeddings of all pairs of rankings.
+
+    :math:`D(R, R')^2 = K(R, R) + K(R', R') - 2 K(R, R')`, a metric on the mean embeddings. Two rankings with the same
+    completions have distance 0.
+
+    Parameters
+    ----------
+    X : Rankings, Preferences or array of ranks
+        Rankings of any kind. Multiplicities do not matter.
+    kernel : Kernel or str
+        The kernel.
+    squared : bool
+        Whether to return :math:`D^2`.
+    method : as in :meth:`Kernel.gram`
+        How to compute the Gram matrix.
+    negative : {"clip", "error"}
+        What to do with negative squared distances. They occur beyond rounding error only if the Gram matrix is not
+        positive semi-definite: for an indefinite kernel, for a mixture of exact and estimated entries, and for an
+        unbiased estimate of the diagonal. "clip" sets them to 0 with a warning, "error" raises.
+
+    Returns
+    -------
+    array of shape (n_rankings, n_rankings)
+
+    Notes
+    -----
+    If the Gram matrix is estimated, its diagonal is biased upwards, and so are the distances. Equal rankings share
+    their draws and have distance 0.
+
+    Examples
+    --------
+    Two opposite rankings of two items have Kendall kernel -1:
+
+    >>> from rankernel import Kendall, Rankings
+    >>> kernel_distances(Rankings.from_orders([["a", "b"], ["b", "a"]]), Kendall())
+    array([[0., 2.],
+           [2., 0.]])
+    """
+    check_flag("squared", squared)
+    gram = as_kernel(kernel).gram(X, method=method)
+    return gram_distances(gram, squared=squared, negative=negative, out=gram)
+
+
+def gram_distances(
+    gram: NDArray[Any], *, squared: bool = False, negative: Negative = "clip", out: FloatArray | None = None
+) -> FloatArray:
+    """Return the distances implied by a Gram matrix, computed in place if ``out`` is the Gram matrix itself."""
+    check_choice("negative", negative, get_args(Negative))
+    norms = np.diagonal(gram).astype(np.float64)  # squared
+    squares = np.empty(gram.shape) if out is None else out
+    for rows in slices(len(gram), ROWS):
+        # The two squared norms are added first: the result is symmetric to the bit and 0 between equal rankings.
+        squares[rows] = np.add.outer(norms[rows], norms) - 2 * gram[rows]
+    report_negative(squares, ROUNDING * float(np.abs(norms).max(initial=0.0)), negative)
+    np.maximum(squares, 0, out=squares)
+    return squares if squared else np.sqrt(squares, out=squares)
+
+
+def report_negative(squares: FloatArray, rounding: float, negative: Negative) -> None:
+    """Warn or raise if squared distances are negative beyond rounding error."""
+    n_pairs = len(squares) * (len(squares) - 1) // 2
+    n_negative = np.count_nonzero(squares < -rounding) // 2
+    if not n_negative:
+        return
+    problem = (
+        f"{n_negative:,} of {n_pairs:,} pairs of rankings have a negative squared distance, the smallest "
+        f"{squares.min():.3g}: the Gram matrix is not positive semi-definite"
+    )
+    if negative == "error":
+        raise ValueError(
+            f"{problem}; use a positive semi-definite kernel and one method for all entries, or negative='clip'"
+        )
+    warn(f"{problem}; these distances were set to 0", IndefiniteKernelWarning)
+
+
+# ---------------------------------------------------------------------- dendrograms
+
+
+def linkage(
+    X: Any,
+    kernel: Kernel | str,
+    *,
+    linkage: Linkage = "average",
+    method: MethodLike = "auto",
+    squared: bool = False,
+) -> FloatArray:
+    r"""Return the dendrogram of rankings as a SciPy linkage matrix, by agglomerative clustering of kernel distances.
+
+    Average linkage merges the two clusters with the smallest mean distance between their members,
+    :math:`\frac{1}{|A||B|} \sum_{R \in A, R' \in B} D(R, R')`. A ranking with multiplicity c has the weight of c equal
+    rankings.
+
+    Parameters
+    ----------
+    X : Rankings, Preferences or array of ranks
+        At least two rankings of any kind: the leaves.
+    kernel : Kernel or str
+        The kernel.
+    linkage : {"average", "complete", "single", "weighted", "ward", "centroid", "median"}
+        The linkage rule, named as in scikit-learn. SciPy calls this argument ``method``.
+    method : as in :meth:`Kernel.gram`
+        How to compute the Gram matrix; not the linkage rule.
+    squared : bool
+        Whether to cluster squared distances; refused for "ward", "centroid" and "median", which square the distances
+        themselves.
+
+    Returns
+    -------
+    array of shape (n_rankings - 1, 4)
+        One row for each merge: the two clusters, the height, and the number of leaves (rows of ``X``, not voters), for
+        all functions of ``scipy.cluster.hierarchy``.
+
+    Notes
+    -----
+    Ties between distances, common for full rankings of few items, are broken by the order of the rows.
+
+    Examples
+    --------
+    Two voters say a > b > c, at Kendall kernel distance 2 from c > b > a, and 1.15... from a > c > b:
+
+    >>> from rankernel import Kendall, Rankings
+    >>> ballots = Rankings.from_orders([["a", "b", "c"], ["a", "c", "b"], ["c", "b", "a"]], counts=[2, 1, 1])
+    >>> Z = linkage(ballots, Kendall(), squared=True)
+    >>> Z.round(3)
+    array([[0.   , 1.   , 1.333, 2.   ],
+           [2.   , 3.   , 3.556, 3.   ]])
+
+    The last height counts the first ballot twice: (2 · 4 + 8/3) / 3.
+    """
+    data = as_data(X)
+    check_choice("linkage", linkage, get_args(Linkage))
+    if check_flag("squared", squared) and linkage in EUCLIDEAN:
+        raise ValueError(f"linkage={linkage!r} squares the distances itself; use squared=False")
+    if len(data) < 2:
+        raise RankingError(f"X: a dendrogram needs at least 2 rankings; got {len(data)}")
+    check_task("a dendrogram", len(data))
+    distances = kernel_distances(data, kernel, squared=squared, method=method)
+    return weighted_linkage(distances, data.counts, linkage)
+
+
+def weighted_linkage(distances: FloatArray, counts: IntArray, linkage: Linkage = "average") -> FloatArray:
+    """Return the linkage matrix of points with multiplicities from their square distance matrix, which is overwritten.
+
+    Examples
+    --------
+    >>> D = np.array([[0.0, 1.0, 4.0], [1.0, 0.0, 2.0], [4.0, 2.0, 0.0]])
+    >>> weighted_linkage(D, np.array([3, 1, 1]))[:, 2]  # 1, then (3 * 4 + 2) / 4
+    array([1. , 3.5])
+    """
+    if linkage not in WEIGHTED or (counts == 1).all():
+        from scipy.cluster.hierarchy import linkage as scipy_linkage
+        from scipy.spatial.distance import squareform
+
+        Z: FloatArray = run_interruptibly(scipy_linkage, squareform(distances, checks=False), linkage)
+        return Z
+    if linkage == "centroid":
+        raise ValueError(
+            "linkage='centroid' does not support multiplicities; use 'average' or 'ward', or repeat the rows"
+        )
+    weights = counts.astype(np.float64)
+    if linkage == "ward":
+        for rows in slices(len(distances), ROWS):
+            # The Ward distance between c equal points and c' others.
+            product, total = (outer(weights[rows], weights) for outer in (np.multiply.outer, np.add.outer))
+            distances[rows] *= np.sqrt(2 * product / total)
+    merges, Z = np.empty((len(distances) - 1, 3)), np.empty((len(distances) - 1, 4))
+    run_interruptibly(find_merges, linkage == "ward", distances, weights, merges)
+    label_merges(merges[np.argsort(merges[:, 2], kind="stable")], Z)
+    return Z
+
+
+def flat_clusters(Z: NDArray[Any], n_clusters: int) -> Indices:
+    """Return the clusters that remain when the last ``n_clusters - 1`` merges of a dendrogram are undone.
+
+    The result has exactly ``n_clusters`` clusters, whereas ``scipy.cluster.hierarchy.fcluster`` may return fewer if
+    several merges have the same height.
+
+    Parameters
+    ----------
+    Z : array of shape (n_rankings - 1, 4)
+        A linkage matrix.
+    n_clusters : int
+        The number of clusters.
+
+    Returns
+    -------
+    array of shape (n_rankings,)
+        The cluster of each leaf, numbered from 0 in the order of the first leaves.
+
+    Examples
+    --------
+    >>> Z = np.array([[1, 2, 0.5, 2], [0, 3, 1.0, 3]])
+    >>> flat_clusters(Z, 2)
+    array([0, 1, 1])
+    """
+    n, Z = check_linkage_matrix(Z), np.asarray(Z)
+    check_integer("n_clusters", n_clusters, 1, n)
+    cluster, children = np.arange(2 * n - 1), np.asarray(Z[:, :2], dtype=np.intp)
+    for step in range(n - n_clusters - 1, -1, -1):  # from the highest remaining merge down to the leaves
+        cluster[children[step]] = cluster[n + step]
+    _, first, inverse = np.unique(cluster[:n], return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse]
+
+
+def check_linkage_matrix(Z: NDArray[Any]) -> int:
+    """Return the number of leaves of a linkage matrix, or raise if it is not one."""
+    Z = check_numbers("Z", Z, (None, 4))
+    if not len(Z):
+        raise ValueError(f"Z has shape {Z.shape}; a linkage matrix has one row for each merge and 4 columns")
+    older = Z[:, :2] < np.arange(len(Z) + 1, 2 * len(Z) + 1)[:, None]
+    if not older.all() or len(np.unique(Z[:, :2])) != 2 * len(Z):
+        raise ValueError("Z is not a linkage matrix: every cluster must be merged once, after it was formed")
+    return len(Z) + 1
+
+
+# ---------------------------------------------------------------------- purity
+
+
+def dendrogram_purity(Z: NDArray[Any], labels: Any, counts: Any = None) -> float:
+    r"""Return the dendrogram purity: the expected purity of the smallest subtree of two leaves of one class.
+
+    For two different leaves with the same label c, drawn uniformly among all such pairs (Heller and Ghahramani 2005),
+
+    .. math:: E\left[\frac{\#\text{leaves with label } c \text{ in the smallest subtree of both}}
+                   {\#\text{leaves in the subtree}}\right].
+
+    It is 1 if and only if every class is a subtree. Computed exactly, in one pass over the tree.
+
+    Parameters
+    ----------
+    Z : array of shape (n_rankings - 1, 4)
+        A linkage matrix.
+    labels : array of shape (n_rankings,)
+        The class of each leaf.
+    counts : array of shape (n_rankings,), optional
+        The multiplicity of each leaf (``ballots.counts``), as if it were a pure subtree of as many leaves.
+
+    Returns
+    -------
+    float
+        Classes with a single leaf contribute no pair, but count as leaves in the subtrees of other classes.
+
+    Examples
+    --------
+    The pair of "a" is merged first, the pair of "b" only at the root, where half of the leaves are "b":
+
+    >>> Z = np.array([[0, 1, 1.0, 2], [2, 4, 2.0, 3], [3, 5, 3.0, 4]])
+    >>> dendrogram_purity(Z, ["a", "a", "b", "b"])
+    0.75
+    """
+    _, purity_sums, n_pairs = pair_purities(Z, labels, counts)
+    if not n_pairs.any():
+        raise ValueError("labels: no two leaves have the same label, so the purity is undefined")
+    return float(purity_sums.sum() / n_pairs.sum())
+
+
+def class_purities(Z: NDArray[Any], labels: Any, counts: Any = None) -> dict[Any, float]:
+    """Return the dendrogram purity of each class: the expectation over the pairs of leaves of this class.
+
+    Parameters
+    ----------
+    Z, labels, counts
+        As in :func:`dendrogram_purity`.
+
+    Returns
+    -------
+    dict from label to float
+        NaN for a class with a single leaf.
+
+    Examples
+    --------
+    >>> Z = np.array([[0, 1, 1.0, 2], [2, 4, 2.0, 3], [3, 5, 3.0, 4]])
+    >>> class_purities(Z, ["a", "a", "b", "b"])
+    {'a': 1.0, 'b': 0.5}
+    """
+    names, purity_sums, n_pairs = pair_purities(Z, labels, counts)
+    means = np.divide(purity_sums, n_pairs, out=np.full(len(names), np.nan), where=n_pairs > 0)
+    return dict(zip(names.tolist(), means.tolist(), strict=True))
+
+
+def pair_purities(Z: NDArray[Any], labels: Any, counts: Any) -> tuple[NDArray[Any], FloatArray, FloatArray]:
+    """Return the classes and, for each class, the sum of purities over its pairs of leaves and the number of pairs."""
+    n, Z = check_linkage_matrix(Z), np.asarray(Z)
+    names, classes = np.unique(check_labels("labels", labels, n), return_inverse=True)
+    weights = check_counts(counts, n).astype(np.float64)
+    members = np.zeros((2 * n - 1, len(names)))  # leaves of each class below each node
+    members[np.arange(n), classes] = weights
+    left, right = Z[:, :2].astype(np.intp).T
+    for step in range(n - 1):
+        members[n + step] = members[left[step]] + members[right[step]]
+    split = members[left] * members[right]  # pairs whose smallest subtree has its root at this node
+    purity = members[n:] / members[n:].sum(axis=1, keepdims=True)
+    within = np.bincount(classes, weights * (weights - 1) / 2)  # pairs within one leaf
+    return names, within + (split * purity).sum(axis=0), within + split.sum(axis=0)
+
+
+# ---------------------------------------------------------------------- nearest-neighbour chains
+#
+# A chain goes from each cluster to its nearest one until two clusters are nearest to each other; these are merged. For
+# average and Ward linkage a merge never brings a cluster nearer to others, so the rest of the chain remains valid and
+# the algorithm takes O(n^2) steps (Murtagh 1983).
+
+
+@compiled_strictly
+def nearest(distances: FloatArray, active: Mask, x: int, preferred: int) -> int:
+    """Return the cluster nearest to x; ``preferred`` wins ties, which keeps a chain from cycling."""
+    best = preferred
+    shortest = distances[x, preferred] if preferred >= 0 else np.inf
+    for i in range(len(distances)):
+        if active[i] and i != x and distances[x, i] < shortest:
+            shortest = distances[x, i]
+            best = i
+    return best
+
+
+@compiled_strictly
+def distance_to_union(
+    ward: bool, to_x: float, to_y: float, between: float, x_weight: float, y_weight: float, weight: float
+) -> float:
+    """Return the distance between a cluster and the union of x and y (Lance and Williams)."""
+    if not ward:
+        return (x_weight * to_x + y_weight * to_y) / (x_weight + y_weight)
+    share = 1.0 / (x_weight + y_weight + weight)
+    square = (weight + x_weight) * share * to_x * to_x + (weight + y_weight) * share * to_y * to_y
+    return np.sqrt(max(square - weight * share * between * between, 0.0))  # type: ignore[no-any-return]
+
+
+@compiled_strictly
+def merge(ward: bool, distances: FloatArray, weights: FloatArray, active: Mask, x: int, y: int) -> None:
+    """Replace y by the union of x and y, and deactivate x."""
+    for i in range(len(distances)):
+        if active[i] and i != x and i != y:
+            distance = distance_to_union(
+                ward, distances[i, x], distances[i, y], distances[x, y], weights[x], weights[y], weights[i]
+            )
+            distances[i, y] = distance
+            distances[y, i] = distance
+    weights[y] += weights[x]
+    active[x] = False
+
+
+@compiled_strictly
+def find_merges(ward: bool, distances: FloatArray, weights: FloatArray, merges: FloatArray) -> None:
+    """Fill ``merges`` with rows (x, y, height) in the order of the chain; distances and weights are overwritten."""
+    n = len(distances)
+    active = np.ones(n, dtype=np.bool_)
+    chain = np.empty(n + 1, dtype=np.int64)
+    length, first = 0, 0
+    for step in range(n - 1):
+        if length == 0:
+            while not active[first]:
+                first += 1
+            chain[0] = first
+            length = 1
+        while True:
+            x = chain[length - 1]
+            previous = chain[length - 2] if length > 1 else -1
+            y = nearest(distances, active, x, previous)
+            if y == previous:
+                break
+            chain[length] = y
+            length += 1
+        length -= 2
+        x, y = min(x, y), max(x, y)
+        merges[step, 0], merges[step, 1], merges[step, 2] = x, y, distances[x, y]
+        merge(ward, distances, weights, active, x, y)
+
+
+@compiled_strictly
+def find_root(parent: Indices, x: int) -> int:
+    """Return the root above x, with path compression."""
+    root = x
+    while parent[root] != root:
+        root = parent[root]
+    while parent[x] != root:
+        parent[x], x = root, parent[x]
+    return root
+
+
+@compiled_strictly
+def label_merges(merges: FloatArray, Z: FloatArray) -> None:
+    """Fill a linkage matrix from rows (x, y, height) sorted by height, where x and y are leaves of the clusters."""
+    n = len(merges) + 1
+    parent = np.arange(2 * n - 1)
+    size = np.ones(2 * n - 1)
+    for step in range(n - 1):
+        x, y = find_root(parent, int(merges[step, 0])), find_root(parent, int(merges[step, 1]))
+        new = n + step
+        parent[x], parent[y] = new, new
+        size[new] = size[x] + size[y]
+        Z[step, 0], Z[step, 1] = min(x, y), max(x, y)
+        Z[step, 2], Z[step, 3] = merges[step, 2], size[new]

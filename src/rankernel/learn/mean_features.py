@@ -1,0 +1,216 @@
+"""Exact features of kernels that are inner products: their means over the completions of a ranking."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from rankernel import _loops
+from rankernel._utils.arrays import FloatArray
+from rankernel._utils.checks import check_flag, check_integer
+from rankernel.completions.marginals import position_distributions
+from rankernel.encoding import Unlisted
+from rankernel.errors import RankingError
+from rankernel.gram.blocks import slices
+from rankernel.gram.exact.features import mean_features, means_of_seen
+from rankernel.gram.poset_rows import PartialOrders, Rows, as_rows
+from rankernel.kernels.base import Kernel
+from rankernel.kernels.named import as_kernel
+from rankernel.learn.estimators import KernelTransformer
+from rankernel.linear_forms import PlaceForm
+from rankernel.rankings import Rankings
+
+CELLS = 2**24  # entries of the rank array processed at once, so that temporary arrays stay small
+ROUNDING = 1e-12  # probabilities that differ by less are equal
+
+
+class MeanFeatures(KernelTransformer):
+    """Exact features of kernels that are inner products: the mean of the features over the completions.
+
+    Available for Kendall, Spearman, Hamming, all positional kernels (including rank-biased and average overlap),
+    :class:`DistanceInduced` (with Kendall, Spearman, Hamming or footrule distance), polynomial kernels of degree 1 and
+    2, and their sums and multiples. Inner products of the features are the marginalised kernel for all partial
+    rankings, so linear models on them are kernel methods at linear cost.
+
+    Parameters
+    ----------
+    kernel : Kernel or str
+        The kernel.
+    sparse_output : bool
+        Whether to return a sparse array: for positional kernels and top-k lists of many items, whose features are
+        mostly 0 if all lists have the same length.
+    depth : int, optional
+        For positional kernels: the number of positions with their own features, all later positions sharing one; longer
+        lists are refused. By default the depth of the training rankings if ``sparse_output``, else all positions. Lists
+        of k items have k + 1 features for each item.
+    unlisted : {"last", "free"}, optional
+        Meaning of NaN or None in a plain array or data frame: the item is last, or free. By default an error.
+
+    Examples
+    --------
+    The Kendall kernel of two items has one feature, the order of the pair, which is 0 for a tie:
+
+    >>> from rankernel import Kendall, RankBiasedOverlap
+    >>> MeanFeatures(Kendall()).fit_transform([[0, 1], [1, 0], [0, 0]])
+    array([[ 1.],
+           [-1.],
+           [ 0.]])
+
+    Top-2 lists of a thousand items:
+
+    >>> ranks = np.full((3, 1000), 2)
+    >>> ranks[[0, 1, 2], [7, 7, 8]], ranks[[0, 1, 2], [8, 9, 7]] = 0, 1
+    >>> Z = MeanFeatures(RankBiasedOverlap(0.9), sparse_output=True).fit_transform(ranks)
+    >>> Z.shape, Z.nnz, bool(np.allclose((Z @ Z.T).toarray(), RankBiasedOverlap(0.9).gram(ranks)))
+    ((3, 3001), 18, True)
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | str = "kendall",
+        *,
+        sparse_output: bool = False,
+        depth: int | None = None,
+        unlisted: Unlisted | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.sparse_output = sparse_output
+        self.depth = depth
+        self.unlisted = unlisted
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Store the items and the depth of the training rankings; ``y`` is ignored."""
+        rankings = self._fit_items(X)
+        n_items = rankings.n_items
+        if n_items < 2:
+            raise RankingError("X has 1 feature(s), but rankings of one item are all equal; give at least two items")
+        check_flag("sparse_output", self.sparse_output)
+        if self.depth is not None:
+            self.depth_ = min(check_integer("depth", self.depth, 0), n_items - 1)
+        else:
+            self.depth_ = depth_of(as_rows(rankings)) if self.sparse_output else n_items - 1
+        self._n_features_out = self.transform(rankings[:1]).shape[1]
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the mean features of rankings, dense or sparse: shape (n_rankings, n_features)."""
+        rows, terms = as_rows(self._match_items(X)), as_kernel(self.kernel).terms()
+        if not self.sparse_output:
+            return np.hstack([np.sqrt(term.weight) * self._dense(term.kernel, rows) for term in terms])
+        from scipy.sparse import hstack, vstack
+
+        if isinstance(rows, PartialOrders):
+            raise RankingError("sparse_output=True is for rankings; the features of partial orders are dense")
+        parts = [(np.sqrt(term.weight), self._position_features(term.kernel, rows.n_items)) for term in terms]
+        blocks = [
+            hstack([scale * features.sparse(rows[block]) for scale, features in parts], format="csr")
+            for block in slices(len(rows), max(CELLS // rows.n_items, 1))
+        ]
+        return blocks[0] if len(blocks) == 1 else vstack(blocks, format="csr")
+
+    def _position_features(self, kernel: Kernel, n_items: int) -> PositionFeatures:
+        form = kernel.places(n_items)
+        if form is None:
+            raise ValueError(f"{kernel} is not positional, so it has no sparse features; use sparse_output=False")
+        return PositionFeatures.of(form, self.depth_)
+
+    def _dense(self, kernel: Kernel, X: Rows) -> FloatArray:
+        """Return features of one term of the kernel."""
+        if kernel.most_dimensions(X.n_items) == 1:  # a constant
+            return np.full((len(X), 1), np.sqrt(float(kernel.at_distance(np.zeros(1), X.n_items)[0])))
+        if kernel.places(X.n_items) is not None and self.depth_ < X.n_items - 1:
+            return self._position_features(kernel, X.n_items).dense(X)
+        known = mean_features(kernel, X.n_items, isinstance(X, Rankings))
+        if known is None:
+            raise ValueError(
+                f"{self.kernel} is not an inner product of features with known means; use NystromFeatures instead"
+            )
+        features, constant = known
+        values = features(X)
+        return np.hstack([values, np.full((len(X), 1), np.sqrt(constant))]) if constant else values
+
+
+@dataclass(frozen=True, eq=False)
+class PositionFeatures:
+    """Features of a positional kernel in which all positions from ``depth`` on share one feature vector.
+
+    A top-k list determines only the positions up to k, so an item has k + 1 features, equal for all unlisted items.
+    The features of all items add up to a constant vector. Subtracting the features of an unlisted item from every item
+    therefore changes the kernel by a constant only, and makes the features sparse.
+
+    Parameters
+    ----------
+    n_items : int
+        The number of items and of positions.
+    depth : int
+        The number of positions with their own features.
+    factor : array of shape (depth + 1, n_features)
+        The features of the shared positions, then of each position before them: lower triangular.
+    """
+
+    n_items: int
+    depth: int
+    factor: FloatArray
+
+    @classmethod
+    def of(cls, form: PlaceForm, depth: int) -> PositionFeatures:
+        """Return the features of a positional kernel."""
+        vectors = np.vstack([form.factor[depth:].mean(axis=0), form.factor[:depth]])
+        triangle: FloatArray = np.asarray(np.linalg.qr(vectors.T, mode="r"))
+        return cls(len(form.factor), depth, np.ascontiguousarray(triangle.T))
+
+    def dense(self, X: Rows) -> FloatArray:
+        """Return the features of all items side by side: shape (n_rankings, n_items * n_features)."""
+        if isinstance(X, PartialOrders):
+            probabilities = means_of_seen(X, "positions")
+            features = self.mean_features(probabilities.reshape(-1, self.n_items)).reshape(*probabilities.shape[:2], -1)
+        else:
+            known = position_distributions(X)
+            features = self.mean_features(known.pmfs)[known.of_items(X)]
+        return features.reshape(len(X), -1)
+
+    def sparse(self, X: Rankings) -> Any:
+        """Return sparse features, with one more column for the constant."""
+        from scipy.sparse import csr_array
+
+        known, constant = position_distributions(X), self.constant
+        nonzero, features = known.pmf_of >= 0, self.mean_features(known.pmfs)
+        if constant > 0:
+            features -= self.factor[0]
+            nonzero &= np.asarray(known.pmfs[:, : self.depth].any(axis=1))[known.pmf_of]
+        starts, items, chosen = known.items_with(X, np.where(nonzero, known.pmf_of, -1))
+        ends, last = np.zeros(len(X) + 1, dtype=np.int64), np.sqrt(max(constant, 0.0))
+        values, columns = _loops.place_sums.sparse_rows(starts, items, chosen, features, last, self.n_items, ends)
+        shape = len(X), self.n_items * self.factor.shape[1] + 1
+        return csr_array((values, columns, ends), shape=shape)
+
+    @property
+    def constant(self) -> float:
+        """The kernel less the inner product of the sparse features.
+
+        If it is negative, as for the Hamming kernel and lists of most items, no real column can represent it: the
+        features of an unlisted item are not subtracted then, and the output is hardly sparse.
+        """
+        shared, first = self.factor[0], self.factor[1:]
+        total = first.sum(axis=0) + (self.n_items - self.depth) * shared
+        return float(shared @ (2 * total - self.n_items * shared))
+
+    def mean_features(self, probabilities: FloatArray) -> FloatArray:
+        """Return the mean features of items from the probabilities of their positions."""
+        shared = probabilities[:, self.depth :]
+        if np.ptp(shared, axis=1).max(initial=0) > ROUNDING:
+            raise RankingError(
+                f"X has rankings that distinguish positions after the first {self.depth}, the depth of these features; "
+                f"fit them with a larger depth, up to {self.n_items - 1}, or truncate the rankings: X.top({self.depth})"
+            )
+        return np.asarray(np.hstack([shared.sum(axis=1, keepdims=True), probabilities[:, : self.depth]]) @ self.factor)
+
+
+def depth_of(X: Rows) -> int:
+    """Return the number of positions after which all positions have the same probability in all rankings."""
+    if isinstance(X, PartialOrders):
+        return X.n_items - 1
+    changes = np.abs(np.diff(position_distributions(X).pmfs, axis=1)).max(axis=0, initial=0) > ROUNDING
+    return int(np.flatnonzero(changes)[-1]) + 1 if changes.any() else 0

@@ -1,0 +1,113 @@
+"""Plans for other libraries, which evaluate a kernel on separate blocks of data while its parameters change.
+
+"median" and "auto" are resolved once, by the training data; plans derived from that one are used for all other blocks.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import Lock
+from typing import Any
+
+from rankernel._utils.arrays import FloatArray
+from rankernel.data import Data, as_data
+from rankernel.gram.estimate import slopes
+from rankernel.gram.methods import MethodLike, as_method
+from rankernel.gram.plan import Plan
+from rankernel.kernels.base import MEDIAN, Kernel
+from rankernel.kernels.named import as_kernel
+
+Block = tuple[FloatArray, dict[str, FloatArray]]  # values, and their derivative in each parameter
+
+MAX_PLANS = 8  # training alternates between few blocks
+
+
+class PlanCache:
+    """The most recently used plans by data, for kernels that differ only in their parameters."""
+
+    def __init__(self) -> None:
+        self.plans: OrderedDict[Any, Plan] = OrderedDict()
+        self.lock = Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PlanCache, ()  # copies start empty
+
+    def __deepcopy__(self, memo: Any) -> PlanCache:
+        return PlanCache()
+
+    def plan(self, data: tuple[Data | None, ...], kernel: Kernel, make: Callable[[], Plan]) -> Plan:
+        """Return the cached plan for the data, made if necessary, with this kernel."""
+        with self.lock:
+            plan = self.plans.get(data)
+            if plan is None:
+                plan = self.plans[data] = make()
+                while len(self.plans) > MAX_PLANS:
+                    self.plans.popitem(last=False)
+            else:
+                self.plans.move_to_end(data)
+        return plan if plan.kernel == kernel else plan.with_kernel(kernel)
+
+
+class GramBlocks:
+    """Blocks of Gram matrices of a kernel whose parameters change, on training and test rankings.
+
+    Parameters
+    ----------
+    kernel : Kernel or str
+        The kernel.
+    method : as in :meth:`Kernel.gram`
+        How to compute the blocks.
+    data : Rankings, Preferences or array of ranks, optional
+        The training rankings, which resolve "median" and "auto"; by default those of the first block.
+
+    Examples
+    --------
+    >>> from rankernel import Mallows, Rankings
+    >>> blocks = GramBlocks(Mallows(1.0))
+    >>> value, gradients = blocks.gram(Mallows(2.0), Rankings([[0, 1]]), Rankings([[1, 0]]), gradient=True)
+    >>> value, gradients["nu"]  # exp(-nu) and its derivative
+    (array([[0.13533528]]), array([[-0.13533528]]))
+    """
+
+    def __init__(self, kernel: Kernel | str, method: MethodLike = "auto", data: Any = None) -> None:
+        self.requested = as_method(method)
+        kernel, training = as_kernel(kernel), None if data is None else as_data(data, name="data")
+        self.kernel = require_numeric(kernel, "data=X_train") if training is None else kernel.resolve(training)
+        self.base: Plan | None = None if training is None else self.kernel.plan(training, method=self.requested)
+        self.cache = PlanCache()
+
+    def gram(self, kernel: Kernel, X: Data, Y: Data | None = None, gradient: bool = False) -> Block:
+        """Return a block for a kernel with other parameters, with its derivatives if ``gradient``."""
+        plan = self.plan(kernel, X, Y)
+        return plan.gram(), slopes(plan, None) if gradient else {}
+
+    def diagonal(self, kernel: Kernel, X: Data, gradient: bool = False) -> Block:
+        """Return the diagonal of a block, with its derivatives if ``gradient``."""
+        plan = self.plan_against(kernel, X)
+        return plan.diagonal(), plan.diagonal_gradient() if gradient else {}
+
+    def plan(self, kernel: Kernel, X: Data, Y: Data | None = None) -> Plan:
+        """Return the plan of a block."""
+        base = self.training_plan(X)
+        return self.cache.plan((X,) if Y is None else (X, Y), kernel, lambda: base.between(X, Y))
+
+    def plan_against(self, kernel: Kernel, X: Data) -> Plan:
+        """Return the plan of rankings against the training rankings, which treats every row independently."""
+        base = self.training_plan(X)
+        return self.cache.plan((X, None), kernel, lambda: base.against(X))
+
+    def training_plan(self, X: Data) -> Plan:
+        """Return the plan of the training rankings, which are ``X`` if none were given before."""
+        if self.base is None:
+            self.base = self.kernel.plan(X, method=self.requested)
+        return self.base
+
+
+def require_numeric(kernel: Kernel, advice: str) -> Kernel:
+    """Return a kernel, or raise if a parameter is "median": training and test data are evaluated separately."""
+    if MEDIAN in kernel.params.values():
+        raise ValueError(
+            f"{kernel} has a parameter 'median', which must be resolved from the training data; give it: {advice}"
+        )
+    return kernel

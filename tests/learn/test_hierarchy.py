@@ -1,0 +1,375 @@
+"""Kernel distances, dendrograms and their purity against brute force and SciPy."""
+
+import math
+from fractions import Fraction
+from itertools import combinations
+
+import naive
+import numpy as np
+import pytest
+import strategies
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from real_data import needs_data, sushi
+from scipy.cluster.hierarchy import cophenet, fcluster, is_valid_linkage
+from scipy.cluster.hierarchy import linkage as scipy_linkage
+from scipy.spatial.distance import squareform
+
+import rankernel as rk
+from rankernel import Hamming, Kendall, Mallows, MonteCarlo, Rankings, flat_clusters, kernel_distances, linkage
+from rankernel.learn.hierarchy import class_purities, dendrogram_purity, gram_distances, weighted_linkage
+
+KERNELS = [
+    (Kendall(), naive.kendall_kernel),
+    (Mallows(nu=0.3), naive.mallows(0.3)),
+    (Hamming() + Mallows(nu=0.2), lambda x, y: naive.hamming_kernel(x, y) + naive.mallows(0.2)(x, y)),
+]
+ROWS = [
+    (0, 1, 2, 3, 4),
+    (1, 0, 2, 3, 3),
+    (4, 3, 2, 1, 0),
+    (2, 2, 1, 0, -1),
+    (-1, 0, -1, 1, 2),
+    (0, 3, 1, 2, 3),
+    (1, 4, 0, 2, 3),
+]
+COUNTS = [3, 1, 2, 1, 4, 2, 1]
+DATA = Rankings(np.array(ROWS), counts=COUNTS)
+EXPANDED = Rankings(np.repeat(np.array(ROWS), COUNTS, axis=0))
+
+
+# ---------------------------------------------------------------------- oracles
+
+
+def square_distances(kernel, rows):
+    K = naive.gram(kernel, rows, rows)
+    return [[K[i][i] + K[j][j] - 2 * K[i][j] for j in range(len(rows))] for i in range(len(rows))]
+
+
+def merges_by(n, height):
+    """Greedy merges of clusters, as sets of rows with their heights."""
+    clusters, merges = [frozenset([i]) for i in range(n)], []
+    while len(clusters) > 1:
+        A, B = min(combinations(clusters, 2), key=lambda pair: height(*pair))
+        merges.append((A | B, height(A, B)))
+        clusters = [C for C in clusters if C not in (A, B)] + [A | B]
+    return merges
+
+
+def average_linkage(D, weights):
+    def height(A, B):
+        total = math.fsum(weights[i] * weights[j] * D[i][j] for i in A for j in B)
+        return total / (sum(weights[i] for i in A) * sum(weights[j] for j in B))
+
+    return merges_by(len(D), height)
+
+
+def ward_linkage(points, weights):
+    """Merges with the smallest increase of the sum of squares; the height is the root of twice the increase."""
+
+    def scatter(A):
+        total = sum(weights[i] for i in A)
+        mean = [math.fsum(weights[i] * points[i][d] for i in A) / total for d in range(len(points[0]))]
+        return math.fsum(weights[i] * (points[i][d] - m) ** 2 for i in A for d, m in enumerate(mean))
+
+    def height(A, B):
+        return math.sqrt(2 * max(scatter(A | B) - scatter(A) - scatter(B), 0))
+
+    return merges_by(len(points), height)
+
+
+def merges_of(Z):
+    """The merges of a linkage matrix."""
+    below, merges = [frozenset([i]) for i in range(len(Z) + 1)], []
+    for left, right, height, size in Z.tolist():
+        below.append(below[int(left)] | below[int(right)])
+        assert len(below[-1]) == size
+        merges.append((below[-1], height))
+    return merges
+
+
+def assert_same_merges(merges, expected, rel=1e-12):
+    assert [rows for rows, _ in merges] == [rows for rows, _ in expected]
+    assert [height for _, height in merges] == pytest.approx([height for _, height in expected], rel=rel)
+
+
+def random_points(seed, n):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(n, 3))
+    return points, np.linalg.norm(points[:, None] - points[None], axis=2), rng.integers(1, 6, n)
+
+
+# ---------------------------------------------------------------------- distances
+
+
+@given(strategies.sized(strategies.any_ranking, low=2, high=4, length=3), st.sampled_from(KERNELS))
+@settings(max_examples=50)
+def test_distances_match_brute_force(rows, kernels):
+    kernel, oracle = kernels
+    expected = np.array(square_distances(oracle, rows))
+    squared = kernel_distances(np.array(rows), kernel, squared=True)
+    assert squared == pytest.approx(np.maximum(expected, 0), rel=1e-12, abs=1e-14)
+    assert kernel_distances(np.array(rows), kernel).tolist() == np.sqrt(squared).tolist()
+
+
+def test_distances_are_symmetric_and_zero_between_equal_rows():
+    D = kernel_distances(EXPANDED, Mallows(nu=0.3))
+    assert (D == D.T).all()
+    same = (EXPANDED.ranks[:, None] == EXPANDED.ranks[None]).all(axis=2)
+    assert ((D == 0) == same).all()
+    estimated = kernel_distances(EXPANDED, Mallows(nu=0.3), method=MonteCarlo(n_draws=4))
+    assert (estimated[same] == 0).all()
+
+
+def test_negative_squares_are_counted():
+    gram = np.array([[1.0, 2.0, 0.5], [2.0, 1.0, 0.5], [0.5, 0.5, 1.0]])
+    with pytest.warns(rk.IndefiniteKernelWarning, match="1 of 3 pairs"):
+        clipped = gram_distances(gram, squared=True)
+    assert clipped.tolist() == [[0, 0, 1], [0, 0, 1], [1, 1, 0]]
+    with pytest.raises(ValueError, match=r"1 of 3 pairs .* -2"):
+        gram_distances(gram, negative="error")
+    with pytest.raises(ValueError, match="negative='keep'"):
+        gram_distances(gram, negative="keep")
+
+
+def test_rounding_errors_are_not_reported():
+    gram = np.array([[1.0, 1 + 2e-16], [1 + 2e-16, 1.0]])
+    assert gram_distances(gram, negative="error").tolist() == [[0, 0], [0, 0]]
+
+
+def test_unbiased_diagonal_can_give_negative_squares():
+    method = MonteCarlo(n_draws=2, coupling="iid", control_variates=0, diagonal="unbiased")
+    X = np.array([[0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1], [1, 0, 0, 0, 0, 0], [0, 0, 0, 1, 1, 1]])
+    with pytest.warns(rk.IndefiniteKernelWarning, match="of 6 pairs"):
+        D = kernel_distances(X, Mallows(nu=1.0), method=method)
+    assert (D >= 0).all()
+
+
+# ---------------------------------------------------------------------- dendrograms
+
+
+@given(st.integers(0, 10**6), st.integers(2, 9))
+@settings(max_examples=60)
+def test_average_linkage_matches_brute_force(seed, n):
+    _, D, weights = random_points(seed, n)
+    Z = weighted_linkage(D.copy(), weights, "average")
+    assert is_valid_linkage(Z)
+    assert_same_merges(merges_of(Z), average_linkage(D.tolist(), weights.tolist()))
+
+
+@given(st.integers(0, 10**6), st.integers(2, 8))
+@settings(max_examples=40)
+def test_ward_linkage_matches_brute_force(seed, n):
+    points, D, weights = random_points(seed, n)
+    Z = weighted_linkage(D.copy(), weights, "ward")
+    assert_same_merges(merges_of(Z), ward_linkage(points.tolist(), weights.tolist()), rel=1e-9)
+
+
+@pytest.mark.parametrize("rule", ["average", "ward"])
+@pytest.mark.parametrize("ties", [False, True])
+def test_equal_weights_match_scipy(rule, ties):
+    """Equal weights of 4 scale the heights of Ward linkage by 2, without rounding."""
+    for seed in range(20):
+        points, _, _ = random_points(seed, 30)
+        points = points.round(0) if ties else points
+        D = np.linalg.norm(points[:, None] - points[None], axis=2)
+        expected = scipy_linkage(squareform(D, checks=False), rule)
+        expected[:, 2] *= 2 if rule == "ward" else 1
+        assert np.array_equal(weighted_linkage(D, np.full(30, 4), rule), expected)
+
+
+@pytest.mark.parametrize("rule", ["average", "complete", "single", "weighted", "ward", "median"])
+def test_counts_are_repeated_rows(rule):
+    """The height at which two rankings are merged, against SciPy on all voters."""
+    kernel, oracle = KERNELS[2]
+    Z = linkage(DATA, kernel, linkage=rule)
+    D = np.sqrt(np.maximum(square_distances(oracle, ROWS), 0))
+    voter = np.repeat(np.arange(len(ROWS)), COUNTS)
+    expanded = squareform(cophenet(scipy_linkage(squareform(D[np.ix_(voter, voter)], checks=False), rule)))
+    first = np.searchsorted(voter, np.arange(len(ROWS)))
+    assert squareform(cophenet(Z)) == pytest.approx(expanded[np.ix_(first, first)], rel=1e-9)
+    assert Z[-1, 3] == len(ROWS)
+
+
+@pytest.mark.parametrize("rule", ["average", "complete", "single", "weighted", "ward", "centroid", "median"])
+def test_without_counts_it_is_scipy(rule):
+    X = DATA.ranks
+    expected = scipy_linkage(squareform(kernel_distances(X, Mallows(nu=0.3)), checks=False), rule)
+    assert np.array_equal(linkage(X, Mallows(nu=0.3), linkage=rule), expected)
+
+
+def test_squared_and_estimated_distances():
+    method = MonteCarlo(n_draws=8, rng=3)
+    K = Mallows(nu=0.3).gram(DATA, method=method)
+    squares = np.diagonal(K)[:, None] + np.diagonal(K)[None] - 2 * K
+    Z = linkage(DATA, Mallows(nu=0.3), method=method, squared=True)
+    assert_same_merges(merges_of(Z), average_linkage(squares.tolist(), COUNTS), rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("X", "options", "error", "argument"),
+    [
+        ([[0, 1]], {}, rk.RankingError, "X"),
+        (DATA, {"linkage": "upgma"}, ValueError, "linkage='upgma'"),
+        (DATA, {"linkage": "ward", "squared": True}, ValueError, "squared=False"),
+        (DATA, {"linkage": "centroid"}, ValueError, "linkage='centroid'"),
+    ],
+)
+def test_linkage_errors(X, options, error, argument):
+    with pytest.raises(error, match=argument):
+        linkage(X, Kendall(), **options)
+
+
+@given(st.integers(0, 10**6), st.integers(2, 12), st.data())
+@settings(max_examples=40)
+def test_flat_clusters_match_scipy(seed, n, data):
+    k = data.draw(st.integers(1, n))
+    _, D, _ = random_points(seed, n)
+    Z = scipy_linkage(squareform(D, checks=False), "average")
+    ours, theirs = flat_clusters(Z, k).tolist(), fcluster(Z, k, "maxclust").tolist()
+    assert all((ours[i] == ours[j]) == (theirs[i] == theirs[j]) for i in range(n) for j in range(n))
+    assert list(dict.fromkeys(ours)) == list(range(k))
+
+
+def test_flat_clusters_with_equal_heights():
+    Z = linkage(np.zeros((5, 3), dtype=int), Kendall())
+    assert set(Z[:, 2]) == {0.0}
+    assert [len(set(flat_clusters(Z, k).tolist())) for k in range(1, 6)] == [1, 2, 3, 4, 5]
+    for wrong in (0, 6, True, 2.0):
+        with pytest.raises(ValueError, match="n_clusters"):
+            flat_clusters(Z, wrong)
+
+
+@needs_data
+def test_sushi():
+    from rankernel.io import load_sushi
+
+    data = load_sushi(sushi())
+    Z = linkage(data.rankings[:200].top(4), Mallows(nu="median"))
+    labels = data.users["region"][:200]
+    assert is_valid_linkage(Z)
+    assert len(set(flat_clusters(Z, 10).tolist())) == 10
+    chance = sum((labels == c).mean() ** 2 for c in set(labels.tolist()))
+    assert chance < dendrogram_purity(Z, labels) < 1
+
+
+# ---------------------------------------------------------------------- purity
+
+
+def leaves_below(merges, n):
+    below = [{leaf} for leaf in range(n)]
+    for left, right in merges:
+        below.append(below[left] | below[right])
+    return below
+
+
+def pair_purities(merges, labels):
+    """The purity of the smallest subtree of every two leaves of one class, by class."""
+    below = leaves_below(merges, len(labels))
+    found = {label: [] for label in labels}
+    for i, j in combinations(range(len(labels)), 2):
+        if labels[i] == labels[j]:
+            smallest = min((leaves for leaves in below if {i, j} <= leaves), key=len)
+            found[labels[i]].append(Fraction(sum(labels[leaf] == labels[i] for leaf in smallest), len(smallest)))
+    return found
+
+
+def mean(values):
+    return float(sum(values) / len(values)) if values else float("nan")
+
+
+def expanded(merges, labels, weights):
+    """The tree in which leaf i is a chain of as many equal leaves as it weighs."""
+    start = np.cumsum([0, *weights]).tolist()
+    n = start[-1]
+    new, node = [], []
+    for first, weight in zip(start, weights, strict=False):
+        top = first
+        for copy in range(first + 1, first + weight):
+            new.append((top, copy))
+            top = n + len(new) - 1
+        node.append(top)
+    for left, right in merges:
+        new.append((node[left], node[right]))
+        node.append(n + len(new) - 1)
+    return new, [label for label, weight in zip(labels, weights, strict=True) for _ in range(weight)]
+
+
+def as_linkage(merges, n):
+    below = leaves_below(merges, n)
+    return np.array([[*pair, height, len(below[n + height])] for height, pair in enumerate(merges)], dtype=float)
+
+
+@st.composite
+def trees(draw):
+    """Random mergers of n leaves, and their labels."""
+    n = draw(st.integers(2, 9))
+    alive, merges = list(range(n)), []
+    for step in range(n - 1):
+        left = alive.pop(draw(st.integers(0, len(alive) - 1)))
+        right = alive.pop(draw(st.integers(0, len(alive) - 1)))
+        merges.append((left, right))
+        alive.append(n + step)
+    labels = draw(st.lists(st.sampled_from("abc"), min_size=n, max_size=n))
+    return merges, labels
+
+
+@given(trees())
+def test_class_purities_match_brute_force(tree):
+    merges, labels = tree
+    got = class_purities(as_linkage(merges, len(labels)), labels)
+    expected = {label: mean(values) for label, values in pair_purities(merges, labels).items()}
+    assert got == pytest.approx(expected, rel=1e-13, nan_ok=True)
+
+
+@given(trees())
+def test_dendrogram_purity_matches_brute_force(tree):
+    merges, labels = tree
+    Z = as_linkage(merges, len(labels))
+    pairs = [purity for values in pair_purities(merges, labels).values() for purity in values]
+    if not pairs:
+        with pytest.raises(ValueError, match="labels"):
+            dendrogram_purity(Z, labels)
+    else:
+        assert dendrogram_purity(Z, labels) == pytest.approx(mean(pairs), rel=1e-13)
+
+
+@given(trees(), st.data())
+def test_counts_are_repeated_leaves(tree, data):
+    merges, labels = tree
+    weights = data.draw(st.lists(st.integers(1, 3), min_size=len(labels), max_size=len(labels)))
+    got = class_purities(as_linkage(merges, len(labels)), labels, counts=weights)
+    by_class = pair_purities(*expanded(merges, labels, weights))
+    expected = {label: mean(values) for label, values in by_class.items()}
+    assert got == pytest.approx(expected, rel=1e-13, nan_ok=True)
+    pairs = [purity for values in by_class.values() for purity in values]
+    if pairs:
+        overall = dendrogram_purity(as_linkage(merges, len(labels)), labels, weights)
+        assert overall == pytest.approx(mean(pairs), rel=1e-13)
+
+
+def test_classes_that_are_subtrees_are_pure():
+    Z = as_linkage([(0, 1), (2, 3), (5, 4), (6, 7)], 5)
+    assert dendrogram_purity(Z, ["x", "x", "y", "y", "x"]) == 1
+
+
+def test_class_with_one_leaf():
+    Z = as_linkage([(0, 2), (3, 1)], 3)
+    found = class_purities(Z, [7, 7, 8])
+    assert found[7] == pytest.approx(2 / 3)
+    assert math.isnan(found[8])
+    assert dendrogram_purity(Z, [7, 7, 8]) == pytest.approx(2 / 3)
+
+
+def test_purity_errors():
+    Z = as_linkage([(0, 1), (2, 3)], 3)
+    with pytest.raises(ValueError, match="labels has shape"):
+        dendrogram_purity(Z, [0, 0])
+    with pytest.raises(rk.RankingError, match="row 1"):
+        dendrogram_purity(Z, [0, 0, 1], counts=[1, 0, 1])
+    with pytest.raises(ValueError, match="Z has shape"):
+        dendrogram_purity(Z[:, :3], [0, 0, 1])
+    with pytest.raises(ValueError, match="Z is not a linkage matrix"):
+        dendrogram_purity(np.array([[0, 1, 0.0, 2], [2, 2, 1.0, 3]]), [0, 0, 1])
+    with pytest.raises(ValueError, match="Z is not a linkage matrix"):
+        dendrogram_purity(np.array([[0, 4, 0.0, 2], [1, 2, 1.0, 3]]), [0, 0, 1])
