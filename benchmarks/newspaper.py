@@ -45,8 +45,8 @@ def sushi_words(result: rk.MMDResult) -> str:
         f"({p_text(result)}). The gap makes up {result.effect:.2%} of all differences between people (95% interval "
         f"{low:.2%} to {high:.2%}). It is widest between {pair.first} and {pair.second}: {percent(pair.shares[0])} of "
         f"easterners prefer {pair.first}, of westerners {percent(pair.shares[1])} ({percent(pair.intervals[1][0])} to "
-        f"{percent(pair.intervals[1][1])}). The place of {item.item} changes most: {item.mean_ranks[0]:.1f} on average in "
-        f"the east, {item.mean_ranks[1]:.1f} in the west."
+        f"{percent(pair.intervals[1][1])}). The place of {item.item} changes most: {item.mean_ranks[0]:.1f} on average "
+        f"in the east, {item.mean_ranks[1]:.1f} in the west."
     )
 
 

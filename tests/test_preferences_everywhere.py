@@ -243,7 +243,9 @@ def paired_test():
 def trend_test():
     time = np.arange(14.0)
     units = (time - time.mean()) / time.std()
-    close(rk.trend_test(SINGLE, time, KERNEL, n_permutations=20).statistic, unbiased_hsic(TWICE, np.outer(units, units)))
+    close(
+        rk.trend_test(SINGLE, time, KERNEL, n_permutations=20).statistic, unbiased_hsic(TWICE, np.outer(units, units))
+    )
 
 
 def unbiased_hsic(left, right):
@@ -266,7 +268,9 @@ def outlier_test():
 
 
 def power():
-    pilot = rk.k_sample_test(Preferences.from_pairs([PAIRS[0], PAIRS[5]] * 10, ITEMS), [0, 1] * 10, KERNEL, n_permutations=20)
+    pilot = rk.k_sample_test(
+        Preferences.from_pairs([PAIRS[0], PAIRS[5]] * 10, ITEMS), [0, 1] * 10, KERNEL, n_permutations=20
+    )
     assert rk.power(pilot, 20, n_simulations=20).power == 1
     assert max(rk.sample_size(pilot, n_simulations=20).n_voters) <= 10
 

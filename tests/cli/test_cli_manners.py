@@ -54,7 +54,9 @@ def test_two_files_are_compared_over_the_items_of_either(files):
     X = Rankings.from_orders(orders, items, counts=[6, 2, 2, 3], unlisted="free")
     Y = Rankings.from_orders([["milk", "rum", "tea"], ["tea", "milk", "rum"]], items, counts=[7, 1], unlisted="free")
     (comparison,) = found["comparisons"]
-    assert comparison["statistic"] == pytest.approx(mmd_test(X, Y, Mallows(0.5), n_permutations=99).statistic, rel=1e-12)
+    assert comparison["statistic"] == pytest.approx(
+        mmd_test(X, Y, Mallows(0.5), n_permutations=99).statistic, rel=1e-12
+    )
     assert found["items"].startswith("all 4 of either file (--over union)")
 
 

@@ -293,7 +293,7 @@ TASKS = {
     "a test of groups": lambda X: rk.k_sample_test(X, np.arange(len(X)) % 3, K, n_permutations=9),
     "a test of pairs": lambda X: rk.paired_test(*halves(X), K, n_permutations=9),
     "a search for changes": lambda X: rk.change_point_test(X, K, n_permutations=9),
-    "a search for outliers": lambda X: rk.outlier_test(halves(X)[0], reference=K, reference=halves(X)[1]),
+    "a search for outliers": lambda X: rk.outlier_test(halves(X)[0], K, reference=halves(X)[1]),
     "a test of fit": lambda X: rk.goodness_of_fit_test(X, rk.Uniform(), K, n_simulations=9),
     "a label ranking": lambda X: rk.KernelRankingRegressor(kernel=K).fit(X, X),
     "a map": lambda X: rk.KernelMap(kernel=K).fit(X),

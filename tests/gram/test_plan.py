@@ -68,7 +68,7 @@ def ways(tmp_path):
         "hsic_test": lambda k, X, m: rk.hsic_test(X, LABELS, k, n_permutations=9, method=m),
         "paired_test": lambda k, X, m: rk.paired_test(X[:7], X[7:], k, n_permutations=9, method=m),
         "trend_test": lambda k, X, m: rk.trend_test(X, np.arange(len(X)), k, n_permutations=9, method=m),
-        "outlier_test": lambda k, X, m: rk.outlier_test(X, reference=k.resolve(X), reference=rk.concat([X, X]), method=m),
+        "outlier_test": lambda k, X, m: rk.outlier_test(X, k.resolve(X), reference=rk.concat([X, X]), method=m),
         "change_point_test": lambda k, X, m: rk.change_point_test(X, k, n_permutations=9, method=m),
         "report": lambda k, X, m: summarize(Source(X), Settings(kernel=k, method=m, n_clusters=2, compare=False)),
         "Dask gram": lambda k, X, m: on_dask().gram(k.plan(X, method=m)).compute(scheduler="synchronous"),

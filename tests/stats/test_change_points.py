@@ -23,9 +23,9 @@ def test_segments_match_brute_force(min_rows, counts):
     options = {"min_rows": min_rows, "max_changes": 2, "n_permutations": 1}
     for n_changes in (0, 1, 2):
         best = min(
-            (sum(scatter(K, w, range(a, b)) for a, b in itertools.pairwise(correction=(0, *cuts, 10))), cuts)
+            (sum(scatter(K, w, range(a, b)) for a, b in itertools.pairwise((0, *cuts, 10))), cuts)
             for cuts in itertools.combinations(range(1, 10), n_changes)
-            if all(b - a >= min_rows for a, b in itertools.pairwise(correction=(0, *cuts, 10)))
+            if all(b - a >= min_rows for a, b in itertools.pairwise((0, *cuts, 10)))
         )
         result = rk.change_point_test(X, rk.Mallows(NU), n_changes=n_changes, **options)
         assert result.costs[n_changes] == pytest.approx(best[0], abs=1e-10)

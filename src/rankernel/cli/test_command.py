@@ -224,7 +224,7 @@ def judges_in_order(name: str, source: Source, column: str) -> tuple[list[str], 
     rows = np.flatnonzero(of_row == groups.index(name)).tolist()
     order = sorted(rows, key=lambda row: str(judges[row]))
     ordered = [str(judges[row]) for row in order]
-    twice = [a for a, b in pairwise(correction=ordered) if a == b]
+    twice = [a for a, b in pairwise(ordered) if a == b]
     if twice:
         raise RankingError(
             f"judge {printable(twice[0])!r} has several rows in group {name!r}; give each one row a group"
