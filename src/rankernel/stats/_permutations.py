@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from rankernel import _loops
-from rankernel._utils.arrays import FloatArray, IntArray
+from rankernel._utils.arrays import FloatArray, IntArray, RankArray
 from rankernel._utils.checks import check_integer, check_number
+from rankernel._utils.interrupts import run_interruptibly
 from rankernel._utils.rng import Seed, as_seed, stream_key
 from rankernel.errors import RankingError
 from rankernel.gram.blocks import slices
@@ -344,18 +345,19 @@ class Shuffles:
     """A stream of random permutations, within strata, of one value for each voter."""
 
     def __init__(self, values: IntArray, strata: IntArray, rng: np.random.Generator) -> None:
-        self.values, self.strata = values.copy(), sort_by_label(strata)
+        self.values, self.strata = values.astype(np.int32), sort_by_label(strata)
         self.state = random_state(rng)
 
-    def draw(self, n_permutations: int, n_entries: int = 1) -> Iterator[IntArray]:
-        """Yield the next permutations in chunks, each of shape (n, n_voters).
+    def draw(self, n_permutations: int, n_entries: int = 1) -> Iterator[RankArray]:
+        """Yield the next permutations in chunks, each of shape (n, n_voters), valid until the next one.
 
         ``n_entries`` is the number of array entries that the caller needs for each permutation.
         """
         size = max(CHUNK_ENTRIES // max(n_entries, len(self.values)), 1)
+        buffer = np.empty((min(size, n_permutations), len(self.values)), dtype=np.int32)
         for part in slices(n_permutations, size):
-            shuffled = np.empty((part.stop - part.start, len(self.values)), dtype=np.int64)
-            _loops.permutations.shuffle_within(self.values, self.strata[0], self.strata[1], self.state, shuffled)
+            shuffled = buffer[: part.stop - part.start]
+            run_interruptibly(_loops.permutations.shuffle_within, self.values, *self.strata, self.state, shuffled)
             yield shuffled
 
 
