@@ -32,7 +32,6 @@ from rankernel.stats._permutations import (
     named_generator,
     sample_permutations,
 )
-from rankernel.stats.differences import normal_quantile, share_intervals
 from rankernel.stats.k_sample import KSampleResult, k_sample_test
 from rankernel.stats.mmd import AggregatedMMDResult, MMDResult, mmd_test
 from rankernel.stats.paired import Judges, PairedResult, SignFlips
@@ -287,6 +286,8 @@ def simulate_power(
     progress: Progress | None,
 ) -> PowerResult:
     """Return the share of simulated tests that reject."""
+    from scipy.stats import binomtest
+
     rng, n_rejected = named_generator(seed, "simulated voters"), 0
     rule = Adaptive(alpha, max(MAX_PERMUTATIONS, int(np.ceil(4 / alpha)) if alpha > 0 else 1))
     for run in range(n_simulations):
@@ -294,12 +295,10 @@ def simulate_power(
         n_rejected += statistic is not None and sample_permutations(statistic, rule)[1] <= alpha
         if progress is not None:
             progress(run + 1, n_simulations)
-    rate = np.array([n_rejected / n_simulations])
-    z, n = normal_quantile(0.95), np.array([float(n_simulations)])
-    (low,), (high,) = (ends.tolist() for ends in share_intervals(rate, rate * (1 - rate), n, z))
+    interval = binomtest(n_rejected, n_simulations).proportion_ci(0.95, method="wilson")
     return PowerResult(
-        power=float(rate[0]),
-        power_interval=(low, high),
+        power=n_rejected / n_simulations,
+        power_interval=(float(interval.low), float(interval.high)),
         n_voters=tuple(sizes.tolist()),
         alpha=alpha,
         effect=population.effect,
