@@ -20,7 +20,7 @@ import numpy as np
 
 import rankernel as rk
 from benchmarks.clock import medians, save
-from rankernel.gram.bandwidth import median_width
+from rankernel.gram.bandwidth import median_rate
 
 N_RANKINGS, N_REPEATS = 40, 5
 N_DRAWS = (4, 16, 64)
@@ -56,7 +56,7 @@ class Case:
         """Return the kernel and the rankings."""
         full = rk.datasets.uniform(N_RANKINGS, self.n_items, rng=self.n_items + self.k)
         kernel = KERNELS[self.kernel]
-        return kernel.replace(nu=self.width * median_width(kernel, full)), full.top(self.k, unlisted=self.unlisted)
+        return kernel.replace(nu=self.width * median_rate(kernel, full)), full.top(self.k, unlisted=self.unlisted)
 
 
 SIZES = ((6, 2), (10, 2), (10, 4), (10, 6), (20, 4), (20, 8), (40, 4))

@@ -276,9 +276,10 @@ def nested_lists(trees: list[dict[str, Any]]) -> dict[str, Any]:
 
 def with_nu(kernel: Kernel, full: Any, nu: str) -> Kernel:
     """Return the kernel with nu set by one interpretation of the median heuristic on full rankings."""
-    if "nu" not in kernel.params or kernel.argument is None:
+    distance = kernel.facts(full.n_items).distance
+    if "nu" not in kernel.params or distance is None:
         return kernel
-    median = median_distance(kernel.argument, full)
+    median = median_distance(distance, full)
     return kernel.replace(nu={"1/median": 1 / median, "1": 1.0, "median": median}[nu])
 
 

@@ -1,45 +1,10 @@
 """The list of kernels that every contract is tested on, each with an oracle that shares no code with it."""
 
 import math
-from functools import cache
 
 import naive
 
 import rankernel as rk
-
-
-def heat(beta, swaps):
-    """The heat kernel by a plain Taylor series over all permutations."""
-
-    @cache
-    def table(n):
-        edges = swaps(n)
-        level, total = {tuple(range(n)): 1.0}, {}
-        for term in range(60):
-            following = {}
-            for state, weight in level.items():
-                total[state] = total.get(state, 0.0) + weight
-                for p, q in edges:
-                    other = list(state)
-                    other[p], other[q] = other[q], other[p]
-                    key = tuple(other)
-                    following[key] = following.get(key, 0.0) + weight * beta / (term + 1)
-            level = following
-        return {state: math.exp(-beta * len(edges)) * weight for state, weight in total.items()}
-
-    def value(x, y):
-        items_by_place = sorted(range(len(y)), key=y.__getitem__)
-        return table(len(x))[tuple(x[a] for a in items_by_place)]  # where each place of y is sent
-
-    return value
-
-
-def all_swaps(n):
-    return [(p, q) for q in range(n) for p in range(q)]
-
-
-def adjacent_swaps(n):
-    return [(p, p + 1) for p in range(n - 1)]
 
 
 def weighted_kendall(weight):
@@ -51,16 +16,13 @@ def weighted_kendall(weight):
 
 
 def harmonic(p, q):
-    """A Hilbert matrix: what two places have in common, positive definite."""
+    """A Hilbert matrix on positions, positive definite."""
     return 2.0 / (1 + p + q)
 
 
 def spearman_rho(x, y):
     n = len(x)
     return 1 - 6 * naive.spearman(x, y) / (n * (n * n - 1)) if n > 1 else 1.0
-
-
-HEAT = heat(0.15, all_swaps), heat(0.3, adjacent_swaps)  # made once, for their tables
 
 
 def center(n):
@@ -92,8 +54,8 @@ def on(n):
         (rk.Exponential("footrule", 0.1), naive.exponential(naive.footrule, 0.1)),
         (rk.Exponential("spearman", 0.05), naive.exponential(naive.spearman, 0.05)),
         (rk.Exponential("lp(1.5)", 0.3), naive.exponential(naive.lp(1.5), 0.3)),
-        (rk.Diffusion(0.15), HEAT[0]),
-        (rk.Diffusion(0.3, "adjacent"), HEAT[1]),
+        (rk.Diffusion(0.15), naive.heat(0.15)),
+        (rk.Diffusion(0.3, "adjacent"), naive.heat(0.3, "adjacent")),
         *(
             (rk.DistanceInduced(name, center(n)), naive.distance_induced(getattr(naive, name), center(n)))
             for name in ("kendall", "hamming", "spearman", "footrule")

@@ -129,6 +129,58 @@ def average_overlap(depth):
     return value
 
 
+def ulam(x, y):
+    """n minus the length of the longest common subsequence, by its recursion."""
+    first = sorted(range(len(x)), key=x.__getitem__)
+    second = sorted(range(len(y)), key=y.__getitem__)
+    longest = [[0] * (len(y) + 1) for _ in range(len(x) + 1)]
+    for i, a in enumerate(first):
+        for j, b in enumerate(second):
+            longest[i + 1][j + 1] = longest[i][j] + 1 if a == b else max(longest[i][j + 1], longest[i + 1][j])
+    return len(x) - longest[-1][-1]
+
+
+# ---------------------------------------------------------------------- heat kernels
+
+
+def swaps(n, graph):
+    """The pairs of positions that a random walk may swap."""
+    pairs = itertools.combinations(range(n), 2)
+    return [(p, q) for p, q in pairs if graph == "transpositions" or q == p + 1]
+
+
+@cache
+def heat_from(start, beta, graph):
+    """The heat kernel from one full ranking to all, and its derivative in beta, from their power series."""
+    edges = swaps(len(start), graph)
+    values = dict.fromkeys(itertools.permutations(range(len(start))), 0.0)
+    slopes = dict(values)
+    term = {start: 1.0}
+    for m in range(1, 121):
+        following = {}
+        for ranks, t in term.items():
+            values[ranks] += t
+            for p, q in edges:
+                other = tuple(q if r == p else p if r == q else r for r in ranks)
+                following[other] = following.get(other, 0.0) + t
+        for ranks, t in following.items():
+            slopes[ranks] += t
+        term = {ranks: t * beta / m for ranks, t in following.items()}
+    damping = math.exp(-beta * len(edges))
+    values = {ranks: v * damping for ranks, v in values.items()}
+    return values, {ranks: s * damping - len(edges) * values[ranks] for ranks, s in slopes.items()}
+
+
+def heat(beta, graph="transpositions"):
+    """Only the map from the positions of y to those of x matters."""
+
+    def value(x, y):
+        image = tuple(before for _, before in sorted(zip(y, x, strict=True)))
+        return heat_from(tuple(range(len(x))), beta, graph)[0][image]
+
+    return value
+
+
 # ---------------------------------------------------------------------- averages over completions
 
 

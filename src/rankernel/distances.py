@@ -1,7 +1,8 @@
-"""The seven semimetrics of the paper, on full rankings: all pairs of rows, compiled.
+"""Distances between rankings, for all pairs of rows.
 
-A distance is a value that can be called: ``distances.kendall(X, Y)`` gives the matrix of distances between the rows of
-``X`` and those of ``Y``. All compare rank vectors (item -> position), so renaming the items changes nothing.
+A distance is called as ``distances.kendall(X, Y)`` and returns the matrix of distances between the rows of ``X`` and
+those of ``Y``. Distances compare rank vectors (item -> position), so relabelling the items changes nothing. Between
+partial rankings they return the mean distance over all completions.
 """
 
 from __future__ import annotations
@@ -16,48 +17,45 @@ from numpy.typing import NDArray
 
 from rankernel import _loops
 from rankernel._utils.arrays import FloatArray, IntArray, RankArray
-from rankernel._utils.checks import check_instance, check_number
+from rankernel._utils.checks import check_number, is_number, short_repr
 from rankernel._utils.interrupts import run_interruptibly
-from rankernel.errors import RankingError
-from rankernel.linear_forms import SquareForm
-from rankernel.rankings import as_rankings
+from rankernel.errors import ExactnessError, RankingError
+from rankernel.linear_features import EmbeddingFeatures
+from rankernel.rankings import Rankings, as_rankings
 
-MOST_BITS_ITEMS = 1024  # whose pairs are compared as bits
-BITS_AT_ONCE = 512  # rankings, so that their words stay in the cache
+MAX_EVALUATIONS = 10_000_000  # pairs of completions whose distances are averaged by enumeration
+ROWS_AT_ONCE = 512  # rankings packed into bits at a time, so that their words stay in the cache
 
 
 @dataclass(frozen=True)
 class Distance:
-    """A semimetric on full rankings, with what is known of it.
+    """A semimetric on rankings, with its known properties.
 
     Attributes
     ----------
     name : str
-        What to call it.
+        Its name.
     formula : str
-        Its definition, r and s the rank vectors of two rankings.
+        Its definition, r and s the rank vectors of two full rankings.
     integer : bool
-        Whether its values are whole numbers.
+        Whether its values are integers.
     metric : bool
         Whether it satisfies the triangle inequality.
     negative_type : bool
-        Whether ``exp(-nu d)`` is positive semi-definite for every nu > 0, for every number of items. Where this is
-        False there is a number of items and a nu for which it is not.
-    marked_in_paper : bool
-        Whether the paper prints it in bold, as a semimetric of negative type. It leaves out the footrule and the
-        l_p distances with p <= 2, which are of negative type, too.
+        Whether ``exp(-nu d)`` is positive semi-definite for every nu > 0 and every number of items (Schoenberg).
+    negative_type_up_to : int
+        The largest number of items for which it is of negative type, if it is not for all.
     left_invariant : bool
-        Whether renaming the positions changes nothing; renaming the items never does (right-invariance).
-    negative_up_to : int
-        Up to how many items it is of negative type, where it is not for all numbers of items.
-    best_coupling : str
-        The coupling of draws that serves functions of it best, as measured in ``benchmarks/``. Reversal doubles the
-        draws of distances that only ask which items keep their places (Hamming), or how places are permuted (Cayley).
-    square : SquareForm, optional
-        Features by which it is a squared length; then its mean between partial rankings is exact.
-    cycles : callable, optional
-        For n items the numbers that cycles of length 1 to n add to it, where it depends on the cycles between the
-        places alone: what it starts from, then the numbers, then a mask for their sum.
+        Whether relabelling the positions leaves it unchanged. Relabelling the items always does.
+    coupling : str
+        The coupling of Monte Carlo draws with the lowest variance for functions of it (``benchmarks/couplings.py``).
+    embedding : EmbeddingFeatures, optional
+        Features whose squared Euclidean distance it is; its mean between partial rankings is then exact.
+    cycle_weights : callable, optional
+        For distances that depend only on the cycles of the map between positions: for n items an array with the
+        initial value, the weight of cycles of length 1 to n, and a bit mask applied to the sum.
+    function : callable, optional
+        The function of two rank vectors that a user gave.
     """
 
     name: str
@@ -65,31 +63,54 @@ class Distance:
     integer: bool
     metric: bool
     negative_type: bool
-    marked_in_paper: bool
+    negative_type_up_to: int = 2
     left_invariant: bool = False
-    right_invariant: bool = True
-    negative_up_to: int = 2
-    best_coupling: str = "iid"
-    p: float | None = None
-    square: SquareForm | None = field(default=None, repr=False, compare=False)
-    cycles: Callable[[int], IntArray] | None = field(default=None, repr=False, compare=False)
+    coupling: str = "iid"
+    function: Callable[[RankArray, RankArray], float] | None = None
+    embedding: EmbeddingFeatures | None = field(default=None, repr=False, compare=False)
+    cycle_weights: Callable[[int], IntArray] | None = field(default=None, repr=False, compare=False)
     fill: Callable[[RankArray, RankArray, NDArray[Any]], None] = field(repr=False, compare=False, kw_only=True)
     largest: Callable[[int], float] = field(repr=False, compare=False, kw_only=True)
 
     def __call__(self, X: Any, Y: Any = None) -> NDArray[Any]:
-        """Return the matrix of distances between full rankings, ``Y`` the same as ``X`` if left out.
+        """Return the matrix of distances between rankings; between partial ones, of their mean over all completions.
+
+        The mean is in closed form for Kendall, Spearman, footrule and Hamming. For the other distances all completions
+        are enumerated if they are few.
+
+        Parameters
+        ----------
+        X, Y : Rankings or integer array
+            The rows and the columns; ``Y`` defaults to ``X``.
+
+        Returns
+        -------
+        array of shape (n_rows, n_columns)
+            Integers between full rankings if the distance is integer-valued, else floats.
+
+        Raises
+        ------
+        ExactnessError
+            If the distance has no closed form and the rankings have too many completions.
 
         Examples
         --------
         >>> kendall([[0, 1, 2], [2, 1, 0]], [[0, 2, 1]])
         array([[1],
                [2]])
+
+        Items 1 and 2 are tied; the two completions are at distance 0 and 1:
+
+        >>> kendall([[0, 1, 1]], [[0, 1, 2]])
+        array([[0.5]])
         """
-        left = full_ranks(X)
-        right = left if Y is None else full_ranks(Y, "Y")
-        if left.shape[1] != right.shape[1]:
-            raise RankingError(f"X ranks {left.shape[1]} items and Y ranks {right.shape[1]}; both must rank the same")
-        return run_interruptibly(self.between, left, right)
+        left = as_rankings(X, "X")
+        right = left if Y is None else as_rankings(Y, "Y")
+        if left.n_items != right.n_items:
+            raise RankingError(f"X ranks {left.n_items} items and Y ranks {right.n_items}; both must rank the same")
+        if left.is_full() and right.is_full():
+            return run_interruptibly(self.between, left.ranks, right.ranks)
+        return run_interruptibly(self._mean_between, left, right)
 
     def between(self, X: RankArray, Y: RankArray) -> NDArray[Any]:
         """Return the distances between rows that are known to be full rankings, as positions 0..n-1."""
@@ -97,33 +118,51 @@ class Distance:
         self.fill(X, Y, out)
         return out
 
+    def _mean_between(self, X: Rankings, Y: Rankings) -> FloatArray:
+        from rankernel.completions.enumerate import enumerate_completions
+        from rankernel.completions.marginals import seen_means
+
+        if self.embedding is not None:
+            left, right = (seen_means(side, self.embedding.statistic) for side in (X, Y))
+            return self.from_mean_statistics(left, right, X.n_items)
+        sizes, others = X.n_completions(), Y.n_completions()
+        if sum(sizes) * sum(others) > MAX_EVALUATIONS:
+            raise ExactnessError(
+                f"the mean {self.name} distance of partial rankings has no closed form, and the rankings have "
+                f"{sum(sizes):.3g} x {sum(others):.3g} pairs of completions, more than {MAX_EVALUATIONS:,}; average "
+                "the distance over draws from rankernel.completions.draw, or use kendall, spearman, footrule or hamming"
+            )
+        full, columns = (
+            np.concatenate([*map(enumerate_completions, side.ranks), np.empty((0, side.n_items))]).astype(np.int32)
+            for side in (X, Y)
+        )
+        means = np.empty((len(sizes), len(others)))
+        starts = np.concatenate([[0], np.cumsum(others)[:-1]]).astype(np.int64)
+        for row, end in enumerate(np.cumsum(sizes).tolist()):
+            d = self.between(full[end - sizes[row] : end], columns).mean(axis=0)
+            means[row] = np.add.reduceat(d, starts) / others if len(others) else 0.0
+        return means
+
+    def from_mean_statistics(self, left: FloatArray, right: FloatArray, n_items: int) -> FloatArray:
+        """Return the mean distances, given the mean statistics of the :attr:`embedding` for rows and columns."""
+        assert self.embedding is not None
+        rows, columns = self.embedding.transform(left), self.embedding.transform(right)
+        norms, other_norms = (self.embedding.squared_norms(side, n_items) for side in (rows, columns))
+        return np.asarray(norms[:, None] + other_norms[None, :] - 2 * rows @ columns.T)
+
     def maximum(self, n_items: int) -> float:
-        """Return the largest distance between two rankings of n items."""
+        """Return the largest distance between two full rankings of n items; infinite if unknown."""
         return self.largest(n_items)
 
     def __repr__(self) -> str:
         return self.name
 
-    def __reduce__(self) -> tuple[Callable[[str], Distance], tuple[str]]:
-        """Pickle and copy a distance by its name."""
-        return by_name, (self.name,)
+    def __reduce__(self) -> tuple[Callable[[Any], Distance], tuple[Any]]:
+        return as_distance, (self.name if self.function is None else self.function,)
 
 
-def full_ranks(data: Any, name: str = "X") -> RankArray:
-    """Return the rows of full rankings as positions 0..n-1, refusing ties and free items."""
-    rankings = as_rankings(data, name)
-    full = rankings.n_buckets == rankings.n_items
-    if not full.all():
-        row = int(np.argmin(full))
-        raise RankingError(
-            f"row {row} is not a full ranking: {rankings[row].kinds()[0]}; distances compare full rankings "
-            "(for partial ones, kernel.gram averages over their completions)"
-        )
-    return rankings.ranks
-
-
-def rankwise(name: str) -> Callable[[RankArray, RankArray, NDArray[Any]], None]:
-    """Return a call of a compiled loop, which is loaded on first use."""
+def fill_rankwise(name: str) -> Callable[[RankArray, RankArray, NDArray[Any]], None]:
+    """Return a call of the compiled loop over items for the distance of that name."""
 
     def fill(X: RankArray, Y: RankArray, out: NDArray[Any]) -> None:
         _loops.rank_distances.rankwise(X, Y, getattr(_loops.rank_distances, name), out)
@@ -132,19 +171,19 @@ def rankwise(name: str) -> Callable[[RankArray, RankArray, NDArray[Any]], None]:
 
 
 def fill_kendall(X: RankArray, Y: RankArray, out: NDArray[Any]) -> None:
-    """Count the pairs that two rankings order differently: as bits, unless they are very many."""
-    if X.shape[1] > MOST_BITS_ITEMS:
+    """Count the discordant pairs, with the order of each pair of items as one bit unless there are many items."""
+    if X.shape[1] > _loops.bits.MAX_ITEMS:
         _loops.rank_distances.kendall(X, Y, out)
         return
-    for columns in (slice(start, start + BITS_AT_ONCE) for start in range(0, len(Y), BITS_AT_ONCE)):
+    for columns in (slice(start, start + ROWS_AT_ONCE) for start in range(0, len(Y), ROWS_AT_ONCE)):
         right = np.ascontiguousarray(_loops.bits.pairs_in_order(Y[columns]).T)
-        for rows in (slice(start, start + BITS_AT_ONCE) for start in range(0, len(X), BITS_AT_ONCE)):
+        for rows in (slice(start, start + ROWS_AT_ONCE) for start in range(0, len(X), ROWS_AT_ONCE)):
             left = _loops.bits.pairs_in_order(X[rows])
             _loops.rank_distances.differing_bits(left, right, out[rows, columns])
 
 
-def reached_places(at: FloatArray) -> FloatArray:
-    """Return for each item and each place but the last whether (or how probably) it stands there or before."""
+def threshold_indicators(at: FloatArray) -> FloatArray:
+    """Return for each item and each position but the last whether (or how probably) the item is there or before."""
     return np.asarray(np.cumsum(at, axis=2)[:, :, :-1].reshape(len(at), -1))
 
 
@@ -154,9 +193,8 @@ kendall = Distance(
     integer=True,
     metric=True,
     negative_type=True,
-    marked_in_paper=True,
-    best_coupling="antithetic",
-    square=SquareForm("pairs", lambda signs: signs / 2, scale=0.5),
+    coupling="antithetic",
+    embedding=EmbeddingFeatures("pairs", lambda signs: signs / 2, scale=0.5),
     fill=fill_kendall,
     largest=lambda n: n * (n - 1) // 2,
 )
@@ -166,11 +204,10 @@ footrule = Distance(
     "sum |r_a - s_a|",
     integer=True,
     metric=True,
-    negative_type=True,  # an l1 metric embeds isometrically into L1
-    marked_in_paper=False,
-    best_coupling="antithetic",
-    square=SquareForm("positions", reached_places, indicators=True),
-    fill=rankwise("FOOTRULE"),
+    negative_type=True,  # an l1 metric
+    coupling="antithetic",
+    embedding=EmbeddingFeatures("positions", threshold_indicators, are_indicators=True),
+    fill=fill_rankwise("FOOTRULE"),
     largest=lambda n: n * n // 2,
 )
 
@@ -180,10 +217,9 @@ spearman = Distance(
     integer=True,
     metric=False,
     negative_type=True,
-    marked_in_paper=True,
-    best_coupling="antithetic",
-    square=SquareForm("ranks", lambda ranks: ranks, scale=1.0),
-    fill=rankwise("SPEARMAN"),
+    coupling="antithetic",
+    embedding=EmbeddingFeatures("ranks", lambda ranks: ranks, scale=1.0),
+    fill=fill_rankwise("SPEARMAN"),
     largest=lambda n: n * (n * n - 1) // 3,
 )
 
@@ -193,17 +229,16 @@ hamming = Distance(
     integer=True,
     metric=True,
     negative_type=True,
-    marked_in_paper=True,
     left_invariant=True,
-    best_coupling="latin",
-    square=SquareForm("positions", lambda at: at.reshape(len(at), -1) / math.sqrt(2)),
-    fill=rankwise("HAMMING"),
+    coupling="latin",
+    embedding=EmbeddingFeatures("positions", lambda at: at.reshape(len(at), -1) / math.sqrt(2)),
+    fill=fill_rankwise("HAMMING"),
     largest=lambda n: n if n > 1 else 0,
 )
 
 
-def cycles_alike(n_items: int) -> IntArray:
-    """Return n, and -1 for each cycle whatever its length."""
+def equal_cycle_weights(n_items: int) -> IntArray:
+    """Return the weights of cycles for n minus the number of cycles: see :attr:`Distance.cycle_weights`."""
     return np.concatenate([[n_items], np.full(n_items, -1), [2**62 - 1]])
 
 
@@ -213,10 +248,9 @@ cayley = Distance(
     integer=True,
     metric=True,
     negative_type=False,
-    marked_in_paper=False,
     left_invariant=True,
-    cycles=cycles_alike,
-    fill=lambda X, Y, out: _loops.cycles.pair_codes(X, Y, cycles_alike(X.shape[1]), out),
+    cycle_weights=equal_cycle_weights,
+    fill=lambda X, Y, out: _loops.cycles.pair_codes(X, Y, equal_cycle_weights(X.shape[1]), out),
     largest=lambda n: n - 1,
 )
 
@@ -226,10 +260,9 @@ linf = Distance(
     integer=True,
     metric=True,
     negative_type=False,
-    marked_in_paper=False,
-    negative_up_to=4,
-    best_coupling="antithetic",
-    fill=rankwise("LINF"),
+    negative_type_up_to=4,
+    coupling="antithetic",
+    fill=fill_rankwise("LINF"),
     largest=lambda n: n - 1,
 )
 
@@ -242,7 +275,7 @@ def lp(p: float) -> Distance:
     >>> lp(2)([[0, 1, 2]], [[2, 1, 0]])
     array([[2.82842712]])
     """
-    check_number("p", p, 1)  # the maximum is linf
+    check_number("p", p, 1)
 
     def fill(X: RankArray, Y: RankArray, out: FloatArray) -> None:
         powers = np.arange(X.shape[1] + 1, dtype=np.float64) ** p
@@ -255,9 +288,7 @@ def lp(p: float) -> Distance:
         integer=False,
         metric=True,
         negative_type=p <= 2,
-        marked_in_paper=False,
-        best_coupling="antithetic",
-        p=p,
+        coupling="antithetic",
         fill=fill,
         largest=lambda n: float(np.sum(np.abs(np.arange(n) - np.arange(n)[::-1]) ** float(p)) ** (1 / p)),
     )
@@ -266,16 +297,72 @@ def lp(p: float) -> Distance:
 ALL = {distance.name: distance for distance in (kendall, footrule, spearman, hamming, cayley, linf)}
 
 
-def by_name(distance: Distance | str) -> Distance:
-    """Return a distance given by name ("kendall", "lp(3)", ...), or as it is."""
+def as_distance(distance: Distance | str | Callable[[RankArray, RankArray], float]) -> Distance:
+    """Return a distance: as it is, by its name ("kendall", "lp(3)"), or from a function of two rank vectors.
+
+    A function is called for every pair of full rankings with two integer arrays of length n (the position of each
+    item, from 0) and returns one number >= 0.
+
+    Examples
+    --------
+    >>> as_distance("hamming")([[0, 1, 2]], [[0, 2, 1]])
+    array([[2]])
+    >>> def moved(x, y):
+    ...     return abs(x[0] - y[0])
+    >>> as_distance(moved)([[0, 1, 2]], [[2, 1, 0]])
+    array([[2.]])
+    """
     if isinstance(distance, Distance):
         return distance
-    check_instance("distance", distance, str, f"a distance, or the name of one: {', '.join(ALL)}, lp(p)")
-    if distance in ALL:
-        return ALL[distance]
-    if distance.startswith("lp(") and distance.endswith(")"):
+    if isinstance(distance, str):
+        return named_distance(distance)
+    if callable(distance):
+        return function_distance(distance)
+    raise TypeError(
+        f"distance={short_repr(distance)} is not possible; give one of {', '.join(ALL)}, lp(p), or a function of two "
+        "rank vectors"
+    )
+
+
+def named_distance(name: str) -> Distance:
+    """Return the distance of a name."""
+    if name in ALL:
+        return ALL[name]
+    if name.startswith("lp(") and name.endswith(")"):
         try:
-            return lp(float(distance[3:-1]))
+            return lp(float(name[3:-1]))
         except ValueError as error:
-            raise ValueError(f"distance={distance!r} is not known: {error}") from None
-    raise ValueError(f"distance={distance!r} is not known; there are {', '.join(ALL)} and lp(p)")
+            raise ValueError(f"distance={name!r} is not known: {error}") from None
+    raise ValueError(f"distance={name!r} is not known; there are {', '.join(ALL)} and lp(p)")
+
+
+def function_distance(function: Callable[[RankArray, RankArray], float]) -> Distance:
+    """Return the distance that a function of two rank vectors computes, pair by pair."""
+    name = getattr(function, "__name__", type(function).__name__)
+
+    def value(x: RankArray, y: RankArray) -> float:
+        found = function(x, y)
+        given = found.item() if isinstance(found, np.generic | np.ndarray) and np.ndim(found) == 0 else found
+        if not is_number(given) or not 0 <= given < math.inf:
+            came = f"an array of shape {np.shape(found)}" if np.ndim(found) else short_repr(found)
+            raise ValueError(
+                f"distance={name} returned {came} for two rank vectors of length {len(x)}; it must take two rank "
+                "vectors and return one finite number >= 0"
+            )
+        return float(given)
+
+    def fill(X: RankArray, Y: RankArray, out: FloatArray) -> None:
+        for i, x in enumerate(X):
+            for j, y in enumerate(Y):
+                out[i, j] = value(x, y)
+
+    return Distance(
+        name,
+        f"{name}(r, s)",
+        integer=False,
+        metric=False,
+        negative_type=False,
+        function=function,
+        fill=fill,
+        largest=lambda _: math.inf,
+    )

@@ -199,9 +199,9 @@ def test_a_memory_map_is_filled(tmp_path, kernel, method, X):
 def test_a_zarr_array_is_filled(kernel, method, X, chunks):
     zarr = pytest.importorskip("zarr", reason="zarr is not installed: pip install 'rankernel[zarr]'")
     for columns in (None, DISTINCT[:55]):
-        expected = kernel.gram(X, columns, method)
+        expected = kernel.gram(X, columns, method=method)
         out = zarr.create_array(store={}, shape=expected.shape, chunks=chunks, dtype=np.float64)
-        assert kernel.gram(X, columns, method, out=out, n_jobs=3) is out
+        assert kernel.gram(X, columns, method=method, out=out, n_jobs=3) is out
         np.testing.assert_array_equal(out[:], expected)
 
 
@@ -224,9 +224,9 @@ def test_the_wrong_shape_is_refused():
 @pytest.mark.parametrize(("kernel", "method"), KERNELS)
 @pytest.mark.parametrize("columns", [None, DISTINCT[:70]], ids=["symmetric", "rectangular"])
 def test_blocks_make_the_matrix(kernel, method, columns):
-    expected = kernel.gram(DISTINCT, columns, method)
+    expected = kernel.gram(DISTINCT, columns, method=method)
     found, seen = np.zeros(expected.shape), np.zeros(expected.shape, dtype=int)
-    for rows, part, values in kernel.plan(DISTINCT, columns, method).blocks(side=40):
+    for rows, part, values in kernel.plan(DISTINCT, columns, method=method).blocks(side=40):
         found[rows, part] = values
         seen[rows, part] += 1
         if columns is None and rows != part:

@@ -18,6 +18,7 @@ from rankernel.gram.evaluator import Evaluator
 from rankernel.gram.exact import features
 from rankernel.gram.montecarlo.sampled import SampledEvaluator
 from rankernel.gram.plan import Plan
+from rankernel.kernels import Facts
 from rankernel.learn.mmd_streamed import mmd2_streamed
 from rankernel.reports.source import Source
 from rankernel.reports.summary import Settings, summarize
@@ -269,8 +270,8 @@ class Counted(rk.Kernel):
         PAIRS.append(len(X) * len(Y))
         return rk.Hamming().matrix(X, Y)
 
-    def is_positive(self, n_items):
-        return True
+    def facts(self, n_items):
+        return Facts(is_psd=True)
 
 
 PAIRS = []
@@ -278,6 +279,8 @@ PAIRS = []
 
 @pytest.fixture
 def pairs():
+    for n_items in (5, 6):
+        Counted().plan(np.arange(n_items)[None])  # checks the kernel once for each number of items
     PAIRS.clear()
     return PAIRS
 
@@ -318,7 +321,7 @@ def test_every_ranking_is_drawn_from_once(drawn, answer):
 @few_draws_allowed
 @pytest.mark.parametrize("answer", ["gram", "normalised", "estimate", "normalised estimate", "sums", "times"])
 def test_rows_and_columns_share_their_draws(drawn, answer):
-    plan = rk.Exponential("footrule", 0.05).plan(FREE[:9], FREE[5:], rk.MonteCarlo(64, "antithetic"))
+    plan = rk.Exponential("footrule", 0.05).plan(FREE[:9], FREE[5:], method=rk.MonteCarlo(64, "antithetic"))
     answers(plan)[answer]()
     assert [n for n, _ in drawn] == [14]
 
@@ -342,7 +345,7 @@ def test_fitting_draws_from_every_ballot_once(drawn, Model):
 
 @few_draws_allowed
 def test_a_tolerance_adds_to_what_was_drawn(drawn):
-    plan = rk.Exponential("footrule", 0.3).plan(FREE[:5], FREE[5:], rk.MonteCarlo(32, "iid", 0))
+    plan = rk.Exponential("footrule", 0.3).plan(FREE[:5], FREE[5:], method=rk.MonteCarlo(32, "iid", 0))
     first = plan.estimate().stderr.max()
     drawn.clear()
     found = plan.estimate(tol=first / 3)

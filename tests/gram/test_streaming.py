@@ -53,7 +53,7 @@ def test_sums_are_those_of_the_dense_matrix(kernel, method):
     np.testing.assert_allclose(sums.columns, X.counts @ K, rtol=1e-12)
     np.testing.assert_allclose(sums.total, X.counts @ K @ X.counts, rtol=1e-12)
     np.testing.assert_allclose(sums.trace, X.counts @ np.diagonal(K), rtol=1e-12)
-    cross = kernel.plan(X, Y, method).sums()
+    cross = kernel.plan(X, Y, method=method).sums()
     np.testing.assert_allclose(cross.rows, C @ Y.counts, rtol=1e-12)
     np.testing.assert_allclose(cross.columns, X.counts @ C, rtol=1e-12)
     np.testing.assert_allclose(cross.total, X.counts @ C @ Y.counts, rtol=1e-12)

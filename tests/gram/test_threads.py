@@ -75,7 +75,7 @@ def test_under_joblib(loaded):
 
         ranks = np.minimum(np.argsort(np.random.default_rng(0).random((60, 8)), axis=1), 3)
         calls = [(rk.Mallows(0.3), "auto"), (rk.Kendall(), "auto"), (rk.Mallows("median"), rk.MonteCarlo(8))]
-        jobs = (joblib.delayed(kernel.gram)(rk.Rankings(ranks), None, method) for kernel, method in calls)
+        jobs = (joblib.delayed(kernel.gram)(rk.Rankings(ranks), method=method) for kernel, method in calls)
         found = joblib.Parallel(n_jobs=2, backend="loky")(jobs)
         for (kernel, method), matrix in zip(calls, found, strict=True):
             assert np.array_equal(matrix, kernel.gram(ranks, method=method))

@@ -30,7 +30,7 @@ def test_blocks_match_the_estimate(method):
     blocks = GramBlocks(start, method)
     for rows, columns in [(TOP[:5], None), (TOP[:5], FREE[:4]), (TOP[:5], None)]:
         value, gradients = blocks.gram(now, rows, columns, gradient=True)
-        expected = now.estimate(rows, columns, method, gradient=True)
+        expected = now.estimate(rows, columns, method=method, gradient=True)
         np.testing.assert_allclose(value, expected.value, rtol=1e-13)
         np.testing.assert_allclose(gradients["nu"], expected.gradient["nu"], rtol=1e-13)
 

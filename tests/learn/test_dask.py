@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 import rankernel as rk
 from rankernel.errors import RankingError
 from rankernel.gram.plan import Plan
-from rankernel.kernels.base import Kernel
+from rankernel.kernels import Facts, Kernel
 from rankernel.learn.mmd_streamed import mmd2_streamed
 
 MISSING = "dask or distributed is not installed: pip install 'rankernel[dask]'"
@@ -108,9 +108,9 @@ def many_blocks(monkeypatch):
 
 @pytest.mark.parametrize(("kernel", "rows", "columns", "method"), CALLS)
 def test_gram_on_a_cluster(client, kernel, rows, columns, method):
-    lazy = on_dask.gram(kernel.plan(rows, columns, method), chunks=CHUNKS)
+    lazy = on_dask.gram(kernel.plan(rows, columns, method=method), chunks=CHUNKS)
     found = client.compute(lazy).result()
-    np.testing.assert_array_equal(found, kernel.gram(rows, columns, method))
+    np.testing.assert_array_equal(found, kernel.gram(rows, columns, method=method))
     assert found.shape == lazy.shape
 
 
@@ -132,8 +132,8 @@ def test_both_workers_compute(client):
 def test_gram_without_a_cluster(scheduler):
     for call in CALLS[:5]:
         kernel, rows, columns, method = call.values
-        found = on_dask.gram(kernel.plan(rows, columns, method), chunks=CHUNKS).compute(scheduler=scheduler)
-        np.testing.assert_array_equal(found, kernel.gram(rows, columns, method))
+        found = on_dask.gram(kernel.plan(rows, columns, method=method), chunks=CHUNKS).compute(scheduler=scheduler)
+        np.testing.assert_array_equal(found, kernel.gram(rows, columns, method=method))
 
 
 def test_chunks_are_multiples_of_the_block_side():
@@ -191,8 +191,8 @@ class Slow(Kernel):
         time.sleep(0.02)
         return self.kernel.matrix(left, right)
 
-    def is_positive(self, n_items):
-        return self.kernel.is_positive(n_items)
+    def facts(self, n_items):
+        return Facts(is_psd=self.kernel.facts(n_items).is_psd)
 
 
 def n_blocks_done(dask_scheduler):

@@ -273,7 +273,7 @@ def test_which_kernels_are_characteristic(answer):
         centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
         sees_all = np.linalg.matrix_rank(centred, tol=1e-9) == len(rows) - 1
         assert sees_all == (answer == "yes"), kernel
-        assert sees_all == (kernel.most_dimensions(4) >= len(rows)), kernel
+        assert sees_all == (kernel.facts(4).max_dimension >= len(rows)), kernel
 
 
 def weighted_kendall_sees_everything_on_three_items_only():

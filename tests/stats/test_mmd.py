@@ -342,7 +342,7 @@ def test_dimension_bound(kernel):
     everything = np.array(list(itertools.permutations(range(4))), dtype=np.int32)
     K = kernel.matrix(everything, everything)
     with_constants = K / np.abs(K).max() + 1.0
-    assert np.linalg.matrix_rank(with_constants, tol=1e-9) <= kernel.most_dimensions(4)
+    assert np.linalg.matrix_rank(with_constants, tol=1e-9) <= kernel.facts(4).max_dimension
 
 
 @pytest.mark.parametrize("kernel", [rk.Kendall(), rk.Hamming(), rk.Spearman()])
@@ -350,7 +350,7 @@ def test_dimension_bound_is_attained_by_linear_kernels(kernel):
     for n in (2, 3, 4):
         everything = np.array(list(itertools.permutations(range(n))), dtype=np.int32)
         rank = np.linalg.matrix_rank(kernel.matrix(everything, everything) + 1.0, tol=1e-9)
-        assert rank == kernel.most_dimensions(n)
+        assert rank == kernel.facts(n).max_dimension
 
 
 @pytest.mark.parametrize("kernel", [rk.Kendall(), rk.Hamming(), rk.Spearman(), 2 * rk.Kendall() + rk.Hamming()])
@@ -364,7 +364,7 @@ def test_characteristic_kernels_do_not_warn():
     X, Y = rk.datasets.uniform(5, 4, rng=1), rk.datasets.uniform(5, 4, rng=2)
     mmd_test(X, Y, rk.Mallows(0.1) + rk.Kendall(), n_permutations=5)
     mmd_test([[0, 1], [1, 0]], [[0, 1], [0, 1]], rk.Kendall(), n_permutations=5)  # two items: characteristic
-    assert (rk.Kendall() + rk.Hamming()).most_dimensions(3) >= math.factorial(3)
+    assert (rk.Kendall() + rk.Hamming()).facts(3).max_dimension >= math.factorial(3)
 
 
 # ---------------------------------------------------------------------- several kernels

@@ -8,6 +8,7 @@ from numba import types
 from numba.extending import intrinsic
 
 WORD = 64
+MAX_ITEMS = 256  # of rankings whose pairs are kept as bits: 4 KB each; beyond, inversions are counted
 AT_ONCE = 2**22  # bits that are spread out at once
 
 

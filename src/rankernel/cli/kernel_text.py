@@ -26,7 +26,7 @@ TERM = re.compile(r"(?:(?P<factor>[^*:=]+)\*)?(?P<name>[^*:=]+)(?::(?P<arguments
 def kernel_classes() -> dict[str, tuple[type[Kernel], tuple[str, ...]]]:
     """Return every kernel that can be typed by its name in small letters, with the names of its arguments."""
     from rankernel import kernels
-    from rankernel.kernels.named import SHORT_NAMES
+    from rankernel.kernels import SHORT_NAMES
 
     untyped = ("Kernel", "Positional")  # nobody types a matrix
     kinds = [getattr(kernels, name) for name in kernels.__all__ if name not in untyped]

@@ -18,7 +18,7 @@ from rankernel.completions.enumerate import enumerate_completions, n_completions
 from rankernel.completions.linear_extensions import count_extensions, draw_extensions, enumerate_extensions
 from rankernel.data import Data, as_data
 from rankernel.errors import ExactnessError, RankingError
-from rankernel.kernels.named import as_kernel
+from rankernel.kernels import as_kernel
 from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings, as_rankings
 

@@ -50,7 +50,7 @@ class PositionDistributions:
             A code for the free items and for each bucket, negative for items to leave out.
         """
         starts = np.zeros(len(X) + 1, dtype=np.int64)
-        items, chosen = _loops.place_sums.chosen_items(X.ranks, self.shape_of, codes, starts)
+        items, chosen = _loops.position_sums.chosen_items(X.ranks, self.shape_of, codes, starts)
         return starts, items, chosen
 
 
@@ -69,7 +69,7 @@ def position_distributions(X: Rankings) -> PositionDistributions:
     """
     n_items = X.n_items
     all_sizes = np.zeros((len(X), int(X.ranks.max(initial=-1)) + 2), dtype=np.int32)
-    _loops.place_sums.count_items(X.ranks, all_sizes)
+    _loops.position_sums.count_items(X.ranks, all_sizes)
     first, shape_of = unique_rows(all_sizes)
     sizes = all_sizes[first].astype(np.int64)
     ends = np.cumsum(sizes[:, 1:], axis=1)
@@ -81,7 +81,7 @@ def position_distributions(X: Rankings) -> PositionDistributions:
     law_of = np.full(sizes.shape, -1, dtype=np.intp)
     law_of[sizes > 0] = inverse.ravel()
     laws = np.empty((len(kinds), n_items))
-    _loops.place_sums.fill_laws(kinds, laws)
+    _loops.position_sums.fill_laws(kinds, laws)
     return PositionDistributions(shape_of, sizes, law_of, laws)
 
 

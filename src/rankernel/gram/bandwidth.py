@@ -18,14 +18,20 @@ from rankernel.gram.poset_rows import PartialOrders, Rows, as_rows
 from rankernel.kernels.base import Kernel
 
 MOST_RANKINGS = 1000
+MOST_BY_FUNCTION = 100  # a Python function is called for each pair of rankings
 DRAWS = 16
 
 
-def median_width(kernel: Kernel, X: Any) -> float:
-    """Return one over the median, within the data, of what a kernel measures its width in: a function of a distance."""
-    if kernel.argument is None:
-        raise ValueError(f"{kernel} has no distance to take the median of; give its width as a number")
-    return 1 / kernel.width_unit(median_distance(kernel.argument, X))
+def median_rate(kernel: Kernel, X: Any) -> float:
+    """Return one over the median distance within the data, for the distance of which the kernel is a function."""
+    data = as_rows(X)
+    distance = kernel.facts(data.n_items).distance
+    if distance is None:
+        raise ValueError(
+            f"{kernel} is not known to be a function of a distance, so 'median' cannot be resolved; give a number, use "
+            "Exponential(distance, nu='median'), or define facts(n_items) with a distance"
+        )
+    return 1 / median_distance(distance, data)
 
 
 def median_distance(distance: Distance, X: Any) -> float:
@@ -42,11 +48,12 @@ def median_distance(distance: Distance, X: Any) -> float:
     2.0
     """
     check_instance("distance", distance, Distance, "one of rankernel.distances")
+    most = MOST_RANKINGS if distance.function is None else MOST_BY_FUNCTION
     rankings = as_rows(X).unique()
     if not len(rankings):
         raise RankingError("X: there are no rankings to take the median distance of; give nu as a number")
-    if len(rankings) > MOST_RANKINGS:
-        chosen = np.random.default_rng(0).choice(len(rankings), MOST_RANKINGS, replace=False)
+    if len(rankings) > most:
+        chosen = np.random.default_rng(0).choice(len(rankings), most, replace=False)
         rankings = rankings[np.sort(chosen)]
     return median_of_pairs(mean_distances(distance, rankings), rankings.counts.astype(np.float64))
 
@@ -74,7 +81,7 @@ def mean_distances(distance: Distance, X: Rows) -> FloatArray:
 
 def mean_distances_of_orders(distance: Distance, X: PartialOrders) -> FloatArray:
     """Return the same for partial orders."""
-    if distance.square is not None:
+    if distance.embedding is not None:
         with suppress(ExactnessError):
             X.prepare(FEW_DOWN_SETS)
             expected = expected_distances(distance, X, X)

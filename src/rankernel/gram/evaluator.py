@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from rankernel._utils.arrays import FloatArray, Indices, Mask
 from rankernel.errors import ExactnessError
-from rankernel.kernels.base import Kernel, Term
+from rankernel.kernels.algebra import Constant, Term, terms
+from rankernel.kernels.base import Kernel
 
 Part = slice | Indices
 Block = tuple[Part, Part]  # which of the distinct rankings are the rows, and which the columns
@@ -125,7 +126,7 @@ class ConstantEvaluator(Evaluator):
     def values(self, kernels: Sequence[Kernel], tile: Block) -> FloatArray:
         """Return the constants."""
         shape = lengths(self.shape, tile)
-        return np.stack([np.full(shape, kernel.at_distance(np.zeros(1), 1)[0]) for kernel in kernels])
+        return np.stack([np.full(shape, kernel.value) for kernel in kernels if isinstance(kernel, Constant)])
 
     def gradients(self, kernel: Kernel, tile: Block) -> dict[str, FloatArray]:
         """Return nothing: a constant is not tuned."""
@@ -151,14 +152,14 @@ class Combination(Evaluator):
 
     def pairs(self, kernel: Kernel) -> list[tuple[Term, Evaluator]]:
         """Return each term with its evaluator."""
-        return list(zip(kernel.terms(), self.parts, strict=True))
+        return list(zip(terms(kernel), self.parts, strict=True))
 
     def values(self, kernels: Sequence[Kernel], tile: Block) -> FloatArray:
         """Return the weighted sums of the tiles."""
         total: Any = 0.0
-        for terms, part in zip(zip(*(kernel.terms() for kernel in kernels), strict=True), self.parts, strict=True):
-            weights = np.array([term.weight for term in terms])
-            total = total + weights[:, None, None] * part.values([term.kernel for term in terms], tile)
+        for group, part in zip(zip(*map(terms, kernels), strict=True), self.parts, strict=True):
+            weights = np.array([term.weight for term in group])
+            total = total + weights[:, None, None] * part.values([term.kernel for term in group], tile)
         return np.asarray(total)
 
     def gradients(self, kernel: Kernel, tile: Block) -> dict[str, FloatArray]:

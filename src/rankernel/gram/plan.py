@@ -33,8 +33,8 @@ from rankernel.gram.montecarlo.control_variates import highest_degree
 from rankernel.gram.montecarlo.sampled import SampledEvaluator, estimate_seconds
 from rankernel.gram.poset_rows import PartialOrders, Rows, as_rows
 from rankernel.gram.sums import GramSums, gram_sums, gram_times
-from rankernel.kernels.base import MEDIAN, Kernel
-from rankernel.kernels.named import as_kernel
+from rankernel.kernels import as_kernel
+from rankernel.kernels.base import MEDIAN, Kernel, check_matrix
 from rankernel.rankings import Rankings
 
 BUILDING = Lock()  # two threads that ask for one evaluator at once wait for each other
@@ -505,6 +505,7 @@ def make_plan(kernel: Kernel, X: Any, Y: Any = None, method: MethodLike = "auto"
         check_items(right, left)
         check_same_items(X, Y)
     resolved = with_width(kernel, X, alone=right is left)
+    check_matrix(resolved, left.n_items)
     warn_if_indefinite(resolved, left.n_items)
     if isinstance(asked, MonteCarlo) and asked.distinct_rows:
         rows = columns = None
@@ -552,12 +553,12 @@ def distinct(X: Rows) -> tuple[Rows, Indices | None]:
 
 def warn_if_indefinite(kernel: Kernel, n_items: int) -> None:
     """Warn where a kernel is not known to be positive semi-definite, with a way out where there is one."""
-    positive = kernel.is_positive(n_items)
-    if positive:
+    is_psd = kernel.facts(n_items).is_psd
+    if is_psd:
         return
     nearest = getattr(kernel, "nearest_valid_nu", None)
-    advice = f"; nu={nearest(n_items):.6g} is the nearest for which it is" if positive is False and nearest else ""
-    known = "is not" if positive is False else "is not known to be"
+    advice = f"; nu={nearest(n_items):.6g} is the nearest for which it is" if is_psd is False and nearest else ""
+    known = "is not" if is_psd is False else "is not known to be"
     warn(
         f"{kernel} {known} positive semi-definite on {n_items} items, so a Gram matrix may have negative "
         f"eigenvalues{advice}",
@@ -597,7 +598,7 @@ def settled(method: MonteCarlo, kernel: Kernel, X: Rows, Y: Rows) -> MonteCarlo:
             "control_variates=2 is for rankings: of partial orders the moments of degree 1 are known; use 1, 0 or 'auto'"
         )
     if coupling == "auto":
-        coupling = kernel.best_coupling if uniform and not orders else "iid"
+        coupling = kernel.facts(X.n_items).coupling if uniform and not orders else "iid"
     if moments == "auto":
         moments = highest_degree(kernel, X.n_items) if uniform else 0
         if orders:

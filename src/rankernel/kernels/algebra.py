@@ -1,4 +1,4 @@
-"""New kernels from old ones: sums, multiples, products, powers and exponentials of kernels are kernels."""
+"""Sums, multiples, products, powers and exponentials of kernels, and the facts derived from those of their parts."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 
 from rankernel._utils.arrays import FloatArray, RankArray
 from rankernel._utils.checks import check_integer, is_number
-from rankernel.distances import Distance
-from rankernel.kernels.base import TUNABLE, Decay, Kernel, Term, prefixed
+from rankernel.kernels.base import Kernel, attributes, distance_derivatives, prefixed
+from rankernel.kernels.facts import AffinePower, DecayRate, DistanceFunction, Facts, cached_facts
 
 
-def added(left: Any, right: Any) -> Kernel:
+def add(left: Any, right: Any) -> Kernel:
     """Return the sum of two kernels, or of a kernel and a number."""
     parts = [Constant(float(part)) if is_number(part) else part for part in (left, right)]
     return Sum(*parts) if all(isinstance(part, Kernel) for part in parts) else NotImplemented
 
 
-def multiplied(left: Any, right: Any) -> Kernel:
+def multiply(left: Any, right: Any) -> Kernel:
     """Return the product of two kernels, or a multiple of one."""
     if is_number(left):
         return Scaled(float(left), right)
@@ -34,9 +34,10 @@ def multiplied(left: Any, right: Any) -> Kernel:
 
 @dataclass(frozen=True, repr=False)
 class Constant(Kernel):
-    """The kernel that is the same for all rankings."""
+    """The kernel with the same value for all rankings."""
 
     value: float
+    parameter_bounds = {"value": "fixed"}  # noqa: RUF012
 
     def __post_init__(self) -> None:
         if not 0 <= self.value < math.inf:
@@ -46,50 +47,49 @@ class Constant(Kernel):
         """Return the constant for every pair."""
         return np.full((len(X), len(Y)), self.value)
 
-    def at_distance(self, d: NDArray[Any], n_items: int) -> FloatArray:
-        """Return the constant for every distance."""
-        return np.full(np.shape(d), self.value)
+    def gradient(self, X: RankArray, Y: RankArray) -> dict[str, FloatArray]:
+        """Return an empty dictionary."""
+        return {}
 
-    positive = True
-
-    def most_dimensions(self, n_items: int) -> float:
-        """Return 1."""
-        return 1
+    def facts(self, n_items: int) -> Facts:
+        """Return that the kernel is positive semi-definite, and constant as a function of any distance."""
+        return Facts(is_psd=True, max_dimension=1, affine_power=AffinePower(self.value, 0.0))
 
     def __repr__(self) -> str:
         return f"{self.value:g}"
 
 
 class Tree(Kernel):
-    """A kernel made of other kernels, entry by entry."""
+    """A kernel computed from other kernels, entry by entry."""
 
     @abstractmethod
     def combine(self, *values: FloatArray) -> FloatArray:
-        """Return the value of the whole from those of the parts."""
+        """Return the value of the kernel from those of the parts."""
 
     @abstractmethod
     def partials(self, *values: FloatArray) -> tuple[FloatArray | float, ...]:
-        """Return the derivative of the whole in the value of each part."""
+        """Return the derivative of the kernel in the value of each part."""
 
-    def own_slopes(self, *values: FloatArray) -> dict[str, FloatArray]:
-        """Return the derivative of the whole in parameters of its own."""
+    def own_derivatives(self, *values: FloatArray) -> dict[str, FloatArray]:
+        """Return the derivatives in parameters that belong to no part."""
         return {}
+
+    def max_dimension(self, *parts: float) -> float:
+        """Return the bound on the dimension of the features, given those of the parts."""
+        return math.inf
+
+    def decay(self, *parts: DecayRate | None) -> DecayRate | None:
+        """Return the decay rate, given those of the parts, which are functions of one distance."""
+        return None
+
+    def affine_power(self, *parts: AffinePower | None) -> AffinePower | None:
+        """Return the power of an affine function that the kernel is, given those of the parts."""
+        return None
 
     @property
     def parts(self) -> dict[str, Kernel]:
         """The kernels inside, by name."""
-        inside = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
-        return {name: part for name, part in inside.items() if isinstance(part, Kernel)}
-
-    @property
-    def varying(self) -> list[Kernel]:
-        """The parts that are not constant."""
-        return [part for part in self.parts.values() if not isinstance(part, Constant)]
-
-    def check_n_items(self, n_items: int) -> None:
-        """Refuse rankings of more items than a part can take."""
-        for part in self.parts.values():
-            part.check_n_items(n_items)
+        return {name: part for name, part in attributes(self).items() if isinstance(part, Kernel)}
 
     def matrix(self, X: RankArray, Y: RankArray) -> FloatArray:
         """Return the kernel between the rows of two arrays of full rankings."""
@@ -98,39 +98,57 @@ class Tree(Kernel):
     def gradient(self, X: RankArray, Y: RankArray) -> dict[str, FloatArray]:
         """Return the derivatives by the chain rule."""
         values = [part.matrix(X, Y) for part in self.parts.values()]
-        return self.chain(values, [part.gradient(X, Y) for part in self.parts.values()])
+        return self.chain_rule(values, [part.gradient(X, Y) for part in self.parts.values()])
 
-    def at_distance(self, d: NDArray[Any], n_items: int) -> FloatArray:
-        """Return the kernel as a function of the distance that its parts share."""
-        return self.combine(*(part.at_distance(d, n_items) for part in self.parts.values()))
-
-    def slopes_at_distance(self, d: NDArray[Any], n_items: int) -> dict[str, FloatArray]:
-        """Return the derivatives by the chain rule."""
-        values = [part.at_distance(d, n_items) for part in self.parts.values()]
-        return self.chain(values, [part.slopes_at_distance(d, n_items) for part in self.parts.values()])
-
-    def chain(self, values: list[FloatArray], slopes: list[dict[str, FloatArray]]) -> dict[str, FloatArray]:
-        """Return the derivatives of the whole from values and derivatives of the parts."""
-        found = self.own_slopes(*values)
-        for name, outer, inner in zip(self.parts, self.partials(*values), slopes, strict=True):
-            found |= prefixed(name, {parameter: outer * slope for parameter, slope in inner.items()})
+    def chain_rule(self, values: list[FloatArray], gradients: list[dict[str, FloatArray]]) -> dict[str, FloatArray]:
+        """Return the derivatives of the kernel from values and derivatives of the parts."""
+        found = self.own_derivatives(*values)
+        for name, outer, inner in zip(self.parts, self.partials(*values), gradients, strict=True):
+            found |= prefixed(name, {parameter: outer * derivative for parameter, derivative in inner.items()})
         return found
 
-    def is_positive(self, n_items: int) -> bool | None:
-        """Say yes if all parts are: sums, products (Schur) and exponentials of kernels are kernels."""
-        return True if all(part.is_positive(n_items) for part in self.parts.values()) else None
+    @cached_facts
+    def facts(self, n_items: int) -> Facts:
+        """Return the facts that follow from those of the parts.
 
-    @property
-    def best_coupling(self) -> str:
-        """The coupling that serves all parts best, if they agree."""
-        found = {part.best_coupling for part in self.varying}
-        return found.pop() if len(found) == 1 else "iid"
+        Sums, products (Schur) and exponentials of positive semi-definite kernels are positive semi-definite.
+        """
+        parts = [part.facts(n_items) for part in self.parts.values()]
+        varying = [part.facts(n_items) for part in self.parts.values() if not isinstance(part, Constant)]
+        limits = [facts.max_items for facts in parts if facts.max_items is not None]
+        couplings = {facts.coupling for facts in varying}
+        found = Facts(
+            is_psd=True if all(facts.is_psd for facts in parts) else None,
+            max_dimension=self.max_dimension(*(facts.max_dimension for facts in parts)),
+            max_items=min(limits, default=None),
+            coupling=couplings.pop() if len(couplings) == 1 else "iid",
+        )
+        distance = varying[0].distance if varying else None
+        if distance is None or any(facts.distance != distance for facts in varying):
+            return found
+        decay = self.decay(*(facts.decay for facts in parts))
+        return dataclasses.replace(
+            found,
+            distance=distance,
+            function=self.distance_function(n_items) if decay is None else None,
+            decay=decay,
+            affine_power=self.affine_power(*(facts.affine_power for facts in parts)),
+        )
 
-    @property
-    def argument(self) -> Distance | None:
-        """The one distance that all parts but the constant ones are functions of, if there is one."""
-        found = [part.argument for part in self.varying]
-        return found[0] if found and all(distance == found[0] for distance in found) else None
+    def distance_function(self, n_items: int) -> DistanceFunction | None:
+        """Return the kernel as a function of the distance that its parts share; None while that is unresolved."""
+        functions = [part.facts(n_items).function for part in self.parts.values()]
+        if any(function is None for function in functions):
+            return None
+
+        def values(d: NDArray[Any]) -> list[FloatArray]:
+            return [function.value(d) for function in functions if function is not None]
+
+        def derivatives(d: NDArray[Any]) -> dict[str, FloatArray]:
+            inner = [distance_derivatives(part, n_items, d) for part in self.parts.values()]
+            return self.chain_rule(values(d), inner)
+
+        return DistanceFunction(lambda d: self.combine(*values(d)), derivatives)
 
 
 @dataclass(frozen=True, repr=False)
@@ -148,13 +166,16 @@ class Sum(Tree):
         """Return 1 and 1."""
         return 1.0, 1.0
 
-    def most_dimensions(self, n_items: int) -> float:
-        """Return those of both, the constants counted once."""
-        return self.left.most_dimensions(n_items) + self.right.most_dimensions(n_items) - 1
+    def max_dimension(self, *parts: float) -> float:
+        """Return the sum, with the constants counted once."""
+        return sum(parts) - 1
 
-    def terms(self) -> list[Term]:
-        """Return the terms of both."""
-        return [inside(name, term) for name, part in self.parts.items() for term in part.terms()]
+    def affine_power(self, *parts: AffinePower | None) -> AffinePower | None:
+        """Return the sum of two affine functions."""
+        linear = [part for part in parts if part is not None and part.degree == 1]
+        if len(linear) < 2:
+            return None
+        return AffinePower(sum(p.factor * p.intercept for p in linear), sum(p.factor * p.slope for p in linear))
 
     def __repr__(self) -> str:
         return f"{self.left} + {self.right}"
@@ -175,17 +196,24 @@ class Product(Tree):
         """Return right and left."""
         return values[1], values[0]
 
-    def most_dimensions(self, n_items: int) -> float:
-        """Return how many products there are."""
-        return self.left.most_dimensions(n_items) * self.right.most_dimensions(n_items)
+    def max_dimension(self, *parts: float) -> float:
+        """Return the number of products."""
+        return parts[0] * parts[1]
 
-    @property
-    def decay(self) -> Decay | None:
-        """Two rates add up, if the distance is the same."""
-        left, right = self.left.decay, self.right.decay
-        if left is None or right is None or self.argument is None:
+    def decay(self, *parts: DecayRate | None) -> DecayRate | None:
+        """Return the sum of the rates."""
+        left, right = parts
+        if left is None or right is None:
             return None
-        return Decay(left.rate + right.rate, prefixed("left", left.slopes) | prefixed("right", right.slopes))
+        derivatives = prefixed("left", left.derivatives) | prefixed("right", right.derivatives)
+        return DecayRate(left.rate + right.rate, derivatives)
+
+    def affine_power(self, *parts: AffinePower | None) -> AffinePower | None:
+        """Return the sum of the degrees of two powers of one affine function."""
+        left, right = parts
+        if left is None or right is None or (left.intercept, left.slope) != (right.intercept, right.slope):
+            return None
+        return dataclasses.replace(left, degree=left.degree + right.degree, factor=left.factor * right.factor)
 
     def __repr__(self) -> str:
         return f"{factor_text(self.left)} * {factor_text(self.right)}"
@@ -195,7 +223,7 @@ class Product(Tree):
 class Scaled(Tree):
     """A kernel times a positive number."""
 
-    scale: float = dataclasses.field(metadata=TUNABLE)
+    scale: float
     kernel: Kernel
 
     def __post_init__(self) -> None:
@@ -210,25 +238,21 @@ class Scaled(Tree):
         """Return the scale."""
         return (self.scale,)
 
-    def own_slopes(self, *values: FloatArray) -> dict[str, FloatArray]:
-        """Return the kernel, as the derivative in the scale."""
+    def own_derivatives(self, *values: FloatArray) -> dict[str, FloatArray]:
+        """Return the kernel, the derivative in the scale."""
         return {"scale": values[0]}
 
-    def is_positive(self, n_items: int) -> bool | None:
-        """Say what the kernel inside says."""
-        return self.kernel.is_positive(n_items)
+    def facts(self, n_items: int) -> Facts:
+        """Return the facts that follow from those of the kernel; a multiple of an indefinite kernel is indefinite."""
+        return dataclasses.replace(super().facts(n_items), is_psd=self.kernel.facts(n_items).is_psd)
 
-    def most_dimensions(self, n_items: int) -> float:
-        """Return those of the kernel inside."""
-        return self.kernel.most_dimensions(n_items)
+    def max_dimension(self, *parts: float) -> float:
+        """Return that of the kernel."""
+        return parts[0]
 
-    def terms(self) -> list[Term]:
-        """Return the terms of the kernel inside, their weights times the scale."""
-        found = [inside("kernel", term) for term in self.kernel.terms()]
-        scale = ("scale", self.scale)
-        return [
-            dataclasses.replace(term, weight=self.scale * term.weight, scales=(scale, *term.scales)) for term in found
-        ]
+    def affine_power(self, *parts: AffinePower | None) -> AffinePower | None:
+        """Return the scaled power."""
+        return parts[0] and dataclasses.replace(parts[0], factor=self.scale * parts[0].factor)
 
     def __repr__(self) -> str:
         return f"{self.scale:g} * {factor_text(self.kernel)}"
@@ -236,7 +260,7 @@ class Scaled(Tree):
 
 @dataclass(frozen=True, repr=False)
 class Power(Tree):
-    """A kernel to a positive whole power."""
+    """A positive integer power of a kernel."""
 
     kernel: Kernel
     exponent: int
@@ -245,23 +269,29 @@ class Power(Tree):
         check_integer("exponent", self.exponent)
 
     def combine(self, *values: FloatArray) -> FloatArray:
-        """Return the kernel to that power."""
+        """Return the power."""
         return values[0] ** self.exponent
 
     def partials(self, *values: FloatArray) -> tuple[FloatArray | float, ...]:
         """Return the derivative of the power."""
         return (self.exponent * values[0] ** (self.exponent - 1),)
 
-    def most_dimensions(self, n_items: int) -> float:
-        """Return how many monomials of that degree there are."""
-        inner = self.kernel.most_dimensions(n_items)
+    def max_dimension(self, *parts: float) -> float:
+        """Return the number of monomials of that degree."""
+        inner = parts[0]
         return math.comb(int(inner) + self.exponent - 1, self.exponent) if math.isfinite(inner) else math.inf
 
-    @property
-    def decay(self) -> Decay | None:
-        """So many times the rate."""
-        found, n = self.kernel.decay, self.exponent
-        return found and Decay(n * found.rate, prefixed("kernel", {name: n * s for name, s in found.slopes.items()}))
+    def decay(self, *parts: DecayRate | None) -> DecayRate | None:
+        """Return the rate times the exponent."""
+        inner, n = parts[0], self.exponent
+        if inner is None:
+            return None
+        return DecayRate(n * inner.rate, prefixed("kernel", {name: n * s for name, s in inner.derivatives.items()}))
+
+    def affine_power(self, *parts: AffinePower | None) -> AffinePower | None:
+        """Return the degree times the exponent."""
+        inner, n = parts[0], self.exponent
+        return inner and dataclasses.replace(inner, degree=n * inner.degree, factor=inner.factor**n)
 
     def __repr__(self) -> str:
         return f"{atom_text(self.kernel)} ** {self.exponent}"
@@ -285,17 +315,53 @@ class Exp(Tree):
         return f"{atom_text(self.kernel)}.exp()"
 
 
-def inside(part: str, term: Term) -> Term:
-    """Return a term of a part as one of the whole."""
+# ---------------------------------------------------------------------- terms of a sum
+
+
+@dataclass(frozen=True)
+class Term:
+    """One term of a kernel: a weight times a kernel that is neither a sum nor a multiple.
+
+    ``prefix`` stands before the names of its parameters, and ``scales`` are the parameters in the weight.
+    """
+
+    weight: float
+    kernel: Kernel
+    prefix: str = ""
+    scales: tuple[tuple[str, float], ...] = ()
+
+
+def terms(kernel: Kernel) -> list[Term]:
+    """Return a kernel as a weighted sum of kernels that are neither sums nor multiples.
+
+    Examples
+    --------
+    >>> from rankernel import Kendall, Mallows
+    >>> [(term.weight, term.kernel) for term in terms(0.5 * (Kendall() + 2 * Mallows(0.1)))]
+    [(0.5, Kendall()), (1.0, Mallows(nu=0.1))]
+    """
+    if isinstance(kernel, Sum):
+        return [inner_term(name, term) for name, part in kernel.parts.items() for term in terms(part)]
+    if isinstance(kernel, Scaled):
+        scale = ("scale", kernel.scale)
+        found = [inner_term("kernel", term) for term in terms(kernel.kernel)]
+        return [
+            dataclasses.replace(term, weight=kernel.scale * term.weight, scales=(scale, *term.scales)) for term in found
+        ]
+    return [Term(1.0, kernel)]
+
+
+def inner_term(part: str, term: Term) -> Term:
+    """Return a term of a part as a term of the kernel that holds the part."""
     scales = tuple((f"{part}__{name}", value) for name, value in term.scales)
     return dataclasses.replace(term, prefix=f"{part}__{term.prefix}", scales=scales)
 
 
 def factor_text(kernel: Kernel) -> str:
-    """Return a kernel as it is written inside a product."""
+    """Return the text of a kernel inside a product."""
     return f"({kernel})" if isinstance(kernel, Sum) else str(kernel)
 
 
 def atom_text(kernel: Kernel) -> str:
-    """Return a kernel as it is written before a power or a dot."""
+    """Return the text of a kernel before a power or a dot."""
     return f"({kernel})" if isinstance(kernel, Sum | Product | Scaled | Power | Constant) else str(kernel)

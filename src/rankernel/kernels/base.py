@@ -1,203 +1,140 @@
-"""A kernel is a value with one abstract method, and says what is known of it; one that says nothing promises nothing.
+"""The base class of kernels on rankings.
 
-Everything in this folder is mathematics on FULL rankings, given as integer arrays of ranks (item -> position). How a
-kernel is averaged over the completions of partial rankings is planned in :mod:`rankernel.gram`, to which
-:meth:`Kernel.plan` hands over.
+This folder defines kernels on full rankings, given as integer arrays of ranks (item -> position). How a kernel is
+averaged over the completions of partial rankings is decided in :mod:`rankernel.gram`, which :meth:`Kernel.plan` calls.
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import inspect
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Mapping
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel._utils import checks
 from rankernel._utils.arrays import FloatArray, RankArray
-from rankernel._utils.checks import is_number, short_repr
+from rankernel._utils.checks import check_number, is_number, short_repr
 from rankernel._utils.notebook import html_card
-from rankernel.distances import Distance
 from rankernel.errors import ExactnessError
+from rankernel.kernels.facts import Distances, Facts
 
 if TYPE_CHECKING:
     from rankernel.gram.estimate import Estimate
     from rankernel.gram.methods import MethodLike
     from rankernel.gram.plan import Plan
-    from rankernel.linear_forms import LinearForm, PlaceForm
 
 MEDIAN = "median"
-TUNABLE = {"tunable": True}  # metadata of a dataclass field that is a parameter to tune
-
-
-@dataclass(frozen=True)
-class Decay:
-    """The rate nu of a kernel that is exp(-nu d), and its derivative in each parameter."""
-
-    rate: float
-    slopes: dict[str, float]
-
-
-@dataclass(frozen=True)
-class Series:
-    """The first coefficients of a kernel as a power series in z, and their derivatives in each parameter.
-
-    z is the inner product of the centred features of the kernel's distance (see ``SquareForm``): coefficient j belongs
-    to the power j + 1. With them taken out the kernel must still be positive semi-definite. Where they are all there
-    is but a constant, that is given, too.
-    """
-
-    coefficients: tuple[float, ...]
-    slopes: dict[str, tuple[float, ...]] = dataclasses.field(default_factory=dict)
-    constant: float | None = None
-
-
-@dataclass(frozen=True)
-class Term:
-    """One summand of a kernel: a weight times a kernel that is no sum or multiple of others.
-
-    ``prefix`` stands before the names of its parameters, and ``scales`` are the parameters in the weight.
-    """
-
-    weight: float
-    kernel: Kernel
-    prefix: str = ""
-    scales: tuple[tuple[str, float], ...] = ()
+POSITIVE = (0.0, math.inf)
+MATRIX_HELP = (
+    "def matrix(self, X, Y): return the kernel between the rows of two integer arrays of full rankings (the position "
+    "of each item, from 0), an array of shape (len(X), len(Y))"
+)
 
 
 class Kernel(ABC):
-    """A symmetric function of two full rankings. Kernels are immutable values: equal parts make equal kernels.
+    """A symmetric function of two full rankings.
+
+    A subclass defines :meth:`matrix`. It may be a plain class or a dataclass; ``super().__init__`` need not be called.
+    It stores every argument of its constructor under its own name, as scikit-learn estimators do; float arguments are
+    the tunable parameters (:attr:`params`). Everything else has a default: equality and hashing by value, ``repr``,
+    :meth:`replace`, a numerical :meth:`gradient`, and :meth:`facts` that claim nothing.
+
+    Attributes
+    ----------
+    parameter_bounds : dict
+        Class attribute: the bounds of parameters that may not take every value above 0, by name, or "fixed" for a float
+        that is not a parameter.
 
     Examples
     --------
     >>> from rankernel import Hamming, Kendall, Mallows
     >>> 0.5 * Kendall() + Mallows(nu=0.1) * (Hamming() + 1) ** 2
     0.5 * Kendall() + Mallows(nu=0.1) * (Hamming() + 1) ** 2
-    >>> Kendall() + Mallows(nu=0.1) == Kendall() + Mallows(nu=0.1)
-    True
+
+    A kernel of the Ulam distance, n minus the length of the longest increasing subsequence:
+
+    >>> from bisect import bisect_left
+    >>> def ulam(x, y):
+    ...     last = []  # the smallest last rank of an increasing subsequence of each length
+    ...     for rank in y[np.argsort(x)]:
+    ...         length = bisect_left(last, rank)
+    ...         last[length : length + 1] = [rank]
+    ...     return len(x) - len(last)
+    >>> class Ulam(Kernel):
+    ...     def __init__(self, nu=0.5):
+    ...         self.nu = nu
+    ...
+    ...     def matrix(self, X, Y):
+    ...         return np.exp(-self.nu * np.array([[ulam(x, y) for y in Y] for x in X]))
+    >>> Ulam(nu=np.log(2)).matrix(np.array([[0, 1, 2]]), np.array([[0, 1, 2], [1, 2, 0], [2, 1, 0]]))
+    array([[1.  , 0.5 , 0.25]])
+    >>> (2.0 * Ulam()).params
+    {'scale': 2.0, 'kernel__nu': 0.5}
     """
 
+    parameter_bounds: ClassVar[Mapping[str, Any]] = {}
     _repr_html_ = html_card
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Check that the class defines ``matrix``."""
+        if cls.matrix is Kernel.matrix:
+            raise TypeError(f"{cls.__name__} defines no method matrix; add {MATRIX_HELP}")
+        if vars(cls).get("__hash__", True) is None:  # a dataclass that is not frozen removes the hash
+            type.__setattr__(cls, "__hash__", Kernel.__hash__)
+        return super().__new__(cls)
 
     @abstractmethod
     def matrix(self, X: RankArray, Y: RankArray) -> FloatArray:
-        """Return the kernel between the rows of two arrays of full rankings."""
+        """Return the kernel between the rows of two arrays of full rankings: shape (len(X), len(Y)).
+
+        Parameters
+        ----------
+        X, Y : integer arrays of shape (n_rankings, n_items)
+            Full rankings: the position of each item, from 0.
+        """
 
     def gradient(self, X: RankArray, Y: RankArray) -> dict[str, FloatArray]:
-        """Return the derivative of :meth:`matrix` in each parameter of :attr:`params`."""
-        return self._no_slopes("gradient")
+        """Return the derivative of :meth:`matrix` in each parameter of :attr:`params`.
 
-    def _no_slopes(self, where: str) -> dict[str, FloatArray]:
-        if self.params:
-            raise NotImplementedError(f"{type(self).__name__} has parameters but no derivatives; define {where}")
-        return {}
-
-    # ------------------------------------------------------------------ what is known of it
-
-    #: Whether the kernel is positive semi-definite for every number of items; None if that is not known.
-    positive: ClassVar[bool | None] = None
-
-    def is_positive(self, n_items: int) -> bool | None:
-        """Say whether the kernel is positive semi-definite on the rankings of n items; None if that is not known."""
-        return self.positive
-
-    def most_dimensions(self, n_items: int) -> float:
-        """Return a bound on how many dimensions the features and the constants span together; infinite if unknown.
-
-        A kernel is characteristic on n items only if that number is n!, the dimension of all functions of a ranking.
+        By default by central differences of :meth:`matrix`, with a relative error of about 1e-10.
         """
-        return math.inf
+        return finite_differences(self, lambda kernel: kernel.matrix(X, Y))
 
-    def check_n_items(self, n_items: int) -> None:
-        """Refuse so many items that the kernel cannot be computed even between full rankings: here is no limit."""
-        return
-
-    @property
-    def argument(self) -> Distance | None:
-        """The distance that the kernel is a function of, if there is one."""
-        return None
-
-    def at_distance(self, d: NDArray[Any], n_items: int) -> FloatArray:
-        """Return the kernel as a function of its :attr:`argument`."""
-        raise TypeError(f"{self} is not a function of one distance")
-
-    def slopes_at_distance(self, d: NDArray[Any], n_items: int) -> dict[str, FloatArray]:
-        """Return the derivative of :meth:`at_distance` in each parameter."""
-        return self._no_slopes("slopes_at_distance")
-
-    def log_at_distance(self, d: NDArray[Any], n_items: int) -> FloatArray:
-        """Return the logarithm of :meth:`at_distance`, or an error where the kernel has none."""
-        values = self.at_distance(d, n_items)
-        if (values < 0).any():
-            raise ExactnessError(f"{self} can be negative, so it has no logarithm; use gram")
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(values))
-
-    def width_unit(self, d: float) -> float:
-        """Return what a width is measured in at a distance, an increasing function: here the distance itself."""
-        return d
-
-    @property
-    def decay(self) -> Decay | None:
-        """The rate of a kernel that is exp(-nu d) for its :attr:`argument`, else None."""
-        return None
-
-    @property
-    def formula(self) -> str | None:
-        """The name of its family of exact formulas, if it has one."""
-        return f"exp-{self.argument.name}" if self.decay and self.argument else None
-
-    def linear(self, n_items: int) -> LinearForm | None:
-        """Return the features of which the kernel is the inner product, if their mean over completions is known."""
-        return None
-
-    def places(self, n_items: int) -> PlaceForm | None:
-        """Return what two places have in common, if the kernel is the sum of that over items."""
-        return None
-
-    def series(self, n_items: int) -> Series | None:
-        """Return its first coefficients as a power series of which the rest is positive semi-definite, if known."""
-        return None
-
-    @property
-    def n_moments(self) -> int | None:
-        """How many moments of its :attr:`argument` its mean depends on, if it is a polynomial of few powers."""
-        return None
-
-    def mean_from_moments(self, mean: FloatArray, central: FloatArray, n_items: int) -> FloatArray:
-        """Return the mean of the kernel, given the mean of its argument and its central moments 0, 1, ..."""
-        raise TypeError(f"{self} is not a polynomial of its distance")
+    def facts(self, n_items: int) -> Facts:
+        """Return what is known of the kernel on the rankings of n items; by default nothing."""
+        return Facts()
 
     def features(self, X: RankArray) -> FloatArray:
-        """Return vectors of full rankings whose inner products are the kernel, where it has any that can be written."""
-        form = self.linear(X.shape[1])
-        if form is None:
-            raise TypeError(f"{self} has no features that can be written down; use NystromFeatures")
-        return form.of(X)
+        """Return feature vectors of full rankings whose inner product is the kernel, if it has a finite feature map.
 
-    @property
-    def best_coupling(self) -> str:
-        """The coupling of draws that serves this kernel best: independent draws where nothing is known."""
-        return self.argument.best_coupling if self.argument else "iid"
-
-    def terms(self) -> list[Term]:
-        """Return the kernel as a sum of weighted kernels that are no sums or multiples themselves."""
-        return [Term(1.0, self)]
+        Parameters
+        ----------
+        X : integer array of shape (n_rankings, n_items)
+            Full rankings.
+        """
+        facts = self.facts(X.shape[1])
+        if facts.features is not None:
+            return facts.features.of_rankings(X)
+        if facts.feature_map is None:
+            raise TypeError(f"{self} has no explicit feature map; use NystromFeatures")
+        return facts.feature_map(X)
 
     # ------------------------------------------------------------------ partial rankings
 
-    def plan(self, X: Any, Y: Any = None, method: MethodLike = "auto") -> Plan:
-        """Decide how the Gram matrix of partial rankings is computed, and return that decision: see :class:`Plan`.
+    def plan(self, X: Any, Y: Any = None, *, method: MethodLike = "auto") -> Plan:
+        """Return the plan of the Gram matrix of partial rankings: how it will be computed, and at what cost.
 
         Parameters
         ----------
         X, Y : Rankings, Preferences or integer array
-            The rows and the columns; ``Y`` is ``X`` if left out. A width "median" is taken from ``X`` where it is the
-            only data, and refused where there are two sets.
+            The rows and the columns; ``Y`` defaults to ``X``. A parameter "median" is resolved from ``X`` if that is
+            the only data; with two sets of rankings it is an error.
         method : {"auto", "exact", "enumeration", "mixed"} or a method object
             How to compute it: see :meth:`gram`.
 
@@ -217,6 +154,7 @@ class Kernel(ABC):
         self,
         X: Any,
         Y: Any = None,
+        *,
         method: MethodLike = "auto",
         normalize: bool = False,
         out: Any = None,
@@ -227,25 +165,25 @@ class Kernel(ABC):
 
         The marginalised (convolution) kernel of the paper,
         :math:`K(R, R') = \frac{1}{|R||R'|} \sum_{\sigma \in R} \sum_{\sigma' \in R'} k(\sigma, \sigma')`.
-        Its diagonal is below ``k(σ, σ)`` for partial rankings: a ranking that says less is shorter as a vector.
+        Its diagonal is below ``k(σ, σ)`` for partial rankings: their mean embeddings have a smaller norm.
 
         Parameters
         ----------
         X, Y : Rankings, Preferences or integer array
-            The rows and the columns; ``Y`` is ``X`` if left out.
+            The rows and the columns; ``Y`` defaults to ``X``.
         method : {"auto", "exact", "enumeration", "mixed"} or a method object
-            How to compute it. "auto" is the exact value, in closed form or by enumeration, unless there is none or it
-            would take both some seconds and many times as long as the estimate; then it is Monte Carlo.
+            How to compute it. "auto" is the exact value, in closed form or by enumeration, unless it does not exist or
+            takes both seconds and many times as long as the estimate; then it is Monte Carlo.
         normalize : bool
-            Whether to divide by the lengths of the embeddings (cosine). A length is exact where that is at hand, and an
-            unbiased estimate elsewhere, with a warning if the entries themselves are exact. A ranking with itself, or
-            with an equal one, has 1; entries of a ranking of length 0 are 0.
+            Whether to divide by the norms of the embeddings (cosine similarity). A norm is exact where possible and an
+            unbiased estimate elsewhere, with a warning if the entries themselves are exact. The entry of a ranking with
+            itself, or with an equal one, is 1; entries of a ranking of norm 0 are 0.
         out : array, memory map or zarr array, optional
-            What to fill.
+            The array to fill.
         dtype : dtype
             float64 or float32.
         n_jobs : int, optional
-            How many tiles to compute at once; one a core if left out.
+            The number of threads; by default one for each core.
 
         Examples
         --------
@@ -255,30 +193,31 @@ class Kernel(ABC):
         array([[1.    , 0.1875],
                [0.1875, 0.75  ]])
         """
-        return self.plan(X, Y, method).gram(out, dtype, normalize, n_jobs)
+        return self.plan(X, Y, method=method).gram(out=out, dtype=dtype, normalize=normalize, n_jobs=n_jobs)
 
     def __call__(self, X: Any, Y: Any = None) -> NDArray[Any]:
-        """Return :meth:`gram`, so that a kernel serves wherever a callable is wanted; its width must be a number."""
+        """Return :meth:`gram`, so that a kernel can be given wherever a callable is expected."""
         if MEDIAN in self.params.values():
             raise ValueError(
-                f"the width of {self} depends on the data, and a callable is shown training and test data apart; use "
-                "kernel.resolve(X_train), or SklearnKernel.from_data(X_train, kernel)"
+                f"{self} has a parameter 'median', which depends on the data, but a callable gets training and test "
+                "data separately; use kernel.resolve(X_train), or SklearnKernel.from_data(X_train, kernel)"
             )
         if Y is None or Y is X:
             return self.gram(X)
-        return self.plan(Y).against(X).gram()  # the columns are training data: they decide, whatever the rows are
+        return self.plan(Y).against(X).gram()  # the plan is made for the columns, the training data
 
     def estimate(
         self,
         X: Any,
         Y: Any = None,
+        *,
         method: MethodLike = "auto",
         normalize: bool = False,
         gradient: bool = False,
         tol: float | None = None,
         n_jobs: int | None = None,
     ) -> Estimate:
-        """Return the Gram matrix with its standard error and with what was done: ``value``, ``stderr``, ``method``.
+        """Return the Gram matrix with its standard errors and its method: ``value``, ``stderr``, ``method``.
 
         Parameters
         ----------
@@ -287,28 +226,28 @@ class Kernel(ABC):
         gradient : bool
             Whether to add the derivative in each parameter.
         tol : float, optional
-            The largest standard error that will do: draws are added until no entry has a larger one, by the coupling
-            and the exact moments that get there soonest, where these are left open. Where a ranking meets itself, its
-            bias counts, too: ``MonteCarlo(diagonal="unbiased")`` needs far fewer draws.
+            The largest standard error allowed: draws are added until no entry has a larger one, with the coupling and
+            the control variates that need the least time, unless the method fixes them. For a ranking with itself the
+            bias counts as well: ``MonteCarlo(diagonal="unbiased")`` needs far fewer draws.
         """
-        return self.plan(X, Y, method).estimate(tol, gradient, normalize, n_jobs)
+        plan = self.plan(X, Y, method=method)
+        return plan.estimate(tol=tol, gradient=gradient, normalize=normalize, n_jobs=n_jobs)
 
-    def log_gram(self, X: Any, Y: Any = None, n_jobs: int | None = None) -> FloatArray:
-        """Return the logarithm of the exact Gram matrix, where its values may be too small for a float."""
-        return self.plan(X, Y, "exact").log_gram(n_jobs)
+    def log_gram(self, X: Any, Y: Any = None, *, n_jobs: int | None = None) -> FloatArray:
+        """Return the logarithm of the exact Gram matrix, also where its values underflow."""
+        return self.plan(X, Y, method="exact").log_gram(n_jobs=n_jobs)
 
     def resolve(self, X: Any) -> Kernel:
         """Return the kernel with every ``"median"`` replaced by one over the median distance within ``X``."""
         changes: dict[str, Any] = {}
-        for field in dataclasses.fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
+        for name, value in attributes(self).items():
             if isinstance(value, Kernel):
-                changes[field.name] = value.resolve(X)
+                changes[name] = value.resolve(X)
             elif isinstance(value, str) and value == MEDIAN:
-                from rankernel.gram.bandwidth import median_width
+                from rankernel.gram.bandwidth import median_rate
 
-                changes[field.name] = median_width(self, X)
-        return dataclasses.replace(self, **changes) if changes else self  # type: ignore[type-var]
+                changes[name] = median_rate(self, X)
+        return rebuilt(self, changes) if changes else self
 
     # ------------------------------------------------------------------ parameters
 
@@ -322,25 +261,28 @@ class Kernel(ABC):
         >>> (0.5 * Kendall() + Mallows(nu=0.1)).params
         {'left__scale': 0.5, 'right__nu': 0.1}
         """
-        return self._of_parameters(lambda field: getattr(self, field.name), "params")
+        check_stored(self)
+        found: dict[str, Any] = {}
+        for name, value in attributes(self).items():
+            if isinstance(value, Kernel):
+                found |= prefixed(name, value.params)
+            elif is_parameter(self, name, value):
+                found[name] = value
+        return found
 
     @property
-    def limits(self) -> dict[str, tuple[float, float]]:
-        """Between which values each parameter may move, by the names of :attr:`params`."""
-        return self._of_parameters(lambda field: field.metadata.get("limits", (0.0, math.inf)), "limits")
-
-    def _of_parameters(self, one: Callable[[Any], Any], of_part: str) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for field in dataclasses.fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """The lower and upper bound of each parameter, by the names of :attr:`params`."""
+        found: dict[str, tuple[float, float]] = {}
+        for name, value in attributes(self).items():
             if isinstance(value, Kernel):
-                found |= prefixed(field.name, getattr(value, of_part))
-            elif field.metadata.get("tunable"):
-                found[field.name] = one(field)
+                found |= prefixed(name, value.bounds)
+            elif is_parameter(self, name, value):
+                found[name] = self.parameter_bounds.get(name, POSITIVE)
         return found
 
     def replace(self, **changes: Any) -> Kernel:
-        """Return a kernel with other parameters, named as in :attr:`params`; this one stays as it is.
+        """Return a kernel with other parameters, named as in :attr:`params`; the kernel itself is not changed.
 
         Examples
         --------
@@ -350,62 +292,171 @@ class Kernel(ABC):
         """
         unknown = sorted(changes.keys() - self.params.keys())
         if unknown:
-            there = ", ".join(self.params) or "none"
-            raise ValueError(f"{self} has no parameter {unknown[0]!r}; it has: {there}")
-        here: dict[str, Any] = {}
-        inside: dict[str, dict[str, Any]] = {}
+            known = ", ".join(self.params) or "none"
+            raise ValueError(f"{self} has no parameter {unknown[0]!r}; its parameters are: {known}")
+        own: dict[str, Any] = {}
+        inner: dict[str, dict[str, Any]] = {}
         for name, value in changes.items():
             part, separator, rest = name.partition("__")
             if separator:
-                inside.setdefault(part, {})[rest] = value
+                inner.setdefault(part, {})[rest] = value
             else:
-                here[name] = value
-        for part, its_changes in inside.items():
-            here[part] = getattr(self, part).replace(**its_changes)
-        return dataclasses.replace(self, **here)  # type: ignore[type-var]
+                own[name] = value
+        for part, part_changes in inner.items():
+            own[part] = getattr(self, part).replace(**part_changes)
+        return rebuilt(self, own)
+
+    # ------------------------------------------------------------------ values
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        assert isinstance(other, Kernel)
+        return bool(comparison_key(self) == comparison_key(other))
+
+    def __hash__(self) -> int:
+        return hash(comparison_key(self))
+
+    def __repr__(self) -> str:
+        shown = constructor_arguments(type(self)) or tuple(attributes(self))
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
     # ------------------------------------------------------------------ algebra, built in rankernel.kernels.algebra
 
     def __add__(self, other: Any) -> Kernel:
-        return built("added", self, other)
+        return combined("add", self, other)
 
     def __radd__(self, other: Any) -> Kernel:
-        return built("added", other, self)
+        return combined("add", other, self)
 
     def __mul__(self, other: Any) -> Kernel:
-        return built("multiplied", self, other)
+        return combined("multiply", self, other)
 
     def __rmul__(self, other: Any) -> Kernel:
-        return built("multiplied", other, self)
+        return combined("multiply", other, self)
 
     def __pow__(self, exponent: Any) -> Kernel:
-        return built("Power", self, exponent)
+        return combined("Power", self, exponent)
 
     def exp(self) -> Kernel:
-        """Return the exponential of the kernel, a kernel again."""
-        return built("Exp", self)
+        """Return the exponential of the kernel, which is a kernel as well."""
+        return combined("Exp", self)
 
 
-def built(how: str, *parts: Any) -> Kernel:
-    """Return a kernel made of others; the module that does it itself needs kernels to be defined."""
+def combined(operation: str, *parts: Any) -> Kernel:
+    """Return the result of an operation of :mod:`rankernel.kernels.algebra`, which imports this module."""
     from rankernel.kernels import algebra
 
-    kernel: Kernel = getattr(algebra, how)(*parts)
+    kernel: Kernel = getattr(algebra, operation)(*parts)
     return kernel
 
 
-def prefixed(part: str, values: dict[str, Any]) -> dict[str, Any]:
+def prefixed(part: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return a dictionary with ``part__`` before each key."""
     return {f"{part}__{name}": value for name, value in values.items()}
 
 
-def check_width(name: str, value: Any) -> None:
-    """Refuse a kernel width that is neither a finite number >= 0 nor "median"."""
+# ---------------------------------------------------------------------- attributes of any class
+
+
+def attributes(kernel: Kernel) -> dict[str, Any]:
+    """Return the public attributes of a kernel by name, without cached properties."""
+    kind: type = type(kernel)
+    if dataclasses.is_dataclass(kind):
+        return {field.name: getattr(kernel, field.name) for field in dataclasses.fields(kind)}
+    return {
+        name: value
+        for name, value in vars(kernel).items()
+        if not name.startswith("_") and not isinstance(getattr(kind, name, None), cached_property)
+    }
+
+
+@lru_cache(maxsize=256)
+def signature(kind: type[Kernel]) -> Mapping[str, inspect.Parameter]:
+    """Return the named arguments of the constructor of a class of kernels."""
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {name: given for name, given in inspect.signature(kind).parameters.items() if given.kind in named}
+
+
+def constructor_arguments(kind: type[Kernel]) -> tuple[str, ...]:
+    """Return the names of the arguments of the constructor of a class of kernels."""
+    return tuple(signature(kind))
+
+
+def is_parameter(kernel: Kernel, name: str, value: Any) -> bool:
+    """Whether an attribute is a tunable parameter.
+
+    It is a float, or an integer or "median" where a float may be; and an argument of the constructor, if that has any.
+    """
+    arguments = signature(type(kernel))
+    if (arguments and name not in arguments) or isinstance(value, bool):
+        return False
+    if kernel.parameter_bounds.get(name) == "fixed":
+        return False
+    if isinstance(value, float | np.floating) or (isinstance(value, str) and value == MEDIAN):
+        return True
+    default = arguments[name].default if arguments else None
+    return is_number(value) and (isinstance(default, float) or default == MEDIAN)
+
+
+def check_stored(kernel: Kernel) -> None:
+    """Raise an error if an argument of the constructor is not stored under its own name."""
+    for name in constructor_arguments(type(kernel)):
+        if not hasattr(kernel, name):
+            raise TypeError(
+                f"{type(kernel).__name__}.__init__ takes the argument {name!r} but does not store it; add "
+                f"self.{name} = {name}, so that the kernel can be copied with other parameters"
+            )
+
+
+def rebuilt(kernel: Kernel, changes: Mapping[str, Any]) -> Kernel:
+    """Return a kernel of the same class with other attributes, through its constructor."""
+    check_stored(kernel)
+    arguments = constructor_arguments(type(kernel))
+    if arguments:
+        changed = type(kernel)(**{name: changes.get(name, getattr(kernel, name)) for name in arguments})
+    else:
+        changed = copy.copy(kernel)
+    for name, value in changes.items():
+        if name not in arguments:
+            object.__setattr__(changed, name, value)
+    return changed
+
+
+def comparison_key(kernel: Kernel) -> tuple[Any, ...]:
+    """Return a hashable value that equal kernels share: the class and the attributes."""
+    return (type(kernel), *((name, hashable(kernel, name, value)) for name, value in attributes(kernel).items()))
+
+
+def hashable(kernel: Kernel, name: str, value: Any) -> Any:
+    """Return an attribute as a value that can be hashed; arrays by their content."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return value.shape, value.dtype.str, value.tobytes()
+    if isinstance(value, list | tuple):
+        return tuple(hashable(kernel, name, each) for each in value)
+    if isinstance(value, dict):
+        return frozenset((key, hashable(kernel, name, each)) for key, each in value.items())
+    try:
+        hash(value)
+    except TypeError:
+        raise TypeError(
+            f"the attribute {name!r} of {type(kernel).__name__} is a {type(value).__name__}, which cannot be hashed; "
+            "store a number, a string, a tuple or an array, or begin its name with an underscore if it does not belong "
+            "to the value of the kernel"
+        ) from None
+    return value
+
+
+# ---------------------------------------------------------------------- checks
+
+
+def check_rate(name: str, value: Any) -> None:
+    """Raise an error unless a parameter is a finite number >= 0 or "median"."""
     if (isinstance(value, str) and value == MEDIAN) or (isinstance(value, float) and 0 <= value < math.inf):
         return
     if not is_number(value):
         raise TypeError(f"{name}={short_repr(value)} is not a number; give a number >= 0 or 'median'")
-    checks.check_number(name, value, 0)
+    check_number(name, value, 0)
 
 
 def number(name: str, value: Any) -> float:
@@ -415,18 +466,98 @@ def number(name: str, value: Any) -> float:
     return float(value)
 
 
+def check_max_items(kernel: Kernel, n_items: int) -> None:
+    """Raise an error if the kernel cannot be computed for that many items."""
+    most = kernel.facts(n_items).max_items
+    if most is not None and n_items > most:
+        raise ExactnessError(
+            f"{kernel} can be computed for at most {most} items, but the rankings have {n_items}; use another kernel, "
+            "such as rk.Mallows"
+        )
+
+
+@lru_cache(maxsize=256)
+def check_matrix(kernel: Kernel, n_items: int) -> None:
+    """Raise an error that says what to change if the ``matrix`` method of a user's kernel does not work.
+
+    It is called once with two and three full rankings; kernels of this package are not checked.
+    """
+    for part in attributes(kernel).values():
+        if isinstance(part, Kernel):
+            check_matrix(part, n_items)
+    if type(kernel).__module__.split(".")[0] == "rankernel":
+        return
+    identity = np.arange(n_items, dtype=np.int32)
+    Y = np.stack([identity, identity[::-1], np.roll(identity, 1)])
+    X, name = Y[1:].copy(), f"{type(kernel).__name__}.matrix"
+    try:
+        values, mirrored = kernel.matrix(X, Y), kernel.matrix(Y, X)
+    except Exception as error:
+        error.add_note(f"{name} was called with integer arrays of shape {X.shape} and {Y.shape}: {MATRIX_HELP}")
+        raise
+    if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
+        kind = f"an array of {values.dtype}" if isinstance(values, np.ndarray) else f"a {type(values).__name__}"
+        raise TypeError(f"{name} returned {kind}; it must return a float array, such as np.array(values, dtype=float)")
+    if values.shape != (len(X), len(Y)):
+        raise ValueError(
+            f"{name} returned shape {values.shape} for {len(X)} and {len(Y)} rankings; it must be {(len(X), len(Y))}: "
+            f"{MATRIX_HELP}"
+        )
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} returned {values[~np.isfinite(values)][0]}; a kernel must be finite")
+    if not np.allclose(values, mirrored.T, rtol=1e-6, atol=1e-6 * np.abs(values).max()):
+        raise ValueError(f"{name} is not symmetric: matrix(X, Y) differs from matrix(Y, X).T")
+
+
+# ---------------------------------------------------------------------- derivatives
+
+
+def distance_derivatives(kernel: Kernel, n_items: int, d: Distances) -> dict[str, FloatArray]:
+    """Return the derivative of a function of a distance in each parameter of the kernel."""
+    function = kernel.facts(n_items).function
+    assert function is not None
+    if function.derivatives is not None:
+        return function.derivatives(d)
+
+    def value(changed: Kernel) -> FloatArray:
+        same = changed.facts(n_items).function
+        assert same is not None
+        return same.value(d)
+
+    return finite_differences(kernel, value)
+
+
+def finite_differences(kernel: Kernel, value: Callable[[Kernel], FloatArray]) -> dict[str, FloatArray]:
+    """Return the derivative of a function of a kernel in each of its parameters, by central differences.
+
+    The step is the cube root of the machine precision times the parameter; at a bound the difference is one-sided.
+    """
+    found: dict[str, FloatArray] = {}
+    for name, parameter in kernel.params.items():
+        low, high = kernel.bounds[name]
+        step = np.finfo(np.float64).eps ** (1 / 3) * max(abs(parameter), 1e-3)
+        below, above = max(parameter - step, low), min(parameter + step, high)
+        change = value(kernel.replace(**{name: above})) - value(kernel.replace(**{name: below}))
+        found[name] = np.asarray(change / (above - below))
+    return found
+
+
 class DistanceKernel(Kernel):
-    """A kernel that is a function of one distance."""
+    """A kernel that is a function of one distance; its facts give both."""
 
     def matrix(self, X: RankArray, Y: RankArray) -> FloatArray:
         """Return the kernel between the rows of two arrays of full rankings."""
-        return self.at_distance(self.distances(X, Y), X.shape[1])
+        facts, d = self._at_distances(X, Y)
+        return facts.function.value(d)  # type: ignore[union-attr]
 
     def gradient(self, X: RankArray, Y: RankArray) -> dict[str, FloatArray]:
         """Return the derivative of :meth:`matrix` in each parameter."""
-        return self.slopes_at_distance(self.distances(X, Y), X.shape[1])
+        facts, d = self._at_distances(X, Y)
+        return facts.function.derivatives(d)  # type: ignore[union-attr,misc]
 
-    def distances(self, X: RankArray, Y: RankArray) -> NDArray[Any]:
-        """Return the distances that the kernel is a function of."""
-        assert self.argument is not None
-        return self.argument.between(X, Y)
+    def _at_distances(self, X: RankArray, Y: RankArray) -> tuple[Facts, NDArray[Any]]:
+        facts = self.facts(X.shape[1])
+        if facts.function is None:
+            raise ValueError(f"{self} depends on the data; use kernel.gram(X), or kernel.resolve(X) first")
+        assert facts.distance is not None
+        return facts, facts.distance.between(X, Y)

@@ -1,28 +1,29 @@
-"""Kernels that are inner products of simple features: Hamming, Spearman, and those induced by a distance."""
+"""Kernels that are inner products of simple features: Hamming, Spearman, and kernels induced by a distance."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankernel import distances
 from rankernel._utils.arrays import FloatArray, RankArray
-from rankernel.distances import Distance, by_name
-from rankernel.kernels.base import DistanceKernel, Kernel, Series
-from rankernel.linear_forms import ALIKE, LinearForm, PlaceForm
+from rankernel.distances import Distance, as_distance
+from rankernel.kernels.base import DistanceKernel, Kernel
+from rankernel.kernels.facts import AffinePower, Facts, PowerSeries
+from rankernel.linear_features import CONSTANT_FEATURE, LinearFeatures, PositionMatrix
 from rankernel.rankings import as_full_ranking
 
 
 @dataclass(frozen=True)
 class Hamming(DistanceKernel):
-    r"""Hamming kernel: the number of items that stand at the same place in both, :math:`n - d_H(\sigma, \sigma')`.
+    r"""Hamming kernel: the number of items with the same position in both rankings, :math:`n - d_H(\sigma, \sigma')`.
 
-    It is the trace of the product of the two permutation matrices. Not characteristic: it sees only how often each
-    item stands at each place.
+    The trace of the product of the two permutation matrices. Not characteristic: only the marginal distribution of the
+    position of each item enters the mean embedding.
 
     Examples
     --------
@@ -30,36 +31,31 @@ class Hamming(DistanceKernel):
     array([[3., 1.]])
     """
 
-    argument = distances.hamming
+    def facts(self, n_items: int) -> Facts:
+        """Return the permutation matrices as features, and the identity as position matrix."""
+        return Facts(
+            is_psd=True,
+            max_dimension=1 + (n_items - 1) ** 2,
+            distance=distances.hamming,
+            affine_power=AffinePower(float(n_items), -1.0),
+            features=LinearFeatures("positions", lambda at: at.reshape(len(at), -1)),
+            positions=identity_matrix(n_items),
+            series=PowerSeries((2.0,), constant=1.0) if n_items > 2 else None,
+            coupling=distances.hamming.coupling,
+        )
 
-    def at_distance(self, d: NDArray[Any], n_items: int) -> FloatArray:
-        """Return ``n - d``."""
-        return n_items - np.asarray(d, dtype=np.float64)
 
-    positive = True
-
-    def most_dimensions(self, n_items: int) -> float:
-        """Return the dimension of all permutation matrices."""
-        return 1 + (n_items - 1) ** 2
-
-    def places(self, n_items: int) -> PlaceForm:
-        """Return 1 for a place and itself."""
-        return PlaceForm(np.eye(n_items), lambda: np.eye(n_items))
-
-    def linear(self, n_items: int) -> LinearForm:
-        """Return the permutation matrices, one row each."""
-        return LinearForm("positions", lambda at: at.reshape(len(at), -1))
-
-    def series(self, n_items: int) -> Series | None:
-        """Return the kernel itself: ``1 + 2z``."""
-        return Series((2.0,), constant=1.0) if n_items > 2 else None
+@lru_cache(maxsize=8)
+def identity_matrix(n_items: int) -> PositionMatrix:
+    """Return the position matrix of the Hamming kernel."""
+    return PositionMatrix(np.eye(n_items), lambda: np.eye(n_items))
 
 
 @dataclass(frozen=True)
 class Spearman(DistanceKernel):
     r"""Spearman kernel: Spearman's rank correlation :math:`\rho = 1 - \frac{6 d_2}{n (n^2 - 1)}`.
 
-    The inner product of centred rank vectors, scaled to 1 for equal rankings; 1 where there is only one item.
+    The inner product of centred rank vectors, scaled to 1 for equal rankings; 1 if there is only one item.
 
     Examples
     --------
@@ -67,41 +63,34 @@ class Spearman(DistanceKernel):
     array([[ 1. ,  0.5, -1. ]])
     """
 
-    argument = distances.spearman
-
-    def at_distance(self, d: NDArray[Any], n_items: int) -> FloatArray:
-        """Return ``1 - 6 d / (n (n^2 - 1))``."""
-        return 1 - 6 * np.asarray(d, dtype=np.float64) / max(n_items * (n_items**2 - 1), 1)
-
-    positive = True
-
-    def most_dimensions(self, n_items: int) -> float:
-        """Return one for each item: centred ranks sum to 0, and the constants come on top."""
-        return n_items
-
-    def linear(self, n_items: int) -> LinearForm:
-        """Return the centred ranks, scaled to length one."""
-        length = math.sqrt(n_items * (n_items**2 - 1) / 12)
-        return LinearForm("ranks", lambda ranks: ranks / length) if n_items > 1 else ALIKE
-
-    def series(self, n_items: int) -> Series | None:
-        """Return the kernel itself: z by the squared length of centred ranks."""
-        return Series((12 / (n_items * (n_items**2 - 1)),), constant=0.0) if n_items > 2 else None
+    def facts(self, n_items: int) -> Facts:
+        """Return the centred ranks as features."""
+        cube = max(n_items * (n_items**2 - 1), 1)
+        norm = math.sqrt(cube / 12)
+        return Facts(
+            is_psd=True,
+            max_dimension=n_items,
+            distance=distances.spearman,
+            affine_power=AffinePower(1.0, -6 / cube),
+            features=LinearFeatures("ranks", lambda ranks: ranks / norm) if n_items > 1 else CONSTANT_FEATURE,
+            series=PowerSeries((12 / cube,), constant=0.0) if n_items > 2 else None,
+            coupling=distances.spearman.coupling,
+        )
 
 
 @dataclass(frozen=True)
 class DistanceInduced(Kernel):
-    r"""Kernel that a distance induces around a center c.
+    r"""Kernel induced by a distance around a center c.
 
     :math:`\frac12 [d(\sigma, c) + d(\sigma', c) - d(\sigma, \sigma')]`.
 
-    Positive semi-definite if the distance is of negative type (Sejdinovic et al. 2013). It depends on the names of
-    the items through the center alone.
+    Positive semi-definite if the distance is of negative type (Sejdinovic et al. 2013). It depends on the labels of the
+    items through the center alone.
 
     Parameters
     ----------
-    distance : Distance or str
-        One of :mod:`rankernel.distances`, or its name.
+    distance : Distance, str or callable
+        One of :mod:`rankernel.distances`, its name, or a function of two rank vectors.
     center : sequence of int
         A full ranking, as the rank of each item.
 
@@ -112,18 +101,22 @@ class DistanceInduced(Kernel):
     array([[1., 1.]])
     """
 
-    distance: Distance | str
+    distance: Distance | str | Callable[[RankArray, RankArray], float]
     center: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "distance", by_name(self.distance))
+        object.__setattr__(self, "distance", as_distance(self.distance))
         object.__setattr__(self, "center", tuple(as_full_ranking(self.center).ranks[0].tolist()))
 
     def matrix(self, X: RankArray, Y: RankArray) -> FloatArray:
         """Return the kernel between the rows of two arrays of full rankings."""
         center = self.center_ranks(X.shape[1])
-        d = by_name(self.distance).between
+        d = as_distance(self.distance).between
         return np.asarray((d(X, center) + d(Y, center).T - d(X, Y)) / 2, dtype=np.float64)
+
+    def gradient(self, X: RankArray, Y: RankArray) -> dict[str, FloatArray]:
+        """Return an empty dictionary: the kernel has no parameters to tune."""
+        return {}
 
     def center_ranks(self, n_items: int) -> RankArray:
         """Return the center as an array of one row."""
@@ -131,30 +124,23 @@ class DistanceInduced(Kernel):
             raise ValueError(f"the center ranks {len(self.center)} items but the data has {n_items}")
         return np.array([self.center], dtype=np.int32)
 
-    def is_positive(self, n_items: int) -> bool | None:
-        """Say yes where the distance is of negative type."""
-        distance = by_name(self.distance)
-        return True if distance.negative_type or n_items <= distance.negative_up_to else None
-
-    def most_dimensions(self, n_items: int) -> float:
-        """Return how many features stand behind a distance that adds up over pairs of items, or over items."""
-        form = by_name(self.distance).square
-        if form is None:
-            return math.inf
-        return 1 + (math.comb(n_items, 2) if form.sees == "pairs" else (n_items - 1) ** 2)
-
-    def linear(self, n_items: int) -> LinearForm | None:
-        """Return the features of the distance less those of the center, where it has any."""
-        form = by_name(self.distance).square
-        if form is None:
-            return None
-        at_center = form.of(self.center_ranks(n_items))
-        return LinearForm(form.sees, lambda seen: form.features(seen) - at_center)
-
-    @property
-    def best_coupling(self) -> str:
-        """That of the distance."""
-        return by_name(self.distance).best_coupling
+    def facts(self, n_items: int) -> Facts:
+        """Return the features of the distance minus those of the center, if the distance has an embedding."""
+        distance, center = as_distance(self.distance), self.center_ranks(n_items)
+        embedding = distance.embedding
+        features, dimension = None, math.inf
+        if embedding is not None:
+            at_center = embedding.of_rankings(center)
+            features = LinearFeatures(embedding.statistic, lambda mean: embedding.transform(mean) - at_center)
+            dimension = 1 + (math.comb(n_items, 2) if embedding.statistic == "pairs" else (n_items - 1) ** 2)
+        return Facts(
+            is_psd=True if distance.negative_type or n_items <= distance.negative_type_up_to else None,
+            max_dimension=dimension,
+            features=features,
+            coupling=distance.coupling,
+        )
 
     def __repr__(self) -> str:
-        return f"DistanceInduced({by_name(self.distance).name!r}, center={list(self.center)})"
+        distance = as_distance(self.distance)
+        shown = distance.name if distance.function is not None else repr(distance.name)
+        return f"DistanceInduced({shown}, center={list(self.center)})"

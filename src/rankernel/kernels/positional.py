@@ -1,16 +1,17 @@
-"""Kernels that add up over items by their places: rank-biased overlap, average overlap, discounted gain, and any other.
+"""Positional kernels: sums over items of a function of their two positions.
 
-For a positive semi-definite matrix G on places, the sum over items of ``G[place, place']`` is a kernel. Its mean over
-completions needs only how probable each place of each item is, so it is exact for every partial ranking.
+For a positive semi-definite matrix G on positions, the sum over items of ``G[position, position']`` is a kernel. Its
+mean over completions depends only on the marginal distribution of the position of each item, so it is exact for every
+partial ranking. Rank-biased overlap, average overlap and discounted gains are of this form.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,78 +19,74 @@ from numpy.typing import ArrayLike
 from rankernel import _loops
 from rankernel._utils.arrays import FloatArray, RankArray
 from rankernel._utils.checks import check_integer, check_number, check_numbers
-from rankernel.kernels.base import TUNABLE, Kernel
-from rankernel.kernels.discounts import Weights, check_discount, place_discounts
-from rankernel.linear_forms import LinearForm, PlaceForm
+from rankernel.kernels.base import Kernel, attributes
+from rankernel.kernels.facts import Facts
+from rankernel.linear_features import PositionMatrix
 
-SHOWN = 6  # places of a matrix that is printed
-ROUNDING = 1e-10  # of eigenvalues, against the largest
+MAX_SHOWN = 6  # positions of a matrix in a repr
+ROUNDING = 1e-10  # relative rounding error allowed in the eigenvalues of G
+
+Discount = Literal["hyperbolic", "logarithmic"]
+Weights = tuple[float, ...] | Discount
 
 
 class PositionalKernel(Kernel):
-    """A kernel that is a sum over items of what their two places have in common."""
-
-    positive = True
+    """A kernel that is a sum over items of a function of their two positions."""
 
     @abstractmethod
-    def make_places(self, n_items: int) -> PlaceForm:
-        """Return what two places have in common."""
-
-    def places(self, n_items: int) -> PlaceForm:
-        """Return what two places have in common, made once."""
-        return places_of(self, n_items)
+    def position_matrix(self, n_items: int) -> PositionMatrix:
+        """Return the matrix on positions and its derivatives."""
 
     def matrix(self, X: RankArray, Y: RankArray) -> FloatArray:
         """Return the kernel between the rows of two arrays of full rankings."""
-        return place_sums(X, Y, self.places(X.shape[1]).matrix)
+        return position_sums(X, Y, cached_matrix(self, X.shape[1]).matrix)
 
     def gradient(self, X: RankArray, Y: RankArray) -> dict[str, FloatArray]:
         """Return the derivative of :meth:`matrix` in each parameter."""
-        return {name: place_sums(X, Y, slope) for name, slope in self.places(X.shape[1]).slopes.items()}
+        derivatives = cached_matrix(self, X.shape[1]).derivatives
+        return {name: position_sums(X, Y, matrix) for name, matrix in derivatives.items()}
 
-    def linear(self, n_items: int) -> LinearForm:
-        """Return the factors of the places of all items."""
-        return self.places(n_items).features
-
-    def most_dimensions(self, n_items: int) -> float:
-        """Return the dimension of all permutation matrices."""
-        return 1 + (n_items - 1) ** 2
+    def facts(self, n_items: int) -> Facts:
+        """Return the position matrix; the features span at most the dimension of all permutation matrices."""
+        positions = cached_matrix(self, n_items)
+        return Facts(
+            is_psd=True, max_dimension=1 + (n_items - 1) ** 2, features=positions.features, positions=positions
+        )
 
     def __repr__(self) -> str:
-        given = {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
-        shown = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
+        shown = ", ".join(f"{name}={value!r}" for name, value in attributes(self).items() if value is not None)
         return f"{type(self).__name__}({shown})"
 
 
 @lru_cache(maxsize=8)
-def places_of(kernel: PositionalKernel, n_items: int) -> PlaceForm:
-    """Return what two places have in common to a kernel."""
-    return kernel.make_places(n_items)
+def cached_matrix(kernel: PositionalKernel, n_items: int) -> PositionMatrix:
+    """Return the position matrix of a kernel from a cache."""
+    return kernel.position_matrix(n_items)
 
 
-def place_sums(X: RankArray, Y: RankArray, matrix: FloatArray) -> FloatArray:
-    """Return the sums over items of what their places have in common, between the rows of two arrays."""
+def position_sums(X: RankArray, Y: RankArray, matrix: FloatArray) -> FloatArray:
+    """Return the sums over items of ``matrix[position, position']`` between the rows of two arrays."""
     out = np.empty((len(X), len(Y)))
-    _loops.place_sums.of_full(X, Y, matrix, out)
+    _loops.position_sums.of_full(X, Y, matrix, out)
     return out
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Positional(PositionalKernel):
-    r"""Positional kernel :math:`\sum_i G[\sigma(i), \sigma'(i)]` of a matrix G on places.
+    r"""Positional kernel :math:`\sum_i G[\sigma(i), \sigma'(i)]` of a matrix G on positions.
 
-    A kernel for every positive semi-definite G, and exact for every partial ranking. Hamming is ``G = I``, Spearman the
-    outer product of centred places, ``n (n - 1) / 2`` less half the footrule distance is ``G[p, q] = min(p, q)``. Not
-    characteristic: it sees only how often each item stands at each place.
+    Positive semi-definite if G is, and exact for every partial ranking. Hamming is ``G = I``, Spearman the outer
+    product of centred positions, ``n (n - 1) / 2`` minus half the footrule distance is ``G[p, q] = min(p, q)``. Not
+    characteristic: only the marginal distribution of the position of each item enters the mean embedding.
 
     Parameters
     ----------
     G : array of shape (n_items, n_items), or callable
-        What two places have in common, the first place first. A callable makes it for any number of places.
+        The matrix, the first position first, or a function that returns it for a number of items.
 
     Examples
     --------
-    The first place counts twice:
+    The first position has weight two:
 
     >>> Positional(np.diag([2.0, 1.0, 1.0])).matrix(np.array([[0, 1, 2]]), np.array([[0, 2, 1], [1, 0, 2]]))
     array([[2., 1.]])
@@ -99,27 +96,27 @@ class Positional(PositionalKernel):
 
     def __post_init__(self) -> None:
         if not callable(self.G):
-            matrix = symmetric(self.G)
+            matrix = symmetric_matrix(self.G)
             matrix.flags.writeable = False
             object.__setattr__(self, "G", matrix)
-            self.places(len(matrix))  # refuses what is not positive semi-definite
+            cached_matrix(self, len(matrix))  # raises an error if the matrix is not positive semi-definite
 
     @cached_property
     def _key(self) -> Any:
         return self.G if callable(self.G) else (np.shape(self.G), np.asarray(self.G).tobytes())
 
-    def make_places(self, n_items: int) -> PlaceForm:
-        """Return G and its factor."""
-        matrix = symmetric(self.G(n_items)) if callable(self.G) else np.asarray(self.G)
+    def position_matrix(self, n_items: int) -> PositionMatrix:
+        """Return G and its root."""
+        matrix = symmetric_matrix(self.G(n_items)) if callable(self.G) else np.asarray(self.G)
         if len(matrix) != n_items:
-            raise ValueError(f"G has {len(matrix)} places but the data has {n_items} items; give one place an item")
-        factor = root(matrix)
-        return PlaceForm(matrix, lambda: factor)
+            raise ValueError(
+                f"G has {len(matrix)} positions but the data has {n_items} items; give one position for each item"
+            )
+        root = matrix_root(matrix)
+        return PositionMatrix(matrix, lambda: root)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Positional):
-            return NotImplemented
-        return bool(self._key == other._key)
+        return bool(self._key == other._key) if isinstance(other, Positional) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self._key)
@@ -128,78 +125,80 @@ class Positional(PositionalKernel):
         if callable(self.G):
             return f"Positional({getattr(self.G, '__name__', repr(self.G))})"
         G = np.asarray(self.G)
-        return f"Positional({G.tolist()})" if len(G) <= SHOWN else f"Positional(<{len(G)} x {len(G)} matrix>)"
+        return f"Positional({G.tolist()})" if len(G) <= MAX_SHOWN else f"Positional(<{len(G)} x {len(G)} matrix>)"
 
 
-def symmetric(G: ArrayLike) -> FloatArray:
-    """Return a matrix on places, refusing what is none."""
+def symmetric_matrix(G: ArrayLike) -> FloatArray:
+    """Return a matrix on positions, or raise an error if it is not square and symmetric."""
     matrix = check_numbers("G", G, (None, None))
     if matrix.shape[0] != matrix.shape[1] or not len(matrix):
-        raise ValueError(f"G has shape {matrix.shape}; it must be a square matrix, one row and column a place")
+        raise ValueError(
+            f"G has shape {matrix.shape}; it must be a square matrix, one row and column for each position"
+        )
     if not np.allclose(matrix, matrix.T, rtol=0, atol=ROUNDING * np.abs(matrix).max()):
         p, q = np.unravel_index(np.argmax(np.abs(matrix - matrix.T)), matrix.shape)
         raise ValueError(f"G is not symmetric: G[{p}, {q}] = {matrix[p, q]:g} but G[{q}, {p}] = {matrix[q, p]:g}")
-    return (matrix + matrix.T) / 2 + 0.0  # no -0: equal matrices are the same bytes
+    return (matrix + matrix.T) / 2 + 0.0  # adding 0 turns -0 into 0, so that equal matrices have equal bytes
 
 
-def root(matrix: FloatArray) -> FloatArray:
-    """Return F with ``F @ F.T`` a symmetric matrix, refusing one that is not positive semi-definite."""
+def matrix_root(matrix: FloatArray) -> FloatArray:
+    """Return F with ``F @ F.T`` a symmetric matrix, or raise an error if it is not positive semi-definite."""
     values, vectors = np.linalg.eigh(matrix)
     largest = float(np.abs(values).max())
     if values[0] < -ROUNDING * largest:
         raise ValueError(
-            f"G is not positive semi-definite, so the sum is no kernel: its eigenvalues go from {values[0]:.3g} to "
-            f"{values[-1]:.3g}; add at least {-values[0]:.3g} to its diagonal, or give another matrix"
+            f"G is not positive semi-definite: its eigenvalues range from {values[0]:.3g} to {values[-1]:.3g}; add at "
+            f"least {-values[0]:.3g} to its diagonal, or give another matrix"
         )
-    some = values > 1e-14 * largest
-    return np.asarray(vectors[:, some] * np.sqrt(values[some]))
+    positive = values > 1e-14 * largest
+    return np.asarray(vectors[:, positive] * np.sqrt(values[positive]))
 
 
-# ---------------------------------------------------------------------- overlaps of the first places
+# ---------------------------------------------------------------------- overlaps of the first positions
 
 
 class OverlapKernel(PositionalKernel):
-    """A weighted sum over depths d of how many items both rankings have among their first d places."""
+    """A weighted sum over depths d of the number of items that both rankings have among their first d positions."""
 
     @abstractmethod
     def depth_weights(self, n_items: int) -> tuple[FloatArray, dict[str, FloatArray]]:
-        """Return how much an item among the first 1, 2, ..., n places of both counts, and the derivatives."""
+        """Return the weight of each depth 1, 2, ..., n, and its derivative in each parameter."""
 
-    def make_places(self, n_items: int) -> PlaceForm:
-        """Return the weights of all depths that reach both places."""
-        weights, slopes = self.depth_weights(n_items)
-        return PlaceForm(
-            reached_by_both(weights),
+    def position_matrix(self, n_items: int) -> PositionMatrix:
+        """Return the sums of the weights of all depths that include both positions."""
+        weights, derivatives = self.depth_weights(n_items)
+        return PositionMatrix(
+            sums_over_depths(weights),
             lambda: np.tril(np.ones((n_items, n_items))).T[:, weights > 0] * np.sqrt(weights[weights > 0]),
-            {name: reached_by_both(slope) for name, slope in slopes.items()},
+            {name: sums_over_depths(derivative) for name, derivative in derivatives.items()},
         )
 
 
-def reached_by_both(weights: FloatArray) -> FloatArray:
-    """Return for every two places the sum of the weights of the depths that reach both."""
-    deeper = np.cumsum(weights[::-1])[::-1]  # the small ones first
-    places = np.arange(len(weights))
-    return deeper[np.maximum.outer(places, places)]
+def sums_over_depths(weights: FloatArray) -> FloatArray:
+    """Return for every two positions the sum of the weights of the depths that include both."""
+    deeper = np.cumsum(weights[::-1])[::-1]  # small weights are added first
+    positions = np.arange(len(weights))
+    return deeper[np.maximum.outer(positions, positions)]
 
 
 @dataclass(frozen=True, repr=False)
 class RankBiasedOverlap(OverlapKernel):
-    r"""Rank-biased overlap (Webber, Moffat and Zobel 2010): the similarity of search results.
+    r"""Rank-biased overlap (Webber, Moffat and Zobel 2010), a similarity of search results.
 
     :math:`(1 - p) \sum_{d \ge 1} p^{d-1} A_d`, with :math:`A_d` the share of items that two rankings have in common
-    among their first d; all of them from depth n on. 1 for equal rankings. A reader who goes on from one result to the
-    next with probability p sees :math:`1/(1 - p)` of them on average.
+    among their first d; 1 from depth n on. Equal rankings have 1. A reader who continues from one result to the next
+    with probability p reads :math:`1/(1 - p)` results on average.
 
-    For ties and truncated lists it is the mean over all ways to complete them, which Corsi and Urbano (2024) call
+    For ties and truncated lists it is the mean over all completions, which Corsi and Urbano (2024) call
     RBO\ :sup:`a`; nothing is extrapolated.
 
     Parameters
     ----------
     p : float
-        How patient the reader is, from 0 (only the first place counts) to 1 (all rankings are alike).
+        The persistence of the reader, from 0 (only the first position counts) to 1 (all rankings are alike).
     depth : int, optional
-        The reader stops there: the sum has so many terms, and lists of that length are all that it needs. Equal lists
-        then have :math:`1 - p^{depth}`. If left out, nobody stops.
+        The number of terms of the sum; lists of that length are sufficient. Equal lists then have
+        :math:`1 - p^{depth}`. By default the sum is infinite.
 
     Examples
     --------
@@ -207,8 +206,9 @@ class RankBiasedOverlap(OverlapKernel):
     array([[1.   , 0.5  , 0.875]])
     """
 
-    p: float = field(default=0.9, metadata=TUNABLE | {"limits": (0.0, 1.0)})
+    p: float = 0.9
     depth: int | None = None
+    parameter_bounds = {"p": (0.0, 1.0)}  # noqa: RUF012
 
     def __post_init__(self) -> None:
         check_number("p", self.p, 0, 1)
@@ -216,31 +216,31 @@ class RankBiasedOverlap(OverlapKernel):
             check_integer("depth", self.depth)
 
     def depth_weights(self, n_items: int) -> tuple[FloatArray, dict[str, FloatArray]]:
-        """Return ``(1 - p) p^(d - 1) / d``; the last stands for all depths behind it, where all rankings agree."""
+        """Return ``(1 - p) p^(d - 1) / d``; the last one includes all depths beyond n, where all rankings agree."""
         before = np.arange(n_items)
-        powers, rising = float(self.p) ** before, before * float(self.p) ** np.maximum(before - 1, 0)
-        weights, slopes = (1 - self.p) * powers, (1 - self.p) * rising - powers
+        powers, d_powers = float(self.p) ** before, before * float(self.p) ** np.maximum(before - 1, 0)
+        weights, derivative = (1 - self.p) * powers, (1 - self.p) * d_powers - powers
         if self.depth is None:
-            weights[-1], slopes[-1] = powers[-1], rising[-1]
+            weights[-1], derivative[-1] = powers[-1], d_powers[-1]
         elif self.depth < n_items:
-            weights[self.depth :] = slopes[self.depth :] = 0.0
+            weights[self.depth :] = derivative[self.depth :] = 0.0
         else:  # all terms from n to the depth
             weights[-1] = powers[-1] - self.p**self.depth
-            slopes[-1] = rising[-1] - self.depth * self.p ** (self.depth - 1)
-        return weights / (before + 1), {"p": slopes / (before + 1)}
+            derivative[-1] = d_powers[-1] - self.depth * self.p ** (self.depth - 1)
+        return weights / (before + 1), {"p": derivative / (before + 1)}
 
 
 @dataclass(frozen=True, repr=False)
 class AverageOverlap(OverlapKernel):
-    r"""Average overlap (Fagin, Kumar and Sivakumar 2003): the mean over depths of what two top lists share.
+    r"""Average overlap (Fagin, Kumar and Sivakumar 2003): the mean over depths of the overlap of two top lists.
 
     :math:`\frac1D \sum_{d=1}^{D} A_d`, with :math:`A_d` the share of items that two rankings have in common among their
-    first d. 1 for rankings that begin alike.
+    first d. 1 for rankings with the same first D positions.
 
     Parameters
     ----------
     depth : int
-        The depth D; all places where there are fewer.
+        The depth D; all positions if there are fewer.
 
     Examples
     --------
@@ -254,28 +254,28 @@ class AverageOverlap(OverlapKernel):
         check_integer("depth", self.depth)
 
     def depth_weights(self, n_items: int) -> tuple[FloatArray, dict[str, FloatArray]]:
-        """Return ``1 / (d D)`` down to the depth."""
+        """Return ``1 / (d D)`` up to the depth."""
         deepest, depths = min(self.depth, n_items), np.arange(1, n_items + 1)
         return np.where(depths <= deepest, 1 / (depths * deepest), 0.0), {}
 
 
-# ---------------------------------------------------------------------- gains
+# ---------------------------------------------------------------------- discounted gains
 
 
 @dataclass(frozen=True, repr=False)
 class DCG(PositionalKernel):
-    r"""Discounted-gain kernel :math:`\sum_i g(\sigma(i))\, g(\sigma'(i))`, g the discount of a place.
+    r"""Discounted-gain kernel :math:`\sum_i g(\sigma(i))\, g(\sigma'(i))`, g the discount of a position.
 
-    The inner product of the vectors that discounted cumulative gain (Järvelin and Kekäläinen 2002) weighs items by: a
-    ranking as the gain that it gives to each item.
+    The inner product of the vectors of discounts that discounted cumulative gain (Järvelin and Kekäläinen 2002) assigns
+    to the items.
 
     Parameters
     ----------
     discount : "logarithmic", "hyperbolic" or sequence of numbers
-        What a place counts: 1/log2(p + 2), 1/(p + 1), p = 0, 1, ..., or one number a place, down to the depth if there
-        is one.
+        The discount of a position: 1/log2(p + 2), 1/(p + 1), p = 0, 1, ..., or one number for each position, up to the
+        depth if that is given.
     depth : int, optional
-        Behind so many places nothing counts, as in DCG@10.
+        Positions from this one on have discount 0, as in DCG@10.
 
     Examples
     --------
@@ -292,14 +292,47 @@ class DCG(PositionalKernel):
             check_integer("depth", self.depth)
 
     def gains(self, n_items: int) -> FloatArray:
-        """Return the discount of each place."""
+        """Return the discount of each position."""
         if self.depth is None:
-            return place_discounts("discount", self.discount, n_items)
+            return position_discounts("discount", self.discount, n_items)
         counted = min(self.depth, n_items)
         known = self.discount if isinstance(self.discount, str) else self.discount[:counted]
-        return np.pad(place_discounts("discount", known, counted), (0, n_items - counted))
+        return np.pad(position_discounts("discount", known, counted), (0, n_items - counted))
 
-    def make_places(self, n_items: int) -> PlaceForm:
-        """Return the product of the discounts of two places."""
+    def position_matrix(self, n_items: int) -> PositionMatrix:
+        """Return the product of the discounts of two positions."""
         gains = self.gains(n_items)
-        return PlaceForm(np.outer(gains, gains), lambda: gains[:, None])
+        return PositionMatrix(np.outer(gains, gains), lambda: gains[:, None])
+
+
+# ---------------------------------------------------------------------- weights of positions
+
+
+def check_discount(name: str, given: Iterable[float] | Discount) -> Weights:
+    """Return the weights of positions, as a rule or as numbers.
+
+    Examples
+    --------
+    >>> check_discount("discount", "steep")
+    Traceback (most recent call last):
+    ValueError: discount='steep' is not known; give one number for each position, 'hyperbolic' or 'logarithmic'
+    """
+    if isinstance(given, str) and given in get_args(Discount):
+        return given
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ValueError(
+            f"{name}={given!r} is not known; give one number for each position, 'hyperbolic' or 'logarithmic'"
+        )
+    return tuple(check_numbers(name, given, (None,)).tolist())
+
+
+def position_discounts(name: str, weights: Weights, n_items: int) -> FloatArray:
+    """Return the weight of each of n positions, the first position first."""
+    positions = np.arange(n_items)
+    if weights == "hyperbolic":
+        return 1 / (positions + 1)
+    if weights == "logarithmic":
+        return np.asarray(1 / np.log2(positions + 2))
+    if len(weights) != n_items:
+        raise ValueError(f"{name} has {len(weights)} numbers for {n_items} positions; give one for each position")
+    return np.array(weights, dtype=np.float64)

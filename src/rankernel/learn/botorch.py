@@ -15,8 +15,8 @@ from rankernel._utils.arrays import FloatArray, IntArray
 from rankernel._utils.checks import check_instance, check_integer
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.errors import missing_extra
+from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
-from rankernel.kernels.named import as_kernel
 from rankernel.learn.gpytorch import RankingKernel
 
 try:
@@ -154,7 +154,7 @@ def ranking_process(ranks: IntArray, values: FloatArray, kernel: Kernel) -> tupl
     X = torch.as_tensor(ranks, dtype=torch.float64)
     y = torch.as_tensor(-values)[:, None]  # BoTorch maximizes
     constraints = {
-        name: Interval(value / BOUND, min(value * BOUND, kernel.limits[name][1]), transform=None)
+        name: Interval(value / BOUND, min(value * BOUND, kernel.bounds[name][1]), transform=None)
         for name, value in kernel.params.items()
     }
     module = RankingKernel(kernel, constraints=constraints).double()

@@ -24,8 +24,8 @@ from rankernel.gram.blocks import slices, tiles
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
 from rankernel.gram.sums import gathered
+from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
-from rankernel.kernels.named import as_kernel
 from rankernel.learn.mmd_streamed import pooled_plan, unbiased_mmd2
 
 try:

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankernel.data import Data, as_data, rename_items
 from rankernel.encoding import Unlisted, check_no_missing
 from rankernel.errors import RankingError
+from rankernel.kernels import KERNELS_BY_NAME, as_kernel
 from rankernel.kernels.base import Kernel, prefixed
-from rankernel.kernels.named import NAMED, as_kernel
 
 
 class RankingTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -97,7 +97,7 @@ class KernelParameters(BaseEstimator):  # type: ignore[misc]
         """Return the parameters; if ``deep``, including those of the kernels."""
         params: dict[str, Any] = super().get_params(deep)
         for name in self._kernel_arguments if deep else ():
-            kernel = NAMED.get(params[name]) if isinstance(params[name], str) else params[name]
+            kernel = KERNELS_BY_NAME.get(params[name]) if isinstance(params[name], str) else params[name]
             if isinstance(kernel, Kernel):
                 params |= prefixed(name, kernel.params)
         return params

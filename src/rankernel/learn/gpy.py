@@ -79,7 +79,7 @@ class RankingKern(GPy.kern.Kern):  # type: ignore[misc]
         self.kernel = self.blocks.kernel
         self.variance = GPy.Param("variance", checks.check_number("variance", variance, 0, above=True), Logexp())
         self.link_parameter(self.variance)
-        bounds = self.kernel.limits
+        bounds = self.kernel.bounds
         for parameter, value in self.kernel.params.items():
             low, high = bounds[parameter]
             constraint = Logistic(low, high) if math.isfinite(high) else Logexp()

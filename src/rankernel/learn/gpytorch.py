@@ -83,7 +83,7 @@ class RankingKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
         if unknown:
             known = ", ".join(self.base.params) or "none"
             raise ValueError(f"constraints has {unknown[0]!r}, but {self.base} has the parameters: {known}")
-        bounds = self.base.limits
+        bounds = self.base.bounds
         for name, value in self.base.params.items():
             self.register_parameter(f"raw_{name}", torch.nn.Parameter(torch.zeros(self.batch_shape)))
             self.register_constraint(f"raw_{name}", given.get(name) or constraint_within(*bounds[name]))

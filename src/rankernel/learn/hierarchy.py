@@ -17,8 +17,8 @@ from rankernel.encoding import check_counts
 from rankernel.errors import IndefiniteKernelWarning, RankingError, warn
 from rankernel.gram.blocks import slices
 from rankernel.gram.methods import MethodLike
+from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
-from rankernel.kernels.named import as_kernel
 
 Linkage = Literal["average", "complete", "single", "weighted", "ward", "centroid", "median"]
 Negative = Literal["clip", "error"]

@@ -21,8 +21,8 @@ from rankernel.data import Data
 from rankernel.encoding import Unlisted
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
+from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
-from rankernel.kernels.named import as_kernel
 from rankernel.learn.estimators import KernelTransformer
 from rankernel.learn.hierarchy import gram_distances
 

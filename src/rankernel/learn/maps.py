@@ -15,8 +15,8 @@ from rankernel._utils.memory import check_task
 from rankernel.encoding import Unlisted
 from rankernel.gram.blocks import slices
 from rankernel.gram.methods import MethodLike
+from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
-from rankernel.kernels.named import as_kernel
 from rankernel.learn.estimators import KernelTransformer
 
 ROWS = 64  # rows processed at once, so that temporary arrays stay small

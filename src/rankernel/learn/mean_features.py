@@ -14,12 +14,13 @@ from rankernel.completions.marginals import position_distributions
 from rankernel.encoding import Unlisted
 from rankernel.errors import RankingError
 from rankernel.gram.blocks import slices
-from rankernel.gram.exact.features import mean_features, means_of_seen
+from rankernel.gram.exact.features import mean_features, mean_statistics
 from rankernel.gram.poset_rows import PartialOrders, Rows, as_rows
+from rankernel.kernels import as_kernel
+from rankernel.kernels.algebra import terms
 from rankernel.kernels.base import Kernel
-from rankernel.kernels.named import as_kernel
 from rankernel.learn.estimators import KernelTransformer
-from rankernel.linear_forms import PlaceForm
+from rankernel.linear_features import PositionMatrix
 from rankernel.rankings import Rankings
 
 CELLS = 2**24  # entries of the rank array processed at once, so that temporary arrays stay small
@@ -96,14 +97,14 @@ class MeanFeatures(KernelTransformer):
 
     def transform(self, X: Any) -> Any:
         """Return the mean features of rankings, dense or sparse: shape (n_rankings, n_features)."""
-        rows, terms = as_rows(self._match_items(X)), as_kernel(self.kernel).terms()
+        rows, found = as_rows(self._match_items(X)), terms(as_kernel(self.kernel))
         if not self.sparse_output:
-            return np.hstack([np.sqrt(term.weight) * self._dense(term.kernel, rows) for term in terms])
+            return np.hstack([np.sqrt(term.weight) * self._dense(term.kernel, rows) for term in found])
         from scipy.sparse import hstack, vstack
 
         if isinstance(rows, PartialOrders):
             raise RankingError("sparse_output=True is for rankings; the features of partial orders are dense")
-        parts = [(np.sqrt(term.weight), self._position_features(term.kernel, rows.n_items)) for term in terms]
+        parts = [(np.sqrt(term.weight), self._position_features(term.kernel, rows.n_items)) for term in found]
         blocks = [
             hstack([scale * features.sparse(rows[block]) for scale, features in parts], format="csr")
             for block in slices(len(rows), max(CELLS // rows.n_items, 1))
@@ -111,16 +112,17 @@ class MeanFeatures(KernelTransformer):
         return blocks[0] if len(blocks) == 1 else vstack(blocks, format="csr")
 
     def _position_features(self, kernel: Kernel, n_items: int) -> PositionFeatures:
-        form = kernel.places(n_items)
+        form = kernel.facts(n_items).positions
         if form is None:
             raise ValueError(f"{kernel} is not positional, so it has no sparse features; use sparse_output=False")
         return PositionFeatures.of(form, self.depth_)
 
     def _dense(self, kernel: Kernel, X: Rows) -> FloatArray:
         """Return features of one term of the kernel."""
-        if kernel.most_dimensions(X.n_items) == 1:  # a constant
-            return np.full((len(X), 1), np.sqrt(float(kernel.at_distance(np.zeros(1), X.n_items)[0])))
-        if kernel.places(X.n_items) is not None and self.depth_ < X.n_items - 1:
+        facts = kernel.facts(X.n_items)
+        if facts.max_dimension == 1 and facts.function is not None:  # a constant
+            return np.full((len(X), 1), np.sqrt(float(facts.function.value(np.zeros(1))[0])))
+        if facts.positions is not None and self.depth_ < X.n_items - 1:
             return self._position_features(kernel, X.n_items).dense(X)
         known = mean_features(kernel, X.n_items, isinstance(X, Rankings))
         if known is None:
@@ -155,16 +157,16 @@ class PositionFeatures:
     factor: FloatArray
 
     @classmethod
-    def of(cls, form: PlaceForm, depth: int) -> PositionFeatures:
+    def of(cls, form: PositionMatrix, depth: int) -> PositionFeatures:
         """Return the features of a positional kernel."""
-        vectors = np.vstack([form.factor[depth:].mean(axis=0), form.factor[:depth]])
+        vectors = np.vstack([form.root[depth:].mean(axis=0), form.root[:depth]])
         triangle: FloatArray = np.asarray(np.linalg.qr(vectors.T, mode="r"))
-        return cls(len(form.factor), depth, np.ascontiguousarray(triangle.T))
+        return cls(len(form.root), depth, np.ascontiguousarray(triangle.T))
 
     def dense(self, X: Rows) -> FloatArray:
         """Return the features of all items side by side: shape (n_rankings, n_items * n_features)."""
         if isinstance(X, PartialOrders):
-            probabilities = means_of_seen(X, "positions")
+            probabilities = mean_statistics(X, "positions")
             features = self.mean_features(probabilities.reshape(-1, self.n_items)).reshape(*probabilities.shape[:2], -1)
         else:
             known = position_distributions(X)
@@ -182,7 +184,7 @@ class PositionFeatures:
             nonzero &= np.asarray(known.pmfs[:, : self.depth].any(axis=1))[known.pmf_of]
         starts, items, chosen = known.items_with(X, np.where(nonzero, known.pmf_of, -1))
         ends, last = np.zeros(len(X) + 1, dtype=np.int64), np.sqrt(max(constant, 0.0))
-        values, columns = _loops.place_sums.sparse_rows(starts, items, chosen, features, last, self.n_items, ends)
+        values, columns = _loops.position_sums.sparse_rows(starts, items, chosen, features, last, self.n_items, ends)
         shape = len(X), self.n_items * self.factor.shape[1] + 1
         return csr_array((values, columns, ends), shape=shape)
 

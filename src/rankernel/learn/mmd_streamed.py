@@ -11,8 +11,8 @@ from rankernel.data import Data, as_data, concat
 from rankernel.errors import RankingError
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan, unbiased_method
+from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
-from rankernel.kernels.named import as_kernel
 from rankernel.rankings import Rankings
 
 

@@ -15,8 +15,8 @@ from rankernel._utils.rng import Seed, as_seed, stream_key
 from rankernel.encoding import Unlisted
 from rankernel.gram.blocks import slices
 from rankernel.gram.methods import MethodLike, MonteCarlo
+from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
-from rankernel.kernels.named import as_kernel
 from rankernel.learn.estimators import KernelTransformer
 
 PROPOSALS = 48  # pivots proposed at once; the distribution of the pivots does not depend on it

@@ -15,8 +15,8 @@ from rankernel.data import Data, as_data
 from rankernel.gram.estimate import slopes
 from rankernel.gram.methods import MethodLike, as_method
 from rankernel.gram.plan import Plan
+from rankernel.kernels import as_kernel
 from rankernel.kernels.base import MEDIAN, Kernel
-from rankernel.kernels.named import as_kernel
 
 Block = tuple[FloatArray, dict[str, FloatArray]]  # values, and their derivative in each parameter
 

@@ -30,13 +30,13 @@ from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data
 from rankernel.encoding import Unlisted
 from rankernel.errors import RankingError
-from rankernel.gram.exact.features import means_of_seen
+from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.poset_rows import as_rows
+from rankernel.kernels import KERNELS_BY_NAME, as_kernel
 from rankernel.kernels.base import Kernel
-from rankernel.kernels.named import NAMED, as_kernel
 from rankernel.learn.estimators import KernelParameters, check_table, error_prefix, has_names
-from rankernel.linear_forms import SEEN, Sight, seen_of_nothing
+from rankernel.linear_features import STATISTICS, Statistic, uniform_mean
 from rankernel.models.consensus import MAX_EXACT_ITEMS
 from rankernel.models.decoding import LIMIT, Decoded, Decoder
 from rankernel.rankings import Rankings
@@ -199,7 +199,7 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
     def _check_parameters(self) -> None:
         """Raise if a parameter is not valid."""
         if isinstance(self.kernel, str):
-            check_choice("kernel", self.kernel, tuple(dict.fromkeys((*SKLEARN_KERNELS, *NAMED))))
+            check_choice("kernel", self.kernel, tuple(dict.fromkeys((*SKLEARN_KERNELS, *KERNELS_BY_NAME))))
         elif not (isinstance(self.kernel, Kernel) or callable(self.kernel)):
             raise TypeError(f"kernel={short_repr(self.kernel)} must be a name, a callable or a kernel on rankings")
         check_number("alpha", self.alpha, 0)
@@ -217,13 +217,13 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
     def _ranking_kernel(self) -> Kernel | None:
         """The kernel on rankings as covariates; None for numeric covariates."""
         if isinstance(self.kernel, str):
-            return None if self.kernel in SKLEARN_KERNELS else NAMED.get(self.kernel)
+            return None if self.kernel in SKLEARN_KERNELS else KERNELS_BY_NAME.get(self.kernel)
         return self.kernel if isinstance(self.kernel, Kernel) else None
 
-    def _fit_targets(self, sees: Sight, covariates: Any, labels: Data, weights: FloatArray) -> RidgeFit:
+    def _fit_targets(self, sees: Statistic, covariates: Any, labels: Data, weights: FloatArray) -> RidgeFit:
         """Return the regression of the mean pair signs, ranks or positions of the labels."""
         rows = as_rows(labels)
-        targets = means_of_seen(rows, sees).reshape(len(rows), -1)
+        targets = mean_statistics(rows, sees).reshape(len(rows), -1)
         gram = None
         if not self._primal:
             numeric = self._ranking_kernel is None
@@ -258,7 +258,7 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         """
         check_is_fitted(self)
         fit = RidgeFit(self.mean_, self.coef_ if self._primal else self.dual_coef_)
-        shape = seen_of_nothing(self.decoder_.sees, len(self.items_)).shape[1:]
+        shape = uniform_mean(self.decoder_.sees, len(self.items_)).shape[1:]
         parts = [self.decoder_.decode(block.reshape(-1, *shape)) for block in self._predict_targets(X, fit)]
         return Decoded(
             *(np.concatenate([getattr(part, name) for part in parts]) for name in ("ranks", "values", "gaps"))
@@ -292,8 +292,8 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         covariates = self._check_covariates(X, reset=False)
         labels = self._match_labels(self._check_labels(y, covariates), has_names(y))
         weights = self._check_weights(sample_weight, covariates, labels)
-        ordered = np.trunc(means_of_seen(as_rows(labels), "pairs"))  # -1 and 1 are certain
-        signs = SEEN["pairs"](self.decode(X).ranks)
+        ordered = np.trunc(mean_statistics(as_rows(labels), "pairs"))  # -1 and 1 are certain
+        signs = STATISTICS["pairs"](self.decode(X).ranks)
         n_ordered = np.abs(ordered).sum(axis=1)
         if labels.n_items == 1:
             return 1.0  # all rankings are equal

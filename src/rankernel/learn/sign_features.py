@@ -88,7 +88,7 @@ class MallowsSignFeatures(RankingTransformer):
         rankings = self._fit_items(X)
         self.kernel_ = cast(Mallows, Mallows(self.nu).resolve(rankings))
         self.seed_ = as_seed(self.random_state, "random_state")
-        q = np.exp(-self.kernel_.width)
+        q = np.exp(-float(self.kernel_.nu))
         rng = np.random.default_rng(int(stream_key(self.seed_, "sets of pairs")))
         self.pair_sets_ = random_pair_sets(self.n_features, rankings.n_items, float(1 - q) / 2, rng)
         self._n_features_out = self.n_features

@@ -17,8 +17,8 @@ from rankernel.encoding import Unlisted
 from rankernel.gram.estimate import slopes
 from rankernel.gram.methods import MethodLike, MonteCarlo, as_method
 from rankernel.gram.plan import Plan
+from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
-from rankernel.kernels.named import as_kernel
 from rankernel.learn.plan_cache import PlanCache, require_numeric
 
 Bounds = tuple[float, float] | str
@@ -190,7 +190,7 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
             known = ", ".join(params) or "none"
             raise ValueError(f"parameter_bounds has {unknown[0]!r}, but {self.kernel} has the parameters: {known}")
         specifications = []
-        for name, (low, high) in self.kernel.limits.items():
+        for name, (low, high) in self.kernel.bounds.items():
             given = by_name.get(name, DEFAULT_BOUNDS)
             within = given if isinstance(given, str) else (max(given[0], low), min(given[1], high))
             specifications.append(Hyperparameter(name, "numeric", within))

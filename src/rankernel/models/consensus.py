@@ -14,11 +14,11 @@ from rankernel._utils.checks import check_choice, check_integer, check_labels, s
 from rankernel._utils.notebook import html_card
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data, as_nonempty_data
-from rankernel.gram.exact.features import means_of_seen
+from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.poset_rows import PartialOrders, as_rows
 from rankernel.kernels.base import Kernel
-from rankernel.kernels.named import as_kernel
-from rankernel.linear_forms import Sight, seen_of_nothing
+from rankernel.kernels import as_kernel
+from rankernel.linear_features import Statistic, uniform_mean
 from rankernel.models.decoding import Decoder
 from rankernel.models.kemeny_search import ROUNDING, hidden_by_rounding, kemeny_order, least_possible_regret
 from rankernel.rankings import Rankings
@@ -187,14 +187,14 @@ def cluster_consensus(X: Any, labels: Any, *, rule: Callable[[Any], Any] = borda
 # ---------------------------------------------------------------------- steps
 
 
-def mean_of_seen(X: Data, sees: Sight) -> FloatArray:
+def mean_of_seen(X: Data, sees: Statistic) -> FloatArray:
     """Return the mean over all voters and completions of what a linear kernel sees, a block of rankings at a time."""
     distinct = X.unique()
-    total: FloatArray = np.zeros_like(seen_of_nothing(sees, X.n_items)[0])
+    total: FloatArray = np.zeros_like(uniform_mean(sees, X.n_items)[0])
     step = max(BLOCK // max(total.size, 1), 1)
     for start in range(0, len(distinct), step):
         block = distinct[start : start + step]
-        total += np.tensordot(block.counts, means_of_seen(as_rows(block), sees, DRAWS), axes=1)
+        total += np.tensordot(block.counts, mean_statistics(as_rows(block), sees, DRAWS), axes=1)
     total /= distinct.n_voters
     return total
 

@@ -8,8 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray, Indices, Mask, RankArray
-from rankernel.kernels.base import Kernel, Term
-from rankernel.linear_forms import SEEN, LinearForm, Sight, centred_ranks, seen_of_nothing
+from rankernel.kernels.algebra import Term, terms
+from rankernel.kernels.base import Kernel
+from rankernel.linear_features import STATISTICS, LinearFeatures, Statistic, centred_ranks, uniform_mean
 from rankernel.models.kemeny_search import kemeny_order
 
 ROUNDING = 1e-12  # of what an item is worth at a place, against the largest
@@ -112,7 +113,7 @@ class Decoder:
             )
 
     @cached_property
-    def sees(self) -> Sight:
+    def sees(self) -> Statistic:
         """What the kernel sees of a ranking: pairs, ranks or positions."""
         found = sight_of(self.kernel, self.n_items)
         assert found is not None
@@ -127,22 +128,24 @@ class Decoder:
     def constant(self) -> float:
         """What the kernel adds for any two rankings."""
         one = np.arange(self.n_items, dtype=np.int32)[None]
-        alike = [term for term in self.kernel.terms() if is_constant(term, self.n_items)]
+        alike = [term for term in terms(self.kernel) if is_constant(term, self.n_items)]
         return float(sum(term.weight * term.kernel.matrix(one, one).item() for term in alike))
 
     @cached_property
     def unit(self) -> float:
         """The square of the feature of a pair, or of a rank."""
-        one = np.zeros_like(seen_of_nothing(self.sees, self.n_items))
+        one = np.zeros_like(uniform_mean(self.sees, self.n_items))
         one[:, :1] = 1.0
-        terms = varying(self.kernel, self.n_items)
-        return float(sum(term.weight * (form_of(term.kernel, self.n_items).features(one) ** 2).sum() for term in terms))
+        found = varying(self.kernel, self.n_items)
+        return float(
+            sum(term.weight * (features_of(term.kernel, self.n_items).transform(one) ** 2).sum() for term in found)
+        )
 
     @cached_property
     def places(self) -> FloatArray:
         """What two places have in common."""
-        terms = varying(self.kernel, self.n_items)
-        return np.asarray(sum(term.weight * place_matrix(term.kernel, self.n_items) for term in terms))
+        found = varying(self.kernel, self.n_items)
+        return np.asarray(sum(term.weight * place_matrix(term.kernel, self.n_items) for term in found))
 
     def weighed(self, seen: FloatArray) -> FloatArray:
         """Return what is worth how much at points: their inner products with others are plain sums of these."""
@@ -169,7 +172,7 @@ class Decoder:
             ranks[np.arange(len(seen))[:, None], np.argsort(seen, axis=1, kind="stable")] = np.arange(self.n_items)
         else:
             self._search(seen, ranks, gaps)
-        return Decoded(ranks, row_sums(worth * SEEN[self.sees](ranks)) + self.constant, gaps)
+        return Decoded(ranks, row_sums(worth * STATISTICS[self.sees](ranks)) + self.constant, gaps)
 
     def _search(self, seen: FloatArray, ranks: RankArray, gaps: FloatArray) -> None:
         """Fill in the orders that contradict least, and how far from the best those can be that are not proven."""
@@ -178,7 +181,9 @@ class Decoder:
         leads[:, first, second], leads[:, second, first] = seen, -seen
         by_score = np.argsort(-leads.sum(axis=2), axis=1, kind="stable")  # the order of mean places
         ranks[np.arange(len(seen))[:, None], by_score] = np.arange(self.n_items)
-        agreed = (SEEN["pairs"](ranks) * seen >= 0).all(axis=1)  # no pair against its majority: nothing can be better
+        agreed = (STATISTICS["pairs"](ranks) * seen >= 0).all(
+            axis=1
+        )  # no pair against its majority: nothing can be better
         rng = np.random.default_rng(self.seed)
         for row in np.flatnonzero(~agreed):
             sorted_items = by_score[row]  # of equally good orders the search takes that which begins with the first
@@ -196,7 +201,7 @@ def has_decoder(kernel: Kernel, n_items: int) -> bool:
     return sight_of(kernel, n_items) is not None
 
 
-def sight_of(kernel: Kernel, n_items: int) -> Sight | None:
+def sight_of(kernel: Kernel, n_items: int) -> Statistic | None:
     """Return what all parts of a kernel see, if it is known and enough for a decoder.
 
     A part must be linear in what it sees, and all full rankings equally long: by their places, or by a distance. Mean
@@ -204,10 +209,10 @@ def sight_of(kernel: Kernel, n_items: int) -> Sight | None:
     """
     sights = set()
     for term in varying(kernel, n_items):
-        form = term.kernel.linear(n_items)
-        if form is None or (term.kernel.places(n_items) is None and term.kernel.argument is None):
+        facts = term.kernel.facts(n_items)
+        if facts.features is None or (facts.positions is None and facts.distance is None):
             return None
-        sights.add(form.sees)
+        sights.add(facts.features.statistic)
     if len(sights) < 2:
         return sights.pop() if sights else "ranks"
     return None if "pairs" in sights else "positions"
@@ -215,27 +220,27 @@ def sight_of(kernel: Kernel, n_items: int) -> Sight | None:
 
 def varying(kernel: Kernel, n_items: int) -> list[Term]:
     """Return the terms of a kernel that are not the same for all rankings."""
-    return [term for term in kernel.terms() if not is_constant(term, n_items)]
+    return [term for term in terms(kernel) if not is_constant(term, n_items)]
 
 
 def is_constant(term: Term, n_items: int) -> bool:
     """Say whether a term is the same for all rankings: a constant, or anything of one item."""
-    return term.kernel.most_dimensions(n_items) == 1
+    return term.kernel.facts(n_items).max_dimension == 1
 
 
-def form_of(kernel: Kernel, n_items: int) -> LinearForm:
-    """Return the features of a kernel that has some."""
-    form = kernel.linear(n_items)
-    assert form is not None
-    return form
+def features_of(kernel: Kernel, n_items: int) -> LinearFeatures:
+    """Return the features of a linear kernel."""
+    features = kernel.facts(n_items).features
+    assert features is not None
+    return features
 
 
 def place_matrix(kernel: Kernel, n_items: int) -> FloatArray:
     """Return what two places have in common, to a positional kernel or to one that sees ranks."""
-    places = kernel.places(n_items)
-    if places is not None:
-        return places.matrix
-    of_place = form_of(kernel, n_items).features(centred_ranks(np.arange(n_items, dtype=np.int32)[None]))[0]
+    positions = kernel.facts(n_items).positions
+    if positions is not None:
+        return positions.matrix
+    of_place = features_of(kernel, n_items).transform(centred_ranks(np.arange(n_items, dtype=np.int32)[None]))[0]
     return np.outer(of_place, of_place)
 
 

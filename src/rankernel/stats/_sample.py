@@ -23,9 +23,9 @@ from rankernel.data import Data, with_counts
 from rankernel.errors import NotCharacteristicWarning, RankingError, SamplingWarning, warn
 from rankernel.gram.methods import MethodLike, Mixed, MonteCarlo, as_method
 from rankernel.gram.plan import Plan
+from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
-from rankernel.kernels.named import as_kernel
 from rankernel.stats._effects import Gradient
 
 REDRAWN_ROWS = 64  # rows that are drawn again to estimate Monte Carlo errors
@@ -172,7 +172,7 @@ def check_voters_needed(data: Data, least: int, name: str = "X", noun: str = "vo
 
 def warn_if_not_characteristic(kernel: Kernel, n_items: int) -> None:
     """Warn if the embedding has too few dimensions to distinguish all distributions of full rankings."""
-    if kernel.most_dimensions(n_items) < math.factorial(n_items):
+    if kernel.facts(n_items).max_dimension < math.factorial(n_items):
         warn(
             f"{kernel} is not characteristic on {n_items} items: different distributions can have the same mean "
             "embedding, which no sample size detects; Mallows(nu) is characteristic",

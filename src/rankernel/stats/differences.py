@@ -23,7 +23,7 @@ from rankernel._utils.notebook import box, table
 from rankernel.data import Data
 from rankernel.errors import RankingError
 from rankernel.gram.blocks import slices
-from rankernel.gram.exact.features import means_of_seen
+from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.poset_rows import as_rows
 from rankernel.kernels.kendall import Kendall
 from rankernel.stats._effects import Interval
@@ -232,7 +232,7 @@ class Features:
 
     def at(self, rows: Indices) -> FloatArray:
         """Return the features of rankings."""
-        values = means_of_seen(as_rows(self.data[rows]), self.kind)
+        values = mean_statistics(as_rows(self.data[rows]), self.kind)
         return values + (self.data.n_items + 1) / 2 if self.kind == "ranks" else values
 
     def chunks(self, n_rows: int) -> Iterator[slice]:

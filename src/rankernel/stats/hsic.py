@@ -22,7 +22,7 @@ from rankernel._utils.memory import check_task, check_voters
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data
 from rankernel.gram.blocks import slices
-from rankernel.gram.exact.features import means_of_seen
+from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.poset_rows import as_rows
 from rankernel.kernels.base import Kernel
@@ -239,7 +239,7 @@ def rank_changes(X: Data, times: FloatArray) -> FloatArray:
     """Return the regression coefficient of the rank of each item on time, by least squares over voters."""
     weights = X.counts / X.n_voters
     deviations = times - weights @ times
-    return np.asarray((weights * deviations) @ means_of_seen(as_rows(X), "ranks") / (weights @ deviations**2))
+    return np.asarray((weights * deviations) @ mean_statistics(as_rows(X), "ranks") / (weights @ deviations**2))
 
 
 # ---------------------------------------------------------------------- the statistic

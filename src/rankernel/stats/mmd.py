@@ -30,11 +30,11 @@ from rankernel._utils.rng import Seed, as_seed
 from rankernel.completions.draws import CompletionModel
 from rankernel.data import Data, as_data, concat
 from rankernel.errors import RankingError
-from rankernel.gram.bandwidth import median_width
+from rankernel.gram.bandwidth import median_rate
 from rankernel.gram.methods import MethodLike
+from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
-from rankernel.kernels.named import as_kernel
 from rankernel.stats._groups import GroupedVoters, SquaredMMD
 from rankernel.stats._permutations import (
     Adaptive,
@@ -313,7 +313,7 @@ def mmd_aggregated_test(
 def resolve_kernels(kernels: Any, data: Data) -> list[Kernel]:
     """Return the kernels of an aggregated test with all parameters resolved."""
     if isinstance(kernels, str) and kernels == "auto":
-        median = median_width(Mallows(nu="median"), data)
+        median = median_rate(Mallows(nu="median"), data)
         return [Mallows(nu=scale * median) for scale in AUTO_SCALES]
     is_list = isinstance(kernels, Sequence | np.ndarray) and not isinstance(kernels, str | bytes)
     if not is_list or getattr(kernels, "ndim", 1) == 0 or not len(kernels):

@@ -6,8 +6,8 @@ import pytest
 import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from naive import heat_from
 from test_exp_footrule import one_tie, overlap_of, top
-from test_heat import heat_from
 
 import rankernel as rk
 from rankernel.errors import ExactnessError

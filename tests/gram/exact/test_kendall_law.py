@@ -28,9 +28,7 @@ def brackets(overlap):
 
 def polynomial_mean(overlap, degree):
     """The mean of (1 + k)^degree, k the Kendall kernel, from the moments of the distance."""
-    mean = np.array([overlap.n_discordant + mean_extra(brackets(overlap))])
-    (found,) = Polynomial(degree).mean_from_moments(mean, central_moments(brackets(overlap), degree), overlap.n_items)
-    return found
+    return Polynomial(degree).gram(overlap.left[None], overlap.right[None], method="exact").item()
 
 
 def shares(r, s):

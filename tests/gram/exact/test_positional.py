@@ -74,9 +74,9 @@ def test_the_footrule_is_the_smaller_place():
 
 @pytest.mark.parametrize("kernel", [OVERLAP, rk.RankBiasedOverlap(0.6, 3), rk.AverageOverlap(2), rk.DCG("hyperbolic")])
 def test_the_named_ones_are_members(kernel):
-    matrix = kernel.places(5).matrix
+    matrix = kernel.facts(5).positions.matrix
     np.testing.assert_allclose(rk.Positional(matrix).gram(MIXED), kernel.gram(MIXED), rtol=1e-12)
-    factor = kernel.places(5).factor
+    factor = kernel.facts(5).positions.root
     np.testing.assert_allclose(factor @ factor.T, matrix, rtol=1e-13, atol=1e-16)
 
 
@@ -199,7 +199,7 @@ def test_numbers_down_to_the_depth_are_enough():
         (np.zeros((0, 0)), r"shape \(0, 0\)"),
         ([[1.0, math.nan], [math.nan, 1.0]], "finite"),
         ([[1.0, 0.5], [0.2, 1.0]], r"not symmetric: G\[0, 1\] = 0.5 but G\[1, 0\] = 0.2"),
-        ([[1.0, 2.0], [2.0, 1.0]], "not positive semi-definite, .* from -1 to 3; add at least 1 to its diagonal"),
+        ([[1.0, 2.0], [2.0, 1.0]], "G is not positive semi-definite.*add at least 1 to its diagonal"),
     ],
 )
 def test_other_matrices_are_refused(G, message):
@@ -210,7 +210,7 @@ def test_other_matrices_are_refused(G, message):
 def test_a_callable_is_checked_where_it_is_used():
     with pytest.raises(ValueError, match="not positive semi-definite"):
         rk.Positional(lambda n: -np.eye(n)).gram(MIXED)
-    with pytest.raises(ValueError, match="G has 3 places but the data has 5 items"):
+    with pytest.raises(ValueError, match="G has 3 positions but the data has 5 items"):
         rk.Positional(np.eye(3)).gram(MIXED)
 
 
@@ -223,8 +223,8 @@ def test_a_callable_is_checked_where_it_is_used():
         (lambda: rk.AverageOverlap(2.5), (TypeError, ValueError), "depth=2.5"),
         (lambda: rk.DCG("steep"), ValueError, "discount='steep' is not known"),
         (lambda: rk.DCG([1, math.inf]), ValueError, "discount holds"),
-        (lambda: rk.DCG([1, 0.5]).gram(MIXED), ValueError, "2 numbers for 5 places"),
-        (lambda: rk.DCG([1, 0.5], depth=3).gram(MIXED), ValueError, "2 numbers for 3 places"),
+        (lambda: rk.DCG([1, 0.5]).gram(MIXED), ValueError, "discount"),
+        (lambda: rk.DCG([1, 0.5], depth=3).gram(MIXED), ValueError, "discount"),
         (lambda: rk.DCG(depth=-1), ValueError, "depth=-1"),
     ],
 )
@@ -280,7 +280,7 @@ def test_long_lists_in_blocks_are_the_same_to_the_bit():
     whole = OVERLAP.gram(lists)
     np.testing.assert_array_equal(whole, whole.T)
     np.testing.assert_array_equal(OVERLAP.gram(lists[50:], lists[:30]), whole[50:, :30])
-    matrix = OVERLAP.places(200).matrix
+    matrix = OVERLAP.facts(200).positions.matrix
     laws = [[naive_law(row, item) for item in range(200)] for row in lists.ranks[[3, 70]]]
     expected = sum(np.asarray(a) @ matrix @ np.asarray(b) for a, b in zip(*laws, strict=True))
     assert whole[3, 70] == pytest.approx(expected, rel=1e-12)

@@ -250,24 +250,9 @@ def test_no_diffusion_is_known_exactly(graph):
     np.testing.assert_allclose(kernel.gram(lists), truth, atol=1e-15)
 
 
-@pytest.mark.parametrize("graph", ["transpositions", "adjacent"])
-def test_no_diffusion_is_known_of_any_number_of_items(graph):
-    """Where others cannot be computed: lists with one swap between them have a slope, others nothing."""
-    kernel = rk.Diffusion(0.0, graph)
-    full = np.tile(np.arange(40), (3, 1))
-    full[1, [4, 5]], full[2, [4, 9]] = (5, 4), (9, 4)
-    rows = Rankings(full)
-    found = kernel.estimate(rows, gradient=True)
-    np.testing.assert_array_equal(found.value, np.eye(3))
-    assert found.gradient["beta"][0].tolist() == ([-39, 1, 0] if graph == "adjacent" else [-780, 1, 1])
-    lists = kernel.estimate(rows.top(38), gradient=True)  # two items are left, in either order
-    np.testing.assert_allclose(lists.value, np.eye(3) / 2)
-    assert lists.gradient["beta"][0, 0] == -(39 - 1) / 2 if graph == "adjacent" else -(780 - 1) / 2
-
-
 def test_a_plan_promises_no_walk_that_its_table_cannot_hold():
     free = rk.datasets.uniform(3, 12, rng=0).top(4, unlisted="free")
-    with pytest.raises(rk.ExactnessError, match="at most 9 items, here are 12"):
+    with pytest.raises(rk.ExactnessError, match="at most 9 items"):
         rk.Diffusion(0.1, "adjacent").plan(free)
 
 

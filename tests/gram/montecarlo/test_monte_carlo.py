@@ -306,7 +306,7 @@ def test_what_auto_means_depends_on_the_items_never_on_the_rows(n_rows, n_items)
     rows = rk.datasets.uniform(n_rows, n_items, rng=0).top(2, unlisted="free")
     method = rk.Mallows(0.1).plan(rows, method=MonteCarlo()).method
     assert method.control_variates == (2 if n_items <= LARGEST_SQUARE else 1)
-    assert rk.Mallows(0.1).plan(rows[:1], rows, MonteCarlo()).method == method
+    assert rk.Mallows(0.1).plan(rows[:1], rows, method=MonteCarlo()).method == method
 
 
 @real_data.needs_data

@@ -34,8 +34,9 @@ from rankernel.gram.exact.mallows import EXP_KENDALL
 from rankernel.gram.exact.overlap import DistanceLaw, Formula, Shape, shape_pairs
 from rankernel.gram.exact.place_tables import place_evaluator
 from rankernel.gram.poset_rows import PartialOrders, Rows, as_partial_orders
-from rankernel.kernels.algebra import Constant
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.algebra import Constant, Scaled, Sum, terms
+from rankernel.kernels.base import Kernel, check_max_items
+from rankernel.kernels.diffusion import Diffusion
 from rankernel.rankings import Rankings
 
 Pairs = list[tuple[Shape, Shape]]
@@ -117,14 +118,13 @@ def closed_form(kernel: Kernel, X: Rows, Y: Rows, certain: bool = False) -> Eval
     """Return what computes the closed form of every pair, or what is in the way."""
     if not len(X) or not len(Y):
         return EmptyEvaluator((len(X), len(Y)))
-    terms = kernel.terms()
-    if len(terms) == 1 and not terms[0].scales:
+    if not isinstance(kernel, Sum | Scaled):
         return leaf_evaluator(kernel, X, Y, certain)
     whole = kendall_evaluator(kernel, X, Y)
     if whole is not None and whole.direct:
         return whole
     parts: list[Evaluator] = []
-    for term in terms:
+    for term in terms(kernel):
         found = leaf_evaluator(term.kernel, X, Y, certain)
         if isinstance(found, NoExactValue):
             return whole or found
@@ -134,7 +134,10 @@ def closed_form(kernel: Kernel, X: Rows, Y: Rows, certain: bool = False) -> Eval
 
 def kendall_evaluator(kernel: Kernel, X: Rows, Y: Rows) -> KendallEvaluator | None:
     """Return what computes functions of the Kendall distance, between rankings without free items."""
-    if isinstance(X, PartialOrders) or isinstance(Y, PartialOrders) or kernel.argument != distances.kendall:
+    if isinstance(X, PartialOrders) or isinstance(Y, PartialOrders):
+        return None
+    facts = kernel.facts(X.n_items)
+    if facts.distance != distances.kendall or facts.function is None:
         return None
     if not (X.is_exhaustive() and Y.is_exhaustive() and is_covered(kernel, X, Y)):
         return None
@@ -151,9 +154,9 @@ def leaf_evaluator(kernel: Kernel, X: Rows, Y: Rows, certain: bool) -> Evaluator
     if whole is not None:
         return whole
     if X.is_full() and Y.is_full():
-        kernel.check_n_items(X.n_items)
+        check_max_items(kernel, X.n_items)
         return FullEvaluator(kernel, X.ranks, Y.ranks)
-    if kernel.places(X.n_items) is not None:
+    if kernel.facts(X.n_items).positions is not None:
         return place_evaluator(X, Y)
     features = mean_features(kernel, X.n_items, True)
     return formula_evaluator(kernel, X, Y, certain) if features is None else FeatureEvaluator(X, Y, *features)
@@ -161,7 +164,7 @@ def leaf_evaluator(kernel: Kernel, X: Rows, Y: Rows, certain: bool) -> Evaluator
 
 def formula_evaluator(kernel: Kernel, X: Rankings, Y: Rankings, certain: bool) -> Evaluator | NoExactValue:
     """Return what evaluates the formulas of a kernel's family, or averages it over the law of its distance."""
-    family, pairs = FAMILIES.get(kernel.formula or ""), shape_pairs(X, Y)
+    family, pairs = FAMILIES.get(family_name(kernel, X.n_items)), shape_pairs(X, Y)
     if family is None:
         return law_evaluator(kernel, X, Y, pairs)
     chosen: dict[tuple[Shape, Shape], Formula] = {}
@@ -176,19 +179,38 @@ def formula_evaluator(kernel: Kernel, X: Rankings, Y: Rankings, certain: bool) -
     return FormulaEvaluator(X, Y, coding(X, Y), chosen, width, slope_of, width_of)
 
 
+def family_name(kernel: Kernel, n_items: int) -> str:
+    """Return the name of the family of formulas of a kernel."""
+    if isinstance(kernel, Diffusion):
+        return f"diffusion-{kernel.graph}"
+    facts = kernel.facts(n_items)
+    return f"exp-{facts.distance.name}" if facts.decay and facts.distance else ""
+
+
+def distance_name(kernel: Kernel, n_items: int) -> str:
+    """Return the name of the distance that a kernel is a function of."""
+    facts = kernel.facts(n_items)
+    return facts.distance.name if facts.distance is not None and facts.function is not None else ""
+
+
 def width_of(kernel: Kernel) -> float:
-    """Return the width that a formula takes: the rate of an exponential, or the kernel's own."""
-    return float(kernel.decay.rate if kernel.decay else kernel.width)  # type: ignore[attr-defined]
+    """Return the parameter of a formula: the rate of an exponential, or the time of a diffusion."""
+    if isinstance(kernel, Diffusion):
+        return float(kernel.beta)
+    decay = kernel.facts(2).decay
+    assert decay is not None
+    return decay.rate
 
 
 def slope_of(kernel: Kernel) -> dict[str, float]:
-    """Return the derivative of that width in each parameter."""
-    return kernel.decay.slopes if kernel.decay else dict.fromkeys(kernel.params, 1.0)
+    """Return the derivative of that parameter in each parameter of the kernel."""
+    decay = kernel.facts(2).decay
+    return dict(decay.derivatives) if decay else {"beta": 1.0}
 
 
 def law_evaluator(kernel: Kernel, X: Rankings, Y: Rankings, pairs: Pairs) -> Evaluator | NoExactValue:
     """Return what averages any function of a distance over the law of the distance."""
-    law, coding = LAWS.get(kernel.argument.name if kernel.argument else "", (None, OverlapCoding))
+    law, coding = LAWS.get(distance_name(kernel, X.n_items), (None, OverlapCoding))
     for pair in pairs:
         if law is None or not law.covers(*pair):
             return NoExactValue(kernel, kinds_text(*pair))
@@ -199,7 +221,7 @@ def law_evaluator(kernel: Kernel, X: Rankings, Y: Rankings, pairs: Pairs) -> Eva
 
 def of_orders(kernel: Kernel, X: PartialOrders, Y: PartialOrders, certain: bool) -> Evaluator | NoExactValue:
     """Return what computes a linear kernel of partial orders, whose lattices are walked only up to some size."""
-    by_place = kernel.places(X.n_items) is not None
+    by_place = kernel.facts(X.n_items).positions is not None
     features = None if by_place else mean_features(kernel, X.n_items, False)
     where = f"a partial order of {X.n_items} items"
     if features is None and not by_place:
@@ -219,7 +241,7 @@ def enumerated(
     kernel: Kernel, X: Rows, Y: Rows, limit: int, max_down_sets: int | None = None
 ) -> EnumerationEvaluator | NoExactValue:
     """Return what averages over all completions, each ranking's made once, or how many there are if too many."""
-    kernel.check_n_items(X.n_items)
+    check_max_items(kernel, X.n_items)
     left = n_completions(X, limit, max_down_sets)
     right = left if Y is X else n_completions(Y, limit, max_down_sets)
     if left is None or right is None or left * right > limit:

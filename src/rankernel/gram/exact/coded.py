@@ -23,7 +23,8 @@ from rankernel.gram.evaluator import Block, Evaluator, lengths
 from rankernel.gram.exact.answers import Answers
 from rankernel.gram.exact.exp_footrule import one_tie_each
 from rankernel.gram.exact.overlap import DistanceLaw, Formula, Overlap, Shape
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Kernel, distance_derivatives
+from rankernel.kernels.facts import DistanceFunction
 from rankernel.rankings import Rankings
 
 Pairs = list[tuple[Shape, Shape]]
@@ -379,22 +380,29 @@ class LawEvaluator(CodedEvaluator):
 
     def values(self, kernels: Sequence[Kernel], tile: Block) -> FloatArray:
         """Return the tile for each kernel."""
-        return self.means(np.stack([kernel.at_distance(*self.distances(kernel)) for kernel in kernels]), tile)
+        return self.means(np.stack([self.function(kernel).value(self.distances(kernel)) for kernel in kernels]), tile)
 
     def gradients(self, kernel: Kernel, tile: Block) -> dict[str, FloatArray]:
         """Return the derivatives."""
-        slopes = kernel.slopes_at_distance(*self.distances(kernel))
+        slopes = distance_derivatives(kernel, self.X.n_items, self.distances(kernel))
         if not slopes:
             return {}
         return dict(zip(slopes, self.means(np.stack(list(slopes.values())), tile), strict=True))
 
     def log_values(self, kernel: Kernel, tile: Block) -> FloatArray:
         """Return the logarithm of the tile, having looked whether the kernel can be negative."""
-        kernel.log_at_distance(*self.distances(kernel))
+        self.function(kernel).log_value(self.distances(kernel))
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.values([kernel], tile)[0]))
 
-    def distances(self, kernel: Kernel) -> tuple[IntArray, int]:
-        """Return all values that the distance can have, and the number of items."""
-        assert kernel.argument is not None
-        return np.arange(int(kernel.argument.maximum(self.X.n_items)) + 1), self.X.n_items
+    def distances(self, kernel: Kernel) -> IntArray:
+        """Return all values that the distance can have."""
+        distance = kernel.facts(self.X.n_items).distance
+        assert distance is not None
+        return np.arange(int(distance.maximum(self.X.n_items)) + 1)
+
+    def function(self, kernel: Kernel) -> DistanceFunction:
+        """Return the kernel as a function of the distance."""
+        function = kernel.facts(self.X.n_items).function
+        assert function is not None
+        return function

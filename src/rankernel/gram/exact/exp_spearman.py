@@ -21,10 +21,10 @@ import numpy as np
 
 from rankernel import _loops
 from rankernel._utils.arrays import FloatArray, IntArray
+from rankernel._utils.partitions import PartitionIndex, all_partitions
 from rankernel.errors import ExactnessError
 from rankernel.gram.exact.matchings import Block, always_in_blocks, matching_of
 from rankernel.gram.exact.overlap import Formula, Overlap, Shape
-from rankernel.kernels.partitions import Numbered, all_partitions
 
 # A permanent of this size costs less than the series; up to the larger one it is still worth its time and memory.
 SMALL_PERMANENT = 11
@@ -273,7 +273,7 @@ def partitions_up_to(degree: int) -> Partitions:
     """Return the partitions up to a degree with the tables that the series needs."""
     parts = np.arange(degree + 1)
     repeats = np.concatenate([all_partitions(size, degree + 1) for size in parts.tolist()])
-    sizes, numbered = repeats @ parts, Numbered.of(repeats)
+    sizes, numbered = repeats @ parts, PartitionIndex.of(repeats)
     grown = np.full(repeats.shape, -1, dtype=np.int64)  # each partition with one more part k
     for k in parts[1:].tolist():
         fits = np.flatnonzero(sizes + k <= degree)

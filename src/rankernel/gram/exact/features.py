@@ -72,7 +72,7 @@ class FeatureEvaluator(Evaluator):
         return made + n_rows * n_columns * (STEP["entry"] + STEP["product"] * self.n_features)
 
 
-def means_of_seen(X: Rows, sees: str, n_draws: int = 0) -> FloatArray:
+def mean_statistics(X: Rows, sees: str, n_draws: int = 0) -> FloatArray:
     """Return the mean over completions of what a linear kernel sees; of partial orders out of reach, over draws."""
     return X.seen_means(sees, n_draws) if isinstance(X, PartialOrders) else seen_means(X, sees)
 
@@ -82,11 +82,12 @@ def mean_features(kernel: Kernel, n_items: int, rankings_only: bool) -> tuple[Fe
 
     Products of pairs are known of rankings only, and made only if they are not too many.
     """
-    form = kernel.linear(n_items)
-    if form is not None:
-        return lambda X: form.features(means_of_seen(X, form.sees)), 0.0
-    series, distance = kernel.series(n_items), kernel.argument
-    if series is None or series.constant is None or distance is None or distance.square is None:
+    facts = kernel.facts(n_items)
+    linear = facts.features
+    if linear is not None:
+        return lambda X: linear.transform(mean_statistics(X, linear.statistic)), 0.0
+    series, distance = facts.series, facts.distance
+    if series is None or series.constant is None or distance is None or distance.embedding is None:
         return None
     if len(series.coefficients) > 1 and (not rankings_only or comb(n_items, 2) ** 2 > MOST_PRODUCTS):
         return None
@@ -104,22 +105,20 @@ def mean_features(kernel: Kernel, n_items: int, rankings_only: bool) -> tuple[Fe
 
 def centred_products(distance: Distance, X: Rows, degree: int) -> FloatArray:
     """Return vectors whose inner product is the mean of ``z^degree``, z that of centred features: degree 1 or 2."""
-    form, n_items = distance.square, X.n_items
+    form, n_items = distance.embedding, X.n_items
     assert form is not None
     if degree == 1:
-        seen = means_of_seen(X, form.sees)
-        return form.scale * seen if form.scale else form.features(seen) - form.centre(n_items)
+        means = mean_statistics(X, form.statistic)
+        return form.scale * means if form.scale else form.transform(means) - form.mean(n_items)
     assert not isinstance(X, PartialOrders)
     assert form.scale is not None
-    products = pair_product_features(X) if form.sees == "pairs" else rank_products(X).reshape(len(X), -1)
+    products = pair_product_features(X) if form.statistic == "pairs" else rank_products(X).reshape(len(X), -1)
     return form.scale**2 * products
 
 
 def expected_distances(distance: Distance, X: Rows, Y: Rows) -> FloatArray | None:
     """Return the mean distance between the completions of each pair, where the distance is a square of features."""
-    form = distance.square
-    if form is None:
+    if distance.embedding is None:
         return None
-    left, right = (form.features(means_of_seen(side, form.sees)) for side in (X, Y))
-    own, other = form.lengths(left, X.n_items), form.lengths(right, X.n_items)
-    return np.asarray(own[:, None] + other[None, :] - 2 * left @ right.T)
+    left, right = (mean_statistics(side, distance.embedding.statistic) for side in (X, Y))
+    return distance.from_mean_statistics(left, right, X.n_items)

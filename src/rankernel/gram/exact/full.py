@@ -19,32 +19,39 @@ from rankernel.kernels.algebra import Tree
 from rankernel.kernels.base import Kernel
 
 TILE_ENTRIES = 2**22  # kernel evaluations at once
+PYTHON_CALL = 1e-5  # seconds for one call of a function that a user gave
 MOST_TABULATED = 2**20  # values of a distance that are looked up rather than computed
 
 
 def kernel_matrices(kernels: Sequence[Kernel], X: RankArray, Y: RankArray) -> list[FloatArray]:
     """Return the matrices of kernels that differ in their parameters only, their distances computed once."""
-    if kernels[0].argument is None:
+    facts, n_items = kernels[0].facts(X.shape[1]), X.shape[1]
+    distance = facts.distance
+    if distance is None or facts.function is None:
         return [kernel.matrix(X, Y) for kernel in kernels]
-    d, n_items = kernels[0].argument.between(X, Y), X.shape[1]
-    return [of_distances(kernel.at_distance, kernels[0].argument, d, n_items) for kernel in kernels]
+    functions = [kernel.facts(n_items).function for kernel in kernels]
+    d = distance.between(X, Y)
+    return [of_distances(function.value, distance, d, n_items) for function in functions if function is not None]
 
 
 def of_distances(function: Any, distance: Distance, d: NDArray[Any], n_items: int) -> FloatArray:
     """Return a function of distances, looked up where they have few values."""
     if distance.integer and distance.maximum(n_items) < min(MOST_TABULATED, d.size):
-        table = function(np.arange(int(distance.maximum(n_items)) + 1), n_items)
+        table = function(np.arange(int(distance.maximum(n_items)) + 1))
         return np.asarray(table[d])
-    return np.asarray(function(d, n_items))
+    return np.asarray(function(d))
 
 
 def seconds_of_kernel(kernel: Kernel, n_items: int) -> float:
     """Return about how long a kernel takes between two full rankings."""
-    if kernel.argument is None and isinstance(kernel, Tree):
-        return sum(seconds_of_kernel(part, n_items) for part in kernel.varying)
-    if kernel.argument is not None and kernel.argument.name == "kendall":
+    distance = kernel.facts(n_items).distance
+    if distance is None and isinstance(kernel, Tree):
+        return sum(seconds_of_kernel(part, n_items) for part in kernel.parts.values())
+    if distance is not None and distance.name == "kendall":
         return STEP["differing"] * -(-comb(n_items, 2) // 64) + STEP["kernel"]
-    step = STEP["cycle"] if kernel.argument is None or kernel.argument.cycles is not None else STEP["distance"]
+    if distance is not None and distance.function is not None:
+        return PYTHON_CALL
+    step = STEP["cycle"] if distance is None or distance.cycle_weights is not None else STEP["distance"]
     return step * n_items + STEP["kernel"]
 
 
@@ -66,9 +73,10 @@ class FullEvaluator(Evaluator):
 
     def log_values(self, kernel: Kernel, tile: Block) -> FloatArray:
         """Return the logarithm of a kernel in a distance."""
-        if kernel.argument is None:
+        facts = kernel.facts(self.X.shape[1])
+        if facts.distance is None or facts.function is None:
             return super().log_values(kernel, tile)
-        return kernel.log_at_distance(kernel.argument.between(self.X[tile[0]], self.Y[tile[1]]), self.X.shape[1])
+        return facts.function.log_value(facts.distance.between(self.X[tile[0]], self.Y[tile[1]]))
 
     def seconds(self, n_rows: int, n_columns: int) -> float:
         """Return the time of all kernel values."""
@@ -124,10 +132,11 @@ class EnumerationEvaluator(Evaluator):
 
     def log_values(self, kernel: Kernel, tile: Block) -> FloatArray:
         """Return the logarithm of the means of a kernel in a distance."""
-        if kernel.argument is None:
+        facts = kernel.facts(self.left.ranks.shape[1])
+        if facts.distance is None or facts.function is None:
             return super().log_values(kernel, tile)
         left, right = self.sides(tile)
-        exponents = kernel.log_at_distance(kernel.argument.between(left.ranks, right.ranks), left.ranks.shape[1])
+        exponents = facts.function.log_value(facts.distance.between(left.ranks, right.ranks))
         largest = np.maximum.reduceat(np.maximum.reduceat(exponents, left.offsets[:-1], 0), right.offsets[:-1], 1)
         if not np.isfinite(largest).all():
             raise ExactnessError(f"{kernel} is 0 for all completions of some pair, so it has no logarithm; use gram")

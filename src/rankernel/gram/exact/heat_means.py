@@ -18,20 +18,20 @@ import numpy as np
 
 from rankernel import _loops
 from rankernel._utils.arrays import FloatArray, IntArray
+from rankernel._utils.partitions import all_partitions
 from rankernel.errors import ExactnessError
 from rankernel.gram.exact.overlap import Formula, Overlap, Shape
-from rankernel.kernels.heat import (
-    LARGEST_N,
+from rankernel.kernels.diffusion import (
+    MAX_ITEMS,
     Graph,
     Heat,
+    all_words,
     n_swaps,
     n_words,
-    numbered_types,
     transposition_heat,
+    type_index,
     word_heat,
-    words_of,
 )
-from rankernel.kernels.partitions import all_partitions
 
 # Joining many long paths takes seconds for each overlap if there are many items: few of either, then.
 ANY_PATHS_N = 24
@@ -71,7 +71,7 @@ class CycleTypeDiffusion(Formula):
         if len(inner) and not (outer.start <= inner.start and inner.stop <= outer.stop):
             return False
         n_items, n_long_paths = left.n_items, min(left.n_items - len(outer), len(outer))
-        return n_items <= ANY_PATHS_N or (n_items <= LARGEST_N["transpositions"] and n_long_paths <= FEW_PATHS)
+        return n_items <= ANY_PATHS_N or (n_items <= MAX_ITEMS["transpositions"] and n_long_paths <= FEW_PATHS)
 
     def log_value(self, overlap: Overlap, beta: float) -> tuple[float, float]:
         """Return the kernel and its derivative in beta: it may be 0, and has no logarithm then."""
@@ -79,7 +79,7 @@ class CycleTypeDiffusion(Formula):
             overlap = overlap.swapped
         weights = cycle_type_weights(overlap.n_items, *cycles_and_paths(overlap))
         heat = transposition_heat(overlap.n_items, float(beta))
-        return float(weights @ heat.values), float(weights @ heat.slopes)
+        return float(weights @ heat.values), float(weights @ heat.derivatives)
 
 
 class WordDiffusion(Formula):
@@ -199,7 +199,7 @@ def mean_over_words(overlap: Overlap, letters: tuple[int, ...], heat: Heat) -> t
     """Return the mean heat, and its derivative, over the words that the completions of the left ranking spell."""
     ends = np.cumsum(overlap.left_shape.sizes)
     value, slope, n_matching = _loops.word_walks.sums_over_matching(
-        words_of(letters), overlap.counts[:-1, :-1], ends, heat.values, heat.slopes
+        all_words(letters), overlap.counts[:-1, :-1], ends, heat.values, heat.derivatives
     )
     return value / n_matching, slope / n_matching
 
@@ -246,7 +246,7 @@ def follow(step: IntArray, start: int, ends: range, seen: set[int]) -> int:
 @lru_cache(maxsize=256)
 def cycle_type_weights(n_items: int, cycles: tuple[int, ...], paths: tuple[int, ...]) -> FloatArray:
     """Return the probability of each cycle type if the paths are joined by a random permutation."""
-    numbered = numbered_types(n_items)
+    numbered = type_index(n_items)
     numbers, weights = numbered.numbers.tolist(), np.zeros(len(numbered.codes))
     by_rest: defaultdict[int, list[tuple[tuple[int, ...], float]]] = defaultdict(list)
     for closed, weight in close_long_paths(cycles, paths).items():
@@ -264,7 +264,7 @@ def cycle_type_weights(n_items: int, cycles: tuple[int, ...], paths: tuple[int, 
 def random_types(n_units: int, n_items: int) -> tuple[IntArray, FloatArray]:
     """Return the sums of the cycle types of a random permutation of some positions, and how likely each is."""
     units = all_partitions(n_units, n_items + 1)
-    return units @ numbered_types(n_items).numbers, class_shares(units)
+    return units @ type_index(n_items).numbers, class_shares(units)
 
 
 def class_shares(types: IntArray) -> FloatArray:

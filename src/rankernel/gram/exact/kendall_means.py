@@ -28,13 +28,15 @@ from rankernel.gram.evaluator import Block, Evaluator, Part, lengths
 from rankernel.gram.exact.coded import number_codes
 from rankernel.gram.exact.kendall_law import Brackets, KendallLaw, brackets_of, central_moments, mean_extra, tie_law
 from rankernel.gram.exact.overlap import Shape, shapes
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Kernel, distance_derivatives
+from rankernel.kernels.facts import AffinePower
 from rankernel.rankings import Rankings, unique_rows
 
 TILE_ITEMS = 2**15
 SHORT = 4  # lists are short if there are so many times more items
 PACKED_ITEMS = 24  # up to here the signs of all pairs fit into five machine words, and n! into a float
 BITS_ITEMS = 256  # up to here the bits of all pairs take some kilobytes a ranking, and are counted quickest
+MOST_MOMENTS = 64
 MOST_TABULATED = 2**21  # numbers in the tables of a function for all pairs of bucket sizes
 SHARED = 32  # places in a table for the number of shared items
 CODE_BITS = 2**44  # sums of some of such whole numbers are exact as floats
@@ -45,7 +47,7 @@ NO_BITS: Bits = np.zeros((0, 0), dtype=np.uint64)
 
 def is_covered(kernel: Kernel, X: Rankings, Y: Rankings) -> bool:
     """Say whether there is a way for a function of the Kendall distance, given rankings without free items."""
-    if kernel.decay or kernel.n_moments is not None or is_linear(kernel, X.n_items):
+    if kernel.facts(X.n_items).decay or affine_power(kernel, X.n_items) is not None:
         return True
     law = KendallLaw()
     return all(law.covers(left, right) for left in shapes(X) for right in shapes(Y))
@@ -53,8 +55,14 @@ def is_covered(kernel: Kernel, X: Rankings, Y: Rankings) -> bool:
 
 def is_linear(kernel: Kernel, n_items: int) -> bool:
     """Say whether a kernel is a linear function of the distance."""
-    series = kernel.series(n_items)
-    return series is not None and series.constant is not None and len(series.coefficients) == 1
+    power = affine_power(kernel, n_items)
+    return power is not None and power.degree == 1
+
+
+def affine_power(kernel: Kernel, n_items: int) -> AffinePower | None:
+    """Return the power of an affine function of the distance that a kernel is, if its degree is not very large."""
+    power = kernel.facts(n_items).affine_power
+    return power if power is not None and power.degree <= MOST_MOMENTS and not kernel.params else None
 
 
 class Packed(NamedTuple):
@@ -124,7 +132,7 @@ class KendallEvaluator(Evaluator):
         self.left = Side(X)
         self.right = self.left if Y is X else Side(Y)
         self.few_items = self.n_items <= PACKED_ITEMS
-        self.exponential = kernel.decay is not None
+        self.exponential = kernel.facts(self.n_items).decay is not None
         self.linear = not self.exponential and is_linear(kernel, self.n_items)
         if self.linear:
             self.direct = self.n_items <= BITS_ITEMS and not self.short
@@ -200,14 +208,15 @@ class KendallEvaluator(Evaluator):
     def gradients(self, kernel: Kernel, tile: Block) -> dict[str, FloatArray]:
         """Return the derivatives: of an exponential those of its logarithm, of other functions their means."""
         if self.exponential:
-            assert kernel.decay is not None
-            rate, slopes = kernel.decay.rate, kernel.decay.slopes
+            decay = kernel.facts(self.n_items).decay
+            assert decay is not None
+            rate, slopes = decay.rate, decay.derivatives
             logs = np.stack(tables(self.n_items, rate))
             discordant, sums = self.pair_sums(logs, tile)
             log_value, log_slope = self.assemble(logs, discordant, sums, tile, np.array([rate, 1.0]))
             slope = np.exp(log_value) * log_slope
             return {name: factor * slope for name, factor in slopes.items()}
-        at = kernel.slopes_at_distance(np.arange(comb(self.n_items, 2) + 1), self.n_items)
+        at = distance_derivatives(kernel, self.n_items, np.arange(comb(self.n_items, 2) + 1))
         if not at:
             return {}
         found = self.means(tile, [(kernel, name, shifted_mean(function)) for name, function in at.items()])
@@ -216,7 +225,9 @@ class KendallEvaluator(Evaluator):
     def log_values(self, kernel: Kernel, tile: Block) -> FloatArray:
         """Return the logarithm of the mean."""
         if not self.exponential:
-            kernel.log_at_distance(np.arange(comb(self.n_items, 2) + 1), self.n_items)
+            function = kernel.facts(self.n_items).function
+            assert function is not None
+            function.log_value(np.arange(comb(self.n_items, 2) + 1))
             with np.errstate(divide="ignore"):
                 return np.asarray(np.log(self.values([kernel], tile)[0]))
         logs = self.log_tables([kernel])
@@ -363,13 +374,19 @@ MeanOf = Callable[[Brackets, int], FloatArray]
 
 def value_of(kernel: Kernel, n_items: int) -> MeanOf:
     """Return what tabulates the mean of a kernel over c, for a law of what is left to chance."""
-    degree = kernel.n_moments
-    if degree is None:
-        return shifted_mean(kernel.at_distance(np.arange(comb(n_items, 2) + 1), n_items))
+    power, function = affine_power(kernel, n_items), kernel.facts(n_items).function
+    if power is None:
+        assert function is not None
+        return shifted_mean(function.value(np.arange(comb(n_items, 2) + 1)))
 
     def from_moments(brackets: Brackets, size: int) -> FloatArray:
         mean = np.arange(size, dtype=np.float64) + mean_extra(brackets)
-        return kernel.mean_from_moments(mean, central_moments(brackets, degree), n_items)
+        central, middle = central_moments(brackets, power.degree), power.intercept + power.slope * mean
+        terms = (
+            comb(power.degree, j) * middle ** (power.degree - j) * power.slope**j * central[j]
+            for j in range(0, power.degree + 1, 2)
+        )
+        return np.asarray(power.factor * sum(terms))
 
     return from_moments
 
@@ -387,16 +404,17 @@ def shifted_mean(function: FloatArray) -> MeanOf:
 
 def rate_of(kernel: Kernel) -> float:
     """Return the nu of an exponential kernel."""
-    assert kernel.decay is not None
-    return kernel.decay.rate
+    decay = kernel.facts(2).decay
+    assert decay is not None
+    return decay.rate
 
 
 def linear_parts(kernel: Kernel, n_items: int) -> tuple[float, float]:
     """Return a linear kernel where as many pairs agree as disagree, and what each pair more that agrees adds."""
-    series = kernel.series(n_items)
-    assert series is not None
-    assert series.constant is not None
-    return series.constant, series.coefficients[0] / 4  # z is a quarter of the balance
+    power = affine_power(kernel, n_items)
+    assert power is not None
+    middle = power.intercept + power.slope * comb(n_items, 2) / 2
+    return power.factor * middle, -power.factor * power.slope / 2
 
 
 @lru_cache(maxsize=32)

@@ -18,7 +18,7 @@ from rankernel._utils.arrays import FloatArray, Indices, IntArray
 from rankernel.completions.marginals import position_distributions
 from rankernel.gram.cost import STEP
 from rankernel.gram.evaluator import Block, Evaluator, Part
-from rankernel.gram.exact.features import FeatureEvaluator, Weigh, means_of_seen
+from rankernel.gram.exact.features import FeatureEvaluator, Weigh, mean_statistics
 from rankernel.gram.poset_rows import PartialOrders, Rows
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings
@@ -115,7 +115,7 @@ class PlaceEvaluator(Evaluator):
         left, right = self.left.part(tile[0]), self.right.part(tile[1])
         out = np.empty((len(left.base), len(right.base)))
         sides = [side for each in (left, right) for side in (each.base, each.starts, each.items, each.codes)]
-        _loops.place_sums.of_listed(*sides, self.n_items, bases, table, out)
+        _loops.position_sums.of_listed(*sides, self.n_items, bases, table, out)
         return out
 
     def table(self, kernel: Kernel, parameter: str) -> tuple[FloatArray, FloatArray]:
@@ -149,7 +149,7 @@ class MarginalEvaluator(FeatureEvaluator):
     details = "closed form (laws of places, item by item)"
 
     def __init__(self, X: Rows, Y: Rows) -> None:
-        super().__init__(X, Y, lambda rows: means_of_seen(rows, "positions").reshape(len(rows), -1))
+        super().__init__(X, Y, lambda rows: mean_statistics(rows, "positions").reshape(len(rows), -1))
 
     def values(self, kernels: Sequence[Kernel], tile: Block) -> FloatArray:
         """Return the kernels."""
@@ -179,9 +179,9 @@ def place_evaluator(X: Rows, Y: Rows) -> PlaceEvaluator | MarginalEvaluator:
 
 def matrix_of(kernel: Kernel, n_items: int, parameter: str) -> FloatArray:
     """Return what two places have in common to a kernel, or its derivative in a parameter."""
-    places = kernel.places(n_items)
-    assert places is not None
-    return places.slopes[parameter] if parameter else places.matrix
+    positions = kernel.facts(n_items).positions
+    assert positions is not None
+    return positions.derivatives[parameter] if parameter else positions.matrix
 
 
 def weighed(laws: FloatArray, matrix: FloatArray) -> FloatArray:

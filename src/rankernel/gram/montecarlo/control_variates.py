@@ -19,6 +19,7 @@ from rankernel.distances import Distance
 from rankernel.gram.evaluator import Block
 from rankernel.gram.exact.features import FeatureEvaluator, centred_products
 from rankernel.gram.poset_rows import Rows
+from rankernel.kernels.algebra import terms
 from rankernel.kernels.base import Kernel
 
 HIGHEST = {"pairs": 2, "ranks": 2, "positions": 1}  # of the moments that are known of what a distance sees
@@ -52,7 +53,7 @@ class Controls:
     @classmethod
     def of(cls, kernel: Kernel, n_items: int, degree: int) -> Controls:
         """Return the controls of a kernel up to a degree."""
-        return cls(tuple(controls_of(term.kernel, n_items, degree) for term in kernel.terms()))
+        return cls(tuple(controls_of(term.kernel, n_items, degree) for term in terms(kernel)))
 
     @property
     def all(self) -> list[Control]:
@@ -71,16 +72,16 @@ class Controls:
         seen = {"pairs": comb(n_items, 2), "ranks": n_items, "positions": n_items**2}
         total = 0
         for control in self.all:
-            assert control.distance.square is not None
-            size = seen[control.distance.square.sees]
+            assert control.distance.embedding is not None
+            size = seen[control.distance.embedding.statistic]
             total += size if control.degree == 1 else size * (size + 1) // 2
         return total
 
     def coefficients(self, kernel: Kernel) -> list[float]:
         """Return the coefficient of each control in a kernel."""
         found = []
-        for term, own in zip(kernel.terms(), self.of_terms, strict=True):
-            series = term.kernel.series(self.n_items) if own else None
+        for term, own in zip(terms(kernel), self.of_terms, strict=True):
+            series = term.kernel.facts(self.n_items).series if own else None
             found += [term.weight * series.coefficients[control.degree - 1] for control in own if series]
         return found
 
@@ -88,11 +89,11 @@ class Controls:
         """Return the derivatives of the coefficients in each parameter of a kernel."""
         found = {name: [0.0] * len(self) for name in kernel.params}
         place = 0
-        for term, own in zip(kernel.terms(), self.of_terms, strict=True):
-            series = term.kernel.series(self.n_items) if own else None
+        for term, own in zip(terms(kernel), self.of_terms, strict=True):
+            series = term.kernel.facts(self.n_items).series if own else None
             for control in own:
                 assert series is not None
-                for name, slopes in series.slopes.items():
+                for name, slopes in series.derivatives.items():
                     found[term.prefix + name][place] = term.weight * slopes[control.degree - 1]
                 for name, scale in term.scales:
                     found[name][place] = term.weight / scale * series.coefficients[control.degree - 1]
@@ -143,12 +144,13 @@ def combined(coefficients: FloatArray, parts: FloatArray) -> FloatArray:
 
 def controls_of(kernel: Kernel, n_items: int, degree: int) -> tuple[Control, ...]:
     """Return the controls of a kernel that is no sum or multiple of others."""
-    series, distance = kernel.series(n_items), kernel.argument
-    if series is None or distance is None or distance.square is None:
+    facts = kernel.facts(n_items)
+    series, distance = facts.series, facts.distance
+    if series is None or distance is None or distance.embedding is None:
         return ()
-    form = distance.square
-    most = min(degree, len(series.coefficients), HIGHEST[form.sees])
-    half = form.half_range(n_items)
+    embedding = distance.embedding
+    most = min(degree, len(series.coefficients), HIGHEST[embedding.statistic])
+    half = embedding.centred_norm(n_items)
     return tuple(Control(distance, power, half, n_items) for power in range(1, most + 1))
 
 

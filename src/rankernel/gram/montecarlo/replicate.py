@@ -256,8 +256,10 @@ class Replicate:
         distance = self.counted
         assert distance is not None
         d = np.empty((len(left), part.stop - part.start, self.n_draws), dtype=np.int32)
-        numbers = distance.cycles(self.drawn.ranks.shape[2]) if distance.cycles else np.zeros(1, dtype=np.int64)
-        name = "of_bits" if self.are_bits else "cycles" if distance.cycles else distance.name
+        numbers = (
+            distance.cycle_weights(self.drawn.ranks.shape[2]) if distance.cycle_weights else np.zeros(1, dtype=np.int64)
+        )
+        name = "of_bits" if self.are_bits else "cycles" if distance.cycle_weights else distance.name
         getattr(_loops.draw_distances, name)(self.packed, left, right, part.start, numbers, d)
         return d
 

@@ -28,7 +28,7 @@ from rankernel.gram.montecarlo.control_variates import Controls, combined
 from rankernel.gram.montecarlo.replicate import MOST_BITS_ITEMS, PAIRS_AT_ONCE, Function, Replicate, ends_of_blocks
 from rankernel.gram.montecarlo.uncertainty import Uncertainty, times_compared
 from rankernel.gram.poset_rows import PartialOrders, Rows, as_partial_orders
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Kernel, check_max_items, distance_derivatives
 from rankernel.rankings import Rankings
 
 SMALLEST_TILE, LARGEST_TILE = 8, 96
@@ -55,14 +55,15 @@ def estimate_seconds(
     If it is told how many of the entries are of rankings with themselves, errors are measured, too.
     """
     pairs, m = n_rows * n_columns, method.n_draws
-    counted = kernel.argument
+    facts = kernel.facts(n_items)
+    counted = facts.distance if facts.function is not None else None
     if counted is None or not n_values(counted, n_items):
         step = seconds_of_kernel(kernel, n_items) + 4 * STEP["product"]
     elif counted.name == "kendall" and n_items <= MOST_BITS_ITEMS:
         words = -(-n_items * (n_items - 1) // 128)
         step = STEP["sum"] if words == 1 else STEP["lookup"] + STEP["bits"] * words
     else:
-        step = STEP["lookup"] + n_items * (STEP["cycle"] if counted.cycles is not None else STEP["product"])
+        step = STEP["lookup"] + n_items * (STEP["cycle"] if counted.cycle_weights is not None else STEP["product"])
     controls = Controls.of(kernel, n_items, int(method.control_variates))
     exact = (STEP["product"] * pairs + STEP["feature"] * (n_rows + n_columns)) * controls.n_features(n_items)
     drawn = STEP["draw"] * (n_rows + n_columns) * m * n_items
@@ -77,13 +78,15 @@ class SampledEvaluator(Evaluator):
     """The estimator for two sets of rankings; its method has no "auto" left."""
 
     def __init__(self, method: MonteCarlo, kernel: Kernel, X: Rows, Y: Rows) -> None:
-        kernel.check_n_items(X.n_items)  # before it is promised
+        check_max_items(kernel, X.n_items)
         self.method, self.kernel = method, kernel
         self.n_items, self.shape = X.n_items, (len(X), len(Y))
         self.rows, self.row_of, self.column_of, self.numbers = united(X, Y, method.distinct_rows)
         self.controls = Controls.of(kernel, self.n_items, int(method.control_variates))
-        can_count = n_values(kernel.argument, self.n_items) and self.controls.are_functions_of(kernel.argument)
-        self.counted = kernel.argument if can_count else None
+        facts = kernel.facts(self.n_items)
+        distance = facts.distance if facts.function is not None else None
+        can_count = n_values(distance, self.n_items) and self.controls.are_functions_of(distance)
+        self.counted = distance if can_count else None
         self.block_side = max(int(PAIRS_AT_ONCE**0.5) // method.n_draws, 1)
         if self.counted:  # small enough to keep all threads busy, and to be left at any time
             seconds = estimate_seconds(method, kernel, self.n_items, LARGEST_TILE, LARGEST_TILE) / LARGEST_TILE**2
@@ -204,7 +207,12 @@ class SampledEvaluator(Evaluator):
         """Return each kernel as what is averaged: a table over a distance, or the kernel between full rankings."""
         if self.counted is None:
             return [Function(kernel.matrix) for kernel in kernels]
-        return [Function(kernel.matrix, kernel.at_distance(self.distances, self.n_items)) for kernel in kernels]
+        known = [kernel.facts(self.n_items).function for kernel in kernels]
+        return [
+            Function(kernel.matrix, function.value(self.distances))
+            for kernel, function in zip(kernels, known, strict=True)
+            if function is not None
+        ]
 
     def averaged(self, kernel: Kernel) -> tuple[Function, FloatArray]:
         """Return the same of one kernel, and by what its known parts are multiplied."""
@@ -212,7 +220,7 @@ class SampledEvaluator(Evaluator):
 
     def slope_functions(self, kernel: Kernel) -> list[Function]:
         """Return the derivatives of a kernel in the same way."""
-        tables = {} if self.counted is None else kernel.slopes_at_distance(self.distances, self.n_items)
+        tables = {} if self.counted is None else distance_derivatives(kernel, self.n_items, self.distances)
 
         def slope(name: str) -> Callable[[Any, Any], FloatArray]:
             return lambda X, Y: kernel.gradient(X, Y)[name]

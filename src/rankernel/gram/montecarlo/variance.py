@@ -30,8 +30,8 @@ from rankernel.errors import ExactnessError, RankingError
 from rankernel.gram.exact.choice import about
 from rankernel.gram.exact.mallows import ExhaustiveMallows
 from rankernel.gram.exact.overlap import Overlap
+from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
-from rankernel.kernels.named import as_kernel
 from rankernel.rankings import Rankings, as_rankings
 
 Coupling = Literal["iid", "antithetic"]
@@ -188,13 +188,13 @@ def monte_carlo_variance(
         raise RankingError(
             f"X is about {rows.n_items} items and Y about {columns.n_items}; both must rank the same items"
         )
-    closed = kernel.decay is not None and kernel.argument == distances.kendall
+    facts = kernel.facts(rows.n_items)
+    rate = facts.decay.rate if facts.decay is not None and facts.distance == distances.kendall else None
     out = np.empty((len(rows), len(columns)))
     for i, left in enumerate(rows.ranks):
         for j, right in enumerate(columns.ranks):
-            if closed and left.min() >= 0 and right.min() >= 0:
-                assert kernel.decay is not None
-                out[i, j] = mallows_variance(Overlap.of(left, right), kernel.decay.rate, n_draws, n_draws, coupling)
+            if rate is not None and left.min() >= 0 and right.min() >= 0:
+                out[i, j] = mallows_variance(Overlap.of(left, right), rate, n_draws, n_draws, coupling)
             else:
                 out[i, j] = by_enumeration(kernel, left, right, n_draws, coupling, limit)
     return out

@@ -1,4 +1,4 @@
-"""Partitions of whole numbers, as rows of multiplicities, and which row is which."""
+"""Integer partitions as rows of multiplicities, with an index by sums of random numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rankernel._utils.arrays import Indices, IntArray
 
 
 def descending(total: int) -> Iterator[list[int]]:
-    """Yield the partitions of a number, those with the largest parts first; the list is used again.
+    """Yield the partitions of a number, those with the largest parts first; the list is reused.
 
     Examples
     --------
@@ -26,12 +26,12 @@ def descending(total: int) -> Iterator[list[int]]:
             rest += parts.pop()
         if not parts:
             return
-        largest = parts.pop() - 1  # one less, and what is over goes into parts of at most this
+        largest = parts.pop() - 1
         parts += [largest] * (1 + rest // largest) + ([rest % largest] if rest % largest else [])
 
 
-def all_partitions(total: int, width: int) -> IntArray:
-    """Return all partitions of ``total`` as rows of multiplicities of 0, ..., width - 1.
+def all_partitions(total: int, n_columns: int) -> IntArray:
+    """Return all partitions of ``total`` as rows of multiplicities of the parts 0, ..., n_columns - 1.
 
     Examples
     --------
@@ -40,24 +40,24 @@ def all_partitions(total: int, width: int) -> IntArray:
            [0, 1, 1, 0],
            [0, 3, 0, 0]])
     """
-    cells = [row * width + part for row, parts in enumerate(descending(total)) for part in parts]
+    cells = [row * n_columns + part for row, parts in enumerate(descending(total)) for part in parts]
     n_rows = sum(1 for _ in descending(total))
-    counts = np.bincount(np.array(cells, dtype=np.intp), minlength=n_rows * width)
-    return np.asarray(counts.reshape(n_rows, width), dtype=np.int64)
+    counts = np.bincount(np.array(cells, dtype=np.intp), minlength=n_rows * n_columns)
+    return np.asarray(counts.reshape(n_rows, n_columns), dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class Numbered:
-    """Partitions that are found again by the sum of a number for each part, as it is after parts come and go."""
+class PartitionIndex:
+    """Partitions identified by a code: the sum of a random number for each part, modulo a power of two."""
 
-    numbers: IntArray  # a number for each part
-    codes: IntArray  # the sums, in the order of the rows
-    order: Indices  # the rows in the order of their sums
-    mask: int  # the bits of a sum that count
+    numbers: IntArray  # one for each part
+    codes: IntArray  # one for each row
+    order: Indices  # the rows in the order of their codes
+    mask: int  # selects the bits of a code
 
     @staticmethod
-    def of(rows: IntArray, bits: int = 62) -> Numbered:
-        """Return numbers of so many bits whose sums, in as many bits, tell the rows apart."""
+    def of(rows: IntArray, bits: int = 62) -> PartitionIndex:
+        """Return an index in which all rows have different codes of that many bits."""
         rng = np.random.default_rng(0)
         while True:
             numbers = rng.integers(2**bits, size=rows.shape[1])
@@ -65,12 +65,12 @@ class Numbered:
             codes = rows @ numbers & (2**bits - 1)
             order = np.argsort(codes)
             if (np.diff(codes[order]) > 0).all():
-                return Numbered(numbers, codes, order, 2**bits - 1)
+                return PartitionIndex(numbers, codes, order, 2**bits - 1)
 
     def rows_of(self, sums: IntArray) -> Indices:
-        """Return which rows have these sums."""
+        """Return the rows with these sums of numbers."""
         return self.order[np.searchsorted(self.codes, sums & self.mask, sorter=self.order)]
 
     def merged(self, rows: Indices, a: int, b: int) -> Indices:
-        """Return which rows these are with two of their parts, a and b, made one."""
+        """Return the rows that result from merging two parts a and b of these rows into one."""
         return self.rows_of(self.codes[rows] + (self.numbers[a + b] - self.numbers[a] - self.numbers[b]))
