@@ -323,7 +323,8 @@ def check_progress(progress: Any) -> Progress | None:
 def show_progress(n_done: int, n_simulations: int) -> None:
     """Write the number of simulations to standard error; the last one ends the line."""
     end = "\n" if n_done == n_simulations else ""
-    print(f"\r{n_done:,} of {n_simulations:,} simulations", end=end, file=sys.stderr, flush=True)  # noqa: T201
+    sys.stderr.write(f"\r{n_done:,} of {n_simulations:,} simulations{end}")
+    sys.stderr.flush()
 
 
 # ---------------------------------------------------------------------- pilots
