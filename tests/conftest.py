@@ -2,7 +2,6 @@
 
 import gc
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -41,21 +40,3 @@ def loaded():
     runner = Loaded() if can_fork else Unloaded()
     yield runner
     runner.close()
-
-
-@pytest.fixture(autouse=True, scope="session")
-def groups_of_the_same_ballots_are_looked_for_once():
-    """Keep how many clusters there are: tests of pages and commands ask it of the same few elections."""
-    from rankernel.reports import clustering
-
-    known, search = {}, clustering.number_of_clusters
-
-    def once(ballots, *how):
-        key = pickle.dumps(ballots.rankings), how
-        if key not in known:
-            known[key] = search(ballots, *how)
-        return known[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clustering, "number_of_clusters", once)
-        yield

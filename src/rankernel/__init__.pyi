@@ -62,9 +62,9 @@ from rankernel.models.mallows import MallowsModel as MallowsModel
 from rankernel.models.plackett_luce import PlackettLuce as PlackettLuce
 from rankernel.preferences import Preferences as Preferences
 from rankernel.rankings import Rankings as Rankings
+from rankernel.reports import Picture as Picture
+from rankernel.reports import Report as Report
 from rankernel.reports import report as report
-from rankernel.reports.pictures import Picture as Picture
-from rankernel.reports.pictures import Report as Report
 from rankernel.stats._permutations import Adaptive as Adaptive
 from rankernel.stats.change_points import ChangePointResult as ChangePointResult
 from rankernel.stats.change_points import change_point_test as change_point_test

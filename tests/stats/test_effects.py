@@ -361,10 +361,10 @@ def test_plots():
         rk.Mallows(NU),
         n_permutations=50,
     )
-    ax = result.differences().plot(most=3)
+    ax = result.differences().plot(limit=3)
     assert len(ax.get_yticklabels()) == 3
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["X", "Y"]
-    assert "found" in result.plot().texts[0].get_text()
+    assert "observed" in result.plot().texts[0].get_text()
     assert "mean rank, X" in str(result.differences())
 
 

@@ -182,12 +182,12 @@ def test_pairwise_intervals_and_plot():
     found = rk.k_sample_test(X, np.repeat(list("abc"), 15), rk.Mallows(NU), n_permutations=50).pairwise()
     for place, (a, b) in enumerate(zip(found.first, found.second, strict=True)):
         assert found.effect_intervals[place].tolist() == pytest.approx(list(found.pair(a, b).effect_interval))
-    ax = found.plot(most=2)
+    ax = found.plot(limit=2)
     first = found.order()[0]
     assert ax.get_yticklabels()[0].get_text() == f"{found.first[first]} and {found.second[first]}"
     assert len(ax.get_yticklabels()) == 2
-    with pytest.raises(TypeError, match=r"give result\.pairwise\(\)"):
-        rk.plots.pairs_of_groups(3)
+    with pytest.raises(TypeError, match="result=3"):
+        rk.plots.pairwise_effects(3)
 
 
 def test_n_voters():

@@ -192,8 +192,8 @@ def test_plot_and_table():
     assert table["voters"].sum() == 83
     assert (np.diff(table["distance"]) <= 0).all()
     assert len(result.plot().collections[0].get_offsets()) == len(X)
-    with pytest.raises(TypeError, match="found"):
-        rk.plots.outlying_ballots(3)
+    with pytest.raises(TypeError, match="result=3"):
+        rk.plots.outliers(3)
 
 
 def test_counts_match_repeated_rows():

@@ -149,11 +149,11 @@ class Differences:
     confidence_level: float
     contributions: str
 
-    def plot(self, most: int = 12, ax: Axes | None = None) -> Axes:
+    def plot(self, *, limit: int = 12, ax: Axes | None = None) -> Axes:
         """Draw the shares of each group for the first pairs, with their intervals."""
         from rankernel.plots import differences
 
-        return differences(self, most, ax)
+        return differences(self, limit=limit, ax=ax)
 
     def tables(self) -> tuple[list[list[str]], list[list[str]]]:
         """Return tables of items and pairs as text, with headings; of many groups the two extremes."""

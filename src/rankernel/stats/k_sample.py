@@ -364,11 +364,11 @@ class PairwiseResult(PrintedResult):
         }
         return pd.DataFrame(columns).iloc[self.order()].reset_index(drop=True)
 
-    def plot(self, most: int = 20, ax: Axes | None = None) -> Axes:
+    def plot(self, *, limit: int = 20, ax: Axes | None = None) -> Axes:
         """Draw the effects of the first pairs with their intervals."""
-        from rankernel.plots import pairs_of_groups
+        from rankernel.plots import pairwise_effects
 
-        return pairs_of_groups(self, most, ax)
+        return pairwise_effects(self, limit=limit, ax=ax)
 
     def _heading(self) -> str:
         name = {"holm": "Holm", "benjamini-hochberg": "Benjamini-Hochberg"}[self.correction]

@@ -93,11 +93,11 @@ class OutlierResult(PrintedResult):
             ("method", self.method),
         ]
 
-    def plot(self, ax: Axes | None = None) -> Axes:
+    def plot(self, *, ax: Axes | None = None) -> Axes:
         """Draw the distances of all ballots, the largest first, with outliers in colour."""
-        from rankernel.plots import outlying_ballots
+        from rankernel.plots import outliers
 
-        return outlying_ballots(self, ax)
+        return outliers(self, ax=ax)
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with one row for each ballot, the largest distance first; its index is the row of the data."""

@@ -129,11 +129,11 @@ class KernelTestResult(PrintedResult):
             ("method", self.method),
         ]
 
-    def plot(self, ax: Axes | None = None) -> Axes:
+    def plot(self, *, ax: Axes | None = None) -> Axes:
         """Draw the null distribution and the statistic."""
         from rankernel.plots import null_distribution
 
-        return null_distribution(self, ax)
+        return null_distribution(self, ax=ax)
 
 
 def evaluate(
