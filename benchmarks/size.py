@@ -213,8 +213,10 @@ def table(results: dict[str, dict[str, Any]]) -> str:
         "| | " + " | ".join(results) + " |",
         "|---|" + "---|" * len(results),
     ]
-    for name in ("files", "lines", "public names"):
-        lines.append(f"| {name} | " + " | ".join(f"{result[name]:,}" for result in results.values()) + " |")
+    lines += [
+        f"| {name} | " + " | ".join(f"{result[name]:,}" for result in results.values()) + " |"
+        for name in ("files", "lines", "public names")
+    ]
     for name in WALKS:
         cells = [
             f"{r[name]['median']:g} / {r[name]['max']} of {r[name]['cases']} cases" if name in r else ""

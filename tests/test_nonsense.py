@@ -608,33 +608,17 @@ CALLS = {
 
 # Results of functions, which users do not create.
 RECORDS = {
-    "AggregatedMMDResult",
-    "SampleSizeResult",
-    "ChangePointResult",
     "BradleyTerryResult",
     "CompletionModel",
     "Consensus",
-    "Differences",
     "Estimate",
-    "GoodnessOfFitResult",
-    "GramSums",
-    "HSICResult",
-    "ItemDifference",
-    "KSampleResult",
     "Kernel",
-    "MMDResult",
-    "OutlierResult",
-    "PairDifference",
-    "PairedResult",
-    "PairwiseResult",
     "Plan",
     "Picture",
     "Report",
-    "PowerResult",
     "Preferences",
     "Example",
     "Mixture",
-    "TrendResult",
     "TwoSample",
 }
 FUNCTIONS = {
