@@ -5,12 +5,15 @@ message that names the argument or the row of the data.
 """
 
 import atexit
+import dataclasses
 import inspect
 import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
 
+import all_kernels
+import all_tests
 import numpy as np
 import pytest
 from nonsense import faults
@@ -605,6 +608,15 @@ CALLS = {
         {"result": rk.outlier_test(FULL, KERNEL, reference=rk.concat([FULL] * 5))},
     ),
 }
+
+# Kernels and hypothesis tests without an entry: the arguments of the lists of kernels and tests.
+for each, _ in all_kernels.on(3):
+    name = type(each).__name__
+    if name in rk.__all__ and name not in CALLS:
+        CALLS[name] = (type(each), {field.name: getattr(each, field.name) for field in dataclasses.fields(each)})
+for name in all_tests.TESTS:
+    if name not in CALLS:
+        CALLS[name] = (getattr(rk, name), all_tests.arguments(name, rk.concat([FULL] * 2), KERNEL))
 
 # Results of functions, which users do not create.
 RECORDS = {
