@@ -363,7 +363,7 @@ def test_groups_of_one_voter_are_not_tested():
 def test_approval_ballots_have_their_own_sentences():
     rankings = Rankings([[0, 0, 1, 1], [0, 1, 1, 1], [0, 0, 0, 0], [1, 1, 0, 0]], list("abcd"), counts=[6, 3, 5, 2])
     text = text_of(page_about(Source(rankings, noun="film"), n_clusters=2))
-    assert "16 voters approved of some of 4 films" in text
+    assert "16 voters gave approval ballots on 4 films" in text
     assert "18.8% of the voters approve of a and not of b" in text
     assert "Most approvals: a with 56%; next: b with 38%" in text  # 9 and 6 of 16
     assert "5 voters (31%) approve of all films or of none" in text
@@ -681,7 +681,7 @@ def test_report_writes_and_returns_the_page(tmp_path):
 def test_report_groups_by_column(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("side,1,2\nx,a,b\nx,b,a\ny,a,b\ny,a,b\n")
-    votes = read(path, labels="side")
+    votes = read(path, label_columns="side")
     made = report(votes, groups="side", n_permutations=9)
     assert "Comparison by side" in made.html
     assert made.html == report(votes, groups=votes.labels["side"], group_name="side", n_permutations=9).html
