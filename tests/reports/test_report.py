@@ -532,7 +532,7 @@ def test_too_many_clusters_are_refused():
     assert "Clusters" not in steps
 
 
-def test_steps_are_as_many_as_announced():
+def test_number_of_steps_matches_the_calls():
     source, steps = wards(2, 60), []
     settings = Settings(n_permutations=9, n_clusters=1)
     summarize(source, settings, steps.append)
