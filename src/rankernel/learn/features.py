@@ -8,9 +8,9 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from rankernel import _loops
 from rankernel._loops.bits import pairs_in_order, popcount
 from rankernel._loops.compiled import compiled
-from rankernel._loops.position_sums import sparse_rows
 from rankernel._utils.arrays import FloatArray, FullRanks, IntArray, Mask
 from rankernel._utils.checks import check_flag, check_integer
 from rankernel._utils.rng import Seed, as_seed, stream_key
@@ -196,7 +196,7 @@ class PositionFeatures:
             nonzero &= np.asarray(known.pmfs[:, : self.depth].any(axis=1))[known.pmf_of]
         starts, items, chosen = known.items_with(X, np.where(nonzero, known.pmf_of, -1))
         ends, last = np.zeros(len(X) + 1, dtype=np.int64), np.sqrt(max(constant, 0.0))
-        values, columns = sparse_rows(starts, items, chosen, features, last, self.n_items, ends)
+        values, columns = _loops.position_sums.sparse_rows(starts, items, chosen, features, last, self.n_items, ends)
         shape = len(X), self.n_items * self.factor.shape[1] + 1
         return csr_array((values, columns, ends), shape=shape)
 

@@ -11,6 +11,7 @@ of which is drawn only if the first two disagree.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -21,7 +22,9 @@ from rankernel._utils.arrays import FloatArray, Indices
 from rankernel.data import Data, with_counts
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
+from rankernel.models.mallows import MallowsModel
 from rankernel.models.null_models import fit_mallows, fit_plackett_luce, sample_like
+from rankernel.models.plackett_luce import PlackettLuce
 from rankernel.reports.source import Ballots, sample_voters
 
 MAX_CLUSTERS = 8
@@ -34,7 +37,10 @@ SAMPLE_SIZE = 400
 N_REPLICATES = 6  # simulated data sets of each model, and divisions into halves
 ALPHA = 0.01
 MIN_AGREEMENT = 0.5
-MODELS = {"Plackett-Luce": fit_plackett_luce, "Mallows": fit_mallows}
+MODELS: dict[str, Callable[[Data], MallowsModel | PlackettLuce]] = {
+    "Plackett-Luce": fit_plackett_luce,
+    "Mallows": fit_mallows,
+}
 
 
 @dataclass(frozen=True)
