@@ -108,7 +108,7 @@ from rankernel.errors import MisfitWarning as MisfitWarning
 from rankernel.learn.sklearn import SklearnKernel as SklearnKernel
 from rankernel.learn.ranking_regressor import KernelRankingRegressor as KernelRankingRegressor
 from rankernel.learn.nystrom import NystromFeatures as NystromFeatures
-from rankernel.learn.mean_features import MeanFeatures as MeanFeatures
+from rankernel.learn.features import MeanFeatures as MeanFeatures
 
 # Clustering and maps
 from rankernel.learn.kmeans import KernelKMeans as KernelKMeans
