@@ -206,7 +206,7 @@ class BestSplit(PermutationStatistic):
 
     def segments(self, max_changes: int) -> tuple[FloatArray, IntArray]:
         """Return the smallest scatter for 0, 1, ... changes, and where the last segment starts, for every end."""
-        return run_interruptibly(_loops.permutations.best_segments, self.gram, self.weights, max_changes, self.min_rows)  # type: ignore[no-any-return]
+        return run_interruptibly(_loops.permutations.best_segments, self.gram, self.weights, max_changes, self.min_rows)
 
     def standard_errors(self) -> tuple[float, float]:
         """Return the Monte Carlo standard error of the statistic, by drawing all kernel values again."""
