@@ -2,6 +2,7 @@
 
 import itertools
 
+import all_tests
 import naive
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ from sklearn.svm import SVC, LinearSVC
 import rankernel as rk
 from rankernel import Preferences, RankingError, Rankings
 from rankernel.completions.herding import joint_herd
-from rankernel.learn.mmd_streamed import mmd2_streamed as streamed
 from rankernel.learn.features import MallowsSignFeatures
+from rankernel.learn.mmd_streamed import mmd2_streamed as streamed
 
 ITEMS = ("a", "b", "c", "d")
 PAIRS = [
@@ -482,10 +483,18 @@ Adaptive
 """
 
 
+@pytest.mark.parametrize("name", sorted(set(all_tests.TESTS) - set(REFUSES)))
+def test_hypothesis_tests_agree_on_rankings_and_preferences(name):
+    rankings = rk.datasets.uniform(16, 4, rng=0).top(2)
+    results = [all_tests.run(name, X, KERNEL) for X in (rankings, Preferences.from_rankings(rankings))]
+    pvalues = [result.pvalues if name == "outlier_test" else result.pvalue for result in results]
+    np.testing.assert_allclose(pvalues[0], pvalues[1], rtol=1e-9)
+
+
 def test_all_public_names_are_tested():
     classes = {name: value for name in rk.__all__ if isinstance(value := getattr(rk, name), type)}
     kernels = {name for name, value in classes.items() if issubclass(value, rk.Kernel)}
-    known = {*GIVES, *REFUSES, *NO_DATA.split(), *kernels}
+    known = {*GIVES, *REFUSES, *NO_DATA.split(), *kernels, *all_tests.TESTS}
     assert [name for name in rk.__all__ if name not in known] == []
 
 

@@ -48,7 +48,7 @@ def follow(root, step):
 
 @pytest.mark.parametrize("title", RECIPES)
 def test_recipe(title, tmp_path):
-    generated = shutil.ignore_patterns("_build", "generated", "__pycache__", "*.nbi", "*.nbc")
+    generated = shutil.ignore_patterns("_build", "generated")  # compiled loops are copied, too
     for name in ("src", "tests", "docs", "benchmarks"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=generated)
     for name in ("pyproject.toml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "GLOSSARY.md"):
