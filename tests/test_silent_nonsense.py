@@ -202,9 +202,9 @@ def test_unreachable_tolerance():
         rk.Exponential("footrule", 0.1).estimate(ties, method=rk.MonteCarlo(4, control_variates=0), tol=5e-324)
 
 
-def test_labels_of_rectangular_matrix():
+def test_groups_of_rectangular_matrix():
     with pytest.raises(ValueError, match=r"matrix has shape \(4, 3\)"):
-        rk.plots.gram(np.zeros((4, 3)), labels=list("abcd"))
+        rk.plots.gram(np.zeros((4, 3)), groups=list("abcd"))
 
 
 def test_variance_of_different_items():

@@ -42,11 +42,6 @@ MIXING_ROUNDS = 200
 # ---------------------------------------------------------------------- fits
 
 
-def fit_null_models(data: Data) -> tuple[Model, ...]:
-    """Return the fit of each family of models without clusters."""
-    return fit_plackett_luce(data), fit_mallows(data)
-
-
 def fit_plackett_luce(data: Data) -> PlackettLuce:
     """Return the Plackett-Luce fit; each pair of items that preferences relate counts as a ranking of two items."""
     if isinstance(data, Rankings):
@@ -82,11 +77,11 @@ def with_concentration(model: Model, factor: float) -> Model:
 # ---------------------------------------------------------------------- samples of the same shape
 
 
-def sample_like(data: Data, labels: Indices, models: Sequence[Model], rng: np.random.Generator) -> Data:
+def sample_like(data: Data, clusters: Indices, models: Sequence[Model], rng: np.random.Generator) -> Data:
     """Return for each row a sample of the same shape from the model of its cluster."""
     full = np.empty((len(data), data.n_items), dtype=np.int32)
     for number, model in enumerate(models):
-        rows = labels == number
+        rows = clusters == number
         full[rows] = model.sample(int(rows.sum()), rng=rng).ranks
     return coarsen(full, data)
 
