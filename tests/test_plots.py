@@ -76,7 +76,7 @@ def test_colours_are_unique():
 
 def test_branch_names():
     Z = np.array([[0, 1, 1.0, 2], [2, 3, 2.0, 2], [4, 5, 5.0, 4]])
-    clusters = {"labels": [0, 0, 1, 1], "names": ["one", "two"]}
+    clusters = {"groups": [0, 0, 1, 1], "names": ["one", "two"]}
     ax = plots.dendrogram(Z, **clusters, leaves=["a", "$b", "c", "d"], counts=[1, 4, 2, 2], n_branches=3)
     written = {label.get_text(): matplotlib.colors.to_hex(label.get_color()) for label in ax.get_yticklabels()}
     first, second = plots.COLOURS[:2]
@@ -99,7 +99,7 @@ def test_labels_do_not_overlap(n_rankings):
     names = [f"{number} · " + "a candidate whose name is long" * (number % 2 + 1) for number in range(9)]
     leaves = ["Jim Glennon F.F. > Michael Kennedy F.F. > …"] * n_rankings
     points = rng.normal(size=(n_rankings, 2))
-    clusters = {"labels": labels, "names": names}
+    clusters = {"groups": labels, "names": names}
     for ax in (plots.dendrogram(Z, leaves=leaves, **clusters), plots.kernel_map(points, **clusters)):
         figure = ax.figure
         figure.draw_without_rendering()
@@ -127,7 +127,7 @@ def test_large_dendrogram_is_truncated():
     assert len(plots.dendrogram(Z, n_branches=10).collections[0].get_segments()) == 9
 
 
-def test_gram_is_sorted_by_labels():
+def test_gram_is_sorted_by_groups():
     G = np.arange(9.0).reshape(3, 3)
     ax = plots.gram(G, groups=[1, 0, 1])
     assert np.array_equal(ax.images[0].get_array(), G[np.ix_([1, 0, 2], [1, 0, 2])])

@@ -188,7 +188,7 @@ def test_empty_name_of_counts(tmp_path):
 @pytest.mark.parametrize("rows", [None, [[0, 1]], np.zeros((2, 2), dtype=int)])
 def test_invalid_row_indices(rows):
     for data in (FOUR, rk.Preferences.from_rankings(FOUR)):
-        with pytest.raises(TypeError, match=r"indexed by (row|user) only"):
+        with pytest.raises(TypeError, match=r"indexed by (row|user)"):
             data[rows]
 
 
