@@ -14,7 +14,7 @@ def log_q_factorials(n: int, nu: float) -> FloatArray:
     """Return ``T[m] = log([m]_q! / m!)`` for m = 0..n, with ``q = exp(-nu)``.
 
     ``exp(T[m])`` is the mean of ``exp(-nu * inversions)`` over all orders of m items. Every sum has terms of one sign,
-    so the relative error is a few units in the last place for any ``nu >= 0``, 0 included.
+    so the relative error is a few rounding errors for any ``nu >= 0``, 0 included.
 
     Examples
     --------

@@ -115,21 +115,21 @@ def all_extensions(predecessors: Words, n_extensions: int) -> FullRanks:
     n_items, n_words = predecessors.shape
     out = np.empty((n_extensions, n_items), dtype=np.int16)
     item_at = np.full(n_items, NO_ITEM, dtype=np.int64)
-    placed = np.zeros(n_words, dtype=np.uint64)
+    down_set = np.zeros(n_words, dtype=np.uint64)
     position, row = 0, 0
     while row < n_extensions:
         x = item_at[position]
         if x != NO_ITEM:  # backtrack: remove the item tried last
-            placed[x >> 6] ^= ONE << np.uint64(x & 63)
+            down_set[x >> 6] ^= ONE << np.uint64(x & 63)
         x += 1
-        while x < n_items and (contains(placed, x) or not includes(placed, predecessors[x])):
+        while x < n_items and (contains(down_set, x) or not includes(down_set, predecessors[x])):
             x += 1
         if x == n_items:
             item_at[position] = NO_ITEM
             position -= 1
             continue
         item_at[position] = x
-        placed[x >> 6] ^= ONE << np.uint64(x & 63)
+        down_set[x >> 6] ^= ONE << np.uint64(x & 63)
         if position == n_items - 1:
             for p in range(n_items):
                 out[row, item_at[p]] = p

@@ -6,7 +6,7 @@ neither approximates the other; a finding must exceed the null distribution of b
 Inlier models are fitted robustly. With a small estimated probability a row is an outlier, drawn uniformly from all
 rankings; the EM algorithm weights each row by its posterior probability of being an inlier. The concentration of the
 fitted model is then mixed over factors from 0.5 to 2, with shares estimated by EM, because voters differ in how closely
-they follow the model. Probabilities in the tails are estimated by importance sampling from the model at all these
+they follow the model. Small tail probabilities are estimated by importance sampling from the model at all these
 concentrations and at smaller ones, down to the uniform distribution.
 """
 
