@@ -475,7 +475,7 @@ CALLS = {
     "borda": (rk.borda, {"X": BALLOTS, "ties": "keep"}),
     "kemeny": (rk.kemeny, {"X": BALLOTS, "limit": 10, "n_starts": 1, "rng": 0}),
     "bradley_terry": (rk.bradley_terry, {"X": BALLOTS, "prior": 0.5, "ties": "half"}),
-    "cluster_consensus": (rk.cluster_consensus, {"X": BALLOTS, "labels": LABELS, "rule": rk.borda}),
+    "cluster_consensus": (rk.cluster_consensus, {"X": BALLOTS, "groups": LABELS, "rule": rk.borda}),
     "kernel_consensus": (
         rk.kernel_consensus,
         {"X": BALLOTS, "kernel": rk.Kendall(), "limit": 10, "n_starts": 1, "rng": 0},
@@ -568,12 +568,12 @@ CALLS = {
     ),
     "Report.save": (rk.report(BALLOTS).save, {"path": FOLDER / "saved.html"}),
     "Picture.save": (rk.Picture("map", "<svg/>").save, {"path": FOLDER / "saved.svg"}),
-    "plots.gram": (plots.gram, {"matrix": np.eye(4), "labels": LABELS}),
+    "plots.gram": (plots.gram, {"matrix": np.eye(4), "groups": LABELS}),
     "plots.dendrogram": (
         plots.dendrogram,
         {
             "Z": TREE,
-            "labels": [0, 1, 0, 1],
+            "groups": [0, 1, 0, 1],
             "n_branches": 3,
             "leaves": ["a", "b", "c", "d"],
             "counts": [1, 2, 3, 4],
@@ -585,7 +585,7 @@ CALLS = {
         {
             "points": np.zeros((4, 2)),
             "counts": [1, 2, 3, 4],
-            "labels": [0, 1, 0, 1],
+            "groups": [0, 1, 0, 1],
             "names": ["u", "v"],
             "variance": [0.5, 0.2],
         },
