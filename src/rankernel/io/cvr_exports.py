@@ -60,9 +60,9 @@ class DominionTable:
         """Return the candidates of a contest, in the order of the columns."""
         return tuple(dict.fromkeys(choice.name for choice in self.contests[contest]))
 
-    def ignored(self, contest: str, kept: Collection[str]) -> tuple[str, ...]:
+    def ignored(self, contest: str, named: Collection[str]) -> tuple[str, ...]:
         """Return the columns and ranked contests that are not used."""
-        columns = [name for name in self.table.columns if not name.isdigit() and name not in kept]
+        columns = [name for name in self.table.columns if not name.isdigit() and name not in named]
         return (*columns, *(name for name in self.contests if name != contest))
 
     def ballots(self, contest: str) -> TextTable:

@@ -64,7 +64,7 @@ class SourceFile:
 
     @cached_property
     def text(self) -> str:
-        """Decompressed and decoded text, without a byte order mark; line ends are kept."""
+        """Decompressed and decoded text, without a byte order mark; line ends are unchanged."""
         return self.decoded(self.read_bytes(), self.options.encoding)
 
     def read_bytes(self) -> bytes:
@@ -161,7 +161,7 @@ class Repairs:
     blank : int
         Rows that list no item, before or after repairs.
     blank_kept : bool
-        Whether these rows were kept.
+        Whether these rows are in the result.
     na_values : tuple of (str, int)
         Missing-value markers, and the number of cells of each.
     merged : tuple of (str, str)

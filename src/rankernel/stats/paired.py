@@ -189,13 +189,13 @@ class Judges:
         """The part of the judges that is as observed after adding judges without change: see ``PRIOR_VOTERS``."""
         return self.n_judges / (self.n_judges + PRIOR_VOTERS)
 
-    def mixture(self, kept: float) -> tuple[FloatArray, FloatArray]:
+    def mixture(self, observed: float) -> tuple[FloatArray, FloatArray]:
         """Return the shares of pairs, and of pairs with before and after exchanged, in a population of judges.
 
-        A part ``kept`` of the judges is as observed; the others have before and after in random order.
+        A fraction ``observed`` of the judges is unchanged; the others have before and after in random order.
         """
         shares = self.counts / self.n_judges
-        return np.asarray((1 + kept) / 2 * shares), np.asarray((1 - kept) / 2 * shares)
+        return np.asarray((1 + observed) / 2 * shares), np.asarray((1 - observed) / 2 * shares)
 
     def ranking_shares(self, pairs: FloatArray, exchanged: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the shares of the rankings before and after, from those of pairs and of exchanged pairs."""

@@ -532,13 +532,13 @@ class JudgePopulation:
 
     def simulate(self, sizes: IntArray, rng: np.random.Generator, seed: int) -> PermutationStatistic:
         """Return the statistic of newly simulated judges."""
-        kept, exchanged = np.split(rng.multinomial(int(sizes[0]), self.shares).astype(np.float64), 2)
-        pairs = np.flatnonzero(kept + exchanged)
+        unchanged, exchanged = np.split(rng.multinomial(int(sizes[0]), self.shares).astype(np.float64), 2)
+        pairs = np.flatnonzero(unchanged + exchanged)
         judges = replace(
             self.judges,
             before=self.judges.before[pairs],
             after=self.judges.after[pairs],
-            counts=(kept + exchanged)[pairs],
+            counts=(unchanged + exchanged)[pairs],
             change_gram=self.judges.change_gram[np.ix_(pairs, pairs)],
         )
-        return SignFlips(judges, (kept - exchanged)[pairs], seed)
+        return SignFlips(judges, (unchanged - exchanged)[pairs], seed)
