@@ -331,7 +331,7 @@ def grid_search():
 
 
 def median_distance():
-    assert 0 < rk.median_distance(rk.distances.kendall, SINGLE) < 6
+    assert 0 < rk.median_distance(SINGLE, rk.distances.kendall) < 6
 
 
 def monte_carlo():
@@ -456,7 +456,7 @@ REFUSES = {
         lambda: rk.goodness_of_fit_test(PREFS, rk.Uniform(), KERNEL),
         "compare them with",
     ),
-    "monte_carlo_variance": (lambda: rk.monte_carlo_variance(PREFS, PREFS, KERNEL, 4), "this is for rankings"),
+    "monte_carlo_variance": (lambda: rk.monte_carlo_variance(PREFS, PREFS, KERNEL, n_draws=4), "this is for rankings"),
     "antithetic": (lambda: rk.antithetic([[0, 1, 2, 3]], PREFS[0]), "this is for rankings"),
     "project": (lambda: rk.project([[0, 1, 2, 3]], PREFS[0]), "this is for rankings"),
     "distances": (lambda: rk.distances.kendall(PREFS, PREFS), "this is for rankings"),

@@ -103,14 +103,14 @@ def show_plan(plan: Plan, json: bool) -> None:
 
 def check_place(output: Path) -> None:
     """Refuse a name beside which stands something that is not of an unfinished matrix."""
-    from rankernel.gram.disk.store import Home
+    from rankernel.gram.storage import Target
 
-    Home.at(output)
+    Target(output)
 
 
 def stored(output: Path, plan: Plan, dtype: str, resume: bool, force: bool) -> None:
     """Write the matrix in pieces, and say how to go on if that is interrupted."""
-    from rankernel.gram.disk.store import Home
+    from rankernel.gram.storage import Target
 
     try:
         with steps(1, "Gram matrix", even=True) as step:
@@ -122,9 +122,9 @@ def stored(output: Path, plan: Plan, dtype: str, resume: bool, force: bool) -> N
                 progress=lambda done, total: step("Gram matrix", done, total),
             )
     except (KeyboardInterrupt, SystemExit) as stop:
-        home = Home.at(output)
-        if home.journal.exists():
-            stop.add_note(f"what is finished is kept in {printable(home.work)}; the same command with --resume goes on")
+        work = Target(output).work
+        if work.exists():
+            stop.add_note(f"finished chunks are kept in {printable(work)}; the same command with --resume continues")
         raise
 
 
@@ -132,13 +132,13 @@ def in_memory(output: Path | None, plan: Plan, X: Data, dtype: str, force: bool)
     """Compute the matrix, write it if there is a file for it, and return a corner of it if not."""
     import numpy as np
 
-    from rankernel._utils.files import check_room
+    from rankernel._utils.files import check_disk_space
     from rankernel._utils.memory import check_memory
 
     check_memory(plan.shape, dtype)
     if output is not None:
         least = {".csv": 2, ".npz": np.dtype(dtype).itemsize}[output.suffix.lower()]  # bytes of a value
-        check_room(output, least * plan.shape[0] * plan.shape[1])
+        check_disk_space(output, least * plan.shape[0] * plan.shape[1])
     matrix = filled(plan, dtype)
     if output is None:
         return matrix[:CORNER, :CORNER]
@@ -151,10 +151,10 @@ def filled(plan: Plan, dtype: str) -> NDArray[Any]:
     """Return the matrix, computed part by part so that the progress bar can move and Ctrl-C is heard."""
     import numpy as np
 
-    from rankernel.gram.blocks import tiles
+    from rankernel.gram.blocks import block_slices
 
     value = np.empty(plan.shape, dtype=dtype)
-    parts = list(tiles(*plan.shape, plan.side(SIDE), symmetric=True))
+    parts = list(block_slices(*plan.shape, plan._side(SIDE), symmetric=True))
     with steps(len(parts), "Gram matrix", even=True) as step:
         for rows, columns in parts:
             value[rows, columns] = plan.block(rows, columns, n_jobs=None)

@@ -15,7 +15,7 @@ from rankernel.encoding import Unlisted
 from rankernel.errors import RankingError
 from rankernel.gram.blocks import slices
 from rankernel.gram.exact.features import mean_features, mean_statistics
-from rankernel.gram.poset_rows import PartialOrders, Rows, as_rows
+from rankernel.gram.rows import PartialOrders, Rows, as_rows
 from rankernel.kernels import as_kernel
 from rankernel.kernels.algebra import terms
 from rankernel.kernels.base import Kernel

@@ -109,18 +109,18 @@ class NystromFeatures(KernelTransformer):
             raise ValueError("method: draws must not depend on the row; use MonteCarlo(distinct_rows=False)")
         self.plan_ = as_kernel(self.kernel).plan(rankings, method=self.method)
         self.kernel_ = self.plan_.kernel
-        plan = self.plan_.distinct
-        n_rows, n_features = len(plan.X), min(self.n_components, len(plan.X))
+        plan = self.plan_._distinct
+        n_rows, n_features = len(plan._X), min(self.n_components, len(plan._X))
         check_bytes(16 * n_rows * n_features, f"{n_features:,} features of {n_rows:,} rankings", "use fewer of either")
         result = randomly_pivoted_cholesky(
             lambda rows, columns: plan.block(rows, columns, n_jobs=None),
             plan.diagonal(),
-            plan.X.counts.astype(np.float64),
+            plan._X.counts.astype(np.float64),
             self.n_components,
             self.tol or 0.0,
             np.random.default_rng(int(stream_key(as_seed(self.random_state, "random_state"), "pivots"))),
         )
-        inverse = np.arange(len(rankings)) if self.plan_.rows is None else self.plan_.rows
+        inverse = np.arange(len(rankings)) if self.plan_._rows is None else self.plan_._rows
         self.pivots_ = np.unique(inverse, return_index=True)[1][result.pivots]
         self.pivot_rankings_ = rankings[self.pivots_]
         self._pivot_plan = self.plan_.part(self.pivots_)
@@ -129,15 +129,15 @@ class NystromFeatures(KernelTransformer):
         self.error_path_ = result.error_path
         self.trace_, self.trace_error_ = float(result.error_path[0]), float(result.error_path[-1])
         self.n_components_ = self._n_features_out = len(result.pivots)
-        return result.factor if self.plan_.rows is None else result.factor[inverse]
+        return result.factor if self.plan_._rows is None else result.factor[inverse]
 
     def transform(self, X: Any) -> FloatArray:
         """Return the features of rankings: shape ``(n_rankings, n_components_)``."""
         plan = self._pivot_plan.against(self._match_items(X))
-        features = np.empty((len(plan.X), self.n_components_))
-        for rows in slices(len(plan.X), ROWS):
-            features[rows] = solve_lower(self.factor_, plan.distinct.block(rows, slice(None), n_jobs=None))
-        return features if plan.rows is None else features[plan.rows]
+        features = np.empty((len(plan._X), self.n_components_))
+        for rows in slices(len(plan._X), ROWS):
+            features[rows] = solve_lower(self.factor_, plan._distinct.block(rows, slice(None), n_jobs=None))
+        return features if plan._rows is None else features[plan._rows]
 
 
 def solve_lower(lower: FloatArray, columns: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ from rankernel._utils.checks import check_choice, check_unmasked, short_repr
 from rankernel.data import Data, as_data, with_counts
 from rankernel.encoding import is_missing
 from rankernel.errors import RankingError
-from rankernel.gram.bandwidth import MOST_RANKINGS, median_of_pairs
+from rankernel.gram.bandwidth import MAX_RANKINGS, median_of_pairs
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
@@ -94,8 +94,8 @@ def of_numbers(values: NDArray[Any], X: Data) -> Covariate:
     counts = np.bincount(codes.ravel(), weights=X.counts).astype(np.float64)
     squares = cdist(points, points, "sqeuclidean")
     some: Any = slice(None)
-    if len(points) > MOST_RANKINGS:
-        some = np.sort(np.random.default_rng(0).choice(len(points), MOST_RANKINGS, replace=False))
+    if len(points) > MAX_RANKINGS:
+        some = np.sort(np.random.default_rng(0).choice(len(points), MAX_RANKINGS, replace=False))
     width = median_of_pairs(np.sqrt(squares[some][:, some]), counts[some])
     text = f"numbers (Gaussian kernel, width {width:.6g})"
     squares /= -2 * width**2  # in its place, as the exponential

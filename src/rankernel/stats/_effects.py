@@ -81,7 +81,7 @@ def estimated(strata: list[Stratum], effect: float, skewness: float, error: floa
 
 def kernel_errors(voters: GroupedVoters, biased: bool) -> tuple[float, float]:
     """Return the standard errors of dispersion and effect that come from estimated kernel values."""
-    if voters.plan is None or voters.plan.estimator is None:
+    if voters.plan is None or voters.plan._estimator is None:
         return 0.0, 0.0
     weights = voters.weights(biased).whole()
     slopes: list[Slopes] = [lambda some: voters.by_group[:, some].T @ weights @ voters.by_group]

@@ -112,7 +112,7 @@ class GroupedVoters:
         if self.given is not None:
             return self.given
         assert self.plan is not None
-        check_task("a test of groups", len(self.plan.X))
+        check_task("a test of groups", len(self.plan._X))
         return voter_gram(self.plan, self.n_jobs)
 
     @cached_property
@@ -181,8 +181,8 @@ class GroupedVoters:
         assert self.kernel is not None
         data = drop_item(self.data, item)
         plan = self.kernel.plan(data, method=self.plan.requested)
-        row_of = np.arange(len(data)) if plan.rows is None else plan.rows
-        table = np.zeros((*self.table.shape[:2], len(plan.X)), dtype=np.int64)
+        row_of = np.arange(len(data)) if plan._rows is None else plan._rows
+        table = np.zeros((*self.table.shape[:2], len(plan._X)), dtype=np.int64)
         np.add.at(table.transpose(2, 0, 1), row_of, self.table.transpose(2, 0, 1))
         return GroupedVoters(Ballots.of(data, plan).data, self.names, table, self.kernel, plan, n_jobs=self.n_jobs)
 

@@ -22,7 +22,7 @@ from rankernel.data import Data
 from rankernel.errors import RankingError
 from rankernel.gram.blocks import slices
 from rankernel.gram.exact.features import mean_statistics
-from rankernel.gram.poset_rows import as_rows
+from rankernel.gram.rows import as_rows
 from rankernel.stats._effects import dispersions, strata_that_count, usable_groups
 from rankernel.stats._groups import GroupedVoters
 from rankernel.stats._voters import voter_gram
@@ -217,5 +217,5 @@ class JudgeSplit(Split):
         """Return the same judges without one of the items."""
         rest = self.groups.without(item)
         assert rest.plan is not None
-        rows = np.arange(len(self.groups.data)) if rest.plan.rows is None else rest.plan.rows
+        rows = np.arange(len(self.groups.data)) if rest.plan._rows is None else rest.plan._rows
         return JudgeSplit(rest, self.pairs.on(voter_gram(rest.plan, rest.n_jobs), rows))

@@ -9,7 +9,8 @@ import numpy as np
 
 from rankernel._utils.arrays import FloatArray, Indices
 from rankernel.data import Data
-from rankernel.gram.plan import Plan, unbiased_method
+from rankernel.gram.methods import unbiased_method
+from rankernel.gram.plan import Plan
 from rankernel.models.null_models import InlierModel, WeightedSample, sample_inliers, shape_codes
 from rankernel.preferences import Preferences
 from rankernel.stats._voters import Ballots
@@ -39,7 +40,7 @@ class UsualDistances:
     @classmethod
     def of(cls, plan: Plan, gram: FloatArray, data: Data) -> UsualDistances:
         """Return the distances of the rows of some data, from the kernel between its distinct ballots."""
-        row_of = np.arange(len(data)) if plan.rows is None else plan.rows
+        row_of = np.arange(len(data)) if plan._rows is None else plan._rows
         n = float(data.n_voters)
         weights = np.bincount(row_of, data.counts, len(gram)) / n
         stretch, squared_norm = (n / (n - 1)) ** 2, float(weights @ gram @ weights)

@@ -54,7 +54,7 @@ class Ballots:
     @classmethod
     def of(cls, data: Data, plan: Plan | None = None) -> Ballots:
         """Return the ballots that a plan tells apart; without one, each row by itself."""
-        row_of = np.arange(len(data)) if plan is None or plan.rows is None else plan.rows
+        row_of = np.arange(len(data)) if plan is None or plan._rows is None else plan._rows
         _, first = np.unique(row_of, return_index=True)
         return cls(with_counts(data[first], np.bincount(row_of, data.counts)), row_of, data.counts)
 
@@ -70,7 +70,7 @@ def plan_for_test(kernel: Kernel, data: Data, method: MethodLike) -> Plan:
 
 def voter_gram(plan: Plan, n_jobs: int | None = None) -> FloatArray:
     """Return the Gram matrix of the distinct ballots, on its diagonal the kernel of two voters with the same ballot."""
-    distinct = plan.distinct
+    distinct = plan._distinct
     matrix = np.asarray(distinct.gram(n_jobs=n_jobs), dtype=np.float64)
     if isinstance(plan.method, MonteCarlo):
         np.fill_diagonal(matrix, distinct.diagonal(unbiased=True))
@@ -92,7 +92,7 @@ def errors_of_draws(
     n_rows, times = len(rows), 0
     while plan is not None and sum(part.shape[1] for part in variances) < REDRAWN:
         times += 1
-        other = plan.distinct.redrawn(times)
+        other = plan._distinct._redrawn(times)
         if other is None:
             break
         some = np.sort(np.random.default_rng(times).permutation(n_rows)[:REDRAWN])

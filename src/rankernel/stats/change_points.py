@@ -164,7 +164,7 @@ class Stream:
     def of(cls, plan: Plan, weights: FloatArray, least: int, n_jobs: int | None = None) -> Stream:
         """Return the rows of a plan."""
         matrix = voter_gram(plan, n_jobs)
-        return cls(matrix if plan.rows is None else matrix[np.ix_(plan.rows, plan.rows)], weights, least)
+        return cls(matrix if plan._rows is None else matrix[np.ix_(plan._rows, plan._rows)], weights, least)
 
     @property
     def scale(self) -> float:
@@ -184,7 +184,7 @@ class Stream:
 
     def kernel_error(self, plan: Plan, statistic: float) -> float:
         """Return how much the statistic differs where kernel values are drawn again; 0 where they are exact."""
-        other = plan.redrawn(1)
+        other = plan._redrawn(1)
         if other is None:
             return 0.0
         again = Stream.of(other, self.weights, self.least).gains(np.arange(len(self.weights))[None])

@@ -124,7 +124,7 @@ def hsic_test(
     ):  # a value for each row
         check_task("an independence test", len(data))
     else:
-        check_task("an independence test of labels", len(plan.X))
+        check_task("an independence test of labels", len(plan._X))
     stratum = strata_codes(strata, data)
     other = covariate_of(covariate, data, covariate_kernel, method)
     form = Dependence(voter_gram(plan, n_jobs), Ballots.of(data, plan).of_voter, other, biased)
@@ -238,7 +238,7 @@ class Dependence:
         sides = [(plan, self.gram, False), (self.covariate.plan, self.covariate.gram, True)]
         found = np.zeros(2)
         for own, gram, covariate in sides:
-            if own is None or own.estimator is None:
+            if own is None or own._estimator is None:
                 continue
             slopes = [self.slopes(covariate)]
             if np.isfinite(correlation.value()) and correlation.criteria()[1:].min() > 0:

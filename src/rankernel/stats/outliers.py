@@ -169,7 +169,7 @@ def outlier_test(
     if reference is None:
         check_enough(data, "X")
         plan = check_kernel(kernel).plan(data, method=method)
-        check_task("a search for outliers", len(plan.X))
+        check_task("a search for outliers", len(plan._X))
         gram = voter_gram(plan, n_jobs)
         fitted = inlier_models(data)
         models = tuple(model.fitted for model in fitted)
@@ -184,10 +184,10 @@ def outlier_test(
             raise RankingError("X and reference are not over the same items; use .with_items(items)")
         both = concat([data, known])
         plan = check_kernel(kernel).plan(both, method=method)
-        check_task("a search for outliers", len(plan.X))
+        check_task("a search for outliers", len(plan._X))
         gram = voter_gram(plan, n_jobs)
         halves = divided(known.counts, start)
-        row_of = np.arange(len(both)) if plan.rows is None else plan.rows
+        row_of = np.arange(len(both)) if plan._rows is None else plan._rows
         weights = np.bincount(row_of[len(data) :], halves[0] / halves[0].sum(), len(gram)).astype(np.float64)
         all_distances = np.asarray(np.diagonal(gram) - 2 * gram @ weights + weights @ gram @ weights)[row_of]
         distances, others = np.split(all_distances, [len(data)])
@@ -213,7 +213,7 @@ def distance_error(plan: Plan, gram: FloatArray, weights: FloatArray) -> float:
 
     ``weights`` are the shares of the rows in the mean. What the mean itself errs by is the same for all ballots.
     """
-    other = plan.distinct.redrawn(1)
+    other = plan._distinct._redrawn(1)
     if other is None:
         return 0.0
     some = np.sort(np.random.default_rng(1).permutation(len(gram))[:REDRAWN])

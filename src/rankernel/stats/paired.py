@@ -111,7 +111,7 @@ def paired_test(
         raise RankingError(f"X has {first.n_voters} judge(s); this statistic needs at least {least}")
     both = concat([first, second])
     plan = plan_for_test(check_kernel(kernel), both, method)
-    check_task("a test of pairs", len(plan.X))
+    check_task("a test of pairs", len(plan._X))
     ballots = Ballots.of(both, plan)
     before, after = np.split(ballots.of_row, 2)
     pairs = JudgePairs.of(voter_gram(plan, n_jobs), before, after, first.counts, biased)
@@ -222,7 +222,7 @@ class JudgePairs:
 
     def kernel_errors(self, plan: Plan) -> tuple[float, float]:
         """Return the standard errors of statistic and effect that come from estimated kernel values."""
-        if plan.estimator is None:
+        if plan._estimator is None:
             return 0.0, 0.0
         between, within = self.dispersions()
         slopes = [self.slopes(self.biased, 0.0)]

@@ -17,7 +17,7 @@ from rankernel.encoding import is_missing
 from rankernel.errors import RankingError
 from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.methods import MethodLike
-from rankernel.gram.poset_rows import as_rows
+from rankernel.gram.rows import as_rows
 from rankernel.kernels.base import Kernel
 from rankernel.stats._covariates import Covariate
 from rankernel.stats._groups import strata_codes
