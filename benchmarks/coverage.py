@@ -4,7 +4,7 @@ Estimates with many seeds are compared with exact values, for every kernel, kind
 and decay rate: the coverage of intervals of two standard errors (about 95 % wanted), and the root mean square of the
 standard errors over that of the true errors. Entries off the diagonal, on the diagonal (biased and unbiased) and
 normalised entries are scored separately. A cell in which at least a tenth of the estimates are marked as unreliable has
-a warning. Cells with a coverage below 90 % and no warning are listed.
+a warning. Cells with a coverage below 90 % and no warning are listed. All cells take about 15 minutes on one core.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ import rankernel as rk
 from benchmarks.clock import save
 from rankernel import MallowsModel, PlackettLuce, Uniform
 
-N_RUNS = 60
+N_RUNS = 40
 FIRST_SEED = 10_000  # other seeds than those with which the threshold of the warning was chosen
-DRAWS = (8, 17, 64, 65)
-FACTORS = (0.3, 1.0, 3.0, 10.0, 30.0)  # decay rates, in multiples of one over the median distance
+DRAWS = (8, 17, 64)
+FACTORS = (1.0, 3.0, 10.0, 30.0)  # decay rates, in multiples of one over the median distance
 COUPLINGS = ("iid", "antithetic", "orthogonal", "latin")
 QUICK = {"draws": (17, 64), "factor": (1.0, 10.0), "coupling": ("iid", "antithetic")}
 DATA: dict[str, rk.Rankings | rk.Preferences] = {

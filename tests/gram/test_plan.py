@@ -326,7 +326,7 @@ def test_each_ranking_is_drawn_once(drawn, name):
 @sampling_allowed
 @pytest.mark.parametrize("name", ["gram", "normalised", "estimate", "normalised estimate", "sums", "times"])
 def test_rows_and_columns_share_draws(drawn, name):
-    plan = rk.Exponential("footrule", 0.05).plan(FREE[:9], FREE[5:], rk.MonteCarlo(64, "antithetic"))
+    plan = rk.Exponential("footrule", 0.05).plan(FREE[:9], FREE[5:], method=rk.MonteCarlo(64, "antithetic"))
     computations(plan)[name]()
     assert [n for n, _ in drawn] == [14]
 

@@ -94,8 +94,8 @@ def chunk_files(folder):
 def test_stored_matrix_is_that_of_gram(path, kernel, method, X):
     kernel = kernel.resolve(X)
     for columns in (None, REPEATED[50:130]):
-        stored = kernel.plan(X, columns, method).store(path, side=SIDE, overwrite=True)
-        np.testing.assert_array_equal(stored[:], kernel.gram(X, columns, method))
+        stored = kernel.plan(X, columns, method=method).store(path, side=SIDE, overwrite=True)
+        np.testing.assert_array_equal(stored[:], kernel.gram(X, columns, method=method))
     assert os.listdir(path.parent) == [path.name]
 
 

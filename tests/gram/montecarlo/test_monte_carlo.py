@@ -248,7 +248,7 @@ def test_auto_does_not_depend_on_the_number_of_rows(n_rows, n_items, degree):
     rows = rk.datasets.uniform(n_rows, n_items, rng=0).top(2, unlisted="free")
     method = rk.Mallows(0.1).plan(rows, method=MonteCarlo()).method
     assert method.control_variates == degree
-    assert rk.Mallows(0.1).plan(rows[:1], rows, MonteCarlo()).method == method
+    assert rk.Mallows(0.1).plan(rows[:1], rows, method=MonteCarlo()).method == method
 
 
 @real_data.needs_data
