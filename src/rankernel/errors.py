@@ -42,7 +42,7 @@ class Argument(NamedTuple):
         return f"{self.name}={'...' if self.value is ... else short_repr(self.value)}"
 
 
-class PhrasedMessage:
+class PhrasedMessage(Exception):  # noqa: N818 - also a base of warnings
     """Base of exceptions and warnings whose messages refer to arguments.
 
     Parameters
@@ -60,7 +60,7 @@ class PhrasedMessage:
     """
 
     def __init__(self, *parts: object) -> None:
-        super().__init__("".join(map(str, parts)))  # type: ignore[call-arg] # of the exception class
+        super().__init__("".join(map(str, parts)))
         #: The message in pieces.
         self.parts = parts
 

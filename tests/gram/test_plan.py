@@ -66,7 +66,7 @@ def ways(tmp_path):
         "change_point_test": lambda k, X, m: rk.change_point_test(X, k, n_permutations=9, method=m),
         "outlier_test": lambda k, X, m: rk.outlier_test(X[:2], rk.concat([X, X]), k.resolve(X), method=m),
         "goodness_of_fit_test": fit_test,
-        "report": lambda k, X, m: summarize(Source(X), Settings(kernel=k, method=m, n_clusters=2, compare=False)),
+        "report": lambda k, X, m: summarize(Source(X), Settings(kernel=k, method=m, n_clusters=2, compare=())),
         "Dask gram": lambda k, X, m: on_dask().gram(k.plan(X, method=m)).compute(scheduler="synchronous"),
         "Dask mmd2": lambda k, X, m: on_dask().mmd2(X[:6], X[6:], k, method=m),
         "Dask Nyström": lambda k, X, m: (
@@ -204,7 +204,7 @@ def test_callable_kernels_make_the_same_decision(decided, kernel, X):
 @BOTH
 def test_command_line_makes_the_same_decision(tmp_path, kernel, X):
     rk.write_preflib(X, tmp_path / "votes.soi")
-    read = rk.read_preflib(tmp_path / "votes.soi", "last" if X is LISTS else "free")
+    read = rk.read_preflib(tmp_path / "votes.soi", unlisted="last" if X is LISTS else "free")
     plan = expected_plan(kernel, read)
     name = "mallows" if X is LISTS else "exponential:distance=footrule"
     options = ["--kernel", name, "--unlisted", "last" if X is LISTS else "free", "--plan", "--json"]
