@@ -18,7 +18,7 @@ from rankernel.datasets.simulate import draw_permutations
 from rankernel.errors import RankingError
 from rankernel.gram.blocks import slices
 from rankernel.gram.methods import Method, MethodLike, MonteCarlo
-from rankernel.gram.plan import unbiased_method
+from rankernel.gram.methods import unbiased_method
 from rankernel.kernels.base import Kernel
 from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings, as_rankings, unique_rows

@@ -10,7 +10,7 @@ from rankernel import distances
 from rankernel.completions.enumerate import enumerate_completions
 from rankernel.completions.partial_orders import FEW_DOWN_SETS
 from rankernel.errors import ExactnessError
-from rankernel.gram.evaluator import Combination, ConstantEvaluator, EmptyEvaluator, Evaluator
+from rankernel.gram.evaluator import ConstantEvaluator, Evaluator, SumEvaluator
 from rankernel.gram.exact.cayley import EXP_CAYLEY, CayleyLaw
 from rankernel.gram.exact.coded import (
     Coding,
@@ -33,7 +33,7 @@ from rankernel.gram.exact.kendall_means import KendallEvaluator, is_covered
 from rankernel.gram.exact.mallows import EXP_KENDALL
 from rankernel.gram.exact.overlap import DistanceLaw, Formula, Shape, shape_pairs
 from rankernel.gram.exact.place_tables import place_evaluator
-from rankernel.gram.poset_rows import PartialOrders, Rows, as_partial_orders
+from rankernel.gram.rows import PartialOrders, Rows, as_partial_orders
 from rankernel.kernels.algebra import Constant, Scaled, Sum, terms
 from rankernel.kernels.base import Kernel, check_max_items
 from rankernel.kernels.diffusion import Diffusion
@@ -117,7 +117,7 @@ def exact_evaluator(kernel: Kernel, X: Rows, Y: Rows, limit: int, certain: bool 
 def closed_form(kernel: Kernel, X: Rows, Y: Rows, certain: bool = False) -> Evaluator | NoExactValue:
     """Return what computes the closed form of every pair, or what is in the way."""
     if not len(X) or not len(Y):
-        return EmptyEvaluator((len(X), len(Y)))
+        return ConstantEvaluator((len(X), len(Y)))
     if not isinstance(kernel, Sum | Scaled):
         return leaf_evaluator(kernel, X, Y, certain)
     whole = kendall_evaluator(kernel, X, Y)
@@ -129,7 +129,7 @@ def closed_form(kernel: Kernel, X: Rows, Y: Rows, certain: bool = False) -> Eval
         if isinstance(found, NoExactValue):
             return whole or found
         parts.append(found)
-    return Combination(parts)
+    return SumEvaluator(parts)
 
 
 def kendall_evaluator(kernel: Kernel, X: Rows, Y: Rows) -> KendallEvaluator | None:

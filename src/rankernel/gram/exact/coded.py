@@ -19,7 +19,7 @@ from rankernel._utils.arrays import FloatArray, Indices, IntArray
 from rankernel.errors import ExactnessError
 from rankernel.gram.blocks import slices
 from rankernel.gram.cost import STEP, distinct_values
-from rankernel.gram.evaluator import Block, Evaluator, lengths
+from rankernel.gram.evaluator import Block, Evaluator, block_shape
 from rankernel.gram.exact.answers import Answers
 from rankernel.gram.exact.exp_footrule import one_tie_each
 from rankernel.gram.exact.overlap import DistanceLaw, Formula, Overlap, Shape
@@ -68,7 +68,7 @@ class Coding(ABC):
 
     def room(self, tile: Block) -> tuple[Codes, IntArray]:
         """Return arrays to write the codes and distances of a tile to."""
-        shape = lengths((len(self.X), len(self.Y)), tile)
+        shape = block_shape((len(self.X), len(self.Y)), tile)
         return np.empty(shape, dtype=np.uint64), np.empty(shape, dtype=np.int64)
 
 

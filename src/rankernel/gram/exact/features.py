@@ -17,7 +17,7 @@ from rankernel.completions.marginals import pair_product_features, rank_products
 from rankernel.distances import Distance
 from rankernel.gram.cost import STEP
 from rankernel.gram.evaluator import Block, Evaluator
-from rankernel.gram.poset_rows import PartialOrders, Rows
+from rankernel.gram.rows import PartialOrders, Rows
 from rankernel.kernels.base import Kernel
 
 KEPT = 2**27  # numbers; beyond, features are made anew for each tile

@@ -24,7 +24,7 @@ from rankernel import _loops
 from rankernel._utils.arrays import FloatArray, Indices, IntArray
 from rankernel._utils.q_factorials import tables
 from rankernel.gram.cost import STEP
-from rankernel.gram.evaluator import Block, Evaluator, Part, lengths
+from rankernel.gram.evaluator import Block, Evaluator, Part, block_shape
 from rankernel.gram.exact.coded import number_codes
 from rankernel.gram.exact.kendall_law import Brackets, KendallLaw, brackets_of, central_moments, mean_extra, tie_law
 from rankernel.gram.exact.overlap import Shape, shapes
@@ -192,7 +192,7 @@ class KendallEvaluator(Evaluator):
     def values(self, kernels: Sequence[Kernel], tile: Block) -> FloatArray:
         """Return the mean of each kernel."""
         if self.direct:
-            out = np.empty((len(kernels), *lengths((len(self.X), len(self.Y)), tile)))
+            out = np.empty((len(kernels), *block_shape((len(self.X), len(self.Y)), tile)))
             for kernel, matrix in zip(kernels, out, strict=True):
                 self.write_bits(kernel, tile, matrix, matrix[:0, :0], False, False)
             return out

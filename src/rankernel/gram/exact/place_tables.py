@@ -19,7 +19,7 @@ from rankernel.completions.marginals import position_distributions
 from rankernel.gram.cost import STEP
 from rankernel.gram.evaluator import Block, Evaluator, Part
 from rankernel.gram.exact.features import FeatureEvaluator, Weigh, mean_statistics
-from rankernel.gram.poset_rows import PartialOrders, Rows
+from rankernel.gram.rows import PartialOrders, Rows
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings
 
