@@ -14,8 +14,7 @@ from rankernel._utils.memory import check_task
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data, concat
 from rankernel.errors import MisfitWarning, RankingError, SamplingWarning, missing_extra, warn
-from rankernel.gram.methods import MethodLike
-from rankernel.gram.methods import unbiased_method
+from rankernel.gram.methods import MethodLike, unbiased_method
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
 from rankernel.models.null_models import InlierModel, Model, WeightedSample, inlier_models, sample_inliers, shape_codes
