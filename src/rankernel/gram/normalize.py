@@ -17,7 +17,7 @@ from rankernel.completions.draws import Uniform
 from rankernel.errors import ExactnessError, SamplingWarning, warn
 from rankernel.gram.evaluator import Block, BlockEstimate, Evaluator
 from rankernel.gram.exact.choice import closed_form, enumerated
-from rankernel.gram.exact.overlap import first_and_shape
+from rankernel.gram.exact.formulas import first_and_shape
 from rankernel.gram.methods import Auto, Exact, Limited, MonteCarlo
 from rankernel.gram.montecarlo.sampled import SampledEvaluator, united
 from rankernel.gram.poset_rows import PartialOrders, Rows

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rankernel.errors import ExactnessError
 from rankernel.gram.exact.kendall_law import KendallLaw
-from rankernel.gram.exact.overlap import Overlap
+from rankernel.gram.exact.formulas import Overlap
 from rankernel.gram.montecarlo.variance import mallows_variance, variance_from_values
 
 

@@ -22,7 +22,7 @@ from rankernel.completions.draws import PURPOSE, Draws
 from rankernel.distances import Distance
 from rankernel.gram.cost import STEP
 from rankernel.gram.evaluator import Block, BlockEstimate, Evaluator
-from rankernel.gram.exact.full import seconds_of_kernel
+from rankernel.gram.exact.enumeration import seconds_of_kernel
 from rankernel.gram.methods import MonteCarlo
 from rankernel.gram.montecarlo.control_variates import Controls, combined
 from rankernel.gram.montecarlo.replicate import MOST_BITS_ITEMS, PAIRS_AT_ONCE, Function, Replicate, ends_of_blocks

@@ -28,8 +28,8 @@ from rankernel.completions.couplings import complete
 from rankernel.completions.enumerate import enumerate_completions
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.gram.exact.choice import about
-from rankernel.gram.exact.mallows import ExhaustiveMallows
-from rankernel.gram.exact.overlap import Overlap
+from rankernel.gram.exact.formulas import Overlap
+from rankernel.gram.exact.kendall import log_mallows
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings, as_rankings
@@ -140,7 +140,7 @@ def mallows_parts(overlap: Overlap, nu: float, antithetic: bool) -> Variance:
         for i, u in enumerate(left)
         for j, v in enumerate(right)
     ]
-    square = exp(2 * ExhaustiveMallows().log_value(overlap, nu)[0])
+    square = exp(2 * log_mallows(overlap, nu)[0])
     return Variance(square * fmean(map(expm1, left)), square * fmean(map(expm1, right)), square * fmean(both))
 
 
