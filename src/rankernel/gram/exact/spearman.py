@@ -140,6 +140,11 @@ def log_group_mean(group: Group, nu: float) -> tuple[float, float]:
             f"value: the series is accurate only for smaller nu (about {suggested:.2g} here), the permanent feasible "
             f"only up to {MAX_PERMANENT} items; use a smaller nu, or rk.MonteCarlo"
         )
+    return permanent_mean(group, nu)
+
+
+def permanent_mean(group: Group, nu: float) -> tuple[float, float]:
+    """Return log E exp(-nu d) of one group and its derivative from a permanent."""
     rows = np.concatenate([group.left_outer, group.left]).astype(np.float64)
     columns = np.concatenate([group.right_outer, group.right]).astype(np.float64)
     costs = (rows[:, None] - columns[None, :]) ** 2

@@ -10,12 +10,12 @@ from functools import cache
 import naive
 import numpy as np
 import pytest
+from rankernel.gram.exact.place_tables import MarginalEvaluator, PlaceEvaluator, place_evaluator
 from scipy.sparse import vstack
 from sklearn.gaussian_process import GaussianProcessRegressor
 
 import rankernel as rk
 from rankernel.gram.exact import place_tables
-from rankernel.gram.exact.place_tables import MarginalEvaluator, PlaceEvaluator, place_evaluator
 from rankernel.kernels.positional import PositionalKernel
 
 ROWS = [
