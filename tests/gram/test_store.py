@@ -16,7 +16,7 @@ from rankernel.errors import ExactnessError
 from rankernel.gram.disk import store
 from rankernel.gram.disk.claims import MARK, claimed
 from rankernel.gram.disk.matrix_files import NpyFile, ZarrFile
-from rankernel.gram.exact.kendall_means import KendallEvaluator
+from rankernel.gram.exact.kendall import KendallEvaluator
 from rankernel.gram.plan import Plan
 
 needs_zarr = "zarr is not installed: pip install 'rankernel[zarr]'"

@@ -77,7 +77,9 @@ def write(path: Path, found: Summary, by_group: bool) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["x", "y", "count", "label", "ranking"])
-        rows = zip(found.placement.points.tolist(), rankings.counts.tolist(), labels, format_rows(rankings), strict=True)
+        rows = zip(
+            found.placement.points.tolist(), rankings.counts.tolist(), labels, format_rows(rankings), strict=True
+        )
         for (x, y), count, label, words in rows:
             name = names[label] if label >= 0 else ""
             writer.writerow([x, y, count, plain_cell(name), plain_cell(words)])

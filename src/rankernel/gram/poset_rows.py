@@ -170,7 +170,9 @@ class PartialOrders:
         for row, is_ranking in enumerate(self.is_ranking.tolist()):
             if total > limit:
                 break
-            total += n_completions(self.ranks[row]) if is_ranking else count_extensions(self.relation(row), max_down_sets)
+            total += (
+                n_completions(self.ranks[row]) if is_ranking else count_extensions(self.relation(row), max_down_sets)
+            )
         return total
 
     def has_at_most(self, limit: int) -> bool:

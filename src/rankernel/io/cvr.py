@@ -153,7 +153,9 @@ def columns_of_contest(
     """Return the columns of one contest with those to keep beside them, its name, and the columns passed over."""
     for name in kept:
         table.position(name, "labels or count")
-    places = {name: place for name in table.columns if name not in kept and (place := column_position(name)) is not None}
+    places = {
+        name: place for name in table.columns if name not in kept and (place := column_position(name)) is not None
+    }
     contests = list(dict.fromkeys(place.contest for place in places.values()))
     if not contests:
         columns = ", ".join(printable(name) for name in table.columns[:12])

@@ -242,7 +242,7 @@ def test_top_k_lists_of_many_items(n, k, m, nu):
 
 @pytest.mark.parametrize("nu", [1e-12, 0.5, 8.0, 1000.0])
 def test_five_thousand_items(nu):
-    """Two equal top-3 lists: j given agreements among the other N have probability (N-j)!/N!, so ``E C(A,j) = 1/j!``."""
+    """Two equal top-3 lists: j given agreements among other N have probability (N-j)!/N!, so ``E C(A,j) = 1/j!``."""
     n_random = 4997
     ranks = np.minimum(np.arange(5000), 3)
     with localcontext() as context:

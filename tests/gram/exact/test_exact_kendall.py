@@ -14,7 +14,14 @@ from overlaps import full_pmf, overlap_of
 
 import rankernel as rk
 from rankernel.gram.exact.formulas import Shape
-from rankernel.gram.exact.kendall import MAX_ITEMS, KendallDistribution, KendallEvaluator, tie_pmf
+from rankernel.gram.exact.kendall import (
+    FLOAT_DEGREE,
+    MAX_ITEMS,
+    KendallDistribution,
+    KendallEvaluator,
+    KendallMoments,
+    tie_pmf,
+)
 
 PAIRS = strategies.sized(strategies.bucket_orders, high=5, length=2)
 DISTRIBUTION = KendallDistribution()
@@ -25,10 +32,13 @@ def pmf_of(overlap):
 
 
 def polynomial_mean(overlap, degree):
-    """Return the mean of (1 + k)^degree, k the Kendall kernel, from the moments of the distance."""
+    """Return the mean of (1 + k)^degree, k the Kendall kernel, from exact moments; check those in floating point."""
     X, Y = rk.Rankings(overlap.left[None]), rk.Rankings(overlap.right[None])
     kernel, block = rk.Polynomial(degree), (slice(None), slice(None))
-    return KendallEvaluator(kernel, X, Y).from_moments(kernel, block).item()
+    (value,) = KendallMoments().mean(kernel, overlap)
+    if degree <= FLOAT_DEGREE:
+        assert KendallEvaluator(kernel, X, Y).from_moments(kernel, block).item() == pytest.approx(value, rel=1e-13)
+    return value
 
 
 def shares(r, s):
@@ -91,6 +101,15 @@ def test_moments_of_a_thousand_items():
     variance = n * (n - 1) * (2 * n + 5) / 72
     assert polynomial_mean(overlap, 1) == pytest.approx(1, rel=1e-14)
     assert polynomial_mean(overlap, 2) == pytest.approx(1 + variance * (2 / comb(n, 2)) ** 2, rel=1e-14)
+
+
+@pytest.mark.parametrize("degree", [3, 12, 64])
+def test_one_tied_pair_of_two_hundred_items(degree):
+    """The reverse of a full ranking but for one tied pair: the kernel is 0 or 2 / n_pairs with equal probability."""
+    left = np.arange(200)[::-1].copy()
+    left[left > 0] -= 1
+    found = rk.Polynomial(degree).gram(left[None], np.arange(200)[None], method="exact").item()
+    assert found == pytest.approx(0.5 * (2 / comb(200, 2)) ** degree, rel=1e-9)
 
 
 def test_covered_shapes():

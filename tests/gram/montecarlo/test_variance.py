@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankernel.errors import ExactnessError
-from rankernel.gram.exact.kendall_law import KendallLaw
 from rankernel.gram.exact.formulas import Overlap
+from rankernel.gram.exact.kendall import KendallDistribution
 from rankernel.gram.montecarlo.variance import mallows_variance, variance_from_values
 
 

@@ -12,6 +12,7 @@ function of X is, up to a constant, ``prod_i [n_i]_q! prod_j [n'_j]_q! / prod_ij
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import comb
 from typing import Any, NamedTuple
@@ -52,7 +53,7 @@ SHARED = 32  # entries of a table for the number of shared items, at most PACKED
 TABLE_SIZE = 2**21  # numbers in the tables of a function for all pairs of bucket sizes
 MAX_ITEMS = 170  # the smallest probability is 1 / n!, which underflows beyond
 FLOAT_DEGREE = 8  # up to this degree moments lose no more than a factor 7!! = 105 of the machine precision
-MAX_DEGREE = 64
+MAX_DEGREE = 64  # of exact moments: some hundredths of a second
 
 Bits = NDArray[np.uint64]
 
@@ -65,14 +66,17 @@ def kendall_evaluator(kernel: Kernel, X: Rankings, Y: Rankings) -> Evaluator | N
     evaluator = KendallEvaluator(kernel, X, Y)
     if evaluator.is_tabulated or evaluator.power is not None:
         return evaluator
-    if n_items > MAX_ITEMS:
+    if n_items <= MAX_ITEMS:
+        return formula_evaluator(KendallDistribution(), kernel, X, Y)
+    power = kernel.facts(n_items).affine_power
+    if power is None or kernel.params or power.degree > MAX_DEGREE:
         return None
-    return distribution_evaluator(kernel, X, Y)
+    return formula_evaluator(KendallMoments(), kernel, X, Y)
 
 
-def distribution_evaluator(kernel: Kernel, X: Rankings, Y: Rankings) -> FormulaEvaluator:
-    """Return the evaluator that averages a function over the distribution of the distance."""
-    return FormulaEvaluator(kernel, X, Y, dict.fromkeys(shape_pairs(X, Y), KendallDistribution()))
+def formula_evaluator(formula: Formula, kernel: Kernel, X: Rankings, Y: Rankings) -> FormulaEvaluator:
+    """Return the evaluator of one formula for all pairs."""
+    return FormulaEvaluator(kernel, X, Y, dict.fromkeys(shape_pairs(X, Y), formula))
 
 
 def is_linear(kernel: Kernel, n_items: int) -> bool:
@@ -82,11 +86,9 @@ def is_linear(kernel: Kernel, n_items: int) -> bool:
 
 
 def moment_power(kernel: Kernel, n_items: int) -> AffinePower | None:
-    """Return the power of an affine function that a kernel is, if its mean is accurate from moments."""
+    """Return the power of an affine function that a kernel is, if its mean is accurate from floating-point moments."""
     power = kernel.facts(n_items).affine_power
-    if power is None or kernel.params or power.degree > (FLOAT_DEGREE if n_items <= MAX_ITEMS else MAX_DEGREE):
-        return None
-    return power
+    return None if power is None or kernel.params or power.degree > FLOAT_DEGREE else power
 
 
 def log_mallows(overlap: Overlap, nu: float) -> tuple[float, float]:
@@ -254,7 +256,7 @@ class KendallEvaluator(Evaluator):
     @cached_property
     def distribution(self) -> FormulaEvaluator:
         """The evaluator of any function of the distance."""
-        return distribution_evaluator(self.kernel, self.X, self.Y)
+        return formula_evaluator(KendallDistribution(), self.kernel, self.X, self.Y)
 
     def seconds(self, n_rows: int, n_columns: int) -> float:
         """Return the time for the pairs of bits, listed items or sorted items of all entries."""
@@ -335,8 +337,7 @@ class KendallEvaluator(Evaluator):
                 for j in range(1, k + 1)
             )
             central.append(np.asarray(sum(terms)))
-        total = sum(comb(power.degree, 2 * k) * middle ** (power.degree - 2 * k) * m for k, m in enumerate(central))
-        return np.asarray(power.factor * total)
+        return np.asarray(binomial_sum(power, middle, central))
 
     # ------------------------------------------------------------------ from bits
 
@@ -359,9 +360,11 @@ class KendallEvaluator(Evaluator):
             unit = -power.factor * power.slope / 2  # for each concordant pair minus each discordant pair
             write_balance(left, right, middle, unit, mirror, triangle, buffers(left[0].shape[1]), out, mirrored)
             return
-        if self.cached_tables is None or self.cached_tables[0] != kernel:
-            self.cached_tables = kernel, self.exponential_tables(kernel) if self.exponential else self.tables(kernel)
-        table, offsets, inverse, row, column = self.cached_tables[1]
+        cached = self.cached_tables
+        if cached is None or cached[0] != kernel:
+            cached = kernel, self.exponential_tables(kernel) if self.exponential else self.tables(kernel)
+            self.cached_tables = cached
+        table, offsets, inverse, row, column = cached[1]
         row, column, work = row[block[0]], column[block[1]], buffers(left[0].shape[1], len(offsets))
         write_packed(left, right, table, offsets, inverse, row, column, mirror, triangle, work, out, mirrored)
 
@@ -408,16 +411,33 @@ def exponential_table(n_items: int, nu: float) -> tuple[FloatArray, FloatArray]:
     return logs, table.ravel()
 
 
+def binomial_sum(power: AffinePower, middle: Any, central: Sequence[Any]) -> Any:
+    """Return the mean of a power of u from its mean and its central moments of order 0, 2, 4, ..."""
+    n = power.degree
+    return power.factor * sum(comb(n, 2 * k) * middle ** (n - 2 * k) * moment for k, moment in enumerate(central))
+
+
+@lru_cache(maxsize=64)
+def bernoulli(r: int) -> Fraction:
+    """Return the Bernoulli number of an even order; those of SciPy have an error of 1e-12.
+
+    Examples
+    --------
+    >>> bernoulli(4)
+    Fraction(-1, 30)
+    """
+    others = sum((comb(r + 1, k) * bernoulli(k) for k in range(0, r, 2)), Fraction(0))
+    return (Fraction(r + 1, 2) - others) / (r + 1) if r else Fraction(1)
+
+
 @lru_cache(maxsize=32)
 def cumulant_tables(n_items: int, degree: int) -> FloatArray:
     """Return the cumulants of order 1, 2, 4, ... up to the degree of the inversions of m = 0..n items.
 
     They are ``B_r / r sum_{i<=m} (i^r - 1)``, B_r a Bernoulli number: those of independent uniform variables.
     """
-    from scipy.special import bernoulli
-
     i = np.arange(n_items + 1, dtype=np.float64)
-    sums = (bernoulli(r)[r] / r * np.cumsum(np.where(i > 0, i**r - 1, 0.0)) for r in range(2, degree + 1, 2))
+    sums = (float(bernoulli(r) / r) * np.cumsum(np.where(i > 0, i**r - 1, 0.0)) for r in range(2, degree + 1, 2))
     return np.stack([i * (i - 1) / 4, *sums])
 
 
@@ -444,6 +464,55 @@ class KendallDistribution(Formula):
         rows = overlap.counts[:-1, :-1].tolist()
         cells = tuple(sorted(tuple(sorted((c for c in row if c), reverse=True)) for row in rows))
         return overlap.n_discordant, tie_pmf(cells, tuple(sorted(overlap.right_shape.sizes)))
+
+
+class KendallMoments(Formula):
+    """Powers of an affine function u of the distance between many items, from moments in exact fractions."""
+
+    def covers(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
+        """Whether no item is free and the degree is moderate."""
+        power = kernel.facts(left.n_items).affine_power
+        return power is not None and power.degree <= MAX_DEGREE and left.is_exhaustive and right.is_exhaustive
+
+    def codes(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Codes:
+        """Return codes of the sizes of the buckets and of what they share."""
+        return SharedSizeCodes(X, Y)
+
+    def mean(self, kernel: Kernel, overlap: Overlap) -> tuple[float, ...]:
+        """Return the mean."""
+        power = kernel.facts(overlap.n_items).affine_power
+        assert power is not None
+        sizes = tuple(sorted((*overlap.left_shape.sizes, *overlap.right_shape.sizes)))
+        mean, *central = central_moments(sizes, tuple(sorted(overlap.cell_sizes.tolist())), power.degree)
+        slope = Fraction(power.slope)
+        scaled = [float(moment * slope ** (2 * k)) for k, moment in enumerate(central)]
+        return (binomial_sum(power, power.intercept + power.slope * float(overlap.n_discordant + mean), scaled),)
+
+
+@lru_cache(maxsize=256)
+def central_moments(sizes: tuple[int, ...], cells: tuple[int, ...], degree: int) -> tuple[Fraction, ...]:
+    """Return the mean of X and its central moments of order 0, 2, 4, ... up to the degree.
+
+    Examples
+    --------
+    One tied pair is discordant with probability 1/2:
+
+    >>> central_moments((2,), (), 4)
+    (Fraction(1, 2), Fraction(1, 1), Fraction(1, 4), Fraction(1, 16))
+    """
+
+    def sum_of_powers(r: int) -> int:  # of i^r - 1 over the factors i = 2, ..., m of the q-factorials of all sizes m
+        return sum(
+            sign * (i**r - 1) for sign, all_m in ((1, sizes), (-1, cells)) for m in all_m for i in range(2, m + 1)
+        )
+
+    orders = range(1, degree // 2 + 1)
+    cumulants = [Fraction(0), *(bernoulli(2 * j) / (2 * j) * sum_of_powers(2 * j) for j in orders)]
+    central = [Fraction(1)]
+    for k in orders:
+        terms = (comb(2 * k - 1, 2 * j - 1) * cumulants[j] * central[k - j] for j in range(1, k + 1))
+        central.append(sum(terms, Fraction(0)))
+    return Fraction(sum_of_powers(1), 2), *central
 
 
 class SharedSizeCodes(Codes):
