@@ -109,7 +109,7 @@ def ballots_by_hand(path: Path) -> None:
 
 def users(folder: Path) -> tuple[rk.Rankings, np.ndarray]:
     """Return some users and whether they live in the west."""
-    data = rk.load_sushi(folder, "a")
+    data = rk.load_sushi(folder)
     return data.rankings[:N_USERS].top(6), data.users["east_west"][:N_USERS]
 
 

@@ -60,13 +60,13 @@ HEART = {  # module: the tests that concern it, those first that fail soonest
     "tasks/tests/hsic.py": "test_hsic.py",
     "tasks/tests/mmd.py": "test_mmd.py",
     "tasks/tests/paired.py": "test_paired.py test_effects.py test_power.py",
-    "io/blt.py": "test_what_people_have.py test_reader_contract.py",
-    "io/cvr.py": "test_what_people_have.py test_reader_contract.py",
-    "io/pairs.py": "test_what_people_have.py test_preferences.py",
+    "io/ballots.py": "test_tables.py test_formats.py",
+    "io/blt.py": "test_formats.py test_reader_contract.py",
+    "io/cvr.py": "test_formats.py test_reader_contract.py",
+    "io/pairs.py": "test_formats.py test_preferences.py",
     "io/preflib.py": "test_preflib.py",
-    "io/sushi.py": "test_sushi.py",
-    "io/table.py": "test_table.py",
-    "io/words.py": "test_table.py test_what_people_have.py",
+    "io/public_data.py": "test_public_data.py",
+    "io/tables.py": "test_tables.py",
 }
 
 OPERATORS: dict[type[ast.AST], type[ast.AST]] = {

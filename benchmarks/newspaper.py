@@ -14,7 +14,7 @@ from typing import Any
 
 import rankernel as rk
 from benchmarks.clock import save
-from rankernel.reports.phrases import pvalue_text
+from rankernel.reports.text import pvalue_text
 
 
 def percent(share: float) -> str:

@@ -70,7 +70,7 @@ def files() -> Iterator[tuple[str, rk.Rankings]]:
     root = os.environ.get("RANKERNEL_DATA")
     if root is None:
         return
-    yield "sushi users, top 4 of 10", rk.load_sushi(Path(root, "sushi3-2016"), "a").rankings[:N_ROWS].top(4)
+    yield "sushi users, top 4 of 10", rk.load_sushi(Path(root, "sushi3-2016")).rankings[:N_ROWS].top(4)
     ballots = rk.read_preflib(Path(root, "preflib", DUBLIN_NORTH))
     voters = np.repeat(np.arange(len(ballots)), ballots.counts)
     some = np.random.default_rng(0).choice(voters, N_ROWS, replace=False)

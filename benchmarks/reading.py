@@ -42,3 +42,26 @@ def reading() -> Iterator[Row]:
 
 
 ALL = (reading,)
+
+
+def splitting(n_rows: int = 100_000) -> Iterator[Row]:
+    """Compare splitting by pandas and by csv, which sets ``LARGE`` of ``rankernel.io.text_table``."""
+    from rankernel.io.text_files import SourceFile
+    from rankernel.io.text_table import split_by_pandas, split_rows, table_of
+
+    names = [f"candidate number {number}" for number in range(12)]
+    orders = rk.datasets.uniform(n_rows, 12, rng=0).ranks[:, :6].tolist()
+    lines = [",".join(f"rank {position}" for position in range(1, 7))]
+    text = "\n".join([*lines, *(",".join(names[item] for item in order) for order in orders)])
+    source = SourceFile("votes.csv")
+    ours, theirs = medians(
+        lambda: split_by_pandas(text, ",", source),
+        lambda: table_of(split_rows(text, ",", source), source),
+        repeats=5,
+    )
+    yield Row("splitting a table", f"{len(text) / 2**20:.1f} MB", "csv", ours, theirs, "")
+
+
+if __name__ == "__main__":
+    for row in splitting():
+        print(row)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from rankernel.errors import MissingExtraError, RankingError, require
-from rankernel.io.sushi import sushi_folder
+from rankernel.io.public_data import sushi_folder
 from reproduction.results import Result, write_results
 from reproduction.study import MissingSushiError, Study
 

@@ -18,8 +18,7 @@ import numpy as np
 from rankernel import IndefiniteKernelWarning, Kernel, MonteCarlo, RankingError, Rankings, __version__, load_sushi
 from rankernel._utils.arrays import FloatArray, IntArray
 from rankernel.datasets import mallows, mixture, uniform
-from rankernel.io.fetch import check_sushi
-from rankernel.io.sushi import sushi_folder
+from rankernel.io.public_data import check_sushi, sushi_folder
 from reproduction.results import Result, Table, write_text
 
 T = TypeVar("T")

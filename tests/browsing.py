@@ -1,4 +1,4 @@
-"""A real browser for tests of the page, and a page with everything that it says and asks for."""
+"""A browser for tests of the page, and a page with its console messages, errors and requests."""
 
 import os
 import shutil
@@ -25,54 +25,49 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 
 @contextmanager
 def open_browser():
-    """Give a browser, or skip where there is none."""
+    """Yield a browser, or skip the test without one."""
     path = os.environ.get("RANKERNEL_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
     with playwright.sync_playwright() as program:
         try:
             opened = program.chromium.launch(executable_path=path, args=FLAGS)
         except playwright.Error as error:
-            pytest.skip(f"there is no browser to be had: {str(error).splitlines()[0]}")
+            pytest.skip(f"no browser: {str(error).splitlines()[0]}")
         opened.new_page()
         yield opened
         opened.close()
 
 
 class Watched:
-    """A page, with everything that it says, asks for and does wrong.
+    """A page with its console messages, errors and requests.
 
-    One window shows one page after the other, as a new window takes new processes; only one that is touched is another.
+    All pages share one window, as a new window starts new processes; only pages for touch have their own.
     """
 
     def __init__(self, browser, path: Path, viewport=SCREEN, color_scheme="light", has_touch=False):
         self.page = browser.new_page(has_touch=True) if has_touch else browser.contexts[0].pages[0]
         self.page.set_viewport_size(viewport)
         self.page.emulate_media(media="screen", color_scheme=color_scheme)
-        self.said, self.errors, self.requests = [], [], []
-        self.page.on("console", self.hear)
-        self.page.on("pageerror", self.fail)
-        self.page.on("request", self.ask)
+        self.messages, self.errors, self.requests = [], [], []
+        self.listeners = {
+            "console": lambda message: self.messages.append(message.text),
+            "pageerror": lambda error: self.errors.append(str(error)),
+            "request": lambda request: self.requests.append(request.url),
+        }
+        for event, listener in self.listeners.items():
+            self.page.on(event, listener)
         self.page.goto(path.as_uri())
         self.address = path.as_uri()
-
-    def hear(self, message):
-        self.said.append(message.text)
-
-    def fail(self, error):
-        self.errors.append(str(error))
-
-    def ask(self, request):
-        self.requests.append(request.url)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        for event, listener in (("console", self.hear), ("pageerror", self.fail), ("request", self.ask)):
+        for event, listener in self.listeners.items():
             self.page.remove_listener(event, listener)
         if self.page.context is not self.page.context.browser.contexts[0]:
             self.page.close()
 
     def assert_quiet(self):
-        assert self.said == []
+        assert self.messages == []
         assert self.errors == []
         assert [url for url in self.requests if not url.startswith(("data:", "blob:"))] == [self.address]

@@ -2,7 +2,6 @@
 
 import gc
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -48,21 +47,3 @@ def errors_in_a_moment(monkeypatch):
     """Hardly measure what estimated values add to a statistic: most of the time of tests that do not look at it."""
     monkeypatch.setattr("rankernel.stats._voters.REDRAWN", 1)
     monkeypatch.setattr("rankernel.stats.goodness_of_fit.N_REDRAWN", 2)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def groups_of_the_same_ballots_are_looked_for_once():
-    """Keep how many clusters there are: tests of pages and commands ask it of the same few elections."""
-    from rankernel.reports import clustering
-
-    known, search = {}, clustering.number_of_clusters
-
-    def once(ballots, *how):
-        key = pickle.dumps(ballots.rankings), how
-        if key not in known:
-            known[key] = search(ballots, *how)
-        return known[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clustering, "number_of_clusters", once)
-        yield

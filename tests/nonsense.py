@@ -1,4 +1,4 @@
-"""Values that cannot be meant, and what is wrong with the way in which they are refused."""
+"""Invalid values, and the check of the errors that they raise."""
 
 import linecache
 import math
@@ -53,9 +53,9 @@ def nonsense_id(value):
 
 
 def fault_of(error, arguments):
-    """Return what is wrong with the way in which an argument was refused; nothing if it is as it should be.
+    """Return the fault of an error about an argument, None if the error is as it should be.
 
-    Where two arguments do not fit together, the message may name the other one.
+    If two arguments contradict each other, the message may name the other one.
     """
     last = error.__traceback__
     while last.tb_next:
@@ -66,16 +66,16 @@ def fault_of(error, arguments):
     if not filename.startswith(PACKAGE):
         return f"comes from {filename}"
     if not linecache.getline(filename, line).strip().startswith("raise"):
-        return f"was not raised on purpose, in {filename}:{line}"
+        return f"is not raised by a statement of the package, in {filename}:{line}"
     if not re.search(rf"\b({'|'.join(arguments)}|row \d+|user '.*'|new ones)\b", str(error)):
         return "does not name the argument"
     return None
 
 
 def faults(function, good, argument, any_function=False, may=()):
-    """Return what is wrong with how nonsense in an argument is refused; ``any_function``: a function makes sense there.
+    """Return the faults of the errors that invalid values of an argument raise.
 
-    ``may`` are further errors that are right, as that there is no such file.
+    With ``any_function``, functions are valid values; ``may`` are further acceptable errors, such as a missing file.
     """
     found = []
     with warnings.catch_warnings():

@@ -8,7 +8,7 @@ import pytest
 import rankernel as rk
 from rankernel.learn.hierarchy import dendrogram_purity
 from rankernel.learn.mmd_streamed import mmd2_streamed
-from rankernel.reports.distinct_ballots import some_voters
+from rankernel.reports.source import sample_voters
 
 MANY = 4_000_000
 X = rk.Rankings([[0, 1, 2], [1, 0, 2], [2, 1, 0]], counts=[MANY, MANY, 2 * MANY])
@@ -40,7 +40,7 @@ CALLS = {
     "models": lambda: (rk.PlackettLuce.fit(X), rk.MallowsModel.fit(X)),
     "purity": lambda: dendrogram_purity(rk.linkage(X, rk.Kendall()), [0, 0, 1], X.counts),
     "width": lambda: rk.median_distance(rk.distances.kendall, X),
-    "report": lambda: rk.report(X, labels=["a", "b", "b"]),
+    "report": lambda: rk.report(X, groups=["a", "b", "b"]),
 }
 
 
@@ -50,12 +50,12 @@ def test_voters_are_not_written_out(name):
     assert peak(CALLS[name]) < FEW
 
 
-def test_some_voters_are_those_of_a_written_out_list():
+def test_sampled_voters_match_an_expanded_list():
     """They are chosen by their numbers; a list of all of them would give the same."""
     counts = np.array([3, 0, 5, 1, 7])
     for seed in range(20):
-        rows, taken = some_voters(counts, 6, seed)
-        written = np.random.default_rng([seed, 1]).choice(np.repeat(np.arange(5), counts), 6, replace=False)
+        rows, taken = sample_voters(counts, 6, np.random.default_rng(seed))
+        written = np.random.default_rng(seed).choice(np.repeat(np.arange(5), counts), 6, replace=False)
         assert np.repeat(rows, taken).tolist() == sorted(written.tolist())
 
 

@@ -1,7 +1,7 @@
-"""Nonsense in, one clear sentence out: every argument of every public name is given values that cannot be meant.
+"""Invalid values of every argument of every public function and class.
 
-A call may work (not every value is nonsense everywhere), or it must be refused on purpose: by a ``raise`` of this
-package, with a message that names the argument, or the row of the data.
+A call may succeed, as not every value is invalid everywhere; otherwise the error must be raised by this package, with a
+message that names the argument or the row of the data.
 """
 
 import atexit
@@ -30,14 +30,14 @@ NUMBERS = np.arange(8.0).reshape(4, 2)
 
 
 def regression(**arguments):
-    """Fit a regression, unless its kernel is a function, whose errors are its own."""
+    """Fit a regression, unless its kernel is a function, which may raise any error."""
     model = rk.KernelRankingRegressor(**arguments)
     return model if callable(model.kernel) else model.fit(NUMBERS, BALLOTS)
 
 
 FULL = rk.Rankings([[0, 1, 2], [1, 0, 2], [2, 1, 0], [0, 2, 1]], items=["a", "b", "c"])
 KERNEL = rk.Mallows(0.5)
-METHOD = rk.MonteCarlo(32)  # so many that their errors need no further draws
+METHOD = rk.MonteCarlo(32)  # enough for reliable standard errors
 LABELS = ["u", "v", "u", "v"]
 TREE = rk.linkage(BALLOTS, KERNEL)
 PILOT = rk.mmd_test(FULL[[0, 0, 0, 3]], FULL[[2, 2, 1, 2]], KERNEL, n_permutations=9)
@@ -50,7 +50,7 @@ def fitted(estimator):
 
 
 def built(cls):
-    """Return what makes an estimator and fits it: estimators check their parameters when they are fitted."""
+    """Return a function that creates and fits an estimator, since `fit` checks the parameters."""
 
     def build(**arguments):
         return cls(**arguments).fit(BALLOTS)
@@ -59,7 +59,7 @@ def built(cls):
     return build
 
 
-# Each public name with arguments that work; all of them are replaced by nonsense, one at a time.
+# Each public name with valid arguments, which are replaced by invalid values one at a time.
 CALLS = {
     "Rankings": (rk.Rankings, {"ranks": [[0, 1], [1, 0]], "items": ["a", "b"], "counts": [1, 2]}),
     "Rankings.from_orders": (
@@ -546,14 +546,21 @@ CALLS = {
     "report": (
         rk.report,
         {
-            "rankings": BALLOTS,
+            "data": BALLOTS,
             "path": FOLDER / "report.html",
-            "labels": LABELS,
+            "groups": LABELS,
+            "compare": ["u", "v"],
+            "kernel": KERNEL,
+            "method": "auto",
+            "n_clusters": 2,
+            "linkage": "ward",
+            "n_permutations": 9,
+            "max_ballots": 100,
             "title": "votes",
-            "by": "side",
-            "settings": None,
+            "group_name": "side",
             "noun": "candidate",
             "voter": "judge",
+            "rng": 0,
         },
     ),
     "Report.save": (rk.report(BALLOTS).save, {"path": FOLDER / "saved.html"}),
@@ -580,30 +587,26 @@ CALLS = {
             "variance": [0.5, 0.2],
         },
     ),
-    "plots.preferences": (plots.preferences, {"X": BALLOTS}),
+    "plots.pairwise_preferences": (plots.pairwise_preferences, {"X": BALLOTS}),
     "plots.null_distribution": (
         plots.null_distribution,
         {"result": rk.mmd_test(FULL, FULL, KERNEL, n_permutations=9)},
     ),
     "plots.differences": (
         plots.differences,
-        {"found": rk.mmd_test(FULL, FULL, KERNEL, n_permutations=9).differences(), "most": 2},
+        {"result": rk.mmd_test(FULL, FULL, KERNEL, n_permutations=9).differences(), "limit": 2},
     ),
-    "plots.pairs_of_groups": (
-        plots.pairs_of_groups,
-        {"found": rk.k_sample_test(FULL, LABELS, KERNEL, n_permutations=9).pairwise(), "most": 2},
+    "plots.pairwise_effects": (
+        plots.pairwise_effects,
+        {"result": rk.k_sample_test(FULL, LABELS, KERNEL, n_permutations=9).pairwise(), "limit": 2},
     ),
-    "plots.outlying_ballots": (
-        plots.outlying_ballots,
-        {"found": rk.outlier_test(FULL, rk.concat([FULL] * 5), KERNEL)},
-    ),
-    "plots.variance_curves": (
-        plots.variance_curves,
-        {"n_draws": [1, 2], "curves": {"iid": [1.0, 0.5]}, "spread": {"iid": [0.1, 0.1]}},
+    "plots.outliers": (
+        plots.outliers,
+        {"result": rk.outlier_test(FULL, rk.concat([FULL] * 5), KERNEL)},
     ),
 }
 
-# Names that take no arguments from people: what functions return, and errors.
+# Results of functions, which users do not create.
 RECORDS = {
     "AggregatedMMDResult",
     "BallotsNeeded",
@@ -642,13 +645,13 @@ FUNCTIONS = {
     "model",
     "progress",
     "rule",
-}  # any makes sense until it is called
+}  # any function is valid until it is called
 LEFT_OUT = {"ax", "eval_gradient", "self", "y"}
 
 
 PICTURES = (
-    *("dendrogram", "differences", "gram", "kernel_map", "null_distribution", "outlying_ballots", "pairs_of_groups"),
-    *("preferences", "variance_curves"),
+    *("dendrogram", "differences", "gram", "kernel_map", "null_distribution", "outliers", "pairwise_effects"),
+    "pairwise_preferences",
 )
 
 
@@ -668,27 +671,27 @@ def public_names():
 
 
 @pytest.fixture(autouse=True, scope="module")
-def pictures_of_one_size_share_their_axes():
-    """Nobody looks at them, and most of the time of a picture goes into its axes."""
+def shared_axes():
+    """Reuse the axes of pictures, whose creation takes most of the time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plots, "axes", cache(plots.axes))
         yield
 
 
 @pytest.mark.parametrize(("name", "argument"), [(name, each) for name, (_, good) in CALLS.items() for each in good])
-def test_nonsense_is_refused_by_name(name, argument, monkeypatch):
-    monkeypatch.chdir(FOLDER)  # any text names a file
+def test_invalid_arguments(name, argument, monkeypatch):
+    monkeypatch.chdir(FOLDER)  # any string names a file
     function, good = CALLS[name]
     assert not faults(function, good, argument, bool(FUNCTIONS & {argument, f"{name}.{argument}"}))
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_sense_is_taken(name):
+def test_valid_arguments(name):
     function, good = CALLS[name]
     function(**good)
 
 
-def test_the_table_knows_every_public_name_and_argument():
+def test_table_is_complete():
     tried = {name.partition(" ")[0] for name in CALLS}
     for name, thing in public_names():
         if (

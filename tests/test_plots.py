@@ -1,4 +1,4 @@
-"""Pictures draw what they are given: positions, areas, colours, orders; and the same file every time."""
+"""Matplotlib pictures: coordinates, areas, colours and orders; equal pictures give equal files."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ matplotlib = pytest.importorskip("matplotlib")
 BALLOTS = Rankings.from_orders([["a", "b", "c"], ["a", "c", "b"], ["c", "b", "a"], ["c", "a"]], counts=[4, 1, 3, 2])
 
 
-def test_each_function_takes_and_returns_axes():
+def test_functions_take_and_return_axes():
     from matplotlib.figure import Figure
 
     result = mmd_test(BALLOTS, BALLOTS, Mallows(0.5), n_permutations=19)
@@ -20,9 +20,8 @@ def test_each_function_takes_and_returns_axes():
         lambda ax: plots.kernel_map(np.eye(4)[:, :2], ax=ax),
         lambda ax: plots.dendrogram(linkage(BALLOTS, Kendall()), ax=ax),
         lambda ax: plots.gram(Kendall().gram(BALLOTS), ax=ax),
-        lambda ax: plots.preferences(BALLOTS, ax=ax),
+        lambda ax: plots.pairwise_preferences(BALLOTS, ax=ax),
         lambda ax: plots.null_distribution(result, ax=ax),
-        lambda ax: plots.variance_curves([1, 2], {"iid": [1, 0.5]}, ax=ax),
     ]
     for function in draw:
         ax = Figure().add_subplot()
@@ -30,7 +29,7 @@ def test_each_function_takes_and_returns_axes():
         assert function(None).figure is not ax.figure
 
 
-def test_map_has_points_where_they_are_with_areas_as_their_counts():
+def test_map_coordinates_and_areas():
     points = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
     ax = plots.kernel_map(points, counts=[100, 25, 50], labels=[0, 1, -1], names=["A", "$B$"], variance=[0.5, 0.25])
     (drawn,) = ax.collections
@@ -47,25 +46,26 @@ def test_map_has_points_where_they_are_with_areas_as_their_counts():
     assert "25%" in ax.get_ylabel()
 
 
-def test_a_point_for_one_voter_is_small_whatever_the_others_are():
+def test_area_of_one_voter_is_bounded():
     for counts in ([1, 1], [2, 1], [1000, 1]):
-        sizes = plots.kernel_map([[0, 0], [1, 1]], counts).collections[0].get_sizes()
-        assert sizes[-1] <= plots.ONE_VOTER
-        assert sizes[0] <= plots.LARGEST
-    assert (sizes >= plots.SMALLEST).all()
+        sizes = plots.kernel_map([[0, 0], [1, 1]], counts=counts).collections[0].get_sizes()
+        assert sizes[-1] <= plots.VOTER_AREA
+        assert sizes[0] <= plots.MAX_AREA
+    assert (sizes >= plots.MIN_AREA).all()
 
 
 def legend_of(ax):
-    """The colour that the legend of a picture gives to each name."""
+    """Return the colour of each name in the legend."""
     found = ax.get_legend()
     colours = [matplotlib.colors.to_hex(handle.get_color()) for handle in found.legend_handles]
     return dict(zip([text.get_text() for text in found.get_texts()], colours, strict=True))
 
 
-def test_no_colour_stands_for_two_groups():
+def test_colours_are_unique():
     n = len(plots.COLOURS) + 3
     counts = [*range(1, n), 50]  # the last group is the largest, the first three are the smallest
-    ax = plots.kernel_map(np.zeros((n, 2)), counts, range(n), [f"group {number}" for number in range(n)])
+    names = [f"group {number}" for number in range(n)]
+    ax = plots.kernel_map(np.zeros((n, 2)), counts=counts, labels=range(n), names=names)
     legend = legend_of(ax)
     assert legend.pop("3 others") == plots.GREY
     assert list(legend) == [f"group {number}" for number in range(3, n)]
@@ -74,31 +74,33 @@ def test_no_colour_stands_for_two_groups():
     assert drawn == [legend[f"group {number}"] for number in (n - 1, *range(n - 2, 2, -1))] + [plots.GREY] * 3
 
 
-def test_branches_are_called_by_the_ranking_of_most_voters():
+def test_branch_names():
     Z = np.array([[0, 1, 1.0, 2], [2, 3, 2.0, 2], [4, 5, 5.0, 4]])
-    ax = plots.dendrogram(Z, [0, 0, 1, 1], 3, None, ["a", "$b", "c", "d"], [1, 4, 2, 2], ["one", "two"])
+    clusters = {"labels": [0, 0, 1, 1], "names": ["one", "two"]}
+    ax = plots.dendrogram(Z, **clusters, leaves=["a", "$b", "c", "d"], counts=[1, 4, 2, 2], n_branches=3)
     written = {label.get_text(): matplotlib.colors.to_hex(label.get_color()) for label in ax.get_yticklabels()}
     first, second = plots.COLOURS[:2]
     assert written == {r"\$b and 1 more (5)": first, "c (2)": second, "d (2)": second}
     assert legend_of(ax) == {"one": first, "two": second}
-    with pytest.raises(ValueError, match="leaves has 1 names; the tree has 4 rankings"):
+    with pytest.raises(ValueError, match="leaves"):
         plots.dendrogram(Z, leaves=["a"])
 
 
 def overlaps(boxes):
-    """Pairs of boxes that stand over one another."""
+    """Return the pairs of boxes that overlap."""
     return [(a, b) for number, a in enumerate(boxes) for b in boxes[:number] if a.overlaps(b)]
 
 
 @pytest.mark.parametrize("n_rankings", [3, 200])
-def test_labels_are_not_stacked_and_nothing_is_cut_off(n_rankings):
+def test_labels_do_not_overlap(n_rankings):
     rng = np.random.default_rng(1)
     ranks = np.argsort(rng.random((n_rankings, 6)), axis=1)
     Z, labels = linkage(ranks, Kendall()), np.arange(n_rankings) % 9
     names = [f"{number} · " + "a candidate whose name is long" * (number % 2 + 1) for number in range(9)]
     leaves = ["Jim Glennon F.F. > Michael Kennedy F.F. > …"] * n_rankings
     points = rng.normal(size=(n_rankings, 2))
-    for ax in (plots.dendrogram(Z, labels, leaves=leaves, names=names), plots.kernel_map(points, None, labels, names)):
+    clusters = {"labels": labels, "names": names}
+    for ax in (plots.dendrogram(Z, leaves=leaves, **clusters), plots.kernel_map(points, **clusters)):
         figure = ax.figure
         figure.draw_without_rendering()
         texts = [*ax.get_yticklabels(), *ax.get_legend().get_texts()]
@@ -109,7 +111,7 @@ def test_labels_are_not_stacked_and_nothing_is_cut_off(n_rankings):
         assert all(whole.contains(*box.min) and whole.contains(*box.max) for box in boxes)
 
 
-def test_dendrogram_has_the_heights_of_the_mergers_and_the_colours_of_the_clusters():
+def test_dendrogram_heights_and_colours():
     Z = np.array([[0, 1, 1.0, 2], [2, 3, 2.0, 2], [4, 5, 5.0, 4]])
     ax = plots.dendrogram(Z, labels=[0, 0, 1, 1])
     (lines,) = ax.collections
@@ -119,20 +121,20 @@ def test_dendrogram_has_the_heights_of_the_mergers_and_the_colours_of_the_cluste
     assert found == {1.0: plots.COLOURS[0], 2.0: plots.COLOURS[1], 5.0: plots.GREY}
 
 
-def test_large_dendrogram_is_cut_to_its_upper_branches():
+def test_large_dendrogram_is_truncated():
     rng = np.random.default_rng(0)
     Z = linkage(np.argsort(rng.random((60, 6)), axis=1), Kendall())
     assert len(plots.dendrogram(Z, n_branches=10).collections[0].get_segments()) == 9
 
 
-def test_gram_is_ordered_by_labels():
+def test_gram_is_sorted_by_labels():
     G = np.arange(9.0).reshape(3, 3)
     ax = plots.gram(G, labels=[1, 0, 1])
     assert np.array_equal(ax.images[0].get_array(), G[np.ix_([1, 0, 2], [1, 0, 2])])
     assert [line.get_ydata()[0] for line in ax.lines[:1]] == [0.5]
 
 
-def test_null_distribution_marks_the_statistic():
+def test_null_distribution_and_statistic():
     result = mmd_test(BALLOTS[:2], BALLOTS[2:], Mallows(0.5), n_permutations=99)
     ax = plots.null_distribution(result)
     assert ax.lines[0].get_xdata()[0] == result.statistic

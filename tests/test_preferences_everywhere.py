@@ -352,15 +352,13 @@ def concat():
 
 
 def report():
-    with pytest.MonkeyPatch.context() as patch:  # how many groups there are is not looked at
-        patch.setattr("rankernel.reports.number_of_clusters.LEAST_ROUNDS", 1)
-        page = rk.report(SINGLE, labels=LABELS.astype(str)).html
+    page = rk.report(SINGLE, groups=LABELS.astype(str), n_clusters=2).html
     assert "a &gt; b, c &gt; d" in page
     assert '"pairs":' in page
 
 
 def picture():
-    assert rk.plots.preferences(PREFS).get_title() is not None
+    assert rk.plots.pairwise_preferences(PREFS).get_title() is not None
 
 
 def pairs_of_preferences():

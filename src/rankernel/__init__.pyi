@@ -39,11 +39,11 @@ from rankernel.io import write_blt as write_blt
 from rankernel.io import write_csv as write_csv
 from rankernel.io import write_preflib as write_preflib
 from rankernel.kernels import *
-from rankernel.learn.kmeans import KernelKMeans as KernelKMeans
-from rankernel.learn.kmeans import KernelKMedoids as KernelKMedoids
 from rankernel.learn.hierarchy import flat_clusters as flat_clusters
 from rankernel.learn.hierarchy import kernel_distances as kernel_distances
 from rankernel.learn.hierarchy import linkage as linkage
+from rankernel.learn.kmeans import KernelKMeans as KernelKMeans
+from rankernel.learn.kmeans import KernelKMedoids as KernelKMedoids
 from rankernel.learn.maps import KernelMap as KernelMap
 from rankernel.learn.mean_features import MeanFeatures as MeanFeatures
 from rankernel.learn.nystrom import NystromFeatures as NystromFeatures
@@ -62,9 +62,9 @@ from rankernel.models.mallows import MallowsModel as MallowsModel
 from rankernel.models.plackett_luce import PlackettLuce as PlackettLuce
 from rankernel.preferences import Preferences as Preferences
 from rankernel.rankings import Rankings as Rankings
+from rankernel.reports import Picture as Picture
+from rankernel.reports import Report as Report
 from rankernel.reports import report as report
-from rankernel.reports.pictures import Picture as Picture
-from rankernel.reports.pictures import Report as Report
 from rankernel.stats.adaptive import Adaptive as Adaptive
 from rankernel.stats.change_points import change_point_test as change_point_test
 from rankernel.stats.differences import Differences as Differences

@@ -43,7 +43,7 @@ class Argument(NamedTuple):
         return f"{self.name}={'...' if self.value is ... else short_repr(self.value)}"
 
 
-class PhrasedMessage:
+class PhrasedMessage(Exception):  # noqa: N818 - also a base of warnings
     """Base of exceptions and warnings whose messages refer to arguments.
 
     Parameters
@@ -61,7 +61,7 @@ class PhrasedMessage:
     """
 
     def __init__(self, *parts: object) -> None:
-        super().__init__("".join(map(str, parts)))  # type: ignore[call-arg] # of the exception class
+        super().__init__("".join(map(str, parts)))
         #: The message in pieces.
         self.parts = parts
 
@@ -111,6 +111,10 @@ class RankingError(PhrasedMessage, ValueError):
 
 class ExactnessError(PhrasedMessage, ValueError):
     """An exact value was requested but there is neither a closed form nor a feasible enumeration."""
+
+
+class OutputExistsError(PhrasedMessage, FileExistsError):
+    """A file to write exists already."""
 
 
 class MissingExtraError(ImportError):

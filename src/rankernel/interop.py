@@ -1,17 +1,17 @@
-"""There and back: rankings as other packages hold them.
+"""Conversion of rankings to and from VoteKit, pref_voting and preflibtools.
 
-Counting winners is the work of VoteKit and pref_voting, and PrefLib's own package reads and writes its files; what is
-held in one can be held in the other. Each package is imported only by the function that makes its objects.
+VoteKit and pref_voting compute winners of elections; preflibtools is the package of PrefLib. Each package is imported
+only by the function that creates its objects.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from rankernel._utils.checks import printable, short_repr
+from rankernel._utils.checks import printable
 from rankernel.encoding import FREE, Unlisted
-from rankernel.errors import RankingError
-from rankernel.io.truncated import listed_buckets
+from rankernel.errors import ArgumentTypeError, RankingError
+from rankernel.io.blt import listed_buckets
 from rankernel.rankings import Rankings, as_rankings
 
 __all__ = [
@@ -24,32 +24,32 @@ __all__ = [
 ]
 
 
-def from_votekit(profile: Any, unlisted: Unlisted = "last") -> Rankings:
+def from_votekit(profile: Any, *, unlisted: Unlisted = "last") -> Rankings:
     """Return the rankings of a VoteKit profile.
 
-    Places that a voter skipped are closed up, and ballots that rank nobody are left out. Weights are whole numbers.
+    Skipped positions are closed, and ballots that rank no candidate are dropped. Weights must be integers.
 
     Parameters
     ----------
     profile : votekit.RankProfile
         The profile.
     unlisted : {"last", "free"}
-        Candidates that a ballot does not list share one last bucket, or nothing is known of them.
+        Whether candidates that a ballot does not list share the last bucket or are free.
     """
-    check_held("profile", profile, "a RankProfile of VoteKit", "ballots", "candidates")
+    check_attributes("profile", profile, "a RankProfile of VoteKit", "ballots", "candidates")
     orders, weights = [], []
     for ballot in profile.ballots:
         buckets = [{str(name) for name in bucket} for bucket in ballot.ranking or () if bucket]
         if buckets:
             orders.append(buckets)
-            weights.append(voters_of(ballot.weight))
+            weights.append(integer_weight(ballot.weight))
     return Rankings.from_orders(orders, [str(name) for name in profile.candidates], weights, unlisted)
 
 
 def to_votekit(rankings: Any) -> Any:
-    """Return rankings as a VoteKit ``RankProfile``; what a ballot does not list is left out of it.
+    """Return rankings as a VoteKit ``RankProfile``, whose ballots contain the listed candidates.
 
-    ``from_votekit`` gives them back: with ``unlisted="free"`` where some items are free.
+    ``from_votekit`` inverts the conversion, with ``unlisted="free"`` if some items are free.
     """
     data = as_rankings(rankings)
     from votekit.ballot import RankBallot
@@ -62,17 +62,17 @@ def to_votekit(rankings: Any) -> Any:
     return RankProfile(ballots=tuple(ballots), candidates=data.items, max_ranking_length=data.n_items)
 
 
-def from_pref_voting(profile: Any, unlisted: Unlisted = "last") -> Rankings:
-    """Return the rankings of a pref_voting ``Profile`` or ``ProfileWithTies``, named by its ``cmap``.
+def from_pref_voting(profile: Any, *, unlisted: Unlisted = "last") -> Rankings:
+    """Return the rankings of a pref_voting ``Profile`` or ``ProfileWithTies``, with the names of its ``cmap``.
 
     Parameters
     ----------
     profile : pref_voting.profiles.Profile or pref_voting.profiles_with_ties.ProfileWithTies
         The profile.
     unlisted : {"last", "free"}
-        Candidates that a ranking leaves out share one last bucket, or nothing is known of them.
+        Whether candidates that a ranking does not list share the last bucket or are free.
     """
-    check_held("profile", profile, "a profile of pref_voting", "rankings_counts", "candidates", "cmap")
+    check_attributes("profile", profile, "a profile of pref_voting", "rankings_counts", "candidates", "cmap")
     rankings, counts = profile.rankings_counts
     candidates = list(profile.candidates)
     rows = []
@@ -80,16 +80,16 @@ def from_pref_voting(profile: Any, unlisted: Unlisted = "last") -> Rankings:
         if hasattr(ranking, "rmap"):
             rows.append([float(ranking.rmap.get(candidate, FREE)) for candidate in candidates])
         else:
-            place = {candidate: number for number, candidate in enumerate(ranking)}
-            rows.append([float(place[candidate]) for candidate in candidates])
+            position = {candidate: number for number, candidate in enumerate(ranking)}
+            rows.append([float(position[candidate]) for candidate in candidates])
     names = [str(profile.cmap.get(candidate, candidate)) for candidate in candidates]
-    return Rankings.from_ranks(rows, names, [voters_of(count) for count in counts], unlisted)
+    return Rankings.from_ranks(rows, names, [integer_weight(count) for count in counts], unlisted)
 
 
 def to_pref_voting(rankings: Any) -> Any:
     """Return rankings as a pref_voting ``Profile`` if all are full, and else as a ``ProfileWithTies``.
 
-    ``from_pref_voting`` gives them back: with ``unlisted="free"`` where some items are free.
+    ``from_pref_voting`` inverts the conversion, with ``unlisted="free"`` if some items are free.
     """
     data = as_rankings(rankings)
     names = dict(enumerate(data.items))
@@ -100,13 +100,13 @@ def to_pref_voting(rankings: Any) -> Any:
     from pref_voting.profiles_with_ties import ProfileWithTies
 
     maps = [
-        {item: place for place, bucket in enumerate(buckets, start=1) for item in bucket}
+        {item: rank for rank, bucket in enumerate(buckets, start=1) for item in bucket}
         for buckets in listed_buckets(data, "pref_voting")
     ]
     return ProfileWithTies(maps, rcounts=data.counts.tolist(), candidates=list(names), cmap=names)
 
 
-def from_preflibtools(instance: Any, unlisted: Unlisted = "last") -> Rankings:
+def from_preflibtools(instance: Any, *, unlisted: Unlisted = "last") -> Rankings:
     """Return the rankings of a preflibtools ``OrdinalInstance``.
 
     Parameters
@@ -114,28 +114,28 @@ def from_preflibtools(instance: Any, unlisted: Unlisted = "last") -> Rankings:
     instance : preflibtools.instances.OrdinalInstance
         The instance.
     unlisted : {"last", "free"}
-        Alternatives that an order does not list share one last bucket, or nothing is known of them.
+        Whether alternatives that an order does not list share the last bucket or are free.
     """
-    wanted = ("alternatives_name", "orders", "multiplicity")
-    check_held("instance", instance, "an OrdinalInstance of preflibtools", *wanted)
+    attributes = ("alternatives_name", "orders", "multiplicity")
+    check_attributes("instance", instance, "an OrdinalInstance of preflibtools", *attributes)
     numbers = list(instance.alternatives_name)
     names = [str(instance.alternatives_name[number]) for number in numbers]
-    place = {number: column for column, number in enumerate(numbers)}
+    column = {number: index for index, number in enumerate(numbers)}
     rows, counts = [], []
     for order in instance.orders:
         row = [FREE] * len(numbers)
         for rank, bucket in enumerate(order):
             for number in bucket:
-                row[place[number]] = rank
+                row[column[number]] = rank
         rows.append(row)
-        counts.append(voters_of(instance.multiplicity[order]))
+        counts.append(integer_weight(instance.multiplicity[order]))
     return Rankings.from_ranks(rows, names, counts, unlisted)
 
 
 def to_preflibtools(rankings: Any) -> Any:
-    """Return rankings as a preflibtools ``OrdinalInstance``, equal ones once with their count.
+    """Return rankings as a preflibtools ``OrdinalInstance``, equal rankings merged.
 
-    ``from_preflibtools`` gives ``rankings.unique()`` back: with ``unlisted="free"`` where some items are free.
+    ``from_preflibtools`` returns ``rankings.unique()``, with ``unlisted="free"`` if some items are free.
     """
     data = as_rankings(rankings).unique()
     from preflibtools.instances import OrdinalInstance
@@ -148,16 +148,14 @@ def to_preflibtools(rankings: Any) -> Any:
     return instance
 
 
-def check_held(name: str, value: object, wanted: str, *attributes: str) -> None:
-    """Refuse what does not hold what an object of another package does, which need not be installed to be told."""
+def check_attributes(name: str, value: object, expected: str, *attributes: str) -> None:
+    """Raise an error if an object lacks attributes of a class of another package, which is not imported."""
     if not all(hasattr(value, attribute) for attribute in attributes):
-        raise TypeError(f"{name}={short_repr(value)} is not possible; it must be {wanted}")
+        raise ArgumentTypeError(name, value, expected)
 
 
-def voters_of(weight: Any) -> int:
-    """Return a weight as a number of voters, refusing what is none."""
+def integer_weight(weight: Any) -> int:
+    """Return a weight as a positive integer."""
     if int(weight) != weight or weight < 1:
-        raise RankingError(
-            f"a ballot has the weight {printable(weight)}; counts are whole numbers of voters, 1 or more"
-        )
+        raise RankingError(f"profile: a ballot has the weight {printable(weight)}; weights must be positive integers")
     return int(weight)

@@ -1,8 +1,8 @@
-"""Pictures with Matplotlib: each function draws into the axes it is given, or new ones, and returns them."""
+"""Matplotlib pictures: each function draws into the given axes, or into new ones, and returns them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankernel._utils.arrays import FloatArray
-from rankernel._utils.checks import check_instance, check_integer, check_labels, check_list, check_numbers, short_repr
+from rankernel._utils.checks import check_integer, check_labels, check_list, check_numbers, short_repr
 from rankernel.data import as_data
 from rankernel.errors import missing_extra
 
@@ -18,21 +18,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, a little darker where they are too light for a white page: told apart by all eyes. Then four
-# more for pictures of many groups.
+# The palette of Okabe and Ito, slightly darker where it is too light for a white page, and four more colours.
 COLOURS = (
     *("#0072b2", "#d55e00", "#008a64", "#b8578d", "#b57d00", "#3f9fd6", "#7d5fb5", "#6e4b2a"),
     *("#1f1e1c", "#8f1d21", "#6b8500", "#00a6a6"),
 )
 GREY = "#b9b3a6"
 SOFT = "#6a665e"
-SMALLEST, LARGEST, ONE_VOTER = 8.0, 500.0, 24.0  # areas of points, in square points; one voter has at most the last
-MOST_BRANCHES = 30
-LEGEND_WIDTH = 34  # letters in a line
+MIN_AREA, MAX_AREA, VOTER_AREA = 8.0, 500.0, 24.0  # of points, in square points; one voter has at most the last
+LEGEND_WIDTH = 34  # characters
 
 
 def axes(ax: Axes | None, width: float = 7.0, height: float = 4.5) -> Axes:
-    """Return the axes that were given, or new ones on a figure of that size."""
+    """Return the given axes, or new ones on a figure of a size in inches."""
     if ax is not None:
         return ax
     try:
@@ -41,54 +39,66 @@ def axes(ax: Axes | None, width: float = 7.0, height: float = 4.5) -> Axes:
     except ImportError:
         raise missing_extra("matplotlib", "plots") from None
     figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)  # without pyplot there is no global state, and no window
+    FigureCanvasAgg(figure)  # without pyplot there is no global state and no window
     return figure.add_subplot()
 
 
-def bare(ax: Axes, *sides: str) -> None:
-    """Remove the frame of a picture but for some of its sides."""
+def remove_frame(ax: Axes, *sides: str) -> None:
+    """Remove the frame of the axes, except for the given sides."""
     for side in ("left", "right", "top", "bottom"):
         ax.spines[side].set_visible(side in sides)
 
 
+def escape_math(name: object) -> str:
+    """Return a name with its dollar signs escaped, which would begin a formula."""
+    return str(name).replace("$", r"\$")
+
+
+def check_result(name: str, result: Any, attributes: Sequence[str], wanted: str) -> Any:
+    """Return a result that has the attributes to draw."""
+    if not all(hasattr(result, attribute) for attribute in attributes):
+        raise TypeError(f"{name}={short_repr(result)} is not possible; give {wanted}")
+    return result
+
+
 def save(ax: Axes, path: str | Path) -> None:
-    """Write the figure of some axes to a file; equal pictures give equal files."""
+    """Write the figure of the axes to a file; equal pictures give identical files."""
     figure: Figure = ax.figure  # type: ignore[assignment]
-    ending = Path(path).suffix.lower()
-    stamps: dict[str, dict[str, Any]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    dates: dict[str, dict[str, Any]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.hashsalt": "rankernel", "svg.fonttype": "path"}):
-        figure.savefig(path, dpi=200, metadata=stamps.get(ending))
+        figure.savefig(path, dpi=200, metadata=dates.get(Path(path).suffix.lower()))
 
 
-# ---------------------------------------------------------------------- pictures
+# ---------------------------------------------------------------------- rankings
 
 
 def kernel_map(
     points: ArrayLike,
+    *,
     counts: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     names: Sequence[str] | None = None,
     variance: ArrayLike | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a map of rankings, such as :class:`rankernel.KernelMap` makes.
+    """Draw a map of rankings, such as the coordinates of :class:`rankernel.KernelMap`.
 
     Parameters
     ----------
     points : array of shape (n_rankings, 2)
-        Where each ranking stands.
+        Coordinates of the rankings.
     counts : array, optional
-        How many voters gave each: the area of its point.
+        Number of voters of each ranking, shown as the area of its point.
     labels : array of int, optional
-        The cluster or group of each, from 0; -1 is drawn grey.
+        Cluster or group of each ranking, from 0; -1 is grey.
     names : sequence of str, optional
-        What labels stand for, for the legend. If there are more of them than colours, the smallest are grey "others".
+        Names of the labels, for the legend. Of more labels than colours the smallest are grey "others".
     variance : pair of float, optional
-        The shares of the variance, for the axes.
+        Shares of the variance, for the names of the axes.
     ax : Axes, optional
-        Where to draw.
+        Axes to draw into.
 
     Examples
     --------
@@ -99,14 +109,13 @@ def kernel_map(
     ax = axes(ax, 7.5, 5.5)
     xy = check_numbers("points", points, (None, 2))
     weights = np.ones(len(xy)) if counts is None else check_numbers("counts", counts, (len(xy),), 0)
-    groups = np.zeros(len(xy), dtype=np.intp) if labels is None else cluster_numbers(labels, len(xy))
+    groups = np.zeros(len(xy), dtype=np.intp) if labels is None else label_numbers(labels, len(xy))
     titles = [] if names is None else check_list("names", names, "a list of names")
     order = np.argsort(-weights, kind="stable")  # small points over large ones
-    colour_of = colours_of(groups, weights)
+    colour_of = colours_by_size(groups, weights)
     colours = [colour_of.get(group, GREY) for group in groups[order].tolist()]
-    ax.scatter(
-        xy[order, 0], xy[order, 1], s=areas(weights[order]), c=colours, alpha=0.75, edgecolors="white", linewidths=0.4
-    )
+    sizes = point_areas(weights[order])
+    ax.scatter(xy[order, 0], xy[order, 1], s=sizes, c=colours, alpha=0.75, edgecolors="white", linewidths=0.4)
     if titles:
         add_legend(ax, groups, titles, colour_of)
     shares = [""] * 2
@@ -115,84 +124,76 @@ def kernel_map(
         shares += [""] * (2 - len(shares))
     ax.set_xlabel(f"first component{shares[0]}", color=SOFT)
     ax.set_ylabel(f"second component{shares[1]}", color=SOFT)
-    ax.set_xticks([])
-    ax.set_yticks([])
+    ax.set(xticks=[], yticks=[])
     ax.set_aspect("equal", adjustable="datalim")
-    bare(ax)
+    remove_frame(ax)
     return ax
 
 
-def colours_of(groups: NDArray[Any], weights: FloatArray) -> dict[int, str]:
-    """Return the colour of each group: none is used twice, and if there are too few, the smallest groups have none."""
+def colours_by_size(groups: NDArray[Any], weights: FloatArray) -> dict[int, str]:
+    """Return the colours of the largest groups; no colour is used twice."""
     sizes = np.bincount(groups[groups >= 0], weights[groups >= 0])
-    with_colour = sorted(np.argsort(-sizes, kind="stable")[: len(COLOURS)].tolist())
-    return dict(zip(with_colour, COLOURS, strict=False))
+    coloured = sorted(np.argsort(-sizes, kind="stable")[: len(COLOURS)].tolist())
+    return dict(zip(coloured, COLOURS, strict=False))
 
 
 def add_legend(
     ax: Axes, groups: NDArray[Any], names: Sequence[str], colour_of: dict[int, str], below: bool = False
 ) -> None:
-    """Say beside or below a picture what its colours stand for."""
+    """Add the legend of the group colours beside or below the axes."""
     from textwrap import fill
 
     from matplotlib.lines import Line2D
 
     present = set(groups.tolist())
-    shown = [(name, colour_of[number]) for number, name in enumerate(names) if number in present & colour_of.keys()]
-    others = len([group for group in present if group >= 0 and group not in colour_of])
-    if others:
-        shown.append((f"{others} others", GREY))
-    if -1 in present:
-        shown.append(("of several", GREY))
-    look: dict[str, Any] = {"marker": "o", "linestyle": "", "markersize": 7, "markeredgecolor": "white"}
-    handles = [Line2D([], [], color=colour, label=fill(plain(name), LEGEND_WIDTH), **look) for name, colour in shown]
-    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.12) if below else (1.0, 1.0)}
-    ax.legend(handles=handles, frameon=False, fontsize=9, ncols=2 if below else 1, **place)
+    entries = [(name, colour_of[number]) for number, name in enumerate(names) if number in present & colour_of.keys()]
+    n_others = len([group for group in present if group >= 0 and group not in colour_of])
+    entries += [(f"{n_others} others", GREY)] * (n_others > 0) + [("of several", GREY)] * (-1 in present)
+    style: dict[str, Any] = {"marker": "o", "linestyle": "", "markersize": 7, "markeredgecolor": "white"}
+    handles = [Line2D([], [], color=c, label=fill(escape_math(name), LEGEND_WIDTH), **style) for name, c in entries]
+    position: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.12) if below else (1.0, 1.0)}
+    ax.legend(handles=handles, frameon=False, fontsize=9, ncols=2 if below else 1, **position)
 
 
-def areas(weights: FloatArray) -> FloatArray:
-    """Return the areas of points that stand for so many voters, small ones enlarged so that they can be seen."""
-    of_one_voter = min(LARGEST / max(weights.max(), 1.0), ONE_VOTER)
-    return np.asarray(np.maximum(weights * of_one_voter, SMALLEST))
+def point_areas(weights: FloatArray) -> FloatArray:
+    """Return areas of points proportional to weights, small ones enlarged to be visible."""
+    scale = min(MAX_AREA / max(weights.max(), 1.0), VOTER_AREA)
+    return np.asarray(np.maximum(weights * scale, MIN_AREA))
 
 
-def cluster_numbers(labels: ArrayLike, length: int) -> NDArray[Any]:
-    """Return the cluster of each row as whole numbers."""
+def label_numbers(labels: ArrayLike, length: int) -> NDArray[Any]:
+    """Return the label of each row as an integer."""
     return check_numbers("labels", labels, (length,)).astype(np.intp)
-
-
-def plain(name: object) -> str:
-    """Return a name as Matplotlib shows it: a dollar sign begins no formula."""
-    return str(name).replace("$", r"\$")
 
 
 def dendrogram(
     Z: ArrayLike,
+    *,
     labels: ArrayLike | None = None,
-    n_branches: int = MOST_BRANCHES,
-    ax: Axes | None = None,
     leaves: Sequence[str] | None = None,
     counts: ArrayLike | None = None,
     names: Sequence[str] | None = None,
+    n_branches: int = 30,
+    ax: Axes | None = None,
 ) -> Axes:
-    """Draw a dendrogram, such as :func:`rankernel.linkage` makes, root to the left; of a large one the upper branches.
+    """Draw the upper branches of a dendrogram, such as one of :func:`rankernel.linkage`, with the root at the left.
 
     Parameters
     ----------
     Z : array of shape (n_rankings - 1, 4)
         A linkage matrix.
     labels : array of int, optional
-        The cluster of each leaf: branches of one cluster have its colour.
-    n_branches : int
-        The most branches to draw.
-    ax : Axes, optional
-        Where to draw.
+        Cluster of each leaf: branches of one cluster have its colour.
     leaves : sequence of str, optional
-        What each ranking is called, else its number; a branch of several is called by the one with most voters.
+        Name of each ranking, by default its index; a branch has the name of its ranking with most voters.
     counts : array, optional
-        How many voters gave each ranking.
+        Number of voters of each ranking.
     names : sequence of str, optional
-        What labels stand for, for the legend.
+        Names of the labels, for the legend.
+    n_branches : int
+        Maximum number of branches.
+    ax : Axes, optional
+        Axes to draw into.
 
     Examples
     --------
@@ -203,25 +204,25 @@ def dendrogram(
     from matplotlib.collections import LineCollection
     from scipy.cluster.hierarchy import dendrogram as scipy_dendrogram
 
-    tree, most = check_numbers("Z", Z, (None, 4)), check_integer("n_branches", n_branches)
+    tree, limit = check_numbers("Z", Z, (None, 4)), check_integer("n_branches", n_branches)
     if not len(tree):
-        raise ValueError("Z is empty; a linkage matrix has one row a merger")
+        raise ValueError("Z is empty; a linkage matrix has one row for each merge")
     n_leaves = len(tree) + 1
     weights = np.ones(n_leaves) if counts is None else check_numbers("counts", counts, (n_leaves,), 0)
-    called = [*map(str, range(n_leaves))] if leaves is None else check_list("leaves", leaves, "a list of names")
-    if len(called) != n_leaves:
-        raise ValueError(f"leaves has {len(called)} names; the tree has {n_leaves} rankings")
-    groups = np.full(n_leaves, -1) if labels is None else cluster_numbers(labels, n_leaves)
+    leaf_names = [*map(str, range(n_leaves))] if leaves is None else check_list("leaves", leaves, "a list of names")
+    if len(leaf_names) != n_leaves:
+        raise ValueError(f"leaves has {len(leaf_names)} names; the tree has {n_leaves} rankings")
+    groups = np.full(n_leaves, -1) if labels is None else label_numbers(labels, n_leaves)
     titles = [] if names is None else check_list("names", names, "a list of names")
-    clusters, colour_of = node_clusters(tree, groups), colours_of(groups, weights)
+    clusters, colour_of = node_clusters(tree, groups), colours_by_size(groups, weights)
     drawn = scipy_dendrogram(
         tree,
-        p=most,
+        p=limit,
         truncate_mode="lastp",
         no_plot=True,
         link_color_func=lambda node: colour_of.get(clusters[node], GREY),
     )
-    texts = branch_texts(tree, drawn["leaves"], called, weights, counts is not None)
+    texts = branch_texts(tree, drawn["leaves"], leaf_names, weights, counts is not None)
     ax = axes(ax, 8.5, 1.0 + 0.21 * max(len(texts), 8))
     paths = [np.column_stack([y, x]) for x, y in zip(drawn["icoord"], drawn["dcoord"], strict=True)]
     ax.add_collection(LineCollection(paths, colors=drawn["color_list"], linewidths=1.3))
@@ -233,27 +234,33 @@ def dendrogram(
     for label, node in zip(ax.get_yticklabels(), drawn["leaves"], strict=True):
         label.set_color(colour_of.get(clusters[node], SOFT))
     ax.set_xlabel("distance", color=SOFT)
-    bare(ax, "bottom")
+    remove_frame(ax, "bottom")
     if titles:
         add_legend(ax, groups, titles, colour_of, below=True)
     return ax
 
 
 def branch_texts(
-    tree: FloatArray, nodes: Sequence[int], called: Sequence[str], weights: FloatArray, voters: bool
+    tree: FloatArray, nodes: Sequence[int], names: Sequence[str], weights: FloatArray, voters: bool
 ) -> list[str]:
-    """Return what to write beside branches: the ranking with most voters, how many more there are, and the voters."""
-    largest, sizes, sums = list(range(len(called))), [1] * len(called), weights.tolist()
-    for left, right in tree[:, :2].astype(np.intp).tolist():
-        largest.append(max(largest[left], largest[right], key=lambda leaf: (weights[leaf], -leaf)))
-        sizes.append(sizes[left] + sizes[right])
-        sums.append(sums[left] + sums[right])
+    """Return the texts of branches: the ranking with most voters, the number of others, and the number of voters."""
+    largest, sizes, sums = node_summaries(tree, weights)
     return [
-        plain(called[largest[node]])
+        escape_math(names[largest[node]])
         + (f" and {sizes[node] - 1:,} more" if sizes[node] > 1 else "")
         + (f" ({sums[node]:,.0f})" if voters else "")
         for node in nodes
     ]
+
+
+def node_summaries(tree: FloatArray, weights: NDArray[Any]) -> tuple[list[int], list[int], list[float]]:
+    """Return the leaf with the largest weight, the number of leaves and the sum of weights below each node."""
+    largest, sizes, sums = list(range(len(weights))), [1] * len(weights), weights.tolist()
+    for left, right in tree[:, :2].astype(np.intp).tolist():
+        largest.append(max(largest[left], largest[right], key=lambda leaf: (weights[leaf], -leaf)))
+        sizes.append(sizes[left] + sizes[right])
+        sums.append(sums[left] + sums[right])
+    return largest, sizes, sums
 
 
 def node_clusters(tree: FloatArray, labels: NDArray[Any]) -> list[int]:
@@ -264,8 +271,8 @@ def node_clusters(tree: FloatArray, labels: NDArray[Any]) -> list[int]:
     return clusters
 
 
-def gram(matrix: ArrayLike, labels: ArrayLike | None = None, ax: Axes | None = None) -> Axes:
-    """Draw a Gram matrix, its rows ordered by cluster if labels are given.
+def gram(matrix: ArrayLike, *, labels: ArrayLike | None = None, ax: Axes | None = None) -> Axes:
+    """Draw a Gram matrix, with its rows and columns sorted by label if labels are given.
 
     Examples
     --------
@@ -276,10 +283,10 @@ def gram(matrix: ArrayLike, labels: ArrayLike | None = None, ax: Axes | None = N
     ax = axes(ax, 5.5, 4.6)
     values = check_numbers("matrix", matrix, (None, None))
     if not values.size:
-        raise ValueError(f"matrix has shape {values.shape}; there is nothing to draw")
+        raise ValueError(f"matrix has shape {values.shape}; it must have at least one entry")
     if labels is not None:
         if values.shape[0] != values.shape[1]:
-            raise ValueError(f"matrix has shape {values.shape}, and labels are for one of rankings with themselves")
+            raise ValueError(f"matrix has shape {values.shape}; with labels it must be square")
         groups = np.unique(check_labels("labels", labels, len(values)), return_inverse=True)[1].ravel()
         order = np.argsort(groups, kind="stable")
         values = values[np.ix_(order, order)]
@@ -288,29 +295,29 @@ def gram(matrix: ArrayLike, labels: ArrayLike | None = None, ax: Axes | None = N
             ax.axvline(edge, color="white", linewidth=0.8)
     image = ax.imshow(values, cmap="cividis", interpolation="nearest")
     ax.figure.colorbar(image, ax=ax, label="kernel value", shrink=0.8)
-    ax.set_xticks([])
-    ax.set_yticks([])
-    bare(ax)
+    ax.set(xticks=[], yticks=[])
+    remove_frame(ax)
     return ax
 
 
-def preferences(X: Any, ax: Axes | None = None) -> Axes:
-    """Draw the share of voters who prefer the item of a row to that of a column, the items in Borda's order.
+def pairwise_preferences(X: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw the percentage of voters who prefer the item of the row to that of the column, items in Borda order.
 
     Examples
     --------
     >>> from rankernel import Rankings
-    >>> ax = preferences(Rankings.from_orders([["a", "b"], ["b", "a"]], counts=[3, 1]))
+    >>> ax = pairwise_preferences(Rankings.from_orders([["a", "b"], ["b", "a"]], counts=[3, 1]))
     >>> [text.get_text() for text in ax.texts]
     ['75', '25']
     """
-    from rankernel.models.consensus import borda, pairwise_preferences
+    from rankernel.models.consensus import borda
+    from rankernel.models.consensus import pairwise_preferences as preference_shares
 
     rankings = as_data(X)
     order = np.argsort(borda(rankings, ties="items").ranking.ranks[0])
-    shares = pairwise_preferences(rankings)[np.ix_(order, order)]
+    shares = preference_shares(rankings)[np.ix_(order, order)]
     np.fill_diagonal(shares, np.nan)
-    names = [plain(rankings.items[item]) for item in order.tolist()]
+    names = [escape_math(rankings.items[item]) for item in order.tolist()]
     ax = axes(ax, 1.5 + 0.5 * len(names), 1.2 + 0.5 * len(names))
     ax.imshow(shares, cmap="PuOr", vmin=0, vmax=1)
     for row, column in np.argwhere(~np.isnan(shares)).tolist():
@@ -319,52 +326,39 @@ def preferences(X: Any, ax: Axes | None = None) -> Axes:
     ax.set_yticks(range(len(names)), names)
     ax.tick_params(length=0)
     ax.xaxis.tick_top()
-    bare(ax)
+    remove_frame(ax)
     return ax
 
 
-def null_distribution(result: Any, ax: Axes | None = None) -> Axes:
-    """Draw the null distribution of a test, and where its statistic stands.
+# ---------------------------------------------------------------------- results of tests
 
-    Parameters
-    ----------
-    result : MMDResult, HSICResult or the like
-        What a test found.
-    ax : Axes, optional
-        Where to draw.
-    """
-    if not all(hasattr(result, name) for name in ("null_distribution", "statistic", "pvalue")):
-        raise TypeError(f"result={short_repr(result)} is not possible; give what a test found, such as mmd_test(X, Y)")
+
+def null_distribution(result: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw the null distribution of a test, such as an MMDResult, and its statistic."""
+    check_result("result", result, ("null_distribution", "statistic", "pvalue"), "a test result, as of mmd_test(X, Y)")
     ax = axes(ax, 6.0, 3.2)
     ax.hist(result.null_distribution, bins=40, color=GREY)
     ax.axvline(result.statistic, color=COLOURS[1], linewidth=2)
-    ax.annotate(
-        f"found: {result.statistic:.3g}\np = {result.pvalue:.2g}",
-        (result.statistic, 0.97),
-        xycoords=("data", "axes fraction"),
-        xytext=(-6, 0),
-        textcoords="offset points",
-        ha="right",
-        va="top",
-        color=COLOURS[1],
-    )
-    ax.set_xlabel("statistic for random divisions of the voters", color=SOFT)
+    text = f"observed: {result.statistic:.3g}\np = {result.pvalue:.2g}"
+    point, coordinates = (result.statistic, 0.97), ("data", "axes fraction")
+    ax.annotate(text, point, (-6, 0), coordinates, "offset points", ha="right", va="top", color=COLOURS[1])
+    ax.set_xlabel("statistic under the null hypothesis", color=SOFT)
     ax.set_yticks([])
-    bare(ax, "bottom")
+    remove_frame(ax, "bottom")
     return ax
 
 
-def differences(found: Any, most: int = 12, ax: Axes | None = None) -> Axes:
-    """Draw in what groups differ: for pairs of items the share of each group that prefers the first to the second.
+def differences(result: Any, *, limit: int = 12, ax: Axes | None = None) -> Axes:
+    """Draw the share of each group that prefers the first item of a pair, for the pairs that differ most.
 
     Parameters
     ----------
-    found : Differences
-        What ``result.differences()`` gives.
-    most : int
-        How many pairs to draw, those that make most of the difference.
+    result : Differences
+        The result of ``differences()`` of a test of groups.
+    limit : int
+        Maximum number of pairs.
     ax : Axes, optional
-        Where to draw.
+        Axes to draw into.
 
     Examples
     --------
@@ -375,142 +369,80 @@ def differences(found: Any, most: int = 12, ax: Axes | None = None) -> Axes:
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['a to b', 'a to c', 'b to c']
     """
-    if not all(hasattr(found, name) for name in ("pairs", "groups")):
-        raise TypeError(f"found={short_repr(found)} is not possible; give result.differences() of a test of groups")
-    pairs = found.pairs[: check_integer("most", most)]
+    check_result("result", result, ("pairs", "groups"), "test.differences() of a test of groups")
+    pairs = result.pairs[: check_integer("limit", limit)]
     ax = axes(ax, 7.0, 1.2 + 0.32 * len(pairs))
-    step = 0.5 / max(len(found.groups), 1)
+    step, middle = 0.5 / max(len(result.groups), 1), (len(result.groups) - 1) / 2
     ax.axvline(0.5, color=GREY, linewidth=1)
-    for number, group in enumerate(found.groups):
-        colour, y = (
-            COLOURS[number % len(COLOURS)],
-            np.arange(len(pairs)) + step * (number - (len(found.groups) - 1) / 2),
-        )
+    for number, group in enumerate(result.groups):
+        y = np.arange(len(pairs)) + step * (number - middle)
         shares = np.array([pair.shares[number] for pair in pairs])
-        ends = np.array([pair.intervals[number] for pair in pairs]).T
-        ax.errorbar(shares, y, xerr=np.abs(ends - shares), fmt="o", color=colour, markersize=5, label=plain(group))
-    ax.set_yticks(range(len(pairs)), [plain(f"{pair.first} to {pair.second}") for pair in pairs])
+        errors = np.abs(np.array([pair.intervals[number] for pair in pairs]).T - shares)
+        colour = COLOURS[number % len(COLOURS)]
+        ax.errorbar(shares, y, xerr=errors, fmt="o", color=colour, markersize=5, label=escape_math(group))
+    ax.set_yticks(range(len(pairs)), [escape_math(f"{pair.first} to {pair.second}") for pair in pairs])
     ax.invert_yaxis()
     ax.set_xlim(0, 1)
     ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    ax.set_xlabel(f"share that prefers the first, {found.confidence:.0%} intervals", color=SOFT)
+    ax.set_xlabel(f"share that prefers the first, {result.confidence:.0%} intervals", color=SOFT)
     ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     ax.tick_params(left=False)
-    bare(ax, "bottom")
+    remove_frame(ax, "bottom")
     return ax
 
 
-def pairs_of_groups(found: Any, most: int = 20, ax: Axes | None = None) -> Axes:
-    """Draw how much pairs of groups differ: the effect of each with its interval, those that differ in colour.
+def pairwise_effects(result: Any, *, limit: int = 20, ax: Axes | None = None) -> Axes:
+    """Draw the effects between pairs of groups with their intervals, significant ones in colour.
 
     Parameters
     ----------
-    found : PairwiseResult
-        What ``result.pairwise()`` gives.
-    most : int
-        How many pairs to draw, those that differ most clearly.
+    result : PairwiseResult
+        The result of ``pairwise()`` of a test of several groups.
+    limit : int
+        Maximum number of pairs, the most significant ones.
     ax : Axes, optional
-        Where to draw.
+        Axes to draw into.
 
     Examples
     --------
     >>> from rankernel import datasets, k_sample_test
     >>> election = datasets.load_example()
-    >>> ax = pairs_of_groups(k_sample_test(election.rankings, election.groups, n_permutations=99).pairwise())
+    >>> ax = pairwise_effects(k_sample_test(election.rankings, election.groups, n_permutations=99).pairwise())
     >>> len(ax.get_yticklabels())
     3
     """
-    if not all(hasattr(found, name) for name in ("effect_intervals", "rejected", "order")):
-        raise TypeError(
-            f"found={short_repr(found)} is not possible; give result.pairwise() of a test of several groups"
-        )
-    places = found.order()[: check_integer("most", most)]
-    ax = axes(ax, 7.0, 1.2 + 0.28 * len(places))
-    effects, ends = found.effects[places], found.effect_intervals[places]
-    colours = [COLOURS[0] if differs else GREY for differs in found.rejected[places]]
-    ax.hlines(range(len(places)), ends[:, 0], ends[:, 1], colors=colours, linewidth=2)
-    ax.scatter(effects, range(len(places)), c=colours, zorder=3)
-    ax.set_yticks(range(len(places)), [plain(f"{found.first[p]} and {found.second[p]}") for p in places])
+    check_result("result", result, ("effect_intervals", "rejected", "order"), "test.pairwise() of several groups")
+    shown = result.order()[: check_integer("limit", limit)]
+    ax = axes(ax, 7.0, 1.2 + 0.28 * len(shown))
+    intervals, rows = result.effect_intervals[shown], range(len(shown))
+    colours = [COLOURS[0] if rejected else GREY for rejected in result.rejected[shown]]
+    ax.hlines(rows, intervals[:, 0], intervals[:, 1], colors=colours, linewidth=2)
+    ax.scatter(result.effects[shown], rows, c=colours, zorder=3)
+    ax.set_yticks(rows, [escape_math(f"{result.first[pair]} and {result.second[pair]}") for pair in shown])
     ax.invert_yaxis()
-    ax.set_xlabel("effect, 95% intervals; in colour where groups differ", color=SOFT)
+    ax.set_xlabel("effect, 95% intervals; significant ones in colour", color=SOFT)
     ax.tick_params(left=False)
-    bare(ax, "bottom")
+    remove_frame(ax, "bottom")
     return ax
 
 
-def outlying_ballots(found: Any, ax: Axes | None = None) -> Axes:
-    """Draw how far each ballot is from the rest, the farthest first, those that are outlying in colour.
-
-    Parameters
-    ----------
-    found : OutlierResult
-        What :func:`rankernel.outlier_test` gives.
-    ax : Axes, optional
-        Where to draw.
+def outliers(result: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw the squared distance of each ranking from the others, the largest first, outliers in colour.
 
     Examples
     --------
     >>> from rankernel import datasets, outlier_test
-    >>> ax = outlying_ballots(outlier_test(datasets.mallows(30, 5, 1.0, rng=1)))
+    >>> ax = outliers(outlier_test(datasets.mallows(30, 5, 1.0, rng=1)))
     >>> len(ax.collections[0].get_offsets())
     30
     """
-    if not all(hasattr(found, name) for name in ("distances", "outlying", "order")):
-        raise TypeError(f"found={short_repr(found)} is not possible; give what outlier_test found")
+    check_result("result", result, ("distances", "outlying", "order"), "the result of outlier_test")
     ax = axes(ax, 7.0, 3.5)
-    order, counts = found.order, found.rankings.counts[found.order]
-    last = np.cumsum(counts)
-    colours = [COLOURS[1] if named else GREY for named in found.outlying[order]]
-    ax.scatter(last - counts / 2 + 0.5, found.distances[order], s=areas(counts.astype(np.float64)), c=colours)
-    ax.set_xlabel("ballots, the farthest first; outlying ones in colour", color=SOFT)
+    order, counts = result.order, result.rankings.counts[result.order]
+    x = np.cumsum(counts) - counts / 2 + 0.5
+    colours = [COLOURS[1] if outlying else GREY for outlying in result.outlying[order]]
+    ax.scatter(x, result.distances[order], s=point_areas(counts.astype(np.float64)), c=colours)
+    ax.set_xlabel("rankings by distance; outliers in colour", color=SOFT)
     ax.set_ylabel("squared distance", color=SOFT)
-    bare(ax, "left", "bottom")
-    return ax
-
-
-def variance_curves(
-    n_draws: ArrayLike,
-    curves: Mapping[str, ArrayLike],
-    spread: Mapping[str, ArrayLike] | None = None,
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw how the variance of estimators goes down with the number of draws, each curve named at its end.
-
-    Parameters
-    ----------
-    n_draws : array
-        Numbers of draws.
-    curves : mapping of name to array
-        The variance of each estimator at these numbers.
-    spread : mapping of name to array, optional
-        The standard error of these variances, drawn as a band.
-    ax : Axes, optional
-        Where to draw.
-
-    Examples
-    --------
-    >>> ax = variance_curves([1, 2, 4], {"iid": [1, 0.5, 0.25], "antithetic": [0.2, 0.1, 0.05]})
-    >>> [text.get_text() for text in ax.texts]
-    ['iid', 'antithetic']
-    """
-    ax = axes(ax, 6.5, 4.0)
-    x = check_numbers("n_draws", n_draws, (None,), 0)
-    if not x.size:
-        raise ValueError("n_draws is empty; there is nothing to draw")
-    check_instance("curves", curves, Mapping, "a mapping from names to arrays")
-    bands = (
-        {} if spread is None else check_instance("spread", spread, Mapping, "a mapping from names to arrays, or None")
-    )
-    for number, (name, values) in enumerate(curves.items()):
-        colour, y = COLOURS[number % len(COLOURS)], check_numbers("curves", values, (len(x),))
-        ax.plot(x, y, color=colour, marker="o", markersize=3.5, linewidth=1.6)
-        if name in bands:
-            error = check_numbers("spread", bands[name], (len(x),))
-            ax.fill_between(x, np.maximum(y - error, y * 1e-3), y + error, color=colour, alpha=0.18, linewidth=0)
-        ax.annotate(plain(name), (x[-1], y[-1]), (6, 0), textcoords="offset points", va="center", color=colour)
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    ax.set_xlabel("draws of each ranking", color=SOFT)
-    ax.set_ylabel("variance", color=SOFT)
-    bare(ax, "left", "bottom")
+    remove_frame(ax, "left", "bottom")
     return ax

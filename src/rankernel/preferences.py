@@ -18,7 +18,7 @@ from rankernel._utils.notebook import html_card
 from rankernel.encoding import FREE, check_counts, check_items, sum_counts
 from rankernel.errors import RankingError
 from rankernel.pair_tables import Comparisons, is_long, long_table, user_lists, user_names
-from rankernel.rankings import PARTIAL, Rankings, as_rankings, row_index
+from rankernel.rankings import PARTIAL, Labels, Rankings, as_rankings, row_index
 
 Packed = NDArray[np.uint8]
 Pair = tuple[str, str]
@@ -65,6 +65,10 @@ class Preferences:
     users: tuple[str, ...]
     #: For each user the groups of items that were contracted into ties, as the user's pairs run in a circle.
     contracted: tuple[Groups, ...]
+    #: Label columns of a file: for each, one string per user.
+    labels: Labels
+    #: How the file was read from which the preferences come; None for other preferences and for slices.
+    source: Any
 
     @classmethod
     def _trusted(
@@ -74,14 +78,17 @@ class Preferences:
         counts: IntArray,
         users: tuple[str, ...],
         contracted: tuple[Groups, ...],
+        labels: Labels | None = None,
+        source: Any = None,
     ) -> Preferences:
         """Build from parts that already satisfy every promise of the class."""
         new = object.__new__(Preferences)
+        columns = dict(labels or {})
         packed.flags.writeable = False
-        counts.flags.writeable = False
-        for name, value in zip(
-            Preferences.__dataclass_fields__, (packed, items, counts, users, contracted), strict=True
-        ):
+        for array in (counts, *columns.values()):
+            array.flags.writeable = False
+        values = packed, items, counts, users, contracted, columns, source
+        for name, value in zip(Preferences.__dataclass_fields__, values, strict=True):
             object.__setattr__(new, name, value)
         return new
 
@@ -271,6 +278,7 @@ class Preferences:
             self.counts[rows],
             tuple(self.users[row] for row in chosen),
             tuple(self.contracted[row] for row in chosen),
+            {name: values[rows] for name, values in self.labels.items()},
         )
 
     # ------------------------------------------------------------------ equality, pickling, looks
@@ -289,7 +297,8 @@ class Preferences:
         return hash((self.packed.tobytes(), self.items, self.counts.tobytes(), self.users))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Preferences._trusted, (self.packed, self.items, self.counts, self.users, self.contracted)
+        fields = self.packed, self.items, self.counts, self.users, self.contracted, self.labels, self.source
+        return Preferences._trusted, fields
 
     _repr_html_ = html_card
 
@@ -308,6 +317,7 @@ class Preferences:
             lines.append(f"  {printable(name)}: {times}{pairs_text(pairs, groups)}")
         if n_users > SHOWN:
             lines.append(f"  ... and {n_users - SHOWN:,} more")
+        lines += [f"  {line}" for line in str(self.source or "").splitlines()]
         return "\n".join(lines)
 
     # ------------------------------------------------------------------ what is inside

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 FULL, TOP_K, EXHAUSTIVE, INCOMPLETE = "full", "top-k", "exhaustive", "incomplete"
 PARTIAL = "partial"  # preferences that are no ranking
+Labels = dict[str, NDArray[np.str_]]
+
 SHOWN = 8
 CHUNK_CELLS = 2**17
 
@@ -70,6 +72,10 @@ class Rankings:
     ranks: RankArray
     items: tuple[str, ...]
     counts: IntArray
+    #: Label columns of a file: for each, one string per ranking.
+    labels: Labels
+    #: How the file was read from which the rankings come, with its repairs; None for other rankings and for slices.
+    source: Any
 
     def __init__(self, ranks: Any, items: Iterable[object] | None = None, counts: Any = None) -> None:
         check_is_no_rankings(ranks)
@@ -77,18 +83,33 @@ class Rankings:
         encoded = table.plain_ranks(None)
         self._set(encoded, table.items, check_counts(counts, len(encoded)))
 
-    def _set(self, ranks: RankArray, items: tuple[str, ...], counts: IntArray) -> None:
+    def _set(
+        self,
+        ranks: RankArray,
+        items: tuple[str, ...],
+        counts: IntArray,
+        labels: Labels | None = None,
+        source: Any = None,
+    ) -> None:
+        columns = dict(labels or {})
         ranks.flags.writeable = False
-        counts.flags.writeable = False
-        object.__setattr__(self, "ranks", ranks)
-        object.__setattr__(self, "items", items)
-        object.__setattr__(self, "counts", counts)
+        for array in (counts, *columns.values()):
+            array.flags.writeable = False
+        for name, value in zip(Rankings.__dataclass_fields__, (ranks, items, counts, columns, source), strict=True):
+            object.__setattr__(self, name, value)
 
     @classmethod
-    def _trusted(cls, ranks: RankArray, items: tuple[str, ...], counts: IntArray | None = None) -> Rankings:
+    def _trusted(
+        cls,
+        ranks: RankArray,
+        items: tuple[str, ...],
+        counts: IntArray | None = None,
+        labels: Labels | None = None,
+        source: Any = None,
+    ) -> Rankings:
         """Build from arrays that already satisfy every promise of the class."""
         new = object.__new__(Rankings)
-        new._set(ranks, items, np.ones(len(ranks), dtype=np.int64) if counts is None else counts)
+        new._set(ranks, items, np.ones(len(ranks), dtype=np.int64) if counts is None else counts, labels, source)
         return new
 
     @classmethod
@@ -215,7 +236,8 @@ class Rankings:
         if isinstance(rows, SupportsIndex) and not isinstance(rows, np.ndarray):
             row = range(len(self))[rows]
             rows = slice(row, row + 1)
-        return self._trusted(self.ranks[rows], self.items, self.counts[rows])
+        labels = {name: values[rows] for name, values in self.labels.items()}
+        return self._trusted(self.ranks[rows], self.items, self.counts[rows], labels)
 
     # ------------------------------------------------------------------ equality, pickling, looks
 
@@ -232,7 +254,7 @@ class Rankings:
         return hash((self.ranks.shape, self.ranks.tobytes(), self.items, self.counts.tobytes()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Rankings._trusted, (self.ranks, self.items, self.counts)
+        return Rankings._trusted, (self.ranks, self.items, self.counts, self.labels, self.source)
 
     _repr_html_ = html_card
 
@@ -252,6 +274,7 @@ class Rankings:
             lines.append(f"  {times}{order_text(order, self.items)}")
         if n_rankings > SHOWN:
             lines.append(f"  ... and {n_rankings - SHOWN:,} more")
+        lines += [f"  {line}" for line in str(self.source or "").splitlines()]
         return "\n".join(lines)
 
     # ------------------------------------------------------------------ what is inside
@@ -335,7 +358,8 @@ class Rankings:
         kept = np.count_nonzero(np.cumsum(self.bucket_sizes(), axis=1) <= k, axis=1)
         kept = np.minimum(kept, self.n_buckets)[:, None]
         behind = FREE if unlisted == "free" else kept
-        return self._trusted(np.where(self.ranks >= kept, behind, self.ranks).astype(np.int32), self.items, self.counts)
+        ranks = np.where(self.ranks >= kept, behind, self.ranks).astype(np.int32)
+        return self._trusted(ranks, self.items, self.counts, self.labels)
 
     def unique_indices(self) -> tuple[Indices, Indices]:
         """Return the first row of each distinct ranking, and for each row the number of its distinct ranking.
@@ -371,7 +395,8 @@ class Rankings:
         nothing = (self.ranks == FREE).any(axis=1) & (self.ranks.max(axis=1, initial=FREE) <= 0)
         if not nothing.any():
             return self
-        return self._trusted(np.where(nothing[:, None], 0, self.ranks).astype(np.int32), self.items, self.counts)
+        ranks = np.where(nothing[:, None], 0, self.ranks).astype(np.int32)
+        return self._trusted(ranks, self.items, self.counts, self.labels)
 
     def with_items(self, items: Iterable[object], unlisted: Unlisted = "last") -> Rankings:
         """Return the same rankings over other items: reordered, or more of them (read as unlisted in every row).
@@ -394,7 +419,7 @@ class Rankings:
             new = np.ones(len(names), dtype=bool)
             new[[index[name] for name in self.items]] = False
             ranks[:, new] = self.n_buckets[:, None]
-        return self._trusted(ranks, names, self.counts)
+        return self._trusted(ranks, names, self.counts, self.labels)
 
     # ------------------------------------------------------------------ out again
 

@@ -1,6 +1,7 @@
-"""The command line: what it prints, writes and refuses, and how it ends."""
+"""The commands: what they print and write, their errors, and their exit codes."""
 
 import csv
+import itertools
 import json
 import os
 import re
@@ -20,17 +21,16 @@ from real_data import needs_data, preflib
 import rankernel.kernels
 from rankernel import Auto, Exponential, Kendall, Mallows, MonteCarlo, Polynomial, Rankings, read_preflib, write_preflib
 from rankernel.cli.kernel_text import kernel_names, parse_kernel, parse_method
-from rankernel.cli.options import KernelText
-from rankernel.cli.output import whole_file
+from rankernel.cli.options import Kernel as KernelOption
+from rankernel.cli.output import atomic_file
 from rankernel.datasets import load_example
 from rankernel.gram.plan import Plan
 from rankernel.kernels import DCG, AverageOverlap, Diffusion, Hamming, Kernel, RankBiasedOverlap, Spearman
-from rankernel.reports.distinct_ballots import view_of
 
 BALLOTS = Rankings.from_orders(
     [["tea", "milk"], ["milk", "tea"], ["tea"], ["coffee", "tea"]], ["tea", "milk", "coffee"], counts=[5, 3, 2, 1]
 )
-COMMAND = "from rankernel.cli import main; main()"  # as a program
+COMMAND = "from rankernel.cli import main; main()"  # as a process
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def table(tmp_path, monkeypatch):
 
 
 def without_compiling(errors):
-    """What stands on the standard error, except that something is compiled: that depends on what ran before."""
+    """Return the standard error without notes about compilation, which depend on earlier tests."""
     return "".join(line for line in errors.splitlines(keepends=True) if not line.startswith("note: compiling"))
 
 
@@ -59,7 +59,7 @@ def said(result):
 
 
 def one_line(result, code):
-    """Check that a command failed with one line and nothing else."""
+    """Check that a command failed with one line, and return it."""
     assert result.exit_code == code, result.output
     assert result.stdout == ""
     assert said(result).startswith("rankernel: ")
@@ -101,14 +101,14 @@ def test_kernels(text, expected):
     assert parse_kernel(text) == expected
 
 
-def test_the_help_shows_kernels_for_tops_of_lists():
+def test_kernels_of_the_help():
     """All that it shows can be typed."""
-    (shown,) = get_args(KernelText)[1:]
+    (shown,) = get_args(KernelOption)[1:]
     examples = re.findall(r"\w+:\w+=[\w.]+(?:,\w+=\w+)*", shown.help)
     assert {RankBiasedOverlap, DCG, AverageOverlap} < {type(parse_kernel(text)) for text in examples}
 
 
-def test_every_kernel_name_gives_a_kernel():
+def test_kernel_names():
     arguments = {
         "exponential": ":distance=kendall,nu=1",
         "distanceinduced": ":distance=kendall,center=2/0/1",
@@ -123,7 +123,7 @@ def test_every_kernel_name_gives_a_kernel():
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("", "is not known"),
+        ("", "is unknown"),
         ("gauss", "averageoverlap, diffusion, distanceinduced"),
         ("mallows:mu=1", "takes nu=..."),
         ("mallows:nu", "takes nu=..."),
@@ -135,10 +135,10 @@ def test_every_kernel_name_gives_a_kernel():
         ("exponential:distance=euclid,nu=1", "euclid"),
         ("x*kendall", "x*kendall"),
         ("-1*kendall", "-1*kendall"),
-        ("kendall++hamming", "is not known"),
+        ("kendall++hamming", "is unknown"),
     ],
 )
-def test_kernels_that_are_none(text, part):
+def test_invalid_kernels(text, part):
     assert part in one_line(run("gram", "--kernel", text), 2)
 
 
@@ -146,20 +146,20 @@ def test_methods():
     assert parse_method("exact", 3) == "exact"
     assert parse_method("auto", 3) == Auto(estimate=MonteCarlo(rng=3))
     assert parse_method("montecarlo", 3) == MonteCarlo(rng=3)
-    assert parse_method("montecarlo:draws=20,coupling=iid,moments=0", 3) == MonteCarlo(20, "iid", 0, rng=3)
+    assert parse_method("montecarlo:draws=20,coupling=iid,control_variates=0", 3) == MonteCarlo(20, "iid", 0, rng=3)
 
 
 @pytest.mark.parametrize(
     "text", ["exakt", "exact:draws=3", "montecarlo:draws=0", "montecarlo:n=3", "montecarlo:draws="]
 )
-def test_methods_that_are_none(text):
+def test_invalid_methods(text):
     one_line(run("gram", "--method", text), 2)
 
 
 # ---------------------------------------------------------------------- info
 
 
-def test_info_of_the_example():
+def test_info_of_example():
     facts = json.loads(run("info", "--json").stdout)
     rankings = load_example().rankings
     assert (facts["n_rankings"], facts["n_voters"], facts["n_items"]) == (855, 2400, 8)
@@ -170,22 +170,22 @@ def test_info_of_the_example():
     assert json.loads(run("info", "--by", "group", "--json").stdout)["groups"]["harbour"] == 886
 
 
-def test_info_says_what_was_assumed(votes):
-    for reading, words in (("last", "share the last place"), ("free", "may stand anywhere")):
-        result = run("info", votes, "--unlisted", reading)
+def test_info_describes_unlisted_items(votes):
+    for unlisted, words in (("last", "share the last position"), ("free", "may have any position")):
+        result = run("info", votes, "--unlisted", unlisted)
         assert result.exit_code == 0
         assert words in result.stdout
     assert "11 voters" in result.stdout
     assert "5 × tea > milk" in result.stdout
 
 
-def test_info_of_a_table(table):
+def test_info_of_table(table):
     facts = json.loads(run("info", table, "--by", "district", "--count", "n", "--json").stdout)
     assert facts["n_voters"] == 18
     assert facts["groups"] == {"north": 9, "south": 9}
 
 
-def test_info_shows_no_control_characters(tmp_path):
+def test_info_escapes_control_characters(tmp_path):
     (tmp_path / "x.csv").write_text("choice 1,choice 2\n\x1b[31mred,[bold]b[/bold]\n")
     result = run("info", tmp_path / "x.csv")
     assert result.exit_code == 0
@@ -194,7 +194,7 @@ def test_info_shows_no_control_characters(tmp_path):
 
 
 @needs_data
-def test_info_of_every_real_file():
+def test_info_of_real_files():
     files = sorted((preflib(".")).glob("*.*"))
     assert len(files) > 5
     for file in files:
@@ -208,7 +208,7 @@ def test_info_of_every_real_file():
 # ---------------------------------------------------------------------- gram
 
 
-def test_gram_into_every_format(votes):
+def test_gram_formats(votes):
     expected = Mallows(0.3).gram(BALLOTS)
     for name in ("K.npy", "K.npz", "K.csv"):
         result = run("gram", votes, "-o", name, "--kernel", "mallows:nu=0.3")
@@ -224,7 +224,7 @@ def test_gram_into_every_format(votes):
         assert np.array_equal(stored["ranks"], BALLOTS.ranks)
 
 
-def test_gram_only_says_what_would_be_done(votes, monkeypatch):
+def test_gram_plan(votes, monkeypatch):
     monkeypatch.setattr(Plan, "block", None)  # nothing is computed
     plan = Mallows("median").plan(BALLOTS)
     for output in ((), ("-o", "K.npy"), ("-o", "K.csv"), ("-o", "K.zarr")):
@@ -236,7 +236,7 @@ def test_gram_only_says_what_would_be_done(votes, monkeypatch):
         "kernel": str(plan.kernel),
         "method": "exact",
         "details": plan.details,
-        "why": "",
+        "reason": "",
         "shape": [4, 4],
         "seconds": plan.seconds,
         "bytes": 128,
@@ -244,7 +244,7 @@ def test_gram_only_says_what_would_be_done(votes, monkeypatch):
     assert files_in(votes.parent) == ["votes.soi"]
 
 
-def test_the_plan_says_why_it_estimates(tmp_path):
+def test_reason_of_the_plan(tmp_path):
     write_preflib(Rankings(np.argsort(np.random.default_rng(0).random((4, 30)), axis=1)).top(4), tmp_path / "x.soi")
     options = ("--unlisted", "free", "--kernel", "exponential:distance=footrule,nu=0.001", "--plan", "--seed", 5)
     words = run("gram", tmp_path / "x.soi", *options).stdout
@@ -252,11 +252,11 @@ def test_the_plan_says_why_it_estimates(tmp_path):
     assert "seed 5" in words
     assert "because there is no closed form of" in words
     facts = json.loads(run("gram", tmp_path / "x.soi", *options, "--json").stdout)
-    assert "no closed form" in facts["why"]
+    assert "no closed form" in facts["reason"]
     assert facts["shape"] == [4, 4]
 
 
-def test_gram_into_zarr(votes):
+def test_gram_zarr(votes):
     zarr = pytest.importorskip("zarr")
     assert run("gram", votes, "-o", "K.zarr", "--kernel", "kendall").exit_code == 0
     assert np.array_equal(zarr.open_array("K.zarr", mode="r")[:], Kendall().gram(BALLOTS))
@@ -266,7 +266,7 @@ def test_gram_into_zarr(votes):
     assert run("gram", votes, "-o", "K.zarr", "--kernel", "hamming", "--force").exit_code == 0
 
 
-def test_gram_of_equal_rows_is_that_of_all_rows(tmp_path):
+def test_gram_of_equal_rows(tmp_path):
     (tmp_path / "x.csv").write_text("a,b,c\n1,2,3\n3,2,1\n1,2,3\n1,,\n")
     rankings = Rankings.from_ranks([[1, 2, 3], [3, 2, 1], [1, 2, 3], [1, -1, -1]])
     facts = json.loads(run("gram", tmp_path / "x.csv", "--kernel", "kendall", "--json").stdout)
@@ -275,16 +275,26 @@ def test_gram_of_equal_rows_is_that_of_all_rows(tmp_path):
     assert short["shape"] == [3, 3]
 
 
-def test_gram_in_single_precision(votes):
+def test_gram_float32(votes):
     assert run("gram", votes, "-o", "K.npz", "--dtype", "float32").exit_code == 0
     with np.load("K.npz") as stored:
         assert stored["gram"].dtype == np.float32
 
 
-def test_gram_says_that_it_is_estimated_and_by_which_seed(votes):
+def test_gram_estimated(votes):
     words = "Monte Carlo, 16 draws of each ranking"
     results = [
-        run("gram", votes, "--method", "montecarlo:draws=16,moments=0", "--unlisted", "free", "--seed", seed, "--json")
+        run(
+            "gram",
+            votes,
+            "--method",
+            "montecarlo:draws=16,control_variates=0",
+            "--unlisted",
+            "free",
+            "--seed",
+            seed,
+            "--json",
+        )
         for seed in (1, 1, 2)
     ]
     facts = [json.loads(result.stdout) for result in results]
@@ -293,7 +303,7 @@ def test_gram_says_that_it_is_estimated_and_by_which_seed(votes):
     assert facts[0]["corner"] == facts[1]["corner"] != facts[2]["corner"]
 
 
-def test_seed_is_that_of_the_draws_where_auto_has_to_draw(tmp_path):
+def test_seed_of_auto(tmp_path):
     rng = np.random.default_rng(0)
     ranks = np.argsort(rng.random((4, 30)), axis=1)
     write_preflib(Rankings(ranks).top(4), tmp_path / "x.soi")
@@ -303,17 +313,16 @@ def test_seed_is_that_of_the_draws_where_auto_has_to_draw(tmp_path):
     assert facts[0]["corner"] != facts[1]["corner"]
 
 
-def test_gram_that_does_not_fit_is_refused_in_one_line(tmp_path, monkeypatch):
+def test_gram_too_large(tmp_path, monkeypatch):
     monkeypatch.setattr("rankernel._utils.memory.available_memory", lambda: 10**9)
     (tmp_path / "many.csv").write_text("a,b\n" + "1,2\n2,1\n" * 20_000)
     line = one_line(run("gram", tmp_path / "many.csv", "-o", tmp_path / "K.csv"), 1)
     assert "12 GiB" in line
-    assert "K.zarr" in line
     assert files_in(tmp_path) == ["many.csv"]
 
 
 @needs_data
-def test_gram_of_every_small_real_file():
+def test_gram_of_real_files():
     for file in sorted(preflib(".").glob("*.*")):
         if file.stat().st_size < 7000:
             rankings = read_preflib(file)
@@ -325,7 +334,7 @@ def test_gram_of_every_small_real_file():
 # ---------------------------------------------------------------------- test, cluster, map, report
 
 
-def test_two_groups_of_a_table(table):
+def test_two_groups(table):
     options = ("--by", "district", "--count", "n", "--permutations", 199)
     found = json.loads(run("test", table, *options, "--kernel", "mallows:nu=0.5", "--json").stdout)
     (comparison,) = found["comparisons"]
@@ -335,7 +344,7 @@ def test_two_groups_of_a_table(table):
     rankings = Rankings.from_orders(orders, counts=[8, 1, 7, 2])
     expected = mmd_test(rankings[:2], rankings[2:], Mallows(0.5), n_permutations=199)
     assert comparison["statistic"] == pytest.approx(expected.statistic, rel=1e-12)
-    assert comparison["pvalue"] == comparison["corrected"] == expected.pvalue
+    assert comparison["pvalue"] == comparison["adjusted_pvalue"] == expected.pvalue
     words = run("test", table, *options).stdout
     assert "north (9 voters) and south (9) differ" in words
     assert "5 kernels aggregated" in words
@@ -345,28 +354,28 @@ def test_two_files(votes):
     write_preflib(BALLOTS, "again.soi")
     words = run("test", votes, "again.soi", "--permutations", 99, "--kernel", "mallows:nu=1")
     assert words.exit_code == 0
-    assert "may well be alike" in words.stdout
+    assert "do not differ significantly" in words.stdout
     assert run("test", votes, votes, "--permutations", 9).exit_code == 0
 
 
-def test_many_groups_are_corrected_for(tmp_path):
+def test_adjusted_pvalues(tmp_path):
     rows = ["g,a,b"] + [f"{group},{1 + (group == 'x')},{2 - (group == 'x')}" for group in "xyz" for _ in range(6)]
     (tmp_path / "x.csv").write_text("\n".join(rows))
     options = ("--by", "g", "--kernel", "mallows:nu=1", "--permutations", 499)
     comparisons = json.loads(run("test", tmp_path / "x.csv", *options, "--json").stdout)["comparisons"]
     assert [(each["first"], each["second"]) for each in comparisons] == [("x", "y"), ("x", "z"), ("y", "z")]
-    assert comparisons[0]["corrected"] == pytest.approx(3 * min(each["pvalue"] for each in comparisons))
-    assert "corrected for 3 tests" in run("test", tmp_path / "x.csv", *options).stdout
+    assert comparisons[0]["adjusted_pvalue"] == pytest.approx(3 * min(each["pvalue"] for each in comparisons))
+    assert "adjusted for 3 tests" in run("test", tmp_path / "x.csv", *options).stdout
 
 
-def test_sample_takes_so_many_voters(votes):
+def test_sample(votes):
     options = ("--sample", 4, "--permutations", 9, "--kernel", "kendall", "--json")
     result = run("test", votes, votes, *options)
     assert json.loads(result.stdout)["comparisons"][0]["n_first"] == 4
     assert "not characteristic" in result.stderr
 
 
-def test_clusters_into_a_table(votes):
+def test_cluster_table(votes):
     result = run("cluster", votes, "--k", 2, "-o", "labels.csv", "--json")
     assert result.exit_code == 0, result.output
     facts = json.loads(result.stdout)
@@ -384,12 +393,12 @@ def test_clusters_into_a_table(votes):
     assert "milk first" in words
 
 
-def test_few_voters_are_said_to_be_too_few(votes):
+def test_too_few_voters_for_clusters(votes):
     words = json.loads(run("cluster", votes, "--json").stdout)["clusters"]
-    assert words.startswith("too few to say anything about groups, which takes 12 voters and 3 different ballots")
+    assert words.startswith("too few data to detect clusters, which needs 12 voters and 3 distinct ballots")
 
 
-def test_clusters_as_a_picture(votes):
+def test_cluster_picture(votes):
     pytest.importorskip("matplotlib")
     assert run("cluster", votes, "-o", "tree.svg", "--linkage", "average").exit_code == 0
     drawn = (votes.parent / "tree.svg").read_text()
@@ -399,13 +408,13 @@ def test_clusters_as_a_picture(votes):
     assert "milk first" in (votes.parent / "two.svg").read_text()
 
 
-def test_only_the_report_looks_for_the_best_order(votes, monkeypatch):
-    monkeypatch.setattr("rankernel.reports.summary.count_majorities", None)  # which takes long for many items
+def test_only_report_computes_contests(votes, monkeypatch):
+    monkeypatch.setattr("rankernel.reports.summary.count_contests", None)  # slow for many items
     assert run("cluster", votes, "--k", 2, "-o", "labels.csv").exit_code == 0
     assert run("map", votes, "-o", "map.csv").exit_code == 0
 
 
-def test_map_as_picture_and_as_table(votes):
+def test_map_formats(votes):
     pytest.importorskip("matplotlib")
     assert run("map", votes).exit_code == 0
     assert (votes.parent / "map.png").read_bytes().startswith(b"\x89PNG")
@@ -418,14 +427,20 @@ def test_map_as_picture_and_as_table(votes):
     assert np.allclose([[float(row["x"]), float(row["y"])] for row in rows], expected)
 
 
-def test_the_table_of_a_map_holds_ballots_that_a_picture_leaves_out(votes, monkeypatch):
-    monkeypatch.setattr(view_of, "__defaults__", (3,))
-    assert "shown" not in json.loads(run("map", votes, "-o", "map.csv", "--json").stdout)
+def test_the_table_of_a_map_holds_ballots_that_a_picture_leaves_out(tmp_path, monkeypatch):
+    """All orders of seven items: the picture shows a sample, the table has all of them."""
+    from rankernel import write_csv
+
+    monkeypatch.chdir(tmp_path)
+    ranks = np.argsort(np.array(list(itertools.permutations(range(7)))), axis=1)
+    write_csv(Rankings(ranks, list("abcdefg")), "all.csv")
+    options = ("all.csv", "--count", "count", "--kernel", "kendall", "--k", 1, "--json")
+    assert "1,500 voters taken at random" in json.loads(run("map", *options).stdout)["shown"]
+    assert "shown" not in json.loads(run("map", *options, "-o", "map.csv").stdout)
     with open("map.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == len(BALLOTS.unique()) > 3
-    assert sum(int(row["count"]) for row in rows) == BALLOTS.n_voters
-    assert len({(row["x"], row["y"]) for row in rows}) == len(rows)
+    assert len(rows) == 5040
+    assert sum(int(row["count"]) for row in rows) == 5040
 
 
 def test_map_by_group(table):
@@ -435,7 +450,7 @@ def test_map_by_group(table):
         assert {row["label"] for row in csv.DictReader(file)} == {"north", "south"}
 
 
-def test_report_of_the_example(tmp_path, monkeypatch):
+def test_report_of_example(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = run("report", "--permutations", 99, "--k", 3)
     assert result.exit_code == 0, result.output
@@ -445,29 +460,29 @@ def test_report_of_the_example(tmp_path, monkeypatch):
     assert files_in(tmp_path) == ["report.html"]
 
 
-def test_report_of_a_table(table):
+def test_report_of_table(table):
     options = ("--by", "district", "--count", "n", "--permutations", 99, "--k", 2, "-o", "x.html")
     result = run("report", table, *options, "--title", "Drinks & more", "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["written"] == "x.html"
     written = (table.parent / "x.html").read_text()
     assert "<h1>Drinks &amp; more</h1>" in written
-    assert "How the groups differ by district" in written
+    assert "Comparison by district" in written
 
 
-def test_report_with_a_noun_and_chosen_groups(table):
+def test_report_noun_and_groups(table):
     options = ("--by", "district", "--count", "n", "--permutations", 99, "--k", 1, "-o", "x.html")
     result = run("report", table, *options, "--noun", "drink", "--group", "north", "--group", "south")
     assert result.exit_code == 0, result.output
     written = (table.parent / "x.html").read_text()
     assert "drinks" in written
-    assert "north and south see the drinks" in written
+    assert "north and south" in written
     assert "there is no group 'nowhere'" in one_line(run("report", table, *options, "--force", "--group", "nowhere"), 1)
     assert "only group named" in one_line(run("report", table, *options, "--force", "--group", "north"), 1)
     assert "--by" in one_line(run("report", table, "--count", "n", "--group", "north", "-o", "y.html"), 2)
 
 
-def test_clusters_of_noise_are_none(tmp_path, monkeypatch):
+def test_no_clusters_in_noise(tmp_path, monkeypatch):
     from rankernel import write_csv
     from rankernel.datasets import mallows
 
@@ -476,7 +491,7 @@ def test_clusters_of_noise_are_none(tmp_path, monkeypatch):
     result = run("cluster", "noise.csv", "--count", "count", "--json")
     assert result.exit_code == 0, result.output
     facts = json.loads(result.stdout)
-    assert facts["clusters"].startswith("no groups")
+    assert facts["clusters"].startswith("no significant clusters")
     assert len(facts["found"]) == 1
     assert len(json.loads(run("cluster", "noise.csv", "--count", "count", "--k", 3, "--json").stdout)["found"]) == 3
 
@@ -486,23 +501,23 @@ def test_clusters_of_noise_are_none(tmp_path, monkeypatch):
 def test_report_of_real_files(name, tmp_path):
     result = run("report", preflib(name), "--k", 2, "-o", tmp_path / "x.html")
     assert result.exit_code == 0, result.output
-    assert "How this was made" in (tmp_path / "x.html").read_text()
+    assert "Methods" in (tmp_path / "x.html").read_text()
 
 
-# ---------------------------------------------------------------------- what is refused
+# ---------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "part"),
     [
         (["info", "missing.soi"], 1, "there is no file missing.soi"),
-        (["info", "."], 1, "there is no .json in it"),
+        (["info", "."], 1, "no .json"),
         (["info", "votes.pdf"], 1, "there is no file votes.pdf"),
-        (["info", "votes.soi", "--by", "x"], 2, "--by is not for votes.soi, which is read as PrefLib"),
-        (["info", "--count", "n"], 2, "--count is for a file"),
+        (["info", "votes.soi", "--by", "x"], 1, "--by or --labels"),
+        (["info", "--count", "n"], 2, "--count"),
         (["info", "--unlisted", "free"], 2, "bundled example"),
         (["info", "--by", "planet"], 2, "planet"),
-        (["info", "--unlisted", "first"], 2, "last, free"),
+        (["info", "--unlisted", "first"], 2, "--unlisted first"),
         (["gram", "-o", "K.xls"], 2, ".npy"),
         (["gram", "-o", "K.csv", "--resume"], 2, "--resume"),
         (["gram", "-o", "folder.npy"], 2, "is a folder"),
@@ -518,13 +533,13 @@ def test_report_of_real_files(name, tmp_path):
         (["map", "-o", "x.html"], 2, ".png"),
         (["cluster", "-o", "x.html"], 2, ".csv"),
         (["cluster", "votes.soi", "--k", "0"], 2, "--k"),
-        (["cluster", "votes.soi", "--k", "5"], 1, "--k 5 is more than there are different rankings (4)"),
+        (["cluster", "votes.soi", "--k", "5"], 1, "--k 5"),
         (["test", "votes.soi"], 2, "second file"),
         (["test", "a", "b", "c"], 2, "two files"),
         (["test", "votes.soi", "other.soi"], 1, "have 0 items in common"),
     ],
 )
-def test_refusals_in_one_line(votes, arguments, code, part):
+def test_errors(votes, arguments, code, part):
     (votes.parent / "folder.npy").mkdir()
     write_preflib(Rankings.from_orders([["x", "y"]], counts=[2]), votes.parent / "other.soi")
     before = files_in(votes.parent)
@@ -544,21 +559,21 @@ def test_refusals_in_one_line(votes, arguments, code, part):
     ],
 )
 @pytest.mark.parametrize("ending", ["soi", "csv", "cat", "soi.gz"])
-def test_broken_files_give_one_line(tmp_path, content, ending):
+def test_broken_files(tmp_path, content, ending):
     file = tmp_path / f"broken.{ending}"
     file.write_bytes(content)
     assert "broken" in one_line(run("info", file), 1)
 
 
 @needs_data
-def test_cut_real_files_give_one_line(tmp_path):
+def test_truncated_real_files(tmp_path):
     whole = preflib("00006-00000001.toc").read_bytes()
     for length in range(0, len(whole) - 30, 97):
         (tmp_path / "cut.toc").write_bytes(whole[:length])
         one_line(run("info", tmp_path / "cut.toc"), 1)
 
 
-def test_nothing_is_overwritten_without_force(votes):
+def test_force(votes):
     (votes.parent / "report.html").write_text("mine")
     assert "--force" in one_line(run("report", votes), 1)
     assert (votes.parent / "report.html").read_text() == "mine"
@@ -566,7 +581,7 @@ def test_nothing_is_overwritten_without_force(votes):
     assert (votes.parent / "report.html").read_text() != "mine"
 
 
-def test_debug_shows_where(votes):
+def test_debug(votes):
     result = run("info", "missing.soi", "--debug")
     assert result.exit_code == 1
     assert "Traceback" in result.stderr
@@ -575,53 +590,59 @@ def test_debug_shows_where(votes):
 
 @pytest.mark.parametrize(
     ("command", "output", "package"),
-    [("map", "map.png", "matplotlib"), ("cluster", "tree.svg", "matplotlib"), ("gram", "K.zarr", "zarr")],
+    [
+        ("map", "map.png", "matplotlib"),
+        ("cluster", "tree.svg", "matplotlib"),
+        ("gram", "K.zarr", "zarr"),
+        ("report", "page.html", "jinja2"),
+    ],
 )
-def test_what_is_missing_is_said_before_anything_is_read(votes, monkeypatch, command, output, package):
+def test_missing_packages(votes, monkeypatch, command, output, package):
     monkeypatch.setattr("rankernel.errors.find_spec", lambda name: None)
-    monkeypatch.setattr("rankernel.cli.job.read", None)
+    monkeypatch.setattr("rankernel.cli.reading.read_source", None)
     line = one_line(run(command, votes, "-o", output), 1)
-    assert f"needs {package}, which is not installed; do: pip install 'rankernel[" in line
+    assert f"{package}" in line
 
 
-def test_pictures_come_with_the_command_line():
+def test_extra_includes_matplotlib():
     extras = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"][
         "optional-dependencies"
     ]
-    assert "rankernel[plots]" in extras["cli"]
+    assert "rankernel[plots,report]" in extras["cli"]
     assert any(package.startswith("matplotlib") for package in extras["plots"])
+    assert any(package.startswith("jinja2") for package in extras["report"])
 
 
-def test_what_should_not_happen_is_said_in_one_line(votes, monkeypatch):
+def test_unexpected_errors(votes, monkeypatch):
     def broken(*_, **__):
         raise KeyError("x")
 
-    monkeypatch.setattr("rankernel.cli.info_command.read", broken)
+    monkeypatch.setattr("rankernel.cli.file_commands.read_source", broken)
     assert "--debug" in one_line(run("info", votes), 1)
 
 
-def test_interruption_leaves_nothing(votes, monkeypatch):
+def test_interrupt(votes, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rankernel.reports.page.page", interrupted)
+    monkeypatch.setattr("rankernel.reports.page.render_page", interrupted)
     line = one_line(run("report", votes), 130)
     assert line == "rankernel: interrupted; nothing was written; the same command starts again\n"
     assert files_in(votes.parent) == ["votes.soi"]
 
 
-def test_whole_file_is_there_or_not(tmp_path):
+def test_atomic_file(tmp_path):
     target = tmp_path / "x.txt"
 
     def stop_midway():
-        with whole_file(target, force=False) as temporary:
+        with atomic_file(target, force=False) as temporary:
             temporary.write_text("half")
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
         stop_midway()
     assert files_in(tmp_path) == []
-    with whole_file(target, force=False) as temporary:
+    with atomic_file(target, force=False) as temporary:
         temporary.write_text("all")
         assert temporary.parent == tmp_path
         assert not target.exists()
@@ -629,7 +650,7 @@ def test_whole_file_is_there_or_not(tmp_path):
     assert files_in(tmp_path) == ["x.txt"]
 
 
-def test_warnings_are_notes_on_the_standard_error(votes):
+def test_warnings_are_notes(votes):
     result = run("gram", votes, "--kernel", "exponential:distance=cayley,nu=0.1", "--json")
     json.loads(result.stdout)
     assert said(result).startswith("note: ")
@@ -642,8 +663,8 @@ def test_warnings_are_notes_on_the_standard_error(votes):
 SMALLEST = ["gram", "--kernel", "spearman"]  # what compiles least
 
 
-def test_compiling_is_announced_once_and_only_if_nothing_is_kept(votes, tmp_path, loaded):
-    """The first run says so in one line; the second finds all on disk, and commands that compile nothing are silent."""
+def test_compilation_note(votes, tmp_path, loaded):
+    """The first run prints a note, the second loads from disk, and commands without compiled loops print none."""
     silent, first, second = (
         loaded.run(ANEW + COMMAND, tmp_path / "kept", *arguments, votes) for arguments in (["info"], SMALLEST, SMALLEST)
     )
@@ -655,8 +676,8 @@ def test_compiling_is_announced_once_and_only_if_nothing_is_kept(votes, tmp_path
 
 
 @pytest.mark.parametrize("command", [SMALLEST, ["cluster"]], ids=["gram", "cluster"])
-def test_progress_shows_while_reading_and_compiling(votes, tmp_path, loaded, command):
-    """Someone who watches sees a bar before anything is compiled, however long that takes."""
+def test_progress_before_compilation(votes, tmp_path, loaded, command):
+    """A progress bar is shown before anything is compiled."""
     terminal = 'import os; os.environ.update({"TERM": "xterm", "COLUMNS": "100"})\n'
     program = terminal + ANEW + COMMAND
     process, shown = loaded.watch(program, tmp_path / "kept", *command, votes, until=b"compiling")
@@ -677,7 +698,7 @@ def test_help_and_version(loaded):
     assert run("--version").stdout.startswith("rankernel ")
 
 
-def test_info_and_help_compute_nothing():
+def test_light_commands():
     program = """
 import sys
 from rankernel.cli.app import app
@@ -693,7 +714,7 @@ assert not heavy, heavy
     assert result.returncode == 0, result.stderr
 
 
-def test_piped_output_is_quiet(votes, tmp_path, loaded):
+def test_piped_output(votes, tmp_path, loaded):
     code, printed, complained = loaded.run(COMMAND, "report", votes, "-o", tmp_path / "x.html", "--permutations", "9")
     assert code == 0
     assert without_compiling(complained) == ""
@@ -701,12 +722,12 @@ def test_piped_output_is_quiet(votes, tmp_path, loaded):
     json.loads(loaded.run(COMMAND, "info", "--json")[1])
 
 
-def test_exit_codes_of_the_process(tmp_path, loaded):
+def test_exit_codes(tmp_path, loaded):
     assert loaded.run(COMMAND, "info", tmp_path / "missing.soi")[0] == 1
     assert loaded.run(COMMAND, "frob")[0] == 2
 
 
-def test_reader_that_goes_away_is_no_accident():
+def test_broken_pipe():
     command = f"{sys.executable} -m rankernel info --json | head -c 1"
     result = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert said(result) == ""
@@ -723,7 +744,7 @@ import rankernel.reports.page
 def slow(found):
     print("ready", flush=True)
     time.sleep(120)
-rankernel.reports.page.page = slow
+rankernel.reports.page.render_page = slow
 app(["report", "votes.soi", "--permutations", "9"])
 """
     process = loaded.start(program)  # in the folder of the votes
@@ -735,7 +756,7 @@ app(["report", "votes.soi", "--permutations", "9"])
     assert files_in(tmp_path) == ["votes.soi"]
 
 
-def test_completion_offers_commands_and_kernels(loaded):
+def test_completion(loaded):
     program = """
         import os, sys
         from rankernel.cli import main
@@ -748,19 +769,21 @@ def test_completion_offers_commands_and_kernels(loaded):
     assert "mallows" in loaded.run(program)[1].split()
 
 
-def test_threads_hold_for_one_command_only(monkeypatch):
+def test_jobs(monkeypatch):
     monkeypatch.delenv("RANKERNEL_NUM_THREADS", raising=False)
-    asked = []
-    monkeypatch.setattr(blocks, "n_threads", lambda _: asked.append(os.environ.get("RANKERNEL_NUM_THREADS")) or 1)
+    used = []
+    monkeypatch.setattr(
+        "rankernel.gram.blocks.n_threads", lambda _: used.append(os.environ.get("RANKERNEL_NUM_THREADS")) or 1
+    )
     assert run("cluster", "--jobs", "3").exit_code == 0
-    assert set(asked) == {"3"}
+    assert set(used) == {"3"}
     assert "RANKERNEL_NUM_THREADS" not in os.environ
 
 
 # ---------------------------------------------------------------------- groups, pairs, the same judges
 
 
-def test_groups_together_pair_by_pair_and_in_what(tmp_path):
+def test_groups(tmp_path):
     rows = ["g,a,b,c"] + [f"{g},{1 + (g == 'x')},{2 - (g == 'x')},3" for g in "xyz" for _ in range(6)]
     (tmp_path / "x.csv").write_text("\n".join(rows))
     options = ("--by", "g", "--kernel", "mallows:nu=1", "--permutations", 199)
@@ -768,23 +791,20 @@ def test_groups_together_pair_by_pair_and_in_what(tmp_path):
     from rankernel import k_sample_test
 
     X = Rankings([[1, 0, 2]] * 6 + [[0, 1, 2]] * 12, items=["a", "b", "c"])
-    expected = k_sample_test(X, [0] * 6 + [1] * 6 + [2] * 6, Mallows(1.0), 199)
+    expected = k_sample_test(X, [0] * 6 + [1] * 6 + [2] * 6, Mallows(1.0), n_permutations=199)
     assert found["all"]["pvalue"] == expected.pvalue
     assert found["all"]["statistic"] == pytest.approx(expected.statistic, rel=1e-12)
     assert found["differences"]["pairs"][0]["shares"] == [1.0, 0.0, 0.0]
-    assert found["differences"]["pairs"][0]["turns"] is True
+    assert found["differences"]["pairs"][0]["majorities_differ"] is True
     words = run("test", tmp_path / "x.csv", *options).stdout
     assert "The 3 groups differ" in words
     assert "b to a" in words
-    pair = json.loads(run("test", tmp_path / "x.csv", *options, "--pair", "y", "z", "--json").stdout)
+    pair = json.loads(run("test", tmp_path / "x.csv", *options, "--only", "y", "--only", "z", "--json").stdout)
     assert pair["all"] is None
     assert [(each["first"], each["second"]) for each in pair["comparisons"]] == [("y", "z")]
-    wrong = run("test", tmp_path / "x.csv", *options, "--pair", "y", "q")
-    assert wrong.exit_code == 2
-    assert "there is no group 'q'" in wrong.stderr
 
 
-def test_the_same_judges_twice(tmp_path):
+def test_paired(tmp_path):
     rows = ["when,judge,a,b,c"]
     rows += [f"before,{j},1,2,3" for j in range(9)] + [
         f"after,{j},{1 + (j > 1)},{2 - (j > 1)},3" for j in range(8, -1, -1)
@@ -795,15 +815,15 @@ def test_the_same_judges_twice(tmp_path):
     from rankernel import paired_test
 
     after = [[0, 1, 2]] * 2 + [[1, 0, 2]] * 7
-    expected = paired_test(after, [[0, 1, 2]] * 9, Mallows(1.0), 499)
+    expected = paired_test(after, [[0, 1, 2]] * 9, Mallows(1.0), n_permutations=499)
     assert found["comparisons"][0]["statistic"] == pytest.approx(expected.statistic, rel=1e-12)
     assert found["comparisons"][0]["pvalue"] == expected.pvalue
     (tmp_path / "y.csv").write_text("\n".join(rows[:-1]))
     alone = run("test", tmp_path / "y.csv", *options)
     assert alone.exit_code != 0
-    assert "judge '0' is in one of the groups only" in alone.stderr
+    assert "judge '0'" in alone.stderr
     (tmp_path / "z.csv").write_text("\n".join([*rows, rows[-1]]))
-    assert "has several rows in group" in run("test", tmp_path / "z.csv", *options).stderr
+    assert "several rows" in run("test", tmp_path / "z.csv", *options).stderr
 
 
 def ballots_of_wards(path, n_wards, turned):
@@ -817,26 +837,26 @@ def ballots_of_wards(path, n_wards, turned):
     return path
 
 
-def test_of_many_groups_those_are_shown_that_differ_most_clearly(tmp_path):
+def test_many_groups(tmp_path):
     file = ballots_of_wards(tmp_path / "x.csv", 9, 4)
     options = ("--by", "ward", "--kernel", "mallows:nu=0.5", "--permutations", 99)
     words = run("test", file, *options).stdout
-    shown = re.findall(r"In what (ward \d) and (ward \d) differ:", words)
+    shown = re.findall(r"Differences between (ward \d) and (ward \d):", words)
     assert len(shown) == 2
     assert all("ward 4" in pair for pair in shown)
-    assert f"mean place, {shown[0][0]}" in words
+    assert f"mean rank, {shown[0][0]}" in words
     assert "part of the Kendall statistic" in words
-    tables = words[words.index("In what") :]
+    tables = words[words.index("Differences between") :]
     assert max(map(len, tables.splitlines())) < 110
     assert re.search(r"a to d +\d+%|d to a +\d+%", tables)
     found = json.loads(run("test", file, *options, "--json").stdout)
     assert len(found["differences"]["pairs"][0]["shares"]) == 9  # all of them for machines
     alike = run("test", ballots_of_wards(tmp_path / "y.csv", 6, None), *options).stdout
-    assert "In what" not in alike
+    assert "Differences between" not in alike
     assert "best in" in alike
 
 
-def test_errors_of_estimated_values_are_told_on_the_command_line(tmp_path):
+def test_monte_carlo_errors(tmp_path):
     file = ballots_of_wards(tmp_path / "x.csv", 3, 1)
     few = (
         "--by",
@@ -853,14 +873,15 @@ def test_errors_of_estimated_values_are_told_on_the_command_line(tmp_path):
     short = tmp_path / "short.csv"
     lines = [line.rsplit(",", 2)[0] + ",," for line in file.read_text().splitlines()[1:]]
     short.write_text("\n".join(["ward,a,b,c,d", *lines]))
-    method = ("--method", "montecarlo:draws=4,coupling=iid,moments=0")
+    method = ("--method", "montecarlo:draws=4,coupling=iid,control_variates=0")
     found = json.loads(run("test", short, *few, *method, "--json").stdout)
-    assert found["all"]["statistic_error"] > 0
-    assert found["all"]["tail_draws"] == 0
-    assert all(each["statistic_error"] > 0 for each in found["comparisons"])
+    assert found["all"]["statistic_mcse"] > 0
+    assert found["all"]["n_moment_draws"] == 0
+    assert all(each["statistic_mcse"] > 0 for each in found["comparisons"])
     assert "± " in run("test", short, *few, *method).stdout
     exact = json.loads(run("test", file, "--by", "ward", "--kernel", "kendall", "--permutations", 49, "--json").stdout)
-    assert exact["all"]["statistic_error"] == 0.0
-    for only in (("--pair", "ward 0", "ward 1"), ("--pair", "ward 0", "ward 1", "--kernel", "auto")):
-        pair = json.loads(run("test", short, *few, *method, *only, "--json").stdout)["comparisons"][0]
-        assert {"statistic_error", "effect_error", "effect_interval"} <= set(pair)
+    assert exact["all"]["statistic_mcse"] == 0.0
+    only = ("--only", "ward 0", "--only", "ward 1")
+    for kernel in ((), ("--kernel", "auto")):
+        pair = json.loads(run("test", short, *few, *method, *only, *kernel, "--json").stdout)["comparisons"][0]
+        assert {"statistic_mcse", "effect_mcse", "effect_interval"} <= set(pair)

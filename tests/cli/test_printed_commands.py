@@ -8,14 +8,15 @@ from zipfile import ZipFile
 
 import pytest
 from commands import run
-from test_docs import DOCS, PAGES
-from test_what_people_have import DOMINION
+from example_files import DOMINION
 
 from rankernel import write_preflib
 from rankernel.cli.app import app
 from rankernel.datasets import load_example, uniform
 from rankernel.datasets.example import example_csv
 
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = [path for path in DOCS.rglob("*.md") if not {"_build", "generated", "reproduction"} & set(path.parts)]
 README = DOCS.parent / "README.md"
 BALLOTS = uniform(40, 5, rng=0)
 PLACES = "choice 1,choice 2,choice 3\n"

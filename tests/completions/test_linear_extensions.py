@@ -303,7 +303,9 @@ def test_auto_draws_by_coupling_where_the_lattice_is_large(monkeypatch):
 
 def test_draws_depend_on_the_seed_alone():
     before = matrix(*FENCE)
-    assert np.array_equal(le.draw_extensions(before, 9, rng=1), le.draw_extensions(before, 9, rng=np.random.default_rng(1)))
+    assert np.array_equal(
+        le.draw_extensions(before, 9, rng=1), le.draw_extensions(before, 9, rng=np.random.default_rng(1))
+    )
     assert not np.array_equal(le.draw_extensions(before, 9, rng=1), le.draw_extensions(before, 9, rng=2))
 
 
@@ -400,7 +402,11 @@ def test_what_is_not_a_partial_order_is_refused():
 def test_what_is_too_large_is_refused(monkeypatch):
     monkeypatch.setattr(partial_orders, "MAX_DOWN_SETS", 10)
     before = matrix(*CROWN)
-    for exact in (le.count_extensions, le.extension_marginals, lambda b: le.draw_extensions(b, 1, rng=0, method="down-sets")):
+    for exact in (
+        le.count_extensions,
+        le.extension_marginals,
+        lambda b: le.draw_extensions(b, 1, rng=0, method="down-sets"),
+    ):
         with pytest.raises(ExactnessError, match="more than 10 down-sets"):
             exact(before)
     assert le.draw_extensions(before, 2, rng=0, method="coupling").shape == (2, 6)

@@ -219,7 +219,9 @@ def test_proposition_negative_covariance(case, nu):
 def test_the_covariance_can_be_positive_with_free_items():
     """0 > 1 with 2 free: the mirrored pair of a draw may lie on the same side of 0 > 2 > 1."""
     ranks, tau, nu = (0, 1, -1), (0, 2, 1), 0.2
-    pairs = [tuple(map(tuple, pair)) for pair in draw([ranks], 60, coupling="antithetic").ranks[0].reshape(30, 2, 3).tolist()]
+    pairs = [
+        tuple(map(tuple, pair)) for pair in draw([ranks], 60, coupling="antithetic").ranks[0].reshape(30, 2, 3).tolist()
+    ]
     partner = dict(pairs) | {y: x for x, y in pairs}
     assert set(partner) == set(naive.completions(ranks))
     values = [

@@ -434,8 +434,8 @@ def test_kendall_agrees_with_kernrank_on_sushi(unlisted, total):
     [
         lambda: rk.read_preflib(real_data.preflib("00001-00000001.soi"))[::80],
         lambda: rk.read_preflib(real_data.preflib("00005-00000001.toi"))[::2],
-        lambda: rk.load_sushi(real_data.sushi(), "b").rankings[:90],
-        lambda: rk.load_sushi(real_data.sushi(), "b", unlisted="last").rankings[:260],
+        lambda: rk.load_sushi(real_data.sushi(), which="b").rankings[:90],
+        lambda: rk.load_sushi(real_data.sushi(), which="b", unlisted="last").rankings[:260],
     ],
     ids=["Dublin North", "Burlington", "sushi b, free", "sushi b, last"],
 )

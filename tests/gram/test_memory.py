@@ -410,9 +410,7 @@ def test_every_two_of_many_items(monkeypatch):
 
 
 def test_every_two_items_of_a_page():
-    with pytest.raises(
-        rk.RankingError, match="Wide has 3,001 items, and every two of them are compared, of at most 3,000"
-    ):
+    with pytest.raises(rk.RankingError, match=r"Wide has 3,001 items.* at most 3,000"):
         summarize(Source(wide(3001), "Wide"))
 
 

@@ -66,7 +66,7 @@ def ways(tmp_path):
         "mmd_aggregated_test": lambda k, X, m: rk.mmd_aggregated_test(X[:6], X[6:], [k], 9, method=m),
         "mmd2_streamed": lambda k, X, m: mmd2_streamed(X[:6], X[6:], k, method=m),
         "hsic_test": lambda k, X, m: rk.hsic_test(X, LABELS, k, 9, method=m),
-        "report": lambda k, X, m: summarize(Source(X), Settings(kernel=k, method=m, n_clusters=2, compare=False)),
+        "report": lambda k, X, m: summarize(Source(X), Settings(kernel=k, method=m, n_clusters=2, compare=())),
         "Dask gram": lambda k, X, m: on_dask().gram(k.plan(X, method=m)).compute(scheduler="synchronous"),
         "Dask mmd2": lambda k, X, m: on_dask().mmd2(X[:6], X[6:], k, method=m),
         "Dask Nyström": lambda k, X, m: (
@@ -198,7 +198,7 @@ def test_a_kernel_as_a_callable_decides_in_the_same_way(decided, kernel, X):
 @BOTH
 def test_the_command_line_decides_in_the_same_way(tmp_path, kernel, X):
     rk.write_preflib(X, tmp_path / "votes.soi")
-    read = rk.read_preflib(tmp_path / "votes.soi", "last" if X is LISTS else "free")
+    read = rk.read_preflib(tmp_path / "votes.soi", unlisted="last" if X is LISTS else "free")
     plan = expected_plan(kernel, read)
     name = "mallows" if X is LISTS else "exponential:distance=footrule"
     options = ["--kernel", name, "--unlisted", "last" if X is LISTS else "free", "--plan", "--json"]

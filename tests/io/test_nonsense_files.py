@@ -1,4 +1,4 @@
-"""Nonsense to what reads and writes files, or changes to other packages: refused by name, as everywhere."""
+"""Invalid arguments of readers, writers, downloads and conversions: errors that name the argument."""
 
 import atexit
 import inspect
@@ -9,12 +9,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from example_files import BLT, DOMINION, preflib
 from nonsense import faults
-from test_what_people_have import BLT, DOMINION, preflib
 
 import rankernel as rk
 from rankernel import interop, io
-from rankernel.io import fetch
+from rankernel.io import public_data as fetch
 
 FOLDER = Path(tempfile.mkdtemp(prefix="rankernel-nonsense-"))
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
@@ -39,7 +39,7 @@ BALLOT_OPTIONS = {
     "repeated": "first",
     "overvotes": "stop",
     "separator": "/",
-    "nothing": ["none"],
+    "na_values": ["none"],
     "fold_case": False,
     "blank": "drop",
 }
@@ -65,7 +65,7 @@ READERS = {
         "path": file("votes.csv", "n,town,mood,Rank 1,Rank 2\n2,x,y,Ann,Bob\n1,x,y,Bob,\n"),
         "layout": "positions",
         "count": "n",
-        "labels": ["town"],
+        "label_columns": ["town"],
         "ignore": ["mood"],
         "ascending": False,
         **BALLOT_OPTIONS,
@@ -75,7 +75,7 @@ READERS = {
         "path": file("cvr.csv", "n,town,Mayor Choice 1 of 2,Mayor Choice 2 of 2\n1,x,Ann,Bob\n2,x,Bob,\n"),
         "contest": "Mayor",
         "count": "n",
-        "labels": ["town"],
+        "label_columns": ["town"],
         "fold_case": True,
         **BALLOT_OPTIONS,
         **FILE_OPTIONS,
@@ -85,9 +85,10 @@ READERS = {
         "path": file("pairs.csv", "who,winner,loser,n,town,mood\ns,a,b,1,x,y\nt,b,a,2,x,y\n"),
         "items": ["a", "b"],
         "count": "n",
-        "labels": ["town"],
+        "label_columns": ["town"],
         "ignore": ["mood"],
         "columns": {"user": "who"},
+        "layout": "pairs",
         **FILE_OPTIONS,
     },
     "load_sushi": {"path": SUSHI, "which": "a", "unlisted": "free"},
@@ -133,8 +134,8 @@ NEEDS = {"to_votekit": "votekit", "to_pref_voting": "pref_voting", "to_preflibto
 
 
 @pytest.fixture(autouse=True)
-def _data_at_hand(monkeypatch):
-    monkeypatch.chdir(FOLDER)  # any text names a file
+def _local_data(monkeypatch):
+    monkeypatch.chdir(FOLDER)  # any string names a file
     monkeypatch.setenv("RANKERNEL_DATA", str(FOLDER))
     monkeypatch.setattr(fetch, "SUSHI_SHA256", {})
     monkeypatch.setattr(fetch, "SUSHI_FILES", [path.name for path in SUSHI.iterdir()])
@@ -147,18 +148,18 @@ def function_of(name):
 
 
 @pytest.mark.parametrize(("name", "argument"), [(name, each) for name, good in CALLS.items() for each in good])
-def test_nonsense_is_refused_by_name(name, argument):
+def test_invalid_arguments(name, argument):
     may = (FileNotFoundError, IsADirectoryError) if argument == "path" else ()
     assert not faults(function_of(name), CALLS[name], argument, may=may)
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_sense_is_taken(name):
+def test_valid_arguments(name):
     function_of(name)(**CALLS[name])
 
 
 @pytest.mark.parametrize("module", [io, interop])
-def test_the_table_knows_every_function_and_its_arguments(module):
+def test_table_is_complete(module):
     for name in module.__all__:
         thing = getattr(module, name)
         if inspect.isfunction(thing):

@@ -1,4 +1,4 @@
-"""PrefLib files: what is in them comes out, what is written comes back, and a damaged file never passes."""
+"""PrefLib files: reading, round trips, and errors for damaged files."""
 
 import gzip
 import os
@@ -60,7 +60,7 @@ def naive_buckets(order):
 
 
 def naive_read(text, unlisted):
-    """An oracle of its own: one line after the other, split by hand."""
+    """An oracle: one line after the other, split by hand."""
     lines = text.split("\n")
     stated = dict(re.match(r"# ([^:]*): ?(.*)", line).groups() for line in lines if line.startswith("#"))
     n_items = int(stated["NUMBER ALTERNATIVES"])
@@ -83,10 +83,10 @@ def naive_read(text, unlisted):
 
 @pytest.mark.parametrize("unlisted", ["last", "free"])
 @pytest.mark.parametrize("name", NAMES.split())
-def test_real_files_read_as_their_header_says(name, unlisted):
+def test_real_files(name, unlisted):
     path = preflib_file(name)
     ranks, counts, names, stated = naive_read(path.read_text("utf-8"), unlisted)
-    rankings = read_preflib(path, unlisted)
+    rankings = read_preflib(path, unlisted=unlisted)
     assert rankings.ranks.tolist() == ranks
     assert rankings.counts.tolist() == counts
     assert list(rankings.items) == names
@@ -96,15 +96,15 @@ def test_real_files_read_as_their_header_says(name, unlisted):
 
 
 @pytest.mark.parametrize("name", NAMES.split())
-def test_real_files_come_back_from_their_own_kind(name, tmp_path):
+def test_round_trip_of_real_files(name, tmp_path):
     kind = name[-3:]
     unlisted = "last" if kind in ("soc", "soi", "toc") else "free"
-    rankings = read_preflib(preflib_file(name), unlisted)
+    rankings = read_preflib(preflib_file(name), unlisted=unlisted)
     write_preflib(rankings, tmp_path / name, title="again")
-    assert read_preflib(tmp_path / name, unlisted) == rankings.unique()
+    assert read_preflib(tmp_path / name, unlisted=unlisted) == rankings.unique()
 
 
-def test_the_complete_form_of_dublin_north_is_what_last_means():
+def test_toc_equals_soi_with_last():
     short = read_preflib(preflib_file("00001-00000001.soi"), unlisted="last")
     complete = read_preflib(preflib_file("00001-00000001.toc"), unlisted="free")
 
@@ -132,43 +132,43 @@ LISTING = any_ranking(4).filter(lambda row: max(row) >= 0)
 
 @FOLDER_KEPT
 @given(st.lists(LISTING, min_size=1, max_size=5), st.sampled_from(["", ".gz"]))
-def test_the_natural_kind_gives_any_rankings_back(tmp_path, rows, gz):
+def test_round_trip_with_detected_kind(tmp_path, rows, gz):
     rankings = rankings_of(rows)
     path = tmp_path / f"votes.txt{gz}"
     write_preflib(rankings, path, overwrite=True)
-    assert read_preflib(path, unlisted_for(rankings)) == rankings.unique()
+    assert read_preflib(path, unlisted=unlisted_for(rankings)) == rankings.unique()
 
 
 @FOLDER_KEPT
 @given(st.data(), st.sampled_from(["soc", "soi", "toc", "toi", "cat"]))
-def test_every_kind_gives_back_what_it_takes(tmp_path, data, kind):
+def test_round_trip_of_each_kind(tmp_path, data, kind):
     makers = {"soc": permutations, "soi": top_k, "toc": bucket_orders, "toi": incomplete, "cat": any_ranking}
     rows = data.draw(sized(makers[kind], low=1, high=5, length=4))
     rankings = rankings_of(rows)
     path = tmp_path / f"votes.{kind}"
-    # Only an order that names no alternative has no way into a file of orders.
+    # An order that lists no alternative cannot be represented.
     longest = [max(row) for row in rows]
     if (kind == "soi" and len(rows[0]) > 1 and min(longest) == 0) or (kind == "toi" and min(longest) < 0):
-        with pytest.raises(RankingError, match="without loss"):
+        with pytest.raises(RankingError, match="row"):
             write_preflib(rankings, path, overwrite=True)
         return
     write_preflib(rankings, path, overwrite=True)
-    assert read_preflib(path, unlisted_for(rankings)) == rankings.unique()
+    assert read_preflib(path, unlisted=unlisted_for(rankings)) == rankings.unique()
     if kind in ("soc", "toc", "cat") and rankings.is_exhaustive():
-        assert read_preflib(path, "last") == read_preflib(path, "free")
+        assert read_preflib(path, unlisted="last") == read_preflib(path, unlisted="free")
 
 
 @FOLDER_KEPT
 @given(st.lists(incomplete(4, ties=False).filter(lambda row: max(row) >= 0), min_size=1, max_size=5))
-def test_chains_of_some_items_are_soi(tmp_path, rows):
+def test_round_trip_of_incomplete_soi(tmp_path, rows):
     rankings = rankings_of(rows)
     write_preflib(rankings, tmp_path / "votes.soi", overwrite=True)
-    assert read_preflib(tmp_path / "votes.soi", unlisted_for(rankings)) == rankings.unique()
+    assert read_preflib(tmp_path / "votes.soi", unlisted=unlisted_for(rankings)) == rankings.unique()
 
 
 @FOLDER_KEPT
 @given(st.lists(LISTING, min_size=1, max_size=5))
-def test_preflibtools_reads_the_same_orders(tmp_path, rows):
+def test_preflibtools_agrees(tmp_path, rows):
     rankings = rankings_of(rows)
     plain = tmp_path / "votes.txt"
     write_preflib(rankings, plain, overwrite=True)
@@ -189,7 +189,7 @@ def test_preflibtools_reads_the_same_orders(tmp_path, rows):
     assert [instance.multiplicity[order] for order in instance.orders] == read.counts.tolist()
 
 
-def test_preflibtools_reads_categories(tmp_path):
+def test_preflibtools_agrees_on_categories(tmp_path):
     rankings = Rankings([[0, 1, 1], [0, 0, -1], [2, 1, 0], [-1, -1, -1]], ["a", "b", "c"], [4, 3, 2, 1])
     write_preflib(rankings, tmp_path / "votes.cat")
     instance = CategoricalInstance()
@@ -210,12 +210,12 @@ def test_preflibtools_reads_categories(tmp_path):
         ([[0, 1, 1], [0, 1, -1]], "toi"),
     ],
 )
-def test_the_kind_is_the_most_restrictive_one(tmp_path, rows, kind):
+def test_detected_kind(tmp_path, rows, kind):
     write_preflib(Rankings(rows), tmp_path / "votes", title="A title")
     text = (tmp_path / "votes").read_text()
     assert f"# DATA TYPE: {kind}\n" in text
     assert "# TITLE: A title\n" in text
-    assert read_preflib(tmp_path / "votes", unlisted_for(Rankings(rows))) == Rankings(rows)
+    assert read_preflib(tmp_path / "votes", unlisted=unlisted_for(Rankings(rows))) == Rankings(rows)
 
 
 @pytest.mark.parametrize(
@@ -230,25 +230,25 @@ def test_the_kind_is_the_most_restrictive_one(tmp_path, rows, kind):
         ([[0, 1, 2], [-1, -1, -1]], "soi", "kind='cat'"),
     ],
 )
-def test_what_would_not_come_back_is_refused(tmp_path, rows, kind, advice):
-    with pytest.raises(RankingError, match=f"cannot be written as {kind} without loss; .*{re.escape(advice)}"):
+def test_kind_that_does_not_fit(tmp_path, rows, kind, advice):
+    with pytest.raises(RankingError, match=re.escape(advice)):
         write_preflib(Rankings(rows), tmp_path / "votes", kind=kind)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_equal_rows_are_written_once(tmp_path):
+def test_equal_rows_are_merged(tmp_path):
     write_preflib(Rankings([[0, 1], [1, 0], [0, 1]], counts=[2, 1, 5]), tmp_path / "votes.soc")
     assert (tmp_path / "votes.soc").read_text().endswith("\n7: 1,2\n1: 2,1\n")
 
 
-def test_no_rankings_at_all(tmp_path):
+def test_no_rankings(tmp_path):
     none = Rankings(np.empty((0, 2)), ["a", "b"])
     write_preflib(none, tmp_path / "votes.soc")
     assert read_preflib(tmp_path / "votes.soc") == none
 
 
 @pytest.mark.parametrize("name", ["two\nlines", "a\rb", "bell\a", "\u2028", "a\x85b", "", " x", "x\u00a0", "\ud800"])
-def test_names_that_would_break_the_file_are_refused(tmp_path, name):
+def test_unwritable_names(tmp_path, name):
     with pytest.raises(RankingError):
         write_preflib(Rankings([[0, 1]], ["a", name]), tmp_path / "votes.soc")
     with pytest.raises(RankingError, match="title"):
@@ -258,7 +258,7 @@ def test_names_that_would_break_the_file_are_refused(tmp_path, name):
 
 @FOLDER_KEPT
 @given(st.lists(st.text(max_size=6), min_size=2, max_size=4, unique=True))
-def test_names_come_back_or_are_refused(tmp_path, names):
+def test_names_round_trip(tmp_path, names):
     rankings = Rankings([list(range(len(names)))], names)
     try:
         write_preflib(rankings, tmp_path / "votes.soc", overwrite=True)
@@ -267,14 +267,14 @@ def test_names_come_back_or_are_refused(tmp_path, names):
     assert read_preflib(tmp_path / "votes.soc") == rankings
 
 
-def test_kind_and_file_name_must_agree(tmp_path):
-    with pytest.raises(RankingError, match="does not go with"):
+def test_kind_contradicts_suffix(tmp_path):
+    with pytest.raises(RankingError, match="kind='soc'"):
         write_preflib(Rankings([[0, 1]]), tmp_path / "votes.soi", kind="soc")
-    with pytest.raises(ValueError, match="there are 'soc'"):
+    with pytest.raises(ValueError, match="kind='sox'"):
         write_preflib(Rankings([[0, 1]]), tmp_path / "votes", kind="sox")
 
 
-def test_writing_leaves_an_existing_file_alone(tmp_path):
+def test_existing_file_is_kept(tmp_path):
     path = tmp_path / "votes.soc"
     path.write_text("mine")
     path.chmod(0o640)
@@ -287,7 +287,7 @@ def test_writing_leaves_an_existing_file_alone(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["votes.soc"]
 
 
-def test_a_failed_write_leaves_nothing_behind(tmp_path, monkeypatch):
+def test_failed_write_leaves_no_file(tmp_path, monkeypatch):
     path = tmp_path / "votes.soc"
     path.write_text("mine")
 
@@ -301,7 +301,7 @@ def test_a_failed_write_leaves_nothing_behind(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["votes.soc"]
 
 
-def test_a_written_gzip_is_one_and_does_not_depend_on_the_clock(tmp_path):
+def test_gzip_has_no_time_stamp(tmp_path):
     rankings = Rankings([[0, 1]])
     write_preflib(rankings, tmp_path / "votes.soc.gz", title="t")
     raw = (tmp_path / "votes.soc.gz").read_bytes()
@@ -325,7 +325,7 @@ def test_categories(tmp_path):
     assert free == [[0, 1, 1, 1], [-1, -1, -1, -1], [0, 0, 1, -1], [0, 0, 1, -1]]
 
 
-def test_blanks_line_ends_and_byte_order_marks_are_tolerated(tmp_path):
+def test_spaces_line_ends_and_byte_order_marks(tmp_path):
     text = header("toi", 3, 6, 3) + "\n3 : 1 , { 3,2 } \n\n2: 2\n1:{3}\n\n"
     expected = Rankings([[0, 1, 1], [1, 0, 1], [1, 1, 0]], ["item 1", "item 2", "item 3"], [3, 2, 1])
     assert read(tmp_path, text) == expected
@@ -336,7 +336,7 @@ def test_blanks_line_ends_and_byte_order_marks_are_tolerated(tmp_path):
     assert read(tmp_path, text.rstrip()) == expected
 
 
-def test_the_file_name_states_the_kind_where_the_header_does_not(tmp_path):
+def test_kind_by_suffix(tmp_path):
     text = header("soi", 2, 1, 1).replace("# DATA TYPE: soi\n", "") + "1: 2\n"
     assert read(tmp_path, text, "votes.soi").ranks.tolist() == [[1, 0]]
     assert read(tmp_path, gzip.compress(text.encode()), "votes.SOI.gz").ranks.tolist() == [[1, 0]]
@@ -344,13 +344,13 @@ def test_the_file_name_states_the_kind_where_the_header_does_not(tmp_path):
         read(tmp_path, text)
 
 
-def test_other_encodings_are_named(tmp_path):
+def test_encodings(tmp_path):
     text = header("soc", 2, 1, 1, ["Zoë", "Jo"]) + "1: 2,1\n"
     assert read(tmp_path, text.encode("latin-1"), encoding="latin-1").items == ("Zoë", "Jo")
     with pytest.raises(RankingError, match=r"votes\.txt, line 5: byte 0xeb \(number \d+ .*encoding='latin-1'"):
         read(tmp_path, text.encode("latin-1"))
     for encoding in ("no-such-thing", "hex"):
-        with pytest.raises(RankingError, match="is not a text encoding"):
+        with pytest.raises(ValueError, match="encoding="):
             read(tmp_path, text, encoding=encoding)
 
 
@@ -360,54 +360,54 @@ BROKEN = {
     "old format": ("2\n1, a\n2, b\n1,1,1\n1,1,2\n", 1, "September 2022"),
     "brace left open": (GOOD.replace("3,2}", "3,2"), 8, "brace"),
     "brace never opened": (GOOD.replace("{3,2}", "3,2}"), 8, "brace"),
-    "brace in brace": (GOOD.replace("{3,2}", "{3,{2}}"), 8, "not a list"),
+    "brace in brace": (GOOD.replace("{3,2}", "{3,{2}}"), 8, "not a comma-separated list"),
     "brace across lines": (GOOD.replace("3,2}\n2: 2", "3\n2: 2}"), 8, "brace"),
-    "crossed braces": (GOOD.replace("{3,2}", "}3,2{"), 8, "not a list"),
+    "crossed braces": (GOOD.replace("{3,2}", "}3,2{"), 8, "not a comma-separated list"),
     "unknown alternative": (GOOD.replace("2: 2", "2: 4"), 9, "alternative 4 is unknown"),
     "alternative zero": (GOOD.replace("2: 2", "2: 0"), 9, "alternative 0 is unknown"),
     "repeated alternative": (GOOD.replace("1: 3,1", "1: 3,3"), 10, "alternative 3 is listed twice"),
     "repeated in tie": (GOOD.replace("{3,2}", "{3,3}"), 8, "alternative 3 is listed twice"),
-    "count zero": (GOOD.replace("2: 2", "0: 2").replace("VOTERS: 6", "VOTERS: 4"), 9, "no voters"),
+    "count zero": (GOOD.replace("2: 2", "0: 2").replace("VOTERS: 6", "VOTERS: 4"), 9, "count of zero"),
     "count negative": (GOOD.replace("2: 2", "-2: 2"), 9, "expected a count"),
     "count missing": (GOOD.replace("2: 2", ": 2"), 9, "expected a count"),
     "count not whole": (GOOD.replace("2: 2", "2.0: 2"), 9, "expected a count"),
     "count huge": (GOOD.replace("2: 2", "2" * 30 + ": 2"), 9, "more than 18 digits"),
     "digits of another script": (GOOD.replace("2: 2", "٢: 2"), 9, "expected a count"),
-    "underscore": (GOOD.replace("2: 2", "2: 0_2"), 9, "not a list"),
+    "underscore": (GOOD.replace("2: 2", "2: 0_2"), 9, "not a comma-separated list"),
     "no colon": (GOOD.replace("2: 2", "2 2"), 9, "expected a count"),
-    "two colons": (GOOD.replace("2: 2", "2: 2: 1"), 9, "not a list"),
-    "blank inside a number": (GOOD.replace("1: 3,1", "1: 3 1"), 10, "not a list"),
-    "comma at the end": (GOOD.replace("2: 2", "2: 2,"), 9, "not a list"),
+    "two colons": (GOOD.replace("2: 2", "2: 2: 1"), 9, "not a comma-separated list"),
+    "blank inside a number": (GOOD.replace("1: 3,1", "1: 3 1"), 10, "not a comma-separated list"),
+    "comma at the end": (GOOD.replace("2: 2", "2: 2,"), 9, "not a comma-separated list"),
     "nothing listed": (GOOD.replace("2: 2", "2: "), 9, "lists no alternative"),
     "empty tie": (GOOD.replace("2: 2", "2: 2,{}"), 9, "empty tie"),
-    "zero byte": (GOOD.replace("2: 2", "2: \0"), 9, "not a list"),
+    "zero byte": (GOOD.replace("2: 2", "2: \0"), 9, "not a comma-separated list"),
     "late header": (GOOD.replace("2: 2", "# 2: 2"), 9, "header line"),
-    "order given twice": (GOOD.replace("1: 3,1", "1: 1,{2,3}"), 10, "stands in line 8 already"),
-    "too few voters": (GOOD.replace("VOTERS: 6", "VOTERS: 7"), 3, "NUMBER VOTERS is 7 but the file holds 6"),
-    "too few rows": (GOOD.replace("1: 3,1\n", ""), 4, "NUMBER UNIQUE ORDERS is 3 but the file holds 2"),
-    "too few names": (GOOD.replace("VES: 3", "VES: 4"), 2, "promises 4 alternatives but names 3"),
+    "order given twice": (GOOD.replace("1: 3,1", "1: 1,{2,3}"), 10, "line 8"),
+    "too few voters": (GOOD.replace("VOTERS: 6", "VOTERS: 7"), 3, "NUMBER VOTERS is 7"),
+    "too few rows": (GOOD.replace("1: 3,1\n", ""), 4, "NUMBER UNIQUE ORDERS is 3"),
+    "too few names": (GOOD.replace("VES: 3", "VES: 4"), 2, "4 alternatives"),
     "no alternatives": (header("soc", 0, 0, 0, ["a"]).replace("# ALTERNATIVE NAME 1: a", "#"), None, "no items"),
     "names skip a number": (GOOD.replace("NAME 3", "NAME 4"), None, "ALTERNATIVE NAME 3"),
     "two equal names": (GOOD.replace("item 3", "item 2"), None, "both named 'item 2'"),
-    "key given twice": (GOOD.replace("# DATA", "# NUMBER VOTERS: 6\n# DATA"), 4, "stands in line 1 already"),
-    "voters not a number": (GOOD.replace("VOTERS: 6", "VOTERS: six"), 3, "must be a whole number"),
+    "key given twice": (GOOD.replace("# DATA", "# NUMBER VOTERS: 6\n# DATA"), 4, "line 1"),
+    "voters not a number": (GOOD.replace("VOTERS: 6", "VOTERS: six"), 3, "NUMBER VOTERS is 'six'"),
     "voters missing": (GOOD.replace("# NUMBER VOTERS: 6\n", ""), None, "no line '# NUMBER VOTERS"),
-    "unknown kind": (GOOD.replace("toi", "wmd"), 1, "'wmd' is none of soc"),
+    "unknown kind": (GOOD.replace("toi", "wmd"), 1, "'wmd'"),
     "a tie in soi": (GOOD.replace("toi", "soi"), 8, "has a tie"),
     "short in toc": (GOOD.replace("toi", "toc"), 9, "lacks alternatives"),
     "short in soc": (GOOD.replace("toi", "soc").replace("{3,2}", "3,2"), 9, "lacks alternatives"),
-    "too few categories": (header("cat", 2, 1, 1, categories=2) + "1: {1,2}\n", 8, "does not give 2 categories"),
-    "too many categories": (header("cat", 2, 1, 1, categories=1) + "1: 1,2\n", 8, "does not give 1 categories"),
+    "too few categories": (header("cat", 2, 1, 1, categories=2) + "1: {1,2}\n", 8, "2 categories"),
+    "too many categories": (header("cat", 2, 1, 1, categories=1) + "1: 1,2\n", 8, "1 categories"),
     "categories missing": (header("cat", 2, 1, 1) + "1: 1,2\n", None, "no line '# NUMBER CATEGORIES"),
     "binary": (bytes(range(1, 128)) * 3, 1, "no PrefLib header"),
-    "cut gzip": (gzip.compress(GOOD.encode())[:-12], None, "gzip data is damaged or cut short"),
-    "damaged gzip": (b"\x1f\x8b" + b"junk" * 9, None, "gzip data is damaged or cut short"),
-    "gzip in name only": (GOOD, None, "gzip data is damaged or cut short"),
+    "cut gzip": (gzip.compress(GOOD.encode())[:-12], None, "gzip data"),
+    "damaged gzip": (b"\x1f\x8b" + b"junk" * 9, None, "gzip data"),
+    "gzip in name only": (GOOD, None, "gzip data"),
 }
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_damage_is_named_with_file_and_line(tmp_path, case):
+def test_damaged_files(tmp_path, case):
     text, line, problem = BROKEN[case]
     name = "votes.soi.gz" if case == "gzip in name only" else "votes.soi"
     where = re.escape(f"{name}, line {line}: " if line else f"{name}: ")
@@ -415,12 +415,12 @@ def test_damage_is_named_with_file_and_line(tmp_path, case):
         read(tmp_path, text, name)
 
 
-def test_the_file_that_the_damage_is_done_to_is_good(tmp_path):
+def test_undamaged_file(tmp_path):
     assert read(tmp_path, GOOD).ranks.tolist() == [[0, 1, 1], [1, 0, 1], [1, 2, 0]]
 
 
-def test_unlisted_is_checked_before_the_file_is_opened():
-    with pytest.raises(RankingError, match="unlisted"):
+def test_options_are_checked_first():
+    with pytest.raises(ValueError, match="unlisted="):
         read_preflib("no-such-file.soi", unlisted="first")
 
 
@@ -446,12 +446,12 @@ def mutated(draw):
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(mutated() | st.binary(max_size=80) | st.binary(max_size=40).map(lambda tail: VALID[0] + tail))
-def test_a_mutated_file_is_refused_or_keeps_its_promises(tmp_path, raw):
+def test_mutated_files(tmp_path, raw):
     try:
         rankings = read(tmp_path, raw, "votes.toi", unlisted="free")
     except RankingError:
         return
-    # What passes must be what a second, slower reading finds, and what the header says.
+    # Files that pass must agree with a slower reading and with their header.
     text = raw.decode().removeprefix("\ufeff").replace("\r", "").replace(" ", "").replace("\t", "")
     body = [line for line in text.split("\n") if line and not line.startswith("#")]
     stated = {key: int(n) for key, n in re.findall(r"#(NUMBER\w+):(\d+)(?=\n|$)", text)}

@@ -182,6 +182,85 @@ def test_adapters_agree_with_the_estimate(way, rows, method, kernel):
         assert gradient == pytest.approx((weights * wanted.gradient["nu"]).sum(), rel=1e-6)
 
 
+# ---------------------------------------------------------------------- user-written kernels
+
+
+class LargestDifference(rk.Kernel):
+    """A plain class, with parameters whose names other libraries use, too."""
+
+    def __init__(self, variance=2.0, lengthscale=3.0):
+        self.variance = variance
+        self.lengthscale = lengthscale
+
+    def matrix(self, X, Y):
+        return self.variance * np.exp(-np.abs(X[:, None] - Y[None]).max(axis=2) / self.lengthscale)
+
+
+@pytest.mark.filterwarnings("ignore::rankernel.IndefiniteKernelWarning")
+class TestUserKernel:
+    kernel = LargestDifference()
+    ranks = X.ranks.astype(float)
+    gram = LargestDifference().matrix(X.ranks, X.ranks)
+    target = X.ranks[:, 0] - 2.0
+
+    def test_sklearn(self):
+        from sklearn.gaussian_process import GaussianProcessRegressor
+
+        kernel = rk.SklearnKernel(LargestDifference(0.1, 0.1))
+        process, fixed = (
+            GaussianProcessRegressor(kernel, alpha=0.5, optimizer=optimizer).fit(self.ranks, self.target)
+            for optimizer in ("fmin_l_bfgs_b", None)
+        )
+        assert process.log_marginal_likelihood_value_ > fixed.log_marginal_likelihood_value_ + 0.1
+        assert set(process.kernel_.get_params()) >= {"variance", "lengthscale"}
+
+    def test_gpy(self):
+        GPy = pytest.importorskip("GPy", reason="GPy is not installed")
+        from rankernel.learn.gpy import RankingKern
+
+        kern = RankingKern(5, self.kernel, variance=0.5)
+        np.testing.assert_allclose(kern.K(self.ranks), 0.5 * self.gram, rtol=1e-12)
+        assert set(kern.parameter_names()) == {"variance", "kernel_variance", "lengthscale"}
+        assert GPy.models.GPRegression(self.ranks, self.target[:, None], kern).checkgrad(tolerance=1e-4)
+
+    def test_gpytorch(self):
+        torch = pytest.importorskip("torch", reason="torch is not installed")
+        pytest.importorskip("gpytorch", reason="GPyTorch is not installed")
+        from rankernel.learn.gpytorch import RankingKernel
+
+        module = RankingKernel(self.kernel).double()
+        module.initialize(variance=2.0)
+        value = module(torch.as_tensor(self.ranks)).to_dense()
+        np.testing.assert_allclose(value.detach(), self.gram, rtol=1e-6)
+        value.sum().backward()
+        gradient = module.raw_variance.grad.item() / torch.sigmoid(module.raw_variance).item()
+        assert gradient == pytest.approx(self.gram.sum() / 2, rel=1e-6)
+
+    def test_botorch(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about imports of other libraries
+            pytest.importorskip("botorch", reason="BoTorch is not installed")
+            from rankernel.learn.botorch import optimize_permutations
+
+        result = optimize_permutations(lambda ranks: abs(ranks - [2, 0, 1]).sum(), 3, 5, kernel=self.kernel)
+        assert len(np.unique(result.ranks, axis=0)) == 5
+        assert result.kernel.params.keys() == {"variance", "lengthscale"}
+
+    def test_dask(self):
+        pytest.importorskip("dask", reason="dask is not installed")
+        from rankernel.learn import dask
+
+        np.testing.assert_array_equal(dask.gram(self.kernel.plan(X)).compute(scheduler="synchronous"), self.gram)
+
+    def test_estimators(self):
+        distances = rk.kernel_distances(X, self.kernel, squared=True)
+        np.testing.assert_allclose(distances, np.maximum(4 - 2 * self.gram, 0), atol=1e-12)
+        for estimator in (rk.KernelKMeans(3), rk.KernelKMedoids(3), rk.KernelMap(2), rk.NystromFeatures(3)):
+            estimator.set_params(kernel=self.kernel, kernel__lengthscale=5.0)
+            assert estimator.fit(X).transform(X).shape[0] == len(X)
+            assert estimator.kernel_ == LargestDifference(2.0, 5.0)
+
+
 # ---------------------------------------------------------------------- argument errors
 
 BALLOTS = rk.Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"], ["c", "b"], ["a", {"b", "c"}]])

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-import shrunk_blocks
 from threadpoolctl import threadpool_limits
 
 import rankernel as rk
 from rankernel.errors import RankingError
-from rankernel.gram.plan import Plan
 from rankernel.kernels import Facts, Kernel
 from rankernel.learn.mmd_streamed import mmd2_streamed
 
@@ -25,18 +23,16 @@ cloudpickle = pytest.importorskip("cloudpickle", reason=MISSING)
 
 from rankernel.learn import dask as on_dask  # noqa: E402  after it is known that dask is there
 
-CHUNKS = 3 * shrunk_blocks.SIDE
-
 
 def rankings(n_rankings, seed=0, listed=4, n_items=9):
     ranks = np.argsort(np.random.default_rng(seed).random((n_rankings, n_items)), axis=1)
     return rk.Rankings(np.minimum(ranks, listed))
 
 
-X = rankings(300).unique()[:130]
-Y = rankings(70, seed=1)
-REPEATED = rk.concat([X[:40], X[:40][::-1], X[10:40]])  # 40 distinct in 110 rows
-FREE = rk.Rankings(np.where(Y.ranks == 4, -1, Y.ranks))
+X = rankings(2000).unique()[:1100]  # three blocks of exact values, many of estimates
+Y = rankings(300, seed=1)
+REPEATED = rk.concat([X[:600], X[:600][::-1], X[100:300]])  # 600 distinct in 1,400 rows
+FREE = rk.Rankings(np.where(Y.ranks == 4, -1, Y.ranks))[:110]
 USERS = rk.Preferences.from_pairs(
     [[("a", "b"), ("c", "d")], [("a", "c")], [("d", "b"), ("c", "a")]], items=list("abcd")
 )
@@ -47,15 +43,15 @@ CALLS = [
     pytest.param(0.5 * rk.Kendall() + rk.Hamming(), REPEATED, None, "exact", id="repeated"),
     pytest.param(rk.Mallows(0.3), REPEATED, Y, "auto", id="repeated rows"),
     pytest.param(rk.Exponential("hamming", 0.4), X, Y, "auto", id="exp hamming"),
-    pytest.param(rk.Mallows(0.3), X, None, rk.MonteCarlo(8), id="draws"),
+    pytest.param(rk.Mallows(0.3), X[:300], None, rk.MonteCarlo(8), id="draws"),
     pytest.param(
-        rk.Exponential("footrule", 0.05), FREE, X, rk.MonteCarlo(8, control_variates=0), id="draws of free items"
+        rk.Exponential("footrule", 0.05), FREE, X[:200], rk.MonteCarlo(8, control_variates=0), id="draws of free items"
     ),
-    pytest.param(rk.Mallows(0.2), REPEATED, None, rk.MonteCarlo(8, distinct_rows=True), id="draws of each row"),
+    pytest.param(rk.Mallows(0.2), REPEATED[-300:], None, rk.MonteCarlo(8, distinct_rows=True), id="draws of each row"),
     pytest.param(rk.Mallows(0.2) * rk.Kendall(), X, None, "auto", id="product"),
     pytest.param(
         rk.Mallows(0.3),
-        X,
+        X[:120],
         None,
         rk.MonteCarlo(8, completions=rk.LogDensity(lambda ranks: -0.1 * ranks[:, 0])),
         id="any density",
@@ -67,7 +63,7 @@ CALLS = [
 @pytest.fixture(scope="module")
 def client():
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    start = "forkserver" if hasattr(os, "fork") else "spawn"  # the quickest way to processes of their own
+    start = "forkserver" if hasattr(os, "fork") else "spawn"  # the fastest start method
     with (
         dask.config.set(
             {"distributed.comm.timeouts.connect": "60s", "distributed.worker.multiprocessing-method": start}
@@ -78,29 +74,8 @@ def client():
         distributed.Client(cluster) as client,
     ):
         client.wait_for_workers(2)
-        folder = os.path.dirname(os.path.dirname(__file__))
-        client.register_plugin(SmallBlocks(folder))
         yield client
     cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
-
-
-class SmallBlocks(distributed.WorkerPlugin):
-    """Use small blocks on every worker, including restarted ones."""
-
-    name = "small-blocks"
-
-    def __init__(self, folder):
-        self.folder = folder
-
-    def setup(self, worker):
-        sys.path.insert(0, self.folder)
-
-        shrunk_blocks.shrink()
-
-
-@pytest.fixture(autouse=True)
-def many_blocks(monkeypatch):
-    shrunk_blocks.shrink(monkeypatch.setattr)
 
 
 # ---------------------------------------------------------------------- Gram matrices
@@ -108,16 +83,19 @@ def many_blocks(monkeypatch):
 
 @pytest.mark.parametrize(("kernel", "rows", "columns", "method"), CALLS)
 def test_gram_on_a_cluster(client, kernel, rows, columns, method):
-    lazy = on_dask.gram(kernel.plan(rows, columns, method=method), chunks=CHUNKS)
+    lazy = on_dask.gram(kernel.plan(rows, columns, method=method), chunks=1)
     found = client.compute(lazy).result()
     np.testing.assert_array_equal(found, kernel.gram(rows, columns, method=method))
     assert found.shape == lazy.shape
 
 
 def test_new_rankings_against_training_rankings_on_a_cluster(client):
-    for kernel, train, new in ((rk.Mallows("median"), X, Y), (rk.Exponential("footrule", 0.05), FREE, REPEATED)):
+    for kernel, train, new in (
+        (rk.Mallows("median"), X, Y),
+        (rk.Exponential("footrule", 0.05), FREE[:20], REPEATED[-220:]),
+    ):
         plan = kernel.plan(train).against(new)
-        found = client.compute(on_dask.gram(plan, chunks=CHUNKS)).result()
+        found = client.compute(on_dask.gram(plan, chunks=1)).result()
         np.testing.assert_array_equal(found, plan.gram())
 
 
@@ -132,39 +110,39 @@ def test_both_workers_compute(client):
 def test_gram_without_a_cluster(scheduler):
     for call in CALLS[:5]:
         kernel, rows, columns, method = call.values
-        found = on_dask.gram(kernel.plan(rows, columns, method=method), chunks=CHUNKS).compute(scheduler=scheduler)
+        found = on_dask.gram(kernel.plan(rows, columns, method=method), chunks=1).compute(scheduler=scheduler)
         np.testing.assert_array_equal(found, kernel.gram(rows, columns, method=method))
 
 
 def test_chunks_are_multiples_of_the_block_side():
-    assert on_dask.gram(rk.Mallows(0.3).plan(X, Y), chunks=20).chunks == ((32, 32, 32, 32, 2), (32, 32, 6))
-    assert on_dask.gram(rk.Mallows(0.3).plan(REPEATED), chunks=50).chunksize == (64, 64)
+    one, several = (on_dask.gram(rk.Mallows(0.3).plan(X), chunks=chunks).chunks[0] for chunks in (1, 600))
+    assert sum(one) == sum(several) == len(X)
+    assert several[0] >= 600
+    assert several[0] % one[0] == 0
     assert on_dask.gram(rk.Kendall().plan(X[:0])).compute(scheduler="synchronous").shape == (0, 0)
 
 
 def test_symmetric_matrix_is_computed_by_halves(monkeypatch):
-    calls = []
-    block = on_dask.gram_block
+    calls, block = [], on_dask.gram_block
     monkeypatch.setattr(on_dask, "gram_block", lambda *args: calls.append(args) or block(*args))
-    on_dask.gram(rk.Mallows(0.3).plan(X), chunks=CHUNKS).compute(scheduler="synchronous")
-    assert len(calls) == 3 * 4 // 2
+    lazy = on_dask.gram(rk.Mallows(0.3).plan(X), chunks=1)
+    lazy.compute(scheduler="synchronous")
+    n_chunks = len(lazy.chunks[0])
+    assert n_chunks > 1
+    assert len(calls) == n_chunks * (n_chunks + 1) // 2
 
 
 def test_slice_computes_only_its_blocks(monkeypatch):
-    calls = []
-    block = on_dask.gram_block
+    calls, block = [], on_dask.gram_block
     monkeypatch.setattr(on_dask, "gram_block", lambda *args: calls.append(args) or block(*args))
-    corner = on_dask.gram(rk.Mallows(0.3).plan(X), chunks=CHUNKS)[:5, -5:].compute(scheduler="synchronous")
+    corner = on_dask.gram(rk.Mallows(0.3).plan(X), chunks=1)[:5, -5:].compute(scheduler="synchronous")
     assert len(calls) == 1
     np.testing.assert_array_equal(corner, rk.Mallows(0.3).gram(X)[:5, -5:])
 
 
-def test_evaluator_is_built_once(monkeypatch):
-    lazy, calls = on_dask.gram(rk.Mallows(0.3).plan(X), chunks=16), []
-    built = Plan.built
-    monkeypatch.setattr(Plan, "built", lambda plan: calls.append(plan) or built(plan))
-    lazy.compute(scheduler="threads", num_workers=4)
-    assert len(calls) == 1
+def test_blocks_share_one_copy_of_the_plan():
+    graph = on_dask.gram(rk.Mallows(0.3).plan(X), chunks=1).dask
+    assert sum(isinstance(key, str) for key in graph) == 1  # blocks are tuples
 
 
 def test_names_are_unique():
@@ -183,16 +161,14 @@ def test_names_are_unique():
 
 @dataclass(frozen=True)
 class Slow(Kernel):
-    """A slow kernel, so that a worker can be killed while it computes."""
-
-    kernel: Kernel
+    """A slow Mallows kernel, so that a worker can be killed while it computes."""
 
     def matrix(self, left, right):
-        time.sleep(0.02)
-        return self.kernel.matrix(left, right)
+        time.sleep(0.2)
+        return rk.Mallows(0.3).matrix(left, right)
 
     def facts(self, n_items):
-        return Facts(is_psd=self.kernel.facts(n_items).is_psd)
+        return Facts(is_psd=True)
 
 
 def n_blocks_done(dask_scheduler):
@@ -200,10 +176,10 @@ def n_blocks_done(dask_scheduler):
 
 
 def test_killed_worker(client):
-    full = rankings(200, listed=9).unique()[:130]
-    expected = Slow(rk.Mallows(0.3)).gram(full)
-    future = client.compute(on_dask.gram(Slow(rk.Mallows(0.3)).plan(full), chunks=16))
-    while client.run_on_scheduler(n_blocks_done) < 10:
+    full = rankings(1500, listed=9).unique()[:1300]
+    expected = rk.Mallows(0.3).gram(full)
+    future = client.compute(on_dask.gram(Slow().plan(full), chunks=1))
+    while client.run_on_scheduler(n_blocks_done) < 2:  # the plan and a block
         time.sleep(0.01)
     pids = client.run(os.getpid)
     assert not future.done()
@@ -217,23 +193,23 @@ def test_killed_worker(client):
 
 
 def test_features_on_a_cluster(client):
-    kernel = rk.Mallows(0.3)
-    features = rk.NystromFeatures(n_components=12, kernel=kernel, random_state=3).fit(X)
-    lazy = on_dask.nystrom(X, kernel, n_components=12, rng=3, chunks=50)
+    kernel, lists = rk.Mallows(0.3), X[:130]
+    features = rk.NystromFeatures(n_components=12, kernel=kernel, random_state=3).fit(lists)
+    lazy = on_dask.nystrom(lists, kernel, n_components=12, rng=3, chunks=50)
     found = client.compute(lazy).result()
     assert lazy.shape == (130, 12)
     assert lazy.chunks == ((50, 50, 30), (12,))
     with threadpool_limits(1):  # as in the workers: triangular systems are rounded by the number of threads
-        by_chunk = [features.transform(X[start : start + 50]) for start in (0, 50, 100)]
+        by_chunk = [features.transform(lists[start : start + 50]) for start in (0, 50, 100)]
     np.testing.assert_array_equal(found, np.concatenate(by_chunk))
-    np.testing.assert_allclose(found, features.transform(X), rtol=0, atol=1e-12)
-    again = client.compute(on_dask.transform(X, features, chunks=50)).result()
+    np.testing.assert_allclose(found, features.transform(lists), rtol=0, atol=1e-12)
+    again = client.compute(on_dask.transform(lists, features, chunks=50)).result()
     np.testing.assert_allclose(again, found, rtol=0, atol=1e-12)
 
 
 def test_pivots_from_a_sample():
     kernel = rk.Mallows("median")
-    found = on_dask.nystrom(X, kernel, n_components=40, n_fit=60, chunks=64).compute(scheduler="synchronous")
+    found = on_dask.nystrom(X, kernel, n_components=40, n_fit=60, chunks=512).compute(scheduler="synchronous")
     missing = kernel.gram(X) - found @ found.T
     assert np.linalg.eigvalsh(missing).min() > -1e-10
     exact = np.isclose(np.diagonal(missing), 0, atol=1e-10)
@@ -245,11 +221,11 @@ def test_pivots_from_a_sample():
 
 @pytest.mark.parametrize("method", ["auto", rk.MonteCarlo(8)], ids=["exact", "draws"])
 def test_discrepancy_on_a_cluster(client, method):
-    left, right = rk.Rankings(REPEATED.ranks, counts=np.arange(1, 111)), Y
+    left, right = rk.Rankings(REPEATED.ranks[-300:], counts=np.arange(1, 301)), Y
     for kernel in (rk.Mallows("median"), rk.Kendall()):
-        found = on_dask.mmd2(left, right, kernel, method=method, chunks=CHUNKS)
+        found = on_dask.mmd2(left, right, kernel, method=method, chunks=1)
         with dask.config.set(scheduler="synchronous"):
-            assert on_dask.mmd2(left, right, kernel, method=method, chunks=CHUNKS) == found
+            assert on_dask.mmd2(left, right, kernel, method=method, chunks=1) == found
         # A difference of means of about 1.
         assert found == pytest.approx(mmd2_streamed(left, right, kernel, method=method), rel=0, abs=1e-13)
 

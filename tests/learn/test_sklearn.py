@@ -212,6 +212,28 @@ def test_clone_and_equality(kernel):
     assert [h.name for h in ours.hyperparameters] == list(kernel.params)
 
 
+class CountedPlans(rk.Kernel):
+    """A kernel that counts the plans made for it, over all copies."""
+
+    n_plans = 0
+
+    def __init__(self, nu=0.3):
+        self.nu = nu
+
+    def matrix(self, X, Y):
+        return rk.Mallows(self.nu).matrix(X, Y)
+
+    def plan(self, *arguments, **options):
+        CountedPlans.n_plans += 1
+        return super().plan(*arguments, **options)
+
+
+@pytest.mark.filterwarnings("ignore::rankernel.IndefiniteKernelWarning")
+def test_clones_share_the_plan():
+    GaussianProcessRegressor(1.0 * SklearnKernel(CountedPlans()), alpha=0.1).fit(X, TARGET)
+    assert CountedPlans.n_plans == 1
+
+
 def test_pickle():
     ours = SklearnKernel(2.0 * rk.Mallows(0.3) + rk.Diffusion(0.1), method=rk.MonteCarlo(4, rng=1))
     assert pickle.loads(pickle.dumps(ours)) == ours

@@ -207,8 +207,7 @@ def test_the_fit_finds_the_strengths_that_made_the_data():
     for ballots in (Rankings(full), Rankings(full).top(2), Rankings(np.where(full >= 3, -1, full))):
         found = PlackettLuce.fit(ballots, penalty=1e-6)
         assert (
-            found.log_prob(ballots) @ ballots.counts
-            >= PlackettLuce(weights).log_prob(ballots) @ ballots.counts - 1e-6
+            found.log_prob(ballots) @ ballots.counts >= PlackettLuce(weights).log_prob(ballots) @ ballots.counts - 1e-6
         )
     found = PlackettLuce.fit(Rankings(full), penalty=1e-6)
     # Six thousand rankings: the standard error of a log-strength is near 1 / sqrt(6000 * 5 / 6) = 0.014.

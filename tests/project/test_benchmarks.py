@@ -40,7 +40,7 @@ def test_every_mutant_is_another_program():
 def test_the_study_of_groups_counts_every_set():
     cases = [("one", 1, groups.uniform, 60, 5), ("two", 2, lambda n, m, seed: groups.around(2, 3.0, n, m, seed), 60, 5)]
     for row, wanted in zip(groups.rows(cases, n_repeats=2), (1, 2), strict=True):
-        said = {name: number for name, number in row.items() if name.startswith("says")}
-        assert sum(said.values()) == 2
-        assert row["right"] == said["says none" if wanted == 1 else f"says {wanted}"] / 2
+        found = {name: number for name, number in row.items() if name.startswith("found")}
+        assert sum(found.values()) == 2
+        assert row["right"] == found["found none" if wanted == 1 else f"found {wanted}"] / 2
     assert row["right"] == 1  # two groups so far apart are found

@@ -623,14 +623,13 @@ def test_kernels_not_known_to_be_positive_are_called_so():
 # ---------------------------------------------------------------------- groups where there are any
 
 
-def test_clusters_are_found_in_ballots_of_one_model_as_rarely_as_the_page_says():
+def test_false_positive_rate_of_clusters():
     rows = json.loads((ROOT / "docs/benchmarks/groups/groups.json").read_text(encoding="utf-8"))["rows"]
     without = [row for row in rows if row["groups"] == "none"]
     assert {row["items"] for row in without if "theta 2" in row["ballots"]} >= {5, 6, 8}
     assert {row["items"] for row in without if "theta 1.5" in row["ballots"]} >= {5, 6, 8}
-    said = [sum(number for name, number in row.items() if name.startswith("says")) for row in without]
-    found = [number - row["says none"] for number, row in zip(said, without, strict=True)]
-    assert max(wrong / number for wrong, number in zip(found, said, strict=True)) <= 1 / 20
+    totals = [sum(number for name, number in row.items() if name.startswith("found")) for row in without]
+    wrong = [number - row["found none"] for number, row in zip(totals, without, strict=True)]
+    assert max(errors / number for errors, number in zip(wrong, totals, strict=True)) <= 1 / 20
     results = " ".join((ROOT / "docs/results.md").read_text(encoding="utf-8").split())
-    assert f"In none of the {sum(said)} sets without groups were any found" in results
-    assert sum(found) == 0
+    assert f"clusters were found in {sum(wrong)} of {sum(totals)} data sets" in results

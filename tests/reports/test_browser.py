@@ -1,4 +1,4 @@
-"""The page in a real browser: it runs without an error or a request, answers mouse and keyboard, and runs no name."""
+"""The page in a browser: no errors, no requests, mouse, keyboard, touch and saved files; names are never run."""
 
 import csv
 import itertools
@@ -9,8 +9,7 @@ from browsing import Watched, open_browser
 
 from rankernel import Mallows, Rankings
 from rankernel.datasets import load_example
-from rankernel.reports.distinct_ballots import view_of
-from rankernel.reports.page import page as html_of
+from rankernel.reports.page import render_page
 from rankernel.reports.source import Source
 from rankernel.reports.summary import Settings, summarize
 
@@ -30,21 +29,21 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def study():
+def summary():
     example = load_example()
-    source = Source(example.rankings, "Nowhere Bay", by="district", groups=example.districts, noun="candidate")
+    source = Source(example.rankings, "Nowhere Bay", group_name="district", groups=example.districts, noun="candidate")
     return summarize(source, Settings(n_permutations=99))
 
 
 @pytest.fixture(scope="module")
-def election(study, tmp_path_factory):
+def election(summary, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "election.html"
-    path.write_text(html_of(study), encoding="utf-8")
+    path.write_text(render_page(summary), encoding="utf-8")
     return path
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_page_runs_without_error_or_request(browser, election, scheme):
+def test_page_has_no_errors_or_requests(browser, election, scheme):
     with Watched(browser, election, color_scheme=scheme) as watched:
         page = watched.page
         assert page.title() == "Nowhere Bay"
@@ -77,7 +76,7 @@ def test_pointing_shows_a_ballot(browser, election):
         watched.assert_quiet()
 
 
-def test_keyboard_moves_from_ballot_to_ballot(browser, election):
+def test_keyboard_moves_between_ballots(browser, election):
     with Watched(browser, election) as watched:
         page = watched.page
         page.locator("#search").focus()
@@ -119,12 +118,12 @@ def test_switch_changes_colours(browser, election):
         watched.assert_quiet()
 
 
-def test_the_tree_can_be_cut_elsewhere(browser, election):
+def test_number_of_clusters_can_be_changed(browser, election):
     with Watched(browser, election) as watched:
         page, panel = watched.page, watched.page.locator("#explored")
         assert page.locator("#number").input_value() == "3"
         page.locator("#number").fill("2")
-        assert panel.locator("h3").inner_text() == "The tree cut into 2"
+        assert panel.locator("h3").inner_text() == "2 clusters"
         sizes = [line.split(": ")[1].split(" voters")[0] for line in panel.locator("li").all_inner_texts()]
         assert sum(int(size.replace(",", "")) for size in sizes) == 2400
         fills = page.evaluate("new Set([...document.querySelectorAll('.points circle')].map(c => c.classList[0])).size")
@@ -134,7 +133,7 @@ def test_the_tree_can_be_cut_elsewhere(browser, election):
         watched.assert_quiet()
 
 
-def test_the_page_cuts_the_tree_as_the_library_does(browser, election, study):
+def test_clusters_of_the_page_match_the_library(browser, election, summary):
     from rankernel.learn.hierarchy import flat_clusters
 
     with Watched(browser, election) as watched:
@@ -142,19 +141,19 @@ def test_the_page_cuts_the_tree_as_the_library_does(browser, election, study):
         drawn = watched.page.evaluate(
             "[...document.querySelectorAll('.points circle')].map(c => [Number(c.dataset.row), c.classList[0]])"
         )
-    labels = flat_clusters(study.clustering.tree, 5)
+    labels = flat_clusters(summary.clustering.tree, 5)
     pairs = {(labels[row], colour) for row, colour in drawn}
     assert len(pairs) == 5  # one colour for each cluster, and one cluster for each colour
 
 
-def test_ballots_can_be_selected_by_keyboard_and_by_a_frame(browser, election):
+def test_selection_by_keyboard_and_frame(browser, election):
     with Watched(browser, election) as watched:
         page, panel = watched.page, watched.page.locator("#explored")
         page.locator("#search").focus()
         page.keyboard.press("Tab")
         page.keyboard.press("Space")
         assert panel.locator("h3").inner_text() == "Selected: 1 ballot of 121 voters, 5%"
-        assert "100% of them put Eldermist first" in panel.inner_text()
+        assert "100% rank Eldermist first" in panel.inner_text()
         page.keyboard.press("Escape")
         assert not panel.is_visible()
         box = page.locator("svg.map").bounding_box()
@@ -163,33 +162,33 @@ def test_ballots_can_be_selected_by_keyboard_and_by_a_frame(browser, election):
         page.mouse.move(box["x"] + box["width"] - 1, box["y"] + box["height"] - 1, steps=4)
         page.mouse.up()
         assert panel.locator("h3").inner_text() == "Selected: 656 ballots of 2,400 voters, 100%"
-        assert "Higher" not in panel.inner_text()  # all voters do not differ from themselves
+        assert "Higher" not in panel.inner_text()  # a selection of all voters has no shifts
         watched.assert_quiet()
 
 
-def test_a_candidate_can_be_looked_for(browser, election):
+def test_finding_a_candidate(browser, election):
     with Watched(browser, election) as watched:
         page, panel = watched.page, watched.page.locator("#explored")
         page.fill("#search", "cinder")
         page.keyboard.press("Enter")
         assert panel.locator("h3").inner_text() == "Cindervale"
-        assert "Place 1 of 8" in panel.inner_text()
+        assert "Position 1 of 8" in panel.inner_text()
         assert "Loses" not in panel.inner_text()
         ranks = load_example().rankings.unique().ranks
         first = (ranks[:, load_example().rankings.items.index("Cindervale")] == 0).sum()
         assert page.locator(".points circle.chosen").count() == first
         page.fill("#search", "nobody")
         page.keyboard.press("Enter")
-        assert "No candidate is called so" in panel.inner_text()
+        assert "There is no candidate of this name" in panel.inner_text()
         watched.assert_quiet()
 
 
-# Pictures are made in quiet moments between frames. A browser that nobody looks at has none, and waits for a second.
+# A headless browser draws no frames by itself, and converts pictures in idle time between frames.
 FRAMES = "(function next() { requestAnimationFrame(next); })()"
 
 
-def all_that_can_be_taken(browser, path, folder):
-    """Return the content of every file that a page saves, by name."""
+def all_saved_files(browser, path, folder):
+    """Return the content of every file that a page can save, by name."""
     saved, n_files = {}, 1
     while len(saved) < n_files:
         with Watched(browser, path) as watched:
@@ -199,7 +198,7 @@ def all_that_can_be_taken(browser, path, folder):
                 summary.click()
             buttons = page.locator(".take button").all()
             n_files = len(buttons)
-            for button in buttons[len(saved) : len(saved) + 8]:  # a page may save ten in a moment, no more
+            for button in buttons[len(saved) : len(saved) + 8]:  # a page may start at most ten downloads
                 with page.expect_download() as waiting:
                     button.click()
                 name = waiting.value.suggested_filename
@@ -210,12 +209,12 @@ def all_that_can_be_taken(browser, path, folder):
     return saved
 
 
-def test_pictures_and_tables_can_be_taken_away(browser, election, tmp_path):
-    saved = all_that_can_be_taken(browser, election, tmp_path)
-    pictures = ("first-choices", "cluster-A", "pairs", "chance", "map", "tree", "gram", "duels")
+def test_pictures_and_tables_can_be_saved(browser, election, tmp_path):
+    saved = all_saved_files(browser, election, tmp_path)
+    pictures = ("first-choices", "cluster-A", "pairs", "null-distribution", "map", "tree", "gram", "contests")
     for name in pictures:
         assert saved[f"{name}.svg"].startswith(b"<svg")
-        assert b"class=" not in saved[f"{name}.svg"]  # nothing refers to the style of the page
+        assert b"class=" not in saved[f"{name}.svg"]  # independent of the style of the page
         assert saved[f"{name}.png"].startswith(b"\x89PNG")
         assert b">Nowhere Bay: " in saved[f"{name}.svg"]  # a title
     for name in ("map", "tree", "gram"):
@@ -224,10 +223,10 @@ def test_pictures_and_tables_can_be_taken_away(browser, election, tmp_path):
     assert len(ballots) == 656
     assert sum(int(row["voters"]) for row in ballots) == 2400
     assert {row["cluster"][0] for row in ballots} == {"A", "B", "C"}
-    duels = list(csv.reader(saved["duels.csv"].decode().splitlines()))
-    assert duels[0] == ["first", "second", "prefer the first", "prefer the second", "neither"]
-    assert duels[1] == ["Cindervale", "Amberlow", "923", "813", "664"]
-    assert len(duels) == 1 + 8 * 7 // 2
+    contests = list(csv.reader(saved["contests.csv"].decode().splitlines()))
+    assert contests[0] == ["first", "second", "prefer the first", "prefer the second", "neither"]
+    assert contests[1] == ["Cindervale", "Amberlow", "923", "813", "664"]
+    assert len(contests) == 1 + 8 * 7 // 2
     assert {"clusters-by-group.csv", "common-ballots.csv"} <= set(saved)
     with Watched(browser, election) as watched:
         page = watched.page
@@ -242,34 +241,31 @@ def test_pictures_and_tables_can_be_taken_away(browser, election, tmp_path):
         watched.assert_quiet()
 
 
-def test_ballots_that_are_not_on_the_map_are_taken_away_too(browser, tmp_path, monkeypatch):
-    """All orders of six items, of which pictures show few here; the page knows all, or says how many it knows."""
-    monkeypatch.setattr(view_of, "__defaults__", (60,))
+def test_ballots_that_are_not_on_the_map_are_saved(browser, tmp_path):
+    """All orders of six items, of which 60 are on the map; the page contains all of them, or as many as it says."""
     ranks = np.argsort(np.array(list(itertools.permutations(range(6)))), axis=1)
-    study = summarize(Source(Rankings(ranks), "All orders"), Settings(kernel=Mallows(0.3), n_clusters=3))
-    assert len(study.view.rows) == 60
+    settings = Settings(kernel=Mallows(0.3), n_clusters=3, max_ballots=60)
+    summary = summarize(Source(Rankings(ranks), "All orders"), settings)
+    assert len(summary.view.rows) == 60
     paths = []
-    for carried in (10**6, 10 * 200):  # six ranks, and four more
-        monkeypatch.setattr("rankernel.reports.draw_map.CARRIED", carried)
-        paths.append(tmp_path / f"{carried}.html")
-        paths[-1].write_text(html_of(study), encoding="utf-8")
+    for max_numbers in (10**6, 10 * 200):  # six ranks and four more numbers a ballot
+        paths.append(tmp_path / f"{max_numbers}.html")
+        paths[-1].write_text(render_page(summary, max_numbers), encoding="utf-8")
     with Watched(browser, paths[0]) as watched:
         rows = saved_ballots(watched.page, "CSV of the ballots")
         assert len({row["ballot"] for row in rows}) == 720
         found = {tuple(map(float, (row["x"], row["y"]))): row["cluster"] for row in rows}
-        labels = study.clustering.labels.tolist()
-        for point, label in zip(study.placement.points.round(5).tolist(), labels, strict=True):
-            assert found[tuple(point)].startswith(study.clustering.clusters[label].name)
+        for point, label in zip(summary.embedding.points.round(5).tolist(), summary.labels.tolist(), strict=True):
+            assert found[tuple(point)].startswith(summary.clustering.clusters[label].name)
         watched.page.locator("#number").fill("5")
-        assert (
-            "those of the 60 voters shown, taken at random from 720" in watched.page.locator("#explored").inner_text()
-        )
+        text = watched.page.locator("#explored").inner_text()
+        assert "refer to the 60 voters shown, a random sample of 720" in text
         rows = saved_ballots(watched.page, "CSV of the ballots")
         assert [bool(row["cluster"]) for row in rows] == [True] * 60 + [False] * 660
         watched.page.locator(".points circle").first.focus()
         watched.page.keyboard.press("Space")
-        told = watched.page.locator("#explored h3").inner_text()
-        assert told == "Selected: 1 ballot of 1 voter, 2% of the 60 shown"
+        text = watched.page.locator("#explored h3").inner_text()
+        assert text == "Selected: 1 ballot of 1 voter, 2% of the 60 shown"
     with Watched(browser, paths[1]) as watched:
         assert len(saved_ballots(watched.page, "CSV of 200 of 720 ballots")) == 200
         watched.assert_quiet()
@@ -291,7 +287,7 @@ def test_table_opens(browser, election):
         assert table.locator("tbody tr").count() == 100
 
 
-def test_everything_is_named_for_those_who_do_not_see_it(browser, election):
+def test_pictures_and_controls_have_labels(browser, election):
     with Watched(browser, election) as watched:
         unnamed = watched.page.evaluate(
             "[...document.querySelectorAll('svg, [role=img], [role=region], input')]"
@@ -310,12 +306,12 @@ def test_page_prints(browser, election, tmp_path):
         watched.page.emulate_media(media="print")
         assert not watched.page.locator(".switch").is_visible()
         ink = watched.page.evaluate("getComputedStyle(document.documentElement).color.match(/\\d+/g).map(Number)")
-        assert sum(ink) < 150  # dark on white, whatever the screen is like
+        assert sum(ink) < 150  # dark on white also with a dark screen
         watched.page.pdf(path=tmp_path / "page.pdf", format="A4")
         assert (tmp_path / "page.pdf").read_bytes().count(b"/Type /Page\n") in range(2, 12)
 
 
-def test_a_tap_reads_and_selects_a_ballot(browser, election):
+def test_tap_selects_a_ballot(browser, election):
     with Watched(browser, election, viewport={"width": 390, "height": 800}, has_touch=True) as watched:
         page = watched.page
         page.locator("svg.map").scroll_into_view_if_needed()
@@ -327,14 +323,14 @@ def test_a_tap_reads_and_selects_a_ballot(browser, election):
         watched.assert_quiet()
 
 
-def test_a_page_without_a_map_runs_and_is_saved_from(browser, tmp_path):
+def test_page_without_a_map(browser, tmp_path):
     path = tmp_path / "two.html"
     two = Rankings.from_orders([["yes", "no"], ["no", "yes"]], counts=[5, 4])
-    path.write_text(html_of(summarize(Source(two, "Yes or no"))), encoding="utf-8")
+    path.write_text(render_page(summarize(Source(two, "Yes or no"))), encoding="utf-8")
     with Watched(browser, path) as watched:
         assert watched.page.locator("svg.map").count() == 0
         with watched.page.expect_download() as waiting:
-            watched.page.get_by_label("Save as CSV: all duels").click()
+            watched.page.get_by_label("Save as CSV: all contests").click()
         assert waiting.value.path().read_text().splitlines()[1] == "yes,no,5,4,0"
         watched.assert_quiet()
 
@@ -345,12 +341,12 @@ def test_page_fits_a_phone(browser, election):
         assert watched.page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-def test_names_never_run(browser, tmp_path):
+def test_names_are_never_run(browser, tmp_path):
     ranks = np.argsort(np.random.default_rng(1).random((20, len(ATTACKS))), axis=1)
     groups = np.array([ATTACKS[row % 4] for row in range(20)])
     source = Source(Rankings(ranks, ATTACKS), ATTACKS[1], ATTACKS[0], ATTACKS[2], ATTACKS[3], groups)
     path = tmp_path / "attack.html"
-    path.write_text(html_of(summarize(source, Settings(n_permutations=9))), encoding="utf-8")
+    path.write_text(render_page(summarize(source, Settings(n_permutations=9))), encoding="utf-8")
     with Watched(browser, path) as watched:
         page = watched.page
         page.check("input[value=group]")
@@ -372,12 +368,12 @@ def test_names_never_run(browser, tmp_path):
         watched.assert_quiet()
 
 
-def test_policy_stops_what_would_slip_through(browser, election, tmp_path):
-    """The second line of defence: even code that is in the page does not run."""
+def test_content_policy_blocks_injected_code(browser, election, tmp_path):
+    """The second line of defence: even code in the page is not run."""
     written = election.read_text(encoding="utf-8")
     attack = '<script>window.broken = 1</script><img src="x" onerror="window.broken = 2"><p style="color: red">'
     path = tmp_path / "slipped.html"
     path.write_text(written.replace("<main", attack + "<main", 1), encoding="utf-8")
     with Watched(browser, path) as watched:
         assert watched.page.evaluate("window.broken") is None
-        assert len([line for line in watched.said if "Content Security Policy" in line]) >= 3
+        assert len([line for line in watched.messages if "Content Security Policy" in line]) >= 3

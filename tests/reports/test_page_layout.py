@@ -1,6 +1,6 @@
-"""How the page looks in a real browser: nothing clipped, no labels over each other, large enough, dark enough.
+"""The layout of the page in a browser: nothing clipped, no overlapping labels, sufficient size and contrast.
 
-What is checked is in ``page_checks.js``; here are the data that make a page difficult, in every size it is seen in.
+The checks are in ``page_checks.js``; here are data that make a page difficult, in all sizes in which it is shown.
 """
 
 from pathlib import Path
@@ -10,16 +10,12 @@ import pytest
 from browsing import Watched, open_browser
 from real_data import needs_data, preflib
 
-from rankernel import Preferences, Rankings, read
+from rankernel import Preferences, Rankings, read, report
 from rankernel.datasets import load_example, mallows, mixture
-from rankernel.reports import report
-from rankernel.reports.page import page as html_of
-from rankernel.reports.source import Source
-from rankernel.reports.summary import Settings, summarize
 
 CHECKS = (Path(__file__).parent / "page_checks.js").read_text(encoding="utf-8")
 LONG = "Wilhelmina Featherstonehaugh-Cholmondeley"  # 41 characters
-SEEN = {
+SCREENS = {
     "1280 light": {"color_scheme": "light", "viewport": {"width": 1280, "height": 900}},
     "1280 dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 900}},
     "390": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}},
@@ -38,7 +34,7 @@ REAL = {
 SHEET = (672, 1002)  # pixels of a sheet of A4 within its margins
 LEAST_FILL = 0.5  # of every page but the last
 LEAST_LETTERS = 8.6  # pixels: 6.5 points
-# All letters of pictures with their size, and the heights of what may not be divided, in their order.
+# The texts of pictures with their sizes, and the heights of the indivisible blocks in their order.
 ON_PAPER = """() => {
   const seen = (node) => node.getClientRects().length;
   const letters = [...document.querySelectorAll("svg text")].filter(seen).map((node) => {
@@ -49,7 +45,7 @@ ON_PAPER = """() => {
   const whole = "svg, tr, article, pre, p, li, h1, h2, h3, dl > div, figcaption, .beside section > *";
   const outer = (node) => seen(node) && !node.parentElement.closest(whole);
   const parts = [...document.querySelectorAll(whole)].filter(outer);
-  const rows = new Map();  /* what stands side by side is as high as the highest */
+  const rows = new Map();  /* blocks side by side are as high as the highest */
   for (const part of parts) {
     const box = part.getBoundingClientRect();
     const top = Math.round(box.top);
@@ -71,23 +67,26 @@ def two_camps(names, n_rankings=200):
 
 
 def many_groups():
-    rankings = two_camps(list("abcdefg"), 500)
-    return Source(rankings, by="ward", groups=np.array([f"ward {row % 25 + 1}" for row in range(500)]))
+    return two_camps(list("abcdefg"), 500), {
+        "groups": [f"ward {row % 25 + 1}" for row in range(500)],
+        "group_name": "ward",
+    }
 
 
 def example():
     found = load_example()
-    return Source(found.rankings, "Nowhere Bay", by="district", groups=found.districts, noun="candidate")
+    options = {"title": "Nowhere Bay", "groups": found.districts, "group_name": "district", "noun": "candidate"}
+    return found.rankings, options
 
 
 DIFFICULT = {
-    "names of 41 characters": lambda: Source(two_camps([f"{LONG} {n}" for n in range(9)]), f"{LONG} {LONG}"),
-    "60 candidates": lambda: Source(shuffled(80, [f"candidate {n}" for n in range(60)])),
-    "two candidates": lambda: Source(Rankings.from_orders([["yes", "no"], ["no", "yes"]], counts=[5, 4])),
-    "one ballot": lambda: Source(Rankings.from_orders([["a", "b", "c"]])),
+    "names of 41 characters": lambda: (two_camps([f"{LONG} {n}" for n in range(9)]), {"title": f"{LONG} {LONG}"}),
+    "60 candidates": lambda: (shuffled(80, [f"candidate {n}" for n in range(60)]), {}),
+    "two candidates": lambda: (Rankings.from_orders([["yes", "no"], ["no", "yes"]], counts=[5, 4]), {}),
+    "one ballot": lambda: (Rankings.from_orders([["a", "b", "c"]]), {}),
     "25 groups": many_groups,
-    "pairs": lambda: Source(Preferences.from_pairs([[("a", "b"), ("c", "d")], [("b", "a")]] * 10)),
-    "wide letters": lambda: Source(two_camps(["WWWWMMMMWWWW", "東京都千代田区永田町一丁目", "m" * 40, "i" * 40])),
+    "pairs": lambda: (Preferences.from_pairs([[("a", "b"), ("c", "d")], [("b", "a")]] * 10), {}),
+    "wide letters": lambda: (two_camps(["WWWWMMMMWWWW", "東京都千代田区永田町一丁目", "m" * 40, "i" * 40]), {}),
 }
 
 
@@ -97,41 +96,41 @@ def browser():
         yield opened
 
 
-def write_page(source, path, **settings):
-    path.write_text(html_of(summarize(source, Settings(n_permutations=99, **settings))), encoding="utf-8")
+def write_page(data, path, **options):
+    report(data, path, n_permutations=99, **options)
     return path
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     """The page of the bundled example, as a file."""
-    return write_page(example(), tmp_path_factory.mktemp("page") / "page.html", n_clusters=3)
+    data, options = example()
+    return write_page(data, tmp_path_factory.mktemp("page") / "page.html", n_clusters=3, **options)
 
 
-# A page hears of a new size before it is drawn in it, not at once.
+# The event of a new size comes before the next frame.
 NEXT_FRAMES = "new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))"
 
 
-def wrong_with(browser, path):
-    """Return what is wrong with a page, in every size it is seen in, all of it unfolded, and on paper."""
+def faults_of(browser, path):
+    """Return the faults of a page on all screens, with its details opened, and on paper."""
     found = {}
-    with Watched(browser, path, **SEEN["1280 light"]) as watched:
+    with Watched(browser, path, **SCREENS["1280 light"]) as watched:
         watched.page.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = true))")
-        for name, options in SEEN.items():
+        for name, options in SCREENS.items():
             watched.page.set_viewport_size(options["viewport"])
             watched.page.emulate_media(color_scheme=options["color_scheme"])
             watched.page.evaluate(NEXT_FRAMES)
             found[name] = watched.page.evaluate(CHECKS)
         watched.assert_quiet()
-        found["print"] = wrong_on_paper(watched.page)
+        found["print"] = faults_on_paper(watched.page)
     return {name: wrong for name, wrong in found.items() if wrong}
 
 
-def wrong_on_paper(page):
-    """Return what is wrong with a page as it is printed: letters of less than 6.5 pt, pages that are half empty.
+def faults_on_paper(page):
+    """Return the faults of the printed page: texts of less than 6.5 pt and pages that are half empty.
 
-    The sheet is as wide and as high as A4 without its margins. What may not be divided begins a new page where it does
-    not fit the rest of this one; the rest is then empty.
+    A sheet has the size of A4 without its margins. A block that does not fit begins a new page.
     """
     page.set_viewport_size({"width": SHEET[0], "height": SHEET[1]})
     page.emulate_media(media="print")
@@ -149,30 +148,30 @@ def wrong_on_paper(page):
     return wrong
 
 
-def test_the_page_of_the_bundled_example_looks_well(browser, written):
-    assert wrong_with(browser, written) == {}
+def test_layout_of_the_example(browser, written):
+    assert faults_of(browser, written) == {}
 
 
 @pytest.mark.parametrize("name", DIFFICULT)
-def test_difficult_pages_look_well(name, browser, tmp_path):
-    assert wrong_with(browser, write_page(DIFFICULT[name](), tmp_path / "page.html")) == {}
+def test_layout_of_difficult_data(name, browser, tmp_path):
+    data, options = DIFFICULT[name]()
+    assert faults_of(browser, write_page(data, tmp_path / "page.html", **options)) == {}
 
 
-def test_many_clusters_look_well(browser, tmp_path):
+def test_layout_of_many_clusters(browser, tmp_path):
     rankings = mixture(300, [lambda n, rng: mallows(n, 8, 0.3, rng=rng)], rng=0).rankings
-    assert wrong_with(browser, write_page(Source(rankings), tmp_path / "page.html", n_clusters=12)) == {}
+    assert faults_of(browser, write_page(rankings, tmp_path / "page.html", n_clusters=12)) == {}
 
 
 @needs_data
 @pytest.mark.parametrize("name", REAL)
-def test_real_files_look_well(name, browser, tmp_path):
-    """The number of clusters is given: to search for it takes most of the time, and is tested elsewhere."""
-    rankings, number = read(preflib(name)), REAL[name]
-    assert wrong_with(browser, write_page(Source(rankings, name), tmp_path / "page.html", n_clusters=number)) == {}
+def test_layout_of_real_data(name, browser, tmp_path):
+    page = write_page(read(preflib(name)), tmp_path / "page.html", title=name, n_clusters=REAL[name])
+    assert faults_of(browser, page) == {}
 
 
-def test_the_checks_find_what_is_wrong(browser, written, tmp_path):
-    """A check that cannot fail is none: each of these is one of the faults that are looked for."""
+def test_checks_find_faults(browser, written, tmp_path):
+    """Each style is one of the faults that the checks look for."""
     faults = {
         ".lede { font-size: 6px }": "px high",
         ".kicker { color: #ddd }": "contrast",
@@ -181,9 +180,9 @@ def test_the_checks_find_what_is_wrong(browser, written, tmp_path):
         "svg.tree text { display: none }": "the picture tree has no words",
     }
     path = tmp_path / "broken.html"
-    # The policy would stop another style.
+    # The content policy would block another style.
     path.write_text(written.read_text(encoding="utf-8").replace('http-equiv="Content-Security-Policy"', ""))
-    with Watched(browser, path, **SEEN["1280 light"]) as watched:
+    with Watched(browser, path, **SCREENS["1280 light"]) as watched:
         page = watched.page
         for style, wanted in faults.items():
             added = page.add_style_tag(content=style)
@@ -193,16 +192,15 @@ def test_the_checks_find_what_is_wrong(browser, written, tmp_path):
         assert '"Amb…" stands for two different names' in page.evaluate(CHECKS)
         high = "header p, header dl { display: none } svg.bars { height: 980px !important }"
         page.add_style_tag(content=f"{high} svg.gram text {{ font-size: 5px }}")
-        wrong = " ".join(wrong_on_paper(page))
+        wrong = " ".join(faults_on_paper(page))
         assert "px high" in wrong
         assert "is filled by" in wrong
 
 
-def test_no_colour_is_used_twice(browser, tmp_path):
-    path = tmp_path / "page.html"
-    settings = Settings(n_permutations=9, n_clusters=2, groups=("ward 1", "ward 2"))
-    path.write_text(html_of(summarize(many_groups(), settings)), encoding="utf-8")
-    with Watched(browser, path, **SEEN["1280 light"]) as watched:
+def test_group_colours_are_unique(browser, tmp_path):
+    data, options = many_groups()
+    path = write_page(data, tmp_path / "page.html", n_clusters=2, compare=["ward 1", "ward 2"], **options)
+    with Watched(browser, path, **SCREENS["1280 light"]) as watched:
         watched.page.check("input[value=group]")
         colours = watched.page.evaluate(
             "[...document.querySelectorAll('.by-group-only .dot')].map(dot => getComputedStyle(dot).backgroundColor)"
@@ -214,7 +212,7 @@ def test_no_colour_is_used_twice(browser, tmp_path):
     assert wards == sorted(wards)
 
 
-def test_print_keeps_headings_with_what_follows_and_fills_its_pages(browser, written, tmp_path):
+def test_print_layout(browser, written, tmp_path):
     with Watched(browser, written, viewport={"width": SHEET[0], "height": SHEET[1]}) as watched:
         watched.page.emulate_media(media="print")
         assert watched.page.evaluate("getComputedStyle(document.querySelector('h2')).breakAfter") == "avoid"
@@ -224,11 +222,11 @@ def test_print_keeps_headings_with_what_follows_and_fills_its_pages(browser, wri
     assert (tmp_path / "page.pdf").read_bytes().count(b"/Type /Page\n") <= 6
 
 
-def test_pictures_stand_alone(browser, tmp_path):
+def test_pictures_are_self_contained(browser, tmp_path):
     rankings = two_camps(list("abcd"), 60)
-    made = report(rankings, labels=np.repeat(["x", "y"], 30), settings=Settings(n_permutations=99, n_clusters=2))
-    clusters = {"tree", "gram", "cluster A", "cluster B"}
-    assert set(made.pictures) == {"first choices", "map", "duels", "pairs: x and y", "chance: x and y"} | clusters
+    made = report(rankings, groups=np.repeat(["x", "y"], 30), n_permutations=99, n_clusters=2)
+    clusters, pairs = {"dendrogram", "gram", "cluster A", "cluster B"}, {"pairs: x and y", "null distribution: x and y"}
+    assert set(made.pictures) == {"first choices", "map", "contests"} | clusters | pairs
     for name, picture in made.pictures.items():
         path = tmp_path / f"{name.replace(' ', '-').replace(':', '')}.svg"
         picture.save(path)
@@ -238,7 +236,7 @@ def test_pictures_stand_alone(browser, tmp_path):
             styled = "getComputedStyle(document.querySelector('.axis') ?? document.querySelector('.label'))"
             assert watched.page.evaluate(f"{styled}.fontSize") != "16px"
             words = watched.page.evaluate("[...document.querySelectorAll('text')].map(text => text.textContent)")
-            if name in ("map", "tree", "gram"):  # with a key
+            if name in ("map", "dendrogram", "gram"):  # with a key
                 assert sum(word.startswith(("A · ", "B · ")) for word in words) >= 2
     assert made.pictures["map"]._repr_html_().startswith('<img alt="map" src="data:image/svg+xml;base64,')
     assert "<iframe srcdoc=" in made._repr_html_()

@@ -343,7 +343,7 @@ def test_pictures():
     ax = result.differences().plot(most=3)
     assert len(ax.get_yticklabels()) == 3
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["X", "Y"]
-    assert "found" in result.plot().texts[0].get_text()
+    assert "observed" in result.plot().texts[0].get_text()
     assert "mean place, X" in str(result.differences())
 
 

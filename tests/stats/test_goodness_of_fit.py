@@ -182,7 +182,10 @@ MODELS = {
         rk.MallowsModel([1, 0, 3, 2], 0.6),
         lambda n, seed: rk.datasets.mallows(n, [1, 0, 3, 2], 0.6, rng=seed),
     ),
-    "Plackett-Luce": (rk.PlackettLuce([4, 3, 2, 1]), lambda n, seed: rk.datasets.plackett_luce(n, [4, 3, 2, 1], rng=seed)),
+    "Plackett-Luce": (
+        rk.PlackettLuce([4, 3, 2, 1]),
+        lambda n, seed: rk.datasets.plackett_luce(n, [4, 3, 2, 1], rng=seed),
+    ),
 }
 
 

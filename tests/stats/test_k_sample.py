@@ -172,8 +172,8 @@ def test_effects_of_pairs_have_intervals_and_a_picture():
     first = found.order()[0]
     assert ax.get_yticklabels()[0].get_text() == f"{found.first[first]} and {found.second[first]}"
     assert len(ax.get_yticklabels()) == 2
-    with pytest.raises(TypeError, match=r"give result\.pairwise\(\)"):
-        rk.plots.pairs_of_groups(3)
+    with pytest.raises(TypeError, match="result=3"):
+        rk.plots.pairwise_effects(3)
 
 
 def test_results_know_their_voters():

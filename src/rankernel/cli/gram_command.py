@@ -1,4 +1,4 @@
-"""``rankernel gram``: the Gram matrix of a file, into a file."""
+"""``rankernel gram``: the Gram matrix of the rankings in a file."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankernel._utils.checks import printable
-from rankernel.cli.failures import usage
-from rankernel.cli.job import read_job
-from rankernel.cli.options import COMPUTING, WRITING, Computing, File, Reading, Writing, one_of
-from rankernel.cli.output import check_ending, check_free, console, print_json, show_facts, steps, whole_file
+from rankernel.cli.failures import UsageError
+from rankernel.cli.options import COMPUTING, OUTPUT, Computing, File, Reading, Writing, choice
+from rankernel.cli.output import atomic_file, check_suffix, check_target, console, print_facts, print_json, progress
+from rankernel.cli.reading import read_job
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,31 +19,21 @@ if TYPE_CHECKING:
     from rankernel.data import Data
     from rankernel.gram.plan import Plan
 
-IN_PIECES = (".npy", ".zarr")  # written piece by piece, never wholly in memory, and gone on with after an interruption
-FORMATS = (*IN_PIECES, ".npz", ".csv")
-SIDE = 1024  # of the parts between which the progress bar moves
+CHUNKED = (".npy", ".zarr")  # written in chunks, never wholly in memory, and resumed after an interruption
+SUFFIXES = (*CHUNKED, ".npz", ".csv")
+SIDE = 1024  # of the blocks after which the progress bar advances
 CORNER = 6
 
 Distinct = Annotated[
     bool,
-    typer.Option("--distinct", help="One row for each different ranking, not for each row.", rich_help_panel=COMPUTING),
+    typer.Option("--distinct", help="One row for each distinct ranking.", rich_help_panel=COMPUTING),
 ]
-NumberType = Annotated[
-    str,
-    typer.Option(
-        "--dtype",
-        metavar="float64|float32",
-        help="Numbers to write.",
-        callback=one_of("float64", "float32"),
-        rich_help_panel=WRITING,
-    ),
-]
+DType = Annotated[str, choice("--dtype", ("float64", "float32"), "Precision of the matrix.", OUTPUT)]
 OnlyPlan = Annotated[
-    bool, typer.Option("--plan", help="Only say what would be done, and how long it takes.", rich_help_panel=COMPUTING)
+    bool, typer.Option("--plan", help="Only print the plan: the method and its time.", rich_help_panel=COMPUTING)
 ]
 Resume = Annotated[
-    bool,
-    typer.Option("--resume", help="Go on with a .npy or .zarr whose writing was interrupted.", rich_help_panel=WRITING),
+    bool, typer.Option("--resume", help="Continue an interrupted .npy or .zarr.", rich_help_panel=OUTPUT)
 ]
 
 
@@ -54,82 +44,82 @@ def gram(
     file: File = None,
     distinct: Distinct = False,
     plan: OnlyPlan = False,
-    dtype: NumberType = "float64",
+    dtype: DType = "float64",
     resume: Resume = False,
 ) -> None:
     """Compute the Gram matrix of the rankings in a file.
 
-    The ending of the output says how it is written: .npy; .zarr; .npz (with counts, ranks and items); .csv. Without
-    -o, a corner of the matrix is shown. What .npy and .zarr hold need not fit into memory.
+    The suffix of the output selects the format: .npy; .zarr; .npz (with counts, ranks and items); .csv. Without -o, a
+    corner of the matrix is printed. A matrix in .npy or .zarr may be larger than memory.
     """
     output, force, json = writing.output, writing.force, writing.json
-    ending = output.suffix.lower() if output else ""
+    suffix = output.suffix.lower() if output else ""
     if output:
-        check_ending(output, FORMATS)
-    if resume and ending not in IN_PIECES:
-        raise usage("--resume is for -o NAME.npy and -o NAME.zarr, which are written in pieces")
+        check_suffix(output, SUFFIXES)
+    if resume and suffix not in CHUNKED:
+        raise UsageError("--resume is for -o NAME.npy and -o NAME.zarr, which are written in chunks")
     if output and not plan:
-        check_free(output, force or resume, file, folder=ending == ".zarr")
-        if ending in IN_PIECES:
-            check_place(output)
+        check_target(output, force or resume, file, folder=suffix == ".zarr")
+        if suffix in CHUNKED:
+            check_unfinished(output)
     job = read_job(file, reading, computing)
-    with steps(None, "Planning"):
+    with progress(None, "Planning"):
         X = job.source.rankings.unique() if distinct else job.source.rankings
         planned = job.kernel.plan(X, method=job.method)
     if plan:
-        show_plan(planned, json)
+        print_plan(planned, json)
         return
     corner = None
-    if output and ending in IN_PIECES:
-        stored(output, planned, dtype, resume, force)
+    if output and suffix in CHUNKED:
+        store(output, planned, dtype, resume, force)
     else:
-        corner = in_memory(output, planned, X, dtype, force)
-    facts: dict[str, Any] = job.assumptions(planned.details) | {"shape": list(planned.shape)}
+        corner = compute(output, planned, X, dtype, force)
+    facts: dict[str, Any] = job.facts(planned.details) | {"shape": list(planned.shape)}
     if corner is not None:
         facts["corner"] = corner
     if output:
         facts["written"] = printable(output)
-    finish(facts, json)
+    print_result(facts, json)
 
 
-def show_plan(plan: Plan, json: bool) -> None:
-    """Print what would be done."""
+def print_plan(plan: Plan, json: bool) -> None:
+    """Print the plan."""
     if json:
-        facts = {"kernel": str(plan.kernel), "method": str(plan.method), "details": plan.details, "why": plan.reason}
+        facts = {"kernel": str(plan.kernel), "method": str(plan.method), "details": plan.details, "reason": plan.reason}
         print_json(facts | {"shape": list(plan.shape), "seconds": plan.seconds, "bytes": plan.bytes})
     else:
         console().print(str(plan))
 
 
-def check_place(output: Path) -> None:
-    """Refuse a name beside which stands something that is not of an unfinished matrix."""
+def check_unfinished(output: Path) -> None:
+    """Raise an error if other files have the names that an unfinished matrix would have."""
     from rankernel.gram.disk.store import Home
 
     Home.at(output)
 
 
-def stored(output: Path, plan: Plan, dtype: str, resume: bool, force: bool) -> None:
-    """Write the matrix in pieces, and say how to go on if that is interrupted."""
+def store(output: Path, plan: Plan, dtype: str, resume: bool, force: bool) -> None:
+    """Write the matrix in chunks; an interruption notes how to continue."""
     from rankernel.gram.disk.store import Home
 
     try:
-        with steps(1, "Gram matrix", even=True) as step:
-            plan.store(
-                output,
-                dtype=dtype,
-                resume=resume,
-                overwrite=force,
-                progress=lambda done, total: step("Gram matrix", done, total),
-            )
+        with progress(1, "Gram matrix", even=True) as step:
+
+            def advance(done: int, total: int) -> None:
+                step("Gram matrix", done, total)
+
+            plan.store(output, dtype=dtype, resume=resume, overwrite=force, progress=advance)
     except (KeyboardInterrupt, SystemExit) as stop:
         home = Home.at(output)
         if home.journal.exists():
-            stop.add_note(f"what is finished is kept in {printable(home.work)}; the same command with --resume goes on")
+            stop.add_note(
+                f"finished chunks are kept in {printable(home.work)}; the same command with --resume continues"
+            )
         raise
 
 
-def in_memory(output: Path | None, plan: Plan, X: Data, dtype: str, force: bool) -> NDArray[Any] | None:
-    """Compute the matrix, write it if there is a file for it, and return a corner of it if not."""
+def compute(output: Path | None, plan: Plan, X: Data, dtype: str, force: bool) -> NDArray[Any] | None:
+    """Compute the matrix in memory, and write it or return its corner."""
     import numpy as np
 
     from rankernel._utils.files import check_room
@@ -137,34 +127,24 @@ def in_memory(output: Path | None, plan: Plan, X: Data, dtype: str, force: bool)
 
     check_memory(plan.shape, dtype)
     if output is not None:
-        least = {".csv": 2, ".npz": np.dtype(dtype).itemsize}[output.suffix.lower()]  # bytes of a value
-        check_room(output, least * plan.shape[0] * plan.shape[1])
-    matrix = filled(plan, dtype)
+        bytes_per_value = {".csv": 2, ".npz": np.dtype(dtype).itemsize}[output.suffix.lower()]  # at least
+        check_room(output, bytes_per_value * plan.shape[0] * plan.shape[1])
+    matrix = np.empty(plan.shape, dtype=dtype)
+    n_rows = -(-plan.shape[0] // SIDE)
+    with progress(n_rows * (n_rows + 1) // 2, "Gram matrix", even=True) as step:
+        for rows, columns, values in plan.blocks(side=SIDE):
+            matrix[rows, columns] = values
+            matrix[columns, rows] = values.T
+            step("Gram matrix")
     if output is None:
         return matrix[:CORNER, :CORNER]
-    with steps(None, "Writing"), whole_file(output, force) as temporary:
+    with progress(None, "Writing"), atomic_file(output, force) as temporary:
         write(temporary, matrix, X, str(plan.kernel))
     return None
 
 
-def filled(plan: Plan, dtype: str) -> NDArray[Any]:
-    """Return the matrix, computed part by part so that the progress bar can move and Ctrl-C is heard."""
-    import numpy as np
-
-    from rankernel.gram.blocks import tiles
-
-    value = np.empty(plan.shape, dtype=dtype)
-    parts = list(tiles(*plan.shape, plan.side(SIDE), symmetric=True))
-    with steps(len(parts), "Gram matrix", even=True) as step:
-        for rows, columns in parts:
-            value[rows, columns] = plan.block(rows, columns, n_jobs=None)
-            value[columns, rows] = value[rows, columns].T
-            step("Gram matrix")
-    return value
-
-
 def write(path: Path, matrix: NDArray[Any], X: Data, kernel: str) -> None:
-    """Write a matrix with all that belongs to it, or as text with enough digits to read it back to the bit."""
+    """Write a matrix with its data, or as text with all digits."""
     import numpy as np
 
     from rankernel.rankings import Rankings
@@ -173,19 +153,19 @@ def write(path: Path, matrix: NDArray[Any], X: Data, kernel: str) -> None:
         np.savetxt(path, matrix, delimiter=",", fmt="%.17g" if matrix.dtype == np.float64 else "%.9g")
         return
     with path.open("wb") as file:
-        said = {"ranks": X.ranks} if isinstance(X, Rankings) else {"before": X.before}
-        np.savez(file, gram=matrix, counts=X.counts, **said, items=np.array(X.items), kernel=np.array(kernel))
+        data = {"ranks": X.ranks} if isinstance(X, Rankings) else {"before": X.before}
+        np.savez(file, gram=matrix, counts=X.counts, **data, items=np.array(X.items), kernel=np.array(kernel))
 
 
-def finish(facts: dict[str, Any], json: bool) -> None:
-    """Print what was done."""
+def print_result(facts: dict[str, Any], json: bool) -> None:
+    """Print how the matrix was computed, and its corner."""
     if json:
         print_json(facts)
         return
     corner = facts.pop("corner", None)
     facts["shape"] = " × ".join(f"{side:,}" for side in facts["shape"])
     screen = console()
-    show_facts(screen, facts)
+    print_facts(screen, facts)
     if corner is not None:
         for row in corner:
             screen.print("  " + "  ".join(f"{value:8.5f}" for value in row))

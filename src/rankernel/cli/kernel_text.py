@@ -1,4 +1,4 @@
-"""Kernels and methods as people type them: ``mallows:nu=median``, ``0.5*kendall+hamming``, ``montecarlo:draws=64``."""
+"""Kernels and methods as text: ``mallows:nu=median``, ``0.5*kendall+hamming``, ``montecarlo:draws=64``."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 from rankernel._utils.checks import printable
-from rankernel.cli.failures import usage
+from rankernel.cli.failures import UsageError
+from rankernel.errors import ArgumentError
 
 if TYPE_CHECKING:
     from rankernel.gram.methods import MethodLike
     from rankernel.kernels.base import Kernel
 
 METHODS = ("auto", "exact", "enumeration", "mixed", "montecarlo")
-DRAWING = ("draws", "coupling", "moments")
+MONTE_CARLO_ARGUMENTS = {"draws": "n_draws", "coupling": "coupling", "control_variates": "control_variates"}
 
-PLUS = re.compile(r"(?<![0-9.][eE])\+")  # but not that of 1e+3
+PLUS = re.compile(r"(?<![0-9.][eE])\+")  # not that of 1e+3
 TERM = re.compile(r"(?:(?P<factor>[^*:=]+)\*)?(?P<name>[^*:=]+)(?::(?P<arguments>.*))?", re.DOTALL)
 
 
 @lru_cache(maxsize=1)
 def kernel_classes() -> dict[str, tuple[type[Kernel], tuple[str, ...]]]:
-    """Return every kernel that can be typed by its name in small letters, with the names of its arguments."""
+    """Return the kernels by their names in lower case, each with the names of its arguments."""
     from rankernel import kernels
     from rankernel.kernels import SHORT_NAMES
 
-    untyped = ("Kernel", "Positional")  # nobody types a matrix
-    kinds = [getattr(kernels, name) for name in kernels.__all__ if name not in untyped]
-    named = {kind.__name__.lower(): kind for kind in kinds} | SHORT_NAMES
+    classes = [getattr(kernels, name) for name in kernels.__all__ if name not in ("Kernel", "Positional")]
+    named = {kind.__name__.lower(): kind for kind in classes} | SHORT_NAMES
     return {name: (kind, tuple(field.name for field in dataclasses.fields(kind))) for name, kind in named.items()}
 
 
@@ -61,14 +61,14 @@ def parse_term(text: str) -> Kernel:
     parts, classes = TERM.fullmatch(text), kernel_classes()
     name = parts["name"].strip().lower() if parts else ""
     if parts is None or name not in classes:
-        raise usage(f"kernel {printable(text)!r} is not known; there are {', '.join(classes)}")
+        raise UsageError(f"--kernel {printable(text)!r} is unknown; the kernels are {', '.join(classes)}")
     kind, known = classes[name]
-    arguments = parse_arguments(parts["arguments"], known, f"kernel {name}")
+    arguments = parse_arguments(parts["arguments"], known, f"--kernel {name}")
     try:
         kernel = kind(**arguments)
         return kernel if parts["factor"] is None else float(parts["factor"]) * kernel
     except (TypeError, ValueError) as error:
-        raise usage(f"kernel {printable(text)!r}: {error}") from None
+        raise UsageError(f"--kernel {printable(text)!r}: {error}") from None
 
 
 def parse_arguments(text: str | None, known: tuple[str, ...], where: str) -> dict[str, Any]:
@@ -78,15 +78,15 @@ def parse_arguments(text: str | None, known: tuple[str, ...], where: str) -> dic
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if name not in known or not equals or not value:
             takes = f"takes {', '.join(f'{each}=...' for each in known)}" if known else "takes no arguments"
-            raise usage(f"{where} {takes}, not {printable(part)!r}")
-        arguments[name] = number_or_word(value)
+            raise UsageError(f"{where} {takes}, not {printable(part)!r}")
+        arguments[name] = parse_value(value)
     return arguments
 
 
-def number_or_word(text: str) -> Any:
-    """Return a number if the text is one, several numbers with / between them as a tuple, else the text itself."""
+def parse_value(text: str) -> Any:
+    """Return a number if the text is one, a tuple if it contains slashes, else the text."""
     if "/" in text:
-        return tuple(number_or_word(part) for part in text.split("/"))
+        return tuple(parse_value(part) for part in text.split("/"))
     for kind in (int, float):
         try:
             return kind(text)
@@ -100,24 +100,23 @@ def parse_method(text: str, seed: int) -> MethodLike:
 
     Examples
     --------
-    >>> print(parse_method("montecarlo:draws=20,coupling=iid,control_variates=0", rng=3))
+    >>> print(parse_method("montecarlo:draws=20,coupling=iid,control_variates=0", seed=3))
     Monte Carlo, 20 draws of each ranking, iid, seed 3
     """
     name, _, rest = text.partition(":")
     if name not in METHODS:
-        raise usage(f"method {printable(text)!r} is not known; there are {', '.join(METHODS)}")
+        raise UsageError(f"--method {printable(text)!r} is unknown; the methods are {', '.join(METHODS)}")
     if name != "montecarlo" and rest:
-        raise usage(f"method {name} takes no arguments, not {printable(rest)!r}")
+        raise UsageError(f"--method {name} takes no arguments, not {printable(rest)!r}")
     from rankernel.gram.methods import Auto, MonteCarlo
 
     if name == "auto":
         return Auto(estimate=MonteCarlo(rng=seed))
     if name != "montecarlo":
         return name  # type: ignore[return-value]
-    arguments = parse_arguments(rest, DRAWING, "method montecarlo")
-    if "draws" in arguments:
-        arguments["n_draws"] = arguments.pop("draws")
+    arguments = parse_arguments(rest, tuple(MONTE_CARLO_ARGUMENTS), "--method montecarlo")
     try:
-        return MonteCarlo(**arguments, rng=seed)
+        return MonteCarlo(**{MONTE_CARLO_ARGUMENTS[key]: value for key, value in arguments.items()}, rng=seed)
     except (TypeError, ValueError) as error:
-        raise usage(f"method {printable(text)!r}: {error}") from None
+        problem = error.phrase(lambda each: str(each).removeprefix("n_")) if isinstance(error, ArgumentError) else error
+        raise UsageError(f"--method {printable(text)!r}: {problem}") from None

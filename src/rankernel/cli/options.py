@@ -1,32 +1,38 @@
-"""The options that commands share, each declared once, and the groups in which commands take them."""
+"""The options that commands share, and the groups in which commands take them."""
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import functools
 import inspect
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
+from rankernel._utils.checks import printable
+from rankernel.cli.failures import UsageError, option_text, usage_errors
 from rankernel.cli.kernel_text import METHODS, kernel_names
+from rankernel.errors import Argument
+from rankernel.io.read_options import ReadOptions, option_choices, option_texts
 
-READING, COMPUTING, WRITING = "Reading the file", "Computing", "Output"
-THREADS_VARIABLE = "RANKERNEL_NUM_THREADS"  # what the library asks first
+READING, COMPUTING, OUTPUT = "Reading the file", "Computing", "Output"
+THREADS_VARIABLE = "RANKERNEL_NUM_THREADS"  # default of n_jobs in the library
+LINKAGES = ("ward", "average", "complete", "single", "weighted")
 
 
 def set_debug(context: typer.Context, wanted: bool) -> None:
-    """Tell the guard to print where errors come from."""
+    """Let the group of commands print tracebacks."""
     if wanted:
         context.find_root().command.debug = True  # type: ignore[attr-defined]
 
 
-def use_threads(context: typer.Context, n_jobs: int | None) -> int | None:
-    """Let all that a command computes use so many threads, until it ends."""
+def set_threads(context: typer.Context, n_jobs: int | None) -> int | None:
+    """Set the default number of threads until the command ends."""
     if n_jobs is not None:
         before = os.environ.get(THREADS_VARIABLE)
         os.environ[THREADS_VARIABLE] = str(n_jobs)
@@ -40,263 +46,170 @@ def use_threads(context: typer.Context, n_jobs: int | None) -> int | None:
     return n_jobs
 
 
-def complete_from(known: tuple[str, ...]) -> Callable[[str], list[str]]:
-    """Return a completion that offers known words."""
+def completion(choices: Callable[[], tuple[str, ...]]) -> Callable[[str], list[str]]:
+    """Return a shell completion that offers the choices."""
 
     def complete(incomplete: str) -> list[str]:
-        return [word for word in known if word.startswith(incomplete)]
+        return [choice for choice in choices() if choice.startswith(incomplete)]
 
     return complete
 
 
-def one_of(*known: str) -> Callable[[str], str]:
-    """Return a check that an option is one of some words."""
+def choice(name: str, choices: tuple[str, ...], help_text: str, panel: str) -> Any:
+    """Return an option with a fixed set of values."""
 
     def check(value: str) -> str:
-        if value not in known:
-            raise typer.BadParameter(f"{value!r} is not known; it is one of {', '.join(known)}")
+        if value not in choices:
+            raise typer.BadParameter(f"{value!r} is not one of {', '.join(choices)}")
         return value
 
-    return check
-
-
-def word_option(name: str, known: tuple[str, ...], words: str) -> Any:
-    """Return an option about reading that is one of some words."""
     return typer.Option(
         name,
-        metavar="|".join(known),
-        help=words,
-        callback=one_of(*known),
-        autocompletion=complete_from(known),
-        rich_help_panel=READING,
+        metavar="|".join(choices),
+        help=help_text,
+        callback=check,
+        autocompletion=completion(lambda: choices),
+        rich_help_panel=panel,
     )
 
 
-LAYOUTS = ("auto", "ranks", "positions", "scores", "pairs")
+def option(name: str, help_text: str, panel: str, **more: Any) -> Any:
+    """Return an option of a panel of the help page."""
+    return typer.Option(name, help=help_text, rich_help_panel=panel, show_default=False, **more)
+
+
+# ---------------------------------------------------------------------- options and arguments
+
 File: TypeAlias = Annotated[
     Path | None,
     typer.Argument(
         metavar="FILE",
-        help="PrefLib, BLT, CSV, or a cast vote record; if left out, the bundled example.",
+        help="PrefLib, BLT, CSV, or a cast vote record; by default the bundled example.",
         show_default=False,
     ),
 ]
-UnlistedText: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--unlisted",
-        metavar="last|free",
-        help="Items a row does not list share the last place, or may stand anywhere.",
-        callback=one_of("last", "free"),
-        autocompletion=complete_from(("last", "free")),
-        rich_help_panel=READING,
-    ),
-]
-By: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--by", metavar="COLUMN", help="Column that says which group a row is of.", rich_help_panel=READING),
-]
+By: TypeAlias = Annotated[str | None, option("--by", "Column with the group of each row.", READING, metavar="COLUMN")]
 Only: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--only",
-        metavar="GROUP",
-        help="Group of --by to keep, the others are left out; may be repeated.",
-        rich_help_panel=READING,
-    ),
+    list[str] | None, option("--only", "Group of --by to keep; may be repeated.", READING, metavar="GROUP")
 ]
-Count: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--count", metavar="COLUMN", help="Column of multiplicities.", rich_help_panel=READING),
-]
-Ignore: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option("--ignore", metavar="COLUMN", help="Column to pass over; may be repeated.", rich_help_panel=READING),
-]
-Layout: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--layout",
-        metavar="|".join(LAYOUTS),
-        help="What the table holds: ranks or scores of items, one column each; items, one column a position; pairs.",
-        callback=one_of(*LAYOUTS),
-        autocompletion=complete_from(LAYOUTS),
-        rich_help_panel=READING,
-    ),
-]
-Ids: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--id",
-        metavar="COLUMN",
-        help="Column to keep beside the rankings, such as an id; may be repeated.",
-        rich_help_panel=READING,
-    ),
-]
-Ascending: TypeAlias = Annotated[
-    bool,
-    typer.Option("--ascending", help="With --layout scores: the smaller is the better.", rich_help_panel=READING),
-]
-Items: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--items", metavar="NAMES", help="All items there are, with commas between them.", rich_help_panel=READING
-    ),
-]
-Contest: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--contest",
-        metavar="NAME",
-        help="Contest of a cast vote record; a part will do.",
-        rich_help_panel=READING,
-    ),
-]
-Blank: TypeAlias = Annotated[
-    str, word_option("--blank", ("drop", "keep"), "Ballots that list nothing are left out, or stay.")
-]
-Skipped: TypeAlias = Annotated[
-    str, word_option("--skipped", ("close", "stop"), "At a skipped position: move up what follows, or end the ballot.")
-]
-Repeated: TypeAlias = Annotated[
-    str,
-    word_option("--repeated", ("first", "stop", "error"), "Where an item is named again: the first counts, or ..."),
-]
-Overvotes: TypeAlias = Annotated[
-    str,
-    word_option(
-        "--overvotes",
-        ("auto", "stop", "skip", "tie", "error"),
-        "Several items in one position: end the ballot, pass over, tie them, or refuse; with --tie they are tied.",
-    ),
-]
-Nothing: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--nothing",
-        metavar="WORD",
-        help="One more word that means that nothing was marked; may be repeated.",
-        rich_help_panel=READING,
-    ),
-]
-FoldCase: TypeAlias = Annotated[
-    bool,
-    typer.Option("--fold-case", help="Names that differ only in case or blanks are one.", rich_help_panel=READING),
-]
-Delimiter: TypeAlias = Annotated[
-    str,
-    typer.Option("--delimiter", metavar="SIGN", help="Sign between cells; found if left out.", rich_help_panel=READING),
-]
-Encoding: TypeAlias = Annotated[
-    str,
-    typer.Option("--encoding", metavar="NAME", help="Of the text, such as latin-1.", rich_help_panel=READING),
-]
-Columns: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--column",
-        metavar="ROLE=NAME",
-        help="With pairs: which column is what, such as user=expert; may be repeated.",
-        rich_help_panel=READING,
-    ),
-]
-Lenient: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--lenient", help="PrefLib: read counts of zero and numbers from 0, with a note.", rich_help_panel=READING
-    ),
-]
-MaxBytes: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--max-bytes",
-        min=1,
-        metavar="N",
-        help="What a small file may grow to, unpacked or as a table.",
-        rich_help_panel=READING,
-        show_default=False,
-    ),
-]
-Separator: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--tie", metavar="SIGN", help="Sign between tied items in one cell, such as |.", rich_help_panel=READING
-    ),
-]
-KernelText: TypeAlias = Annotated[
+Kernel: TypeAlias = Annotated[
     str,
     typer.Option(
         "--kernel",
         metavar="KERNEL",
         help="kendall, mallows:nu=0.1, hamming, spearman, polynomial:degree=3, exponential:distance=hamming,nu=median, "
-        "diffusion:beta=0.2; where the top counts rbo:p=0.9, averageoverlap:depth=10, dcg:depth=10; sums such as "
+        "diffusion:beta=0.2; top-weighted rbo:p=0.9, averageoverlap:depth=10, dcg:depth=10; sums such as "
         "0.5*kendall+hamming.",
-        autocompletion=lambda incomplete: complete_from(kernel_names())(incomplete),
+        autocompletion=completion(kernel_names),
         rich_help_panel=COMPUTING,
     ),
 ]
-MethodText: TypeAlias = Annotated[
+Method: TypeAlias = Annotated[
     str,
     typer.Option(
         "--method",
         metavar="METHOD",
-        help="auto, exact, enumeration, or montecarlo:draws=64,coupling=antithetic,moments=0.",
-        autocompletion=complete_from(METHODS),
+        help="auto, exact, enumeration, or montecarlo:draws=64,coupling=antithetic,control_variates=0.",
+        autocompletion=completion(lambda: METHODS),
         rich_help_panel=COMPUTING,
     ),
 ]
-SeedNumber: TypeAlias = Annotated[
-    int, typer.Option("--seed", min=0, help="Where all randomness comes from.", rich_help_panel=COMPUTING)
+Seed: TypeAlias = Annotated[
+    int, typer.Option("--seed", min=0, help="Seed of the random generator.", rich_help_panel=COMPUTING)
 ]
-Threads: TypeAlias = Annotated[
+Jobs: TypeAlias = Annotated[
     int | None,
-    typer.Option(
-        "--jobs",
-        min=1,
-        help="Threads; one a core if left out.",
-        callback=use_threads,
-        rich_help_panel=COMPUTING,
-    ),
+    option("--jobs", "Number of threads; by default one per core.", COMPUTING, min=1, callback=set_threads),
 ]
 Permutations: TypeAlias = Annotated[
-    int,
-    typer.Option("--permutations", min=1, help="Permutations behind a p-value.", rich_help_panel=COMPUTING),
+    int, typer.Option("--permutations", min=1, help="Number of permutations.", rich_help_panel=COMPUTING)
 ]
 Clusters: TypeAlias = Annotated[
     int | None,
-    typer.Option(
-        "--k",
-        min=1,
-        help="Number of clusters; if left out, as many as are more than chance and stable.",
-        show_default=False,
-        rich_help_panel=COMPUTING,
-    ),
+    option("--k", "Number of clusters; by default as many as are significant and stable.", COMPUTING, min=1),
 ]
-Linkage: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--linkage",
-        metavar="ward|average|complete|single|weighted",
-        help="How clusters are joined.",
-        callback=one_of("ward", "average", "complete", "single", "weighted"),
-        autocompletion=complete_from(("ward", "average", "complete", "single", "weighted")),
-        rich_help_panel=COMPUTING,
-    ),
-]
+Linkage: TypeAlias = Annotated[str, choice("--linkage", LINKAGES, "Linkage of hierarchical clustering.", COMPUTING)]
 Output: TypeAlias = Annotated[
     Path | None,
-    typer.Option("-o", "--output", metavar="FILE", help="File to write.", show_default=False, rich_help_panel=WRITING),
+    typer.Option("-o", "--output", metavar="FILE", help="File to write.", show_default=False, rich_help_panel=OUTPUT),
 ]
 Force: TypeAlias = Annotated[
-    bool, typer.Option("--force", "-f", help="Replace a file that is there already.", rich_help_panel=WRITING)
+    bool, typer.Option("--force", "-f", help="Replace an existing file.", rich_help_panel=OUTPUT)
 ]
-Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for machines.", rich_help_panel=WRITING)]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=OUTPUT)]
 Debug: TypeAlias = Annotated[
     bool,
-    typer.Option(
-        "--debug", help="Show where an error comes from.", callback=set_debug, is_eager=True, rich_help_panel=WRITING
-    ),
+    typer.Option("--debug", help="Print tracebacks.", callback=set_debug, is_eager=True, rich_help_panel=OUTPUT),
 ]
+
+# ---------------------------------------------------------------------- options of the readers
+
+READ_DEFAULTS = {each.name: each.default for each in dataclasses.fields(ReadOptions)}
+NAMES = {"label_columns": "--labels", "columns": "--column"}  # others are --name
+METAVARS = {
+    **dict.fromkeys(("count", "label_columns", "ignore"), "COLUMN"),
+    **dict.fromkeys(("separator", "na_values", "delimiter"), "TEXT"),
+    **dict.fromkeys(("contest", "encoding"), "NAME"),
+    "columns": "ROLE=COLUMN",
+    "items": "NAMES",
+    "max_bytes": "N",
+}
+
+
+def read_parameters() -> list[inspect.Parameter]:
+    """Return the options of the readers as parameters of a command."""
+    parameters = []
+    for name, default in READ_DEFAULTS.items():
+        kind: Any = bool if isinstance(default, bool) else int if name == "max_bytes" else str
+        if isinstance(default, tuple) or name == "columns":
+            kind, default = list[str], None
+        choices = option_choices().get(name, ())
+        declared = typer.Option(
+            NAMES.get(name, f"--{name.replace('_', '-')}"),
+            metavar="|".join(choices) or METAVARS.get(name),
+            help=summary(name, kind),
+            autocompletion=completion(functools.partial(tuple, choices)) if choices else None,
+            rich_help_panel=READING,
+            show_default=bool(default),
+        )
+        kind = kind | None if default is None else kind
+        keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        parameters.append(inspect.Parameter(name, keyword, default=default, annotation=Annotated[kind, declared]))
+    return parameters
+
+
+def summary(name: str, kind: Any) -> str:
+    """Return the first sentence of the documentation of an option."""
+    text = " ".join(option_texts().get(name, "").split("\n", 1)[-1].split())
+    sentence = text.partition(". ")[0].rstrip(".").replace("``", "").replace('"', "")
+    if name == "items":
+        sentence += ", separated by commas"
+    return f"{sentence}{'; may be repeated' * (kind == list[str])}."
+
+
+def read_options(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of the readers that differ from their defaults, checked."""
+    options = {name: value for name, value in given.items() if value not in (None, READ_DEFAULTS[name])}
+    if "items" in options:
+        options["items"] = [name.strip() for name in next(csv.reader([options["items"]]), []) if name.strip()]
+    if "columns" in options:
+        options["columns"] = dict(role_and_column(text) for text in options["columns"])
+    with usage_errors():
+        ReadOptions(**options)
+    return options
+
+
+def role_and_column(text: str) -> tuple[str, str]:
+    """Return the role and the name of a column, from ``user=expert``."""
+    role, sign, name = text.partition("=")
+    if not sign or not name:
+        raise UsageError(f"--column {printable(text)} is not of the form user=expert")
+    return role.strip(), name.strip()
+
+
+def option_of(name: str) -> str:
+    """Return the option of a field of a group or of the readers."""
+    return NAMES.get(name) or option_text(Argument(name))
 
 
 # ---------------------------------------------------------------------- groups
@@ -304,45 +217,26 @@ Debug: TypeAlias = Annotated[
 
 @dataclass(frozen=True)
 class Reading:
-    """How a file is read."""
+    """How a file is read: its groups, and the options of its reader that were given."""
 
-    unlisted: UnlistedText = "last"
     by: By = None
     only: Only = None
-    count: Count = None
-    ignore: Ignore = None
-    layout: Layout = "auto"
-    separator: Separator = None
-    id: Ids = None
-    ascending: Ascending = False
-    items: Items = None
-    contest: Contest = None
-    blank: Blank = "drop"
-    skipped: Skipped = "close"
-    repeated: Repeated = "first"
-    overvotes: Overvotes = "auto"
-    nothing: Nothing = None
-    fold_case: FoldCase = False
-    delimiter: Delimiter = "auto"
-    encoding: Encoding = "utf-8"
-    columns: Columns = None
-    lenient: Lenient = False
-    max_bytes: MaxBytes = None
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Computing:
-    """With what kernel values are computed."""
+    """How kernel values are computed."""
 
-    kernel: KernelText = "mallows:nu=median"
-    method: MethodText = "auto"
-    seed: SeedNumber = 0
-    n_jobs: Threads = None
+    kernel: Kernel = "mallows:nu=median"
+    method: Method = "auto"
+    seed: Seed = 0
+    jobs: Jobs = None
 
 
 @dataclass(frozen=True)
 class Showing:
-    """How a command answers."""
+    """How results are printed."""
 
     json: Json = False
     debug: Debug = False
@@ -350,30 +244,37 @@ class Showing:
 
 @dataclass(frozen=True)
 class Writing(Showing):
-    """The same for a command that writes a file."""
+    """How results are printed and written."""
 
     output: Output = None
     force: Force = False
 
 
-def spelled_out(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose groups of options are options one by one, as typer reads them off the signature."""
-    hints, groups, parameters = get_type_hints(command, include_extras=True), {}, []
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with a parameter for each option of its groups, from which typer builds the command line."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {}
+    parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
         if not dataclasses.is_dataclass(hints[name]):
             parameters.append(parameter.replace(annotation=hints[name]))
             continue
         groups[name] = hints[name]
-        fields = get_type_hints(hints[name], include_extras=True)
-        for field in dataclasses.fields(hints[name]):
-            default = getattr(parameter.default, field.name, field.default)
+        types = get_type_hints(hints[name], include_extras=True)
+        for each in dataclasses.fields(hints[name]):
+            if each.name == "options":
+                parameters += read_parameters()
+                continue
+            default = getattr(parameter.default, each.name, each.default)
             keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
-            parameters.append(inspect.Parameter(field.name, keyword, default=default, annotation=fields[field.name]))
+            parameters.append(inspect.Parameter(each.name, keyword, default=default, annotation=types[each.name]))
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
+        if any(group is Reading for group in groups.values()):
+            given["options"] = read_options({name: given.pop(name) for name in READ_DEFAULTS})
         for name, group in groups.items():
-            given[name] = group(**{field.name: given.pop(field.name) for field in dataclasses.fields(group)})
+            given[name] = group(**{each.name: given.pop(each.name) for each in dataclasses.fields(group)})
         command(**given)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

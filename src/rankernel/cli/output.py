@@ -1,10 +1,11 @@
-"""What a command leaves behind: text on the screen, JSON, files that are whole or not there."""
+"""Output of commands: text and JSON on the screen, files written atomically, progress on the standard error."""
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -14,29 +15,30 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from rankernel._utils import files as whole_files
+from rankernel._utils import files as atomic_files
 from rankernel._utils.checks import printable
-from rankernel.cli.failures import usage
+from rankernel.cli.failures import UsageError
 from rankernel.errors import RankingError, require
+from rankernel.io.text_files import plain_cell
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 PICTURES = (".png", ".svg", ".pdf")
 SHOWN_GROUPS = 30  # in a message
-SILENCE = 15.0  # seconds after which a command that no one watches says what it does
+NOTE_SECONDS = 15.0  # between progress notes where the standard error is not a terminal
 
 
 def console() -> Console:
-    """Return the screen: no markup, so that no name can change how it looks."""
+    """Return the screen, without markup, so that names cannot change its appearance."""
     from rich.console import Console
 
-    wide = None if sys.stdout.isatty() else 120  # nothing is cut where no one looks
-    return Console(markup=False, highlight=False, emoji=False, width=wide)
+    width = None if sys.stdout.isatty() else 120
+    return Console(markup=False, highlight=False, emoji=False, width=width)
 
 
-def show_facts(screen: Console, facts: dict[str, str]) -> None:
-    """Print names and what they stand for, in two columns."""
+def print_facts(screen: Console, facts: dict[str, str]) -> None:
+    """Print names and values in two columns."""
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 2))
@@ -47,120 +49,136 @@ def show_facts(screen: Console, facts: dict[str, str]) -> None:
     screen.print(grid)
 
 
-def listed(items: Sequence[str], most: int) -> str:
-    """Return the names of items, the first ones if there are many."""
-    more = f" ... and {len(items) - most:,} more" if len(items) > most else ""
-    return ", ".join(printable(item) for item in items[:most]) + more
+def print_table(screen: Console, rows: list[list[str]]) -> None:
+    """Print a table whose first row is its heading."""
+    from rich.table import Table
+
+    grid = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, pad_edge=False, header_style="dim")
+    for name in rows[0]:
+        grid.add_column(printable(name))
+    for row in rows[1:]:
+        grid.add_row(*map(printable, row))
+    screen.print(grid)
+
+
+def listed(names: Sequence[str], limit: int) -> str:
+    """Return names separated by commas, shortened to a number of them."""
+    more = f" ... and {len(names) - limit:,} more" if len(names) > limit else ""
+    return ", ".join(printable(name) for name in names[:limit]) + more
 
 
 def print_json(content: dict[str, Any]) -> None:
-    """Print one JSON object."""
+    """Print a JSON object."""
+
+    def plain(value: Any) -> Any:
+        return value.tolist() if hasattr(value, "tolist") else str(value)
+
     typer.echo(json.dumps(content, indent=2, ensure_ascii=True, default=plain))
-
-
-def plain(value: Any) -> Any:
-    """Return an array or a number of NumPy as JSON knows it."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    return str(value)
 
 
 # ---------------------------------------------------------------------- files
 
 
-def check_ending(path: Path, endings: tuple[str, ...]) -> None:
-    """Refuse a name whose ending does not say how to write it, or says a way for which a package is missing."""
-    ending = path.suffix.lower()
-    if ending not in endings:
-        raise usage(f"-o {printable(path.name)} ends in none of {', '.join(endings)}")
-    if ending in PICTURES:
+def check_suffix(path: Path, suffixes: tuple[str, ...]) -> None:
+    """Raise an error if the suffix of a file to write is unknown, or if it needs a package that is not installed."""
+    suffix = path.suffix.lower()
+    if suffix not in suffixes:
+        raise UsageError(f"-o {printable(path.name)} does not end in {', '.join(suffixes)}")
+    if suffix in PICTURES:
         require("matplotlib", "plots")
-    if ending == ".zarr":
+    if suffix == ".zarr":
         require("zarr", "zarr")
 
 
-def check_free(path: Path, force: bool, read: Path | None = None, folder: bool = False) -> None:
-    """Refuse a name that is taken, cannot be written or is what is read, before any work is done; some are folders."""
-    if read is not None and path.exists() and read.exists() and path.samefile(read):
-        raise usage(f"-o {printable(path)} is the file that is read; give another name")
-    if read is not None and path.resolve() in read.resolve().parents:
-        raise usage(f"-o {printable(path)} is the folder of the file that is read; give another name")
+def check_target(path: Path, force: bool, source: Path | None = None, folder: bool = False) -> None:
+    """Raise an error if a file cannot be written or is the file that is read, before anything is computed."""
+    if source is not None and path.exists() and source.exists() and path.samefile(source):
+        raise UsageError(f"-o {printable(path)} is the file that is read; give another name")
+    if source is not None and path.resolve() in source.resolve().parents:
+        raise UsageError(f"-o {printable(path)} is the folder of the file that is read; give another name")
     if path.is_dir() and not folder:
-        raise usage(f"{printable(path)} is a folder; name a file")
+        raise UsageError(f"{printable(path)} is a folder; name a file")
     if path.exists() and not force:
-        raise RankingError(f"{printable(path)} is there already; give another name with -o, or --force")
+        raise RankingError(f"{printable(path)} exists; give another name with -o, or --force")
     parent = path.resolve().parent
     if not parent.is_dir():
         raise RankingError(f"there is no folder {printable(parent)}")
     try:
-        whole_files.check_writable(path)
+        atomic_files.check_writable(path)
     except OSError as error:
         raise RankingError(f"{printable(path)} cannot be written: {(error.strerror or str(error)).lower()}") from None
 
 
 @contextmanager
-def whole_file(path: Path, force: bool) -> Iterator[Path]:
-    """Give the name of a temporary file beside the path, which takes its place if all goes well, else disappears."""
-    check_free(path, force)
-    with whole_files.whole_file(path) as temporary:
+def atomic_file(path: Path, force: bool) -> Iterator[Path]:
+    """Yield the name of a temporary file, which replaces the path if there is no error."""
+    check_target(path, force)
+    with atomic_files.whole_file(path) as temporary:
         yield temporary
-        check_free(path, force)
+        check_target(path, force)
+
+
+def write_rows(path: Path, header: Iterable[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a .csv file whose texts are not evaluated as formulas by a spreadsheet."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(map(plain_cell, header))
+        for row in rows:
+            writer.writerow([plain_cell(cell) if isinstance(cell, str) else cell for cell in row])
 
 
 # ---------------------------------------------------------------------- progress
 
 
 @contextmanager
-def steps(total: int | None, label: str, even: bool = False) -> Iterator[Callable[..., None]]:
-    """Give a function that moves a progress bar on and names what comes; where no one watches, a line now and then.
+def progress(total: int | None, label: str, even: bool = False) -> Iterator[Callable[..., None]]:
+    """Show a progress bar, or print a note now and then if the standard error is not a terminal.
 
-    It is called with a name, which moves it one step on, or with a name, how much is done, and of how much. Without
-    a total the bar only shows that something is going on. What time is left is told where all steps are alike (even):
-    of others it is not known.
+    The function that is yielded advances the bar: by one step with the label of the next, or to a number of a total.
+    Without a total the bar only shows activity. The remaining time is shown if all steps take equally long (even).
     """
     if not sys.stderr.isatty():
-        with Lines(label) as lines:
-            yield lines.step
+        with Notes(label) as notes:
+            yield notes.step
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     columns = [TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()]
     columns += [TimeRemainingColumn()] if even else []
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(label, total=total)
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=total)
 
         def step(label: str, done: int | None = None, of: int | None = None) -> None:
-            progress.update(
-                task, description=label, **({"advance": 1} if done is None else {"completed": done, "total": of})
-            )
+            change: dict[str, Any] = {"advance": 1} if done is None else {"completed": done, "total": of}
+            bar.update(task, description=label, **change)
 
         yield step
 
 
-class Lines:
-    """What is going on, as a line on the standard error whenever nothing was said for a while."""
+class Notes:
+    """Progress as lines on the standard error."""
 
-    def __init__(self, label: str) -> None:
-        self.label, self.share, self.started, self.ended = label, "", monotonic(), Event()
+    def __init__(self, label: str, seconds: float = NOTE_SECONDS) -> None:
+        self.label, self.share, self.seconds, self.started, self.ended = label, "", seconds, monotonic(), Event()
         self.screen = sys.stderr
-        self.speaker = Thread(target=self.speak, daemon=True)
+        self.thread = Thread(target=self.run, daemon=True)
 
-    def __enter__(self) -> Lines:
-        self.speaker.start()
+    def __enter__(self) -> Notes:
+        self.thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.ended.set()
 
     def step(self, label: str, done: int | None = None, of: int | None = None) -> None:
-        """Take down what comes, and how much of it is done."""
+        """Set the label of the current step, and how much of it is done."""
         self.label, self.share = label, f", {done:,} of {of:,} done" if done is not None and of else ""
 
-    def speak(self) -> None:
-        """Say what is going on, again and again."""
-        while not self.ended.wait(SILENCE):
-            lasted = timedelta(seconds=round(monotonic() - self.started))
-            with suppress(OSError, ValueError):  # whoever read it is gone
-                self.screen.write(f"note: {self.label.lower()}{self.share}, for {lasted} so far\n")
+    def run(self) -> None:
+        """Print a note at regular intervals."""
+        while not self.ended.wait(self.seconds):
+            elapsed = timedelta(seconds=round(monotonic() - self.started))
+            with suppress(OSError, ValueError):  # the standard error is closed
+                self.screen.write(f"note: {self.label.lower()}{self.share}, {elapsed} elapsed\n")
                 self.screen.flush()

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from rankernel._utils.checks import printable
-from rankernel.cli.failures import usage
-from rankernel.cli.job import read_job, summary_of
-from rankernel.cli.option_words import in_options
+from rankernel.cli.failures import UsageError
 from rankernel.cli.options import Clusters, Computing, File, Linkage, Permutations, Reading, Writing
-from rankernel.cli.output import check_free, console, print_json, show_facts, whole_file
+from rankernel.cli.output import atomic_file, check_target, console, print_facts, print_json
+from rankernel.cli.reading import read_job, summarize_job
+from rankernel.errors import require
 
 Noun = Annotated[
     str | None,
     typer.Option(
         "--noun",
         metavar="WORD",
-        help="What is ranked, such as candidate or film; guessed from the file if left out.",
+        help="What is ranked, such as candidate or film; guessed from the file by default.",
         show_default=False,
     ),
 ]
-Voter = Annotated[
-    str,
-    typer.Option("--voter", metavar="WORD", help="Who ranks, such as judge or search engine."),
-]
+Voter = Annotated[str, typer.Option("--voter", metavar="WORD", help="Who ranks, such as judge or search engine.")]
 Groups = Annotated[
     list[str] | None,
-    typer.Option("--group", metavar="NAME", help="With --by: a group to compare; may be repeated. Else all groups."),
+    typer.Option("--group", metavar="NAME", help="Group of --by to compare; may be repeated. By default all groups."),
 ]
 Title = Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Title of the page.", show_default=False)]
 
@@ -50,15 +47,16 @@ def report(
 ) -> None:
     """Write a page about rankings: map, clusters, dendrogram, preferences, tests between groups.
 
-    The page is one HTML file that needs no other and no network. Without -o it is called report.html.
+    The page is one HTML file without external resources; by default report.html.
     """
+    require("jinja2", "report")
     target = writing.output or Path("report.html")
     if target.suffix.lower() not in (".html", ".htm"):
-        raise usage(f"-o {printable(target.name)} does not end in .html; a report is a page")
-    check_free(target, writing.force, file)
+        raise UsageError(f"-o {printable(target.name)} does not end in .html")
+    check_target(target, writing.force, file)
     job = read_job(file, reading, computing)
     if group and job.source.groups is None:
-        raise usage("--group is for the groups of a file; say with --by which column they are in")
+        raise UsageError("--group is for the groups of a file; give their column with --by")
     source = replace(
         job.source,
         title=printable(title or job.source.title),
@@ -66,22 +64,22 @@ def report(
         voter=printable(voter or job.source.voter),
     )
     job = replace(job, source=source)
-    chosen = {"n_clusters": k, "linkage": linkage, "n_permutations": permutations, "groups": tuple(group or ())}
-    found = summary_of(job, computing.seed, **chosen)
+    settings: dict[str, Any] = {"n_clusters": k, "linkage": linkage, "n_permutations": permutations}
+    summary = summarize_job(job, computing.seed, **settings, compare=tuple(group) if group else None)
 
-    from rankernel.reports.page import page
+    from rankernel.reports.page import render_page
 
-    with whole_file(target, writing.force) as temporary:
-        temporary.write_text(page(found), encoding="utf-8")
-    facts = job.assumptions(found.placement.values)
-    if found.view.sampled:
-        shown = found.words.count_voters(found.view.n_voters)
-        facts["shown"] = f"{shown} taken at random; the map is made of all, by Nyström features"
+    with atomic_file(target, writing.force) as temporary:
+        temporary.write_text(render_page(summary), encoding="utf-8")
+    facts = job.facts(summary.embedding.values)
+    if summary.view.sampled:
+        shown = summary.wording.count_voters(summary.view.n_voters)
+        facts["shown"] = f"a random sample of {shown}; the map is of all, by Nyström features"
     facts["written"] = printable(target)
     if writing.json:
-        print_json(facts | {"notes": found.notes})
+        print_json(facts | {"notes": summary.notes})
         return
     screen = console()
-    show_facts(screen, facts)
-    for note in found.notes:
-        screen.print(f"note: {in_options(note)}", style="dim")
+    print_facts(screen, facts)
+    for note in summary.notes:
+        screen.print(f"note: {note}", style="dim")

@@ -18,7 +18,7 @@ from rankernel._utils.notebook import html_card
 from rankernel._utils.rng import Seed, as_generator
 from rankernel.data import concat
 from rankernel.datasets.simulate import mallows, mixture, plackett_luce, truncate
-from rankernel.io.table import read_csv
+from rankernel.io.tables import read_csv
 from rankernel.rankings import Rankings, unique_rows
 
 SEED = 2024
@@ -176,7 +176,7 @@ def load_example() -> Example:
     """
     with as_file(files("rankernel.datasets").joinpath(FILE)) as path:
         ballots = read_csv(
-            path, items=CANDIDATES, count="count", labels=["district", "group"], separator=TIE, overvotes="tie"
+            path, items=CANDIDATES, count="count", label_columns=["district", "group"], separator=TIE, overvotes="tie"
         )
     return Example(ballots[:], ballots.labels["group"], ballots.labels["district"], DESCRIPTION)
 

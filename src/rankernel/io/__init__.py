@@ -1,19 +1,18 @@
-"""Files in, files out: PrefLib, comma-separated tables and the SUSHI data, and where to get them."""
+"""Readers and writers of files of rankings, and public data sets."""
 
 from rankernel.io.blt import read_blt, write_blt
 from rankernel.io.cvr import read_cvr
-from rankernel.io.fetch import fetch_preflib, fetch_sushi
-from rankernel.io.file_data import FilePreferences, FileRankings
 from rankernel.io.pairs import read_pairs
 from rankernel.io.preflib import read_preflib, write_preflib
+from rankernel.io.public_data import SushiData, fetch_preflib, fetch_sushi, load_sushi
+from rankernel.io.read_options import ReadOptions
 from rankernel.io.registry import read
-from rankernel.io.repairs import Repairs
-from rankernel.io.sushi import SushiData, load_sushi
-from rankernel.io.table import read_csv, write_csv
+from rankernel.io.tables import read_csv, write_csv
+from rankernel.io.text_files import FileSource, Repairs
 
 __all__ = [
-    "FilePreferences",
-    "FileRankings",
+    "FileSource",
+    "ReadOptions",
     "Repairs",
     "SushiData",
     "fetch_preflib",

@@ -1,274 +1,353 @@
-"""Ballots as machines record them: one cell a position, with gaps, repeated candidates and overvoted positions.
+"""Ballots with one cell per position, with their irregularities: skipped, repeated and overvoted positions.
 
-Rows without any of these are read all at once; the others one by one.
+Regular ballots are converted all at once, irregular ones one by one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from rankernel._utils import checks
 from rankernel._utils.arrays import IntArray, Mask, RankArray
 from rankernel._utils.checks import printable
-from rankernel.encoding import FREE
-from rankernel.errors import RankingError
-from rankernel.io.files import MOST_BYTES, AnyPath, check_table_size, fail
-from rankernel.io.records import Codes, Records
-from rankernel.io.repairs import Repairs
-from rankernel.io.words import Words, names_among
+from rankernel.encoding import FREE, dense_ranks
+from rankernel.errors import Argument, RankingError, ReadingWarning, warn
+from rankernel.io.read_options import ReadOptions
+from rankernel.io.text_files import FileSource, Repairs, SourceFile
+from rankernel.io.text_table import Codes, TextTable
+from rankernel.rankings import Labels, Rankings
 
-Skipped = Literal["close", "stop"]
-Repeated = Literal["first", "stop", "error"]
-Overvotes = Literal["stop", "skip", "tie", "error"]
+# Missing-value markers in any case, with _ for a space.
+NA_WORDS = """
+- -- — . skipped undervote undervoted under_vote undervotes exhausted (blank) [blank] (none) (skipped) (undervote) n/a
+#n/a <na> no_vote novote not_ranked unranked no_rank no_preference no_selection left_blank
+"""
+# Missing-value markers in exactly this case, as programs write them.
+NA_PROGRAMS = frozenset(["NA", "NaN", "nan", "NULL", "null", "None", "none", "<NA>"])
+# In any other case these may be names.
+AMBIGUOUS = frozenset(["na", "nan", "null", "none", "nil", "blank", "skip", "empty"])
+OVERVOTE_WORDS = "overvote overvoted over_vote overvotes (overvote)"
+NA_MARKERS, OVERVOTES = (
+    frozenset(word.replace("_", " ") for word in words.split()) for words in (NA_WORDS, OVERVOTE_WORDS)
+)
 
-JOINING = ("|", ";", "/", ",", "&", "+", "\n")
-NOTHING, IRREGULAR = -1, -2  # among the numbers of names
+SEPARATORS = ("|", ";", "/", ",", "&", "+", "\n")  # that may join several names in a cell
+MISSING, IRREGULAR = -1, -2  # among the indices of names
 
 
 @dataclass(frozen=True)
-class BallotRules:
-    """What to do with a gap, with a candidate named again and with an overvoted position; which words are no names."""
+class Markers:
+    """Interpretation of cells that are not names; items are always names."""
 
-    skipped: Skipped = "close"
-    repeated: Repeated = "first"
-    overvotes: Overvotes = "stop"
-    separator: str | None = None
-    nothing: tuple[str, ...] = ()
-    fold_case: bool = False
-    max_bytes: int = MOST_BYTES
+    items: frozenset[str]
+    na_values: frozenset[str]
 
-    def __post_init__(self) -> None:
-        for name, kinds in (("skipped", Skipped), ("repeated", Repeated), ("overvotes", Overvotes)):
-            checks.check_choice(name, getattr(self, name), get_args(kinds))
-        checks.check_flag("fold_case", self.fold_case)
-        if self.separator is not None and not checks.check_text("separator", self.separator):
-            raise RankingError("separator='' separates nothing; give the sign between the names in an overvoted cell")
+    @classmethod
+    def of(cls, options: ReadOptions, items: Iterable[str] | None = None) -> Markers:
+        """Return the markers of the options, for the given items if they are known."""
+        names, markers = frozenset(items or ()), frozenset(options.na_values)
+        both = sorted(names & markers)
+        if both:
+            raise RankingError(f"{printable(both[0])!r} is in both ", Argument("items"), " and ", Argument("na_values"))
+        return cls(names, markers)
+
+    def is_missing(self, cell: str) -> bool:
+        """Whether a cell is certainly a missing value."""
+        if cell in self.items:
+            return False
+        return not cell or cell in self.na_values or cell in NA_PROGRAMS or lower(cell) in NA_MARKERS
+
+    def is_ambiguous(self, cell: str) -> bool:
+        """Whether a cell may be a missing value or a name."""
+        return cell not in self.items and not self.is_missing(cell) and cell.lower() in AMBIGUOUS
+
+    def is_overvote(self, cell: str) -> bool:
+        """Whether a cell states an overvote without naming the candidates."""
+        return cell not in self.items and lower(cell) in OVERVOTES
+
+
+def lower(cell: str) -> str:
+    """Return a cell in lower case with single spaces between its words."""
+    return " ".join(cell.lower().replace("_", " ").split())
 
 
 class Ballots(NamedTuple):
-    """Ranks, -1 where an item is not listed; the items; what was mended."""
+    """Ranks of ballots, -1 for items that are not listed, the items, and the repairs."""
 
     ranks: RankArray
     items: tuple[str, ...]
-    repairs: Repairs
+    repairs: Repairs = Repairs()
 
 
-class Meaning(NamedTuple):
-    """What a cell says: the names in it, none if nothing was marked; and whether it only says that it is overvoted."""
+class Cell(NamedTuple):
+    """The names in a cell, and whether the cell only states that it is overvoted."""
 
     names: tuple[str, ...]
     overvoted: bool = False
 
 
-def read_ballots(table: Records, items: tuple[str, ...] | None, rules: BallotRules) -> Ballots:
-    """Return the ballots of a table with one column a position, all of its rows different."""
-    if items is None and rules.separator is None:
-        check_joined(table)
-    words = Words.given(items, rules.nothing)
-    used = table.used()
-    known = meanings(table, used, words, rules)
-    folded, merged = fold_names(known.values(), items, rules.fold_case)
-    known = {code: Meaning(tuple(folded.get(name, name) for name in m.names), m.overvoted) for code, m in known.items()}
-    names = items or tuple(dict.fromkeys(name for m in known.values() if not m.overvoted for name in m.names))
-    reader = Reader(rules, known, {name: number for number, name in enumerate(names)}, table)
-    check_table_size(table.n_rows, len(names), table.path, rules.max_bytes)
+def read_ballots(table: TextTable, items: tuple[str, ...] | None, options: ReadOptions) -> Ballots:
+    """Return the ballots of a table of distinct rows with one column per position."""
+    if items is None and options.separator is None:
+        check_joined_names(table)
+    cells = interpreted_cells(table, Markers.of(options, items), options)
+    merged: dict[str, str] = {}
+    if options.fold_case:
+        merged = merged_names(cells.values(), items)
+        cells = {
+            code: Cell(tuple(merged.get(n, n) for n in cell.names), cell.overvoted) for code, cell in cells.items()
+        }
+    names = items or tuple(dict.fromkeys(name for cell in cells.values() if not cell.overvoted for name in cell.names))
+    table.source.check_table_size(table.n_rows, len(names), options)
+    reader = BallotReader(options, cells, {name: number for number, name in enumerate(names)}, table)
     ranks = reader.ranks()
     if items is None:
         listed = (ranks != FREE).any(axis=0)
-        ranks, names = ranks[:, listed], tuple(name for name, there in zip(names, listed, strict=True) if there)
+        ranks, names = ranks[:, listed], tuple(name for name, used in zip(names, listed, strict=True) if used)
+    counts = table.cell_counts()
+    missing = [code for code, cell in cells.items() if not cell.names and table.texts[code]]
     repairs = Repairs(
-        reader.skipped, reader.repeated, reader.overvoted, words=read_as_nothing(table, known), merged=merged
+        reader.skipped,
+        reader.repeated,
+        reader.overvoted,
+        na_values=tuple((table.texts[code], int(counts[code])) for code in missing),
+        merged=tuple(merged.items()),
     )
     return Ballots(ranks, names, repairs)
 
 
-# ---------------------------------------------------------------------- what the cells mean
+# ---------------------------------------------------------------------- interpretation of cells
 
 
-def meanings(table: Records, used: list[int], words: Words, rules: BallotRules) -> dict[int, Meaning]:
-    """Return what each text of a cell says, in order of first appearance."""
-    found: dict[int, Meaning] = {}
-    unreliable = []
-    for code in used:
+def interpreted_cells(table: TextTable, markers: Markers, options: ReadOptions) -> dict[int, Cell]:
+    """Return the interpretation of each distinct cell, in order of first appearance."""
+    cells: dict[int, Cell] = {}
+    ambiguous = []
+    for code in table.used():
         text = table.texts[code]
-        found[code] = meaning_of(text, words, rules.separator)
-        if words.is_doubtful(text):
-            unreliable.append(code)
-            found[code] = Meaning(())
-    if unreliable:
-        is_name = np.zeros(len(table.texts), dtype=bool)
-        is_name[[code for code, meaning in found.items() if meaning.names]] = True
-        for code, row in names_among(unreliable, table.codes, is_name).items():
-            found[code] = Meaning((table.texts[code],))
-            if row < 0:
-                word = printable(table.texts[code])
-                raise fail(
-                    table.path,
-                    table.line(~row),
-                    f"{word!r} may be a name, which other rows rank, or mean that nothing was marked; list it in "
-                    "items=... if it is a name, or in nothing=... if not",
-                )
-        if rules.fold_case:  # a word that is a name in one spelling is one in all
-            names = {folded(name) for meaning in found.values() for name in meaning.names}
-            found |= {code: Meaning((text,)) for code in unreliable if folded(text := table.texts[code]) in names}
+        if markers.is_ambiguous(text):
+            ambiguous.append(code)
+            cells[code] = Cell(())
+        else:
+            cells[code] = interpreted(text, markers, options.separator)
+    if not ambiguous:
+        return cells
+    is_name = np.zeros(len(table.texts), dtype=bool)
+    is_name[[code for code, cell in cells.items() if cell.names]] = True
+    for code, contradiction in ranked_codes(ambiguous, table.codes, is_name).items():
+        cells[code] = Cell((table.texts[code],))
+        if contradiction is not None:
+            word = printable(table.texts[code])
+            raise table.error(
+                contradiction,
+                f"{word!r} may be a name, which other rows rank, or a missing value; list it in ",
+                Argument("items", ...),
+                " if it is a name, or in ",
+                Argument("na_values", ...),
+                " if not",
+            )
+    if options.fold_case:  # a name in one case is a name in every case
+        names = {folded(name) for cell in cells.values() for name in cell.names}
+        cells |= {code: Cell((text,)) for code in ambiguous if folded(text := table.texts[code]) in names}
+    return cells
+
+
+def interpreted(text: str, markers: Markers, separator: str | None) -> Cell:
+    """Return the interpretation of an unambiguous cell."""
+    if markers.is_missing(text):
+        return Cell(())
+    if markers.is_overvote(text):
+        return Cell((text,), overvoted=True)
+    if separator is None or text in markers.items:
+        return Cell((text,))
+    return Cell(tuple(name for part in text.split(separator) if not markers.is_missing(name := part.strip())))
+
+
+def ranked_codes(ambiguous: Sequence[int], codes: Codes, is_name: Mask) -> dict[int, int | None]:
+    """Return the ambiguous codes that some row ranks, each with a row that contradicts this, if there is one.
+
+    A cell that occurs once in its row and before a name is ranked; one that occurs twice in a row is a missing value.
+    """
+    found: dict[int, int | None] = {}
+    last_name = np.where(is_name[codes], np.arange(codes.shape[1]), -1).max(axis=1, initial=-1)
+    for code in ambiguous:
+        here = codes == code
+        n_here = here.sum(axis=1)
+        if ((n_here == 1) & (here.argmax(axis=1) < last_name)).any():
+            found[code] = int(np.argmax(n_here > 1)) if (n_here > 1).any() else None
     return found
 
 
-def meaning_of(cell: str, words: Words, separator: str | None) -> Meaning:
-    """Return what a cell says."""
-    if words.is_nothing(cell):
-        return Meaning(())
-    if words.is_overvote(cell):
-        return Meaning((cell,), overvoted=True)
-    if separator is None or cell in words.items:
-        return Meaning((cell,))
-    return Meaning(tuple(name for part in cell.split(separator) if not words.is_nothing(name := part.strip())))
-
-
-def read_as_nothing(table: Records, known: dict[int, Meaning]) -> tuple[tuple[str, int], ...]:
-    """Return the words that were read as nothing, and how often they occur; an empty cell is no word."""
-    silent = [code for code, meaning in known.items() if not meaning.names and table.texts[code]]
-    if not silent:
-        return ()
-    times = table.cells_of_text()
-    return tuple((table.texts[code], int(times[code])) for code in silent)
-
-
-def fold_names(
-    known: Iterable[Meaning], items: tuple[str, ...] | None, fold: bool
-) -> tuple[dict[str, str], tuple[tuple[str, str], ...]]:
-    """Return by which names to replace others that differ from them in case or blanks only, if that is wanted."""
-    if not fold:
-        return {}, ()
+def merged_names(cells: Iterable[Cell], items: tuple[str, ...] | None) -> dict[str, str]:
+    """Return the names to replace, each with the first name that differs from it only in case or spaces."""
     first = {folded(name): name for name in reversed(items or ())}
-    replaced: dict[str, str] = {}
-    for meaning in known:
-        for name in meaning.names if not meaning.overvoted else ():
-            kept = first.setdefault(folded(name), name)
-            if kept != name:
-                replaced[name] = kept
-    return replaced, tuple(replaced.items())
+    merged: dict[str, str] = {}
+    for cell in cells:
+        for name in cell.names if not cell.overvoted else ():
+            other = first.setdefault(folded(name), name)
+            if other != name:
+                merged[name] = other
+    return merged
 
 
 def folded(name: str) -> str:
-    """Return a name without what case and blanks tell."""
+    """Return a name without case and spaces."""
     return "".join(name.split()).casefold()
 
 
-def check_joined(table: Records) -> None:
-    """Refuse a cell that looks like several candidates, instead of making one candidate of them."""
+def check_joined_names(table: TextTable) -> None:
+    """Raise an error for a cell that looks like several candidates, instead of making a candidate of it."""
     used = table.used()
     present = {table.texts[code] for code in used}
     for code in used:
         cell = table.texts[code]
-        for sign in JOINING:
+        for sign in SEPARATORS:
             parts = [part.strip() for part in cell.split(sign)] if sign in cell else []
             if len(parts) > 1 and all(part and part in present for part in parts):
-                raise fail(
-                    table.path,
-                    table.line(int(table.first_rows()[code])),
-                    f"{printable(cell)!r} looks like an overvote, {len(parts)} names joined by {sign!r}; give "
-                    f"separator={sign!r}, or list all items in items=... if it is one name",
+                raise table.error(
+                    int(table.first_rows()[code]),
+                    f"{printable(cell)!r} looks like an overvote, {len(parts)} names joined by {sign!r}; give ",
+                    Argument("separator", sign),
+                    ", or if it is one name, list all items in ",
+                    Argument("items", ...),
                 )
 
 
-# ---------------------------------------------------------------------- ballots one by one, and all at once
+# ---------------------------------------------------------------------- conversion of ballots
 
 
-class Reader:
-    """Reads ballots by the rules and counts what it mends."""
+class BallotReader:
+    """Converts ballots to ranks and counts the repairs."""
 
-    def __init__(self, rules: BallotRules, known: dict[int, Meaning], numbers: dict[str, int], table: Records) -> None:
-        self.rules, self.known, self.numbers, self.table = rules, known, numbers, table
+    def __init__(self, options: ReadOptions, cells: dict[int, Cell], index: dict[str, int], table: TextTable) -> None:
+        self.options, self.cells, self.index, self.table = options, cells, index, table
         self.skipped = self.repeated = self.overvoted = 0
 
     def ranks(self) -> RankArray:
-        """Return the place of each item in each row, -1 where it is not listed."""
+        """Return the position of each item in each row, -1 for items that are not listed."""
         single = np.full(max(len(self.table.texts), 1), IRREGULAR, dtype=np.int32)
-        for code, meaning in self.known.items():
-            if not meaning.names:
-                single[code] = NOTHING
-            elif len(meaning.names) == 1 and not meaning.overvoted:
-                single[code] = self.numbers.get(meaning.names[0], IRREGULAR)
+        for code, cell in self.cells.items():
+            if not cell.names:
+                single[code] = MISSING
+            elif len(cell.names) == 1 and not cell.overvoted:
+                single[code] = self.index.get(cell.names[0], IRREGULAR)
         names = single[self.table.codes]
-        ranks: RankArray = np.full((len(self.table), len(self.numbers)), FREE, dtype=np.int32)
+        ranks: RankArray = np.full((len(self.table), len(self.index)), FREE, dtype=np.int32)
         regular = is_regular(names)
-        rows, places = np.nonzero((names >= 0) & regular[:, None])
-        ranks[rows, names[rows, places]] = places
-        self.mend(np.flatnonzero(~regular), ranks)
+        rows, positions = np.nonzero((names >= 0) & regular[:, None])
+        ranks[rows, names[rows, positions]] = positions
+        for row in np.flatnonzero(~regular).tolist():
+            self.repair(row, ranks[row])
         return ranks
 
-    def mend(self, rows: IntArray, ranks: RankArray) -> None:
-        """Read rows that are not regular."""
-        times = np.ones(len(self.table), dtype=np.int64) if self.table.times is None else self.table.times
-        for row, more in zip(rows.tolist(), (times[rows] - 1).tolist(), strict=True):
-            before = self.skipped, self.repeated, self.overvoted
-            for place, bucket in enumerate(self.order(self.table.codes[row].tolist(), self.table.line(row))):
-                ranks[row, [self.numbers[name] for name in bucket]] = place
-            self.skipped += more * (self.skipped - before[0])
-            self.repeated += more * (self.repeated - before[1])
-            self.overvoted += more * (self.overvoted - before[2])
+    def repair(self, row: int, ranks: RankArray) -> None:
+        """Write the ranks of an irregular row."""
+        before = self.skipped, self.repeated, self.overvoted
+        for rank, bucket in enumerate(self.buckets(row)):
+            ranks[[self.index[name] for name in bucket]] = rank
+        n_more = 0 if self.table.counts is None else int(self.table.counts[row]) - 1
+        self.skipped += n_more * (self.skipped - before[0])
+        self.repeated += n_more * (self.repeated - before[1])
+        self.overvoted += n_more * (self.overvoted - before[2])
 
-    def order(self, cells: Sequence[int], line: int) -> list[list[str]]:
+    def buckets(self, row: int) -> list[list[str]]:
         """Return the buckets of one ballot, best first."""
-        marked = [self.known[cell] for cell in cells]
-        while marked and not marked[-1].names:  # blanks at the end are where the ballot ends, not gaps
-            marked.pop()
-        order: list[list[str]] = []
+        codes = self.table.codes[row].tolist()
+        while codes and not self.cells[codes[-1]].names:  # missing values at the end are not skipped positions
+            codes.pop()
+        buckets: list[list[str]] = []
         seen: set[str] = set()
-        for cell, meaning in zip(cells, marked, strict=False):
-            bucket = self.bucket(self.table.texts[cell], meaning, seen, line)
+        for code in codes:
+            bucket = self.bucket(code, seen, row)
             if bucket is None:
                 break
             if bucket:
-                order.append(bucket)
+                buckets.append(bucket)
                 seen.update(bucket)
-        return order
+        return buckets
 
-    def bucket(self, cell: str, meaning: Meaning, seen: set[str], line: int) -> list[str] | None:
-        """Return what a cell adds to the ballot, or None where the ballot ends."""
-        names = meaning.names
+    def bucket(self, code: int, seen: set[str], row: int) -> list[str] | None:
+        """Return the names that a cell adds to the ballot, or None if the ballot ends there."""
+        (names, overvoted), text = self.cells[code], printable(self.table.texts[code])
         if not names:
             self.skipped += 1
-            return None if self.rules.skipped == "stop" else []
-        if len(names) > 1 or meaning.overvoted:
+            return None if self.options.skipped == "stop" else []
+        if len(names) > 1 or overvoted:
             self.overvoted += 1
-            if self.rules.overvotes != "tie":
-                return self.without_overvote(cell, line)
-            if meaning.overvoted:
-                raise self.fail(line, f"{printable(cell)!r} does not say which candidates; overvotes='tie' must")
+            rule = self.options.overvotes
+            if rule == "error":
+                raise self.table.error(row, f"{text!r} is an overvote; choose another ", Argument("overvotes"))
+            if rule != "tie":
+                return None if rule == "stop" else []
+            if overvoted:
+                raise self.table.error(
+                    row, f"{text!r} does not name the candidates, as ", Argument("overvotes", "tie"), " requires"
+                )
         new = [name for name in dict.fromkeys(names) if name not in seen]
         if len(new) < len(names):
             self.repeated += len(names) - len(new)
-            if self.rules.repeated == "error":
-                raise self.fail(line, f"{printable(cell)!r} is named twice; choose repeated='first' or 'stop'")
-            if self.rules.repeated == "stop":
+            if self.options.repeated == "error":
+                raise self.table.error(row, f"{text!r} is repeated; choose another ", Argument("repeated"))
+            if self.options.repeated == "stop":
                 return None
         for name in new:
-            if name not in self.numbers:
-                raise self.fail(line, f"{printable(name)!r} is not among the items")
+            if name not in self.index:
+                raise self.table.error(row, f"{printable(name)!r} is not one of the ", Argument("items"))
         return new
-
-    def without_overvote(self, cell: str, line: int) -> list[str] | None:
-        """Return what is left of an overvoted cell."""
-        if self.rules.overvotes == "error":
-            raise self.fail(line, f"{printable(cell)!r} is overvoted; choose overvotes='stop', 'skip' or 'tie'")
-        return None if self.rules.overvotes == "stop" else []
-
-    def fail(self, line: int, problem: str) -> RankingError:
-        """Return the error for a row."""
-        path: AnyPath = self.table.path
-        return fail(path, line, problem)
 
 
 def is_regular(names: Codes) -> Mask:
-    """Say of each row whether it names different items, one a cell, and nothing behind the last."""
+    """Return for each row whether it names different items, one per cell, without skipped positions."""
     listed = names >= 0
     gap = (listed[:, 1:] & ~listed[:, :-1]).any(axis=1)
     ordered = np.sort(names, axis=1)
     repeated = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
     return np.asarray(~(gap | repeated | (names == IRREGULAR).any(axis=1)))
+
+
+# ---------------------------------------------------------------------- rankings of ballots
+
+
+def rankings_of(
+    ballots: Ballots,
+    counts: IntArray,
+    about: FileSource,
+    source: SourceFile,
+    options: ReadOptions,
+    rows: IntArray | None = None,
+    labels: Labels | None = None,
+) -> Rankings:
+    """Return ballots as rankings, blank ones dropped or kept; ``rows`` gives the ballot of each row of the file."""
+    source.check_total(counts)
+    listed = ballots.ranks != FREE
+    marked = listed.any(axis=1)
+    if not ballots.items or (options.blank == "drop" and len(marked) and not marked.any()):
+        raise source.error(
+            None, "no row lists an item; give ", Argument("items", ...), " and ", Argument("blank", "keep")
+        )
+    warn_of_similar_names(ballots.items, source)
+    ranks = dense_ranks(ballots.ranks, listed, options.unlisted)
+    labels = labels or {}
+    if rows is not None:
+        marked = marked[rows]
+    repairs = replace(ballots.repairs, blank=int(np.count_nonzero(~marked)), blank_kept=options.blank == "keep")
+    if options.blank == "drop" and not marked.all():
+        ranks = ranks[marked if rows is None else rows[marked]]
+        counts, labels = counts[marked], {name: values[marked] for name, values in labels.items()}
+    elif rows is not None and len(rows) > len(ranks):
+        ranks = ranks[rows]
+    return Rankings._trusted(ranks, ballots.items, counts, labels, replace(about, repairs=repairs))
+
+
+def warn_of_similar_names(items: tuple[str, ...], source: SourceFile) -> None:
+    """Warn of names that differ only in case or spaces."""
+    seen: dict[str, str] = {}
+    similar = [(seen[folded(name)], name) for name in items if seen.setdefault(folded(name), name) != name]
+    if similar:
+        pairs = [f"{printable(one)!r} and {printable(other)!r}" for one, other in similar[:5]]
+        shown = "; ".join([*pairs, *["..."] * (len(similar) > 5)])
+        problem = f"{source.name}: {shown} differ only in case or spaces and are different items; "
+        warn((problem, Argument("fold_case", True), " merges them"), ReadingWarning)

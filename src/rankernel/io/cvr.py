@@ -1,72 +1,57 @@
-"""Cast vote records of ranked elections: wide tables, the exports of Dominion and NIST, Scottish council files."""
+"""Cast vote records of ranked elections: wide tables, exports of Dominion and NIST, files of Scottish councils."""
 
 from __future__ import annotations
 
+import re
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
-from rankernel._utils import checks
+import numpy as np
+
 from rankernel._utils.checks import printable
-from rankernel.encoding import Unlisted, check_items, check_unlisted
-from rankernel.errors import RankingError, missing_extra
-from rankernel.io.ballots import BallotRules, Overvotes, Repeated, Skipped, read_ballots
+from rankernel.encoding import FREE
+from rankernel.errors import Argument, RankingError, missing_extra
+from rankernel.io.ballots import Ballots, rankings_of, read_ballots
 from rankernel.io.cvr_json import json_contests
-from rankernel.io.dominion import looks_dominion, read_dominion
-from rankernel.io.file_data import About, FileRankings
-from rankernel.io.files import MOST_BYTES, AnyPath, check_unpacked_size, fail, read_text
-from rankernel.io.records import Records, coded, records_of_text
-from rankernel.io.scottish import looks_scottish, scottish_rankings
-from rankernel.io.table import Blank, assembled, in_order_of_positions, read_counts
+from rankernel.io.dominion import is_dominion, read_dominion
+from rankernel.io.read_options import ReadOptions, accepts
+from rankernel.io.tables import read_counts, sorted_positions
+from rankernel.io.text_files import AnyPath, FileSource, SourceFile
+from rankernel.io.text_table import TextTable, read_table, split_rows, table_of
 from rankernel.order_tables import column_position
+from rankernel.rankings import Rankings
 
-SHEETS = (".xlsx", ".xlsm")
-JSONS = (".json", ".zip")
-SEPARATOR = "\x1f"  # between the names of an overvote where the file gives each by itself; not part of any
+EXCEL = (".xlsx", ".xlsm")
+JSON = (".json", ".zip")
+# Between the names of an overvote in exports that give each name separately; part of no name.
+SEPARATOR = "\x1f"
 
 
-def read_cvr(
-    path: AnyPath,
-    contest: str | None = None,
-    *,
-    items: Iterable[object] | None = None,
-    count: str | None = None,
-    labels: Sequence[str] = (),
-    unlisted: Unlisted = "last",
-    skipped: Skipped = "close",
-    repeated: Repeated = "first",
-    overvotes: Overvotes = "stop",
-    separator: str | None = None,
-    nothing: Sequence[str] = (),
-    fold_case: bool = False,
-    blank: Blank = "drop",
-    delimiter: str = "auto",
-    encoding: str = "utf-8",
-    max_bytes: int = MOST_BYTES,
-) -> FileRankings:
+@accepts(
+    *("contest", "items", "count", "label_columns", "unlisted", "skipped", "repeated", "overvotes", "separator"),
+    *("na_values", "fold_case", "blank", "delimiter", "encoding", "max_bytes"),
+)
+def read_cvr(path: AnyPath, **keywords: Any) -> Rankings:
     """Read one contest of the cast vote record of a ranked election.
 
-    Known are tables, as .csv or .xlsx, with a column for each choice (``City Council Choice 1 of 4``,
-    ``candidate_rank1``) among others; the .csv of Dominion, with lines of contests, choices and columns above a 0 or 1
-    for every candidate and rank; the JSON of Dominion (``CvrExport.json`` beside its manifests, in a folder or a .zip)
-    and of the NIST common data format, adjudicated ballots as adjudicated; and the .csv of Scottish councils. Columns
-    that state no place are passed over, and ``about`` says so.
+    The formats are tables, as .csv or .xlsx, with a column for each choice (``City Council Choice 1 of 4``,
+    ``candidate_rank1``) among others; the .csv of Dominion, with header lines of contests, choices and columns and a 0
+    or 1 for every candidate and rank; the JSON of Dominion (``CvrExport.json`` with its manifests, in a folder or a
+    .zip) and of the NIST common data format, with adjudicated ballots; and the .csv of Scottish councils. Columns that
+    name no position are ignored, and ``source`` lists them.
 
     Parameters
     ----------
     path : path
         The file.
-    contest : str, optional
-        The contest, or a part of its name that no other one has; needed where the file has several.
-    items, count, labels, unlisted, skipped, repeated, overvotes, separator, nothing, fold_case, blank
-        As in :func:`read_csv`. In what Dominion and NIST export, overvotes name their candidates.
-    delimiter, encoding, max_bytes
-        As in :func:`read_csv`.
+    {options}
 
     Returns
     -------
-    FileRankings
-        The rankings, with ``labels``, ``repairs`` and ``about``.
+    Rankings
+        The rankings with ``labels``; ``source`` describes how the file was read, and the repairs.
 
     Examples
     --------
@@ -81,124 +66,176 @@ def read_cvr(
     >>> with TemporaryDirectory() as folder:
     ...     file = Path(folder, "cvr.csv")
     ...     _ = file.write_text(text)
-    ...     read_cvr(file, "Mayor", overvotes="skip")
-    FileRankings: 3 rankings of 2 items (3 full)
+    ...     read_cvr(file, contest="Mayor", overvotes="skip")
+    Rankings: 3 rankings of 2 items (3 full)
       Ann > Bob
       Bob > Ann
       Bob > Ann
-      read as a cast vote record; title 'Mayor'; passed over: Cast Vote Record, Precinct, Clerk Choice 1 of 1
-      mended: 1 overvoted cell, 1 blank ballot left out, 'undervote' read as nothing (3 cells)
+      read as a cast vote record; title 'Mayor'; ignored: Cast Vote Record, Precinct, Clerk Choice 1 of 1
+      repaired: 1 overvoted cell, 1 blank ballot dropped, 'undervote' read as missing (3 cells)
     """
-    check_unlisted(unlisted)
-    names = None if items is None else check_items(items)
-    chosen, others = checks.check_names("labels", labels), [] if count is None else [checks.check_text("count", count)]
-    words = tuple(checks.check_names("nothing", nothing))
-    file = checks.check_path("path", path)
-    passed: tuple[str, ...] = ()
-    kind = Path(file.name.lower().removesuffix(".gz")).suffix
-    if kind in JSONS or file.is_dir():
-        table, title = one_contest(json_contests(path, max_bytes, SEPARATOR), contest, path)
-        separator = SEPARATOR
-    elif kind in SHEETS:
-        table, title, passed = columns_of_contest(read_sheet(path, max_bytes), contest, [*chosen, *others])
+    source, options = SourceFile.of(path), ReadOptions.of(read_cvr, keywords)
+    kept, items = list(options.named_columns), options.items
+    ignored: tuple[str, ...] = ()
+    if source.suffix in JSON or source.path.is_dir():
+        contests = json_contests(source, options, SEPARATOR)
+        title = chosen_contest(list(contests), source, options)
+        table, options = contests[title], replace(options, separator=SEPARATOR)
+    elif source.suffix not in EXCEL and is_scottish(source.text(options)):
+        return read_scottish(source, options)
+    elif source.suffix not in EXCEL and is_dominion(source.text(options)):
+        export = read_dominion(source, options)
+        title = chosen_contest(list(export.contests), source, options)
+        table, ignored = export.ballots(title, options, SEPARATOR), export.ignored(title, kept)
+        items, options = items or export.candidates(title), replace(options, separator=SEPARATOR)
     else:
-        text = read_text(path, encoding, max_bytes)
-        if looks_scottish(text):
-            return scottish_rankings(text, path, unlisted, blank, max_bytes)
-        if looks_dominion(text):
-            export, kept, separator = read_dominion(text, delimiter, path, max_bytes), [*chosen, *others], SEPARATOR
-            title = contest_named(list(export.contests), contest, path)
-            table, passed = export.ballots(title, kept, SEPARATOR), export.passed_over(title, kept)
-            names = names or export.candidates(title)
-        else:
-            records = records_of_text(text, delimiter, path, max_bytes)
-            table, title, passed = columns_of_contest(records, contest, [*chosen, *others])
-    rules = BallotRules(skipped, repeated, overvotes, separator, words, fold_case, max_bytes)
-    columns = {name: table.column(name, "labels") for name in chosen}
-    votes, rows = in_order_of_positions(table.without([*columns, *others])).distinct()
-    ballots = read_ballots(votes, names, rules)
-    about = About("a cast vote record", title, passed_over=passed)
-    return assembled(ballots, rows, read_counts(table, count), columns, unlisted, blank, path, about)
+        wide = read_excel(source, options) if source.suffix in EXCEL else read_table(source, options)
+        table, title, ignored = contest_columns(wide, options)
+    table.check_columns(options.named_columns.items())
+    labels = {name: table.column(name, "label_columns") for name in options.label_columns}
+    votes, rows = sorted_positions(table.without(kept)).distinct()
+    ballots = read_ballots(votes, items, options)
+    about = FileSource("a cast vote record", title, ignored=ignored)
+    return rankings_of(ballots, read_counts(table, options), about, source, options, rows, labels)
 
 
-# ---------------------------------------------------------------------- which contest
+# ---------------------------------------------------------------------- contests
 
 
-def one_contest(contests: Mapping[str, Records], wanted: str | None, path: AnyPath) -> tuple[Records, str]:
-    """Return the records of a contest and its name."""
-    name = contest_named(list(contests), wanted, path)
-    return contests[name], name
-
-
-def contest_named(names: Sequence[str], wanted: str | None, path: AnyPath) -> str:
-    """Return the contest that is wanted: by its name, or by a part of it that only one has."""
-    known = ", ".join(repr(printable(name)) for name in names[:20])
+def chosen_contest(names: Sequence[str], source: SourceFile, options: ReadOptions) -> str:
+    """Return the contest of the options: by its name, or by a part that only one name contains."""
+    known, wanted = ", ".join(repr(printable(name)) for name in names[:20]), options.contest
     if not names:
-        raise fail(path, None, "there is no contest with ranked choices in it")
+        raise source.error(None, "there is no contest with ranked choices")
     if wanted is None:
         if len(names) > 1:
-            raise fail(path, None, f"there are several contests; choose one with contest=: {known}")
+            raise source.error(
+                None, "there are several contests; choose one with ", Argument("contest", ...), f": {known}"
+            )
         return names[0]
-    small = checks.check_text("contest", wanted).lower().strip()
-    fitting = [name for name in names if name.lower() == small] or [name for name in names if small in name.lower()]
+    part = wanted.lower().strip()
+    fitting = [name for name in names if name.lower() == part] or [name for name in names if part in name.lower()]
     if len(fitting) != 1:
-        problem = "is in the names of several contests" if fitting else "is in the name of no contest"
-        raise fail(path, None, f"{printable(wanted)!r} {problem}; there are {known}")
+        problem = "fits several contests" if fitting else "fits no contest"
+        raise source.error(None, Argument("contest", wanted), f" {problem}; there are {known}")
     return fitting[0]
 
 
-def columns_of_contest(
-    table: Records, contest: str | None, kept: Sequence[str]
-) -> tuple[Records, str, tuple[str, ...]]:
-    """Return the columns of one contest with those to keep beside them, its name, and the columns passed over."""
-    for name in kept:
-        table.position(name, "labels or count")
-    places = {
-        name: place for name in table.columns if name not in kept and (place := column_position(name)) is not None
-    }
-    contests = list(dict.fromkeys(place.contest for place in places.values()))
+def contest_columns(table: TextTable, options: ReadOptions) -> tuple[TextTable, str, tuple[str, ...]]:
+    """Return the columns of one contest together with the named ones, its name, and the ignored columns."""
+    kept = options.named_columns
+    table.check_columns(kept.items())
+    others = [name for name in table.columns if name not in kept]
+    positions = {name: position for name in others if (position := column_position(name)) is not None}
+    contests = list(dict.fromkeys(position.contest for position in positions.values()))
     if not contests:
         columns = ", ".join(printable(name) for name in table.columns[:12])
-        raise fail(
-            table.path,
-            table.head,
-            f"no column states a place, such as 'Mayor Choice 1 of 4'; the columns are {columns}",
-        )
-    chosen = contest_named(contests, contest, table.path)
-    used = {name for name, place in places.items() if place.contest == chosen}
-    wanted = [place for place, name in enumerate(table.columns) if name in used or name in kept]
-    passed = tuple(name for name in table.columns if name not in used and name not in kept)
-    return table.with_columns(wanted), chosen, passed
+        problem = f"no column names a position, such as 'Mayor Choice 1 of 4'; the columns are {columns}"
+        raise table.error(None, problem)
+    contest = chosen_contest(contests, table.source, options)
+    used = {name for name, position in positions.items() if position.contest == contest} | set(kept)
+    ignored = tuple(name for name in table.columns if name not in used)
+    return table.without(ignored), contest, ignored
 
 
-# ---------------------------------------------------------------------- spreadsheets
+# ---------------------------------------------------------------------- Excel
 
 
-def read_sheet(path: AnyPath, max_bytes: int) -> Records:
-    """Return the first sheet of a workbook."""
+def read_excel(source: SourceFile, options: ReadOptions) -> TextTable:
+    """Return the first sheet of an Excel workbook."""
     try:
         import openpyxl
     except ImportError:
         raise missing_extra("openpyxl", "excel") from None
     try:
-        with zipfile.ZipFile(path) as parts:
+        with zipfile.ZipFile(source.path) as parts:
             n_bytes = sum(part.file_size for part in parts.infolist())
-            check_unpacked_size(n_bytes, Path(path).stat().st_size, path, max_bytes)
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        sheet = book.worksheets[0]
-        rows = [[cell_text(cell) for cell in row] for row in sheet.iter_rows(values_only=True)]
+        source.check_expanded_size(n_bytes, source.path.stat().st_size, options)
+        book = openpyxl.load_workbook(source.path, read_only=True, data_only=True)
+        rows = [[cell_text(cell) for cell in row] for row in book.worksheets[0].iter_rows(values_only=True)]
         book.close()
     except (zipfile.BadZipFile, KeyError, IndexError, ValueError, TypeError, SyntaxError) as error:
         if isinstance(error, RankingError):
             raise
-        raise fail(path, None, f"this is not a workbook that can be read ({error}); save it as .csv") from None
+        raise source.error(None, f"the workbook cannot be read ({error}); save it as .csv") from None
     width = max((len(row) for row in rows), default=0)
     padded = ((line, row + [""] * (width - len(row))) for line, row in enumerate(rows, start=1) if any(row))
-    return coded(padded, path)
+    return table_of(padded, source)
 
 
 def cell_text(value: object) -> str:
-    """Return the content of a cell as text; whole numbers without a point."""
+    """Return the content of a cell as text, integers without a decimal point."""
     if value is None:
         return ""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+# ---------------------------------------------------------------------- Scottish councils
+
+SCOTTISH = re.compile(r"\s*(\"?)[0-9]{1,6}\1\s*,\s*(\"?)[0-9]{1,6}\2\s*,*\s*\r?\n")
+CANDIDATE = re.compile(r"Candidate\s+([0-9]{1,6})", re.IGNORECASE)
+INTEGER = re.compile("[0-9]{1,18}")
+
+
+def is_scottish(text: str) -> bool:
+    """Whether a text is a file of a Scottish council: it begins with two numbers and names numbered candidates."""
+    return bool(SCOTTISH.match(text) and re.search(r"^\W*Candidate\s+1\b", text, re.IGNORECASE | re.MULTILINE))
+
+
+def read_scottish(source: SourceFile, options: ReadOptions) -> Rankings:
+    """Return the ballots of a Scottish council: numbers of candidates and seats, counted ballots, then the names."""
+    rows = [(line, trimmed(cells)) for line, cells in split_rows(source.text(options), ",", source)]
+    rows = [(line, cells) for line, cells in rows if cells]
+    n_items, seats = map(int, rows[0][1])
+    rest = rows[1:]
+    first = next((index for index, (_, cells) in enumerate(rest) if CANDIDATE.fullmatch(cells[0])), len(rest))
+    items, title = scottish_names(rest[first:], n_items, source)
+    source.check_table_size(first, n_items, options)
+    ranks = np.full((first, n_items), FREE, dtype=np.int32)
+    counts = np.empty(first, dtype=np.int64)
+    for row, (line, cells) in enumerate(rest[:first]):
+        for cell in cells:
+            if not INTEGER.fullmatch(cell):
+                raise source.error(line, f"{printable(cell)!r} is not a number; a ballot is a count and candidates")
+        counts[row], *order = map(int, cells)
+        if counts[row] < 1:
+            raise source.error(line, "the count of the ballot is 0; it must be at least 1")
+        for position, number in enumerate(order):
+            if not 1 <= number <= n_items:
+                raise source.error(line, f"candidate {number} is unknown; candidates are numbered from 1 to {n_items}")
+            if ranks[row, number - 1] != FREE:
+                raise source.error(line, f"candidate {number} is listed twice; a ballot lists each at most once")
+            ranks[row, number - 1] = position
+    return rankings_of(
+        Ballots(ranks, items), counts, FileSource("a Scottish council election", title, seats), source, options
+    )
+
+
+def trimmed(cells: list[str]) -> list[str]:
+    """Return the cells of a row without surrounding spaces and without empty cells at its end."""
+    stripped = [cell.strip() for cell in cells]
+    while stripped and not stripped[-1]:
+        stripped.pop()
+    return stripped
+
+
+def scottish_names(rows: list[tuple[int, list[str]]], n_items: int, source: SourceFile) -> tuple[tuple[str, ...], str]:
+    """Return the names of the candidates in the order of their numbers, and the ward."""
+    names: dict[int, str] = {}
+    title = ""
+    for line, cells in rows:
+        candidate = CANDIDATE.fullmatch(cells[0])
+        if candidate and len(cells) > 1:
+            number = int(candidate[1])
+            if number in names or not 1 <= number <= n_items:
+                raise source.error(
+                    line, f"candidate {number} is named twice, or is not one of the {n_items} candidates"
+                )
+            names[number] = cells[1]
+        elif candidate or title:
+            raise source.error(line, "the lines after the ballots must be candidates with their names, then the ward")
+        else:
+            title = " ".join(cells)
+    if len(names) < n_items:
+        raise source.error(None, f"the first line states {n_items} candidates, but {len(names)} are named")
+    return source.item_names([names[number] for number in range(1, n_items + 1)]), title

@@ -1,4 +1,4 @@
-"""Cast vote records as JSON: that of Dominion, with its manifests, and the common data format of NIST."""
+"""Cast vote records in JSON: exports of Dominion with their manifests, and the common data format of NIST."""
 
 from __future__ import annotations
 
@@ -9,111 +9,112 @@ from pathlib import Path
 from typing import Any
 
 from rankernel.errors import RankingError
-from rankernel.io.files import AnyPath, check_unpacked_size, decoded, fail, read_bytes
-from rankernel.io.records import Records, coded
+from rankernel.io.read_options import ReadOptions
+from rankernel.io.text_files import SourceFile, read_bytes
+from rankernel.io.text_table import TextTable, table_of
 
 Marks = list[tuple[int, str]]  # rank and candidate
-ManyMarks = dict[str, list[tuple[int, Marks]]]  # by contest: number of the ballot, its marks
+Contests = dict[str, list[tuple[int, Marks]]]  # for each contest the number of each ballot and its marks
+MAX_RANK = 10_000
 
 
-def json_contests(path: AnyPath, max_bytes: int, separator: str) -> dict[str, Records]:
-    """Return the ranked contests of a file, folder or archive, each as a table with one column a place.
+def json_contests(source: SourceFile, options: ReadOptions, separator: str) -> dict[str, TextTable]:
+    """Return the ranked contests of a file, folder or archive, each as a table with one column per position.
 
-    A place with several candidates is an overvote: their names, joined by the separator.
+    The names of several candidates at one position, an overvote, are joined by the separator.
     """
-    documents = dict(read_documents(path, max_bytes))
+    documents = dict(read_documents(source, options))
     try:
-        marks: ManyMarks = {}
+        contests: Contests = {}
         for content in documents.values():
             found = dominion_marks(content, documents) if "Sessions" in content else nist_marks(content)
             for contest, ballots in found.items():
-                marks.setdefault(contest, []).extend(ballots)
+                contests.setdefault(contest, []).extend(ballots)
     except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
         if isinstance(error, RankingError):
             raise
-        raise fail(
-            path, None, f"the structure is not that of a cast vote record ({type(error).__name__}: {error})"
-        ) from None
-    ranked = {name: ballots for name, ballots in marks.items() if highest_rank(ballots) > 1 or len(marks) == 1}
+        problem = f"the structure is not that of a cast vote record ({type(error).__name__}: {error})"
+        raise source.error(None, problem) from None
+    ranked = {name: ballots for name, ballots in contests.items() if highest_rank(ballots) > 1 or len(contests) == 1}
     if not ranked:
-        raise fail(path, None, "there is no contest with ranked choices in it")
-    return {name: as_records(ballots, path, separator) for name, ballots in ranked.items()}
+        raise source.error(None, "there is no contest with ranked choices")
+    return {name: position_table(ballots, source, separator) for name, ballots in ranked.items()}
 
 
 def highest_rank(ballots: list[tuple[int, Marks]]) -> int:
-    """Return the last place that somebody marked."""
+    """Return the largest rank that is marked."""
     return max((rank for _, marks in ballots for rank, _ in marks), default=0)
 
 
-def as_records(ballots: list[tuple[int, Marks]], path: AnyPath, separator: str) -> Records:
-    """Return ballots as a table with one column a place."""
+def position_table(ballots: list[tuple[int, Marks]], source: SourceFile, separator: str) -> TextTable:
+    """Return ballots as a table with one column per position."""
     width = max(highest_rank(ballots), 1)
 
     def rows() -> Iterator[tuple[int, list[str]]]:
-        yield 1, [f"choice {place}" for place in range(1, width + 1)]
+        yield 1, [f"choice {position}" for position in range(1, width + 1)]
         for number, marks in ballots:
             cells: list[list[str]] = [[] for _ in range(width)]
             for rank, name in marks:
                 cells[rank - 1].append(name)
             yield number, [separator.join(dict.fromkeys(names)) for names in cells]
 
-    return coded(rows(), path)
+    return table_of(rows(), source)
 
 
 # ---------------------------------------------------------------------- files
 
 
-def read_documents(path: AnyPath, max_bytes: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the JSON documents of a file with those beside it, of a folder, or of an archive."""
-    place = Path(path)
-    if place.suffix.lower() == ".zip":
+def read_documents(source: SourceFile, options: ReadOptions) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the JSON documents of a file and its manifests, of a folder, or of an archive."""
+    path = source.path
+    if path.suffix.lower() == ".zip":
         try:
-            with zipfile.ZipFile(place) as archive:
-                parts = [part for part in archive.infolist() if part.filename.lower().endswith(".json")]
-                n_bytes = sum(part.file_size for part in parts)
-                check_unpacked_size(n_bytes, place.stat().st_size, path, max_bytes)
-                raw = [(part.filename, archive.read(part)) for part in parts]
+            with zipfile.ZipFile(path) as archive:
+                members = [member for member in archive.infolist() if member.filename.lower().endswith(".json")]
+                n_bytes = sum(member.file_size for member in members)
+                source.check_expanded_size(n_bytes, path.stat().st_size, options)
+                raw = [(member.filename, archive.read(member)) for member in members]
         except (zipfile.BadZipFile, zipfile.LargeZipFile, OSError, EOFError, RuntimeError) as error:
-            raise fail(path, None, f"the archive is damaged ({error}); get the file again") from None
+            raise source.error(None, f"the archive is damaged ({error}); download the file again") from None
     else:
-        files = sorted(place.glob("*.json")) if place.is_dir() else [place, *manifests_beside(place)]
-        raw = [(file.name, read_bytes(file, max_bytes)) for file in files]
+        files = sorted(path.glob("*.json")) if path.is_dir() else [path, *manifests(path)]
+        raw = [(file.name, read_bytes(file, options)) for file in files]
         n_bytes = sum(len(content) for _, content in raw)
-        check_unpacked_size(n_bytes, sum(file.stat().st_size for file in files), path, max_bytes)
+        source.check_expanded_size(n_bytes, sum(file.stat().st_size for file in files), options)
     if not raw:
-        raise fail(path, None, "there is no .json in it")
+        raise source.error(None, "there is no .json file in it")
     for name, content in raw:
-        yield name, document(content, Path(name))
+        yield name, read_document(content, SourceFile(name))
 
 
-def manifests_beside(path: Path) -> list[Path]:
-    """Return the manifests that stand beside the export of a Dominion system."""
-    beside = [path.with_name(f"{kind}Manifest.json") for kind in ("Contest", "Candidate")]
-    return [file for file in beside if file.exists() and file != path]
+def manifests(path: Path) -> list[Path]:
+    """Return the manifests in the folder of an export of Dominion."""
+    files = [path.with_name(f"{kind}Manifest.json") for kind in ("Contest", "Candidate")]
+    return [file for file in files if file.exists() and file != path]
 
 
-def document(raw: bytes, path: AnyPath) -> dict[str, Any]:
-    """Return one JSON document, which is an object."""
+def read_document(raw: bytes, source: SourceFile) -> dict[str, Any]:
+    """Return a JSON document that is an object."""
     try:
-        content = json.loads(decoded(raw, path, "utf-8"))
+        content = json.loads(source.decoded(raw, "utf-8"))
     except (json.JSONDecodeError, RecursionError) as error:
         line = getattr(error, "lineno", None)
-        raise fail(path, line, f"this is not JSON ({getattr(error, 'msg', 'nested too deeply')})") from None
+        raise source.error(line, f"this is not JSON ({getattr(error, 'msg', 'nested too deeply')})") from None
     if not isinstance(content, dict):
-        raise fail(path, 1, "a cast vote record is a JSON object")
+        raise source.error(1, "a cast vote record is a JSON object")
     return content
 
 
 # ---------------------------------------------------------------------- Dominion
 
 
-def dominion_marks(content: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any]]) -> ManyMarks:
-    """Return the marks in an export: the adjudicated ballot where there is one."""
-    contests = manifest(documents, "ContestManifest")
-    candidates = manifest(documents, "CandidateManifest")
-    found: ManyMarks = {}
+def dominion_marks(content: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any]]) -> Contests:
+    """Return the marks in an export, of adjudicated ballots where they exist."""
+    contests = manifest_names(documents, "ContestManifest")
+    candidates = manifest_names(documents, "CandidateManifest")
+    found: Contests = {}
     for number, session in enumerate(content["Sessions"], start=1):
-        for card in cards_of(session):
+        for card in current_cards(session):
             for contest in card["Contests"]:
                 name = contests.get(contest["Id"], f"contest {contest['Id']}")
                 marks = [
@@ -126,8 +127,8 @@ def dominion_marks(content: Mapping[str, Any], documents: Mapping[str, Mapping[s
     return found
 
 
-def cards_of(session: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-    """Return the cards of a ballot as they count; older exports have the contests of all cards in one place."""
+def current_cards(session: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    """Return the cards of a ballot in their current version; older exports list contests without cards."""
     versions = [session[name] for name in ("Modified", "Original") if session.get(name)]
     if not versions:
         return ()
@@ -136,8 +137,8 @@ def cards_of(session: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
     return cards
 
 
-def manifest(documents: Mapping[str, Mapping[str, Any]], kind: str) -> dict[Any, str]:
-    """Return the names in a manifest by their numbers; two entries of one name get their numbers with it."""
+def manifest_names(documents: Mapping[str, Mapping[str, Any]], kind: str) -> dict[Any, str]:
+    """Return the names in a manifest by their numbers; contests of the same name have their numbers appended."""
     entries = [
         (entry["Id"], str(entry["Description"]).strip())
         for name, content in documents.items()
@@ -153,29 +154,29 @@ def manifest(documents: Mapping[str, Mapping[str, Any]], kind: str) -> dict[Any,
 # ---------------------------------------------------------------------- NIST
 
 
-def nist_marks(content: Mapping[str, Any]) -> ManyMarks:
-    """Return the marks in a report of the common data format: those of the current snapshot of each ballot."""
+def nist_marks(content: Mapping[str, Any]) -> Contests:
+    """Return the marks in a report of the common data format, of the current snapshot of each ballot."""
     if "CVR" not in content:
         return {}
     contests, selections = nist_names(content)
-    found: ManyMarks = {}
+    found: Contests = {}
     for number, record in enumerate(content["CVR"], start=1):
         snapshots = record["CVRSnapshot"]
-        wanted = record.get("CurrentSnapshotId")
-        current = [snapshot for snapshot in snapshots if snapshot.get("@id") == wanted] or snapshots[-1:]
+        current_id = record.get("CurrentSnapshotId")
+        current = [snapshot for snapshot in snapshots if snapshot.get("@id") == current_id] or snapshots[-1:]
         for contest in current[0].get("CVRContest", []):
             name = contests.get(contest["ContestId"], str(contest["ContestId"]))
             marks = []
             for selection in contest.get("CVRContestSelection", []):
-                chosen = selections.get(selection.get("ContestSelectionId"), str(selection.get("ContestSelectionId")))
-                marks += [(rank, chosen) for rank in nist_ranks(selection)]
+                selected = selection.get("ContestSelectionId")
+                marks += [(rank, selections.get(selected, str(selected))) for rank in nist_ranks(selection)]
             check_ranks(marks)
             found.setdefault(name, []).append((number, marks))
     return found
 
 
 def nist_ranks(selection: Mapping[str, Any]) -> list[int]:
-    """Return the places at which a candidate is marked."""
+    """Return the ranks at which a candidate is marked."""
     ranks = []
     for position in selection.get("SelectionPosition") or [{}]:
         marked = position.get("HasIndication", "yes") == "yes" and position.get("IsAllocable", "yes") != "no"
@@ -186,7 +187,7 @@ def nist_ranks(selection: Mapping[str, Any]) -> list[int]:
 
 
 def nist_names(content: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the names of contests and of what can be chosen in them."""
+    """Return the names of contests and of their choices, by their identifiers."""
     contests: dict[str, str] = {}
     selections: dict[str, str] = {}
     for election in content.get("Election", []):
@@ -201,7 +202,7 @@ def nist_names(content: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, st
 
 
 def check_ranks(marks: Marks) -> None:
-    """Refuse places that are none."""
+    """Raise an error if a rank is out of range."""
     for rank, _ in marks:
-        if not 1 <= rank <= 10_000:
+        if not 1 <= rank <= MAX_RANK:
             raise ValueError(f"a mark has the rank {rank}")

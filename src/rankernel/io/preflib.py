@@ -5,77 +5,53 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from rankernel._utils import checks
 from rankernel._utils.arrays import IntArray, Mask, RankArray
-from rankernel._utils.checks import printable
-from rankernel.encoding import FREE, Unlisted, check_items, check_total_count, check_unlisted, dense_ranks
-from rankernel.errors import RankingError, ReadingWarning, warn
-from rankernel.io.file_data import About, FileRankings, Reading, file_rankings
-from rankernel.io.files import (
-    MOST_BYTES,
-    AnyPath,
-    check_table_size,
-    check_writable_name,
-    fail,
-    read_text,
-    write_text,
-)
-from rankernel.io.orders import Orders, read_orders
+from rankernel._utils.checks import check_choice, check_path, printable
+from rankernel.encoding import FREE, dense_ranks
+from rankernel.errors import Argument, RankingError, ReadingWarning, warn
+from rankernel.io.preflib_orders import Orders, read_orders
+from rankernel.io.read_options import ReadOptions, accepts
+from rankernel.io.text_files import AnyPath, FileSource, SourceFile, check_writable_name, write_text
 from rankernel.rankings import Rankings, as_rankings, unique_rows
 
 Kind = Literal["soc", "soi", "toc", "toi", "cat"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 COMPLETE = ("soc", "toc")
 STRICT = ("soc", "soi")
-
-
 OLD_FORMAT = (
-    "the file has no PrefLib header (lines such as '# NUMBER ALTERNATIVES: 12'); files from before September 2022 "
-    "have none and are to be had in today's format from preflib.org"
+    "the file has no PrefLib header (lines such as '# NUMBER ALTERNATIVES: 12'); files from before September 2022 have "
+    "none and are available in the current format from preflib.org"
 )
 
 
-def read_preflib(
-    path: AnyPath,
-    unlisted: Unlisted = "last",
-    encoding: str = "utf-8",
-    lenient: bool = False,
-    max_bytes: int = MOST_BYTES,
-) -> FileRankings:
+@accepts("unlisted", "lenient", "encoding", "max_bytes")
+def read_preflib(path: AnyPath, **keywords: Any) -> Rankings:
     """Read a PrefLib file: soc, soi, toc, toi or cat, plain or gzipped.
 
-    A line ``13: 1,{4,3},2`` says that 13 voters put alternative 1 first, then 4 and 3 tied, then 2. In a cat file each
-    category is a bucket, in the order in which the file lists them; empty ones leave no trace. The kind is what the
-    header states under ``DATA TYPE``, or else how the name of the file ends.
+    A line ``13: 1,{4,3},2`` states that 13 voters put alternative 1 first, then 4 and 3 tied, then 2. In a cat file
+    each category is a bucket, in the order of the file; empty categories are ignored. The kind is stated in the header
+    as ``DATA TYPE``, or else by the suffix of the file.
 
     Parameters
     ----------
     path : path
         The file.
-    unlisted : {"last", "free"}
-        Alternatives that a line does not list share one last bucket, or nothing is known of them.
-    encoding : str
-        How the file encodes its text.
-    lenient : bool
-        Whether to read, with a :class:`ReadingWarning`, what some public files have and the format does not allow:
-        orders with a count of zero, which are left out, and alternatives numbered from 0.
-    max_bytes : int
-        What a small file may grow to, unpacked or as a table of ranks.
+    {options}
 
     Returns
     -------
-    FileRankings
+    Rankings
         One row for each line of the file, with its multiplicity, over the named alternatives.
 
     Raises
     ------
     RankingError
-        Where the file is damaged or says of itself what is not so: the numbers of alternatives, voters and unique
-        orders in the header must be those of the file, and a line must be of the stated kind.
+        If the file is damaged or inconsistent: the numbers of alternatives, voters and unique orders in the header must
+        be those of the file, and each line must be of the stated kind.
 
     Examples
     --------
@@ -85,42 +61,41 @@ def read_preflib(
     ...     write_preflib(ballots, f"{folder}/drinks.soi")
     ...     read_preflib(f"{folder}/drinks.soi")
     ...     read_preflib(f"{folder}/drinks.soi", unlisted="free")[1]
-    FileRankings: 2 rankings from 7 voters of 3 items (1 full, 1 top-k)
+    Rankings: 2 rankings from 7 voters of 3 items (1 full, 1 top-k)
       5 × tea > milk > coffee
       2 × milk > {tea, coffee}
       read as PrefLib soi; title 'rankings'
     Rankings: 1 ranking from 2 voters of 3 items (1 incomplete)
       2 × milk, free: {tea, coffee}
     """
-    check_unlisted(unlisted)
-    text = read_text(path, encoding, max_bytes)
-    header, n_lines, end = read_header(text, path)
-    kind = kind_of(header, path)
-    first = first_number(header) if checks.check_flag("lenient", lenient) else 1
-    items = alternatives(header, path, first)
-    orders = read_orders(text[end:], n_lines + 1, path)
-    check_totals(header, kind, orders, path)
-    check_total_count(orders.counts)
-    check_table_size(len(orders.lines), len(items), path, max_bytes)
+    source, options = SourceFile.of(path), ReadOptions.of(read_preflib, keywords)
+    text = source.text(options)
+    header, n_lines, end = read_header(text, source)
+    kind = stated_kind(header, source)
+    first = first_number(header) if options.lenient else 1
+    items = alternatives(header, source, first)
+    orders = read_orders(text[end:], n_lines + 1, source)
+    check_totals(header, kind, orders, source)
+    source.check_total(orders.counts)
+    source.check_table_size(len(orders.lines), len(items), options)
     if first == 0:
-        warn(f"{printable(Path(path).name)}: its alternatives are numbered from 0", ReadingWarning)
+        warn(f"{source.name}: its alternatives are numbered from 0", ReadingWarning)
         orders = replace(orders, alternatives=orders.alternatives + 1)
-    ranks = raw_ranks(orders, len(items), path)
-    empty = orders.counts < 1 if lenient else np.zeros(len(orders.counts), dtype=bool)
-    check_kind(ranks, orders, kind, header, path, empty)
-    all_in_first = None
+    ranks = raw_ranks(orders, len(items), source)
+    empty = orders.counts < 1 if options.lenient else np.zeros(len(orders.counts), dtype=bool)
+    check_kind(ranks, orders, kind, header, source, empty)
+    n_all_in_first = None
     if kind == "cat":
-        all_in_first = int(orders.counts[(ranks == 0).all(axis=1)].sum())
-        ranks = dense_ranks(ranks, ranks != FREE, unlisted)
-    elif unlisted == "last":
-        np.copyto(ranks, orders.widths[:, None].astype(np.int32), where=ranks == FREE)
+        n_all_in_first = int(orders.counts[(ranks == 0).all(axis=1)].sum())
+        ranks = dense_ranks(ranks, ranks != FREE, options.unlisted)
+    elif options.unlisted == "last":
+        np.copyto(ranks, orders.n_buckets[:, None].astype(np.int32), where=ranks == FREE)
     if empty.any():
         number = int(np.count_nonzero(empty))
-        orders_of = "1 order has" if number == 1 else f"{number:,} orders have"
-        warn(f"{printable(Path(path).name)}: {orders_of} no voters, left out", ReadingWarning)
+        warn(f"{source.name}: {number:,} order{'s' * (number > 1)} with a count of zero dropped", ReadingWarning)
         ranks = ranks[~empty]
-    about = About(f"PrefLib {kind}", header.get("TITLE", ("", 0))[0], all_in_first=all_in_first)
-    return file_rankings(ranks, items, orders.counts[~empty], Reading(about=about))
+    about = FileSource(f"PrefLib {kind}", header.get("TITLE", ("", 0))[0], n_all_in_first=n_all_in_first)
+    return Rankings._trusted(ranks, items, orders.counts[~empty], source=about)
 
 
 # ---------------------------------------------------------------------- the header
@@ -128,8 +103,8 @@ def read_preflib(
 Header = dict[str, tuple[str, int]]
 
 
-def read_header(text: str, path: AnyPath) -> tuple[Header, int, int]:
-    """Return the header as key -> (value, line number), its number of lines, and where the text behind it begins."""
+def read_header(text: str, source: SourceFile) -> tuple[Header, int, int]:
+    """Return the header as key -> (value, line number), its number of lines, and the index of the text after it."""
     header: Header = {}
     number = end = 0
     while end < len(text):
@@ -142,40 +117,41 @@ def read_header(text: str, path: AnyPath) -> tuple[Header, int, int]:
         if colon:
             key = key.strip()
             if key in header:
-                raise fail(path, number, f"'{printable(key)}' stands in line {header[key][1]} already")
+                raise source.error(number, f"'{printable(key)}' is also in line {header[key][1]}")
             header[key] = (value.strip(), number)
     if not header:
-        raise fail(path, 1, OLD_FORMAT)
+        raise source.error(1, OLD_FORMAT)
     return header, number, end
 
 
-def kind_of(header: Header, path: AnyPath) -> Kind:
-    """Return which of the five kinds a file is."""
+def stated_kind(header: Header, source: SourceFile) -> Kind:
+    """Return the kind of a file."""
     if "DATA TYPE" not in header:
-        kind = named_kind(path)
+        kind = suffix_kind(source.path)
         if kind is None:
-            raise fail(path, None, f"neither '# DATA TYPE:' nor the file name says which of {', '.join(KINDS)} it is")
+            problem = f"neither '# DATA TYPE:' nor the suffix of the file is one of {', '.join(KINDS)}"
+            raise source.error(None, problem)
         return kind
     text, line = header["DATA TYPE"]
     for kind in KINDS:
         if text.lower() == kind:
             return kind
-    raise fail(path, line, f"data type {printable(text)!r} is none of {', '.join(KINDS)}")
+    raise source.error(line, f"the data type {printable(text)!r} is not one of {', '.join(KINDS)}")
 
 
-def named_kind(path: AnyPath) -> Kind | None:
-    """Return the kind that the name of a file states, if it does."""
-    name = checks.check_path("path", path).name.lower().removesuffix(".gz")
+def suffix_kind(path: AnyPath) -> Kind | None:
+    """Return the kind that the suffix of a file states, None for other suffixes."""
+    name = check_path("path", path).name.lower().removesuffix(".gz")
     return next((kind for kind in KINDS if name.endswith(f".{kind}")), None)
 
 
-def header_number(header: Header, key: str, path: AnyPath) -> int:
+def header_number(header: Header, key: str, source: SourceFile) -> int:
     """Return a number that the header states."""
     if key not in header:
-        raise fail(path, None, f"the header has no line '# {key}: ...'")
+        raise source.error(None, f"the header has no line '# {key}: ...'")
     text, line = header[key]
     if not re.fullmatch("[0-9]{1,18}", text):
-        raise fail(path, line, f"{key} is {printable(text)!r}; it must be a whole number")
+        raise source.error(line, f"{key} is {printable(text)!r}; it must be an integer")
     return int(text)
 
 
@@ -184,52 +160,52 @@ def first_number(header: Header) -> int:
     return 0 if "ALTERNATIVE NAME 0" in header else 1
 
 
-def alternatives(header: Header, path: AnyPath, first: int) -> tuple[str, ...]:
+def alternatives(header: Header, source: SourceFile, first: int) -> tuple[str, ...]:
     """Return the names of the alternatives in the order of their numbers."""
-    n_items = header_number(header, "NUMBER ALTERNATIVES", path)
+    n_items = header_number(header, "NUMBER ALTERNATIVES", source)
     n_named = sum(key.startswith("ALTERNATIVE NAME ") for key in header)
     if n_named != n_items:
         line = header["NUMBER ALTERNATIVES"][1]
-        raise fail(path, line, f"the header promises {n_items} alternatives but names {n_named}")
+        raise source.error(line, f"the header states {n_items} alternatives but names {n_named}")
     names = []
     for number in range(first, n_items + first):
         key = f"ALTERNATIVE NAME {number}"
         if key not in header:
-            advice = "; lenient=True reads numbers from 0" if first_number(header) == 0 else ""
-            raise fail(path, None, f"the header has no line '# {key}: ...'; alternatives are numbered from 1{advice}")
+            problem = f"the header has no line '# {key}: ...'; alternatives are numbered from 1"
+            from_zero = (
+                ("; ", Argument("lenient", True), " accepts numbers from 0") if first_number(header) == 0 else ()
+            )
+            raise source.error(None, problem, *from_zero)
         names.append(header[key][0])
-    try:
-        return check_items(names)
-    except RankingError as error:
-        raise fail(path, None, str(error)) from None
+    return source.item_names(names)
 
 
-def check_totals(header: Header, kind: Kind, orders: Orders, path: AnyPath) -> None:
-    """Refuse a file whose numbers of voters and of unique orders are not those of its header."""
+def check_totals(header: Header, kind: Kind, orders: Orders, source: SourceFile) -> None:
+    """Raise an error if the numbers of voters and of unique orders are not those of the header."""
     rows_key = "NUMBER UNIQUE PREFERENCES" if kind == "cat" else "NUMBER UNIQUE ORDERS"
     for key, found in ((rows_key, len(orders.counts)), ("NUMBER VOTERS", sum(orders.counts.tolist()))):
-        stated = header_number(header, key, path)
+        stated = header_number(header, key, source)
         if stated != found:
-            raise fail(path, header[key][1], f"{key} is {stated} but the file holds {found}; is it cut short?")
+            raise source.error(header[key][1], f"{key} is {stated} but the file has {found}; is it truncated?")
 
 
 # ---------------------------------------------------------------------- the orders
 
 
-def raw_ranks(orders: Orders, n_items: int, path: AnyPath) -> RankArray:
-    """Return the place of each item in each row, -1 where it is not listed."""
+def raw_ranks(orders: Orders, n_items: int, source: SourceFile) -> RankArray:
+    """Return the bucket of each item in each row, -1 for items that are not listed."""
     unknown = (orders.alternatives < 1) | (orders.alternatives > n_items)
     if unknown.any():
         entry = int(np.argmax(unknown))
-        problem = f"alternative {orders.alternatives[entry]} is unknown; they are numbered from 1 to {n_items}"
-        raise fail(path, int(orders.lines[orders.rows[entry]]), problem)
+        problem = f"alternative {orders.alternatives[entry]} is unknown; alternatives are numbered from 1 to {n_items}"
+        raise source.error(int(orders.lines[orders.rows[entry]]), problem)
     ranks: RankArray = np.full((len(orders.lines), n_items), FREE, dtype=np.int32)
     cells = orders.rows * n_items + orders.alternatives - 1
-    ranks.ravel()[cells] = orders.places
+    ranks.ravel()[cells] = orders.buckets
     if np.count_nonzero(ranks != FREE) != len(cells):
         row, item = divmod(first_repeated(cells), n_items)
-        problem = f"alternative {item + 1} is listed twice; an order names each at most once"
-        raise fail(path, int(orders.lines[row]), problem)
+        problem = f"alternative {item + 1} is listed twice; an order lists each at most once"
+        raise source.error(int(orders.lines[row]), problem)
     return ranks
 
 
@@ -239,59 +215,58 @@ def first_repeated(cells: IntArray) -> int:
     return int(ordered[1:][ordered[1:] == ordered[:-1]][0])
 
 
-def check_kind(ranks: RankArray, orders: Orders, kind: Kind, header: Header, path: AnyPath, empty: Mask) -> None:
-    """Refuse rows that the stated kind does not allow, and orders given twice."""
-    lengths = orders.lengths
-    problem = "has no voters; a count is 1 or more (lenient=True leaves such orders out)"
-    refuse((orders.counts < 1) & ~empty, orders, problem, path)
+def check_kind(ranks: RankArray, orders: Orders, kind: Kind, header: Header, source: SourceFile, empty: Mask) -> None:
+    """Raise an error for rows that the stated kind does not allow, and for repeated orders."""
+    n_listed = orders.n_listed
+    zero = "has a count of zero; a count is at least 1 (", Argument("lenient", True), " drops such orders)"
+    check_rows((orders.counts < 1) & ~empty, orders, source, *zero)
     if kind in COMPLETE:
-        refuse(lengths < ranks.shape[1], orders, f"lacks alternatives, but {kind} orders are complete", path)
+        check_rows(n_listed < ranks.shape[1], orders, source, f"lacks alternatives, but {kind} orders are complete")
     if kind in STRICT:
-        refuse(lengths > orders.widths, orders, f"has a tie, but {kind} orders have none", path)
+        check_rows(n_listed > orders.n_buckets, orders, source, f"has a tie, but {kind} orders have none")
     if kind == "cat":
-        n_categories = header_number(header, "NUMBER CATEGORIES", path)
-        refuse(orders.widths != n_categories, orders, f"does not give {n_categories} categories", path)
+        n_categories = header_number(header, "NUMBER CATEGORIES", source)
+        check_rows(orders.n_buckets != n_categories, orders, source, f"does not have {n_categories} categories")
     else:
-        # A place without an alternative; behind a tie in the row its length alone would not tell.
-        filled = np.bincount(orders.rows[starts_place(orders)], minlength=len(orders.lines))
-        refuse(filled != orders.widths, orders, "has an empty tie; only categories may be empty", path)
-    check_distinct(ranks, orders, path)
+        n_filled = np.bincount(orders.rows[starts_bucket(orders)], minlength=len(orders.lines))
+        check_rows(n_filled != orders.n_buckets, orders, source, "has an empty tie; only categories may be empty")
+    check_distinct(ranks, orders, source)
 
 
-def starts_place(orders: Orders) -> Mask:
-    """Say of each entry whether it is the first of its place in its row."""
-    step = np.diff(orders.rows, prepend=-1), np.diff(orders.places, prepend=-1)
+def starts_bucket(orders: Orders) -> Mask:
+    """Return for each entry whether it is the first of its bucket."""
+    step = np.diff(orders.rows, prepend=-1), np.diff(orders.buckets, prepend=-1)
     return np.logical_or(*step)
 
 
-def check_distinct(ranks: RankArray, orders: Orders, path: AnyPath) -> None:
-    """Refuse an order that is given twice."""
+def check_distinct(ranks: RankArray, orders: Orders, source: SourceFile) -> None:
+    """Raise an error for a repeated order."""
     first, which = unique_rows(ranks)
     if len(first) < len(ranks):
         row = int(np.argmax(first[which] < np.arange(len(ranks))))
         earlier = orders.lines[first[which[row]]]
-        problem = f"the order stands in line {earlier} already; PrefLib gives each once, counted"
-        raise fail(path, int(orders.lines[row]), problem)
+        problem = f"the order is also in line {earlier}; PrefLib lists each once, with its count"
+        raise source.error(int(orders.lines[row]), problem)
 
 
-def refuse(wrong: Mask, orders: Orders, problem: str, path: AnyPath) -> None:
-    """Raise for the first wrong row, if there is one."""
-    if wrong.any():
-        raise fail(path, int(orders.lines[int(np.argmax(wrong))]), f"the order {problem}")
+def check_rows(invalid: Mask, orders: Orders, source: SourceFile, *problem: object) -> None:
+    """Raise an error for the first invalid row, if there is one."""
+    if invalid.any():
+        raise source.error(int(orders.lines[int(np.argmax(invalid))]), "the order ", *problem)
 
 
 # ---------------------------------------------------------------------- writing
 
 
 def write_preflib(
-    rankings: Rankings, path: AnyPath, kind: Kind | None = None, title: str = "rankings", overwrite: bool = False
+    rankings: Rankings, path: AnyPath, *, kind: Kind | None = None, title: str = "rankings", overwrite: bool = False
 ) -> None:
     """Write rankings as a PrefLib file, gzipped if the name ends in ``.gz``.
 
-    The file reads back as ``rankings.unique()``: PrefLib gives each order once, with its count. What it takes for that:
+    The file is read back as ``rankings.unique()``, since PrefLib lists each order once with its count:
 
     ====  =======================================================  ==========================
-    kind  takes                                                    reads back equal with
+    kind  accepts                                                  is read back with
     ====  =======================================================  ==========================
     soc   full rankings                                            either ``unlisted``
     soi   top-k lists, written up to their last bucket             ``unlisted="last"``
@@ -304,21 +279,21 @@ def write_preflib(
     Parameters
     ----------
     rankings : Rankings
-        What to write.
+        Rankings to write.
     path : path
-        The file. It is written whole or not at all.
+        The file. It is written atomically.
     kind : {"soc", "soi", "toc", "toi", "cat"}, optional
-        If left out: what the name of the file ends in, or else the first of soc, soi, toc, toi that takes the data.
+        By default the suffix of the file, or else the first of soc, soi, toc, toi that accepts the data.
     title : str
         The title in the header.
     overwrite : bool
-        Whether a file of that name may be replaced.
+        Whether an existing file is replaced.
 
     Raises
     ------
     RankingError
-        Where the kind cannot hold the rankings, or a name would break the file: an empty one, one with a blank at an
-        end, a line break or another control character.
+        If the kind does not accept the rankings, or a name could not be read back: it is empty, begins or ends with a
+        space, or contains a line break or another control character.
 
     Examples
     --------
@@ -330,10 +305,10 @@ def write_preflib(
     ...     print(Path(f"{folder}/drinks.toc").read_text().splitlines()[-1])
     3: 1,{2,3},4
     """
-    rankings, stated = as_rankings(rankings), named_kind(path)
-    if kind is not None and checks.check_choice("kind", kind, KINDS) != (stated or kind):
+    rankings, stated = as_rankings(rankings), suffix_kind(path)
+    if kind is not None and check_choice("kind", kind, KINDS) != (stated or kind):
         raise RankingError(
-            f"kind={kind!r} does not go with the name {printable(Path(path).name)!r}; change one of them"
+            f"kind={kind!r} contradicts the suffix of {printable(Path(path).name)!r}; change one of them"
         )
     check_writable_name(title, "title")
     for name in rankings.items:
@@ -346,25 +321,25 @@ def write_preflib(
 
 
 def natural_kind(rankings: Rankings) -> Kind:
-    """Return the most restrictive kind of file that gives the rankings back."""
+    """Return the most restrictive kind that accepts the rankings."""
     ordered: tuple[Kind, ...] = ("soc", "soi", "toc")
-    return next((kind for kind in ordered if misfits(rankings, kind) is None), "toi")
+    return next((kind for kind in ordered if first_misfit(rankings, kind) is None), "toi")
 
 
 def check_fits(rankings: Rankings, kind: Kind) -> None:
-    """Refuse rankings that a kind of file cannot give back."""
-    row = misfits(rankings, kind)
+    """Raise an error if a kind does not accept the rankings."""
+    row = first_misfit(rankings, kind)
     if row is None:
         return
     if kind in ("soi", "toi") and (rankings.ranks[row] == FREE).all():
-        wanted = "an order lists at least one; leave the row out, or write kind='cat'"
+        hint = "an order lists at least one item; remove the row, or give kind='cat'"
     else:
-        wanted = f"write kind={'toc' if rankings.is_exhaustive() else 'toi'!r}"
-    raise RankingError(f"ranking {row} ({rankings[row].kinds()[0]}) cannot be written as {kind} without loss; {wanted}")
+        hint = f"give kind={'toc' if rankings.is_exhaustive() else 'toi'!r}"
+    raise RankingError(f"row {row} of rankings ({rankings[row].kinds()[0]}) cannot be represented as {kind}; {hint}")
 
 
-def misfits(rankings: Rankings, kind: Kind) -> int | None:
-    """Return the first ranking that a kind of file cannot give back, if there is one."""
+def first_misfit(rankings: Rankings, kind: Kind) -> int | None:
+    """Return the first ranking that a kind does not accept, None if it accepts all."""
     n_listed = rankings.n_items - rankings.n_free
     if kind == "soc":
         wrong = rankings.n_buckets != rankings.n_items
@@ -383,7 +358,7 @@ def misfits(rankings: Rankings, kind: Kind) -> int | None:
 
 def header_lines(rankings: Rankings, name: str, kind: Kind, title: str) -> list[str]:
     """Return the header of a file."""
-    check_writable_name(name, "file name")
+    check_writable_name(name, "path")
     unique = "PREFERENCES" if kind == "cat" else "ORDERS"
     lines = [
         f"# FILE NAME: {name}",
@@ -409,12 +384,12 @@ def header_lines(rankings: Rankings, name: str, kind: Kind, title: str) -> list[
 
 
 def n_categories(rankings: Rankings) -> int:
-    """Return how many categories hold every row: one a bucket, and at least one."""
+    """Return the number of categories: the largest number of buckets, at least one."""
     return int(rankings.n_buckets.max(initial=1))
 
 
 def body_lines(rankings: Rankings, kind: Kind) -> list[str]:
-    """Return one line for each ranking."""
+    """Return the lines of the orders."""
     truncated = kind == "soi" and rankings.is_exhaustive()
     width = n_categories(rankings) if kind == "cat" else 0
     lines = []

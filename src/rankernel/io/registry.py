@@ -1,77 +1,108 @@
-"""All kinds of files, each with its reader: what a file is, is found from its ending and its content.
+"""The file formats: each with its reader, its writer, and how its files are recognised.
 
-One more kind is one more module with a reader, and one more line in the list below.
+A new format is a module with a reader, and an entry in ``FORMATS``.
 """
 
 from __future__ import annotations
 
-import inspect
+import dataclasses
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from rankernel._utils import checks
-from rankernel._utils.checks import printable
+from rankernel._utils.checks import check_text
 from rankernel.data import Data
-from rankernel.errors import RankingError
+from rankernel.errors import Argument, ArgumentValueError, RankingError
 from rankernel.io.blt import read_blt, write_blt
-from rankernel.io.cvr import JSONS, SHEETS, read_cvr
-from rankernel.io.dominion import looks_dominion
-from rankernel.io.files import MOST_BYTES, AnyPath, read_text
+from rankernel.io.cvr import EXCEL, JSON, is_scottish, read_cvr
+from rankernel.io.dominion import is_dominion
 from rankernel.io.pairs import read_pairs
 from rankernel.io.preflib import KINDS, read_preflib, write_preflib
-from rankernel.io.records import guessed_delimiter, records_of_text
-from rankernel.io.scottish import looks_scottish
-from rankernel.io.table import read_csv, write_csv
+from rankernel.io.read_options import ReadOptions, option_names
+from rankernel.io.tables import read_csv, write_csv
+from rankernel.io.text_files import AnyPath, SourceFile
+from rankernel.io.text_table import guessed_delimiter, split_rows
 from rankernel.order_tables import column_position
 from rankernel.pair_tables import has_pair_columns
 
-HEAD = 20_000  # signs of a file that are looked at
+MAX_PAIR_COLUMNS = 100
 
 
 @dataclass(frozen=True)
 class Format:
-    """A kind of file.
+    """A file format.
 
     Attributes
     ----------
     name : str
-        What it is called.
-    endings : tuple of str
-        How names of such files end, apart from ``.gz``.
+        Name of the format.
+    suffixes : tuple of str
+        Suffixes of its files, without ``.gz``.
     read : callable
-        The reader: a path and options by name, rankings or preferences out.
+        The reader: a path and keyword arguments, to rankings or preferences.
     write : callable, optional
         The writer: rankings and a path.
+    matches_text : callable, optional
+        Whether a text is certainly of this format, for files whose suffix does not decide.
+    matches_columns : callable, optional
+        Whether a table with these columns, read with these options, is of this format.
     """
 
     name: str
-    endings: tuple[str, ...]
+    suffixes: tuple[str, ...]
     read: Callable[..., Data]
     write: Callable[..., None] | None = None
+    matches_text: Callable[[str], bool] | None = None
+    matches_columns: Callable[[Sequence[str], ReadOptions], bool] | None = None
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What the reader can be told, by name."""
-        return tuple(inspect.signature(self.read).parameters)[1:]
+        """Names of the options of the reader."""
+        return option_names(self.read)
 
 
-TABLES = (".csv", ".tsv", ".txt")
-PREFLIB = Format("PrefLib", tuple(f".{kind}" for kind in KINDS), read_preflib, write_preflib)
-BLT = Format("BLT", (".blt",), read_blt, write_blt)
-CVR = Format("cast vote record", (*JSONS, *SHEETS), read_cvr)
-PAIRS = Format("pairs", (), read_pairs)
-TABLE = Format("table", TABLES, read_csv, write_csv)
-FORMATS = {known.name: known for known in (PREFLIB, BLT, CVR, PAIRS, TABLE)}
+def is_preflib(text: str) -> bool:
+    """Whether a text has the header of a PrefLib file."""
+    return bool(re.match(r"\s*#\s*FILE NAME:", text))
 
 
-def read(path: AnyPath, format: str = "auto", **options: Any) -> Data:  # noqa: A002
-    r"""Read a file of any kind that is known: PrefLib, BLT, cast vote records, tables of rankings or of pairs.
+def is_blt(text: str) -> bool:
+    """Whether a text begins with two numbers, as a BLT file does."""
+    return bool(re.match(r"\s*[0-9]+\s+[0-9]+\s*(?:\n|#|-?[0-9])", text))
 
-    What the file is, is found from its ending and its content; ``about`` of what comes back, and its text, say what it
-    was taken for.
+
+def has_contest_columns(columns: Sequence[str], options: ReadOptions) -> bool:
+    """Whether columns are positions of several contests, or of one among other columns."""
+    positions = [column_position(name) for name in columns]
+    contests = {position.contest for position in positions if position is not None}
+    mixed = None in positions or len(contests) > 1
+    return options.contest is not None or bool(contests and mixed and not options.ignore)
+
+
+def is_pair_table(columns: Sequence[str], options: ReadOptions) -> bool:
+    """Whether columns are those of pairwise comparisons, of which there are few."""
+    return options.columns is not None or (len(columns) <= MAX_PAIR_COLUMNS and has_pair_columns(columns))
+
+
+TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
+FORMATS = {
+    known.name: known
+    for known in (
+        Format("PrefLib", tuple(f".{kind}" for kind in KINDS), read_preflib, write_preflib, is_preflib),
+        Format("BLT", (".blt",), read_blt, write_blt, is_blt),
+        Format("pairs", (), read_pairs, matches_columns=is_pair_table),
+        Format("cast vote record", (*JSON, *EXCEL), read_cvr, matches_columns=has_contest_columns),
+        Format("table", TABLE_SUFFIXES, read_csv, write_csv),
+    )
+}
+
+
+def read(path: AnyPath, *, format: str = "auto", **options: Any) -> Data:  # noqa: A002
+    r"""Read a file of any known format: PrefLib, BLT, cast vote records, tables of rankings or of comparisons.
+
+    The format is recognised by the suffix and the content of the file; ``source`` of the result, and its text, describe
+    it.
 
     Parameters
     ----------
@@ -80,12 +111,12 @@ def read(path: AnyPath, format: str = "auto", **options: Any) -> Data:  # noqa: 
     format : str
         "auto", or one of "PrefLib", "BLT", "cast vote record", "pairs" and "table".
     **options
-        What the reader takes: :func:`read_preflib`, :func:`read_blt`, :func:`read_cvr`, :func:`read_pairs` or
-        :func:`read_csv`.
+        Options of the reader: :func:`read_preflib`, :func:`read_blt`, :func:`read_cvr`, :func:`read_pairs` or
+        :func:`read_csv`; see :class:`ReadOptions`.
 
     Returns
     -------
-    FileRankings or FilePreferences
+    Rankings or Preferences
 
     Examples
     --------
@@ -95,76 +126,61 @@ def read(path: AnyPath, format: str = "auto", **options: Any) -> Data:  # noqa: 
     ...     file = Path(folder, "votes.csv")
     ...     _ = file.write_text("winner,loser\ntea,milk\n")
     ...     read(file)
-    FilePreferences: 1 user, 2 items
+    Preferences: 1 user, 2 items
       0: tea > milk
       read as pairs: better in winner, worse in loser
     """
-    chosen = format_of(path, options) if checks.check_text("format", format) == "auto" else named_format(format)
+    source, known = SourceFile(path), {field.name for field in dataclasses.fields(ReadOptions)}
+    checked = ReadOptions(**{name: value for name, value in options.items() if name in known})
+    chosen = detected_format(source, checked) if check_text("format", format) == "auto" else named_format(format)
     for name in options:
         if name not in chosen.options:
-            known = ", ".join(chosen.options)
-            raise RankingError(
-                f"{printable(Path(path).name)} is read as {chosen.name}, which has no option {name}; it has {known}"
-            )
-    return chosen.read(path, **options)
+            problem = f"{source.name} is read as {chosen.name}, which has no option ", Argument(name)
+            raise RankingError(*problem, f"; its options are {', '.join(chosen.options)}")
+    return chosen.read(source, **options)
 
 
 def named_format(name: str) -> Format:
-    """Return a kind of file by its name."""
+    """Return a format by its name."""
     for known in FORMATS.values():
         if known.name.lower() == name.lower():
             return known
-    raise RankingError(f"format={name!r} is not known; there are {', '.join(map(repr, FORMATS))}, and 'auto'")
+    raise ArgumentValueError("format", name, f"{', '.join(map(repr, FORMATS))} or 'auto'")
 
 
-def format_of(path: AnyPath, options: dict[str, Any] | None = None) -> Format:
-    """Return what a file is, from its ending and, for tables, its content."""
-    given, file = options or {}, checks.check_path("path", path)
-    ending = Path(file.name.lower().removesuffix(".gz")).suffix
-    if file.is_dir():
-        return CVR
-    for known in FORMATS.values():
-        if ending in known.endings and known is not TABLE:  # a table may hold anything
+def detected_format(source: SourceFile, options: ReadOptions) -> Format:
+    """Return the format of a file, by its suffix or else by its content."""
+    formats = list(FORMATS.values())
+    if source.path.is_dir():
+        return FORMATS["cast vote record"]
+    for known in formats:
+        if source.suffix in known.suffixes and source.suffix not in TABLE_SUFFIXES:
             return known
-    text = read_text(path, given.get("encoding", "utf-8"), given.get("max_bytes", MOST_BYTES))
-    if ending not in TABLES:
-        found = format_of_text(text[:HEAD])
-        if found is None:
-            endings = ", ".join(end for known in FORMATS.values() for end in known.endings)
-            raise RankingError(
-                f"{printable(Path(path).name)} is no kind of file that is known; files end in {endings}, or .gz behind"
-            )
-        return found
-    return CVR if looks_scottish(text) or looks_dominion(text) else format_of_table(text[:HEAD], path, given)
+    text = source.text(options)
+    if source.suffix in TABLE_SUFFIXES:
+        return detected_table(text, source, options)
+    for known in formats:
+        if known.matches_text and known.matches_text(text[:20_000]):
+            return known
+    suffixes = ", ".join(suffix for known in formats for suffix in known.suffixes)
+    raise RankingError(f"{source.name} has no known format; the suffixes are {suffixes}, each also with .gz")
 
 
-def format_of_text(text: str) -> Format | None:
-    """Return what a text is whose file has an unknown ending, if that is certain."""
-    if re.match(r"\s*#\s*FILE NAME:", text):
-        return PREFLIB
-    if re.match(r"\s*[0-9]+\s+[0-9]+\s*(?:\n|#|-?[0-9])", text):
-        return BLT
-    return None
-
-
-def format_of_table(text: str, path: AnyPath, options: dict[str, Any]) -> Format:
-    """Return what a table holds: pairs, a cast vote record among other columns, or rankings."""
-    if checks.check_text("layout", options.get("layout", "auto")) != "auto":
-        return TABLE
-    head = text.lstrip("\r\n").split("\n", 1)[0] + "\n"
-    delimiter = options.get("delimiter", "auto")
+def detected_table(text: str, source: SourceFile, options: ReadOptions) -> Format:
+    """Return the format of a table: rankings, comparisons, or a cast vote record."""
+    if options.layout != "auto":
+        return FORMATS["pairs" if options.layout == "pairs" else "table"]
+    if is_scottish(text) or is_dominion(text):
+        return FORMATS["cast vote record"]
+    header = text.lstrip("\r\n").split("\n", 1)[0] + "\n"
     try:
-        sign = guessed_delimiter(head, path) if delimiter == "auto" else delimiter
-        columns = records_of_text(head, sign, path).columns
-    except RankingError:  # the reader will say what is wrong
-        return TABLE
-    named = {
-        name for option in ("labels", "ignore", "count") for name in checks.check_names(option, options.get(option, ()))
-    }
-    rest = [name for name in columns if name not in named]
-    if has_pair_columns(rest):
-        return PAIRS
-    places = [column_position(name) for name in rest]
-    contests = {place.contest for place in places if place is not None}
-    mixed = None in places or len(contests) > 1
-    return CVR if "contest" in options or (contests and mixed and "ignore" not in options) else TABLE
+        delimiter = guessed_delimiter(header, source) if options.delimiter == "auto" else options.delimiter
+        _, cells = next(split_rows(header, delimiter, source), (1, []))
+    except RankingError:  # the reader reports it
+        return FORMATS["table"]
+    named = options.named_columns
+    columns = [name for cell in cells if (name := cell.strip()) not in named]
+    for known in FORMATS.values():
+        if known.matches_columns and known.matches_columns(columns, options):
+            return known
+    return FORMATS["table"]

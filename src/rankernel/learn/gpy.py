@@ -32,7 +32,8 @@ class RankingKern(GPy.kern.Kern):  # type: ignore[misc]
     r"""A kernel on rankings, averaged over their completions, times a variance.
 
     :math:`\sigma^2 \frac{1}{|R||R'|} \sum_{\sigma \in R} \sum_{\sigma' \in R'} k(\sigma, \sigma')`. The variance and
-    the parameters of the kernel, within their bounds, are parameters of the model, fitted with exact gradients.
+    the parameters of the kernel, within their bounds, are parameters of the model, fitted with exact gradients. Their
+    names are those of ``kernel.params``, with the prefix "kernel_" if GPy uses the name for something else.
 
     Parameters
     ----------
@@ -80,11 +81,13 @@ class RankingKern(GPy.kern.Kern):  # type: ignore[misc]
         self.variance = GPy.Param("variance", checks.check_number("variance", variance, 0, above=True), Logexp())
         self.link_parameter(self.variance)
         bounds = self.kernel.bounds
+        self.attributes = {each: f"kernel_{each}" if hasattr(self, each) else each for each in self.kernel.params}
         for parameter, value in self.kernel.params.items():
             low, high = bounds[parameter]
             constraint = Logistic(low, high) if math.isfinite(high) else Logexp()
-            setattr(self, parameter, GPy.Param(parameter, value, constraint))
-            self.link_parameter(getattr(self, parameter))
+            attribute = self.attributes[parameter]
+            setattr(self, attribute, GPy.Param(attribute, value, constraint))
+            self.link_parameter(getattr(self, attribute))
 
     # ------------------------------------------------------------------ values
 
@@ -134,7 +137,7 @@ class RankingKern(GPy.kern.Kern):  # type: ignore[misc]
         value, gradients = block
         self.variance.gradient = np.sum(outer * value)
         for parameter, gradient in gradients.items():
-            getattr(self, parameter).gradient = self.variance.item() * np.sum(outer * gradient)
+            getattr(self, self.attributes[parameter]).gradient = self.variance.item() * np.sum(outer * gradient)
 
     def _gram(self, X: Any, X2: Any, gradient: bool = False) -> Block:
         others = None if X2 is None or X2 is X else to_rankings(X2)
@@ -144,7 +147,7 @@ class RankingKern(GPy.kern.Kern):  # type: ignore[misc]
         return self.blocks.diagonal(self._current_kernel(), to_rankings(X), gradient)
 
     def _current_kernel(self) -> Kernel:
-        return self.kernel.replace(**{name: getattr(self, name).item() for name in self.kernel.params})
+        return self.kernel.replace(**{name: getattr(self, each).item() for name, each in self.attributes.items()})
 
 
 def to_rankings(X: Any) -> Data:

@@ -179,20 +179,8 @@ class KernelKMedoids(KernelClusterer):
 
     Parameters
     ----------
-    n_clusters : int
-        The number of clusters.
-    kernel : Kernel or str
-        The kernel.
-    method : as in :meth:`Kernel.gram`
-        How to compute Gram matrices.
-    n_init : int
-        The number of initializations (k-means++); the result with the smallest inertia is used.
-    max_iter : int
-        The maximal number of passes over all rows for each initialization.
-    random_state : int, Generator or None
-        Seed of the initializations.
-    unlisted : {"last", "free"}, optional
-        Meaning of NaN or None in a plain array or data frame: the item is last, or free. By default an error.
+    n_clusters, kernel, method, n_init, max_iter, random_state, unlisted
+        As for :class:`KernelKMeans`.
 
     Attributes
     ----------

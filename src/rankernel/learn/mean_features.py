@@ -97,14 +97,14 @@ class MeanFeatures(KernelTransformer):
 
     def transform(self, X: Any) -> Any:
         """Return the mean features of rankings, dense or sparse: shape (n_rankings, n_features)."""
-        rows, found = as_rows(self._match_items(X)), terms(as_kernel(self.kernel))
+        rows, summands = as_rows(self._match_items(X)), terms(as_kernel(self.kernel))
         if not self.sparse_output:
-            return np.hstack([np.sqrt(term.weight) * self._dense(term.kernel, rows) for term in found])
+            return np.hstack([np.sqrt(term.weight) * self._dense(term.kernel, rows) for term in summands])
         from scipy.sparse import hstack, vstack
 
         if isinstance(rows, PartialOrders):
             raise RankingError("sparse_output=True is for rankings; the features of partial orders are dense")
-        parts = [(np.sqrt(term.weight), self._position_features(term.kernel, rows.n_items)) for term in found]
+        parts = [(np.sqrt(term.weight), self._position_features(term.kernel, rows.n_items)) for term in summands]
         blocks = [
             hstack([scale * features.sparse(rows[block]) for scale, features in parts], format="csr")
             for block in slices(len(rows), max(CELLS // rows.n_items, 1))

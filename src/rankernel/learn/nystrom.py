@@ -61,7 +61,7 @@ class NystromFeatures(KernelTransformer):
     error_path_ : array of shape ``(n_components_ + 1,)``
         The trace of the residual after 0, 1, 2, ... pivots.
     plan_ : Plan
-        How kernel values are computed, for training data and new rankings.
+        How kernel values are computed, for the distinct training rankings and new rankings.
     kernel_ : Kernel
         The kernel with numeric parameters.
 
@@ -107,37 +107,39 @@ class NystromFeatures(KernelTransformer):
             raise ValueError(f"tol={self.tol} is not possible; it must be a fraction of the trace, at least 0, below 1")
         if isinstance(self.method, MonteCarlo) and self.method.distinct_rows:
             raise ValueError("method: draws must not depend on the row; use MonteCarlo(distinct_rows=False)")
-        self.plan_ = as_kernel(self.kernel).plan(rankings, method=self.method)
-        self.kernel_ = self.plan_.kernel
-        plan = self.plan_.distinct
-        n_rows, n_features = len(plan.X), min(self.n_components, len(plan.X))
+        first, inverse = rankings.unique_indices()
+        distinct = rankings if len(first) == len(rankings) else rankings.unique()
+        plan = self.plan_ = as_kernel(self.kernel).plan(distinct, method=self.method)
+        self.kernel_ = plan.kernel
+        n_rows, n_features = len(distinct), min(self.n_components, len(distinct))
         check_bytes(16 * n_rows * n_features, f"{n_features:,} features of {n_rows:,} rankings", "use fewer of either")
         result = randomly_pivoted_cholesky(
             lambda rows, columns: plan.block(rows, columns, n_jobs=None),
             plan.diagonal(),
-            plan.X.counts.astype(np.float64),
+            distinct.counts.astype(np.float64),
             self.n_components,
             self.tol or 0.0,
             np.random.default_rng(int(stream_key(as_seed(self.random_state, "random_state"), "pivots"))),
         )
-        inverse = np.arange(len(rankings)) if self.plan_.rows is None else self.plan_.rows
-        self.pivots_ = np.unique(inverse, return_index=True)[1][result.pivots]
+        self.pivots_ = first[result.pivots]
         self.pivot_rankings_ = rankings[self.pivots_]
-        self._pivot_plan = self.plan_.part(self.pivots_)
+        self._pivot_plan = plan.part(result.pivots)
         self.factor_ = result.factor[result.pivots]
         self.residual_ = result.residual[inverse]
         self.error_path_ = result.error_path
         self.trace_, self.trace_error_ = float(result.error_path[0]), float(result.error_path[-1])
         self.n_components_ = self._n_features_out = len(result.pivots)
-        return result.factor if self.plan_.rows is None else result.factor[inverse]
+        return result.factor if distinct is rankings else result.factor[inverse]
 
     def transform(self, X: Any) -> FloatArray:
         """Return the features of rankings: shape ``(n_rankings, n_components_)``."""
-        plan = self._pivot_plan.against(self._match_items(X))
-        features = np.empty((len(plan.X), self.n_components_))
-        for rows in slices(len(plan.X), ROWS):
-            features[rows] = solve_lower(self.factor_, plan.distinct.block(rows, slice(None), n_jobs=None))
-        return features if plan.rows is None else features[plan.rows]
+        rankings = self._match_items(X)
+        first, inverse = rankings.unique_indices()
+        plan = self._pivot_plan.against(rankings[first])
+        features = np.empty((len(first), self.n_components_))
+        for rows in slices(len(first), ROWS):
+            features[rows] = solve_lower(self.factor_, plan.block(rows, slice(None), n_jobs=None))
+        return features if len(first) == len(rankings) else features[inverse]
 
 
 def solve_lower(lower: FloatArray, columns: FloatArray) -> FloatArray:

@@ -220,17 +220,17 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
             return None if self.kernel in SKLEARN_KERNELS else KERNELS_BY_NAME.get(self.kernel)
         return self.kernel if isinstance(self.kernel, Kernel) else None
 
-    def _fit_targets(self, sees: Statistic, covariates: Any, labels: Data, weights: FloatArray) -> RidgeFit:
+    def _fit_targets(self, statistic: Statistic, covariates: Any, labels: Data, weights: FloatArray) -> RidgeFit:
         """Return the regression of the mean pair signs, ranks or positions of the labels."""
         rows = as_rows(labels)
-        targets = mean_statistics(rows, sees).reshape(len(rows), -1)
+        targets = mean_statistics(rows, statistic).reshape(len(rows), -1)
         gram = None
         if not self._primal:
             numeric = self._ranking_kernel is None
             check_task("a label ranking", n_rows(self.X_fit_) if numeric else self.plan_.shape[0])
             gram = np.array(self._gram(self.X_fit_)) if numeric else self.plan_.gram()
         ridge = Ridge(covariates, gram, weights, float(self.alpha))
-        if sees != "pairs":
+        if statistic != "pairs":
             return ridge.fit(targets)
         return ridge.fit_known(targets, np.abs(targets) == 1, float(self.prior))
 

@@ -172,8 +172,9 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
     def set_params(self, **params: Any) -> Self:
         """Set arguments of the constructor or parameters of the kernel."""
         for name in ("kernel", "method", "parameter_bounds", "unlisted"):
-            if name in params:
-                setattr(self, name, params.pop(name))
+            value = params.pop(name, getattr(self, name))
+            if value != getattr(self, name):
+                setattr(self, name, value)
                 self._cache = PlanCache()
         if params:
             values = {name: value.item() if isinstance(value, np.generic) else value for name, value in params.items()}

@@ -16,8 +16,8 @@ from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data, as_nonempty_data
 from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.poset_rows import PartialOrders, as_rows
-from rankernel.kernels.base import Kernel
 from rankernel.kernels import as_kernel
+from rankernel.kernels.base import Kernel
 from rankernel.linear_features import Statistic, uniform_mean
 from rankernel.models.decoding import Decoder
 from rankernel.models.kemeny_search import ROUNDING, hidden_by_rounding, kemeny_order, least_possible_regret

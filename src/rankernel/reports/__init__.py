@@ -1,90 +1,219 @@
-"""Answers to a page: one self-contained HTML file about some rankings."""
+"""Reports: one self-contained HTML page about rankings."""
 
 from __future__ import annotations
 
+import base64
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any, get_args
 
-from rankernel._utils.checks import check_instance, check_labels, check_path, printable
+from rankernel._utils.checks import (
+    check_choice,
+    check_integer,
+    check_labels,
+    check_names,
+    check_path,
+    check_text,
+    printable,
+)
+from rankernel._utils.files import whole_file
+from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import as_data
-from rankernel.errors import RankingError
-from rankernel.reports.source import Source
+from rankernel.errors import RankingError, require
+from rankernel.gram.methods import MethodLike
 
 if TYPE_CHECKING:
-    from rankernel.reports.pictures import Report
-    from rankernel.reports.summary import Settings
+    from rankernel.kernels.base import Kernel
 
-__all__ = ["report"]
+__all__ = ["Picture", "Report", "report"]
 
-ENDINGS = (".html", ".htm")
+SUFFIXES = (".html", ".htm")
+FRAME_HEIGHT = 800  # of a page in a notebook, in pixels
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of a report, shown by notebooks.
+
+    Attributes
+    ----------
+    name : str
+        The name of the picture.
+    svg : str
+        The picture as a self-contained SVG document.
+    """
+
+    name: str
+    svg: str = field(repr=False)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture to an SVG file; an existing file is replaced."""
+        with whole_file(check_path("path", path)) as temporary:
+            temporary.write_text(self.svg, encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        # As an image, so that its style does not apply to the notebook.
+        address = base64.b64encode(self.svg.encode("utf-8")).decode("ascii")
+        return f'<img alt="{escape(self.name)}" src="data:image/svg+xml;base64,{address}">'
+
+
+@dataclass(frozen=True)
+class Report:
+    """A page about rankings and its pictures, shown by notebooks.
+
+    Attributes
+    ----------
+    headline : str
+        The first sentences of the page.
+    html : str
+        The page as a self-contained HTML document.
+    pictures : dict of Picture
+        The pictures by name: ``"first choices"`` or ``"approvals"``, ``"map"``, ``"contests"``; if there are clusters,
+        ``"dendrogram"``, ``"gram"`` and ``"cluster A"``, ...; for pairs of groups described in detail, ``"pairs: ..."``
+        and ``"null distribution: ..."``.
+    """
+
+    headline: str
+    html: str = field(repr=False)
+    pictures: dict[str, Picture] = field(repr=False)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to an HTML file; an existing file is replaced."""
+        with whole_file(check_path("path", path)) as temporary:
+            temporary.write_text(self.html, encoding="utf-8")
+
+    def __str__(self) -> str:
+        return f"{self.headline}\nPictures: {', '.join(self.pictures)}"
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{escape(self.html)}" width="100%" height="{FRAME_HEIGHT}"></iframe>'
 
 
 def report(
-    rankings: Any,
+    data: Any,
     path: str | os.PathLike[str] | None = None,
-    labels: Any = None,
+    *,
+    groups: Any = None,
+    compare: Iterable[str] | None = None,
+    kernel: Kernel | str | None = None,
+    method: MethodLike = "auto",
+    n_clusters: int | None = None,
+    linkage: str = "ward",
+    n_permutations: int = 999,
+    max_ballots: int = 1500,
     title: str = "Rankings",
-    by: str = "group",
-    settings: Settings | None = None,
+    group_name: str | None = None,
     noun: str = "item",
     voter: str = "voter",
+    rng: Seed = 0,
 ) -> Report:
-    """Return a page about some rankings, and write it if a path is given: one HTML file that needs no other.
+    """Return a self-contained HTML page about rankings, and write it if a path is given.
 
-    In a notebook the page is shown, and each of its ``pictures`` can be shown and saved alone.
+    The page has the standing of the items (first choices, head-to-head contests, the Kemeny ranking), clusters of
+    voters, tests between groups, a map by kernel principal components, a dendrogram and the methods.
 
     Parameters
     ----------
-    rankings : Rankings, Preferences or array of ranks
-        What the page is about.
+    data : Rankings, Preferences or array of ranks
+        The rankings.
     path : path, optional
-        Where to write it, a name that ends in ``.html``; a file that is there is replaced.
-    labels : array of shape (n_rankings,), optional
-        The group of each row, to be compared with each other.
+        Name of the file to write, ending in ``.html``; an existing file is replaced.
+    groups : array of shape (n_rankings,) or str, optional
+        The group of each ranking, or the name of a label column of data that were read from a file. The groups are
+        compared with each other.
+    compare : iterable of str, optional
+        Names of the groups to compare; by default all. An empty one compares none.
+    kernel : Kernel or str, optional
+        The kernel or its name; by default ``Mallows(nu="median")``.
+    method : "auto" or a method object
+        How kernel values are computed; see :meth:`Kernel.gram`.
+    n_clusters : int, optional
+        Number of clusters; by default the largest number that is significant against models without clusters and
+        reproducible in halves of the voters.
+    linkage : str
+        Linkage of the dendrogram, as in :func:`rankernel.linkage`.
+    n_permutations : int
+        Number of permutations of the tests between groups.
+    max_ballots : int
+        Maximum number of different ballots on the map and in the dendrogram; if there are more, as many voters are
+        sampled at random.
     title : str
         Title of the page.
-    by : str
-        What the groups are, such as "district".
-    settings : Settings, optional
-        Kernel, method, number of clusters, seed.
+    group_name : str, optional
+        What the groups are, such as ``"district"``; by default the name of the column, or ``"group"``.
     noun : str
-        What is ranked, such as "candidate".
+        What is ranked, such as ``"candidate"``.
     voter : str
-        Who ranks, such as "judge".
+        Who ranks, such as ``"judge"``.
+    rng : int, Generator or None
+        Seed of all random samples and permutations; with the default 0 the same call gives the same page.
 
     Examples
     --------
     >>> from rankernel import Rankings
     >>> ballots = Rankings.from_orders([["tea", "milk"], ["milk", "tea"]], counts=[3, 2])
-    >>> print(report(ballots, title="Drinks"))
-    5 voters ranked 2 items. Among those who say, tea beats the other one: 60.0% put tea before milk, 40.0% the reverse.
-    Pictures: first choices, duels
+    >>> made = report(ballots, title="Drinks")
+    >>> made.headline.split(": ")[0]
+    '5 voters ranked 2 items. tea wins the head-to-head contest'
+    >>> list(made.pictures)
+    ['first choices', 'contests']
     """
-    from rankernel.reports.page import page
-    from rankernel.reports.pictures import make_report
+    require("jinja2", "report")
+    from rankernel.kernels import as_kernel
+    from rankernel.learn.hierarchy import Linkage
+    from rankernel.reports.page import pictures, render_page
+    from rankernel.reports.source import Source
+    from rankernel.reports.statements import headline
     from rankernel.reports.summary import Settings, summarize
 
-    ballots = as_data(rankings, name="rankings")
-    groups = None if labels is None else check_labels("labels", labels, len(ballots)).astype(str)
-    for name, text in (("title", title), ("by", by), ("noun", noun), ("voter", voter)):
-        check_instance(name, text, str, "a text")
-    if settings is not None:
-        check_instance("settings", settings, Settings, "Settings, or None")
+    rankings = as_data(data, name="data")
+    labels, group_name = group_labels(rankings, groups, group_name)
+    for name, text in (("title", title), ("group_name", group_name), ("noun", noun), ("voter", voter)):
+        check_text(name, text)
     target = None if path is None else check_path("path", path)
-    if target is not None and target.suffix.lower() not in ENDINGS:
-        raise RankingError(f"path {printable(target.name)} does not end in .html; a report is a page")
-    about = getattr(ballots, "about", None)
+    if target is not None and target.suffix.lower() not in SUFFIXES:
+        raise RankingError(f"path {printable(target.name)} does not end in .html; a report is an HTML page")
+    chosen = {} if kernel is None else {"kernel": as_kernel(kernel)}
+    settings = Settings(
+        method=method,
+        n_clusters=None if n_clusters is None else check_integer("n_clusters", n_clusters),
+        linkage=check_choice("linkage", linkage, get_args(Linkage)),
+        n_permutations=check_integer("n_permutations", n_permutations),
+        compare=None if compare is None else tuple(check_names("compare", compare)),
+        max_ballots=check_integer("max_ballots", max_ballots, 2),
+        rng=as_seed(rng),
+        **chosen,
+    )
+    about = getattr(rankings, "about", None)
     source = Source(
-        ballots,
+        rankings,
         title,
-        by=by if labels is not None else "",
-        groups=groups,
+        group_name=group_name if labels is not None else "",
+        groups=labels,
         noun=noun,
         voter=voter,
-        approve_all=about.all_in_first if about else None,
+        n_approve_all=about.n_all_in_first if about else None,
     )
-    study = summarize(source, settings)
-    made = make_report(study, page(study))
+    summary = summarize(source, settings)
+    drawn = {name: Picture(name, svg) for name, svg in pictures(summary)}
+    made = Report(headline(summary), render_page(summary), drawn)
     if target is not None:
         made.save(target)
     return made
+
+
+def group_labels(rankings: Any, groups: Any, group_name: str | None) -> tuple[Any, str]:
+    """Return the group of each row as text, None without groups, and what the groups are."""
+    if groups is None:
+        return None, group_name or "group"
+    column = "group"
+    if isinstance(groups, str):
+        columns = getattr(rankings, "labels", {})
+        if groups not in columns:
+            known = ", ".join(map(printable, columns)) or "none"
+            raise RankingError(f"groups={groups!r} is not a label column of the data; there are: {known}")
+        column, groups = groups, columns[groups]
+    labels = check_labels("groups", groups, len(rankings)).astype(str)
+    return labels, column if group_name is None else group_name

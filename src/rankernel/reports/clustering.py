@@ -1,4 +1,4 @@
-"""Ballots into clusters: a tree of those in view, cut; what each cluster wants, and what sets it apart."""
+"""Clusters of ballots: the dendrogram of those shown, cut; the consensus of each cluster and what distinguishes it."""
 
 from __future__ import annotations
 
@@ -15,127 +15,153 @@ from rankernel.errors import RankingError
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings
-from rankernel.reports.distinct_ballots import Ballots, View
-from rankernel.reports.marks import Mark, marks_of
-from rankernel.reports.number_of_clusters import Evidence, number_of_clusters
-from rankernel.reports.placement import Placement
-from rankernel.reports.standing import standings
+from rankernel.reports.embedding import Embedding
+from rankernel.reports.number_of_clusters import Evidence, cut_tree, number_of_clusters, tree_of
+from rankernel.reports.source import Ballots, View
+from rankernel.reports.standing import approved_counts, count_contests, first_counts, standings
+from rankernel.reports.text import ballot_text
+from rankernel.reports.wording import Wording
+
+# Weights of the differences in shares by which a cluster is named: a first choice is easier to read than a pair, and
+# the most common ballot, which exists for every cluster, is the last resort.
+FIRST_CHOICE_WEIGHT = 1.5
+BALLOT_WEIGHT = 0.1
+
+
+@dataclass(frozen=True)
+class Distinction:
+    """The preference that distinguishes a cluster from all other voters."""
+
+    label: str  # in a few words
+    kind: str  # "first", "pair" or "ballot"
+    first: str  # the item ranked first, or above the second; or the text of a ballot
+    second: str  # the other item of a pair
+    share: float  # share of the cluster with this preference
+    others: float  # share of all other voters
 
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """One cluster."""
+    """One cluster of voters."""
 
-    name: str  # a letter; A is the largest
-    mark: Mark  # what sets it apart; no two clusters have the same
-    n_voters: int  # how many voters are in it
-    share: float  # their share of all voters
-    consensus: Rankings  # one ranking that speaks for it, one row
-    shift: FloatArray  # (n_items,): how much lower each item stands than among all voters; negative: higher
-    ballot: Data  # the most common ballot, one row, its count the voters who gave it
+    name: str  # a letter; A is the largest cluster
+    distinction: Distinction
+    n_voters: int
+    share: float  # of all voters
+    consensus: Rankings  # one row
+    shift: FloatArray  # (n_items,): mean position less that among all voters; negative is better
+    ballot: Data  # the most common ballot, one row; its count is the number of its voters
+
+    @property
+    def title(self) -> str:
+        """The letter and the distinction of the cluster."""
+        return f"{self.name} · {self.distinction.label}"
+
+    @property
+    def consensus_order(self) -> list[tuple[int, str]]:
+        """The items of the consensus in order with their positions; tied items have the first of their positions."""
+        ranks, items = self.consensus.ranks[0], self.consensus.items
+        return [(1 + int((ranks < ranks[i]).sum()), items[i]) for i in np.argsort(ranks, kind="stable").tolist()]
 
 
 @dataclass(frozen=True, eq=False)
 class Clustering:
-    """A tree of ballots and the clusters it was cut into."""
+    """A dendrogram of ballots and the clusters it was cut into."""
 
-    tree: FloatArray  # (n_shown - 1, 4): the linkage matrix of the ballots in view
-    labels: Indices  # (n_ballots,): the cluster of each ballot, in view or not
-    shown: Indices  # (n_shown,): the cluster of each ballot in view: the leaves of the tree
-    clusters: list[Cluster]  # the largest first; a single one where no groups were found
-    evidence: Evidence | None  # what speaks for their number; None where it was asked for
-    rule: str  # what the consensus of a cluster is, in words
+    tree: FloatArray  # (n_shown - 1, 4): linkage matrix of the ballots shown
+    labels: Indices  # (n_ballots,): cluster of each ballot, shown or not
+    shown: Indices  # (n_shown,): cluster of each ballot shown, the leaves of the tree
+    clusters: list[Cluster]  # the largest first; a single one if no clusters were found
+    evidence: Evidence | None  # None if the number of clusters was given
+    consensus_rule: str  # name of the sentence that describes the consensus
 
 
 def cluster_ballots(
     ballots: Ballots,
     view: View,
-    placement: Placement,
+    embedding: Embedding,
     linkage: str,
     n_clusters: int | None,
-    method: MethodLike = "auto",
-    seed: int = 0,
+    method: MethodLike,
+    seed: int,
 ) -> Clustering | None:
-    """Return the clusters, or None where there is only one ballot."""
-    from rankernel.learn.hierarchy import Linkage, flat_clusters, gram_distances, weighted_linkage
-
+    """Return the clusters, or None if there is only one distinct ballot."""
     if len(view.rows) < 2:
         return None
-    tree = weighted_linkage(gram_distances(placement.gram), view.counts, cast(Linkage, linkage))
-    evidence = None if n_clusters else number_of_clusters(ballots, placement.kernel, method, linkage, seed)
-    wanted = n_clusters or cast(Evidence, evidence).n_clusters
-    labels = everywhere(flat_clusters(tree, wanted), view, placement)
-    labels = by_size(labels, ballots.rankings.counts)
-    rule, consensus = consensus_rule(placement.kernel, ballots)
+    tree = tree_of(embedding.gram, view.counts, linkage)
+    evidence = None if n_clusters else number_of_clusters(ballots, embedding.kernel, method, linkage, seed)
+    k = n_clusters or cast(Evidence, evidence).n_clusters
+    labels = by_size(assign_all(cut_tree(tree, k), view, embedding), ballots.rankings.counts)
+    rule, consensus = consensus_rule(embedding.kernel, ballots)
     clusters = describe_clusters(ballots, labels, consensus)
     return Clustering(tree, labels, labels[view.rows], clusters, evidence, rule)
 
 
-def check_number(n_clusters: int | None, ballots: Ballots, view: View) -> None:
-    """Refuse more clusters than there are ballots in the tree."""
-    n_different, n_leaves = len(ballots.rankings), len(view.rows)
-    if n_clusters is None or n_clusters <= n_leaves or n_different == 1:
+def check_n_clusters(n_clusters: int | None, ballots: Ballots, view: View) -> None:
+    """Raise if there are fewer ballots in the dendrogram than clusters."""
+    n_distinct, n_leaves = len(ballots.rankings), len(view.rows)
+    if n_clusters is None or n_clusters <= n_leaves or n_distinct == 1:
         return
-    if n_clusters > n_different:
-        raise RankingError(f"n_clusters={n_clusters} is more than there are different rankings ({n_different:,})")
+    if n_clusters > n_distinct:
+        raise RankingError(f"n_clusters={n_clusters} is more than there are different rankings ({n_distinct:,})")
     raise RankingError(
-        f"n_clusters={n_clusters} is more than there are different rankings in the tree ({n_leaves:,}), which is that "
-        f"of {view.n_voters:,} voters taken at random; take fewer"
+        f"n_clusters={n_clusters} is more than there are different rankings in the dendrogram ({n_leaves:,}), which is "
+        f"that of {view.n_voters:,} voters sampled at random; give a smaller number"
     )
 
 
 def consensus_rule(kernel: Kernel, ballots: Ballots) -> tuple[str, Callable[[Data], Rankings]]:
-    """Return what stands for a cluster, in words, and what makes it: by the kernel itself, if there is a way back."""
+    """Return the name and the function of the consensus: by the kernel where its mean embedding can be decoded."""
     from rankernel.models.consensus import borda, kernel_consensus
     from rankernel.models.decoding import has_decoder
 
-    if ballots.approving is not None:
-        return "the order of its approvals", lambda own: in_order(standings(own, ballots.approving), own.items)
+    share = ballots.approve_all_share
+    if share is not None:
+        return "consensus_approvals", lambda members: ranking_by(standings(members, share), members.items)
     if has_decoder(kernel, ballots.rankings.n_items):
-        return "the ranking nearest to its mean", lambda own: kernel_consensus(own, kernel).ranking
-    return "the order of its mean places", lambda own: borda(own).ranking
+        return "consensus_kernel", lambda members: kernel_consensus(members, kernel).ranking
+    return "consensus_borda", lambda members: borda(members).ranking
 
 
-def in_order(values: FloatArray, items: tuple[str, ...]) -> Rankings:
-    """Return the ranking of items by some values, the smallest first, equal ones tied."""
+def ranking_by(values: FloatArray, items: tuple[str, ...]) -> Rankings:
+    """Return the ranking of items by values, the smallest first, equal values tied."""
     return Rankings._trusted(np.unique(values, return_inverse=True)[1].astype(np.int32)[None], items)
 
 
-def everywhere(shown: Indices, view: View, placement: Placement) -> Indices:
-    """Return the cluster of every ballot: those that are not in view go to the nearest mean."""
-    features = placement.features
+def assign_all(shown: Indices, view: View, embedding: Embedding) -> Indices:
+    """Return the cluster of every ballot: those that are not shown go to the cluster with the nearest mean."""
+    features = embedding.features
     if features is None:
         return shown
     weights = np.equal.outer(np.arange(int(shown.max()) + 1), shown) * view.counts
     means = weights @ features[view.rows] / weights.sum(axis=1, keepdims=True)
-    squares = (means**2).sum(axis=1) - features @ (2 * means.T)
-    labels: Indices = np.argmin(squares, axis=1)
+    labels: Indices = np.argmin((means**2).sum(axis=1) - features @ (2 * means.T), axis=1)
     labels[view.rows] = shown
     return labels
 
 
 def by_size(labels: Indices, counts: IntArray) -> Indices:
-    """Return the same clusters numbered by their voters, the largest first."""
+    """Return the clusters renumbered by their voters, the largest first."""
     order = np.argsort(-np.bincount(labels, counts), kind="stable")
-    place: Indices = np.argsort(order)
-    return place[labels]
+    rank: Indices = np.argsort(order)
+    return rank[labels]
 
 
 def describe_clusters(ballots: Ballots, labels: Indices, consensus: Callable[[Data], Rankings]) -> list[Cluster]:
-    """Return what each cluster wants."""
-    rankings, approving = ballots.rankings, ballots.approving
-    overall, clusters = standings(rankings, approving), []
+    """Return the description of each cluster."""
+    rankings, share = ballots.rankings, ballots.approve_all_share
+    overall, clusters = standings(rankings, share), []
     parts = [rankings[np.flatnonzero(labels == number)] for number in range(int(labels.max()) + 1)]
-    for number, (own, mark) in enumerate(zip(parts, marks_of(parts, approving), strict=True)):
+    for number, (members, distinction) in enumerate(zip(parts, distinctions(parts, share), strict=True)):
         clusters.append(
             Cluster(
                 letter(number),
-                mark,
-                own.n_voters,
-                own.n_voters / rankings.n_voters,
-                consensus(own),
-                standings(own, approving) - overall,
-                own[int(np.argmax(own.counts))],
+                distinction,
+                members.n_voters,
+                members.n_voters / rankings.n_voters,
+                consensus(members),
+                standings(members, share) - overall,
+                members[int(np.argmax(members.counts))],
             )
         )
     return clusters
@@ -143,5 +169,54 @@ def describe_clusters(ballots: Ballots, labels: Indices, consensus: Callable[[Da
 
 def letter(number: int) -> str:
     """Return A, B, ..., Z, A2, B2, ..."""
-    again, place = divmod(number, len(ascii_uppercase))
-    return ascii_uppercase[place] + (str(again + 1) if again else "")
+    cycle, index = divmod(number, len(ascii_uppercase))
+    return ascii_uppercase[index] + (str(cycle + 1) if cycle else "")
+
+
+def largest_shifts(shift: FloatArray, minimum: float, limit: int = 6) -> list[int]:
+    """Return the items with the largest shifts of at least a minimum, from the most improved to the most worsened."""
+    largest = np.argsort(-np.abs(shift), kind="stable")[:limit]
+    shown = [int(item) for item in largest if abs(shift[item]) >= minimum]
+    return sorted(shown, key=lambda item: float(shift[item]))
+
+
+def distinctions(parts: list[Data], approve_all_share: float | None = None) -> list[Distinction]:
+    """Return the first choice or the pair of items whose share differs most from all other voters, for each part.
+
+    No two parts get the same one: a linear assignment maximises the sum of the weighted differences. Parts in excess
+    of the items and pairs are described by their most common ballot.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    items, voters = parts[0].items, np.array([part.n_voters for part in parts], dtype=np.float64)
+    wording = Wording(approvals=approve_all_share is not None)
+    pairs = np.argwhere(~np.eye(len(items), dtype=bool))
+    counts = np.stack([preference_counts(part, pairs, approve_all_share) for part in parts])
+    shares = counts / voters[:, None]
+    others = (counts.sum(axis=0) - counts) / np.maximum(voters.sum() - voters, 1)[:, None]
+    clarity = shares - others
+    clarity[:, : len(items)] *= FIRST_CHOICE_WEIGHT
+    common = np.array([part.counts.max() / part.n_voters for part in parts])
+    by_ballot = np.where(np.eye(len(parts), dtype=bool), BALLOT_WEIGHT * common, -(len(items) ** 2))
+    found = []
+    for part, choice in zip(*linear_sum_assignment(-np.concatenate([clarity, by_ballot], axis=1)), strict=True):
+        if choice >= counts.shape[1]:
+            ballot = parts[part][int(np.argmax(parts[part].counts))]
+            text = ballot_text(ballot, limit=len(items), approvals=wording.approvals)
+            found.append(Distinction(text, "ballot", text, "", float(common[part]), 0.0))
+            continue
+        kind = "first" if choice < len(items) else "pair"
+        a, b = (choice, None) if kind == "first" else pairs[choice - len(items)]
+        first, second = items[a], "" if b is None else items[b]
+        label = wording.say(f"label_{kind}", first=first, second=second)
+        found.append(Distinction(label, kind, first, second, float(shares[part, choice]), float(others[part, choice])))
+    return found
+
+
+def preference_counts(
+    part: Data, pairs: np.ndarray[tuple[int, int], np.dtype[np.intp]], approve_all_share: float | None
+) -> FloatArray:
+    """Return the number of voters who rank each item first or approve of it, and who prefer the first of each pair."""
+    first = first_counts(part) if approve_all_share is None else approved_counts(part, approve_all_share)
+    ahead = count_contests(part).ahead[pairs[:, 0], pairs[:, 1]]
+    return np.concatenate([first, ahead])

@@ -1,72 +1,204 @@
-"""Where items stand: first choices, approvals, mean places."""
+"""First choices, approvals, mean positions and head-to-head contests of items.
+
+Head-to-head contests count strict preferences only: a voter who ties two items, or says nothing of one of them, is
+undecided between the two.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, Mask
-from rankernel.data import Data
+from rankernel._utils.arrays import FloatArray, Indices, IntArray, Mask
+from rankernel.data import Data, pairwise_wins
 from rankernel.encoding import FREE
+from rankernel.models.kemeny_search import kemeny_order, next_best_order
 from rankernel.preferences import Preferences
+
+MAX_EXACT_CYCLE = 16  # items of a majority cycle up to which the Kemeny ranking is proven optimal
+N_STARTS = 3  # of the local search for longer cycles
+MANY_ITEMS = 100  # above which one start is made
+
+
+# ---------------------------------------------------------------------- first choices, approvals, mean positions
 
 
 def are_approvals(rankings: Data) -> bool:
-    """Say whether voters only tell of which items they approve, some of several: all others share the last place."""
+    """Return whether all rows are approval ballots: two buckets at most, some row with several items in the first."""
     if isinstance(rankings, Preferences) or rankings.n_items < 3:
         return False
     ranks = rankings.ranks
-    known = (ranks.max(axis=1) <= 1) & (ranks.min(axis=1) == 0)
+    two_buckets = (ranks.max(axis=1) <= 1) & (ranks.min(axis=1) == 0)
     divided = ranks.max(axis=1) == 1
-    return bool(known.all() and ((ranks == 0).sum(axis=1) > 1)[divided].any())
+    return bool(two_buckets.all() and ((ranks == 0).sum(axis=1) > 1)[divided].any())
 
 
-def standings(rankings: Data, approving: float | None) -> FloatArray:
-    """Return where each item stands, a smaller number higher: its mean place, or what percent do not approve of it."""
-    if approving is None:
-        return mean_places(rankings)
-    return 100 * (1 - approved_counts(rankings, approving) / rankings.n_voters)
+def standings(rankings: Data, approve_all_share: float | None) -> FloatArray:
+    """Return the mean position of each item or, of approval ballots, the percentage that does not approve of it."""
+    if approve_all_share is None:
+        return mean_positions(rankings)
+    return 100 * (1 - approved_counts(rankings, approve_all_share) / rankings.n_voters)
 
 
-def mean_places(rankings: Data) -> FloatArray:
-    """Return the mean place of each item, from 1; tied items share their places."""
+def mean_positions(rankings: Data) -> FloatArray:
+    """Return the mean position of each item, from 1; tied items share the mean of their positions."""
     from rankernel.models.consensus import mean_of_seen
 
     return mean_of_seen(rankings, "ranks") + (rankings.n_items + 1) / 2
 
 
 def first_shares(rankings: Data) -> FloatArray:
-    """Return the share of voters who put each item first, among those who put some item before another."""
-    return first_counts(rankings) / max(int(rankings.counts[says_which(rankings)].sum()), 1)
+    """Return the share of voters who rank each item first, among the voters with some preference."""
+    return first_counts(rankings) / max(int(rankings.counts[has_preference(rankings)].sum()), 1)
 
 
 def first_counts(rankings: Data) -> FloatArray:
-    """Return how many voters put each item first; a voter who puts several first is divided among them."""
+    """Return the number of voters who rank each item first; a tie for the first position is divided equally."""
     first = first_items(rankings)
     return np.asarray(rankings.counts @ (first / np.maximum(first.sum(axis=1, keepdims=True), 1)))
 
 
-def approved_counts(rankings: Data, approving: float) -> FloatArray:
-    """Return how many voters approve of each item.
+def approved_counts(rankings: Data, approve_all_share: float) -> FloatArray:
+    """Return the number of voters who approve of each item.
 
-    Who puts no item before another approves of all or of none: ``approving`` is the share of those who do of all.
+    A ballot without a preference approves of all items or of none; ``approve_all_share`` is the share of the former.
     """
-    silent = int(rankings.counts[~says_which(rankings)].sum())
-    return np.asarray(rankings.counts @ first_items(rankings) + approving * silent)
+    without = int(rankings.counts[~has_preference(rankings)].sum())
+    return np.asarray(rankings.counts @ first_items(rankings) + approve_all_share * without)
 
 
-def says_which(rankings: Data) -> Mask:
-    """Return which ballots put some item before another."""
+def has_preference(rankings: Data) -> Mask:
+    """Return whether each row ranks some item above another."""
     return np.asarray(first_items(rankings).any(axis=1))
 
 
 def first_items(rankings: Data) -> Mask:
-    """Return which items stand first in each row, none where it puts no item before another.
+    """Return whether each item is first in each row; nowhere in rows without a preference.
 
-    In preferences these are the items that are better than some and worse than none.
+    In a partial order the first items are those above some item and below none.
     """
     if isinstance(rankings, Preferences):
         before = rankings.before
         return np.asarray(before.any(axis=2) & ~before.any(axis=1))
     first: Mask = np.asarray(rankings.ranks == 0)
-    says = (rankings.n_buckets > 1) | ((rankings.ranks == FREE).any(axis=1) & first.any(axis=1))
-    return np.asarray(first & says[:, None])
+    stated = (rankings.n_buckets > 1) | ((rankings.ranks == FREE).any(axis=1) & first.any(axis=1))
+    return np.asarray(first & stated[:, None])
+
+
+# ---------------------------------------------------------------------- head-to-head contests
+
+
+@dataclass(frozen=True, eq=False)
+class Contests:
+    """The head-to-head contests of all pairs of items."""
+
+    n_voters: int
+    ahead: IntArray  # (n_items, n_items): number of voters who rank the first item above the second
+
+    @property
+    def undecided(self) -> IntArray:
+        """The number of voters who rank neither of two items above the other."""
+        return np.asarray(self.n_voters - self.ahead - self.ahead.T)
+
+    @property
+    def any_undecided(self) -> bool:
+        """Whether some voter is undecided between two different items."""
+        return bool(np.triu(self.undecided, 1).any())
+
+    @property
+    def beats(self) -> Mask:
+        """Whether the first item wins its contest against the second."""
+        return np.asarray(self.ahead > self.ahead.T)
+
+    @property
+    def condorcet_winner(self) -> int | None:
+        """The item that beats every other item, or None."""
+        winners = np.flatnonzero(self.beats.sum(axis=1) == len(self.ahead) - 1)
+        return int(winners[0]) if len(winners) else None
+
+    @property
+    def unbeaten(self) -> Indices:
+        """The items that lose no contest (weak Condorcet winners)."""
+        return np.flatnonzero(~self.beats.any(axis=0))
+
+    def tied_with(self, item: int) -> Indices:
+        """Return the items whose contest with an item is a tie."""
+        tied = ~self.beats[item] & ~self.beats[:, item]
+        tied[item] = False
+        return np.flatnonzero(tied)
+
+    def smith_set(self) -> Indices:
+        """Return the smallest nonempty set of items that each beat all items outside the set.
+
+        It contains the item with the largest Copeland score and every item that one of its members does not beat.
+        """
+        beats = self.beats
+        inside = np.zeros(len(beats), dtype=bool)
+        inside[np.argmax(beats.sum(axis=1) - beats.sum(axis=0))] = True
+        while (joining := ~beats[inside].all(axis=0) & ~inside).any():
+            inside |= joining
+        return np.flatnonzero(inside)
+
+    def cycle(self) -> list[int]:
+        """Return a shortest Condorcet cycle in the Smith set, each item beating the next; empty if there is none."""
+        members = self.smith_set()
+        beats = self.beats[np.ix_(members, members)]
+        shortest: list[int] = []
+        for start in range(len(members)):
+            cycle = shortest_cycle(beats, start)
+            if cycle and (not shortest or len(cycle) < len(shortest)):
+                shortest = cycle
+            if len(shortest) == 3:  # no cycle is shorter
+                break
+        return [int(members[index]) for index in shortest]
+
+
+def shortest_cycle(beats: Mask, start: int) -> list[int]:
+    """Return a shortest cycle through one item by breadth-first search, empty if there is none."""
+    parent = np.full(len(beats), -1)
+    reached = np.array([start])
+    while len(reached):
+        closing = reached[beats[reached, start]]
+        if len(closing):
+            path = [int(closing[0])]
+            while path[-1] != start:
+                path.append(int(parent[path[-1]]))
+            return path[::-1]
+        new = np.flatnonzero(beats[reached].any(axis=0) & (parent < 0))
+        parent[new] = reached[beats[np.ix_(reached, new)].argmax(axis=0)]
+        reached = new
+    return []
+
+
+def count_contests(rankings: Data) -> Contests:
+    """Return the head-to-head contests of all pairs of items."""
+    return Contests(rankings.n_voters, pairwise_wins(rankings))
+
+
+@dataclass(frozen=True, eq=False)
+class KemenyRanking:
+    """The ranking that disagrees with the fewest pairwise preferences, and the second best."""
+
+    order: Indices  # items, best first
+    exact: bool  # whether it is proven optimal
+    second_order: Indices | None  # None for a single item
+    excess: int  # how many more preferences the second-best ranking disagrees with
+    disagreement: float  # share of all pairwise preferences that the ranking disagrees with
+
+
+def find_kemeny_ranking(contests: Contests, seed: int) -> KemenyRanking:
+    """Return the Kemeny ranking and the second-best ranking."""
+    ahead, n_voters = contests.ahead, contests.n_voters
+    shares: FloatArray = 0.5 + (ahead - ahead.T) / (2 * n_voters)
+    n_starts = N_STARTS if len(shares) <= MANY_ITEMS else 1
+    best = kemeny_order(shares, MAX_EXACT_CYCLE, n_starts, np.random.default_rng([seed, 3]), n_voters)
+    second = next_best_order(shares, best.order, MAX_EXACT_CYCLE)
+    n_against = disagreements(ahead, best.order)
+    excess = 0 if second is None else disagreements(ahead, second) - n_against
+    return KemenyRanking(best.order, best.exact, second, excess, n_against / max(int(ahead.sum()), 1))
+
+
+def disagreements(ahead: IntArray, order: Indices) -> int:
+    """Return the number of pairwise preferences that an order of the items disagrees with."""
+    return int(np.tril(ahead[np.ix_(order, order)], -1).sum())

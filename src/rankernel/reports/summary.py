@@ -1,4 +1,4 @@
-"""Everything that a report tells, as numbers: ballots, where they stand, clusters, comparisons."""
+"""The analysis behind a report: ballots, standing of the items, map, clusters and comparisons of groups."""
 
 from __future__ import annotations
 
@@ -8,151 +8,139 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from rankernel._utils.arrays import FloatArray, Indices, Mask
 from rankernel.errors import RankingError
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
-from rankernel.reports.clustering import Clustering, check_number, cluster_ballots
-from rankernel.reports.comparisons import Comparisons, compare_groups, groups_to_compare
-from rankernel.reports.distinct_ballots import Ballots, View, distinct_ballots
-from rankernel.reports.majorities import BestOrder, Majorities, count_majorities, find_best_order
-from rankernel.reports.placement import Placement, place_ballots, view_within
-from rankernel.reports.source import Source
-from rankernel.reports.standing import approved_counts, first_shares, mean_places, says_which
+from rankernel.reports.clustering import Clustering, check_n_clusters, cluster_ballots
+from rankernel.reports.embedding import Embedding, choose_view, embed_ballots
+from rankernel.reports.groups import Comparisons, compare_groups, groups_to_compare
+from rankernel.reports.source import Ballots, Source, View, distinct_ballots
+from rankernel.reports.standing import (
+    Contests,
+    KemenyRanking,
+    approved_counts,
+    count_contests,
+    find_kemeny_ranking,
+    first_shares,
+    has_preference,
+    mean_positions,
+)
 from rankernel.reports.wording import Wording
 
-MOST_ITEMS = 3000  # every two of which are compared
+MAX_ITEMS = 3000  # of which all pairs are compared
+MAX_BALLOTS = 1500  # on the map and in the dendrogram
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a report is made.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    method : "auto" or a method object
-        How Gram matrices are computed.
-    n_clusters : int, optional
-        How many clusters; as many as there are more of than chance makes, if left out.
-    linkage : str
-        How clusters are joined.
-    n_permutations : int
-        How many permutations stand behind a p-value.
-    rng : int
-        Where all randomness comes from.
-    compare : bool
-        Whether to compare groups, where there are any.
-    groups : tuple of str
-        The groups to compare; all if there are none here.
-    """
+    """The options of a report; see :func:`rankernel.report`."""
 
     kernel: Kernel = field(default_factory=lambda: Mallows(nu="median"))
     method: MethodLike = "auto"
     n_clusters: int | None = None
     linkage: str = "ward"
     n_permutations: int = 999
-    seed: int = 0
-    compare: bool = True
-    groups: tuple[str, ...] = ()
+    compare: tuple[str, ...] | None = None  # names of the groups to compare: all if None, none if empty
+    max_ballots: int = MAX_BALLOTS
+    rng: int = 0
 
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What was found."""
+    """The results that a report shows."""
 
-    source: Source  # what it is about
-    settings: Settings  # how it was made
+    source: Source
+    settings: Settings
     ballots: Ballots
     view: View
-    placement: Placement
-    clustering: Clustering | None  # None where there is only one ballot
-    comparisons: Comparisons | None  # None where there are no groups to compare
-    places: FloatArray  # the mean places of the items, from 1
-    shares: FloatArray  # the share of voters who put each item first or, of approvals, who approve of it
-    notes: list[str]  # warnings that came up
+    embedding: Embedding
+    clustering: Clustering | None  # None if there is only one distinct ballot
+    comparisons: Comparisons | None  # None without groups to compare
+    notes: list[str]  # messages of warnings
 
     @cached_property
-    def majorities(self) -> Majorities:
-        """What voters say of every two items; found when it is asked for, as it takes long for many items."""
-        return count_majorities(self.ballots.rankings)
+    def contests(self) -> Contests:
+        """The head-to-head contests; computed on access, as many items take long."""
+        return count_contests(self.ballots.rankings)
 
     @cached_property
-    def best_order(self) -> BestOrder:
-        """The order that contradicts voters least; found when it is asked for."""
-        return find_best_order(self.majorities, self.settings.seed)
+    def kemeny(self) -> KemenyRanking:
+        """The Kemeny ranking; computed on access."""
+        return find_kemeny_ranking(self.contests, self.settings.rng)
+
+    @cached_property
+    def positions(self) -> FloatArray:
+        """The mean position of each item, from 1."""
+        return mean_positions(self.ballots.rankings)
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """The share of voters with each item first, or of all voters who approve of it."""
+        rankings, share = self.ballots.rankings, self.ballots.approve_all_share
+        return first_shares(rankings) if share is None else approved_counts(rankings, share) / rankings.n_voters
 
     @property
-    def order(self) -> Indices:
-        """The items in the order that contradicts voters least, the best first."""
-        return self.best_order.order
+    def has_preference(self) -> Mask:
+        """Whether each ballot ranks some item above another."""
+        return has_preference(self.ballots.rankings)
 
     @property
-    def says(self) -> Mask:
-        """Which ballots put some item before another."""
-        return says_which(self.ballots.rankings)
+    def wording(self) -> Wording:
+        """The nouns of the report."""
+        return self.source.wording
 
     @property
-    def words(self) -> Wording:
-        """What things are called."""
-        return self.source.words
+    def labels(self) -> Indices:
+        """The cluster of each ballot."""
+        if self.clustering is None:
+            return np.zeros(len(self.ballots.rankings), dtype=np.intp)
+        return self.clustering.labels
 
     @property
     def grouped(self) -> Clustering | None:
-        """The clusters, where there are several."""
+        """The clustering if it has several clusters."""
         return self.clustering if self.clustering and len(self.clustering.clusters) > 1 else None
 
 
+def compares(source: Source, settings: Settings) -> bool:
+    """Return whether groups are compared."""
+    return source.groups is not None and settings.compare != ()
+
+
 def n_steps(source: Source, settings: Settings) -> int:
-    """Return how often a summary says that it goes on."""
-    return 4 + (source.groups is not None and settings.compare)
+    """Return the number of steps of :func:`summarize`, for a progress bar."""
+    return 4 + compares(source, settings)
 
 
 def summarize(source: Source, settings: Settings | None = None, step: Callable[[str], Any] | None = None) -> Summary:
-    """Return what there is to tell of some rankings; ``step`` is called with the name of each step as it begins."""
+    """Return the results for a report; ``step`` is called with the name of each step as it begins."""
     settings, step = settings or Settings(), step or (lambda _: None)
-    method, seed = settings.method, settings.seed
-    n_items = source.rankings.n_items
-    if n_items > MOST_ITEMS:
-        problem = f"{source.origin or source.title} has {n_items:,} items, and every two of them are compared"
-        raise RankingError(f"{problem}, of at most {MOST_ITEMS:,}; leave out items that few name")
-    groups = groups_to_compare(source, settings.groups)  # what is wrong is said before computing
+    method, rng, n_items = settings.method, settings.rng, source.rankings.n_items
+    if n_items > MAX_ITEMS:
+        raise RankingError(
+            f"{source.origin or source.title} has {n_items:,} items, and all pairs are compared, of at most "
+            f"{MAX_ITEMS:,} items; leave out rarely ranked items"
+        )
+    groups = groups_to_compare(source, settings.compare)  # raises before anything is computed
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         step("Ballots")
         ballots = distinct_ballots(source)
-        rankings = ballots.rankings
         step("Kernel values and map")
-        kernel = settings.kernel.resolve(rankings)
-        view = view_within(ballots, kernel, method, seed)
-        check_number(settings.n_clusters, ballots, view)
-        placement = place_ballots(ballots, view, kernel, method, seed)
+        kernel = settings.kernel.resolve(ballots.rankings)
+        view = choose_view(ballots, kernel, method, settings.max_ballots, rng)
+        check_n_clusters(settings.n_clusters, ballots, view)
+        embedding = embed_ballots(ballots, view, kernel, method, rng)
         step("Clusters")
-        clustering = cluster_ballots(ballots, view, placement, settings.linkage, settings.n_clusters, method, seed)
+        clustering = cluster_ballots(ballots, view, embedding, settings.linkage, settings.n_clusters, method, rng)
         comparisons = None
-        if source.groups is not None and settings.compare:
+        if compares(source, settings):
             step("Comparing groups")
             comparisons = compare_groups(ballots, groups, kernel, settings)
         step("Drawing")
-    return Summary(
-        source,
-        settings,
-        ballots,
-        view,
-        placement,
-        clustering,
-        comparisons,
-        mean_places(rankings),
-        shares_of(ballots),
-        list(dict.fromkeys(str(warning.message) for warning in caught)),
-    )
-
-
-def shares_of(ballots: Ballots) -> FloatArray:
-    """Return the share of voters who put each item first, of those who say; or, of approvals, of all who approve."""
-    rankings = ballots.rankings
-    if ballots.approving is None:
-        return first_shares(rankings)
-    return approved_counts(rankings, ballots.approving) / rankings.n_voters
+    notes = list(dict.fromkeys(str(warning.message) for warning in caught))
+    return Summary(source, settings, ballots, view, embedding, clustering, comparisons, notes)

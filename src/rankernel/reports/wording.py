@@ -1,37 +1,88 @@
-"""What things are called: who ranks, what is ranked, and what it is to want one more than another."""
+"""The nouns of a report, and the sentences of ``templates/sentences.toml`` filled with them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import tomllib
 from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import Any
 
-from rankernel.reports.phrases import plural
+from rankernel.reports.text import plural
 
-ELECTIONS = ("election", "mayor", "council", "ward", "senate", "leader", "supervisor", "cast vote", "blt", "seats")
+
+@cache
+def sentences() -> dict[str, dict[str, str]]:
+    """Return the sentence templates of the page: those for rankings, for approval ballots and for the script."""
+    path = files("rankernel.reports").joinpath("templates", "sentences.toml")
+    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)
 class Wording:
-    """The words of a page; approvals are not told as rankings."""
+    """The nouns of a report; approval ballots have some sentences of their own.
 
-    item: str = "item"  # what is ranked, one of it
-    voter: str = "voter"  # who ranks, one of them
-    approvals: bool = False  # whether voters only tell of which items they approve
+    Examples
+    --------
+    >>> Wording("film", "judge").say("data", n_voters="3 judges", n_items="2 films")
+    '3 judges ranked 2 films.'
+    """
+
+    item: str = "item"  # what is ranked, in the singular
+    voter: str = "voter"  # who ranks, in the singular
+    approvals: bool = False  # whether the data are approval ballots
+
+    def say(self, name: str, /, **fields: Any) -> str:
+        """Return a sentence with its fields filled in."""
+        templates = sentences()
+        template = (templates["approvals"].get(name) if self.approvals else None) or templates["rankings"][name]
+        return template.format_map({**self.nouns, **fields})
+
+    @cached_property
+    def nouns(self) -> dict[str, str]:
+        """The fields that every sentence may use."""
+        return {
+            "item": self.item,
+            "items": self.items,
+            "an_item": with_article(self.item),
+            "voter": self.voter,
+            "voters": self.voters,
+            "ballot": self.ballot,
+            "ballots": self.ballots,
+            "a_ballot": with_article(self.ballot),
+            "Ballots": self.ballots.capitalize(),
+            "unit": self.unit,
+        }
 
     @property
     def items(self) -> str:
-        """What is ranked, several of it."""
-        return several(self.item)
+        """The plural of the items' noun."""
+        return pluralized(self.item)
 
     @property
     def voters(self) -> str:
-        """Who ranks, several of them."""
-        return several(self.voter)
+        """The plural of the voters' noun."""
+        return pluralized(self.voter)
 
     @property
     def ballot(self) -> str:
-        """What one of them says: who is no voter gives no ballot."""
+        """The noun for one row of the data: "ballot" for voters, "ranking" otherwise."""
         return "ballot" if self.voter == "voter" else "ranking"
+
+    @property
+    def ballots(self) -> str:
+        """The plural of the noun for one row."""
+        return f"{self.ballot}s"
+
+    @property
+    def unit(self) -> str:
+        """The unit of differences between groups of voters in where an item stands."""
+        return "percentage points" if self.approvals else "positions"
+
+    @property
+    def min_shift(self) -> float:
+        """The smallest difference that is shown, in :attr:`unit`."""
+        return 0.5 if self.approvals else 0.05
 
     def count_items(self, number: int) -> str:
         """Return a number of items."""
@@ -42,55 +93,26 @@ class Wording:
         return plural(number, self.voter, self.voters)
 
     def count_ballots(self, number: int, kind: str = "") -> str:
-        """Return a number of ballots, perhaps of a kind such as "different"."""
+        """Return a number of ballots, with an adjective such as "different"."""
         return plural(number, f"{kind} {self.ballot}".strip())
 
-    def wants(self, item: str, one: bool = False) -> str:
-        """Return what those do who want an item most."""
-        if self.approvals:
-            return f"approve{'s' * one} of {item}"
-        return f"put{'s' * one} {item} first"
+    def shift_size(self, shift: float) -> str:
+        """Return the size of a difference in position or approval."""
+        return f"{abs(shift):.0f}" if self.approvals else f"{abs(shift):.1f}"
 
-    def prefer(self, first: str, second: str) -> str:
-        """Return what those do who want one item more than another."""
-        return f"approve of {first} and not of {second}" if self.approvals else f"put {first} before {second}"
-
-    @property
-    def neither(self) -> str:
-        """What those do who are undecided between two items."""
-        return "approve of both or of neither" if self.approvals else "put neither before the other"
-
-    @property
-    def unit(self) -> str:
-        """In what items stand higher or lower."""
-        return "percentage points" if self.approvals else "places"
-
-    @property
-    def least_shift(self) -> float:
-        """What is too little to be shown of it."""
-        return 0.5 if self.approvals else 0.05
-
-    def shift(self, value: float) -> str:
-        """Return by how much an item stands higher or lower, as a number; a smaller value is higher."""
-        return f"{abs(value):.0f}" if self.approvals else f"{abs(value):.1f}"
-
-    def signed_shift(self, value: float) -> str:
-        """Return by how much an item stands higher (+) or lower (−)."""
-        return f"{'+' if value < 0 else '−'}{self.shift(value)}"
-
-    def shift_words(self, value: float) -> str:
-        """Return by how much an item stands higher or lower, in words.
+    def signed_shift(self, shift: float) -> str:
+        """Return a difference with its sign: + for a better (smaller) mean position or more approvals.
 
         Examples
         --------
-        >>> Wording().shift_words(-1.0), Wording(approvals=True).shift_words(34.2)
-        ('1.0 higher', '34 lower')
+        >>> Wording().signed_shift(-1.0), Wording(approvals=True).signed_shift(34.2)
+        ('+1.0', '−34')
         """
-        return f"{self.shift(value)} {'higher' if value < 0 else 'lower'}"
+        return f"{'+' if shift < 0 else '−'}{self.shift_size(shift)}"
 
 
 def with_article(noun: str) -> str:
-    """Return a noun behind "a" or "an".
+    """Return a noun with its indefinite article.
 
     Examples
     --------
@@ -100,29 +122,14 @@ def with_article(noun: str) -> str:
     return f"{'an' if noun[:1].casefold() in set('aeiou') else 'a'} {noun}"
 
 
-def several(noun: str) -> str:
+def pluralized(noun: str) -> str:
     """Return the plural of a noun.
 
     Examples
     --------
-    >>> several("candidate"), several("city"), several("dish")
+    >>> pluralized("candidate"), pluralized("city"), pluralized("dish")
     ('candidates', 'cities', 'dishes')
     """
     if noun.endswith("y") and noun[-2:-1] not in set("aeiou"):
         return noun[:-1] + "ies"
     return noun + ("es" if noun.endswith(("s", "x", "z", "ch", "sh")) else "s")
-
-
-def guess_noun(title: str, file_format: str, items: Iterable[str] = ()) -> str:
-    """Return what is probably ranked, by what a file says of itself and of its items.
-
-    Examples
-    --------
-    >>> guess_noun("2006 Burlington Mayoral Election", "PrefLib"), guess_noun("Sushi", "PrefLib")
-    ('candidate', 'item')
-    >>> guess_noun("APA", "PrefLib", ["Candidate 1", "Candidate 2"])
-    'candidate'
-    """
-    said = f"{title} {file_format}".casefold()
-    named = [item.casefold().startswith("candidate") for item in items]
-    return "candidate" if any(word in said for word in ELECTIONS) or (named and all(named)) else "item"

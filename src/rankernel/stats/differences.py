@@ -143,7 +143,7 @@ class Differences:
         """Draw the pairs of items that make most of the difference: the share of each group, with its interval."""
         from rankernel.plots import differences
 
-        return differences(self, most, ax)
+        return differences(self, limit=most, ax=ax)
 
     def tables(self) -> tuple[list[list[str]], list[list[str]]]:
         """Return items and pairs as rows of words, each with a heading; of many groups only those at the two ends."""

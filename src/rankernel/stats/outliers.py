@@ -94,9 +94,9 @@ class OutlierResult(Told):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the distances of all ballots, the farthest first, and which are outlying."""
-        from rankernel.plots import outlying_ballots
+        from rankernel.plots import outliers
 
-        return outlying_ballots(self, ax)
+        return outliers(self, ax=ax)
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with one row for each ballot, the farthest first; its index is the row in the data."""

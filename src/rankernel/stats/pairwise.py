@@ -285,9 +285,9 @@ class PairwiseResult:
 
     def plot(self, most: int = MOST_DRAWN, ax: Axes | None = None) -> Axes:
         """Draw the effects of the pairs that differ most clearly, with their intervals."""
-        from rankernel.plots import pairs_of_groups
+        from rankernel.plots import pairwise_effects
 
-        return pairs_of_groups(self, most, ax)
+        return pairwise_effects(self, limit=most, ax=ax)
 
     def __str__(self) -> str:
         lines = list(self.lines())

@@ -138,7 +138,7 @@ class KernelTestResult(Told):
         """Draw the null distribution, and where the statistic stands."""
         from rankernel.plots import null_distribution
 
-        return null_distribution(self, ax)
+        return null_distribution(self, ax=ax)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,15 +2,18 @@
 (() => {
   const map = document.querySelector("svg.map");
   const tip = document.querySelector(".tip");
-  const known = JSON.parse(document.getElementById("ballots").textContent);
-  const nItems = known.items.length;
-  const LINES = 12;
-  const REACH = 16;
+  const data = JSON.parse(document.getElementById("ballots").textContent);
+  const nItems = data.items.length;
+  const MAX_LINES = 12;
+  const POINTER_DISTANCE = 16;
   const COLOURS = 7;
-  const LEAST_SHIFT = known.approvals ? 0.5 : 0.05;
-  /* The clusters as the page was made, until the tree is cut elsewhere. */
-  const made = { labels: known.labels, names: known.clusters };
-  let cut = made;
+  /* The clusters of the page, until a reader chooses another number. */
+  const original = { labels: data.labels, names: data.clusters };
+  let cut = original;
+
+  /* A sentence of sentences.toml with its fields filled in. */
+  const say = (name, fields = {}) =>
+    data.sentences[name].replace(/\{(\w+)\}/g, (_, field) => fields[field] ?? data.nouns[field]);
 
   /* Names come from the data: they are only ever set as text, never as markup. */
   const element = (name, text, parent) => {
@@ -26,42 +29,46 @@
     return child;
   };
 
-  const plain = (n) => n.toLocaleString("en");
-  const count = (n) => `${plain(n)} ${n === 1 ? known.voter : known.votersNoun}`;
-  const ballots = (n) => `${plain(n)} ${known.ballot}${n === 1 ? "" : "s"}`;
+  const number = (n) => n.toLocaleString("en");
+  const countOf = (n, one, many) => `${number(n)} ${n === 1 ? one : many}`;
+  const voters = (n) => countOf(n, data.nouns.voter, data.nouns.voters);
+  const ballots = (n) => countOf(n, data.nouns.ballot, data.nouns.ballots);
   const percent = (share) => `${Math.round(100 * share)}%`;
-  const sentence = (text) => (text.endsWith(".") ? text : `${text}.`);
-  const letter = (number) => String.fromCharCode(65 + (number % 26)) + (number < 26 ? "" : Math.floor(number / 26) + 1);
+  const listed = (names, limit) =>
+    names.length > limit
+      ? say("more_names", { names: names.slice(0, limit).join(", "), n: names.length - limit })
+      : names.join(", ");
+  const letter = (n) => String.fromCharCode(65 + (n % 26)) + (n < 26 ? "" : Math.floor(n / 26) + 1);
 
   const buckets = (ranks) => {
     const found = [];
     ranks.forEach((rank, item) => {
-      if (rank >= 0) (found[rank] ??= []).push(known.items[item]);
+      if (rank >= 0) (found[rank] ??= []).push(data.items[item]);
     });
     return found;
   };
 
-  /* A ballot in words, as in the CSV file. */
-  const words = (row) => {
-    if (known.pairs) return known.pairs[row].map((pair) => pair.join(" > ")).join(", ");
-    const levels = buckets(known.ranks[row]);
-    if (known.approvals) return levels.length > 1 ? levels[0].join(" = ") : "";
+  /* The text of a ballot, as in the CSV file. */
+  const ballotText = (row) => {
+    if (data.pairs) return data.pairs[row].map((pair) => pair.join(" > ")).join(", ");
+    const levels = buckets(data.ranks[row]);
+    if (data.approvals) return levels.length > 1 ? levels[0].join(" = ") : "";
     return levels.map((names) => names.join(" = ")).join(" > ");
   };
 
-  /* ------------------------------------------------------------------ wide tables say so */
+  /* ------------------------------------------------------------------ hints for wide tables */
 
-  const sayWide = () => {
+  const showHints = () => {
     for (const box of document.querySelectorAll(".tabular")) {
       const inner = box.querySelector(".scroll");
       box.querySelector(".hint").hidden = inner.scrollWidth <= inner.clientWidth + 1;
     }
   };
-  window.addEventListener("resize", sayWide);
-  document.addEventListener("toggle", sayWide, true);
-  sayWide();
+  window.addEventListener("resize", showHints);
+  document.addEventListener("toggle", showHints, true);
+  showHints();
 
-  /* ------------------------------------------------------------------ to take away */
+  /* ------------------------------------------------------------------ saving pictures and tables */
 
   const save = (name, blob) => {
     const link = document.createElement("a");
@@ -76,7 +83,7 @@
   const LINE = 20;
   const pen = document.createElement("canvas").getContext("2d");
 
-  /* What the colours of a picture stand for: its own key, or for tree and matrix that of the clusters. */
+  /* The meaning of the colours of a picture: its own key, or that of the clusters for dendrogram and Gram matrix. */
   const keyOf = (figure) => {
     const own = [...figure.querySelectorAll("ul.key, ul.parts")].filter((list) => list.getClientRects().length);
     const lists = ["tree", "gram"].includes(figure.dataset.name) ? document.querySelectorAll(".by-cluster-key") : own;
@@ -88,21 +95,21 @@
     );
   };
 
-  /* A picture as a file of its own: as it is drawn for a desk, with a title above and its key below. */
-  const alone = (figure) => {
+  /* A picture as a standalone SVG document, as drawn for wide screens, with a title above and its key below. */
+  const standalone = (figure) => {
     const svg = figure.querySelector("svg");
     const copy = svg.cloneNode(true);
     const originals = [svg, ...svg.querySelectorAll("*")];
-    const leftOut = [];
+    const omitted = [];
     const recoloured = svg.matches(".by-group, .recut");
-    [copy, ...copy.querySelectorAll("*")].forEach((part, place) => {
-      const style = getComputedStyle(originals[place]);
+    [copy, ...copy.querySelectorAll("*")].forEach((part, index) => {
+      const style = getComputedStyle(originals[index]);
       for (const name of COPIED) if (style.getPropertyValue(name)) part.setAttribute(name, style.getPropertyValue(name));
       const unseen = style.display === "none" && !part.matches(".large");
-      if (unseen || part.matches(".small") || (recoloured && part.matches(".by-cluster-only"))) leftOut.push(part);
+      if (unseen || part.matches(".small") || (recoloured && part.matches(".by-cluster-only"))) omitted.push(part);
       for (const name of ["class", "tabindex", "data-row", "data-says"]) part.removeAttribute(name);
     });
-    for (const part of leftOut) part.remove();
+    for (const part of omitted) part.remove();
     const heading = figure.closest("article")?.querySelector("h3") ?? figure.closest("section").querySelector("h2");
     const title = `${document.title}: ${heading.textContent.trim()}`;
     const style = getComputedStyle(document.documentElement);
@@ -119,8 +126,8 @@
     const paper = drawn("rect", { x: corner[0], y: corner[1], ...size, fill: style.backgroundColor }, copy);
     copy.prepend(paper);
     drawn("text", { ...text, "font-size": "15px", "font-weight": 600, x: corner[0] + 4, y: -10 }, copy).textContent = title;
-    key.forEach(([fill, name], number) => {
-      const y = height + LINE * (number + 0.5);
+    key.forEach(([fill, name], index) => {
+      const y = height + LINE * (index + 0.5);
       drawn("rect", { x: corner[0] + 4, y, width: 10, height: 10, fill }, copy);
       drawn("text", { ...text, x: corner[0] + 22, y: y + 10 }, copy).textContent = name;
     });
@@ -138,7 +145,7 @@
     image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(written)}`;
   };
 
-  /* What looks like a formula gets an apostrophe, so that no spreadsheet runs it. */
+  /* A cell that looks like a formula gets an apostrophe, so that no spreadsheet runs it. */
   const cell = (text) => {
     const shown = /^[=+\-@\t\r]/.test(text) && !/^-?[\d.,]+%?$/.test(text) ? `'${text}` : text;
     return /[",\n\r]/.test(shown) ? `"${shown.replaceAll('"', '""')}"` : shown;
@@ -149,33 +156,34 @@
   };
   const cellsOf = (table) =>
     [...table.rows].map((row) => [...row.cells].map((one) => one.dataset.whole ?? one.textContent.trim()));
-  /* Every two items once, by their whole names, in numbers of voters. */
-  const duelRows = () => {
-    const rows = [["first", "second", "prefer the first", "prefer the second", "neither"]];
-    known.duels.forEach((a, i) => {
-      known.duels.slice(i + 1).forEach((b, place) => {
-        const [ahead, behind] = [known.ahead[i][i + 1 + place], known.ahead[i + 1 + place][i]];
-        rows.push([known.items[a], known.items[b], ahead, behind, known.all - ahead - behind]);
+  /* Every pair of items once, with full names and numbers of voters. */
+  const contestRows = () => {
+    const rows = [["first", "second", "ahead", "behind", "neither"].map((name) => say(`head_${name}`))];
+    data.contestItems.forEach((a, i) => {
+      data.contestItems.slice(i + 1).forEach((b, index) => {
+        const [ahead, behind] = [data.ahead[i][i + 1 + index], data.ahead[i + 1 + index][i]];
+        rows.push([data.items[a], data.items[b], ahead, behind, data.nVoters - ahead - behind]);
       });
     });
     return rows;
   };
   const ballotRows = () => {
-    const heads = [known.votersNoun, "x", "y", ...(cut.names.length > 1 ? ["cluster"] : []), ...known.groups, known.ballot];
-    /* Of ballots that are not on the map no cluster is known where the tree is cut elsewhere. */
-    return [heads, ...known.voters.map((voters, row) => [
-      voters,
-      ...known.points[row],
-      ...(cut.names.length > 1 ? [cut.names[cut.labels[row]] ?? ""] : []),
-      ...known.byGroup[row],
-      words(row),
+    const clusters = cut.names.length > 1;
+    const heads = [data.nouns.voters, "x", "y", ...(clusters ? [say("head_cluster")] : []), ...data.groups, data.nouns.ballot];
+    /* After another number was chosen, the clusters of ballots that are not on the map are unknown. */
+    return [heads, ...data.voters.map((count, row) => [
+      count,
+      ...data.points[row],
+      ...(clusters ? [cut.names[cut.labels[row]] ?? ""] : []),
+      ...data.byGroup[row],
+      ballotText(row),
     ])];
   };
 
   const offer = (parent, buttons) => {
     const box = document.createElement("p");
     box.className = "take";
-    element("span", "Save as ", box);
+    element("span", say("save_as"), box);
     for (const [label, spoken, action] of buttons) {
       const button = element("button", label, box);
       button.type = "button";
@@ -189,26 +197,27 @@
     const { name } = figure.dataset;
     const picture = figure.querySelector("svg").getAttribute("aria-label").split(/[.:]/)[0];
     const buttons = [
-      ["SVG", `Save as SVG: ${picture}`, () => save(`${name}.svg`, new Blob([alone(figure)[0]], { type: "image/svg+xml" }))],
-      ["PNG", `Save as PNG: ${picture}`, () => saveAsPng(name, alone(figure))],
+      ["SVG", say("save_picture", { format: "SVG", picture }), () => save(`${name}.svg`, new Blob([standalone(figure)[0]], { type: "image/svg+xml" }))],
+      ["PNG", say("save_picture", { format: "PNG", picture }), () => saveAsPng(name, standalone(figure))],
     ];
     if (name === "map") {
-      const some = known.voters.length < known.ballots;
-      const which = some ? `${plain(known.voters.length)} of ${ballots(known.ballots)}` : `the ${known.ballot}s`;
-      buttons.push([`CSV of ${which}`, `Save ${which} with cluster and coordinates as CSV`, () => saveAsCsv("ballots", ballotRows())]);
+      const all = data.voters.length === data.nBallots;
+      const which = say(all ? "all_ballots" : "some_ballots", { n: number(data.voters.length), n_ballots: ballots(data.nBallots) });
+      buttons.push([say("csv_ballots", { which }), say("save_ballots", { which }), () => saveAsCsv("ballots", ballotRows())]);
     }
-    if (name === "duels") {
-      const which = known.duels.length < nItems ? ` of the first ${plain(known.duels.length)} ${known.nouns}` : "";
-      buttons.push([`CSV${which}`, `Save as CSV: all duels${which}`, () => saveAsCsv("duels", duelRows())]);
+    if (name === "contests") {
+      const n = data.contestItems.length;
+      const which = n < nItems ? say("first_items", { n: number(n) }) : "";
+      buttons.push([say("csv_contests", { which }), say("save_contests", { which }), () => saveAsCsv("contests", contestRows())]);
     }
     offer(figure, buttons);
   }
-  for (const box of document.querySelectorAll(".tabular:not([data-name=duels])")) {
-    const label = box.querySelector("caption").textContent;
-    offer(box, [["CSV", `Save as CSV: ${label}`, () => saveAsCsv(box.dataset.name, cellsOf(box.querySelector("table")))]]);
+  for (const box of document.querySelectorAll(".tabular:not([data-name=contests])")) {
+    const table = box.querySelector("caption").textContent;
+    offer(box, [["CSV", say("save_table", { table }), () => saveAsCsv(box.dataset.name, cellsOf(box.querySelector("table")))]]);
   }
 
-  /* ------------------------------------------------------------------ the map: a ballot to be read */
+  /* ------------------------------------------------------------------ the map: reading a ballot */
 
   if (!map) return;
   const points = [...map.querySelectorAll(".points circle")].map((circle) => ({
@@ -221,44 +230,43 @@
   let current = null;
 
   const listPairs = (pairs) => {
-    pairs.slice(0, LINES).forEach((pair) => element("p", pair.join(" > "), tip));
-    if (pairs.length > LINES) element("p", `and ${pairs.length - LINES} more pairs`, tip);
-    if (!pairs.length) element("p", "no preference", tip);
+    pairs.slice(0, MAX_LINES).forEach((pair) => element("p", pair.join(" > "), tip));
+    if (pairs.length > MAX_LINES) element("p", say("more_pairs", { n: pairs.length - MAX_LINES }), tip);
+    if (!pairs.length) element("p", say("no_preference"), tip);
   };
 
-  const listPlaces = (row) => {
-    const levels = buckets(known.ranks[row]);
-    const free = known.ranks[row].filter((rank) => rank < 0).length;
+  const listPositions = (row) => {
+    const levels = buckets(data.ranks[row]);
+    const free = data.ranks[row].filter((rank) => rank < 0).length;
     if (levels.length < 2 && !(free && levels.length)) {
-      return element("p", known.approvals ? "approves all or none" : "no preference", tip);
+      return element("p", say(data.approvals ? "approves_all_or_none" : "no_preference"), tip);
     }
-    if (known.approvals) return element("p", `approves ${levels[0].join(", ")}`, tip);
+    if (data.approvals) return element("p", say("approves", { names: levels[0].join(", ") }), tip);
     const list = element("ol", "", tip);
-    let place = 1;
-    levels.slice(0, LINES).forEach((names) => {
+    let position = 1;
+    levels.slice(0, MAX_LINES).forEach((names) => {
       const line = element("li", "", list);
-      element("span", names.length > 1 ? `${place}=` : `${place}`, line);
-      const shown = names.slice(0, 6).join(", ");
-      element("span", names.length > 6 ? `${shown} and ${names.length - 6} more` : shown, line);
-      place += names.length;
+      element("span", names.length > 1 ? `${position}=` : `${position}`, line);
+      element("span", listed(names, 6), line);
+      position += names.length;
     });
-    if (levels.length > LINES) element("p", `and ${levels.length - LINES} more places`, tip);
-    if (free) element("p", `${free} ${free === 1 ? known.noun : known.nouns} anywhere`, tip);
+    if (levels.length > MAX_LINES) element("p", say("more_positions", { n: levels.length - MAX_LINES }), tip);
+    if (free) element("p", say("free_items", { n_items: countOf(free, data.nouns.item, data.nouns.items) }), tip);
   };
 
   const describe = (row) => {
     tip.replaceChildren();
-    element("b", count(known.voters[row]), tip);
-    if (known.pairs) listPairs(known.pairs[row]);
-    else listPlaces(row);
-    if (cut.names.length > 1) element("p", `Cluster ${cut.names[cut.labels[row]]}`, tip);
-    if (known.groups.length) {
-      const parts = known.groups.map((name, g) => [name, known.byGroup[row][g]]).filter((part) => part[1]);
-      element("p", parts.map((part) => `${part[0]} ${plain(part[1])}`).join(", "), tip);
+    element("b", voters(data.voters[row]), tip);
+    if (data.pairs) listPairs(data.pairs[row]);
+    else listPositions(row);
+    if (cut.names.length > 1) element("p", say("cluster", { name: cut.names[cut.labels[row]] }), tip);
+    if (data.groups.length) {
+      const parts = data.groups.map((name, g) => [name, data.byGroup[row][g]]).filter((part) => part[1]);
+      element("p", parts.map((part) => `${part[0]} ${number(part[1])}`).join(", "), tip);
     }
   };
 
-  const place = (point) => {
+  const placeTip = (point) => {
     const box = map.getBoundingClientRect();
     const scale = box.width / map.viewBox.baseVal.width;
     const x = point.x * scale;
@@ -277,7 +285,7 @@
     point.circle.classList.add("on");
     describe(point.row);
     tip.hidden = false;
-    place(point);
+    placeTip(point);
   };
 
   const hide = () => {
@@ -303,27 +311,27 @@
   };
   const pointAt = (event) => {
     const [x, y] = inMap(event);
-    /* A point under the pointer wins over a near one, and a small one over a large one. */
+    /* A point under the pointer precedes a near one, and a small one a large one. */
     const cost = (p) => {
       const d = Math.hypot(p.x - x, p.y - y);
       return d <= p.r ? p.r / 1000 : d - p.r;
     };
     const nearest = best(points, cost);
-    if (nearest && cost(nearest) < REACH * Math.max(scaleOf(), 1)) show(nearest);
+    if (nearest && cost(nearest) < POINTER_DISTANCE * Math.max(scaleOf(), 1)) show(nearest);
     else hide();
   };
   map.addEventListener("pointermove", pointAt);
   map.addEventListener("pointerleave", hide);
 
-  /* One point is in the order of the Tab key; the arrow keys lead from it to its neighbours. */
-  const rove = (point, focus) => {
+  /* One point can be reached with the Tab key; the arrow keys move from it to its neighbours. */
+  const moveFocus = (point, focus) => {
     for (const other of points) other.circle.setAttribute("tabindex", "-1");
     point.circle.setAttribute("tabindex", "0");
     if (focus) point.circle.focus();
   };
-  const ahead = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
+  const directions = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
   const byCircle = new Map(points.map((point) => [point.circle, point]));
-  /* Listeners of the focus go to the box around the map: an SVG element that has one becomes a stop of the Tab key. */
+  /* Focus listeners are on the box around the map: an SVG element with one would become a stop of the Tab key. */
   const stage = map.parentElement;
   stage.addEventListener("focusin", (event) => {
     const point = byCircle.get(event.target);
@@ -334,8 +342,8 @@
     const from = byCircle.get(event.target);
     if (!from) return;
     let to = null;
-    if (event.key in ahead) {
-      const [dx, dy] = ahead[event.key];
+    if (event.key in directions) {
+      const [dx, dy] = directions[event.key];
       to = best(points, (p) => {
         const along = (p.x - from.x) * dx + (p.y - from.y) * dy;
         const across = Math.abs((p.x - from.x) * dy) + Math.abs((p.y - from.y) * dx);
@@ -345,15 +353,15 @@
     else if (event.key === "Escape") return hide();
     else return;
     event.preventDefault();
-    if (to) rove(to, true);
+    if (to) moveFocus(to, true);
   });
-  rove(points[0], false);
+  moveFocus(points[0], false);
 
   const byColour = (byGroup) => {
     map.classList.toggle("by-group", byGroup);
     map.classList.toggle("by-cluster", !byGroup);
     for (const key of document.querySelectorAll(".by-group-only")) key.hidden = !byGroup;
-    for (const key of document.querySelectorAll(".by-cluster-key")) key.hidden = byGroup || cut !== made;
+    for (const key of document.querySelectorAll(".by-cluster-key")) key.hidden = byGroup || cut !== original;
   };
   const colours = [...document.querySelectorAll(".switch input")];
   for (const choice of colours) {
@@ -361,19 +369,19 @@
     if (choice.checked) choice.dispatchEvent(new Event("change"));
   }
 
-  /* ------------------------------------------------------------------ what some ballots have in common */
+  /* ------------------------------------------------------------------ description of several ballots */
 
-  /* Mean places, from 1: tied items share theirs, and of free ones it is the mean over all they may have. */
-  const placesOf = (row) => {
-    const places = new Array(nItems).fill((nItems + 1) / 2);
-    if (known.pairs) {
-      for (const [better, worse] of known.pairs[row]) {
-        places[itemNumber.get(better)] -= 0.5;
-        places[itemNumber.get(worse)] += 0.5;
+  /* Mean positions, from 1, over all completions of a ballot. */
+  const positionsOf = (row) => {
+    const positions = new Array(nItems).fill((nItems + 1) / 2);
+    if (data.pairs) {
+      for (const [better, worse] of data.pairs[row]) {
+        positions[itemNumber.get(better)] -= 0.5;
+        positions[itemNumber.get(worse)] += 0.5;
       }
-      return places;
+      return positions;
     }
-    const ranks = known.ranks[row];
+    const ranks = data.ranks[row];
     const sizes = [];
     for (const rank of ranks) if (rank >= 0) sizes[rank] = (sizes[rank] ?? 0) + 1;
     const middle = [];
@@ -383,55 +391,59 @@
       before += size;
     }
     ranks.forEach((rank, item) => {
-      if (rank >= 0) places[item] = (middle[rank] * (nItems + 1)) / (before + 1);
+      if (rank >= 0) positions[item] = (middle[rank] * (nItems + 1)) / (before + 1);
     });
-    return places;
+    return positions;
   };
-  const itemNumber = new Map(known.items.map((name, item) => [name, item]));
+  const itemNumber = new Map(data.items.map((name, item) => [name, item]));
 
   const firstOf = (row) => {
-    if (known.pairs) {
-      const worse = new Set(known.pairs[row].map((pair) => pair[1]));
-      return [...new Set(known.pairs[row].map((pair) => pair[0]))].filter((x) => !worse.has(x)).map((x) => itemNumber.get(x));
+    if (data.pairs) {
+      const worse = new Set(data.pairs[row].map((pair) => pair[1]));
+      return [...new Set(data.pairs[row].map((pair) => pair[0]))].filter((x) => !worse.has(x)).map((x) => itemNumber.get(x));
     }
-    const ranks = known.ranks[row];
+    const ranks = data.ranks[row];
     if (!ranks.some((rank) => rank !== 0)) return [];
     return ranks.flatMap((rank, item) => (rank === 0 ? [item] : []));
   };
 
-  /* First choices are shares of those who have one, approvals of all; of who approves all or none a part does all. */
+  /* Shares of first choices are of the voters with a preference, shares of approvals of all voters. */
   const summary = (rows) => {
-    const places = new Array(nItems).fill(0);
+    const positions = new Array(nItems).fill(0);
     const firsts = new Array(nItems).fill(0);
-    let [voters, saying] = [0, 0];
+    let [nVoters, nStated] = [0, 0];
     for (const row of rows) {
-      const weight = known.weights[row];
-      voters += weight;
-      placesOf(row).forEach((place, item) => (places[item] += weight * place));
+      const weight = data.weights[row];
+      nVoters += weight;
+      positionsOf(row).forEach((position, item) => (positions[item] += weight * position));
       const first = firstOf(row);
-      if (first.length) saying += weight;
-      for (const item of first) firsts[item] += known.approvals ? weight : weight / first.length;
+      if (first.length) nStated += weight;
+      for (const item of first) firsts[item] += data.approvals ? weight : weight / first.length;
     }
-    const silent = known.approvals ? known.approving * (voters - saying) : 0;
-    const all = (known.approvals ? voters : saying) || 1;
-    return { voters, saying, places: places.map((x) => x / voters), firsts: firsts.map((x) => (x + silent) / all) };
+    const approveAll = data.approvals ? data.approveAllShare * (nVoters - nStated) : 0;
+    const total = (data.approvals ? nVoters : nStated) || 1;
+    return {
+      nVoters,
+      total,
+      positions: positions.map((x) => x / nVoters),
+      firsts: firsts.map((x) => (x + approveAll) / total),
+    };
   };
-  const everyRow = known.weights.map((_, row) => row);
+  const everyRow = data.weights.map((_, row) => row);
   const overall = summary(everyRow);
-  const sampled = overall.voters < known.all;
-  const ofShown = sampled ? ` of the ${plain(overall.voters)} shown` : "";
-  /* What is wanted most comes first: the smallest mean place, or the largest share of approvals. */
-  const standing = (found) => (known.approvals ? found.firsts.map((share) => -100 * share) : found.places);
-  const everywhere = standing({ places: known.places, firsts: known.shares });
+  const sampled = overall.nVoters < data.nVoters;
+  const ofSample = sampled ? say("of_sample", { n: number(overall.nVoters) }) : "";
+  /* Smaller is better: the mean position, or the negative percentage of approvals. */
+  const standing = (found) => (data.approvals ? found.firsts.map((share) => -100 * share) : found.positions);
+  const overallStanding = standing({ positions: data.positions, firsts: data.shares });
   const inOrder = (found) => {
     const values = standing(found);
-    return known.items.map((_, item) => item).sort((a, b) => values[a] - values[b]);
+    return data.items.map((_, item) => item).sort((a, b) => values[a] - values[b]);
   };
-  const byWhat = known.approvals ? "approvals" : "mean places";
-  const wants = (item) => (known.approvals ? `approve of ${known.items[item]}` : `put ${known.items[item]} first`);
+  const orderText = (found, limit) => inOrder(found).slice(0, limit).map((item) => data.items[item]).join(" > ");
 
   const panel = document.getElementById("explored");
-  const tell = (title, ...lines) => {
+  const showPanel = (title, ...lines) => {
     panel.replaceChildren();
     panel.hidden = false;
     element("h3", title, panel);
@@ -441,37 +453,34 @@
   /* ------------------------------------------------------------------ ballots selected */
 
   const selected = new Set();
-  const mark = () => {
+  const markSelection = () => {
     for (const point of points) point.circle.classList.toggle("chosen", selected.has(point.row));
     map.classList.toggle("choosing", selected.size > 0);
   };
   const showSelection = () => {
-    mark();
+    markSelection();
     if (!selected.size) {
       panel.hidden = true;
       return;
     }
     const found = summary([...selected]);
     const values = standing(found);
-    const order = inOrder(found).slice(0, 8).map((item) => known.items[item]);
-    const moved = selected.size < everyRow.length
-      ? known.items
-          .map((name, item) => [everywhere[item] - values[item], name])
+    const shifts = selected.size < everyRow.length
+      ? data.items
+          .map((name, item) => [overallStanding[item] - values[item], name])
           .sort((a, b) => Math.abs(b[0]) - Math.abs(a[0]))
-          .filter((move) => Math.abs(move[0]) >= LEAST_SHIFT)
+          .filter(([shift]) => Math.abs(shift) >= data.minShift)
           .slice(0, 6)
       : [];
     const first = found.firsts.indexOf(Math.max(...found.firsts));
-    const signed = (by) => `${by > 0 ? "+" : "−"}${Math.abs(by).toFixed(known.approvals ? 0 : 1)}`;
-    tell(
-      `Selected: ${ballots(selected.size)} of ${count(found.voters)}, ${percent(found.voters / overall.voters)}${ofShown}`,
-      `In the order of their ${byWhat}: ${order.join(" > ")}${nItems > 8 ? " > …" : ""}`,
-      found.firsts[first] > 0 &&
-        `${percent(found.firsts[first])} of them ${wants(first)}, of all ${known.votersNoun} ${percent(known.shares[first])}.`,
-      moved.length &&
-        `Higher (+) or lower (−) than among all, in ${known.approvals ? "percentage points" : "places"}: ${moved
-          .map(([by, name]) => `${name} ${signed(by)}`)
-          .join(", ")}`,
+    const signed = (shift) => `${shift > 0 ? "+" : "−"}${Math.abs(shift).toFixed(data.approvals ? 0 : 1)}`;
+    const shares = { name: data.items[first], share: percent(found.firsts[first]), all: percent(data.shares[first]) };
+    const size = { n_ballots: ballots(selected.size), n_voters: voters(found.nVoters), sample: ofSample };
+    showPanel(
+      say("selected", { ...size, share: percent(found.nVoters / overall.nVoters) }),
+      say(data.approvals ? "order_approvals" : "order_positions", { order: orderText(found, 8) + (nItems > 8 ? " > …" : "") }),
+      found.firsts[first] > 0 && say(data.approvals ? "approval" : "first_choice", shares),
+      shifts.length && say("shifts", { shifts: shifts.map(([shift, name]) => `${name} ${signed(shift)}`).join(", ") }),
     );
   };
   const toggle = (row) => {
@@ -533,73 +542,74 @@
     } else if (event.key === "Escape") clear();
   });
 
-  /* ------------------------------------------------------------------ the tree cut elsewhere */
+  /* ------------------------------------------------------------------ another number of clusters */
 
-  const labelsOf = (number) => {
-    const n = known.mergers.length + 1;
+  const partsOf = (nClusters) => {
+    const n = data.mergers.length + 1;
     const top = Array.from({ length: 2 * n - 1 }, (_, node) => node);
-    for (let step = n - number - 1; step >= 0; step--) for (const child of known.mergers[step]) top[child] = top[n + step];
+    for (let step = n - nClusters - 1; step >= 0; step--) for (const child of data.mergers[step]) top[child] = top[n + step];
     const rows = new Map();
     for (let leaf = 0; leaf < n; leaf++) rows.set(top[leaf], [...(rows.get(top[leaf]) ?? []), leaf]);
-    const weigh = (part) => part.reduce((sum, row) => sum + known.weights[row], 0);
+    const weigh = (part) => part.reduce((sum, row) => sum + data.weights[row], 0);
     return [...rows.values()].sort((a, b) => weigh(b) - weigh(a));
   };
 
-  /* Each cluster is named after the first choice that sets it apart, no two after the same, with the shares that say so. */
+  /* Each cluster is named after the first choice whose share differs most from all others, no two after the same. */
   const nameParts = (found) => {
     const differences = [];
-    const weight = (part) => (known.approvals ? part.voters : part.saying);
-    found.forEach((part, number) => {
+    found.forEach((part, index) => {
       part.firsts.forEach((share, item) => {
-        const rest = weight(overall) - weight(part) || 1;
-        const others = Math.max((overall.firsts[item] * weight(overall) - share * weight(part)) / rest, 0);
-        differences.push([share - others, number, item, share, others]);
+        const rest = overall.total - part.total || 1;
+        const others = Math.max((overall.firsts[item] * overall.total - share * part.total) / rest, 0);
+        differences.push([share - others, index, item, share, others]);
       });
     });
     differences.sort((a, b) => b[0] - a[0]);
-    const names = found.map((_, number) => [letter(number), ""]);
-    const taken = new Set();
-    for (const [, number, item, share, others] of differences) {
-      if (names[number][1] || taken.has(item)) continue;
-      const called = known.approvals ? `approves ${known.items[item]}` : `${known.items[item]} first`;
-      names[number] = [`${letter(number)} · ${called}`, ` (${percent(share)}, of all others ${percent(others)})`];
-      taken.add(item);
+    const names = found.map((_, index) => [letter(index), ""]);
+    const used = new Set();
+    for (const [, index, item, share, others] of differences) {
+      if (names[index][1] || used.has(item)) continue;
+      const label = say(data.approvals ? "label_approval" : "label_first", { name: data.items[item] });
+      const distinction = say("distinction", { share: percent(share), others: percent(others) });
+      names[index] = [`${letter(index)} · ${label}`, distinction];
+      used.add(item);
     }
     return names;
   };
 
-  const cutInto = (number) => {
-    if (number === Math.max(made.names.length, 1)) {
-      cut = made;
+  const cutInto = (nClusters) => {
+    const nOriginal = Math.max(original.names.length, 1);
+    if (nClusters === nOriginal) {
+      cut = original;
       panel.hidden = true;
     } else {
-      const parts = labelsOf(number);
+      const parts = partsOf(nClusters);
       const found = parts.map(summary);
       const named = nameParts(found);
-      const labels = new Array(known.weights.length).fill(0);
-      parts.forEach((rows, place) => rows.forEach((row) => (labels[row] = place)));
+      const labels = new Array(data.weights.length).fill(0);
+      parts.forEach((rows, index) => rows.forEach((row) => (labels[row] = index)));
       cut = { labels, names: named.map(([name]) => name) };
-      tell(
-        `The tree cut into ${number}`,
-        number > Math.max(made.names.length, 1) && `The ${known.ballot}s do not speak for so many.`,
-        sampled && `Numbers are those of the ${count(overall.voters)} shown, taken at random from ${plain(known.all)}.`,
+      showPanel(
+        say("recut", { n: nClusters }),
+        nClusters > nOriginal && say("not_supported"),
+        sampled && say("sample_note", { n_voters: voters(overall.nVoters), total: number(data.nVoters) }),
       );
       const list = element("ul", "", panel);
       list.className = "parts";
-      found.forEach((part, place) => {
+      found.forEach((part, index) => {
         const line = element("li", "", list);
-        line.dataset.name = named[place].join("");
-        element("span", "", line).className = `dot k${Math.min(place, COLOURS)}`;
-        const order = inOrder(part).slice(0, 5).map((item) => known.items[item]);
-        const share = percent(part.voters / overall.voters);
-        element("span", `${named[place].join("")}: ${count(part.voters)}, ${share}; ${order.join(" > ")}`, line);
+        const name = named[index].join("");
+        line.dataset.name = name;
+        element("span", "", line).className = `dot k${Math.min(index, COLOURS)}`;
+        const size = { n_voters: voters(part.nVoters), share: percent(part.nVoters / overall.nVoters) };
+        element("span", say("cluster_line", { name, ...size, order: orderText(part, 5) }), line);
       });
     }
     for (const point of points) {
       const group = [...point.circle.classList].find((name) => name.startsWith("g"));
       point.circle.setAttribute("class", `k${Math.min(cut.labels[point.row], COLOURS)} ${group}`);
     }
-    map.classList.toggle("recut", cut !== made);
+    map.classList.toggle("recut", cut !== original);
     for (const choice of colours) choice.checked = choice.value === "cluster";
     byColour(false);
     selected.clear();
@@ -613,45 +623,40 @@
     });
   }
 
-  /* ------------------------------------------------------------------ an item looked for */
+  /* ------------------------------------------------------------------ finding an item */
 
   const search = document.getElementById("search");
-  const look = () => {
+  const find = () => {
     const wanted = search.value.trim().toLowerCase();
-    const exact = known.items.findIndex((name) => name.toLowerCase() === wanted);
-    const item = exact >= 0 ? exact : known.items.findIndex((name) => wanted && name.toLowerCase().includes(wanted));
+    const exact = data.items.findIndex((name) => name.toLowerCase() === wanted);
+    const item = exact >= 0 ? exact : data.items.findIndex((name) => wanted && name.toLowerCase().includes(wanted));
     for (const row of document.querySelectorAll(".heat tr")) row.classList.toggle("looked", Number(row.dataset.item) === item);
     selected.clear();
     if (item < 0) {
       showSelection();
-      if (wanted) tell(`No ${known.noun} is called so.`);
+      if (wanted) showPanel(say("not_found"));
       return;
     }
     for (const row of everyRow) if (firstOf(row).includes(item)) selected.add(row);
-    mark();
-    const beaten = [];
-    const lost = [];
-    const own = known.duels.indexOf(item);
-    if (own >= 0) {
-      known.duels.forEach((other, place) => {
-        const margin = known.ahead[own][place] - known.ahead[place][own];
-        if (margin > 0) beaten.push(known.items[other]);
-        if (margin < 0) lost.push(known.items[other]);
-      });
-    }
-    const some = (names) => names.slice(0, 8).join(", ") + (names.length > 8 ? ` and ${names.length - 8} more` : "");
-    const ordered = `Place ${known.order.indexOf(item) + 1} of ${nItems} in the order that contradicts ${known.votersNoun} least`;
-    tell(
-      known.items[item],
-      known.approvals ? `${ordered}.` : `${ordered}; mean place ${known.places[item].toFixed(1)}.`,
-      `${percent(known.shares[item])}${known.approvals ? "" : " of those who have a first choice"} ${wants(item)}: these ` +
-        `${known.ballot}s are marked on the map.`,
-      beaten.length && sentence(`Beats ${some(beaten)}`),
-      lost.length && sentence(`Loses to ${some(lost)}`),
+    markSelection();
+    const [wins, losses] = [[], []];
+    const index = data.contestItems.indexOf(item);
+    data.contestItems.forEach((other, column) => {
+      const margin = index < 0 ? 0 : data.ahead[index][column] - data.ahead[column][index];
+      if (margin > 0) wins.push(data.items[other]);
+      if (margin < 0) losses.push(data.items[other]);
+    });
+    const position = { position: data.order.indexOf(item) + 1, n: nItems, mean: data.positions[item].toFixed(1) };
+    showPanel(
+      data.items[item],
+      say(data.approvals ? "kemeny_position" : "kemeny_and_mean", position),
+      say(data.approvals ? "item_approved" : "item_first", { share: percent(data.shares[item]) }),
+      wins.length && say("wins", { names: listed(wins, 8) }),
+      losses.length && say("loses", { names: listed(losses, 8) }),
     );
   };
-  search.addEventListener("change", look);
+  search.addEventListener("change", find);
   search.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") look();
+    if (event.key === "Enter") find();
   });
 })();

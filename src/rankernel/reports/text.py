@@ -1,0 +1,264 @@
+"""Numbers, ballots and names as short text, for the page, its pictures and the command line."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, lru_cache
+
+from rankernel.data import Data
+from rankernel.encoding import FREE
+from rankernel.preferences import Preferences
+
+Fits = Callable[[str], bool]
+
+MAX_TIED_NAMES = 4  # in the text of a ballot
+SHORT_WORD = 4  # characters of a last word that is kept when a name is shortened
+NARROW_CHARACTERS = set(" .,:;'|!ijlI()[]-/ftr")
+WIDE_CHARACTERS = set("mwMWOQGCDNHU@%>=<…—–&")
+
+
+# ---------------------------------------------------------------------- numbers
+
+
+def percent(share: float) -> str:
+    """Return a share as a whole percentage.
+
+    Examples
+    --------
+    >>> percent(0.256), percent(0.004), percent(0.9996), percent(0.0)
+    ('26%', '<1%', '>99%', '0%')
+    """
+    if 0 < share < 0.01:
+        return "<1%"
+    return ">99%" if 0.99 < share < 1 else f"{share:.0%}"
+
+
+def plural(number: int, one: str, many: str | None = None) -> str:
+    """Return a number with its noun.
+
+    Examples
+    --------
+    >>> plural(1, "voter"), plural(1234, "voter")
+    ('1 voter', '1,234 voters')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def pvalue_text(p: float, n_permutations: int, from_moments: bool = False) -> str:
+    """Return a p-value; the lower bound 1 / (B + 1) of a permutation p-value is written as a bound.
+
+    Examples
+    --------
+    >>> pvalue_text(0.001, 999), pvalue_text(0.0432, 9999), pvalue_text(0.00002, 999, from_moments=True)
+    ('p ≤ 0.001', 'p = 0.043', 'p = 2e-05')
+    """
+    bound = 1 / (1 + n_permutations)
+    return f"p ≤ {bound:.2g}" if p <= bound * (1 + 1e-9) and not from_moments else f"p = {p:.2g}"
+
+
+def round_numbers(text: str) -> str:
+    """Return a text with its decimal numbers rounded to four digits.
+
+    Examples
+    --------
+    >>> round_numbers("Mallows(nu=0.06666666666666667)")
+    'Mallows(nu=0.06667)'
+    """
+    return re.sub(r"\d+\.\d{5,}(?:e-?\d+)?", lambda match: f"{float(match[0]):.4g}", text)
+
+
+# ---------------------------------------------------------------------- lists and ballots
+
+
+def join_names(names: Sequence[str], limit: int) -> str:
+    """Return at most ``limit`` names as an enumeration, with the number of omitted ones.
+
+    Examples
+    --------
+    >>> join_names(["a", "b", "c"], 6), join_names(["a", "b", "c"], 2), join_names(["a"], 2)
+    ('a, b and c', 'a, b and 1 more', 'a')
+    """
+    shown = list(names[:limit]) + ([f"{len(names) - limit:,} more"] if len(names) > limit else [])
+    return " and ".join([*([", ".join(shown[:-1])] if shown[:-1] else []), *shown[-1:]])
+
+
+def ballot_text(ballot: Data, limit: int = 4, length: int = 24, approvals: bool = False) -> str:
+    """Return the first positions of a ballot, best first, or its first pairs; a shared last position is omitted.
+
+    Examples
+    --------
+    >>> from rankernel import Rankings
+    >>> ballot_text(Rankings.from_orders([["a", {"b", "c"}, "d"]], items=list("abcdef")))
+    'a > b = c > d'
+    >>> ballot_text(Rankings.from_orders([[{"b", "c"}]], items=list("abcdef")), approvals=True)
+    'approves b and c'
+    """
+    names = short_names(ballot.items, length)
+    if isinstance(ballot, Preferences):
+        short = dict(zip(ballot.items, names, strict=True))
+        pairs = ballot.to_pairs()[0]
+        written = [f"{short[better]} > {short[worse]}" for better, worse in pairs[:limit]]
+        return ", ".join(written + ["…"] * (len(pairs) > limit)) or "no preference"
+    ranks = ballot.ranks[0].tolist()
+    if approvals:
+        approved = [name for name, rank in zip(names, ranks, strict=True) if rank == 0]
+        return "no preference" if len(approved) in (0, len(ranks)) else f"approves {join_names(approved, limit)}"
+    buckets: list[list[str]] = [[] for _ in range(max(ranks) + 1)]
+    for name, rank in zip(names, ranks, strict=True):
+        if rank != FREE:
+            buckets[rank].append(name)
+    if len(buckets) > 1 and len(buckets[-1]) > 1 and FREE not in ranks:
+        buckets.pop()
+    if not buckets or (len(buckets) == 1 and len(buckets[0]) == len(ranks) > 1):
+        return "no preference"
+    return " > ".join([tie_text(bucket) for bucket in buckets[:limit]] + ["…"] * (len(buckets) > limit))
+
+
+def tie_text(names: list[str]) -> str:
+    """Return the names of tied items."""
+    omitted = len(names) - MAX_TIED_NAMES
+    return " = ".join(names[:MAX_TIED_NAMES]) + (f" = {omitted} more" if omitted > 0 else "")
+
+
+# ---------------------------------------------------------------------- shortened names
+
+
+@lru_cache(maxsize=256)
+def short_names(names: tuple[str, ...], length: int) -> tuple[str, ...]:
+    """Return names of at most ``length`` characters; names that differ stay different.
+
+    Examples
+    --------
+    >>> short_names(("Candidate number 1 Beta", "Candidate number 2 Beta"), 12)
+    ('… 1 Beta', '… 2 Beta')
+    """
+    return distinct_names(names, lambda text: len(text) <= length)
+
+
+def short_name(name: str, length: int) -> str:
+    """Return a name of at most ``length`` characters.
+
+    Examples
+    --------
+    >>> short_name("Featherstonehaugh", 8), short_name("Featherstonehaugh 12", 12)
+    ('Feather…', 'Feathers… 12')
+    """
+    return shortened(name, lambda text: len(text) <= length)
+
+
+def distinct_names(names: Sequence[str], fits: Fits) -> tuple[str, ...]:
+    """Return names that fit; those that would become equal keep their end or lose their middle, or get a number."""
+    shown = [shortened(name, fits) for name in names]
+    for candidates in (endings, without_middle):
+        for indices in ambiguous(shown, names):
+            other = [next((text for text in candidates(names[i]) if fits(text)), shown[i]) for i in indices]
+            remaining = set(shown) - {shown[i] for i in indices}
+            if len(set(other)) == len({names[i] for i in indices}) and not remaining.intersection(other):
+                for i, text in zip(indices, other, strict=True):
+                    shown[i] = text
+    equal = [names[i] for indices in ambiguous(shown, names) for i in indices]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(equal), start=1)}
+    return tuple(
+        shortened(name, fits, f" {numbers[name]}") if name in numbers else text
+        for name, text in zip(names, shown, strict=True)
+    )
+
+
+def ambiguous(shown: list[str], names: Sequence[str]) -> list[list[int]]:
+    """Return the sets of indices of different names that are shown as the same text."""
+    indices: dict[str, list[int]] = {}
+    for i, text in enumerate(shown):
+        indices.setdefault(text, []).append(i)
+    return [same for same in indices.values() if len({names[i] for i in same}) > 1]
+
+
+def shortened(name: str, fits: Fits, suffix: str | None = None) -> str:
+    """Return the longest beginning of a name that fits with an ellipsis and the suffix (default: a short last word)."""
+    if suffix is None:
+        if fits(name):
+            return name
+        start, blank, last = name.rpartition(" ")
+        suffix = blank + last if start and len(last) <= SHORT_WORD and " > " not in name else ""
+    for length in range(len(name) - 1, 0, -1):
+        text = name[:length].rstrip(" >…") + "…" + suffix
+        if fits(text):
+            return text
+    return "…"
+
+
+def endings(name: str) -> Iterator[str]:
+    """Yield the ends of a name, the longest first: whole words, then parts of the last word."""
+    words = name.split(" ")
+    for start in range(1, len(words)):
+        yield "… " + " ".join(words[start:])
+    for start in range(1, len(words[-1])):
+        yield "…" + words[-1][start:]
+
+
+def without_middle(name: str) -> Iterator[str]:
+    """Yield a name without its middle, the longest first."""
+    for omitted in range(1, len(name) - 1):
+        half = (len(name) - omitted + 1) // 2
+        yield f"{name[:half].rstrip()}…{name[half + omitted :].lstrip()}"
+
+
+# ---------------------------------------------------------------------- widths in pictures
+
+
+def text_width(text: str, size: float = 13.0) -> float:
+    """Return an upper estimate of the width of a text, as the reader's font is not known.
+
+    Examples
+    --------
+    >>> text_width("ill", 10.0) < text_width("amp", 10.0) < text_width("WWW", 10.0)
+    True
+    """
+    return size * sum(map(character_width, text))
+
+
+@cache
+def character_width(character: str) -> float:
+    """Return the width of a character as a fraction of the font size."""
+    if unicodedata.east_asian_width(character) in "WF":
+        return 1.05
+    if character in NARROW_CHARACTERS:
+        return 0.42
+    if character in WIDE_CHARACTERS:
+        return 1.0 if character in "mW@%…" else 0.88
+    return 0.72 if character.isupper() else 0.65
+
+
+def fit_text(text: str, width: float, size: float = 13.0) -> str:
+    """Return a text shortened to a width.
+
+    Examples
+    --------
+    >>> fit_text("Amberlow", 1000), fit_text("Amberlow", 45)
+    ('Amberlow', 'Amb…')
+    """
+    return shortened(text, lambda shown: text_width(shown, size) <= width)
+
+
+def fit_names(names: Sequence[str], width: float, size: float = 13.0) -> tuple[str, ...]:
+    """Return names shortened to a width; names that differ stay different."""
+    return distinct_names(names, lambda shown: text_width(shown, size) <= width)
+
+
+def wrap_names(texts: list[str], width: float, n_lines: int) -> list[list[str]]:
+    """Return texts in at most ``n_lines`` lines each, shortened so that texts that differ stay different."""
+    shown = distinct_names(texts, lambda text: len(wrapped(text, width)) <= n_lines)
+    return [wrapped(text, width) for text in shown]
+
+
+def wrapped(text: str, width: float) -> list[str]:
+    """Return a text divided at blanks into lines of at most a width."""
+    lines: list[str] = []
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and text_width(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(fit_text(word, width))
+    return lines

@@ -1,0 +1,250 @@
+"""Files that cannot be written: errors before anything is computed, and interrupted commands."""
+
+import errno
+import os
+import signal
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from commands import run
+
+import rankernel as rk
+from rankernel._utils import files as whole_files
+from rankernel.cli.failures import option_text
+from rankernel.errors import Argument
+from rankernel.gram.disk.claims import claimed
+from rankernel.gram.plan import Plan
+
+ROWS = rk.Rankings.from_orders([["tea", "milk"], ["milk", "tea"], ["tea"]], ["tea", "milk", "cocoa"], counts=[5, 3, 2])
+
+
+def refused(code, *arguments):
+    """Return the error of a command that fails with one line."""
+    result = run(*arguments)
+    assert result.exit_code == code, result.output
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+@pytest.fixture
+def votes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rk.write_csv(ROWS, tmp_path / "votes.csv")
+    rk.write_preflib(ROWS, tmp_path / "votes.soi")
+    return tmp_path
+
+
+@pytest.fixture
+def computes_nothing(monkeypatch):
+    monkeypatch.setattr(Plan, "block", None)
+    monkeypatch.setattr(Plan, "gram", None)
+
+
+# ---------------------------------------------------------------------- the source
+
+
+@pytest.mark.parametrize("command", ["gram", "cluster", "map", "clean"])
+@pytest.mark.parametrize("name", ["votes.csv", "./votes.csv", "link.csv", "hard.csv"])
+def test_source_is_never_overwritten(votes, computes_nothing, command, name):
+    (votes / "link.csv").symlink_to(votes / "votes.csv")
+    os.link(votes / "votes.csv", votes / "hard.csv")
+    before = (votes / "votes.csv").read_bytes()
+    assert "is the file that is read" in refused(2, command, "votes.csv", "--count", "count", "-o", name, "--force")
+    assert (votes / "votes.csv").read_bytes() == before
+
+
+def test_source_is_never_a_report(votes, computes_nothing):
+    (votes / "votes.csv").rename(votes / "votes.html")
+    (votes / "votes.csv").symlink_to(votes / "votes.html")
+    assert "is the file that is read" in refused(
+        2, "report", "votes.csv", "--count", "count", "-o", "votes.html", "--force"
+    )
+
+
+@pytest.mark.parametrize("name", ["K.zarr", "./K.zarr/", "link.zarr", "K.zarr/../K.zarr"])
+def test_folder_of_source_is_never_replaced(votes, computes_nothing, name):
+    pytest.importorskip("zarr")
+    (votes / "K.zarr" / "inner").mkdir(parents=True)
+    (votes / "link.zarr").symlink_to(votes / "K.zarr")
+    (votes / "votes.csv").rename(votes / "K.zarr" / "inner" / "votes.csv")
+    said = refused(2, "gram", "K.zarr/inner/votes.csv", "--count", "count", "-o", name, "--force")
+    assert "is the folder of the file that is read" in said
+    assert (votes / "K.zarr" / "inner" / "votes.csv").exists()
+
+
+# ---------------------------------------------------------------------- unwritable targets
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("gram", "K.npy"),
+        ("gram", "K.zarr"),
+        ("gram", "K.npz"),
+        ("gram", "K.csv"),
+        ("map", "m.png"),
+        ("cluster", "c.csv"),
+    ],
+)
+def test_unwritable_folder(votes, computes_nothing, command, name):
+    if name.endswith("zarr"):
+        pytest.importorskip("zarr")
+    assert "cannot be written" in refused(1, command, "missing.csv", "-o", f"/proc/{name}")  # before it is read, too
+    assert "cannot be written" in refused(1, command, "votes.csv", "--count", "count", "-o", f"/proc/{name}")
+
+
+def test_report_in_unwritable_folder(votes, computes_nothing):
+    assert "cannot be written" in refused(1, "report", "votes.csv", "--count", "count", "-o", "/proc/report.html")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no disk that is always full")
+@pytest.mark.parametrize("name", ["K.npy", "K.npz", "K.csv"])
+def test_full_disk(votes, computes_nothing, monkeypatch, name):
+    monkeypatch.setattr(whole_files, "TemporaryFile", lambda **_: Path("/dev/full").open("wb"))  # noqa: SIM115
+    said = refused(1, "gram", "votes.csv", "--count", "count", "-o", name)
+    assert said == f"rankernel: {name} cannot be written: no space left on device\n"
+
+
+@pytest.mark.parametrize(("name", "size"), [("K.npz", "72 bytes"), ("K.csv", "18 bytes")])
+def test_too_little_disk_space(votes, computes_nothing, monkeypatch, name, size):
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=10))
+    said = refused(1, "gram", "votes.csv", "--count", "count", "-o", name)
+    assert f"no room on this disk: {name} takes at least {size}, and 10 bytes are free; use another disk" in said
+
+
+@pytest.mark.parametrize(
+    ("command", "name"), [("gram", "K.csv"), ("gram", "K.npz"), ("map", "m.png"), ("clean", "c.csv")]
+)
+def test_disk_that_becomes_full(votes, monkeypatch, command, name):
+    def full(path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(whole_files, "sync", full)
+    done = run(command, "votes.csv", "--count", "count", "-o", name)
+    assert done.exit_code == 1
+    assert done.stderr.splitlines()[-1] == f"rankernel: there is no room on this disk: {name} was not written"
+    assert sorted(os.listdir()) == ["votes.csv", "votes.soi"]
+
+
+def test_concurrent_writers(votes):
+    pytest.importorskip("fcntl")
+    with claimed(votes / "K.npy.partial", ()):
+        said = refused(1, "gram", "votes.csv", "--count", "count", "-o", "K.npy", "--force")
+    assert said == "rankernel: another process is at work on K.npy.partial; wait for it, or end it first\n"
+
+
+@pytest.mark.parametrize("name", ["K.npy", "K.zarr"])
+def test_resume_in_unwritable_folder(votes, computes_nothing, name):
+    assert "cannot be written" in refused(1, "gram", "votes.csv", "--count", "count", "-o", f"/proc/{name}", "--resume")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the administrator may write everything")
+def test_read_only_file(votes, computes_nothing):
+    (votes / "K.csv").write_text("mine")
+    (votes / "K.csv").chmod(0o444)
+    assert "cannot be written" in refused(1, "gram", "votes.csv", "--count", "count", "-o", "K.csv", "--force")
+
+
+# ---------------------------------------------------------------------- other files
+
+
+@pytest.mark.parametrize("name", ["K.npy", "K.zarr"])
+def test_other_folder_is_kept(votes, computes_nothing, name):
+    if name.endswith("zarr"):
+        pytest.importorskip("zarr")
+    (votes / f"{name}.partial").mkdir()
+    (votes / f"{name}.partial" / "letter.txt").write_text("mine")
+    for options in ([], ["--force"], ["--resume"]):
+        assert "is in the way: it holds 'letter.txt'" in refused(
+            1, "gram", "votes.csv", "--count", "count", "-o", name, *options
+        )
+    assert (votes / f"{name}.partial" / "letter.txt").read_text() == "mine"
+
+
+def test_other_file_is_kept(votes, computes_nothing):
+    (votes / "K.npy.json").write_text("mine")
+    assert "K.npy.json is in the way" in refused(1, "gram", "votes.csv", "--count", "count", "-o", "K.npy", "--force")
+
+
+def test_force_replaces_folder(votes):
+    pytest.importorskip("zarr")
+    (votes / "K.zarr").mkdir()
+    assert "--force" in refused(1, "gram", "votes.csv", "--count", "count", "-o", "K.zarr")
+    assert run("gram", "votes.csv", "--count", "count", "-o", "K.zarr", "--force").exit_code == 0
+
+
+# ---------------------------------------------------------------------- messages name options
+
+
+def test_options_of_unfinished_matrices(votes):
+    assert run("gram", "votes.csv", "--count", "count", "-o", "K.npy").exit_code == 0
+    said = refused(1, "gram", "votes.csv", "--count", "count", "-o", "K.npy", "--resume", "--kernel", "kendall")
+    assert "--force" in said
+
+
+def test_options_of_methods(votes):
+    rows = rk.datasets.uniform(4, 25, rng=0, items=[f"item {n}" for n in range(25)]).top(3, unlisted="free")
+    rk.write_preflib(rows, votes / "many.soi")
+    said = refused(1, "gram", "many.soi", "--unlisted", "free", "--method", "exact", "--kernel", "diffusion")
+    assert "--method montecarlo:draws=64" in said
+    assert "MonteCarlo" not in said
+    assert "limit=" not in said
+    said = refused(2, "gram", "votes.csv", "--method", "montecarlo:draws=0")
+    assert "draws=0 is not possible" in said
+    assert "n_draws" not in said
+
+
+@pytest.mark.parametrize(
+    ("argument", "text"),
+    [
+        (Argument("separator", "|"), "--separator '|'"),
+        (Argument("overwrite", True), "--force"),
+        (Argument("resume", True), "--resume"),
+        (Argument("method", ...), "--method montecarlo:draws=64"),
+        (Argument("method", "auto"), "--method auto"),
+        (Argument("n_draws", 20), "--method montecarlo:draws=20"),
+        (Argument("n_clusters", 9), "--k 9"),
+        (Argument("ignore", [""]), "--ignore ''"),
+        (Argument("max_bytes", 10**6), "--max-bytes 1000000"),
+        (Argument("label_columns"), "--by or --labels"),
+    ],
+)
+def test_arguments_as_options(argument, text):
+    assert option_text(argument) == text
+
+
+# ---------------------------------------------------------------------- interrupted
+
+
+PROGRAM = """
+import sys
+from rankernel.cli.app import app
+from rankernel.gram.disk.journal import Journal
+
+add = Journal.add
+def slow(*given):
+    add(*given)
+    print("ready", flush=True)
+    sys.stdin.read()
+Journal.add = slow
+app(["gram", "votes.soi", "-o", "K.npy"])
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.parametrize(
+    ("sign", "code", "how"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+)
+def test_interrupted_matrix(votes, loaded, sign, code, how):
+    rk.write_preflib(rk.datasets.uniform(40, 6, rng=0), votes / "votes.soi", overwrite=True)
+    process = loaded.start(PROGRAM)
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(sign)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == code, said
+    assert f"{how}; finished chunks are kept in K.npy.partial; the same command with --resume continues" in said
+    assert run("gram", "votes.soi", "-o", "K.npy", "--resume").exit_code == 0
+    read = rk.read_preflib("votes.soi")
+    np.testing.assert_array_equal(np.load("K.npy"), rk.Mallows("median").gram(read))
