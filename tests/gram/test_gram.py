@@ -334,37 +334,32 @@ def test_few_and_many_items_take_different_paths_to_the_same_value():
 
 
 @pytest.mark.parametrize("n", [25, 40])
-def test_short_lists_count_listed_items_only(n, monkeypatch):
-    from rankernel.gram.exact import kendall_means
-
+def test_short_lists_match_long_lists(n):
+    """A long list among the rows makes all entries be computed from all items, instead of the listed ones."""
     rows = rk.datasets.truncate(rk.datasets.uniform(60, n, rng=4), {0: 0.1, 1: 0.2, 3: 0.4, 5: 0.3}, rng=5)
     kernel = rk.Mallows(0.07)
     short = kernel.estimate(rows, gradient=True)
-    monkeypatch.setattr(kendall_means, "SHORT", 10**6)
-    whole = kernel.estimate(rows, gradient=True)
-    assert "listed items" in short.details
-    assert "pairs as bits" in whole.details
-    np.testing.assert_allclose(short.value, whole.value, rtol=1e-13)
-    np.testing.assert_allclose(short.gradient["nu"], whole.gradient["nu"], rtol=1e-12)
+    mixed = kernel.estimate(rk.concat([rows, rk.datasets.uniform(1, n, rng=6)]), gradient=True)
+    np.testing.assert_allclose(short.value, mixed.value[:60, :60], rtol=1e-13)
+    np.testing.assert_allclose(short.gradient["nu"], mixed.gradient["nu"][:60, :60], rtol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", [rk.Kendall(), rk.Polynomial(3), rk.Mallows(0.2), rk.Kendall() + rk.Mallows(0.1)])
+@pytest.mark.parametrize(
+    ("kernel", "n_more"), [(rk.Mallows(0.2), 20), (rk.Mallows(0.2), 260), ((rk.Mallows(0.1) + 1) ** 2, 20)]
+)
 @pytest.mark.parametrize(
     "rows",
     [rk.datasets.uniform(30, 11, rng=1).top(4), rk.Rankings(np.random.default_rng(2).integers(0, 9, (20, 11)))],
     ids=["top 4", "ties"],
 )
-def test_bits_and_sums_over_buckets_agree(kernel, rows, monkeypatch):
-    from rankernel.gram.exact import kendall_means
-
-    by_bits = kernel.estimate(rows, gradient=True)
-    monkeypatch.setattr(kendall_means, "PACKED_ITEMS", 0)
-    for most_bits in (kendall_means.BITS_ITEMS, 0):
-        monkeypatch.setattr(kendall_means, "BITS_ITEMS", most_bits)
-        by_sums = kernel.estimate(rows, gradient=True)
-        np.testing.assert_allclose(by_sums.value, by_bits.value, rtol=1e-13, atol=1e-15)
-        for name, slope in by_bits.gradient.items():
-            np.testing.assert_allclose(by_sums.gradient[name], slope, rtol=1e-12, atol=1e-15)
+def test_items_that_all_rank_last_change_nothing(kernel, n_more, rows):
+    """There are separate loops for at most 24 items, at most 256, and more."""
+    last = np.tile(np.arange(11, 11 + n_more), (len(rows), 1))
+    few = kernel.estimate(rows, method="exact", gradient=True)
+    many = kernel.estimate(np.hstack([rows.ranks, last]), method="exact", gradient=True)
+    np.testing.assert_allclose(many.value, few.value, rtol=1e-12)
+    for name, derivative in few.gradient.items():
+        np.testing.assert_allclose(many.gradient[name], derivative, rtol=1e-11, atol=1e-14)
 
 
 def mallows_of_many_items(x, y, nu):

@@ -12,7 +12,7 @@ from rankernel._utils.memory import GramMemoryError, available_memory
 from rankernel.completions.herding import joint_herd
 from rankernel.gram import plan as gram_plan
 from rankernel.gram.blocks import tiles
-from rankernel.gram.exact.coded import CodedEvaluator, FormulaEvaluator
+from rankernel.gram.exact.formulas import FormulaEvaluator
 from rankernel.gram.montecarlo import sampled
 from rankernel.reports.source import Source
 from rankernel.reports.summary import summarize
@@ -246,7 +246,7 @@ def test_blocks_of_equal_rankings(kernel, method):
 def test_equal_rankings_of_a_block_are_computed_once(monkeypatch):
     seen = []
     plan = rk.Exponential("hamming", 0.4).plan(rk.concat([DISTINCT[:4]] * 8))
-    assert isinstance(plan.evaluator, CodedEvaluator)
+    assert isinstance(plan.evaluator, FormulaEvaluator)
     compute = FormulaEvaluator.values
     monkeypatch.setattr(
         FormulaEvaluator, "values", lambda self, kernels, tile: seen.append(tile) or compute(self, kernels, tile)

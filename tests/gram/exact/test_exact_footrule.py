@@ -52,7 +52,7 @@ def log_sum(counts, nu):
 
 
 def log_motzkin_sum(n):
-    """Return the logarithm of the sum over permutations of 2^-displacement, by integers (Guay-Paquet, Petersen 2014)."""
+    """Return the logarithm of the sum over permutations of 2^-displacement, exactly (Guay-Paquet, Petersen 2014)."""
     states, shift = [1] + [0] * n, 0
     for _ in range(n):
         new = [(2 * u + 1) * states[u] for u in range(n + 1)]

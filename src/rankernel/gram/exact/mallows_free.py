@@ -71,6 +71,9 @@ class FreeMallows(Formula):
         return LogMean(0, *program.run(side, rate))
 
 
+FORMULAS: tuple[Formula, ...] = (FreeMallows(),)
+
+
 def affordable_steps(left: Shape, right: Shape) -> list[int]:
     """Return the number of steps of each program that is affordable for all overlaps of two shapes."""
     if left.n_items > MAX_ITEMS:
