@@ -19,7 +19,7 @@ from rankernel._loops.compiled import compiled
 from rankernel._utils.arrays import FloatArray, IntArray
 from rankernel._utils.partitions import all_partitions
 from rankernel.gram.evaluator import Block
-from rankernel.gram.exact.footrule import one_completion
+from rankernel.gram.exact.footrule import tie_bounds
 from rankernel.gram.exact.formulas import CodeArray, Codes, Formula, Overlap, Pairs, Shape, have_one_tie, salts
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.diffusion import (
@@ -242,8 +242,7 @@ class PathCodes(Codes):
     @cached_property
     def completions(self) -> tuple[tuple[IntArray, IntArray], ...]:
         """A completion of each ranking and the start and end of its tie, for rows and columns."""
-        left = one_completion(self.X)
-        return left, left if self.Y is self.X else one_completion(self.Y)
+        return tuple((one_completion(side), tie_bounds(side)) for side in (self.X, self.Y))
 
     def of(self, block: Block) -> tuple[CodeArray, None]:
         """Return the codes of a block."""
@@ -252,6 +251,14 @@ class PathCodes(Codes):
         rows, columns = block
         path_codes(X[rows], Y[columns], tie[rows], tie_Y[columns], salts(2, self.X.n_items + 1), codes)
         return codes, None
+
+
+def one_completion(X: Rankings) -> IntArray:
+    """Return one completion of each ranking."""
+    order = np.argsort(X.ranks, axis=1, kind="stable")
+    position = np.empty(order.shape, dtype=np.int64)
+    np.put_along_axis(position, order, np.broadcast_to(np.arange(X.n_items), order.shape), axis=1)
+    return position
 
 
 # ---------------------------------------------------------------------- compiled loops

@@ -176,8 +176,13 @@ class OneTieCodes(Codes):
     @cached_property
     def positions(self) -> tuple[tuple[IntArray, CodeArray], ...]:
         """The positions of single items and a code of the tie, for rows and columns."""
-        left = single_positions(self.X)
-        return left, left if self.Y is self.X else single_positions(self.Y)
+        return tuple((single_positions(side), self.tie_codes(side)) for side in (self.X, self.Y))
+
+    def tie_codes(self, rankings: Rankings) -> CodeArray:
+        """Return a code of the start and end of each tie."""
+        start, end = tie_bounds(rankings).T
+        codes: CodeArray = salts((self.X.n_items + 1) ** 2)[start * (self.X.n_items + 1) + end]
+        return codes
 
     def of(self, block: Block) -> tuple[CodeArray, IntArray]:
         """Return the codes and offsets of a block."""
@@ -189,27 +194,20 @@ class OneTieCodes(Codes):
         return codes, offsets
 
 
-def single_positions(X: Rankings) -> tuple[IntArray, CodeArray]:
-    """Return the position of each single item, -1 for tied ones, and a code of the positions of the tie."""
+def single_positions(X: Rankings) -> IntArray:
+    """Return the position of each single item, -1 for tied ones."""
     sizes = X.bucket_sizes()
-    size = np.take_along_axis(sizes, X.ranks, axis=1)
-    position = np.take_along_axis(np.cumsum(sizes, axis=1) - sizes, X.ranks, axis=1)
-    tied = size > 1
-    start = np.where(tied, position, X.n_items).min(axis=1, initial=X.n_items)
-    number = start * (X.n_items + 1) + tied.sum(axis=1)
-    return np.where(tied, -1, position), salts((X.n_items + 1) ** 2)[number]
+    positions = np.where(sizes > 1, -1, np.cumsum(sizes, axis=1) - sizes)
+    return np.take_along_axis(positions, X.ranks, axis=1)
 
 
-def one_completion(X: Rankings) -> tuple[IntArray, IntArray]:
-    """Return one completion of each ranking, and the start and end of its one tie (an empty range if full)."""
-    order = np.argsort(X.ranks, axis=1, kind="stable")
-    position = np.empty_like(order)
-    np.put_along_axis(position, order, np.broadcast_to(np.arange(X.n_items), order.shape), axis=1)
+def tie_bounds(X: Rankings) -> IntArray:
+    """Return the start and end of the one tie of each ranking, both 0 if it is full."""
     sizes = X.bucket_sizes()
     bucket = np.argmax(sizes, axis=1)[:, None]
     size = np.take_along_axis(sizes, bucket, axis=1)
-    start = np.take_along_axis(np.cumsum(sizes, axis=1) - sizes, bucket, axis=1)
-    return position.astype(np.int64), np.hstack([start, start + np.where(size > 1, size, 0)]).astype(np.int64)
+    end = np.take_along_axis(np.cumsum(sizes, axis=1), bucket, axis=1)
+    return np.hstack([np.where(size > 1, end - size, 0), np.where(size > 1, end, 0)]).astype(np.int64)
 
 
 # ---------------------------------------------------------------------- the formula
@@ -267,14 +265,16 @@ class ExponentialFootrule(Formula):
             (side.bucket_sizes()[part] > 1).sum(axis=1).max(initial=0) > 1 for side, part in ((X, rows), (Y, columns))
         ):
             return super().solve(kernel, rate, X, Y, rows, columns)
-        (left, _), (right, _) = single_positions(X[rows]), single_positions(Y[columns])
-        ties, ties_Y = one_completion(X[rows])[1], one_completion(Y[columns])[1]
+        (used, row), (used_Y, column) = (np.unique(part, return_inverse=True) for part in (rows, columns))
+        left, right = single_positions(X[used]), single_positions(Y[used_Y])
+        tie, tie_Y = tie_bounds(X[used]), tie_bounds(Y[used_Y])
         out: list[tuple[Any, ...]] = []
         for part in slices(len(rows), PAIRS_AT_ONCE):
-            both = (left[part] >= 0) & (right[part] >= 0)
-            offsets = np.where(both, np.abs(left[part] - right[part]), 0).sum(axis=1)
-            found = one_tie_means(left[part], right[part], ties[part], ties_Y[part], rate)
-            out.extend(LogMean(offset, *pair) for offset, pair in zip(offsets.tolist(), found.tolist(), strict=True))
+            i, j = row[part], column[part]
+            single = (left[i] >= 0) & (right[j] >= 0)
+            offsets = np.abs(left[i] - right[j]).sum(axis=1, where=single)
+            found = one_tie_means(left[i], right[j], tie[i], tie_Y[j], rate)
+            out.extend((offset, *pair) for offset, pair in zip(offsets.tolist(), found.tolist(), strict=True))
         return out
 
 
