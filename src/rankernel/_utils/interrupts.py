@@ -50,13 +50,13 @@ def n_threads(n_jobs: int | None) -> int:
     --------
     >>> n_threads(0)
     Traceback (most recent call last):
-    rankernel.errors.ArgumentValueError: n_jobs=0 is not possible; it must be a whole number >= 1, -1 (all cores), or None
+    rankernel.errors.ArgumentValueError: n_jobs=0 is not possible; it must be an integer >= 1, -1 (all cores), or None
     """
     if n_jobs is None:
         variable = os.environ.get("RANKERNEL_NUM_THREADS", "")
         n_jobs = int(variable) if variable.isdigit() and int(variable) else -1
     if isinstance(n_jobs, bool) or not hasattr(n_jobs, "__index__") or (n_jobs < 1 and n_jobs != -1):
-        raise ArgumentValueError("n_jobs", n_jobs, "a whole number >= 1, -1 (all cores), or None")
+        raise ArgumentValueError("n_jobs", n_jobs, "an integer >= 1, -1 (all cores), or None")
     if n_jobs == -1:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return int(n_jobs)
