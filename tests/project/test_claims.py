@@ -352,12 +352,12 @@ SMOOTH = ("Mallows", "exp. Spearman", "exp. footrule")
 OTHERS = ("antithetic", "orthogonal", "latin", "herding")
 GOOD_FOR = {
     '`"iid"`': (
-        "Cayley: nothing else is better in all cases",
+        "Cayley: no other coupling has a smaller variance in all cases",
         lambda: all(min(gains(name, ["exp. Cayley"]).values()) <= 1.02 for name in OTHERS),
     ),
     '`"antithetic"`': ("Mallows, Spearman, footrule", lambda: min(gains("antithetic", SMOOTH).values()) > 5),
     '`"orthogonal"`': (
-        "the same, and better from 16 draws on",
+        "the same, with a smaller variance from 16 draws on",
         lambda: all(gain > gains("antithetic", SMOOTH)[cell] for cell, gain in gains("orthogonal", SMOOTH).items()),
     ),
     '`"latin"`': (
@@ -368,7 +368,7 @@ GOOD_FOR = {
         ),
     ),
     '`"herding"`': (
-        "rankings without free items, where draws are dear: it takes long to choose",
+        "rankings without free items, if kernel evaluations are expensive: selecting the draws is slow",
         lambda: all(gain > gains("orthogonal", SMOOTH)[cell] for cell, gain in gains("herding", SMOOTH).items()),
     ),
 }
@@ -589,10 +589,10 @@ SENTENCES = [
     ),
     (
         "docs/theory/tasks.md",
-        "Between full rankings the standard error is at most one over the square root of their number",
+        "Between full rankings the standard error is at most one over the square root of the number of features",
         sign_features_miss_where_draws_are_few,
     ),
-    ("docs/theory/closed_forms.md", "exact up to 22 open items", EXACT["exponential Spearman"][0][1][2]),
+    ("docs/theory/closed_forms.md", "exact up to 22 unlisted items", EXACT["exponential Spearman"][0][1][2]),
     (
         "docs/theory/kernels.md",
         "weighted Kendall from four items on",
