@@ -46,7 +46,7 @@ class CommittedResults(Directive):
 
 
 class GainTable(Directive):
-    """The median gain of each coupling with each degree of exact moments."""
+    """The median gain of each coupling with each degree of control variates."""
 
     required_arguments = 1
 
@@ -57,12 +57,12 @@ class GainTable(Directive):
         rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
         gains: dict[str, dict[int, list[float]]] = {}
         for row in rows:
-            gains.setdefault(row["coupling"], {}).setdefault(row["moments"], []).append(row["gain"])
-        degrees = sorted({row["moments"] for row in rows})
+            gains.setdefault(row["coupling"], {}).setdefault(row["control variates"], []).append(row["gain"])
+        degrees = sorted({row["control variates"] for row in rows})
         return [
             table(
                 [
-                    {"coupling": name} | {f"moments {d}": median(found[d]) if d in found else None for d in degrees}
+                    {"coupling": name} | {f"control variates of degree {d}": median(found[d]) if d in found else None for d in degrees}
                     for name, found in gains.items()
                 ]
             )
