@@ -350,3 +350,12 @@ def test_attribute_that_cannot_be_compared():
 def test_class_instead_of_instance():
     with pytest.raises(TypeError, match=r"Ulam is a class; give an instance"):
         rk.mmd_test(FULL[:12], FULL[12:], Ulam)
+
+
+def test_class_that_is_not_derived_from_kernel():
+    class Plain:
+        def matrix(self, X, Y):
+            return np.ones((len(X), len(Y)))
+
+    with pytest.raises(TypeError, match=r"class Plain\(rankernel\.Kernel\)"):
+        rk.mmd_test(ROWS, ROWS, Plain())
