@@ -614,7 +614,6 @@ RECORDS = {
     "BradleyTerryResult",
     "CompletionModel",
     "Consensus",
-    "KernelConsensus",
     "Differences",
     "Estimate",
     "FitResult",

@@ -52,7 +52,6 @@ from rankernel.learn.sklearn import SklearnKernel as SklearnKernel
 from rankernel.models.bradley_terry import BradleyTerryResult as BradleyTerryResult
 from rankernel.models.bradley_terry import bradley_terry as bradley_terry
 from rankernel.models.consensus import Consensus as Consensus
-from rankernel.models.consensus import KernelConsensus as KernelConsensus
 from rankernel.models.consensus import borda as borda
 from rankernel.models.consensus import cluster_consensus as cluster_consensus
 from rankernel.models.consensus import kemeny as kemeny

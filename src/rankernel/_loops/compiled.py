@@ -34,7 +34,7 @@ class Announcer(event.Listener):
     def on_start(self, event):
         """Call everyone who waits for it."""
         function = getattr(event.data["dispatcher"], "py_func", None)  # anyone's: numba tells of all it compiles
-        if getattr(function, "__module__", "").startswith(_loops.__name__):
+        if getattr(function, "__module__", "").startswith("rankernel."):
             while _loops.before_compiling:
                 _loops.before_compiling.pop()()
 

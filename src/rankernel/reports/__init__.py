@@ -186,7 +186,6 @@ def report(
         rng=as_seed(rng),
         **chosen,
     )
-    about = getattr(rankings, "about", None)
     source = Source(
         rankings,
         title,
@@ -194,7 +193,7 @@ def report(
         groups=labels,
         noun=noun,
         voter=voter,
-        n_approve_all=about.n_all_in_first if about else None,
+        n_approve_all=rankings.source.n_all_in_first if rankings.source else None,
     )
     summary = summarize(source, settings)
     drawn = {name: Picture(name, svg) for name, svg in pictures(summary)}

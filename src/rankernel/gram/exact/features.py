@@ -13,7 +13,7 @@ import numpy as np
 
 from rankernel import _loops
 from rankernel._utils.arrays import FloatArray
-from rankernel.completions.marginals import pair_product_features, rank_products, seen_means
+from rankernel.completions.marginals import pair_product_features, rank_products, statistic_means
 from rankernel.distances import Distance
 from rankernel.gram.cost import STEP
 from rankernel.gram.evaluator import Block, Evaluator
@@ -74,7 +74,7 @@ class FeatureEvaluator(Evaluator):
 
 def mean_statistics(X: Rows, sees: str, n_draws: int = 0) -> FloatArray:
     """Return the mean over completions of what a linear kernel sees; of partial orders out of reach, over draws."""
-    return X.seen_means(sees, n_draws) if isinstance(X, PartialOrders) else seen_means(X, sees)
+    return X.seen_means(sees, n_draws) if isinstance(X, PartialOrders) else statistic_means(X, sees)
 
 
 def mean_features(kernel: Kernel, n_items: int, rankings_only: bool) -> tuple[Features, float] | None:
