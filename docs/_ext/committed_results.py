@@ -1,8 +1,8 @@
 """Directives for committed measurements: ``committed-results`` and ``gain-table``.
 
-``committed-results`` shows the JSON files of a folder as tables; long tables are collapsed. ``gain-table`` shows the median
-variance reduction of each coupling. A file contains ``rows``, a list of records, and optional metadata. Nothing is measured
-when the documentation is built.
+``committed-results`` shows the JSON files of a folder as tables; long tables are collapsed. ``gain-table`` shows the
+median variance reduction of each coupling. A file contains ``rows``, a list of records, and optional metadata. Nothing
+is measured when the documentation is built.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ class GainTable(Directive):
         return [
             table(
                 [
-                    {"coupling": name} | {f"control variates of degree {d}": median(found[d]) if d in found else None for d in degrees}
+                    {"coupling": name}
+                    | {f"control variates of degree {d}": median(found[d]) if d in found else None for d in degrees}
                     for name, found in gains.items()
                 ]
             )

@@ -144,7 +144,10 @@ EXACT = {
     ],
     "exponential Cayley": [
         ("closed form", [exact(CAYLEY, X(100)) for X in (full, top)]),
-        ("closed form for one tie per ranking; #P-hard in general, estimated", [exact(CAYLEY, one_tie(100)), estimated(CAYLEY, ties(21))]),
+        (
+            "closed form for one tie per ranking; #P-hard in general, estimated",
+            [exact(CAYLEY, one_tie(100)), estimated(CAYLEY, ties(21))],
+        ),
         ("estimated", [estimated(CAYLEY, free(20))]),
     ],
     "exponential footrule": [
@@ -342,7 +345,10 @@ def gains(coupling, kernels, but=()):
     found = {
         (row["case"], row["kernel"], row["nu times median"]): row["gain"]
         for row in rows
-        if row["coupling"] == coupling and row["kernel"] in kernels and row["control variates"] == 0 and row["case"] not in but
+        if row["coupling"] == coupling
+        and row["kernel"] in kernels
+        and row["control variates"] == 0
+        and row["case"] not in but
     }
     assert found
     return found
@@ -409,7 +415,10 @@ BESIDE_OTHERS = {
         "on rankings, through scikit-learn",
         lambda: all(map(callable, (rk.linkage, rk.KernelKMeans, rk.KernelMap, rk.SklearnKernel))),
     ),
-    "prediction of rankings from covariates": ("trained on full, top-k, tied and incomplete rankings", predicts_from_partial_labels),
+    "prediction of rankings from covariates": (
+        "trained on full, top-k, tied and incomplete rankings",
+        predicts_from_partial_labels,
+    ),
     "voting rules, proportional representation": ("Borda, Kemeny", lambda: callable(rk.borda) and callable(rk.kemeny)),
     "models to simulate from": ("Mallows, Plackett-Luce, mixtures", draws_voters),
     "file formats": (
@@ -551,7 +560,11 @@ def error_bars_hold_but_for_three_cells():
 
 SENTENCES = [
     ("docs/results.md", "about a tenth (footrule) and less than a twentieth (Mallows)", moments_save_evaluations),
-    ("docs/results.md", "For an error of 0.01 the initial 64 draws are sufficient except for", the_first_draws_are_enough),
+    (
+        "docs/results.md",
+        "For an error of 0.01 the initial 64 draws are sufficient except for",
+        the_first_draws_are_enough,
+    ),
     ("docs/results.md", "in 1,815 of 1,923 parts. All other parts hold", error_bars_hold_but_for_three_cells),
     (
         "docs/results.md",

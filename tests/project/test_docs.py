@@ -65,7 +65,8 @@ def test_internal_links(path):
 
 def cells_of(path: Path) -> list[str]:
     """The Python cells that the documentation build executes."""
-    cells = re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    text = path.read_text(encoding="utf-8")
+    cells = re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     return ["\n".join(line for line in cell.splitlines() if not line.startswith((":tags:", "!"))) for cell in cells]
 
 
@@ -102,6 +103,14 @@ def test_python_blocks_run(path, capsys):
         for library in set(re.findall(r"^(?:import|from) (\w+)", block, re.MULTILINE)) - {"rankernel"}:
             pytest.importorskip(library)
         exec(compile(block, str(path), "exec"), known)
+
+
+def test_shell_blocks_are_run_or_install():
+    """Commands of the package run in test_printed_commands.py; installation needs a network, and CI runs the checks."""
+    allowed = re.compile(r"(\.venv/bin/)?(rankernel|pip install|sphinx-build|ruff)\b|python3 -m venv\b|#|$")
+    for path in (*PAGES, DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md"):
+        for block in re.findall(r"^```sh\n(.*?)^```", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+            assert all(allowed.match(line) for line in block.splitlines()), (path, block)
 
 
 def test_blocks_have_a_language_that_is_run():
