@@ -209,7 +209,7 @@ def group_labels(rankings: Any, groups: Any, group_name: str | None) -> tuple[An
         return None, group_name or "group"
     column = "group"
     if isinstance(groups, str):
-        columns = getattr(rankings, "labels", {})
+        columns = rankings.labels
         if groups not in columns:
             known = ", ".join(map(printable, columns)) or "none"
             raise RankingError(f"groups={groups!r} is not a label column of the data; there are: {known}")
