@@ -36,8 +36,8 @@ def sushi_test(root: str) -> rk.MMDResult:
 
 def sushi_words(result: rk.MMDResult) -> str:
     """Return what a newspaper could print."""
-    found = result.differences(by="pairs")
-    pair, item = max(found.pairs, key=apart), max(found.items, key=lambda each: each.moves)
+    found = result.differences(contributions="pairs")
+    pair, item = max(found.pairs, key=apart), max(found.items, key=lambda each: each.rank_range)
     low, high = result.effect_interval
     return (
         f"Asked to rank {len(found.items)} kinds of sushi, {result.n_voters[0]:,} people in the east of Japan and "
@@ -45,8 +45,8 @@ def sushi_words(result: rk.MMDResult) -> str:
         f"({p_text(result)}). The gap makes up {result.effect:.2%} of all differences between people (95% interval "
         f"{low:.2%} to {high:.2%}). It is widest between {pair.first} and {pair.second}: {percent(pair.shares[0])} of "
         f"easterners prefer {pair.first}, of westerners {percent(pair.shares[1])} ({percent(pair.intervals[1][0])} to "
-        f"{percent(pair.intervals[1][1])}). The place of {item.item} changes most: {item.places[0]:.1f} on average in "
-        f"the east, {item.places[1]:.1f} in the west."
+        f"{percent(pair.intervals[1][1])}). The place of {item.item} changes most: {item.mean_ranks[0]:.1f} on average "
+        f"in the east, {item.mean_ranks[1]:.1f} in the west."
     )
 
 
@@ -65,8 +65,8 @@ def dublin_test(root: str) -> rk.MMDResult:
 
 def dublin_words(result: rk.MMDResult) -> str:
     """Return what a newspaper could print."""
-    found = result.differences(by="pairs")
-    pair, item = max(found.pairs, key=apart), max(found.items, key=lambda each: each.moves)
+    found = result.differences(contributions="pairs")
+    pair, item = max(found.pairs, key=apart), max(found.items, key=lambda each: each.rank_range)
     low, high = result.effect_interval
     return (
         f"Of the voters of Dublin North who named at least three candidates in 2002, {result.n_voters[0]:,} numbered "
@@ -75,8 +75,8 @@ def dublin_words(result: rk.MMDResult) -> str:
         f"{result.effect:.2%} of all differences between voters (95% interval {low:.2%} to {high:.2%}). If who chose "
         f"neither counts half for each, {percent(pair.shares[0])} of those who numbered everybody are for {pair.first} "
         f"against {pair.second}, of those who stopped {percent(pair.shares[1])} ({percent(pair.intervals[1][0])} to "
-        f"{percent(pair.intervals[1][1])}). The place of {item.item} changes most: {item.places[0]:.1f} on average "
-        f"with the patient, {item.places[1]:.1f} with the brief."
+        f"{percent(pair.intervals[1][1])}). The place of {item.item} changes most: {item.mean_ranks[0]:.1f} on average "
+        f"with the patient, {item.mean_ranks[1]:.1f} with the brief."
     )
 
 
@@ -103,7 +103,7 @@ def row(name: str, root: str) -> dict[str, Any]:
         "voters": sum(result.n_voters),
         "different ballots": len(result.rankings),
         "p-value": result.pvalue,
-        "by the tail": result.tail_pvalue,
+        "from moments": result.moment_pvalue,
         "effect": round(result.effect, 5),
         "interval": [round(end, 5) for end in result.effect_interval],
         "paragraph": words(result),

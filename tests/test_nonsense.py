@@ -18,9 +18,9 @@ from nonsense import faults
 import rankernel as rk
 from rankernel import datasets, distances, io, plots
 from rankernel.completions.herding import joint_herd
+from rankernel.learn.features import MallowsSignFeatures
 from rankernel.learn.hierarchy import class_purities, dendrogram_purity
 from rankernel.learn.mmd_streamed import mmd2_streamed
-from rankernel.learn.features import MallowsSignFeatures
 
 FOLDER = Path(tempfile.mkdtemp(prefix="rankernel-nonsense-"))
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
@@ -239,7 +239,7 @@ CALLS = {
             "biased": False,
             "method": "auto",
             "strata": ([0, 0, 1, 1], [0, 0, 1, 1]),
-            "level": 0.05,
+            "alpha": 0.05,
             "n_jobs": 1,
         },
     ),
@@ -291,7 +291,7 @@ CALLS = {
     ),
     "KSampleResult.pairwise": (
         rk.k_sample_test(FULL, LABELS, KERNEL, n_permutations=9).pairwise,
-        {"correction": "holm", "level": 0.05, "n_permutations": 9},
+        {"correction": "holm", "alpha": 0.05, "n_permutations": 9},
     ),
     "PairwiseResult.plot": (
         rk.k_sample_test(FULL, LABELS, KERNEL, n_permutations=9).pairwise().plot,
@@ -303,10 +303,10 @@ CALLS = {
     ),
     "MMDResult.differences": (
         rk.mmd_test(FULL, FULL, KERNEL, n_permutations=9).differences,
-        {"confidence": 0.9, "by": "auto"},
+        {"confidence_level": 0.9, "contributions": "auto"},
     ),
     **{
-        f"{type(result).__name__}.differences": (result.differences, {"confidence": 0.9, "by": "auto"})
+        f"{type(result).__name__}.differences": (result.differences, {"confidence_level": 0.9, "contributions": "auto"})
         for result in (
             rk.k_sample_test(FULL, LABELS, KERNEL, n_permutations=9),
             rk.mmd_aggregated_test(FULL, BALLOTS, [KERNEL], n_permutations=99),
@@ -351,9 +351,9 @@ CALLS = {
             "n_changes": 1,
             "n_permutations": 9,
             "rng": 0,
-            "level": 0.05,
-            "most_changes": 2,
-            "least_rows": 1,
+            "alpha": 0.05,
+            "max_changes": 2,
+            "min_rows": 1,
             "method": "auto",
             "n_jobs": 1,
         },
@@ -364,7 +364,7 @@ CALLS = {
             "X": BALLOTS,
             "reference": rk.concat([FULL] * 5),
             "kernel": KERNEL,
-            "level": 0.05,
+            "alpha": 0.05,
             "rng": 0,
             "method": "auto",
             "n_jobs": 1,
@@ -375,7 +375,7 @@ CALLS = {
         {
             "pilot": PILOT,
             "n": 20,
-            "level": 0.05,
+            "alpha": 0.05,
             "effect": 0.3,
             "n_simulations": 3,
             "rng": 0,
@@ -386,24 +386,24 @@ CALLS = {
         rk.power,
         {"pilot": 0.01, "n": 20, "models": MODELS, "kernel": KERNEL, "n_simulations": 3},
     ),
-    "ballots_needed of models": (
-        rk.ballots_needed,
+    "sample_size of models": (
+        rk.sample_size,
         {"pilot": 0.2, "power": 0.5, "models": MODELS, "kernel": KERNEL, "n_simulations": 3},
     ),
-    "ballots_needed": (
-        rk.ballots_needed,
+    "sample_size": (
+        rk.sample_size,
         {
             "pilot": PILOT,
             "power": 0.7,
-            "level": 0.05,
+            "alpha": 0.05,
             "effect": 0.3,
             "n_simulations": 3,
             "rng": 0,
-            "most": 1000,
+            "max_size": 1000,
             "progress": None,
         },
     ),
-    "Adaptive": (rk.Adaptive, {"level": 0.05, "most": 1000}),
+    "Adaptive": (rk.Adaptive, {"alpha": 0.05, "max_permutations": 1000}),
     "mmd2_streamed": (mmd2_streamed, {"X": BALLOTS, "Y": FULL, "kernel": KERNEL, "method": "auto", "n_jobs": 1}),
     "linkage": (rk.linkage, {"X": BALLOTS, "kernel": KERNEL, "linkage": "average", "method": "auto", "squared": False}),
     "flat_clusters": (rk.flat_clusters, {"Z": TREE, "n_clusters": 2}),
@@ -602,21 +602,21 @@ CALLS = {
     ),
     "plots.outliers": (
         plots.outliers,
-        {"result": rk.outlier_test(FULL, rk.concat([FULL] * 5), KERNEL)},
+        {"result": rk.outlier_test(FULL, KERNEL, reference=rk.concat([FULL] * 5))},
     ),
 }
 
 # Results of functions, which users do not create.
 RECORDS = {
     "AggregatedMMDResult",
-    "BallotsNeeded",
+    "SampleSizeResult",
     "ChangePointResult",
     "BradleyTerryResult",
     "CompletionModel",
     "Consensus",
     "Differences",
     "Estimate",
-    "FitResult",
+    "GoodnessOfFitResult",
     "GramSums",
     "HSICResult",
     "ItemDifference",

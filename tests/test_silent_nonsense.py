@@ -35,8 +35,8 @@ def test_variance_needs_draws(n_draws):
 
 @pytest.mark.parametrize("level", [-1, 2, np.nan, "high"])
 def test_level_is_a_probability(level):
-    with pytest.raises((TypeError, ValueError), match="level="):
-        rk.mmd_aggregated_test(BALLOTS, BALLOTS, n_permutations=9, level=level)
+    with pytest.raises((TypeError, ValueError), match="alpha="):
+        rk.mmd_aggregated_test(BALLOTS, BALLOTS, n_permutations=9, alpha=level)
 
 
 def test_invalid_precomputed_matrices():
@@ -136,7 +136,8 @@ def test_kernels_by_name(name, kernel):
 
 def test_kernels_by_name_everywhere():
     other = rk.Rankings([[2, 0, 1], [1, 2, 0]])
-    assert rk.mmd_test(BALLOTS, other, "mallows", 9).pvalue == rk.mmd_test(BALLOTS, other, rk.Mallows(), 9).pvalue
+    named, given = (rk.mmd_test(BALLOTS, other, kernel, n_permutations=9) for kernel in ("mallows", rk.Mallows()))
+    assert named.pvalue == given.pvalue
     assert rk.kernel_consensus(BALLOTS, "rbo").ranking == rk.kernel_consensus(BALLOTS, rk.RankBiasedOverlap()).ranking
     fitted = rk.KernelKMeans(2, kernel="kendall").fit(BALLOTS)
     assert fitted.kernel == "kendall"

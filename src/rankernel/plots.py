@@ -384,7 +384,7 @@ def differences(result: Any, *, limit: int = 12, ax: Axes | None = None) -> Axes
     ax.invert_yaxis()
     ax.set_xlim(0, 1)
     ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    ax.set_xlabel(f"share that prefers the first, {result.confidence:.0%} intervals", color=SOFT)
+    ax.set_xlabel(f"share that prefers the first, {result.confidence_level:.0%} intervals", color=SOFT)
     ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     ax.tick_params(left=False)
     remove_frame(ax, "bottom")
@@ -436,11 +436,12 @@ def outliers(result: Any, *, ax: Axes | None = None) -> Axes:
     >>> len(ax.collections[0].get_offsets())
     30
     """
-    check_result("result", result, ("distances", "outlying", "order"), "the result of outlier_test")
+    check_result("result", result, ("distances", "is_outlier", "order"), "the result of outlier_test")
     ax = axes(ax, 7.0, 3.5)
-    order, counts = result.order, result.rankings.counts[result.order]
+    order = result.order()
+    counts = result.rankings.counts[order]
     x = np.cumsum(counts) - counts / 2 + 0.5
-    colours = [COLOURS[1] if outlying else GREY for outlying in result.outlying[order]]
+    colours = [COLOURS[1] if is_outlier else GREY for is_outlier in result.is_outlier[order]]
     ax.scatter(x, result.distances[order], s=point_areas(counts.astype(np.float64)), c=colours)
     ax.set_xlabel("rankings by distance; outliers in colour", color=SOFT)
     ax.set_ylabel("squared distance", color=SOFT)
