@@ -189,7 +189,7 @@ def test_empty_name_of_counts(tmp_path):
 @pytest.mark.parametrize("rows", [None, [[0, 1]], np.zeros((2, 2), dtype=int)])
 def test_invalid_row_indices(rows):
     for data in (FOUR, rk.Preferences.from_rankings(FOUR)):
-        with pytest.raises(TypeError, match=r"indexed by (row|user) only"):
+        with pytest.raises(TypeError, match=r"indexed by (row|user)"):
             data[rows]
 
 
@@ -203,9 +203,9 @@ def test_unreachable_tolerance():
         rk.Exponential("footrule", 0.1).estimate(ties, method=rk.MonteCarlo(4, control_variates=0), tol=5e-324)
 
 
-def test_labels_of_rectangular_matrix():
+def test_groups_of_rectangular_matrix():
     with pytest.raises(ValueError, match=r"matrix has shape \(4, 3\)"):
-        rk.plots.gram(np.zeros((4, 3)), labels=list("abcd"))
+        rk.plots.gram(np.zeros((4, 3)), groups=list("abcd"))
 
 
 def test_variance_of_different_items():

@@ -40,13 +40,13 @@ def by_short_name(app: Any, env: Any, node: Any, content: Any) -> Any:
     """Resolve a reference to a documented object by its short name."""
     if node.get("refdomain") != "py":
         return None
-    domain = env.domains["py"]
     target = node["reftarget"].lstrip(".")
-    for name in (f"rankernel.{target}", f"rankernel.{target.rpartition('.')[2]}", target):
-        found = domain.find_obj(env, None, None, name, None, 1)
-        if len(found) == 1:
-            break
-    else:
-        return None
-    name, entry = found[0]
-    return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, content, name)
+    objects = env.domains["py"].objects
+    for name in (target, target.rpartition(".")[2]):
+        found = [full for full in objects if full.startswith("rankernel.") and full.endswith(f".{name}")]
+        if found:
+            full = min(found, key=len)
+            return make_refnode(
+                app.builder, node["refdoc"], objects[full].docname, objects[full].node_id, content, full
+            )
+    return None
