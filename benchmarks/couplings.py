@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import rankernel as rk
+from rankernel.completions.couplings import COUPLINGS
 from rankernel.errors import ExactnessError
 
 N_RANKINGS, N_DRAWS, N_RUNS = 6, 16, 40
@@ -33,7 +34,6 @@ KERNELS = {
     "exp. Cayley": rk.Exponential("cayley"),
     "polynomial, degree 4": rk.Polynomial(4),
 }
-COUPLINGS = ("iid", "antithetic", "orthogonal", "latin", "herding")
 
 
 def rankings(n: int, k: int, unlisted: str) -> rk.Rankings:

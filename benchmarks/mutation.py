@@ -34,7 +34,7 @@ LOOPS = "_loops/"
 
 HEART = {  # module: the tests that concern it, those first that fail soonest
     "learn/hierarchy.py": "learn/test_hierarchy.py",
-    "_loops/best_orders.py": "test_consensus.py",
+    "models/kemeny_search.py": "models/test_consensus.py",
     "_loops/bits.py": "test_bits.py",
     "_loops/cycles.py": "test_cycles.py",
     "_loops/permuted_sums.py": "test_moments.py test_mmd.py test_k_sample.py",

@@ -1,5 +1,8 @@
-"""hypothesis strategies: permutations, bucket orders, top-k lists and incomplete rankings, as lists of rank tuples."""
+"""hypothesis strategies: rankings of all kinds as rank tuples, and partial orders as pairs of items."""
 
+import itertools
+
+import numpy as np
 from hypothesis import strategies as st
 
 
@@ -39,3 +42,30 @@ def any_ranking(n):
 def sized(make, low=1, high=6, length=1):
     """Lists of ``length`` rankings over the same n items, n from low to high."""
     return st.integers(low, high).flatmap(lambda n: st.lists(make(n), min_size=length, max_size=length))
+
+
+# ---------------------------------------------------------------------- partial orders
+
+
+@st.composite
+def posets(draw, low=1, high=6):
+    """The number of items, and pairs (x, y) with x before y."""
+    n = draw(st.integers(low, high))
+    names = draw(st.permutations(range(n)))
+    pairs = [(names[a], names[b]) for a, b in itertools.combinations(range(n), 2)]
+    return n, [pair for pair in pairs if draw(st.integers(0, 2)) == 0]
+
+
+def closed_relation(n, pairs):
+    """The transitive closure of pairs as a boolean matrix."""
+    before = np.zeros((n, n), dtype=bool)
+    for x, y in pairs:
+        before[x, y] = True
+    for middle in range(n):
+        before |= np.outer(before[:, middle], before[middle])
+    return before
+
+
+def linear_extensions(n, pairs):
+    """All linear extensions as rank tuples."""
+    return [full for full in itertools.permutations(range(n)) if all(full[a] < full[b] for a, b in pairs)]

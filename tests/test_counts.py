@@ -1,4 +1,4 @@
-"""Counts stay counts: nothing that people do with a few rows of many voters takes memory for each voter."""
+"""Counts are never expanded: memory does not grow with the number of voters."""
 
 import tracemalloc
 
@@ -13,7 +13,7 @@ from rankernel.reports.source import sample_voters
 MANY = 4_000_000
 X = rk.Rankings([[0, 1, 2], [1, 0, 2], [2, 1, 0]], counts=[MANY, MANY, 2 * MANY])
 Y = rk.Rankings([[0, 1, 2], [1, 2, 0], [2, 1, 0]], counts=[MANY, MANY, MANY])
-FEW = 2**23  # bytes; one for each voter would be more
+MAX_BYTES = 2**23  # less than one byte per voter
 
 
 def peak(function):
@@ -46,12 +46,11 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.filterwarnings("ignore::rankernel.NotCharacteristicWarning")
-def test_voters_are_not_written_out(name):
-    assert peak(CALLS[name]) < FEW
+def test_memory(name):
+    assert peak(CALLS[name]) < MAX_BYTES
 
 
 def test_sampled_voters_match_an_expanded_list():
-    """They are chosen by their numbers; a list of all of them would give the same."""
     counts = np.array([3, 0, 5, 1, 7])
     for seed in range(20):
         rows, taken = sample_voters(counts, 6, np.random.default_rng(seed))
@@ -59,7 +58,7 @@ def test_sampled_voters_match_an_expanded_list():
         assert np.repeat(rows, taken).tolist() == sorted(written.tolist())
 
 
-def test_a_test_of_counts_is_that_of_the_voters():
+def test_test_of_counts_equals_that_of_voters():
     few = rk.Rankings(X.ranks, counts=[3, 2, 4])
     written = rk.Rankings(np.repeat(X.ranks, [3, 2, 4], axis=0))
     kernel, other = rk.Mallows(0.3), rk.Rankings(Y.ranks, counts=[2, 2, 1])

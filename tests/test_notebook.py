@@ -1,4 +1,4 @@
-"""What a notebook shows: everything has a card, nothing in it can run, and it takes the colours of the page."""
+"""HTML of results in notebooks: small, escaped, without colours."""
 
 import re
 from html.parser import HTMLParser
@@ -42,7 +42,7 @@ class Tags(HTMLParser):
 
 
 @pytest.mark.parametrize("name", THINGS)
-def test_cards_are_small_sound_and_escaped(name):
+def test_html_is_small_valid_and_escaped(name):
     html = THINGS[name]._repr_html_()
     tags = Tags()
     tags.feed(html)
@@ -52,6 +52,6 @@ def test_cards_are_small_sound_and_escaped(name):
     assert not re.search(r"#[0-9a-f]{3,6}|rgb|white|black", html.replace("&#x27;", ""))
 
 
-def test_what_is_in_them():
+def test_content():
     assert "&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt; &gt; b" in BALLOTS._repr_html_()
     assert "1 (20 permutations)" in THINGS["test"]._repr_html_()

@@ -45,14 +45,13 @@ from rankernel.learn.hierarchy import linkage as linkage
 from rankernel.learn.kmeans import KernelKMeans as KernelKMeans
 from rankernel.learn.kmeans import KernelKMedoids as KernelKMedoids
 from rankernel.learn.maps import KernelMap as KernelMap
-from rankernel.learn.mean_features import MeanFeatures as MeanFeatures
+from rankernel.learn.features import MeanFeatures as MeanFeatures
 from rankernel.learn.nystrom import NystromFeatures as NystromFeatures
 from rankernel.learn.ranking_regressor import KernelRankingRegressor as KernelRankingRegressor
 from rankernel.learn.sklearn import SklearnKernel as SklearnKernel
 from rankernel.models.bradley_terry import BradleyTerryResult as BradleyTerryResult
 from rankernel.models.bradley_terry import bradley_terry as bradley_terry
 from rankernel.models.consensus import Consensus as Consensus
-from rankernel.models.consensus import KernelConsensus as KernelConsensus
 from rankernel.models.consensus import borda as borda
 from rankernel.models.consensus import cluster_consensus as cluster_consensus
 from rankernel.models.consensus import kemeny as kemeny

@@ -120,10 +120,10 @@ class Distance:
 
     def _mean_between(self, X: Rankings, Y: Rankings) -> FloatArray:
         from rankernel.completions.enumerate import enumerate_completions
-        from rankernel.completions.marginals import seen_means
+        from rankernel.completions.marginals import statistic_means
 
         if self.embedding is not None:
-            left, right = (seen_means(side, self.embedding.statistic) for side in (X, Y))
+            left, right = (statistic_means(side, self.embedding.statistic) for side in (X, Y))
             return self.from_mean_statistics(left, right, X.n_items)
         sizes, others = X.n_completions(), Y.n_completions()
         if sum(sizes) * sum(others) > MAX_EVALUATIONS:

@@ -1,44 +1,40 @@
-"""Preferences: one immutable type for what users say of pairs of items, as partial orders of one set of items."""
+"""Preferences: one immutable type for pairwise preferences of users, as partial orders of one set of items."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel._utils import checks
 from rankernel._utils.arrays import Indices, IntArray, Mask, RankArray
-from rankernel._utils.checks import printable
+from rankernel._utils.checks import check_instance, check_names, printable
 from rankernel._utils.memory import check_bytes
 from rankernel._utils.notebook import html_card
 from rankernel.encoding import FREE, check_counts, check_items, sum_counts
 from rankernel.errors import RankingError
 from rankernel.pair_tables import Comparisons, is_long, long_table, user_lists, user_names
-from rankernel.rankings import PARTIAL, Labels, Rankings, as_rankings, row_index
+from rankernel.rankings import PARTIAL, Labels, Rankings, as_rankings, row_index, unique_rows
 
 Packed = NDArray[np.uint8]
 Pair = tuple[str, str]
 Groups = tuple[tuple[str, ...], ...]
 
-SHOWN = 8
-SHOWN_PAIRS = 6
-NOT_BEFORE, BEFORE = -2, -3  # in a plain array of relations, which no array of ranks holds
-# Relations are unpacked and closed this many bits at a time.
+MAX_SHOWN, MAX_SHOWN_PAIRS = 8, 6
+NOT_BEFORE, BEFORE = -2, -3  # entries of an array of relations, which no array of ranks contains
 CHUNK_BITS = 2**26
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Preferences:
-    """Pairwise preferences: for each user a partial order of the items.
+    """Pairwise preferences: one partial order of the items per user.
 
-    A partial order says of some pairs of items which one is better; of the others nothing is known. It is transitive:
-    what follows from the pairs is known, too. Where a user's pairs run in a circle, the items of the circle are
-    *contracted* into a tie: nothing is known of their order, and what is better or worse than one of them is so for
-    all. Build preferences with :meth:`from_pairs` or :meth:`from_rankings`.
+    A partial order is transitive: it contains all pairs that follow from the stated ones. Items of a preference cycle
+    of a user are *contracted* into a tie: their order is unknown, and an item better or worse than one of them is
+    better or worse than all. Use :meth:`from_pairs` or :meth:`from_rankings`.
 
     Examples
     --------
@@ -55,15 +51,15 @@ class Preferences:
     [1, 3]
     """
 
-    #: The relations, one bit a pair: shape (n_users, n_items, n_items / 8 rounded up).
+    #: The relations, one bit per pair: shape (n_users, n_items, n_items / 8 rounded up).
     packed: Packed
     #: Names of the items.
     items: tuple[str, ...]
-    #: How many voters have each partial order.
+    #: Number of voters with each partial order.
     counts: IntArray
     #: Names of the users.
     users: tuple[str, ...]
-    #: For each user the groups of items that were contracted into ties, as the user's pairs run in a circle.
+    #: For each user the groups of items that were contracted into ties because of a preference cycle.
     contracted: tuple[Groups, ...]
     #: Label columns of a file: for each, one string per user.
     labels: Labels
@@ -81,7 +77,7 @@ class Preferences:
         labels: Labels | None = None,
         source: Any = None,
     ) -> Preferences:
-        """Build from parts that already satisfy every promise of the class."""
+        """Build from valid parts, without checks."""
         new = object.__new__(Preferences)
         columns = dict(labels or {})
         packed.flags.writeable = False
@@ -104,60 +100,55 @@ class Preferences:
     ) -> Preferences:
         """Build from pairs (better, worse).
 
-        The columns of a table with names are found by these: ``winner`` and ``loser`` (also better and worse, chosen
-        and rejected) in any order; or an arena table ``model_a``, ``model_b`` and ``winner``, which says ``model_a``,
-        ``model_b``, the name of the winner, ``tie`` or ``tie (bothbad)``. Beside them may stand a ``judge`` (user,
-        annotator, rater, ...) and a ``count`` (n, weight, ...). Without a judge, every row is a voter of its own. A tie
-        says that nothing tells the two apart. A table that leaves doubt is refused.
+        Columns of a table are recognised by their names: ``winner`` and ``loser`` (also better and worse, chosen and
+        rejected) in any order; or ``model_a``, ``model_b`` and ``winner``, which contains ``model_a``, ``model_b``, the
+        name of the winner, ``tie`` or ``tie (bothbad)``. Optional columns are a ``judge`` (user, annotator, rater, ...)
+        and a ``count`` (n, weight, ...). Without a judge, every row is a separate voter. A tie states no order. An
+        ambiguous table is an error.
 
         Parameters
         ----------
         pairs : list of lists of pairs, or a long table
-            Either one list of pairs (better, worse) a user; or a table with one row a comparison: a frame or mapping,
-            by the names of its columns; or, without names, user, better, worse: an array of shape (n_pairs, 3), a list
-            of triples, or a tuple of three arrays.
+            One list of pairs (better, worse) per user; or a table with one row per comparison: a frame or mapping with
+            named columns; or, without names, user, better, worse: an array of shape (n_pairs, 3), a list of triples, or
+            a tuple of three arrays.
         items : iterable of names, optional
-            All items there are; if left out, those that occur, in order of first appearance.
+            All items; by default those that occur, in order of first appearance.
         counts : array of shape (n_users,) or name of a column, optional
-            How many voters have the preferences of each user; 1 each if left out.
+            Number of voters with the preferences of each user; 1 by default.
         users : iterable of names, optional
-            Names of the users. With lists of pairs, one name a list (numbers from 0 if left out). With a long table,
-            all users there are, in the order wanted; of a user without rows nothing is known.
+            Names of the users: with lists of pairs, one per list (numbers from 0 by default); with a long table, all
+            users in the wanted order, some of which may have no rows.
         columns : mapping, optional
-            Which column is what, where its name does not tell: ``{"user": "expert"}``. There are user, better, worse;
+            Roles of columns whose names are not recognised: ``{"user": "expert"}``. The roles are user, better, worse;
             a, b, winner; count.
         ignore : names of columns
-            Columns that say nothing about the pairs.
+            Columns to ignore.
 
         Examples
         --------
         >>> prefs = Preferences.from_pairs([("ann", "a", "b"), ("bob", "b", "c"), ("ann", "b", "c"), ("bob", "c", "b")])
         >>> prefs
-        Preferences: 2 users, 3 items (1 user contradicts itself)
+        Preferences: 2 users, 3 items (1 user with cycles)
           ann: a > b, b > c
-          bob: nothing known (contracted: {b, c})
+          bob: no order (contracted: {b, c})
         >>> prefs.contracted
         ((), (('b', 'c'),))
         >>> arena = {"model_a": ["x", "y"], "model_b": ["y", "z"], "winner": ["model_b", "tie"]}
         >>> Preferences.from_pairs(arena)
         Preferences: 2 users, 3 items
           0: y > x
-          1: nothing known
+          1: no order
         """
-        roles = dict(
-            checks.check_instance(
-                "columns", {} if columns is None else columns, Mapping, "a mapping of roles to columns"
-            )
-        )
-        passed_over = checks.check_names("ignore", ignore)
+        given = {} if columns is None else columns
+        roles = dict(check_instance("columns", given, Mapping, "a mapping of roles to columns"))
+        ignored = check_names("ignore", ignore)
         if isinstance(counts, str):
             counts, roles = None, {**roles, "count": counts}
         if is_long(pairs):
-            stated = long_table(pairs, users, items, roles, passed_over)
-        elif roles or passed_over:
-            raise RankingError(
-                "columns, ignore, and counts as the name of a column are for a table with one row a comparison"
-            )
+            stated = long_table(pairs, users, items, roles, ignored)
+        elif roles or ignored:
+            raise RankingError("columns, ignore and the name of a column as counts require a table of comparisons")
         else:
             stated = user_lists(pairs, users, items)
         return cls._from_comparisons(stated, stated.counts if counts is None else counts)
@@ -167,20 +158,20 @@ class Preferences:
         names = check_items(stated.items)
         number = check_counts(counts, len(stated.users))
         n_bytes = len(stated.users) * len(names) * ((len(names) + 7) // 8)
-        check_bytes(n_bytes, f"what {len(stated.users):,} users say of {len(names):,} items")
+        check_bytes(n_bytes, f"preferences of {len(stated.users):,} users over {len(names):,} items")
         packed, contracted = stated_relations(stated), []
         step = max(1, CHUNK_BITS // len(names) ** 2)
         for first in range(0, len(packed), step):
             users = slice(first, first + step)
             reach = unpacked(closure(packed[users]), len(names))
-            circles = reach & reach.transpose(0, 2, 1)
-            packed[users] = np.packbits(reach & ~circles, axis=2)
-            contracted += [groups_of(circle, names) if circle.any() else () for circle in circles]
-        return cls._trusted(packed, names, number, stated.users, contradictions(stated, contracted))
+            mutual = reach & reach.transpose(0, 2, 1)
+            packed[users] = np.packbits(reach & ~mutual, axis=2)
+            contracted += [cycle_groups(pairs, names) if pairs.any() else () for pairs in mutual]
+        return cls._trusted(packed, names, number, stated.users, strict_cycles(stated, contracted))
 
     @classmethod
     def from_rankings(cls, rankings: Any, users: Iterable[object] | None = None) -> Preferences:
-        """Build from rankings: an item is before those of later buckets, and free items are unrelated.
+        """Build from rankings: an item is before the items of later buckets, and free items are unrelated.
 
         Examples
         --------
@@ -191,7 +182,7 @@ class Preferences:
         ranked = as_rankings(rankings)
         names = tuple(map(str, range(len(ranked)))) if users is None else user_names(users)
         if len(names) != len(ranked):
-            raise RankingError(f"there are {len(names)} user names for {len(ranked)} users; give one name each")
+            raise RankingError(f"users has {len(names)} names for {len(ranked)} rankings; give one each")
         packed = np.packbits(relations_of_ranks(ranked.ranks), axis=2)
         return cls._trusted(packed, ranked.items, ranked.counts, names, ((),) * len(ranked))
 
@@ -199,7 +190,7 @@ class Preferences:
 
     @property
     def before(self) -> Mask:
-        """The closed relations, shape (n_users, n_items, n_items): ``before[u, x, y]`` if user u has x before y."""
+        """The closed relations, shape (n_users, n_items, n_items): whether user u has item x before item y."""
         relations = unpacked(self.packed, self.n_items)
         relations.flags.writeable = False
         return relations
@@ -224,19 +215,19 @@ class Preferences:
 
     @property
     def n_contradicting(self) -> int:
-        """Number of users whose pairs run in a circle."""
+        """Number of users with preference cycles."""
         return sum(bool(groups) for groups in self.contracted)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """That of the relations as an array, (n_users, n_items²): scikit-learn splits by rows whatever has a shape."""
+        """The shape of the relations as an array, (n_users, n_items²), which scikit-learn uses to split data."""
         return self.n_users, self.n_items**2
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
-        """Return the relations, a row a user: -3 where item x stands before item y, -2 where it does not.
+        """Return the relations, one row per user: -3 if item x is before item y, else -2.
 
-        No array of ranks holds these numbers, so all functions that take an array of ranks take this one, too, and
-        preferences pass through scikit-learn.
+        No array of ranks contains these numbers, so functions that take ranks recognise them, and preferences pass
+        through scikit-learn.
         """
         if copy is False:
             raise ValueError("relations are stored as bits; an array of them needs a copy")
@@ -247,14 +238,14 @@ class Preferences:
 
     @classmethod
     def _from_array(cls, table: NDArray[Any]) -> Preferences:
-        """Build from relations as an array of numbers gives them."""
+        """Build from an array of relations as given by :meth:`__array__`."""
         n_items = math.isqrt(table.shape[1])
         before = (table == BEFORE).reshape(len(table), n_items, n_items)
         packed = np.packbits(before, axis=2)
         wrong = (closure(packed) != packed).any(axis=(1, 2)) | before.diagonal(axis1=1, axis2=2).any(axis=1)
         if wrong.any():
             row = int(np.argmax(wrong))
-            raise RankingError(f"row {row} is no partial order: it is not transitive, or has an item before itself")
+            raise RankingError(f"row {row} is not a partial order: not transitive, or with an item before itself")
         users = tuple(map(str, range(len(table))))
         names = check_items(range(n_items))
         return cls._trusted(packed, names, check_counts(None, len(table)), users, ((),) * len(table))
@@ -267,10 +258,8 @@ class Preferences:
 
     def __getitem__(self, rows: Any) -> Preferences:
         """Return the preferences of some users: an index, a slice, an index array or a mask."""
-        rows = row_index(rows, "preferences are indexed by user only; use .before[users, x, y] for single pairs")
-        if isinstance(rows, SupportsIndex) and not isinstance(rows, np.ndarray):
-            row = range(len(self))[rows]
-            rows = slice(row, row + 1)
+        message = "preferences are indexed by user; use .before[users, x, y] for single pairs"
+        rows = row_index(rows, len(self), message)
         chosen = np.arange(len(self))[rows].tolist()
         return self._trusted(
             self.packed[rows],
@@ -281,7 +270,7 @@ class Preferences:
             {name: values[rows] for name, values in self.labels.items()},
         )
 
-    # ------------------------------------------------------------------ equality, pickling, looks
+    # ------------------------------------------------------------------ equality, pickling, text
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Preferences):
@@ -306,39 +295,39 @@ class Preferences:
         n_users, n_items = len(self), self.n_items
         voters = "" if self.n_voters == n_users else f" from {self.n_voters:,} voters"
         head = f"{type(self).__name__}: {n_users:,} user{'s' * (n_users != 1)}{voters}"
-        circles = self.n_contradicting
-        tail = f" ({circles:,} user{'s contradict themselves' if circles > 1 else ' contradicts itself'})"
-        lines = [f"{head}, {n_items:,} item{'s' * (n_items != 1)}{tail if circles else ''}"]
-        shown = self[:SHOWN]
+        n_cycles = self.n_contradicting
+        cycles = f" ({n_cycles:,} user{'s' * (n_cycles != 1)} with cycles)" if n_cycles else ""
+        lines = [f"{head}, {n_items:,} item{'s' * (n_items != 1)}{cycles}"]
+        shown = self[:MAX_SHOWN]
         for name, count, pairs, groups in zip(
             shown.users, shown.counts.tolist(), shown.to_pairs(), shown.contracted, strict=True
         ):
             times = f"{count:,} × " if voters else ""
             lines.append(f"  {printable(name)}: {times}{pairs_text(pairs, groups)}")
-        if n_users > SHOWN:
-            lines.append(f"  ... and {n_users - SHOWN:,} more")
+        if n_users > MAX_SHOWN:
+            lines.append(f"  ... and {n_users - MAX_SHOWN:,} more")
         lines += [f"  {line}" for line in str(self.source or "").splitlines()]
         return "\n".join(lines)
 
-    # ------------------------------------------------------------------ what is inside
+    # ------------------------------------------------------------------ properties of the partial orders
 
-    def n_extensions(self) -> list[int]:
-        """Return how many full rankings agree with each user's preferences, exactly.
+    def n_extensions(self, *, max_down_sets: int | None = None) -> list[int]:
+        """Return the exact number of linear extensions (completions) of each user's partial order.
 
-        Raises an :class:`ExactnessError` that names the user where that is out of reach.
+        Raises an :class:`ExactnessError` that names the user if a part of a partial order has more than
+        ``max_down_sets`` down-sets (2,000,000 by default).
 
         Examples
         --------
         >>> Preferences.from_pairs([[("a", "b"), ("c", "d")]]).n_extensions()
         [6]
         """
-        # Handed over, as Kernel.gram is: counting completions belongs to a later layer.
-        from rankernel.completions.linear_extensions import n_extensions
+        from rankernel.completions.linear_extensions import n_extensions  # a later layer
 
-        return n_extensions(self)
+        return n_extensions(self, max_down_sets)
 
     def is_ranking(self) -> Mask:
-        """Say of each user whether the preferences are a ranking: ordered buckets, and free items.
+        """Return whether each user's partial order is a ranking: ordered buckets, and free items.
 
         Examples
         --------
@@ -349,7 +338,7 @@ class Preferences:
         return np.array(agree, dtype=bool)
 
     def kinds(self) -> NDArray[np.str_]:
-        """Return what each user's preferences are: those of rankings, or "partial" if they are none.
+        """Return the kind of each user's partial order: that of the ranking, or "partial" if it is not a ranking.
 
         Examples
         --------
@@ -362,15 +351,11 @@ class Preferences:
         return kinds
 
     def unique_indices(self) -> tuple[Indices, Indices]:
-        """Return where each distinct partial order first occurs, and for each user which distinct one it is."""
-        rows = np.ascontiguousarray(self.packed.reshape(len(self), -1))
-        keys = rows.view(np.dtype((np.void, max(rows.shape[1], 1)))).ravel()
-        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        return first[order], np.argsort(order)[inverse.ravel()]
+        """Return the first row of each distinct partial order, and for each row the number of its partial order."""
+        return unique_rows(self.packed.reshape(len(self), -1))
 
     def unique(self) -> Preferences:
-        """Return the distinct partial orders in order of first appearance, their counts added up.
+        """Return the distinct partial orders in order of first appearance, with the sums of their counts.
 
         Examples
         --------
@@ -378,18 +363,20 @@ class Preferences:
         array([2, 1])
         """
         first, inverse = self.unique_indices()
-        some = self[first]
+        distinct = self[first]
         counts = sum_counts(self.counts, inverse, len(first))
-        return self._trusted(some.packed, self.items, counts, some.users, some.contracted)
+        return self._trusted(distinct.packed, self.items, counts, distinct.users, distinct.contracted)
+
+    # ------------------------------------------------------------------ conversion
 
     def with_items(self, items: Iterable[object]) -> Preferences:
-        """Return the same preferences over other items: reordered, or more of them, of which nothing is known."""
+        """Return the preferences with reordered or additional items; nothing is known of additional items."""
         return Preferences.from_pairs(self.to_pairs(), items, self.counts, self.users)
 
     def to_rankings(self) -> Rankings:
-        """Return the same partial orders as rankings; raise for the first user whose partial order is none.
+        """Return the partial orders as rankings; raise an error for the first one that is not a ranking.
 
-        Items without any relation are free. Where no item has one, all share one bucket, which says the same.
+        Items without any relation are free. If no item has a relation, all items share one bucket.
 
         Examples
         --------
@@ -405,20 +392,29 @@ class Preferences:
                 x, y = (printable(self.items[item]) for item in wrong[0])
                 raise RankingError(
                     f"user {printable(self.users[row])!r} (row {row}) has a partial order that is not a ranking: "
-                    f"nothing is known of {x!r} and {y!r}, yet other items tell them apart; "
-                    "is_ranking() says which users have rankings"
+                    f"{x!r} and {y!r} are unrelated, yet not interchangeable; is_ranking() tells which users have one"
                 )
         return Rankings._trusted(ranks, self.items, self.counts)
 
     def to_pairs(self) -> list[list[Pair]]:
-        """Return the fewest pairs (better, worse) that imply each user's preferences.
+        """Return for each user the smallest set of pairs (better, worse) that implies the partial order.
 
-        ``Preferences.from_pairs(p.to_pairs(), p.items, p.counts, p.users)`` gives ``p`` back.
+        ``Preferences.from_pairs(p.to_pairs(), p.items, p.counts, p.users)`` equals ``p``.
         """
         return [
             [(self.items[x], self.items[y]) for x, y in np.argwhere(covering(before)).tolist()]
             for before in self._each_before()
         ]
+
+
+def pairs_text(pairs: list[Pair], groups: Groups) -> str:
+    """Return the preferences of one user as text: ``a > b, b > c (contracted: {d, e})``."""
+    shown = [f"{printable(better)} > {printable(worse)}" for better, worse in pairs[:MAX_SHOWN_PAIRS]]
+    if len(pairs) > MAX_SHOWN_PAIRS:
+        shown.append(f"... {len(pairs) - MAX_SHOWN_PAIRS} more")
+    text = ", ".join(shown) or "no order"
+    ties = ", ".join("{" + ", ".join(printable(name) for name in group) + "}" for group in groups)
+    return f"{text} (contracted: {ties})" if ties else text
 
 
 # ---------------------------------------------------------------------- relations
@@ -430,22 +426,17 @@ def unpacked(packed: Packed, n_items: int) -> Mask:
 
 
 def closure(packed: Packed) -> Packed:
-    """Return the transitive closure of each relation (Warshall), all users at once."""
+    """Return the transitive closure of each relation (Warshall), for all users at once."""
     closed = packed.copy()
-    leads = np.asarray(packed.any(axis=2))  # anywhere: nothing is reached through other items
-    for middle in np.flatnonzero(leads.any(axis=0)).tolist():
-        users = np.flatnonzero(leads[:, middle])
-        own, starts = np.nonzero(closed[users, :, middle >> 3] & bit(middle))
-        closed[users[own], starts] |= closed[users[own], middle]
+    has_successor = np.asarray(packed.any(axis=2))  # no path leads through other items
+    for middle in np.flatnonzero(has_successor.any(axis=0)).tolist():
+        users = np.flatnonzero(has_successor[:, middle])
+        index, starts = np.nonzero(closed[users, :, middle >> 3] & (128 >> (middle & 7)))
+        closed[users[index], starts] |= closed[users[index], middle]
     return closed
 
 
-def bit(item: int) -> int:
-    """Return the bit that an item has in its byte."""
-    return 128 >> (item & 7)
-
-
-def groups_of(mutual: Mask, items: tuple[str, ...]) -> Groups:
+def cycle_groups(mutual: Mask, items: tuple[str, ...]) -> Groups:
     """Return the groups of items that reach each other, in the order of the items."""
     groups = []
     for x in np.flatnonzero(mutual.any(axis=1)).tolist():
@@ -456,13 +447,13 @@ def groups_of(mutual: Mask, items: tuple[str, ...]) -> Groups:
 
 
 def covering(before: Mask) -> Mask:
-    """Return the pairs of a closed relation that do not follow from others."""
+    """Return the covering relation: the pairs of a closed relation that do not follow from others."""
     number = before.astype(np.float32)
     return np.asarray(before & (number @ number == 0))
 
 
 def bucket_ranks(before: Mask) -> RankArray:
-    """Return the ranks that a partial order has if it is a ranking: items with equally many better ones tie."""
+    """Return the ranks of a partial order if it is a ranking: items with the same number of better items are tied."""
     n_better = before.sum(axis=0)
     related = before.any(axis=0) | before.any(axis=1)
     if not related.any():
@@ -472,30 +463,20 @@ def bucket_ranks(before: Mask) -> RankArray:
 
 
 def relations_of_ranks(ranks: RankArray) -> Mask:
-    """Return which items stand before which in rankings."""
+    """Return the strict relations of rankings, shape (n_rankings, n_items, n_items)."""
     return np.asarray((ranks[:, :, None] < ranks[:, None, :]) & (ranks != FREE)[:, :, None])
 
 
 def disagreements(before: Mask, ranks: RankArray) -> Indices:
-    """Return the pairs of items that a partial order and a ranking do not relate alike."""
+    """Return the pairs of items in which a partial order and a ranking differ."""
     return np.argwhere(before != relations_of_ranks(ranks[None])[0])
 
 
-def pairs_text(pairs: list[Pair], groups: Groups) -> str:
-    """Return one user's preferences as text: ``a > b, b > c (contracted: {d, e})``."""
-    shown = [f"{printable(better)} > {printable(worse)}" for better, worse in pairs[:SHOWN_PAIRS]]
-    if len(pairs) > SHOWN_PAIRS:
-        shown.append(f"... {len(pairs) - SHOWN_PAIRS} more")
-    text = ", ".join(shown) or "nothing known"
-    ties = ", ".join("{" + ", ".join(printable(name) for name in group) + "}" for group in groups)
-    return f"{text} (contracted: {ties})" if ties else text
-
-
-# ---------------------------------------------------------------------- what comparisons state
+# ---------------------------------------------------------------------- relations of comparisons
 
 
 def stated_relations(stated: Comparisons) -> Packed:
-    """Return the relations that comparisons state, not yet closed; a tie states both directions."""
+    """Return the relations stated by comparisons, not closed; a tie states both directions."""
     n_items = len(stated.items)
     relations = np.zeros((len(stated.users), n_items, (n_items + 7) // 8), dtype=np.uint8)
     for rows, first, second in (
@@ -507,9 +488,9 @@ def stated_relations(stated: Comparisons) -> Packed:
     return relations
 
 
-def contradictions(stated: Comparisons, contracted: list[Groups]) -> tuple[Groups, ...]:
-    """Return the groups in which a user prefers one item to another all the same; a group of mere ties is none."""
-    kept: list[Groups] = [()] * len(contracted)
+def strict_cycles(stated: Comparisons, contracted: list[Groups]) -> tuple[Groups, ...]:
+    """Return the groups that contain a strict comparison; groups of ties only are not contradictions."""
+    result: list[Groups] = [()] * len(contracted)
     strict = np.flatnonzero(~stated.tied)
     strict = strict[np.argsort(stated.user[strict], kind="stable")]
     ends = np.searchsorted(stated.user[strict], np.arange(len(contracted) + 1))
@@ -517,5 +498,5 @@ def contradictions(stated: Comparisons, contracted: list[Groups]) -> tuple[Group
         rows = strict[ends[user] : ends[user + 1]]
         better, worse = ([stated.items[item] for item in side[rows]] for side in (stated.better, stated.worse))
         pairs = list(zip(better, worse, strict=True))
-        kept[user] = tuple(group for group in contracted[user] if any(x in group and y in group for x, y in pairs))
-    return tuple(kept)
+        result[user] = tuple(group for group in contracted[user] if any(x in group and y in group for x, y in pairs))
+    return tuple(result)

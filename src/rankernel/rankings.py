@@ -25,37 +25,37 @@ from rankernel.encoding import (
     number_table,
     sum_counts,
 )
-from rankernel.errors import RankingError, missing_extra
+from rankernel.errors import Argument, RankingError, missing_extra
 from rankernel.order_tables import orders_to_ranks
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FULL, TOP_K, EXHAUSTIVE, INCOMPLETE = "full", "top-k", "exhaustive", "incomplete"
-PARTIAL = "partial"  # preferences that are no ranking
 Labels = dict[str, NDArray[np.str_]]
 
-SHOWN = 8
+FULL, TOP_K, EXHAUSTIVE, INCOMPLETE = "full", "top-k", "exhaustive", "incomplete"
+PARTIAL = "partial"  # preferences that are not rankings
+MAX_SHOWN = 8
 CHUNK_CELLS = 2**17
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Rankings:
-    """Rankings of one item set: ``ranks[i, a]`` is the bucket of item ``a``, 0 the best, -1 unknown.
+    """Rankings of one set of items: ``ranks[i, a]`` is the bucket index of item ``a``, 0 is the best, -1 is free.
 
-    A ranking puts items into ordered buckets; items in one bucket are tied. An item of rank -1 is *free*: nothing is
-    known of it, and it may stand anywhere. Build rankings with :meth:`from_orders`, :meth:`from_ranks` or
-    :meth:`from_scores`, or read them from a file; the constructor itself takes the encoding above.
+    A ranking puts items into ordered buckets; items in one bucket are tied. Nothing is known of a *free* item: it may
+    have any position. Use :meth:`from_orders`, :meth:`from_ranks`, :meth:`from_scores` or a reader; the constructor
+    takes the encoding above.
 
     Parameters
     ----------
     ranks : array of shape (n_rankings, n_items)
-        Whole numbers, smaller is better, equal is tied, -1 is free. Gaps are closed. What is missing (NaN, None, a
-        masked cell) is refused, because it may mean two things: :meth:`from_ranks` lets you say which.
+        Integers, smaller is better, equal is tied, -1 is free. Gaps are closed. Missing values (NaN, None, masked
+        cells) are an error, because their meaning is ambiguous: see :meth:`from_ranks`.
     items : iterable of names, optional
-        Names of the items, in the order of the columns; numbers from 0 if left out.
+        Names of the items, in the order of the columns; numbers from 0 by default.
     counts : array of shape (n_rankings,), optional
-        How many voters gave each ranking; 1 each if left out.
+        Number of voters with each ranking; 1 by default.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class Rankings:
     source: Any
 
     def __init__(self, ranks: Any, items: Iterable[object] | None = None, counts: Any = None) -> None:
-        check_is_no_rankings(ranks)
+        check_not_rankings(ranks)
         table = number_table(ranks, items, scores=False)
         encoded = table.plain_ranks(None)
         self._set(encoded, table.items, check_counts(counts, len(encoded)))
@@ -107,7 +107,7 @@ class Rankings:
         labels: Labels | None = None,
         source: Any = None,
     ) -> Rankings:
-        """Build from arrays that already satisfy every promise of the class."""
+        """Build from valid arrays, without checks."""
         new = object.__new__(Rankings)
         new._set(ranks, items, np.ones(len(ranks), dtype=np.int64) if counts is None else counts, labels, source)
         return new
@@ -125,16 +125,16 @@ class Rankings:
         Parameters
         ----------
         orders : iterable of lists, array or frame
-            One list a ranking; or a table with one column a place, cells empty or missing behind the end of a ranking.
-            Columns of a frame that name places ("choice 2", "choice 1") are read in the order of these. A list whose
-            entries all are tuples is one of ties, as in preflibtools: ``((1,), (2, 3))`` is 1 > {2, 3}.
+            One list per ranking; or a table with one column per position, cells empty or missing after the end of a
+            ranking. Columns of a frame that name positions ("choice 2", "choice 1") are sorted by these. A list of
+            tuples consists of ties, as in preflibtools: ``((1,), (2, 3))`` is 1 > {2, 3}.
         items : iterable of names, optional
-            All items there are; if left out, those that occur, in order of first appearance.
+            All items; by default those that occur, in order of first appearance.
         counts : array or name of a column, optional
-            How many voters gave each ranking.
+            Number of voters with each ranking.
         unlisted : {"last", "free"}
-            Items that a list does not name share one last bucket ("last": a truncated ballot, a top-k list),
-            or nothing is known of them ("free").
+            Items that a list does not name share one last bucket ("last": a truncated ballot, a top-k list), or nothing
+            is known of them ("free").
 
         Examples
         --------
@@ -155,11 +155,19 @@ class Rankings:
     def from_ranks(
         cls, ranks: Any, items: Iterable[object] | None = None, counts: Any = None, unlisted: Unlisted = "last"
     ) -> Rankings:
-        """Build from a table of ranks: smaller is better, equal is tied, -1 or a missing cell is not ranked.
+        """Build from a table of ranks: smaller is better, equal is tied, -1 or a missing cell is unlisted.
 
-        ``ranks`` is an array, a list of rows, or a pandas or polars frame whose columns name the items. Ranks are whole
-        numbers, or the mean places of ties that ``df.rank()`` and ``scipy.stats.rankdata`` give, such as 3.5.
-        ``counts`` may be an array or, with a frame, the name of the column that holds them.
+        Parameters
+        ----------
+        ranks : array, list of rows, or pandas or polars frame
+            Integers, or average ranks of ties such as 3.5, as given by ``df.rank()`` and ``scipy.stats.rankdata``. The
+            columns of a frame name the items.
+        items : iterable of names, optional
+            Names of the items; by default the columns of the frame, or numbers from 0.
+        counts : array or name of a column of the frame, optional
+            Number of voters with each ranking.
+        unlisted : {"last", "free"}
+            Items without a rank share one last bucket, or nothing is known of them.
 
         Examples
         --------
@@ -174,9 +182,9 @@ class Rankings:
     def from_scores(
         cls, scores: Any, items: Iterable[object] | None = None, counts: Any = None, unlisted: Unlisted = "last"
     ) -> Rankings:
-        """Build from a table of scores: larger is better, equal is tied, a missing cell is not ranked.
+        """Build from a table of scores: larger is better, equal is tied, a missing cell is unlisted.
 
-        Takes what :meth:`from_ranks` takes, with any numbers.
+        The parameters are those of :meth:`from_ranks`, with arbitrary numbers.
 
         Examples
         --------
@@ -191,7 +199,7 @@ class Rankings:
         cls, data: Any, items: Iterable[object] | None, counts: Any, unlisted: Unlisted, scores: bool
     ) -> Rankings:
         check_unlisted(unlisted)
-        check_is_no_rankings(data)
+        check_not_rankings(data)
         data, counts = split_counts(data, counts)
         table = number_table(data, items, scores)
         encoded = table.ranks(unlisted)
@@ -216,7 +224,7 @@ class Rankings:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """That of ``ranks``, (n_rankings, n_items): scikit-learn splits by rows whatever has a shape."""
+        """The shape of ``ranks``, (n_rankings, n_items), which scikit-learn uses to split data."""
         return self.n_rankings, self.n_items
 
     def __len__(self) -> int:
@@ -231,15 +239,12 @@ class Rankings:
         return np.array(self.ranks, dtype=dtype) if copy else np.asarray(self.ranks, dtype=dtype)
 
     def __getitem__(self, rows: Any) -> Rankings:
-        """Return some of the rankings, as rankings: an index, a slice, an index array or a mask over rows."""
-        rows = row_index(rows, "rankings are indexed by row only; use .ranks[rows, items] for single entries")
-        if isinstance(rows, SupportsIndex) and not isinstance(rows, np.ndarray):
-            row = range(len(self))[rows]
-            rows = slice(row, row + 1)
+        """Return rankings by row: an index, a slice, an index array or a mask."""
+        rows = row_index(rows, len(self), "rankings are indexed by row; use .ranks[rows, items] for single entries")
         labels = {name: values[rows] for name, values in self.labels.items()}
         return self._trusted(self.ranks[rows], self.items, self.counts[rows], labels)
 
-    # ------------------------------------------------------------------ equality, pickling, looks
+    # ------------------------------------------------------------------ equality, pickling, text
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Rankings):
@@ -268,20 +273,20 @@ class Rankings:
             parts = [f"{kinds[kind]:,} {kind}" for kind in (FULL, TOP_K, EXHAUSTIVE, INCOMPLETE) if kinds[kind]]
             head += f" ({', '.join(parts)})"
         lines = [head]
-        shown = self[:SHOWN]
+        shown = self[:MAX_SHOWN]
         for order, count in zip(shown.to_orders(), shown.counts.tolist(), strict=True):
             times = f"{count:,} × " if voters else ""
             lines.append(f"  {times}{order_text(order, self.items)}")
-        if n_rankings > SHOWN:
-            lines.append(f"  ... and {n_rankings - SHOWN:,} more")
+        if n_rankings > MAX_SHOWN:
+            lines.append(f"  ... and {n_rankings - MAX_SHOWN:,} more")
         lines += [f"  {line}" for line in str(self.source or "").splitlines()]
         return "\n".join(lines)
 
-    # ------------------------------------------------------------------ what is inside
+    # ------------------------------------------------------------------ properties of the rankings
 
     @property
     def n_buckets(self) -> IntArray:
-        """Number of buckets of each ranking, free items not counted."""
+        """Number of buckets of each ranking, without free items."""
         return np.asarray(self.ranks.max(axis=1, initial=FREE), dtype=np.int64) + 1
 
     @property
@@ -290,15 +295,14 @@ class Rankings:
         return np.asarray(np.count_nonzero(self.ranks == FREE, axis=1), dtype=np.int64)
 
     def bucket_sizes(self) -> IntArray:
-        """Return how many items each bucket holds: shape (n_rankings, largest number of buckets), zeros behind."""
-        width = int(self.n_buckets.max(initial=0)) + 1
-        # Free items, of rank -1, land in a column of their own in front.
-        places = self.ranks + (np.arange(len(self)) * width + 1)[:, None]
-        sizes = np.bincount(places.ravel(), minlength=len(self) * width).reshape(len(self), width)
+        """Return the bucket sizes, shape (n_rankings, largest number of buckets), padded with zeros."""
+        n_columns = int(self.n_buckets.max(initial=0)) + 1  # free items, of rank -1, are counted in the first column
+        cells = self.ranks + (np.arange(len(self)) * n_columns + 1)[:, None]
+        sizes = np.bincount(cells.ravel(), minlength=len(self) * n_columns).reshape(len(self), n_columns)
         return sizes[:, 1:]
 
     def kinds(self) -> NDArray[np.str_]:
-        """Return what each ranking is: "full", "top-k", "exhaustive" (other ties) or "incomplete" (free items).
+        """Return the kind of each ranking: "full", "top-k", "exhaustive" (other ties) or "incomplete" (free items).
 
         Examples
         --------
@@ -306,31 +310,28 @@ class Rankings:
         ['full', 'top-k', 'exhaustive']
         """
         n_buckets = self.n_buckets
-        # All buckets but the last are single exactly if the last one holds the rest.
+        # All other buckets are single exactly if the last one holds all other items.
         in_last = np.count_nonzero(self.ranks == (n_buckets - 1)[:, None], axis=1)
         top_k = in_last == self.n_items - n_buckets + 1
         kinds = np.where(n_buckets == self.n_items, FULL, np.where(top_k, TOP_K, EXHAUSTIVE))
         return np.where(self.n_free > 0, INCOMPLETE, kinds)
 
     def is_full(self) -> bool:
-        """Say whether every ranking is a full one."""
+        """Return whether all rankings are full."""
         return bool((self.n_buckets == self.n_items).all())
 
     def is_exhaustive(self) -> bool:
-        """Say whether no ranking has a free item."""
+        """Return whether no ranking has free items."""
         return not (self.ranks == FREE).any()
 
     def n_completions(self) -> list[int]:
-        r"""Return how many full rankings agree with each ranking, exactly.
+        r"""Return the exact number of completions of each ranking.
 
         :math:`|R| = \binom{n}{m} f! \prod_i n_i! = (n! / m!) \prod_i n_i!` for m listed and f free items.
 
         Examples
         --------
-        >>> Rankings.from_orders([["a", "b"]], items="abcd", unlisted="free").n_completions()
-        Traceback (most recent call last):
-        rankernel.errors.RankingError: items='abcd' is one string; give a list of item names
-        >>> Rankings.from_orders([["a", "b"]], items=list("abcd"), unlisted="free").n_completions()
+        >>> Rankings.from_orders([["a", "b"]], items=["a", "b", "c", "d"], unlisted="free").n_completions()
         [12]
         """
         return [count_completions(sizes, self.n_items) for sizes in self.bucket_sizes().tolist()]
@@ -338,10 +339,10 @@ class Rankings:
     # ------------------------------------------------------------------ new rankings from old
 
     def top(self, k: int, unlisted: Unlisted = "last") -> Rankings:
-        """Return the rankings cut to their first k places.
+        """Return the rankings truncated after the first k positions.
 
-        The leading buckets that fit wholly into the first k places stay. The listed items behind them share one
-        bucket (``unlisted="last"``) or become free (``unlisted="free"``). Free items stay free.
+        The leading buckets with at most k items in total are unchanged. The other listed items share one bucket
+        (``unlisted="last"``) or become free (``unlisted="free"``). Free items stay free.
 
         Examples
         --------
@@ -355,14 +356,14 @@ class Rankings:
         """
         check_integer("k", k, 0)
         check_unlisted(unlisted)
-        kept = np.count_nonzero(np.cumsum(self.bucket_sizes(), axis=1) <= k, axis=1)
-        kept = np.minimum(kept, self.n_buckets)[:, None]
-        behind = FREE if unlisted == "free" else kept
-        ranks = np.where(self.ranks >= kept, behind, self.ranks).astype(np.int32)
+        n_top = np.count_nonzero(np.cumsum(self.bucket_sizes(), axis=1) <= k, axis=1)
+        n_top = np.minimum(n_top, self.n_buckets)[:, None]
+        rest = FREE if unlisted == "free" else n_top
+        ranks = np.where(self.ranks >= n_top, rest, self.ranks).astype(np.int32)
         return self._trusted(ranks, self.items, self.counts, self.labels)
 
     def unique_indices(self) -> tuple[Indices, Indices]:
-        """Return the first row of each distinct ranking, and for each row the number of its distinct ranking.
+        """Return the index of the first row of each distinct ranking, and for each row the number of its ranking.
 
         Examples
         --------
@@ -373,7 +374,7 @@ class Rankings:
         return unique_rows(self.ranks)
 
     def unique(self) -> Rankings:
-        """Return the distinct rankings in order of first appearance, their counts added up.
+        """Return the distinct rankings in order of first appearance, with the sums of their counts.
 
         Examples
         --------
@@ -384,7 +385,7 @@ class Rankings:
         return self._trusted(self.ranks[first], self.items, sum_counts(self.counts, inverse, len(first)))
 
     def canonical(self) -> Rankings:
-        """Return the same rankings, those that say nothing (at most one bucket) written in one way: all items tied.
+        """Return the rankings with those that order no pair (at most one bucket) encoded as one bucket of all items.
 
         Examples
         --------
@@ -392,14 +393,14 @@ class Rankings:
         array([[ 0,  0,  0],
                [ 1,  0, -1]], dtype=int32)
         """
-        nothing = (self.ranks == FREE).any(axis=1) & (self.ranks.max(axis=1, initial=FREE) <= 0)
-        if not nothing.any():
+        unordered = (self.ranks == FREE).any(axis=1) & (self.ranks.max(axis=1, initial=FREE) <= 0)
+        if not unordered.any():
             return self
-        ranks = np.where(nothing[:, None], 0, self.ranks).astype(np.int32)
+        ranks = np.where(unordered[:, None], 0, self.ranks).astype(np.int32)
         return self._trusted(ranks, self.items, self.counts, self.labels)
 
     def with_items(self, items: Iterable[object], unlisted: Unlisted = "last") -> Rankings:
-        """Return the same rankings over other items: reordered, or more of them (read as unlisted in every row).
+        """Return the rankings with reordered or additional items; additional items are unlisted in every row.
 
         Examples
         --------
@@ -412,21 +413,20 @@ class Rankings:
         index = {name: column for column, name in enumerate(names)}
         for name in self.items:
             if name not in index:
-                raise RankingError(f"item {printable(name)!r} is not among the new items; no item can be dropped")
+                raise RankingError(f"items does not contain {printable(name)!r}; no item can be dropped")
+        columns = [index[name] for name in self.items]
         ranks = np.full((len(self), len(names)), FREE, dtype=np.int32)
-        ranks[:, [index[name] for name in self.items]] = self.ranks
-        if unlisted == "last" and len(names) > self.n_items:
-            new = np.ones(len(names), dtype=bool)
-            new[[index[name] for name in self.items]] = False
-            ranks[:, new] = self.n_buckets[:, None]
+        if unlisted == "last":
+            ranks[:] = self.n_buckets[:, None]
+        ranks[:, columns] = self.ranks
         return self._trusted(ranks, names, self.counts, self.labels)
 
-    # ------------------------------------------------------------------ out again
+    # ------------------------------------------------------------------ conversion
 
     def to_orders(self) -> list[list[str | set[str]]]:
-        """Return each ranking as a list of names, best first, ties as sets, free items left out.
+        """Return each ranking as a list of names, best first, with ties as sets and without free items.
 
-        ``Rankings.from_orders(r.to_orders(), r.items, r.counts, unlisted="free")`` gives ``r`` back.
+        ``Rankings.from_orders(r.to_orders(), r.items, r.counts, unlisted="free")`` equals ``r``.
         """
         orders: list[list[str | set[str]]] = []
         for row, n_buckets in zip(self.ranks.tolist(), self.n_buckets.tolist(), strict=True):
@@ -438,10 +438,10 @@ class Rankings:
         return orders
 
     def to_frame(self, count: str | None = "count") -> pd.DataFrame:
-        """Return a pandas frame: one column an item holding ranks (missing where free), and the counts.
+        """Return a pandas frame with one column of ranks per item (missing if free), and a column of counts.
 
-        ``Rankings.from_ranks(r.to_frame(), counts="count", unlisted="free")`` gives ``r`` back. With ``count=None``
-        the counts are left out.
+        ``Rankings.from_ranks(r.to_frame(), counts="count", unlisted="free")`` equals ``r``. With ``count=None`` there
+        is no column of counts.
         """
         try:
             import pandas as pd
@@ -450,7 +450,7 @@ class Rankings:
         if count is not None:
             check_instance("count", count, str, "the name of a column, or None")
         if count in self.items:
-            raise RankingError(f"an item is named {count!r}, too; choose another name: to_frame(count=...)")
+            raise RankingError(Argument("count", count), " is the name of an item, too; choose another name")
         frame = pd.DataFrame(self.ranks, columns=list(self.items)).astype("Int32")
         frame = frame.mask(frame == FREE)
         if count is not None:
@@ -459,57 +459,99 @@ class Rankings:
 
 
 def count_completions(sizes: Iterable[int], n_items: int) -> int:
-    r"""Return how many full rankings agree with buckets of these sizes: :math:`(n! / m!) \prod_i n_i!`."""
+    r"""Return the number of completions of a ranking with buckets of these sizes: :math:`(n! / m!) \prod_i n_i!`."""
     given = list(sizes)
     return factorial(n_items) // factorial(sum(given)) * prod(map(factorial, given))
 
 
 def order_text(order: list[str | set[str]], items: tuple[str, ...]) -> str:
-    """Return one order as text: ``a > {b, c}, free: {d}``, ties in the order of the items, long ones cut."""
-    place = {name: position for position, name in enumerate(items)}
+    """Return one order as text, ``a > {b, c}, free: {d}``, shortened if long; ties are in the order of the items."""
+    index = {name: number for number, name in enumerate(items)}
 
     def bucket_text(bucket: Iterable[str]) -> str:
-        names = sorted(bucket, key=place.__getitem__)
-        shown = [printable(name) for name in names[:SHOWN]] + [f"... {len(names) - SHOWN} more"] * (len(names) > SHOWN)
-        return f"{{{', '.join(shown)}}}"
+        names = sorted(bucket, key=index.__getitem__)
+        more = [f"... {len(names) - MAX_SHOWN} more"] * (len(names) > MAX_SHOWN)
+        return f"{{{', '.join([*map(printable, names[:MAX_SHOWN]), *more])}}}"
 
     buckets = [printable(bucket) if isinstance(bucket, str) else bucket_text(bucket) for bucket in order]
-    if len(buckets) > 2 * SHOWN:
-        buckets = [*buckets[:SHOWN], f"... {len(buckets) - SHOWN} more"]
+    if len(buckets) > 2 * MAX_SHOWN:
+        buckets = [*buckets[:MAX_SHOWN], f"... {len(buckets) - MAX_SHOWN} more"]
     listed = {name for bucket in order for name in ([bucket] if isinstance(bucket, str) else bucket)}
     free = [name for name in items if name not in listed]
-    text = " > ".join(buckets)
-    if free:
-        text = f"{text}, free: {bucket_text(free)}" if text else f"free: {bucket_text(free)}"
-    return text
+    return ", ".join([" > ".join(buckets)] * bool(buckets) + [f"free: {bucket_text(free)}"] * bool(free))
+
+
+# ---------------------------------------------------------------------- arguments
 
 
 def split_counts(data: Any, counts: Any) -> tuple[Any, Any]:
-    """Take the counts out of a frame where ``counts`` is the name of one of its columns."""
+    """Return data and counts, where ``counts`` may name a column of a frame."""
     if not isinstance(counts, str):
         return data, counts
     if not is_frame(data):
-        raise RankingError(f"counts={counts!r} names a column, but the data is not a frame; give an array of counts")
+        raise RankingError(Argument("counts", counts), " names a column, but the data is not a frame; give an array")
     if counts not in data.columns:
-        raise RankingError(f"the frame has no column {counts!r} to take the counts from")
+        raise RankingError(Argument("counts", counts), " is not a column of the frame")
     return data[[name for name in data.columns if name != counts]], data[counts].to_numpy()
 
 
-def check_is_no_rankings(data: Any) -> None:
-    """Refuse to read rankings as if they were numbers."""
+def check_not_rankings(data: Any) -> None:
+    """Raise an error if a table is a Rankings object."""
     if isinstance(data, Rankings):
-        raise RankingError("this is a Rankings object already; use it as it is, or its .ranks")
+        raise RankingError("the data is a Rankings object already; use it unchanged, or its .ranks")
 
 
-def row_index(rows: Any, refusal: str) -> Any:
-    """Return an index over rows; scikit-learn writes ``[rows, ...]``, which means the same."""
-    if isinstance(rows, tuple):
-        if len(rows) != 2 or rows[1] is not Ellipsis:
-            raise TypeError(refusal)
-        return rows[0]
-    if rows is None or np.ndim(rows) > 1:
-        raise TypeError(refusal)
+def row_index(rows: Any, n_rows: int, message: str) -> Any:
+    """Return a slice, index array or mask over rows; ``[rows, ...]`` is accepted, because scikit-learn uses it."""
+    if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
+        rows = rows[0]
+    if rows is None or isinstance(rows, tuple) or np.ndim(rows) > 1:
+        raise TypeError(message)
+    if isinstance(rows, SupportsIndex) and not isinstance(rows, np.ndarray):
+        row = range(n_rows)[rows]
+        return slice(row, row + 1)
     return rows
+
+
+def as_rankings(data: Any, name: str = "rankings") -> Rankings:
+    """Return data as Rankings: rankings, preferences that are rankings, or a table of ranks.
+
+    Examples
+    --------
+    >>> as_rankings(3, "X")
+    Traceback (most recent call last):
+    rankernel.errors.RankingError: X: 3 is not a table of ranks; give Rankings, or an array with one row per ranking
+    """
+    if isinstance(data, Rankings):
+        return data
+    try:
+        return data.to_rankings() if hasattr(data, "to_rankings") else Rankings(data)
+    except RankingError as error:
+        problem = "only rankings are supported: " if hasattr(data, "to_rankings") else ""
+        raise RankingError(f"{name}: {problem}", *error.parts) from None
+
+
+def as_full_ranking(center: Any, name: str = "center") -> Rankings:
+    """Return one full ranking, given as Rankings or as the rank of each item.
+
+    Examples
+    --------
+    >>> as_full_ranking([0, 0])
+    Traceback (most recent call last):
+    rankernel.errors.RankingError: center=[0, 0] is not one full ranking; give the rank of each item, without ties
+    """
+    given = center
+    if not isinstance(center, Rankings):
+        rows = check_list(name, center, "one full ranking, the rank of each item")
+        given = as_rankings(rows if rows and is_list(rows[0]) else [rows], name)
+    if len(given) != 1 or not given.is_full():
+        raise RankingError(
+            f"{name}={short_repr(center)} is not one full ranking; give the rank of each item, without ties"
+        )
+    return given
+
+
+# ---------------------------------------------------------------------- rows of tables
 
 
 def row_slices(shape: tuple[int, ...]) -> Iterator[slice]:
@@ -543,49 +585,3 @@ def unique_rows(table: NDArray[Any]) -> tuple[Indices, Indices]:
     number = np.empty_like(order)
     number[order] = np.arange(len(order))
     return first[order], number[inverse.ravel()]
-
-
-def as_full_ranking(center: Any, name: str = "center") -> Rankings:
-    """Return one full ranking, given as such or as the rank of each item.
-
-    Examples
-    --------
-    >>> as_full_ranking([0, 0])
-    Traceback (most recent call last):
-    rankernel.errors.RankingError: center=[0, 0] is not one full ranking; give the rank of each item, no ties, none free
-    """
-    given = center
-    if not isinstance(center, Rankings):
-        rows = check_list(name, center, "one full ranking, the rank of each item")
-        given = as_rankings(rows if rows and is_list(rows[0]) else [rows], name)
-    if len(given) != 1 or not given.is_full():
-        raise RankingError(
-            f"{name}={short_repr(center)} is not one full ranking; give the rank of each item, no ties, none free"
-        )
-    found: Rankings = given
-    return found
-
-
-def as_rankings(data: Any, name: str = "rankings") -> Rankings:
-    """Return rankings as they are, preferences that amount to rankings as these, and anything else as its ranks.
-
-    Examples
-    --------
-    >>> as_rankings(3, "X")
-    Traceback (most recent call last):
-    rankernel.errors.RankingError: X: 3 is not a table of ranks; give Rankings, or an array with one row a ranking
-    """
-    if isinstance(data, Rankings):
-        return data
-    if hasattr(data, "to_rankings"):
-        try:
-            ranked: Rankings = data.to_rankings()
-        except RankingError as error:
-            raise RankingError(
-                f"{name}: this is for rankings, and not all of these preferences are some: {error}"
-            ) from None
-        return ranked
-    try:
-        return Rankings(data)
-    except RankingError as error:
-        raise RankingError(f"{name}: {error}") from None

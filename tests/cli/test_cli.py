@@ -435,7 +435,7 @@ def test_the_table_of_a_map_holds_ballots_that_a_picture_leaves_out(tmp_path, mo
     ranks = np.argsort(np.array(list(itertools.permutations(range(7)))), axis=1)
     write_csv(Rankings(ranks, list("abcdefg")), "all.csv")
     options = ("all.csv", "--count", "count", "--kernel", "kendall", "--k", 1, "--json")
-    assert "1,500 voters taken at random" in json.loads(run("map", *options).stdout)["shown"]
+    assert "random sample of 1,500 voters" in json.loads(run("map", *options).stdout)["shown"]
     assert "shown" not in json.loads(run("map", *options, "-o", "map.csv").stdout)
     with open("map.csv", newline="") as file:
         rows = list(csv.DictReader(file))

@@ -1,4 +1,4 @@
-"""Couplings: each single draw is uniform, blocks are independent, and the coupling does what it promises."""
+"""Couplings: every single draw is uniform, blocks are independent, and each coupling has its stated property."""
 
 import itertools
 import math
@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from strategies import any_ranking, bucket_orders, sized
 
-from rankernel import PlackettLuce, _loops
+from rankernel import MonteCarlo, PlackettLuce
 from rankernel.completions import draw
-from rankernel.completions.couplings import COUPLINGS, complete, coupling_named
+from rankernel.completions.couplings import COUPLINGS, Latin, Orthogonal, Parts, complete, coupling_named, golden_step
 from rankernel.errors import RankingError
 
 EXHAUSTIVE = [(0, 1, 1, 1), (1, 0, 0, 1), (0, 0, 0, 0)]
@@ -35,18 +35,18 @@ def tuples(array):
 
 
 def mirrored(ranks, full):
-    """The involution T: mirror which places are listed, the order of each bucket and that of the free items."""
+    """The involution T: reverse the listed positions, the order of each bucket and that of the free items."""
     n = len(ranks)
     order = sorted(range(n), key=full.__getitem__)
-    listed_places = [ranks[a] >= 0 for a in reversed(order)]
+    listed_positions = [ranks[a] >= 0 for a in reversed(order)]
     free = [a for a in reversed(order) if ranks[a] < 0]
     listed = sorted((a for a in order if ranks[a] >= 0), key=lambda a: (ranks[a], -full[a]))
-    new = [listed.pop(0) if is_listed else free.pop(0) for is_listed in listed_places]
+    new = [listed.pop(0) if is_listed else free.pop(0) for is_listed in listed_positions]
     return tuple(new.index(a) for a in range(n))
 
 
 def chi_square_excess(draws, completions):
-    """How many standard deviations the chi-square statistic for uniform draws is above its mean."""
+    """Return the standardised chi-square statistic for uniform draws."""
     counts = Counter(tuples(draws))
     assert set(counts) <= set(completions)
     expected = len(draws) / len(completions)
@@ -58,8 +58,8 @@ def chi_square_excess(draws, completions):
 # ---------------------------------------------------------------------- uniform single draws
 
 
-def test_the_coupling_rules_are_exactly_uniform_on_finite_randomness():
-    """Latin shifts and mirrored keys, over all base orders: every order of a part equally often, in every row."""
+def test_shifts_and_reversal_are_uniform():
+    """Over all base orders, shifts and reversals give every order of a part equally often."""
     for size in range(2, 6):
         orders = list(itertools.permutations(range(size)))
         for shift in range(size):
@@ -80,55 +80,59 @@ PINNED = {
 
 
 @pytest.mark.parametrize("coupling", PINNED)
-@pytest.mark.parametrize("at_once", [1, 100, 2**18])
-def test_draws_stay_the_same_from_version_to_version(coupling, at_once, monkeypatch):
-    """Whatever they are made in: digests of what the first implementation drew, one ranking after the other."""
-    monkeypatch.setattr(_loops.key_draws, "AT_ONCE", at_once)
+def test_draws_are_pinned(coupling):
+    """Draws are the same in every version, and however many are made at once."""
     rows = [[0, 1, 1, 1, 2, 2, 2, 3], [0, -1, 1, 1, -1, -1, 0, 0], [-1] * 8, [0] * 8]
-    ranks = draw(rows, 23, coupling=coupling, rng=3).ranks
-    assert blake2b(ranks.astype("<i2").tobytes(), digest_size=8).hexdigest() == PINNED[coupling]
+    many = np.tile(rows, (3000, 1))  # several chunks of rankings
+    for ranks in (
+        draw(rows, 23, coupling=coupling, rng=3).ranks,
+        draw(rows, 40_000, coupling=coupling, rng=3).ranks[:, :23],  # several chunks of blocks
+        draw(many, 23, coupling=coupling, rng=3).ranks[-4:],
+    ):
+        assert blake2b(ranks.astype("<i2").tobytes(), digest_size=8).hexdigest() == PINNED[coupling]
 
 
-def one_bucket_of_keys(rule, size, n_draws):
+def one_bucket_of_keys(coupling, size, n_draws):
     """The keys of one block of draws of a ranking that ties all items."""
-    parts, keys = _loops.key_draws.parts_of(np.zeros((1, size), dtype=np.int32)), np.empty((2, 1, n_draws, size))
-    _loops.key_draws.fill_keys(rule, parts, np.array([5], dtype=np.uint64), 0, n_draws, keys)
-    return keys[_loops.key_draws.WITHIN, 0]
+    keys = np.empty((2, 1, n_draws, size))
+    parts = Parts.of(np.zeros((1, size), dtype=np.int32))
+    coupling.fill_keys(parts, np.array([5], dtype=np.uint64), 0, n_draws, keys)
+    return keys[0, 0]
 
 
 @pytest.mark.parametrize("size", range(2, 9))
 def test_latin_keys_are_all_shifts_of_one_order(size):
-    keys = one_bucket_of_keys(_loops.key_draws.LATIN, size, size)
+    keys = one_bucket_of_keys(Latin(), size, size)
     shifts = (keys - keys[0]) % size
     assert (shifts == shifts[:, :1]).all()
     assert sorted(shifts[:, 0]) == list(range(size))
 
 
-@pytest.mark.parametrize("size", range(2, 200))
-def test_golden_steps_reach_every_shift(size):
-    step = _loops.key_draws.golden_step(size)
-    assert math.gcd(step, size) == 1
-    assert abs(step - 0.618 * size) < max(2, 0.1 * size)
+def test_golden_steps_are_coprime():
+    for size in range(2, 200):
+        step = golden_step(size)
+        assert math.gcd(step, size) == 1
+        assert abs(step - 0.618 * size) < max(2, 0.1 * size)
 
 
 CASES = [(r, c) for c in COUPLINGS for r in EXHAUSTIVE + FREE if not (c == "herding" and -1 in r)]
 
 
 @pytest.mark.parametrize(("ranks", "coupling"), CASES)
-def test_each_draw_of_a_block_is_uniform(ranks, coupling):
+def test_every_draw_is_uniform(ranks, coupling):
     kernel = MallowsMatrix(0.3)
     draws = draw([ranks] * 4000, 6, coupling=coupling, kernel=kernel, rows=range(4000)).ranks
     completions = naive.completions(ranks)
-    for place in range(6):
-        assert abs(chi_square_excess(draws[:, place], completions)) < 5
+    for number in range(6):
+        assert abs(chi_square_excess(draws[:, number], completions)) < 5
 
 
 @pytest.mark.parametrize("coupling", ["iid", "antithetic", "orthogonal", "latin"])
-def test_the_draws_of_larger_rankings_have_uniform_positions(coupling):
-    """Thirty free items and buckets: the mean position of each item, against its own standard error."""
+def test_mean_positions_of_thirty_items(coupling):
+    """Buckets and free items: the mean position of each item, by its standard error."""
     ranks = [0] * 10 + [1] * 10 + [-1] * 10
     draws = draw([ranks] * 500, 60, coupling=coupling, rows=range(500)).ranks
-    # Listed item number i of 20 has mean key i/21; a free key lies below it with this probability.
+    # The i-th of 20 listed keys has mean i/21, the probability that a free key is smaller.
     exact = np.array([4.5 + 10 * 5.5 / 21] * 10 + [14.5 + 10 * 15.5 / 21] * 10 + [14.5] * 10)
     means = draws.mean(axis=1)
     deviation = means.std(axis=0)
@@ -136,12 +140,12 @@ def test_the_draws_of_larger_rankings_have_uniform_positions(coupling):
         assert abs(means[:, item].mean() - exact[item]) <= 5 * deviation[item] / math.sqrt(500) + 1e-9
 
 
-# ---------------------------------------------------------------------- what each coupling promises
+# ---------------------------------------------------------------------- properties of each coupling
 
 
 @settings(max_examples=30, deadline=None)
 @given(sized(any_ranking))
-def test_antithetic_pairs_are_mirrored(rankings):
+def test_antithetic_pairs_are_reversed(rankings):
     (ranks,) = rankings
     pairs = tuples(draw([ranks], 10, coupling="antithetic").ranks[0])
     assert pairs[1::2] == [mirrored(ranks, full) for full in pairs[::2]]
@@ -149,7 +153,7 @@ def test_antithetic_pairs_are_mirrored(rankings):
 
 @settings(max_examples=30, deadline=None)
 @given(sized(any_ranking))
-def test_the_mirror_is_an_involution_of_the_completions(rankings):
+def test_reversal_is_an_involution(rankings):
     (ranks,) = rankings
     completions = naive.completions(ranks)
     images = [mirrored(ranks, full) for full in completions]
@@ -159,40 +163,40 @@ def test_the_mirror_is_an_involution_of_the_completions(rankings):
 
 @settings(max_examples=40, deadline=None)
 @given(sized(bucket_orders))
-def test_antithetic_pairs_of_bucket_orders_are_as_far_apart_as_any(rankings):
+def test_antithetic_pairs_of_bucket_orders_are_farthest(rankings):
     (ranks,) = rankings
     one, two = tuples(draw([ranks], 2, coupling="antithetic").ranks[0])
     assert naive.kendall(one, two) == max(naive.kendall(one, x) for x in naive.completions(ranks))
 
 
-def test_orthogonal_keys_are_orthogonal_and_sum_to_zero():
-    keys = one_bucket_of_keys(_loops.key_draws.ORTHOGONAL, 20, 38)
+def test_orthogonal_keys():
+    keys = one_bucket_of_keys(Orthogonal(), 20, 38)
     assert np.array_equal(keys[1::2], -keys[::2])
     assert keys.sum(axis=1) == pytest.approx(np.zeros(38), abs=1e-14)
     assert keys[::2] @ keys[::2].T == pytest.approx(np.eye(19), abs=1e-14)
 
 
-def test_orthogonal_blocks_begin_anew():
+def test_orthogonal_blocks_are_independent():
     draws = draw([[0, 0, 0, 0]] * 2000, 12, coupling="orthogonal", rows=range(2000)).ranks.astype(float) - 1.5
-    inside, across = ((draws[:, 0] * draws[:, place]).sum(axis=1) for place in (2, 6))
+    inside, across = ((draws[:, 0] * draws[:, number]).sum(axis=1) for number in (2, 6))
     assert abs(across.mean()) < 5 * across.std() / math.sqrt(2000)
     assert across.var() > 2 * inside.var()
 
 
 @pytest.mark.parametrize("ranks", [(0, 0, 0, 0, 0), (-1, -1, -1, -1, -1)])
-def test_latin_blocks_visit_every_position_once(ranks):
+def test_latin_blocks_take_every_position_once(ranks):
     blocks = draw([ranks], 15, coupling="latin").ranks[0].reshape(3, 5, 5)
     assert (np.sort(blocks, axis=1) == np.arange(5)[None, :, None]).all()
 
 
-def test_latin_blocks_of_free_items_and_buckets_visit_every_position_once():
+def test_latin_blocks_of_free_items_and_buckets():
     block = draw([(0, -1, 0, 1, -1, -1)], 6, coupling="latin").ranks[0]
     assert (np.sort(block[:, [1, 4, 5]], axis=0) == np.arange(6)[:, None]).all()
     tail = draw([(0, 1, 2, 2, 2, 2)], 4, coupling="latin").ranks[0, :, 2:]
     assert (np.sort(tail, axis=0) == np.arange(2, 6)[:, None]).all()
 
 
-def test_herded_draws_are_one_design_renamed():
+def test_herded_draws_are_one_relabelled_design():
     ranks = [(0, 1, 1, 1, 1), (1, 1, 0, 1, 1)]
     kernel = MallowsMatrix(0.3)
     draws = draw(ranks, 6, coupling="herding", kernel=kernel)
@@ -218,24 +222,27 @@ def squared_errors(coupling, values):
 
 
 @pytest.mark.parametrize(("coupling", "which"), [("iid", 0), ("antithetic", 1)])
-def test_independent_and_antithetic_draws_have_their_exact_variance(coupling, which):
+def test_variance_of_iid_and_antithetic_draws(coupling, which):
     values, *exact = exact_variances()
     errors = squared_errors(coupling, values)
     assert abs(errors.mean() - exact[which]) < 5 * errors.std() / math.sqrt(len(errors))
 
 
 @pytest.mark.parametrize("coupling", ["orthogonal", "herding"])
-def test_orthogonal_and_herded_draws_have_less_variance_than_antithetic_ones(coupling):
+def test_orthogonal_and_herded_draws_have_less_variance(coupling):
     values, _, antithetic = exact_variances()
     errors = squared_errors(coupling, values)
     assert errors.mean() + 5 * errors.std() / math.sqrt(len(errors)) < antithetic
 
 
-# ---------------------------------------------------------------------- refusals
+# ---------------------------------------------------------------------- registry and errors
 
 
-def test_unknown_couplings_are_refused():
-    with pytest.raises(RankingError, match=r"coupling='sobol' is not known; there are iid, antithetic"):
+def test_registry():
+    for name, kind in COUPLINGS.items():
+        assert kind.name == name
+        assert f'"{name}"' in MonteCarlo.__doc__
+    with pytest.raises(ValueError, match="coupling"):
         coupling_named("sobol")
 
 
@@ -247,6 +254,6 @@ def test_herding_needs_a_kernel_and_no_free_items():
 
 
 @pytest.mark.parametrize("coupling", ["antithetic", "orthogonal", "latin"])
-def test_couplings_are_for_uniform_completions(coupling):
-    with pytest.raises(RankingError, match="use coupling='iid'"):
+def test_couplings_need_uniform_completions(coupling):
+    with pytest.raises(RankingError, match="coupling='iid'"):
         draw([[0, 0, 0]], 3, coupling=coupling, completions=PlackettLuce([1, 2, 3]))

@@ -1,7 +1,4 @@
-"""The antithetic operator and the projection: the lemmas, remarks and examples of the paper, one test each.
-
-Exact, by enumeration. Where a statement holds for all bucket orders and not only for top-k lists, it is tested there.
-"""
+"""The antithetic operator and the projection: lemmas, remarks and examples of the paper, by enumeration."""
 
 import math
 from collections import Counter
@@ -57,8 +54,8 @@ def nested_top_k(draw_from):
 
 
 @exact
-@given(st.integers(2, 5).flatmap(top_k))  # all pairs of completions are looked at
-def test_remark_top_k_antithetic_is_the_unique_farthest(ranks):
+@given(st.integers(2, 5).flatmap(top_k))
+def test_antithetic_of_top_k_is_the_unique_farthest(ranks):
     completions = naive.completions(ranks)
     for sigma, image in zip(completions, far(completions, ranks), strict=True):
         distances = Counter(naive.kendall(sigma, x) for x in completions)
@@ -68,7 +65,7 @@ def test_remark_top_k_antithetic_is_the_unique_farthest(ranks):
 
 @exact
 @given(sizes.flatmap(bucket_orders))
-def test_the_antithetic_of_bucket_orders_is_the_unique_farthest(ranks):
+def test_antithetic_of_bucket_orders_is_the_unique_farthest(ranks):
     completions = naive.completions(ranks)
     sigma, (image,) = completions[0], far(completions[:1], ranks)
     distances = [naive.kendall(sigma, x) for x in completions]
@@ -77,12 +74,12 @@ def test_the_antithetic_of_bucket_orders_is_the_unique_farthest(ranks):
 
 @exact
 @given(sizes.flatmap(bucket_orders))
-def test_lemma_uniform_marginal(ranks):
+def test_antithetic_preserves_uniformity(ranks):
     completions = naive.completions(ranks)
     assert sorted(far(completions, ranks)) == sorted(completions)
 
 
-def test_example_exhaustiveness_is_needed():
+def test_farthest_completion_with_free_items():
     """n = 3 and 2 > 1 (items counted from 1): the farthest completion is never the middle one, or not unique."""
     completions = naive.completions((1, 0, -1))
     farthest = {}
@@ -93,13 +90,13 @@ def test_example_exhaustiveness_is_needed():
     assert sorted(naive.kendall(x, y) for x in completions for y in completions if x < y) == [1, 1, 2]
     assert all(middle not in images for images in farthest.values())
     assert len(farthest[middle]) == 2
-    with pytest.raises(RankingError, match="row 0 has 1 free item"):
+    with pytest.raises(RankingError, match="within: row 0 has free items"):
         antithetic([middle], [(1, 0, -1)])
 
 
 @exact
 @given(sizes.flatmap(lambda n: st.tuples(permutations(n), permutations(n))))
-def test_lemma_distance_identity_full(pair):
+def test_distance_identity_of_full_rankings(pair):
     sigma, tau = pair
     n = len(sigma)
     (image,) = far([sigma], (0,) * n)
@@ -108,7 +105,7 @@ def test_lemma_distance_identity_full(pair):
 
 @exact
 @given(sizes.flatmap(bucket_orders), st.randoms(use_true_random=False))
-def test_lemma_distance_identity_partial(ranks, random):
+def test_distance_identity_of_bucket_orders(ranks, random):
     completions = naive.completions(ranks)
     sigma, tau = random.choice(completions), random.choice(completions)
     (image,) = far([sigma], ranks)
@@ -120,23 +117,23 @@ def test_lemma_distance_identity_partial(ranks, random):
 
 @exact
 @given(pairs_of(bucket_orders))
-def test_lemma_closest_element_is_unique(case):
+def test_projection_is_the_unique_closest(case):
     ranks, tau = case
     completions = naive.completions(ranks)
     distances = [naive.kendall(x, tau) for x in completions]
     assert [x for x, d in zip(completions, distances, strict=True) if d == min(distances)] == near([tau], ranks)
 
 
-def test_the_closest_element_is_not_unique_with_free_items():
+def test_closest_completion_with_free_items():
     distances = sorted(naive.kendall(x, (2, 0, 1)) for x in naive.completions((0, 1, -1)))
     assert distances == [2, 2, 3]
-    with pytest.raises(RankingError, match="closest one need not be unique"):
+    with pytest.raises(RankingError, match="onto: row 0 has free items"):
         project([(2, 0, 1)], [(0, 1, -1)])
 
 
 @exact
 @given(pairs_of(bucket_orders))
-def test_lemma_decomposition_of_distances(case):
+def test_decomposition_of_distances(case):
     ranks, tau = case
     (closest,) = near([tau], ranks)
     for sigma in naive.completions(ranks)[:50]:
@@ -146,7 +143,7 @@ def test_lemma_decomposition_of_distances(case):
 
 @exact
 @given(pairs_of(bucket_orders))
-def test_lemma_relation_of_the_antithetic_distance(case):
+def test_antithetic_distance(case):
     ranks, tau = case
     (closest,) = near([tau], ranks)
     completions = naive.completions(ranks)[:50]
@@ -157,9 +154,8 @@ def test_lemma_relation_of_the_antithetic_distance(case):
 
 @exact
 @given(sizes.flatmap(lambda n: st.tuples(top_k(n), top_k(n))))
-def test_lemma_projection_is_uniform_on_the_smaller_ranking(pair):
+def test_projection_is_uniform_on_the_refinement(pair):
     ranks, other = pair
-    # Inside R's last bucket, the order of R'.
     levels = sorted(set(zip(ranks, other, strict=True)))
     smaller = tuple(levels.index(level) for level in zip(ranks, other, strict=True))
     images = Counter(near(naive.completions(other), ranks))
@@ -172,7 +168,7 @@ def test_lemma_projection_is_uniform_on_the_smaller_ranking(pair):
 
 @exact
 @given(nested_top_k())
-def test_lemma_antithetic_and_projection_commute(case):
+def test_antithetic_and_projection_commute(case):
     outer, inner, *_ = case
     sigmas = naive.completions(outer)
     assert far(near(sigmas, inner), inner) == near(far(sigmas, outer), inner)
@@ -180,7 +176,7 @@ def test_lemma_antithetic_and_projection_commute(case):
 
 @exact
 @given(nested_top_k())
-def test_lemma_proj_and_anti(case):
+def test_distance_to_projection_of_the_antithetic(case):
     outer, inner, n, l, m = case  # noqa: E741
     sigmas = naive.completions(outer)
     images = far(sigmas, outer)
@@ -201,7 +197,7 @@ def covariance(pairs):
 
 @exact
 @given(pairs_of(bucket_orders), st.sampled_from([0.05, 0.3, 1.0]))
-def test_proposition_negative_covariance(case, nu):
+def test_negative_covariance(case, nu):
     """For distances, and by the corollary for exp(-nu d), to any full ranking; zero only if nothing is tied."""
     ranks, tau = case
     completions = naive.completions(ranks)
@@ -216,8 +212,8 @@ def test_proposition_negative_covariance(case, nu):
         assert covariance([(math.exp(-nu * x), math.exp(-nu * y)) for x, y in distances]) < 0
 
 
-def test_the_covariance_can_be_positive_with_free_items():
-    """0 > 1 with 2 free: the mirrored pair of a draw may lie on the same side of 0 > 2 > 1."""
+def test_positive_covariance_with_free_items():
+    """0 > 1 with 2 free: both draws of a pair may lie on the same side of 0 > 2 > 1."""
     ranks, tau, nu = (0, 1, -1), (0, 2, 1), 0.2
     pairs = [
         tuple(map(tuple, pair)) for pair in draw([ranks], 60, coupling="antithetic").ranks[0].reshape(30, 2, 3).tolist()
@@ -227,15 +223,15 @@ def test_the_covariance_can_be_positive_with_free_items():
     values = [
         (math.exp(-nu * naive.kendall(x, tau)), math.exp(-nu * naive.kendall(y, tau))) for x, y in partner.items()
     ]
-    # One completion is its own mirror image and equals tau; the other two are at distance 1.
+    # One completion is its own reversal and equals tau; the other two are at distance 1.
     assert covariance(values) == pytest.approx(2 / 9 * (1 - math.exp(-nu)) ** 2, rel=1e-12)
     assert round(covariance(values), 4) == 0.0073
 
 
-# ---------------------------------------------------------------------- rows, items and refusals
+# ---------------------------------------------------------------------- rows, items and errors
 
 
-def test_one_row_serves_all_on_either_side():
+def test_broadcasting_of_rows():
     fulls = Rankings([[0, 1, 2, 3], [0, 2, 1, 3]], items=["a", "b", "c", "d"], counts=[2, 5])
     lists = [[0, 1, 1, 1], [0, 1, 1, 2]]
     assert rows(antithetic(fulls.ranks, [lists[0]])) == [(0, 3, 2, 1), (0, 2, 3, 1)]
@@ -250,18 +246,18 @@ def test_items_are_matched_by_name():
     full = Rankings.from_orders([["a", "b", "c"]])
     within = Rankings.from_orders([["a"]], items=["c", "b", "a"])
     assert antithetic(full, within) == Rankings.from_orders([["a", "c", "b"]], items=["a", "b", "c"])
-    with pytest.raises(RankingError, match="do not rank the same items"):
+    with pytest.raises(RankingError, match="rankings and onto do not rank the same items"):
         project(full, Rankings.from_orders([["a", "b", "x"]]))
 
 
-def test_wrong_rankings_are_refused():
-    with pytest.raises(RankingError, match="row 1 is not among the completions of its ranking: item '0' is at posi"):
+def test_invalid_rankings():
+    with pytest.raises(RankingError, match="row 1 of rankings is not a completion"):
         antithetic([[0, 1, 2], [1, 0, 2]], [[0, 1, 1]])
-    with pytest.raises(RankingError, match="row 0 is not a full ranking"):
+    with pytest.raises(RankingError, match="rankings: row 0"):
         project([[0, 1, 1]], [[0, 1, 1]])
-    with pytest.raises(RankingError, match="2 rankings do not go with 3"):
+    with pytest.raises(RankingError, match="onto has 3 rows for 2 rankings"):
         project([[0, 1], [1, 0]], [[0, 0]] * 3)
 
 
-def test_no_rankings_stay_none():
+def test_no_rankings():
     assert len(antithetic(np.empty((0, 3), dtype=int), [[0, 1, 1]])) == 0

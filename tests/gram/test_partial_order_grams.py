@@ -399,7 +399,7 @@ def test_methods_that_partial_orders_do_not_have():
 def test_different_items_are_refused_with_advice():
     prefs = preferences(USERS, 4)
     other = rk.Preferences.from_pairs(USERS[:1], items=[3, 2, 1, 0])
-    with pytest.raises(RankingError, match=r"Preferences.from_pairs\(Y.to_pairs\(\), X.items"):
+    with pytest.raises(RankingError, match="with_items"):
         rk.Kendall().gram(prefs, other)
     with pytest.raises(RankingError, match=r"X.with_items\(Y.items\)"):
         rk.Kendall().gram(rk.Rankings(ROWS, items=[3, 2, 1, 0]), prefs)

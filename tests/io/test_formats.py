@@ -288,7 +288,7 @@ FRAMES = [
     (ORDERS, [[None, "a"]], {}, "missing value"),
     (RANKS, HALVES.rank(axis=1, ascending=False), {}, ["a>b=c", "c>a=b"]),
     (RANKS, np.array([[1.0, 2.5, 2.5]]), {}, ["0>1=2"]),
-    (RANKS, np.array([[1.0, 2.5, 3.0]]), {}, "mean of the places"),
+    (RANKS, np.array([[1.0, 2.5, 3.0]]), {}, "average rank"),
     (RANKS, pd.DataFrame({"a": [1, 2], "b": [None, 1]}), {}, ["a>b", "b>a"]),
     (RANKS, pl.DataFrame({"a": [1, 2], "b": [None, 1]}), {"unlisted": "free"}, ["a", "b>a"]),
     (RANKS, np.ma.masked_array([[1, 2]], mask=[[False, True]]), {"unlisted": "free"}, ["0"]),

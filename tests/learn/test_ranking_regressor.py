@@ -109,8 +109,8 @@ def test_consensus_is_nearest_to_the_mean_embedding(kernel, oracle, rows):
         - 2 * np.asarray(naive.gram(oracle, every, rows)) @ weights
         + weights @ np.asarray(naive.gram(oracle, rows, rows)) @ weights
     )
-    assert found.distance2 == pytest.approx(squares.min(), abs=1e-10)
-    assert found.distance2 == pytest.approx(squares[every.index(tuple(found.ranking.ranks[0].tolist()))], abs=1e-10)
+    assert found.cost == pytest.approx(squares.min(), abs=1e-10)
+    assert found.cost == pytest.approx(squares[every.index(tuple(found.ranking.ranks[0].tolist()))], abs=1e-10)
     assert found.exact
     assert found.gap == 0
 
@@ -189,7 +189,7 @@ def test_gap_of_a_consensus():
     assert exact.exact
     assert not searched.exact
     assert "NOT proven" in searched.details
-    assert searched.distance2 - searched.gap <= exact.distance2 <= searched.distance2 + 1e-12
+    assert searched.cost - searched.gap <= exact.cost <= searched.cost + 1e-12
     model = KernelRankingRegressor(limit=3, n_starts=1).fit(np.zeros((7, 1)), circle)
     assert model.decode([[0.0]]).gaps[0] == pytest.approx(searched.gap / 2)
 
@@ -231,7 +231,7 @@ def test_consensus_of_partial_orders():
     users = rk.Preferences.from_pairs(
         [[("a", "b"), ("c", "d")], [("a", "d")], [("c", "b")]], items=["a", "b", "c", "d"]
     )
-    assert kernel_consensus(users, rk.Kendall()).distance2 == pytest.approx(
+    assert kernel_consensus(users, rk.Kendall()).cost == pytest.approx(
         min(
             rk.Kendall().gram([x])[0, 0]
             - 2 * rk.Kendall().gram(rk.Rankings([x], items=["a", "b", "c", "d"]), users).mean()
@@ -489,14 +489,14 @@ def test_singular_system():
         (
             lambda X, y: KernelRankingRegressor(output_kernel=rk.Mallows(0.1)).fit(X, y),
             ValueError,
-            r"Mallows\(nu=0.1\) has no decoder",
+            "kernel=",
         ),
         (
             lambda X, y: KernelRankingRegressor(output_kernel=rk.Kendall() + rk.Hamming()).fit(X, y),
             ValueError,
-            "has no decoder",
+            "kernel=",
         ),
-        (lambda X, y: kernel_consensus(y, rk.DistanceInduced("kendall", [0, 1, 2])), ValueError, "has no decoder"),
+        (lambda X, y: kernel_consensus(y, rk.DistanceInduced("kendall", [0, 1, 2])), ValueError, "kernel="),
         (lambda X, y: KernelRankingRegressor(alpha=-1).fit(X, y), ValueError, "alpha=-1"),
         (lambda X, y: KernelRankingRegressor(prior=-1).fit(X, y), ValueError, "prior=-1"),
         (lambda X, y: KernelRankingRegressor(prior="skip").fit(X, y), TypeError, "prior='skip'"),

@@ -1,4 +1,4 @@
-"""Consensus rankings against all completions of all voters and all orders of the items."""
+"""Consensus rankings against enumeration of completions and orders."""
 
 from fractions import Fraction
 from functools import cache
@@ -14,7 +14,6 @@ from real_data import needs_data, preflib
 
 from rankernel import Rankings, read_preflib
 from rankernel.errors import RankingError
-from rankernel.models import kemeny_search
 from rankernel.models.consensus import borda, cluster_consensus, kemeny, pairwise_preferences
 from rankernel.models.kemeny_search import kemeny_order, local_search, majority_components, total_cost
 
@@ -22,7 +21,7 @@ from rankernel.models.kemeny_search import kemeny_order, local_search, majority_
 
 
 def shares(rows, counts):
-    """P[a][b]: how often a comes before b, over all completions of all voters."""
+    """P[a][b]: the probability of a before b, over all completions of all voters."""
     n = len(rows[0])
     table = [[Fraction(1, 2)] * n for _ in range(n)]
     for a, b in permutations(range(n), 2):
@@ -53,12 +52,12 @@ def cost(candidate, rows, counts):
     return total
 
 
-def regret_of(order, table):
-    return sum(table[b][a] for place, a in enumerate(order) for b in order[place + 1 :])
+def cost_of_order(order, table):
+    return sum(table[b][a] for position, a in enumerate(order) for b in order[position + 1 :])
 
 
-def least_regret(table):
-    """The least regret of any order, set by set."""
+def least_cost(table):
+    """The least cost of any order, by recursion over sets."""
 
     @cache
     def least(items):
@@ -99,11 +98,12 @@ def test_pairwise_preferences(case):
     assert pairwise_preferences(as_data(*case)) == pytest.approx(expected, rel=1e-13)
 
 
-def test_preferences_do_not_depend_on_blocks(monkeypatch):
-    X = Rankings(np.array([[0, 1, 2, -1], [1, 0, 1, 1], [3, 2, 1, 0], [-1, 0, 1, -1]]), counts=[3, 1, 2, 5])
-    whole = pairwise_preferences(X)
-    monkeypatch.setattr("rankernel.models.consensus.BLOCK", 12)
-    assert pairwise_preferences(X) == pytest.approx(whole, rel=1e-15)
+def test_many_pairwise_preferences():
+    """More rows and pairs than are in memory at once."""
+    rng = np.random.default_rng(0)
+    X = Rankings(rng.integers(-1, 5, (4000, 40)), counts=rng.integers(1, 9, 4000))
+    parts = [pairwise_preferences(part) * part.n_voters for part in (X[:1000], X[1000:])]
+    assert pairwise_preferences(X) == pytest.approx(sum(parts) / X.n_voters, rel=1e-12)
 
 
 # ---------------------------------------------------------------------- Borda
@@ -111,7 +111,7 @@ def test_preferences_do_not_depend_on_blocks(monkeypatch):
 
 @given(voters(high=5))
 @settings(max_examples=60)
-def test_borda_sorts_mean_positions_and_keeps_ties(case):
+def test_borda_sorts_mean_positions(case):
     positions = mean_positions(*case)
     levels = sorted(set(positions))
     result = borda(as_data(*case))
@@ -120,31 +120,31 @@ def test_borda_sorts_mean_positions_and_keeps_ties(case):
 
 @given(voters())
 @settings(max_examples=40)
-def test_borda_cost_is_the_kendall_distance_over_all_completions(case):
+def test_borda_cost(case):
     result = borda(as_data(*case))
     assert result.cost == pytest.approx(float(cost(tuple(result.ranking.ranks[0].tolist()), *case)), rel=1e-13)
 
 
 @given(voters())
 @settings(max_examples=40)
-def test_borda_says_exact_only_if_nothing_is_better(case):
+def test_exact_borda_is_optimal(case):
     result = borda(as_data(*case))
     n = len(case[0][0])
-    best = min(regret_of(order, shares(*case)) for order in permutations(range(n))) * sum(case[1])
+    best = min(cost_of_order(order, shares(*case)) for order in permutations(range(n))) * sum(case[1])
     if result.exact:
         assert result.cost == pytest.approx(float(best), rel=1e-13)
     else:
         assert result.cost > float(best) - 1e-12
 
 
-def test_borda_breaks_ties_by_item_order():
+def test_borda_ties():
     X = Rankings.from_orders([["c", {"a", "d"}, "b"]], items=["a", "b", "c", "d"])
     assert borda(X).ranking.to_orders() == [["c", {"a", "d"}, "b"]]
     assert borda(X, ties="items").ranking.to_orders() == [["c", "a", "d", "b"]]
 
 
 def test_borda_ties_survive_rounding():
-    """Thirds and sevenths that add up to the same position."""
+    """Thirds and sevenths with equal sums."""
     rows = np.array([[0, 1, 2, 3, -1, -1], [1, 0, 3, 2, -1, -1], [0, 1, -1, -1, 2, 3], [1, 0, -1, -1, 3, 2]])
     assert borda(Rankings(rows, counts=[7, 7, 3, 3])).ranking.ranks[0, :2].tolist() == [0, 0]
 
@@ -154,7 +154,7 @@ def test_borda_ties_survive_rounding():
 
 @given(voters())
 @settings(max_examples=50)
-def test_kemeny_has_the_least_cost_of_all_orders(case):
+def test_kemeny_is_optimal(case):
     n = len(case[0][0])
     result = kemeny(as_data(*case))
     best = min(cost(candidate, *case) for candidate in permutations(range(n)))
@@ -165,13 +165,15 @@ def test_kemeny_has_the_least_cost_of_all_orders(case):
 
 @pytest.mark.parametrize("levels", [None, 2, 5])
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 7, 12])
-def test_exact_search_on_random_preferences(n, levels):
+def test_exact_search(n, levels):
     for seed in range(2 if n == 12 else 8):
         table = preference_matrix(n, seed, levels)
         found = kemeny_order(table, 20, 1, np.random.default_rng(0))
         assert found.exact
         assert sorted(found.order.tolist()) == list(range(n))
-        assert regret_of(found.order.tolist(), table.tolist()) == pytest.approx(least_regret(table.tolist()), rel=1e-12)
+        assert cost_of_order(found.order.tolist(), table.tolist()) == pytest.approx(
+            least_cost(table.tolist()), rel=1e-12
+        )
 
 
 @given(st.integers(2, 7), st.integers(0, 10**6), st.sampled_from([None, 2, 3]))
@@ -179,15 +181,15 @@ def test_majority_components(n, seed, levels):
     table = preference_matrix(n, seed, levels)
     components = [part.tolist() for part in majority_components(table)]
     assert sorted(item for part in components for item in part) == list(range(n))
-    for place, part in enumerate(components):
-        behind = [item for later in components[place + 1 :] for item in later]
-        assert all(table[a, b] >= 0.5 for a in part for b in behind)  # nobody behind wins against the part
-        for cut in range(1, 2 ** len(part) - 1):  # the part cannot be split any more
+    for number, part in enumerate(components):
+        later = [item for other in components[number + 1 :] for item in other]
+        assert all(table[a, b] >= 0.5 for a in part for b in later)
+        for cut in range(1, 2 ** len(part) - 1):  # the part cannot be split
             first = [a for bit, a in enumerate(part) if cut >> bit & 1]
             assert any(table[b, a] > 0.5 for a in first for b in part if b not in first)
 
 
-def test_a_cycle_of_three():
+def test_majority_cycle():
     X = Rankings.from_orders([["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]], counts=[3, 2, 2])
     result = kemeny(X)
     assert result.ranking.to_orders() == [["a", "b", "c"]]
@@ -196,18 +198,18 @@ def test_a_cycle_of_three():
     assert not borda(X).exact
 
 
-def test_of_equal_orders_the_first_items_lead():
+def test_ties_are_broken_by_index():
     X = Rankings.from_orders([["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]])
     assert kemeny(X).ranking.to_orders() == [["a", "b", "c"]]
     assert kemeny(Rankings([[0, 0, 0]])).ranking.ranks.tolist() == [[0, 1, 2]]
 
 
-def test_local_search_proves_nothing_unless_it_meets_a_bound():
-    """Whoever cuts a circle of three gives up one majority; of seven, more than disjoint circles of three tell."""
+def test_proofs_of_local_search():
+    """A cycle of three attains the bound by disjoint cycles, a cycle of seven does not."""
     X = Rankings.from_orders([["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]])
     result = kemeny(X, limit=2)
     assert result.exact
-    assert result.details == "Kemeny: proven optimal: local search on a majority cycle of 3 items met a lower bound"
+    assert "proven optimal: local search on a majority cycle of 3 items" in result.details
     assert result.cost == 4
     circle = [[(place + shift) % 7 for place in range(7)] for shift in range(7)]
     longer = kemeny(Rankings(circle, counts=[9, 4, 6, 2, 7, 1, 3]), limit=3)
@@ -217,47 +219,44 @@ def test_local_search_proves_nothing_unless_it_meets_a_bound():
 
 @pytest.mark.parametrize("levels", [None, 3])
 @pytest.mark.parametrize("n", [3, 5, 8, 11])
-def test_no_order_is_better_than_the_gap_says(n, levels):
+def test_gap_is_an_upper_bound(n, levels):
     for seed in range(8):
         table = preference_matrix(n, seed, levels)
         found = kemeny_order(table, 1, 1, np.random.default_rng(0))
-        loss = regret_of(found.order.tolist(), table.tolist()) - least_regret(table.tolist())
+        loss = cost_of_order(found.order.tolist(), table.tolist()) - least_cost(table.tolist())
         assert found.gap >= loss - 1e-12
         assert found.exact == (found.gap == 0)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_local_search_ends_where_no_single_move_helps(seed):
+def test_local_search_is_a_local_optimum(seed):
     table = preference_matrix(9, seed)
     order = local_search(table, np.random.default_rng(seed).permutation(9)).tolist()
-    assert total_cost(table, np.array(order)) == pytest.approx(regret_of(order, table.tolist()), rel=1e-13)
+    assert total_cost(table, np.array(order)) == pytest.approx(cost_of_order(order, table.tolist()), rel=1e-13)
     for item in order:
         rest = [other for other in order if other != item]
-        for place in range(9):
-            moved = [*rest[:place], item, *rest[place:]]
-            assert regret_of(moved, table.tolist()) >= regret_of(order, table.tolist()) - 1e-11
+        for position in range(9):
+            moved = [*rest[:position], item, *rest[position:]]
+            assert cost_of_order(moved, table.tolist()) >= cost_of_order(order, table.tolist()) - 1e-11
 
 
-def test_the_bound_of_many_items_is_that_of_pairs(monkeypatch):
-    table = preference_matrix(7, 3)
-    close = kemeny_order(table, 1, 1, np.random.default_rng(0))
-    monkeypatch.setattr(kemeny_search, "MOST_BOUNDED", 6)
+def test_gap_of_many_items():
+    """The bound by cycles is computed for at most 1,000 items."""
+    table = preference_matrix(1001, 3)
     found = kemeny_order(table, 1, 1, np.random.default_rng(0))
-    assert found.order.tolist() == close.order.tolist()
-    least = sum(min(table[a, b], table[b, a]) for a, b in combinations(range(7), 2))
-    assert found.gap == pytest.approx(regret_of(found.order.tolist(), table.tolist()) - least)
-    assert found.gap > close.gap
+    lower_bound = np.triu(np.minimum(table, table.T), 1).sum()
+    assert found.gap == pytest.approx(total_cost(table, found.order) - lower_bound)
 
 
 def cost_of(ranks, X):
-    """Return how often voters have two items the other way round, in whole numbers."""
+    """The number of discordant pairs of all voters."""
     pairs = list(combinations(range(X.n_items), 2))
     rows = zip(X.ranks.tolist(), X.counts.tolist(), strict=True)
     return sum(count * sum((ranks[a] < ranks[b]) != (row[a] < row[b]) for a, b in pairs) for row, count in rows)
 
 
 @pytest.mark.parametrize("times", [10**6, 2**44])
-def test_what_rounding_may_hide_is_not_proven(times):
+def test_rounding_prevents_proofs(times):
     rng, n_wrong = np.random.default_rng(0), 0
     for _ in range(60):
         ranks = np.argsort(rng.random((7, 4)), axis=1)
@@ -272,17 +271,19 @@ def test_what_rounding_may_hide_is_not_proven(times):
     assert (n_wrong > 0) == (times > 10**6)
 
 
-def test_local_search_finds_the_optimum_of_small_puzzles():
+def test_local_search_finds_small_optima():
     for seed in range(10):
         table = preference_matrix(8, seed)
         found = kemeny_order(table, 1, 20, np.random.default_rng(0))
-        assert regret_of(found.order.tolist(), table.tolist()) == pytest.approx(least_regret(table.tolist()), rel=1e-12)
+        assert cost_of_order(found.order.tolist(), table.tolist()) == pytest.approx(
+            least_cost(table.tolist()), rel=1e-12
+        )
 
 
 # ---------------------------------------------------------------------- clusters, errors, real data
 
 
-def test_consensus_of_each_cluster():
+def test_cluster_consensus():
     X = Rankings.from_orders([["a", "b"], ["b", "a"], ["b", "a"], ["a", "b"]], counts=[1, 1, 1, 5])
     found = cluster_consensus(X, ["left", "left", "right", "right"], rule=kemeny)
     assert {label: result.ranking.to_orders() for label, result in found.items()} == {
@@ -290,23 +291,23 @@ def test_consensus_of_each_cluster():
         "right": [["a", "b"]],
     }
     assert found["right"].cost == 1
-    with pytest.raises(ValueError, match=r"labels has shape \(3,\); it must be an array of 4 labels"):
+    with pytest.raises(ValueError, match="labels"):
         cluster_consensus(X, [0, 0, 1])
 
 
-def test_what_is_refused():
-    with pytest.raises(RankingError, match="there are no rankings"):
+def test_invalid_arguments():
+    with pytest.raises(RankingError, match="X"):
         kemeny(Rankings([[0, 1]])[:0])
     with pytest.raises(ValueError, match="limit=27"):
         kemeny([[0, 1]], limit=27)
-    with pytest.raises(ValueError, match="n_starts=0 is not possible"):
+    with pytest.raises(ValueError, match="n_starts"):
         kemeny([[0, 1]], n_starts=0)
     with pytest.raises(ValueError, match="ties='random'"):
         borda([[0, 1]], ties="random")
 
 
 @needs_data
-def test_a_real_election():
+def test_election_data():
     ballots = read_preflib(preflib("00001-00000001.soi"))
     result = kemeny(ballots)
     table = pairwise_preferences(ballots)

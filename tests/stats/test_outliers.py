@@ -219,4 +219,4 @@ def test_as_many_voters_as_can_be_counted():
     many = rk.Rankings([[0, 1, 2], [1, 0, 2], [2, 1, 0]], counts=[2**40, 2**39, 1])  # a row for each would not fit
     result = rk.outlier_test(many, kernel=rk.Mallows(NU))
     assert result.order[0] == 2
-    assert null_models.FINE * 2**41 < 2**63
+    assert null_models.COUNT_UNIT * 2**41 < 2**63

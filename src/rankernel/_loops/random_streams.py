@@ -4,10 +4,16 @@ Constants are unsigned, because numba converts mixtures of signed and unsigned i
 compiled without reordering, so that the draws are the same on every machine.
 """
 
+from __future__ import annotations
+
 import numpy as np
+from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled_strictly
-from rankernel._utils.rng import GOLDEN, scramble
+from rankernel._utils.arrays import FloatArray
+from rankernel._utils.rng import GOLDEN, Streams, scramble
+
+State = NDArray[np.uint64]
 
 S_11, S_17, S_19, S_23, S_41, S_45 = (np.uint64(s) for s in (11, 17, 19, 23, 41, 45))
 UNIT = 2.0**-53
@@ -16,13 +22,13 @@ mix = compiled_strictly(scramble)
 
 
 @compiled_strictly
-def absorb(stream, number):
+def substream(stream: np.uint64, number: int) -> np.uint64:
     """Return the substream with the given number."""
     return mix(mix(stream + GOLDEN) + GOLDEN * (np.uint64(number) + np.uint64(1)))
 
 
 @compiled_strictly
-def seed_state(state, stream):
+def seed_state(state: State, stream: np.uint64) -> None:
     """Seed a generator from a stream."""
     for i in range(4):
         stream = stream + GOLDEN
@@ -30,7 +36,7 @@ def seed_state(state, stream):
 
 
 @compiled_strictly
-def next_word(state):
+def next_word(state: State) -> np.uint64:
     """Return 64 random bits and advance the generator."""
     total = state[0] + state[3]
     word = ((total << S_23) | (total >> S_41)) + state[0]
@@ -45,26 +51,26 @@ def next_word(state):
 
 
 @compiled_strictly
-def uniform(state):
+def uniform(state: State) -> float:
     """Return a uniform number in [0, 1)."""
     return np.float64(next_word(state) >> S_11) * UNIT
 
 
 @compiled_strictly
-def exponential(state):
+def exponential(state: State) -> float:
     """Return a standard exponential number."""
     return -np.log1p(-uniform(state))
 
 
 @compiled_strictly
-def normal(state):
+def normal(state: State) -> float:
     """Return a standard normal number (Box-Muller)."""
     radius = np.sqrt(2.0 * exponential(state))
     return radius * np.cos(2.0 * np.pi * uniform(state))
 
 
 @compiled_strictly
-def uniforms(streams, n_numbers):
+def uniforms(streams: Streams, n_numbers: int) -> FloatArray:
     """Return the first uniform numbers of each stream."""
     numbers = np.empty((len(streams), n_numbers))
     state = np.empty(4, dtype=np.uint64)

@@ -65,10 +65,10 @@ def stream_key(seed: int, purpose: str) -> np.uint64:
 def row_streams(ranks: RankArray, seed: int, purpose: str, rows: NDArray[np.integer] | None = None) -> Streams:
     """Return one stream per ranking; with row numbers ``rows``, equal rankings have independent streams."""
     n_rankings, n_items = ranks.shape
-    streams = absorb(np.full(n_rankings, stream_key(seed, purpose)), np.full(n_rankings, n_items, np.uint64))
+    streams = substreams(np.full(n_rankings, stream_key(seed, purpose)), np.full(n_rankings, n_items, np.uint64))
     for a in range(n_items):
-        streams = absorb(streams, (ranks[:, a] + 1).astype(np.uint64))
-    return absorb(streams, np.full(n_rankings, NO_ROW, np.uint64) if rows is None else np.asarray(rows, np.uint64))
+        streams = substreams(streams, (ranks[:, a] + 1).astype(np.uint64))
+    return substreams(streams, np.full(n_rankings, NO_ROW, np.uint64) if rows is None else np.asarray(rows, np.uint64))
 
 
 def scramble(word: Words) -> Words:
@@ -78,6 +78,6 @@ def scramble(word: Words) -> Words:
     return word ^ (word >> S_31)
 
 
-def absorb(streams: Streams, numbers: Streams) -> Streams:
+def substreams(streams: Streams, numbers: Streams) -> Streams:
     """Return the substreams with the given numbers."""
     return scramble(scramble(streams + GOLDEN) + GOLDEN * (numbers + np.uint64(1)))

@@ -1,36 +1,34 @@
-"""All completions of a ranking."""
+"""Enumeration of the completions of a ranking."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from rankernel import _loops
 from rankernel._utils.arrays import FullRanks, RankArray
+from rankernel.completions.linear_extensions import all_extensions
+from rankernel.completions.partial_orders import bit_rows
 from rankernel.encoding import FREE
 from rankernel.errors import ExactnessError, RankingError
+from rankernel.preferences import relations_of_ranks
 from rankernel.rankings import count_completions
 
-LIMIT = 5_000_000
-
-
-MAX_ITEMS = 2**15
+MAX_ITEMS = 2**15  # positions are 16-bit integers
+MAX_COMPLETIONS = 5_000_000
 
 
 def check_n_items(n_items: int) -> None:
-    """Refuse more items than positions of 16 bits can tell apart."""
+    """Raise an error if positions do not fit into 16 bits."""
     if n_items > MAX_ITEMS:
-        raise RankingError(f"there are {n_items:,} items; completions are drawn for at most {MAX_ITEMS:,}")
+        raise RankingError(f"there are {n_items:,} items; completions have at most {MAX_ITEMS:,}")
 
 
 def n_completions(ranks: RankArray) -> int:
-    """Return how many full rankings agree with one ranking."""
+    """Return the number of completions of one ranking."""
     return count_completions(np.bincount(ranks[ranks != FREE]).tolist(), len(ranks))
 
 
-def enumerate_completions(ranks: RankArray, limit: int = LIMIT) -> FullRanks:
-    """Return every full ranking that agrees with one ranking, each once, as rank vectors.
-
-    They come in the order of the dictionary, read as orders: best item first.
+def enumerate_completions(ranks: RankArray, limit: int = MAX_COMPLETIONS) -> FullRanks:
+    """Return all completions of one ranking as positions of the items, in lexicographic order of their item lists.
 
     Examples
     --------
@@ -44,6 +42,5 @@ def enumerate_completions(ranks: RankArray, limit: int = LIMIT) -> FullRanks:
     check_n_items(len(ranks))
     number = n_completions(ranks)
     if number > limit:
-        raise ExactnessError(f"the ranking has {number:,} completions; at most {limit:,} are listed")
-    full: FullRanks = _loops.completions.enumerate_all(ranks, number)
-    return full
+        raise ExactnessError(f"the ranking has {number:,} completions; at most {limit:,} are enumerated")
+    return all_extensions(bit_rows(relations_of_ranks(ranks[None])[0].T), number)

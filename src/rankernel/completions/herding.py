@@ -1,63 +1,60 @@
-"""Kernel herding: completions chosen, not drawn, so that their mean embedding is near that of all completions."""
+"""Kernel herding: completions chosen so that their mean embedding approximates that of all completions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import combinations_with_replacement, islice
 from math import comb
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from rankernel import _loops
-from rankernel._utils.arrays import FloatArray, FullRanks, Indices, Mask, RankArray
+from rankernel._utils.arrays import FloatArray, Indices, RankArray
 from rankernel._utils.checks import check_integer, check_list
 from rankernel._utils.memory import check_bytes
 from rankernel._utils.rng import Seed, as_seed, row_streams
+from rankernel.completions.couplings import Antithetic, FullKernel
 from rankernel.completions.enumerate import enumerate_completions, n_completions
 from rankernel.completions.linear_extensions import count_extensions, draw_extensions, enumerate_extensions
 from rankernel.data import Data, as_data
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.kernels import as_kernel
-from rankernel.preferences import Preferences
+from rankernel.preferences import Preferences, covering, relations_of_ranks
 from rankernel.rankings import Rankings, as_rankings
 
-FEW = 5040
-POOL = 1000
-CHUNK = 512
-MAX_SEARCH = 5_000_000
-AT_ONCE = 20_000  # choices that are compared at once
-# Scores this close, relative to the largest, are equal but for rounding.
-TIED = 1e-12
-
-
-class FullKernel(Protocol):
-    """Anything with a matrix of kernel values between full rankings, given as rank vectors."""
-
-    def matrix(self, X: Any, Y: Any) -> Any:
-        """Return the kernel of each row of X with each row of Y."""
+MAX_ENUMERATED = 5040  # candidates without `candidates=`: all completions up to this number,
+POOL_SIZE = 1000  # otherwise this many draws
+MAX_CHOICES = 5_000_000
+CHUNK_CANDIDATES = 512
+CHUNK_CHOICES = 20_000
+ROUNDING = 1e-12  # relative to the largest score: smaller differences are ties
 
 
 def herd(ranking: Any, kernel: FullKernel, n_draws: int, *, candidates: Any = None, rng: Seed = 0) -> Rankings:
-    r"""Return completions of one ranking chosen one by one by kernel herding.
+    r"""Choose completions of one ranking one by one by kernel herding.
 
     Step T takes the completion that minimises :math:`\| \mu - \frac1T \sum_{t \le T} \phi(\sigma_t) \|`, where
-    :math:`\mu` is the mean embedding of the candidates; among equally good ones the seed decides. For a kernel
-    :math:`e^{-\nu d}` and a ranking without free items, the second completion is the one farthest from the first.
+    :math:`\mu` is the mean embedding of the candidates. For a kernel :math:`e^{-\nu d}` and a ranking without free
+    items, the second completion is the one farthest from the first.
 
     Parameters
     ----------
     ranking : Rankings or Preferences of length 1, or one row of ranks
         The ranking.
     kernel : kernel on full rankings
-        Anything with ``.matrix(X, Y)`` on arrays of rank vectors.
+        A kernel or its name, or any object with ``matrix(X, Y)`` on arrays of positions.
     n_draws : int
-        How many completions to choose; one may be chosen several times.
+        Number of completions to choose; a completion may be chosen several times.
     candidates : int or full rankings, optional
-        What to choose from: full rankings, or the size of a pool drawn uniformly. Left out, it is all completions up
-        to 5040, and a pool of 1000 where there are more.
+        Full rankings to choose from, or the size of a pool drawn uniformly. By default all completions if there are at
+        most 5040, otherwise a pool of 1000.
     rng : int, Generator or None
-        Decides ties and draws the pool.
+        Breaks ties and draws the pool; the default 0 gives the same result in every call.
+
+    Returns
+    -------
+    Rankings
+        The chosen full rankings.
 
     Examples
     --------
@@ -70,47 +67,42 @@ def herd(ranking: Any, kernel: FullKernel, n_draws: int, *, candidates: Any = No
     >>> chosen.ranks.sum(axis=0)
     array([0, 4, 4, 4])
     """
-    one = single(ranking)
-    kernel = full_kernel(kernel)
+    one, kernel = as_one_row(ranking), as_full_kernel(kernel)
     check_integer("n_draws", n_draws)
-    number = as_seed(rng)
-    if isinstance(one, Preferences):
-        pool = extensions_to_choose_from(one, candidates, number)
-    else:
-        pool = candidate_rows(one.ranks[0], candidates, number)
-    return Rankings(chosen_rows(pool, kernel, n_draws, number), one.items)
+    seed = as_seed(rng)
+    return Rankings(choose(candidate_pool(one, candidates, seed), kernel, n_draws, seed), one.items)
 
 
-def herd_rows(ranks: RankArray, kernel: FullKernel, n_draws: int) -> RankArray:
-    """Do the work of :func:`herd` on one row of ranks."""
+def herd_ranks(ranks: RankArray, kernel: FullKernel, n_draws: int) -> RankArray:
+    """Return the herded completions of one row of ranks, as positions of the items."""
     check_integer("n_draws", n_draws)
-    return chosen_rows(candidate_rows(ranks, None, 0), kernel, n_draws, 0)
+    return choose(candidate_pool(Rankings(ranks[None]), None, 0), kernel, n_draws, 0)
 
 
-def chosen_rows(pool: RankArray, kernel: FullKernel, n_draws: int, number: int) -> RankArray:
+def choose(pool: RankArray, kernel: FullKernel, n_draws: int, seed: int) -> RankArray:
     """Return full rankings chosen one by one out of a pool."""
-    # In a random order, taking the first of equally good candidates takes any of them.
-    pool = pool[np.random.default_rng(number).permutation(len(pool))]
+    # The pool is permuted, so that taking the first of several equally good candidates is a random choice.
+    pool = pool[np.random.default_rng(seed).permutation(len(pool))]
     mean, diagonal = mean_and_diagonal(kernel, pool)
     total = np.zeros(len(pool))
     check_bytes(4 * n_draws * pool.shape[1], f"n_draws={n_draws:,} rankings of {pool.shape[1]} items", "take fewer")
     chosen = np.empty((n_draws, pool.shape[1]), dtype=np.int32)
     for step in range(n_draws):
-        best = first_smallest(diagonal + 2 * total - 2 * (step + 1) * mean)
+        best = first_minimum(diagonal + 2 * total - 2 * (step + 1) * mean)
         chosen[step] = pool[best]
         total += np.asarray(kernel.matrix(pool, pool[best : best + 1]))[:, 0]
     return chosen
 
 
 def joint_herd(ranking: Any, kernel: FullKernel, n_draws: int) -> Rankings:
-    r"""Return the completions that minimise :math:`\| \mu - \frac1M \sum_{t \le M} \phi(\sigma_t) \|` all at once.
+    r"""Choose the M completions that jointly minimise :math:`\| \mu - \frac1M \sum_{t \le M} \phi(\sigma_t) \|`.
 
-    The search goes through all choices of M completions, which must be few. Choosing one by one, as :func:`herd`
-    does, agrees for M = 2 and kernels :math:`e^{-\nu d}`, but in general not beyond.
+    All multisets of M completions are compared, which must be few. The greedy choice of :func:`herd` agrees for M = 2
+    and kernels :math:`e^{-\nu d}`, but in general not for larger M.
 
     Examples
     --------
-    Of three items, three rankings spread best if each pair of them differs by two swaps:
+    For three items, the best three rankings are pairwise two swaps apart:
 
     >>> import numpy as np
     >>> class Mallows:
@@ -123,128 +115,116 @@ def joint_herd(ranking: Any, kernel: FullKernel, n_draws: int) -> Rankings:
            [1, 2, 0]], dtype=int32)
     """
     check_integer("n_draws", n_draws)
-    one, kernel = single(ranking), full_kernel(kernel)
-    number = count_extensions(one.before[0]) if isinstance(one, Preferences) else n_completions(one.ranks[0])
+    one, kernel = as_one_row(ranking), as_full_kernel(kernel)
+    number = count(one)
     n_choices = comb(number + n_draws - 1, n_draws)
-    if n_choices > MAX_SEARCH:
+    if n_choices > MAX_CHOICES:
         raise ExactnessError(
-            f"there are {n_choices:,} choices of {n_draws} among {number:,} completions, and at most "
-            f"{MAX_SEARCH:,} are tried; use herd, which chooses one by one"
+            f"there are {n_choices:,} choices of n_draws={n_draws} among {number:,} completions, more than "
+            f"{MAX_CHOICES:,}; use herd, which chooses one by one"
         )
-    needed = 8 * min(n_choices, AT_ONCE) * n_draws**2
-    check_bytes(needed, f"n_draws={n_draws:,} together", "use herd, which chooses one by one")
-    if isinstance(one, Preferences):
-        full = enumerate_extensions(one.before[0]).astype(np.int32)
-    else:
-        full = enumerate_completions(one.ranks[0]).astype(np.int32)
+    n_bytes = 8 * min(n_choices, CHUNK_CHOICES) * n_draws**2
+    check_bytes(n_bytes, f"n_draws={n_draws:,} together", "use herd, which chooses one by one")
+    full = enumerate_all(one)
     gram = np.asarray(kernel.matrix(full, full), dtype=np.float64)
     mean = gram.mean(axis=1)
     best_score, best = np.inf, np.zeros(n_draws, dtype=np.intp)
-    tolerance = TIED * np.abs(gram).max()
-    for choices in choices_in_chunks(len(full), n_draws):
+    tolerance = ROUNDING * np.abs(gram).max()
+    for choices in chunked_choices(len(full), n_draws):
         scores = gram[choices[:, :, None], choices[:, None, :]].mean(axis=(1, 2)) - 2 * mean[choices].mean(axis=1)
-        place = first_smallest(scores)
-        if scores[place] < best_score - tolerance:
-            best_score, best = float(scores[place]), choices[place]
+        index = first_minimum(scores)
+        if scores[index] < best_score - tolerance:
+            best_score, best = float(scores[index]), choices[index]
     return Rankings(full[best], one.items)
 
 
-def choices_in_chunks(n_completions: int, n_draws: int) -> Iterator[Indices]:
-    """Yield all multisets of completions, many at a time."""
+def chunked_choices(n_completions: int, n_draws: int) -> Iterator[Indices]:
+    """Yield all multisets of completions in chunks."""
     choices = combinations_with_replacement(range(n_completions), n_draws)
-    while chunk := list(islice(choices, AT_ONCE)):
+    while chunk := list(islice(choices, CHUNK_CHOICES)):
         yield np.array(chunk, dtype=np.intp)
 
 
-def single(ranking: Any) -> Data:
-    """Return one ranking as rankings of length 1, or the preferences of one user."""
-    given = ranking
+# ---------------------------------------------------------------------- arguments
+
+
+def as_one_row(ranking: Any) -> Data:
+    """Return one ranking, or the preferences of one user, as data of length 1."""
+    rows = ranking
     if not isinstance(ranking, Data):
         rows = check_list("ranking", ranking, "one ranking, the rank of each item")
-        given = rows if rows and isinstance(rows[0], Iterable) else [rows]
-    one = as_data(given, name="ranking")
+        rows = rows if rows and isinstance(rows[0], Iterable) else [rows]
+    one = as_data(rows, name="ranking")
     if len(one) != 1:
-        raise RankingError(f"ranking: herding is for one ranking at a time; got {len(one)}")
+        raise RankingError(f"ranking has {len(one)} rows; herding takes one ranking at a time")
     return one
 
 
-def full_kernel(kernel: Any) -> FullKernel:
-    """Return a kernel: by its name, or anything that has a matrix."""
+def as_full_kernel(kernel: Any) -> FullKernel:
+    """Return a kernel given by its name, or any object with a method ``matrix``."""
     has_matrix = callable(getattr(kernel, "matrix", None)) and not isinstance(kernel, type)
-    found: FullKernel = kernel if has_matrix else as_kernel(kernel)
-    return found
+    return kernel if has_matrix else as_kernel(kernel)
 
 
-def extensions_to_choose_from(one: Preferences, candidates: Any, seed: int) -> RankArray:
-    """Return full rankings that agree with the preferences of one user: those given, all of them, or a pool."""
-    before = one.before[0]
-    if candidates is None and 0 < count_up_to(before) <= FEW:
-        return enumerate_extensions(before).astype(np.int32)
+# ---------------------------------------------------------------------- candidates
+
+
+def candidate_pool(one: Data, candidates: Any, seed: int) -> RankArray:
+    """Return the full rankings to choose from: those given, all completions, or a random pool."""
+    if candidates is None and is_enumerable(one):
+        return enumerate_all(one)
     if candidates is None or isinstance(candidates, int | np.integer):
-        size = POOL if candidates is None else check_integer("candidates", candidates)
-        return draw_extensions(before, size, rng=seed).astype(np.int32)
+        return draw_pool(one, POOL_SIZE if candidates is None else check_integer("candidates", candidates), seed)
     given = as_rankings(candidates, "candidates")
-    places = given.ranks
-    agrees = given.is_full() and given.n_items == one.n_items and len(given) > 0
-    if not agrees or (before & (places[:, :, None] > places[:, None, :])).any():
-        raise RankingError("candidates are full rankings of the same items that agree with the preferences")
-    return places
-
-
-def count_up_to(before: Mask) -> int:
-    """Return how many linear extensions there are, 0 where they are too many to be counted."""
-    try:
-        return count_extensions(before)
-    except ExactnessError:
-        return 0
-
-
-def candidate_rows(ranks: RankArray, candidates: Any, seed: int) -> RankArray:
-    """Return the completions to choose from: those given, all of them, or a pool."""
-    if candidates is None and n_completions(ranks) <= FEW:
-        return enumerate_completions(ranks).astype(np.int32)
-    if candidates is None or isinstance(candidates, int | np.integer):
-        size = POOL if candidates is None else check_integer("candidates", candidates)
-        return uniform_pool(ranks, size, seed).astype(np.int32)
-    given = as_rankings(candidates, "candidates")
-    agrees = given.is_full() and given.n_items == len(ranks) and len(given) > 0
-    if not agrees or not all_complete(given.ranks, ranks):
-        raise RankingError("candidates are completions of the ranking: full rankings of its items that agree with it")
+    before = one.before[0] if isinstance(one, Preferences) else relations_of_ranks(one.ranks)[0]
+    x, y = np.nonzero(covering(before))
+    full = given.is_full() and given.n_items == one.n_items and len(given) > 0
+    if not full or not (given.ranks[:, x] < given.ranks[:, y]).all():
+        raise RankingError("candidates must be full rankings of the same items that are completions of the ranking")
     return given.ranks
 
 
-def all_complete(full: RankArray, ranks: RankArray) -> bool:
-    """Say whether all full rankings agree with a partial one."""
-    listed = np.flatnonzero(ranks >= 0)
-    order = np.lexsort((ranks[listed],))
-    buckets = ranks[listed][order]
-    places = full[:, listed][:, order]
-    latest = np.maximum.accumulate(places, axis=1)
-    # Where a bucket begins, its items must stand behind everything before.
-    starts = np.flatnonzero(np.diff(buckets))
-    earliest = np.minimum.accumulate(places[:, ::-1], axis=1)[:, ::-1]
-    return bool((latest[:, starts] < earliest[:, starts + 1]).all())
+def count(one: Data) -> int:
+    """Return the number of completions."""
+    return count_extensions(one.before[0]) if isinstance(one, Preferences) else n_completions(one.ranks[0])
 
 
-def uniform_pool(ranks: RankArray, size: int, seed: int) -> FullRanks:
-    """Return uniform completions in antithetic pairs, so that the far side of each candidate is a candidate."""
-    row = np.ascontiguousarray(ranks[None, :], dtype=np.int32)
-    streams = row_streams(row, seed, "herding")
-    pool: FullRanks = _loops.key_draws.draw(row, size, streams, _loops.key_draws.ANTITHETIC, 2)[0]
-    return pool
+def is_enumerable(one: Data) -> bool:
+    """Return whether there are at most 5040 completions."""
+    try:
+        return count(one) <= MAX_ENUMERATED
+    except ExactnessError:
+        return False
+
+
+def enumerate_all(one: Data) -> RankArray:
+    """Return all completions."""
+    if isinstance(one, Preferences):
+        return enumerate_extensions(one.before[0]).astype(np.int32)
+    return enumerate_completions(one.ranks[0]).astype(np.int32)
+
+
+def draw_pool(one: Data, size: int, seed: int) -> RankArray:
+    """Return uniform completions; those of a ranking in antithetic pairs, which contain the farthest completion."""
+    if isinstance(one, Preferences):
+        return draw_extensions(one.before[0], size, rng=seed).astype(np.int32)
+    return Antithetic().draw(one.ranks, size, row_streams(one.ranks, seed, "herding"))[0].astype(np.int32)
+
+
+# ---------------------------------------------------------------------- scores
 
 
 def mean_and_diagonal(kernel: FullKernel, pool: RankArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mean kernel of each candidate with all of them, and its kernel with itself."""
+    """Return the mean kernel value of each candidate with all candidates, and its value with itself."""
     mean, diagonal = np.empty(len(pool)), np.empty(len(pool))
-    for start in range(0, len(pool), CHUNK):
-        part = slice(start, start + CHUNK)
-        values = np.asarray(kernel.matrix(pool[part], pool))
-        mean[part] = values.mean(axis=1)
-        diagonal[part] = np.diagonal(values, offset=start)
+    for start in range(0, len(pool), CHUNK_CANDIDATES):
+        rows = slice(start, start + CHUNK_CANDIDATES)
+        values = np.asarray(kernel.matrix(pool[rows], pool))
+        mean[rows] = values.mean(axis=1)
+        diagonal[rows] = np.diagonal(values, offset=start)
     return mean, diagonal
 
 
-def first_smallest(scores: FloatArray) -> int:
-    """Return where the first of the smallest scores is, rounding apart."""
-    return int(np.argmax(scores <= scores.min() + TIED * max(1.0, float(np.abs(scores).max()))))
+def first_minimum(scores: FloatArray) -> int:
+    """Return the index of the first smallest score, up to rounding."""
+    return int(np.argmax(scores <= scores.min() + ROUNDING * max(1.0, float(np.abs(scores).max()))))

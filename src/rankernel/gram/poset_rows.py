@@ -131,7 +131,7 @@ class PartialOrders:
         """
         names = tuple(map(str, range(self.n_items)))  # any will do
         rankings = Rankings._trusted(self.ranks[self.is_ranking], names, self.counts[self.is_ranking])
-        values = of_rankings.seen_means(rankings, sees)
+        values = of_rankings.statistic_means(rankings, sees)
         out = np.empty((len(self), *values.shape[1:]))
         out[self.is_ranking] = values
         places = np.arange(self.n_items) - (self.n_items - 1) / 2
@@ -147,7 +147,7 @@ class PartialOrders:
                 if not n_draws:
                     raise
                 drawn = self[row : row + 1].draw(n_draws, Uniform()).ranks[0].astype(np.int32)
-                out[row] = of_rankings.seen_means(Rankings._trusted(drawn, names), sees).mean(axis=0)
+                out[row] = of_rankings.statistic_means(Rankings._trusted(drawn, names), sees).mean(axis=0)
         return out
 
     def n_out_of_reach(self) -> int:

@@ -359,7 +359,7 @@ def distance_to_union(
         return (x_weight * to_x + y_weight * to_y) / (x_weight + y_weight)
     share = 1.0 / (x_weight + y_weight + weight)
     square = (weight + x_weight) * share * to_x * to_x + (weight + y_weight) * share * to_y * to_y
-    return np.sqrt(max(square - weight * share * between * between, 0.0))  # type: ignore[no-any-return]
+    return np.sqrt(max(square - weight * share * between * between, 0.0))
 
 
 @compiled_strictly

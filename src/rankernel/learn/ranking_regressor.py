@@ -186,12 +186,12 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
             self.plan_ = kernel.plan(covariates, method=self.method)
         elif not self._primal:
             self.X_fit_ = covariates
-        fit = self._fit_targets(self.decoder_.sees, covariates, labels, weights)
+        fit = self._fit_targets(self.decoder_.statistic, covariates, labels, weights)
         self.mean_ = fit.means
         name, other = ("coef_", "dual_coef_") if self._primal else ("dual_coef_", "coef_")
         setattr(self, name, fit.coefficients)
         self.__dict__.pop(other, None)  # from an earlier fit
-        on_pairs = self.decoder_.sees == "pairs"
+        on_pairs = self.decoder_.statistic == "pairs"
         self._pair_fit: RidgeFit | None = fit if on_pairs else None
         self._training = None if on_pairs else (covariates, labels, weights)
         return self
@@ -258,7 +258,7 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         """
         check_is_fitted(self)
         fit = RidgeFit(self.mean_, self.coef_ if self._primal else self.dual_coef_)
-        shape = uniform_mean(self.decoder_.sees, len(self.items_)).shape[1:]
+        shape = uniform_mean(self.decoder_.statistic, len(self.items_)).shape[1:]
         parts = [self.decoder_.decode(block.reshape(-1, *shape)) for block in self._predict_targets(X, fit)]
         return Decoded(
             *(np.concatenate([getattr(part, name) for part in parts]) for name in ("ranks", "values", "gaps"))

@@ -10,66 +10,73 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray, RankArray
-from rankernel._utils.checks import check_choice, check_integer, check_labels, short_repr
+from rankernel._utils.checks import check_choice, check_integer, check_labels
 from rankernel._utils.notebook import html_card
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data, as_nonempty_data
+from rankernel.errors import ArgumentTypeError
 from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.poset_rows import PartialOrders, as_rows
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.linear_features import Statistic, uniform_mean
 from rankernel.models.decoding import Decoder
-from rankernel.models.kemeny_search import ROUNDING, hidden_by_rounding, kemeny_order, least_possible_regret
-from rankernel.rankings import Rankings
+from rankernel.models.kemeny_search import ROUNDING, hidden_by_rounding, kemeny_order, lower_bound
+from rankernel.rankings import Rankings, order_text
 
 Ties = Literal["keep", "items"]
 
-BLOCK = 2**20  # numbers in memory at once
-MAX_EXACT_ITEMS = 26  # 2**26 numbers are half a gigabyte
-DRAWS = 1000  # of preferences whose linear extensions are too many to be counted
+CHUNK_NUMBERS = 2**20
+MAX_EXACT_ITEMS = 26  # 2**26 numbers take half a gigabyte
+N_DRAWS = 1000  # for preferences without exact marginals
 
 
 @dataclass(frozen=True, eq=False)
 class Consensus:
-    """A ranking that speaks for many.
+    """A consensus ranking.
 
     Attributes
     ----------
     ranking : Rankings
         The ranking: one row.
     cost : float
-        The sum over all voters of the expected Kendall distance from their ranking; a pair that is tied, here or
-        there, counts one half.
-    exact : bool
-        Whether it is proven that no ranking has a lower cost.
+        The objective: the sum over all voters of the expected Kendall distance to their ranking, where a pair that is
+        tied in either counts one half; for a kernel, the squared distance to the mean embedding of all voters.
+    gap : float
+        An upper bound on the difference to the smallest cost; 0 if the ranking is proven optimal, nan if the cost is
+        estimated.
     details : str
-        How it was found, in words.
+        A description of the method and of the proof.
     """
 
     _repr_html_ = html_card
 
     ranking: Rankings
     cost: float
-    exact: bool
+    gap: float
     details: str
+
+    @property
+    def exact(self) -> bool:
+        """Whether the ranking is proven optimal."""
+        return self.gap == 0
+
+    def __repr__(self) -> str:
+        order = order_text(self.ranking.to_orders()[0], self.ranking.items)
+        return f"Consensus: {order}\n  cost: {self.cost:.6g}\n  {self.details}"
 
 
 def pairwise_preferences(X: Any) -> FloatArray:
-    """Return for every two items the share of voters who prefer the first.
+    """Return the share of voters who prefer item a to item b, shape (n_items, n_items).
 
-    A voter who ties both counts one half for each; of a free item nothing is known, and the share is the probability
-    in a random completion. So ``P[a, b] + P[b, a] = 1``, and the diagonal is 1/2. Where the completions of a user's
-    preferences are too many to be counted, the probability is the mean of 1,000 draws.
+    A tie counts one half in each direction, and a pair with a free item counts by its probability in a uniform
+    completion, so that ``P[a, b] + P[b, a] = 1``, with 1/2 on the diagonal. For preferences with too many linear
+    extensions the probability is the mean of 1,000 draws.
 
     Parameters
     ----------
     X : Rankings, Preferences or array of ranks
-        Rankings of any kind, each counted as often as it was given.
-
-    Returns
-    -------
-    array of shape (n_items, n_items)
+        The data; each row counts as often as its count.
 
     Examples
     --------
@@ -79,83 +86,131 @@ def pairwise_preferences(X: Any) -> FloatArray:
     """
     data = as_nonempty_data(X)
     n_items = data.n_items
-    leads = mean_of_seen(data, "pairs")
+    signs = overall_mean(data, "pairs")
     shares = np.full((n_items, n_items), 0.5)
     a, b = np.triu_indices(n_items, 1)
-    shares[a, b] = (1 + leads) / 2
-    shares[b, a] = (1 - leads) / 2
+    shares[a, b] = (1 + signs) / 2
+    shares[b, a] = (1 - signs) / 2
     return shares
 
 
 def borda(X: Any, *, ties: Ties = "keep") -> Consensus:
-    """Return the items in the order of their mean positions.
+    """Return the Borda ranking: the items in the order of their mean positions.
 
-    For partial rankings the position is its mean over all completions: tied items share the mean of their places. The
-    order also minimises the sum of squared (Spearman) distances.
+    The position in a partial ranking is its mean over all completions. The order also minimises the sum of squared
+    (Spearman) distances.
 
     Parameters
     ----------
     X : Rankings, Preferences or array of ranks
-        Rankings of any kind, each counted as often as it was given.
+        The data; each row counts as often as its count.
     ties : {"keep", "items"}
-        Items with the same mean position are tied, or stand in the order of the items.
+        Items with equal mean positions are tied, or ordered by their index.
 
     Examples
     --------
     >>> ballots = Rankings.from_orders([["a", "b", "c"], ["b"]], counts=[2, 1])
-    >>> result = borda(ballots)
-    >>> result.ranking
-    Rankings: 1 ranking of 3 items (1 full)
-      a > b > c
-    >>> result.cost, result.exact
-    (1.5, True)
+    >>> borda(ballots)
+    Consensus: a > b > c
+      cost: 1.5
+      Borda: items by their mean positions
     """
     check_choice("ties", ties, get_args(Ties))
-    rankings = as_nonempty_data(X)
-    scores = mean_of_seen(rankings, "ranks")
-    ranks = ranks_by_score(scores, ROUNDING * rankings.n_items)
+    data = as_nonempty_data(X)
+    ranks = ranks_by_score(overall_mean(data, "ranks"), ROUNDING * data.n_items)
     if ties == "items":
-        # Sorted anew: scores that differ only by rounding are in any order.
-        ranks[np.argsort(ranks, kind="stable")] = np.arange(rankings.n_items)
-    return judged(rankings, pairwise_preferences(rankings), ranks, "Borda: items by their mean positions")
+        ranks[np.argsort(ranks, kind="stable")] = np.arange(data.n_items)
+    return evaluate(data, pairwise_preferences(data), ranks, "Borda: items by their mean positions")
 
 
 def kemeny(X: Any, *, limit: int = 20, n_starts: int = 10, rng: Seed = 0) -> Consensus:
-    """Return the full ranking with the least total Kendall distance from all voters.
+    """Return the Kemeny ranking: the full ranking with the smallest total Kendall distance to all voters.
 
-    For partial rankings the distance is its mean over all completions. The items are split into the cycles of the
-    majority graph (a > b > c > a); each of up to ``limit`` items is solved exactly, over all its subsets. On longer
-    ones a local search moves single items while that helps, and ``exact`` is False unless the ranking meets a lower
-    bound: it is good, but nobody has proven that there is none better.
+    The distance to a partial ranking is its mean over all completions. The items are split into majority cycles
+    (strongly connected components of the majority graph). Cycles of at most ``limit`` items are ordered exactly, by
+    dynamic programming over subsets, larger ones by local search; then ``exact`` is False unless the ranking attains a
+    lower bound.
 
     Parameters
     ----------
     X : Rankings, Preferences or array of ranks
-        Rankings of any kind, each counted as often as it was given.
+        The data; each row counts as often as its count.
     limit : int
-        The most items of a cycle to be solved exactly, up to 26: it takes ``2**limit`` numbers of memory.
+        The largest number of items of a cycle that is ordered exactly, up to 26; memory for ``2**limit`` numbers.
     n_starts : int
-        How many local searches.
+        The number of local searches.
     rng : int, Generator or None
-        Decides the starts of the local searches.
+        The seed of the starts of local searches; the default 0 gives the same result in every call.
 
     Examples
     --------
-    Two of three voters want a > b, two b > c, and two c > a. One of these must give way:
+    Two of three voters prefer a to b, two b to c, and two c to a, so one majority must be violated:
 
     >>> ballots = Rankings.from_orders([["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]])
-    >>> kemeny(ballots).cost
-    4.0
+    >>> kemeny(ballots)
+    Consensus: a > b > c
+      cost: 4
+      Kemeny: proven optimal: the longest majority cycle has 3 items
     """
     check_integer("limit", limit, 1, MAX_EXACT_ITEMS)
     check_integer("n_starts", n_starts)
-    rankings = as_nonempty_data(X)
-    preferences = pairwise_preferences(rankings)
-    rng = np.random.default_rng(as_seed(rng))
-    found = kemeny_order(preferences, limit, n_starts, rng, rankings.n_voters)
-    ranks = np.empty(rankings.n_items, dtype=np.int32)
-    ranks[found.order] = np.arange(rankings.n_items)
-    return judged(rankings, preferences, ranks, f"Kemeny: {found.details}", found.exact)
+    data = as_nonempty_data(X)
+    preferences = pairwise_preferences(data)
+    result = kemeny_order(preferences, limit, n_starts, np.random.default_rng(as_seed(rng)), data.n_voters)
+    ranks = np.empty(data.n_items, dtype=np.int32)
+    ranks[result.order] = np.arange(data.n_items)
+    return evaluate(data, preferences, ranks, f"Kemeny: {result.details}", result.gap)
+
+
+def kernel_consensus(X: Any, kernel: Kernel | str, *, limit: int = 20, n_starts: int = 10, rng: Seed = 0) -> Consensus:
+    r"""Return the full ranking nearest to the mean embedding of all voters in the feature space of a kernel.
+
+    It minimises :math:`\| \phi(\sigma) - \frac1N \sum_i \phi(R_i) \|^2`, where :math:`\phi(R)` is the mean embedding of
+    the completions of R. For Kendall this is the Kemeny ranking, for Spearman the Borda ranking, and for positional
+    kernels such as Hamming and :class:`RankBiasedOverlap` the solution of a linear assignment problem. Among equally
+    near rankings, items are ordered by their mean positions.
+
+    Parameters
+    ----------
+    X : Rankings, Preferences or array of ranks
+        The data; each row counts as often as its count. For preferences with too many linear extensions the mean is
+        that of 1,000 draws.
+    kernel : Kernel or str
+        A multiple of Kendall, Spearman, Hamming or another positional kernel, or a sum of positional kernels.
+    limit : int
+        For Kendall: the largest number of items of a majority cycle that is ordered exactly, up to 26.
+    n_starts : int
+        For Kendall: the number of local searches on larger cycles.
+    rng : int, Generator or None
+        The seed of the starts of local searches; the default 0 gives the same result in every call.
+
+    Examples
+    --------
+    >>> from rankernel import RankBiasedOverlap, Spearman
+    >>> lists = Rankings.from_orders([["a", "b", "c", "d"], ["b", "c", "d", "a"]], counts=[5, 4])
+    >>> kernel_consensus(lists, RankBiasedOverlap(0.5)).ranking.to_orders()  # the most frequent first item
+    [['a', 'b', 'c', 'd']]
+    >>> kernel_consensus(lists, Spearman()).ranking.to_orders()  # the best mean rank
+    [['b', 'a', 'c', 'd']]
+    """
+    kernel, data = as_kernel(kernel), as_nonempty_data(X)
+    check_integer("limit", limit, 1, MAX_EXACT_ITEMS)
+    check_integer("n_starts", n_starts)
+    seed = int(np.random.default_rng(as_seed(rng)).integers(2**32))
+    decoder = Decoder(kernel, data.n_items, limit, n_starts, seed)
+    mean = overall_mean(data, decoder.statistic)[None]
+    result = decoder.decode(mean)
+    norm2 = kernel.matrix(result.ranks, result.ranks).item()
+    cost = norm2 - 2 * float(result.values[0]) + float(decoder.products(mean, mean)[0])
+    gap, estimated = 2 * float(result.gaps[0]), estimated_rows(data)
+    if estimated:
+        gap, proof = math.nan, f"NOT proven nearest: embeddings of {estimated}"
+    elif gap:
+        proof = f"NOT proven nearest: local search, cycles over {limit} items"
+    else:
+        proof = "proven nearest"
+    ranking = Rankings._trusted(result.ranks, data.items)
+    return Consensus(ranking, cost, gap, f"kernel consensus: {decoder.how}, {proof}")
 
 
 def cluster_consensus(X: Any, labels: Any, *, rule: Callable[[Any], Any] = borda) -> dict[Any, Any]:
@@ -164,12 +219,12 @@ def cluster_consensus(X: Any, labels: Any, *, rule: Callable[[Any], Any] = borda
     Parameters
     ----------
     X : Rankings, Preferences or array of ranks
-        Rankings of any kind.
+        The data.
     labels : array of shape (n_rankings,)
-        The cluster of each.
+        The cluster of each row.
     rule : callable
-        :func:`borda`, :func:`kemeny`, or anything else that makes a consensus of rankings, such as
-        ``lambda own: kernel_consensus(own, kernel)``.
+        :func:`borda`, :func:`kemeny`, or another function of data, such as
+        ``lambda rows: kernel_consensus(rows, kernel)``.
 
     Examples
     --------
@@ -177,134 +232,52 @@ def cluster_consensus(X: Any, labels: Any, *, rule: Callable[[Any], Any] = borda
     >>> cluster_consensus(ballots, [0, 1, 1])[1].ranking.to_orders()
     [['b', 'a']]
     """
-    rankings = as_data(X)
-    given = check_labels("labels", labels, len(rankings))
+    data = as_data(X)
+    given = check_labels("labels", labels, len(data))
     if not callable(rule):
-        raise TypeError(f"rule={short_repr(rule)} is not possible; give borda, kemeny or another function of rankings")
-    return {label: rule(rankings[np.flatnonzero(given == label)]) for label in np.unique(given).tolist()}
+        raise ArgumentTypeError("rule", rule, "a function of rankings, such as borda or kemeny")
+    return {label: rule(data[np.flatnonzero(given == label)]) for label in np.unique(given).tolist()}
 
 
 # ---------------------------------------------------------------------- steps
 
 
-def mean_of_seen(X: Data, sees: Statistic) -> FloatArray:
-    """Return the mean over all voters and completions of what a linear kernel sees, a block of rankings at a time."""
+def overall_mean(X: Data, statistic: Statistic) -> FloatArray:
+    """Return the mean of a statistic over all voters and completions, computed in chunks of rows."""
     distinct = X.unique()
-    total: FloatArray = np.zeros_like(uniform_mean(sees, X.n_items)[0])
-    step = max(BLOCK // max(total.size, 1), 1)
+    total: FloatArray = np.zeros_like(uniform_mean(statistic, X.n_items)[0])
+    step = max(CHUNK_NUMBERS // max(total.size, 1), 1)
     for start in range(0, len(distinct), step):
-        block = distinct[start : start + step]
-        total += np.tensordot(block.counts, mean_statistics(as_rows(block), sees, DRAWS), axes=1)
+        chunk = distinct[start : start + step]
+        total += np.tensordot(chunk.counts, mean_statistics(as_rows(chunk), statistic, N_DRAWS), axes=1)
     total /= distinct.n_voters
     return total
 
 
-def ranks_by_score(scores: FloatArray, rounding: float) -> RankArray:
-    """Return the ranks of items, smaller scores better; those that differ by rounding only are tied."""
+def ranks_by_score(scores: FloatArray, tolerance: float) -> RankArray:
+    """Return the ranks of items, smaller scores are better; scores that differ by at most the tolerance are tied."""
     order = np.argsort(scores, kind="stable")
     ranks = np.empty(len(scores), dtype=np.int32)
-    ranks[order] = np.cumsum(np.diff(scores[order], prepend=scores[order[:1]]) > rounding)
+    ranks[order] = np.cumsum(np.diff(scores[order], prepend=scores[order[:1]]) > tolerance)
     return ranks
 
 
-def judged(X: Data, preferences: FloatArray, ranks: RankArray, details: str, exact: bool = False) -> Consensus:
-    """Return a ranking with its cost, and whether it is proven to be the least."""
+def evaluate(X: Data, preferences: FloatArray, ranks: RankArray, details: str, gap: float | None = None) -> Consensus:
+    """Return a ranking with its cost and a bound on the difference to the smallest cost."""
     against = np.where(ranks[:, None] < ranks[None, :], preferences.T, 0.0)
-    tied = np.count_nonzero(ranks[:, None] == ranks[None, :]) - X.n_items  # each pair of items twice
-    regret = float(against.sum()) + int(tied) / 4
-    at_bound = regret <= least_possible_regret(preferences) + ROUNDING
-    exact = exact or (at_bound and not hidden_by_rounding(X.n_items, X.n_voters))
-    ranking = Rankings._trusted(ranks[None, :], X.items)
-    estimated = estimated_users(X)
+    n_tied = int(np.count_nonzero(ranks[:, None] == ranks[None, :])) - X.n_items  # each pair of items twice
+    cost = float(against.sum()) + n_tied / 4
+    if gap is None:
+        excess = cost - lower_bound(preferences)
+        gap = (excess if excess > ROUNDING else 0.0) + hidden_by_rounding(X.n_items, X.n_voters)
+    estimated = estimated_rows(X)
     if estimated:
-        exact, details = False, f"{details}; shares of {estimated}"
-    return Consensus(ranking, regret * X.n_voters, exact, details)
+        gap, details = math.nan, f"{details}; shares of {estimated}"
+    return Consensus(Rankings._trusted(ranks[None, :], X.items), cost * X.n_voters, gap * X.n_voters, details)
 
 
-def estimated_users(X: Data) -> str:
-    """Say of how many users what is seen is estimated, in words; nothing if it is exact for all."""
+def estimated_rows(X: Data) -> str:
+    """Return a description of the users whose means are estimated; empty if all are exact."""
     rows = as_rows(X)
     estimated = rows.n_out_of_reach() if isinstance(rows, PartialOrders) else 0
-    return f"{estimated:,} of {len(X):,} users estimated by {DRAWS:,} draws" if estimated else ""
-
-
-@dataclass(frozen=True, eq=False)
-class KernelConsensus:
-    """The full ranking nearest to the mean of many.
-
-    Attributes
-    ----------
-    ranking : Rankings
-        The ranking: one row.
-    distance2 : float
-        The square of its distance from the mean embedding of all voters.
-    gap : float
-        By how much another ranking could have less at most; 0 where it is proven that none has, nan where the mean
-        embedding itself is an estimate.
-    details : str
-        How it was found, in words.
-    """
-
-    ranking: Rankings
-    distance2: float
-    gap: float
-    details: str
-
-    @property
-    def exact(self) -> bool:
-        """Whether it is proven that no ranking is nearer."""
-        return self.gap == 0
-
-
-def kernel_consensus(
-    X: Any, kernel: Kernel | str, *, limit: int = 20, n_starts: int = 10, rng: Seed = 0
-) -> KernelConsensus:
-    r"""Return the full ranking nearest to the mean of all voters in the space of a kernel.
-
-    It minimises :math:`\| \phi(\sigma) - \frac1N \sum_i \phi(R_i) \|^2`, where a partial ranking has the mean embedding
-    :math:`\phi(R)` of its completions. With Kendall that is the Kemeny order, with Spearman the Borda order, with
-    Hamming or another positional kernel an assignment of items to places: with :class:`RankBiasedOverlap` the ranking
-    whose top is most like everybody's. Where several rankings are equally near, as behind the depth of an overlap,
-    items stand in the order of their mean places.
-
-    Parameters
-    ----------
-    X : Rankings, Preferences or array of ranks
-        Rankings of any kind, each counted as often as it was given. Where the completions of a user's preferences are
-        too many to be counted, the mean is that of 1,000 draws.
-    kernel : Kernel or str
-        A multiple of Kendall, Spearman, Hamming or any positional kernel, or a sum of positional kernels.
-    limit : int
-        With Kendall: the most items of a majority cycle to be solved exactly, up to 26.
-    n_starts : int
-        With Kendall: how many local searches on longer ones.
-    rng : int, Generator or None
-        Decides where these start.
-
-    Examples
-    --------
-    >>> from rankernel import RankBiasedOverlap, Spearman
-    >>> lists = Rankings.from_orders([["a", "b", "c", "d"], ["b", "c", "d", "a"]], counts=[5, 4])
-    >>> kernel_consensus(lists, RankBiasedOverlap(0.5)).ranking.to_orders()  # most have a first
-    [['a', 'b', 'c', 'd']]
-    >>> kernel_consensus(lists, Spearman()).ranking.to_orders()  # b is never far behind
-    [['b', 'a', 'c', 'd']]
-    """
-    kernel, rankings = as_kernel(kernel), as_nonempty_data(X)
-    check_integer("limit", limit, 1, MAX_EXACT_ITEMS)
-    check_integer("n_starts", n_starts)
-    own_seed = int(np.random.default_rng(as_seed(rng)).integers(2**32))
-    decoder = Decoder(kernel, rankings.n_items, limit, n_starts, own_seed)
-    mean = mean_of_seen(rankings, decoder.sees)[None]
-    found = decoder.decode(mean)
-    own = kernel.matrix(found.ranks, found.ranks).item()
-    distance2 = own - 2 * float(found.values[0]) + float(decoder.products(mean, mean)[0])
-    gap, estimated = 2 * float(found.gaps[0]), estimated_users(rankings)
-    if estimated:
-        gap, proven = math.nan, f"NOT proven nearest: embeddings of {estimated}"
-    elif gap:
-        proven = f"NOT proven nearest: local search, cycles over {limit} items"
-    else:
-        proven = "proven nearest"
-    ranking = Rankings._trusted(found.ranks, rankings.items)
-    return KernelConsensus(ranking, distance2, gap, f"{decoder.how}, {proven}")
+    return f"{estimated:,} of {len(X):,} users estimated by {N_DRAWS:,} draws" if estimated else ""

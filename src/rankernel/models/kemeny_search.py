@@ -1,8 +1,9 @@
-"""The order that contradicts a matrix of pairwise preferences least, proven where the puzzle is small enough.
+"""The order of least total disagreement with a matrix of pairwise preferences (Kemeny), with a proof where feasible.
 
-Items that form a group of which every member is preferred to every other item by at least half of the voters can be
-put first without loss. So the strongly connected components of the strict majority graph are ordered one by one: most
-real elections fall into many small ones.
+``preferences[a, b]`` is the share of voters who prefer a to b; an order with a before b costs ``preferences[b, a]``. If
+every item of a group is preferred by at least half of the voters to every item outside, the group can be put first
+without loss, so the strongly connected components of the strict majority graph are ordered one by one. Most elections
+have many small components.
 """
 
 from __future__ import annotations
@@ -12,19 +13,29 @@ from itertools import pairwise
 
 import numpy as np
 
-from rankernel import _loops
+from rankernel._loops.compiled import compiled_strictly
 from rankernel._utils.arrays import FloatArray, Indices
 from rankernel._utils.interrupts import run_interruptibly
 from rankernel.preferences import closure, unpacked
 
 ROUNDING = 1e-12  # of shares of voters
-MOST_BOUNDED = 1000  # items for which a better bound is looked for: the time grows with the cube of their number
-AT_ONCE = 14  # items whose order is found in about a millisecond: nobody need be heard meanwhile
+MAX_BOUNDED = 1000  # items for which the bound by majority cycles is computed, in cubic time
+MAX_UNINTERRUPTED = 14  # items that are ordered in about a millisecond, without checking for interrupts
 
 
 @dataclass(frozen=True, eq=False)
 class KemenyOrder:
-    """Items, best first, and by how much another order could have less regret at most."""
+    """An order of items.
+
+    Attributes
+    ----------
+    order : array of shape (n_items,)
+        The items, best first.
+    gap : float
+        An upper bound on the difference to the smallest cost; 0 if the order is proven optimal.
+    details : str
+        A description of the result.
+    """
 
     order: Indices
     gap: float
@@ -32,90 +43,90 @@ class KemenyOrder:
 
     @property
     def exact(self) -> bool:
-        """Whether no order is better for sure."""
+        """Whether the order is proven optimal."""
         return self.gap == 0
 
 
 def kemeny_order(
     preferences: FloatArray, limit: int, n_starts: int, rng: np.random.Generator, n_voters: int = 0
 ) -> KemenyOrder:
-    """Return an order of least total regret, or of little where a component is too large.
+    """Return an order of least total cost, or a local minimum for components of more than ``limit`` items.
 
-    Where preferences are shares of so many voters that rounding may hide one of them, nothing is proven. Among orders
-    that are equally good, items with lower numbers come first where the order is found exactly.
+    Among optimal orders, items with lower indices come first in components that are solved exactly. Nothing is proven
+    if preferences are shares of so many voters that rounding may hide one of them.
     """
     components = majority_components(preferences)
-    parts = [ordered(preferences, items, limit, n_starts, rng) for items in components]
-    # Nothing is lost between components, nor inside of those that were solved.
-    gap = sum(most_to_gain(preferences, part) for part in parts if len(part) > limit)
+    parts = [order_component(preferences, items, limit, n_starts, rng) for items in components]
+    # Nothing is lost between components, nor inside of those that are solved exactly.
+    gap = sum(optimality_gap(preferences, part) for part in parts if len(part) > limit)
     largest, hidden = max(map(len, components)), hidden_by_rounding(len(preferences), n_voters)
     if hidden:
         gap += hidden
-        details = f"NOT proven optimal: among {n_voters:,} voters a single one is lost in rounding"
+        details = f"NOT proven optimal: a single one of {n_voters:,} voters is less than the rounding error"
     elif largest == 1:
-        details = "proven optimal: the majorities make no cycle"
+        details = "proven optimal: there is no majority cycle"
     elif largest <= limit:
         details = f"proven optimal: the longest majority cycle has {largest} items"
     elif gap == 0:
-        details = f"proven optimal: local search on a majority cycle of {largest} items met a lower bound"
+        details = f"proven optimal: local search on a majority cycle of {largest} items attained a lower bound"
     else:
         details = f"NOT proven optimal: local search on a majority cycle of {largest} items (exact up to {limit})"
     return KemenyOrder(np.concatenate(parts), gap, details)
 
 
+def total_cost(preferences: FloatArray, order: Indices) -> float:
+    """Return the cost of an order: the mean number of pairs that a voter orders the other way."""
+    return float(np.tril(preferences[np.ix_(order, order)], -1).sum())
+
+
+def lower_bound(preferences: FloatArray) -> float:
+    """Return a lower bound on the cost of all orders: the sum of the smaller share of each pair."""
+    return float(np.triu(np.minimum(preferences, preferences.T), 1).sum())
+
+
+def optimality_gap(preferences: FloatArray, order: Indices) -> float:
+    """Return an upper bound on the difference between the cost of an order and the smallest cost."""
+    inside = preferences[np.ix_(order, order)]
+    excess = total_cost(preferences, order) - lower_bound(inside)
+    if len(order) > MAX_BOUNDED:
+        return excess
+    gap = excess - float(run_interruptibly(disjoint_cycles_cost, inside))
+    return gap if gap > ROUNDING * len(order) else 0.0
+
+
 def hidden_by_rounding(n_items: int, n_voters: int) -> float:
-    """Return how much regret rounding may hide, where that is as much as half a voter; else 0."""
+    """Return the cost that rounding may hide if that is at least half a voter, else 0."""
     hidden = ROUNDING * n_items * (n_items - 1) / 2
     return hidden if 2 * n_voters * hidden >= 1 else 0.0
 
 
-def most_to_gain(preferences: FloatArray, order: Indices) -> float:
-    """Return by how much another order of the same items could have less regret at most, by a bound on all of them."""
-    inside = preferences[np.ix_(order, order)]
-    excess = total_cost(preferences, order) - least_possible_regret(inside)
-    if len(order) > MOST_BOUNDED:
-        return excess
-    gap = excess - float(run_interruptibly(_loops.best_orders.packed_circles, inside))
-    return gap if gap > ROUNDING * len(order) else 0.0
-
-
 def next_best_order(preferences: FloatArray, order: Indices, limit: int) -> Indices | None:
-    """Return the best order that is not the one given, which is best; None where there is no other.
+    """Return the best order other than an optimal one, or None if there is no other.
 
-    Another order has two neighbours of this one the other way round. If these are of different components, to swap
-    them is the least that it costs; if they are of one, the component is ordered anew with the two held in reverse. A
-    component of more than ``limit`` items is searched by swaps of neighbours only.
+    Another order reverses two neighbours of the optimal one. If these are in different components, their exchange is
+    the cheapest change; if they are in one, the component is ordered again with the two held in reverse. In components
+    of more than ``limit`` items only exchanges of neighbours are tried.
     """
     if len(order) < 2:
         return None
     component = np.empty(len(order), dtype=np.intp)
     for number, items in enumerate(majority_components(preferences)):
         component[items] = number
-    regret, least, best = total_cost(preferences, order), np.inf, order
-    for place, (first, second) in enumerate(pairwise(order.tolist())):
-        own = np.flatnonzero(component[order] == component[first])  # the places of the component, one behind the other
+    cost, least, best = total_cost(preferences, order), np.inf, order
+    for position, (first, second) in enumerate(pairwise(order.tolist())):
+        members = np.flatnonzero(component[order] == component[first])  # consecutive positions
         changed = order.copy()
-        if component[first] != component[second] or len(own) > limit:
-            changed[[place, place + 1]] = second, first
+        if component[first] != component[second] or len(members) > limit:
+            changed[[position, position + 1]] = second, first
             excess = float(preferences[first, second] - preferences[second, first])
         else:
             held = preferences.copy()
             held[second, first], held[first, second] = len(order) ** 2, 0.0
-            changed[own] = ordered(held, order[own], limit, 1, np.random.default_rng(0))
-            excess = total_cost(preferences, changed) - regret
+            changed[members] = order_component(held, order[members], limit, 1, np.random.default_rng(0))
+            excess = total_cost(preferences, changed) - cost
         if excess < least:
             least, best = excess, changed
     return best
-
-
-def total_cost(preferences: FloatArray, order: Indices) -> float:
-    """Return how many pairs a voter has the other way round, on average."""
-    return float(np.tril(preferences[np.ix_(order, order)], -1).sum())
-
-
-def least_possible_regret(preferences: FloatArray) -> float:
-    """Return what no order can be below: the smaller side of every pair."""
-    return float(np.triu(np.minimum(preferences, preferences.T), 1).sum())
 
 
 def majority_components(preferences: FloatArray) -> list[Indices]:
@@ -123,39 +134,137 @@ def majority_components(preferences: FloatArray) -> list[Indices]:
     reach = preferences - preferences.T > ROUNDING
     np.fill_diagonal(reach, True)
     reach = unpacked(closure(np.packbits(reach[None], axis=2)), len(reach))[0]
-    # Whoever reaches a component reaches all that it reaches, and more: sorting by reach puts winners first.
-    by_reach = np.argsort(-reach.sum(axis=1), kind="stable")
+    # An item reaches more items than those of later components, so sorting by reach puts winners first.
     mutual, components, placed = reach & reach.T, [], np.zeros(len(reach), dtype=bool)
-    for item in by_reach:
+    for item in np.argsort(-reach.sum(axis=1), kind="stable"):
         if not placed[item]:
             components.append(np.flatnonzero(mutual[item]))
             placed |= mutual[item]
     return components
 
 
-def ordered(preferences: FloatArray, items: Indices, limit: int, n_starts: int, rng: np.random.Generator) -> Indices:
-    """Return some of the items in their best order."""
+def order_component(
+    preferences: FloatArray, items: Indices, limit: int, n_starts: int, rng: np.random.Generator
+) -> Indices:
+    """Return the items of a component in their best order, or in the best order of several local searches."""
     if len(items) == 1:
         return items
     inside = preferences[np.ix_(items, items)]
-    if len(items) > limit:
-        return items[searched(inside, n_starts, rng)]
-    regret = np.ascontiguousarray(inside.T)
-    np.fill_diagonal(regret, 0)
-    solve = _loops.best_orders.best_order
-    best: Indices = run_interruptibly(solve, regret, ROUNDING) if len(items) > AT_ONCE else solve(regret, ROUNDING)
-    return items[best]
-
-
-def searched(preferences: FloatArray, n_starts: int, rng: np.random.Generator) -> Indices:
-    """Return the best of several local searches, the first from the Borda order, the others from random ones."""
-    starts = [np.argsort(-preferences.sum(axis=1), kind="stable")]
-    starts += [rng.permutation(len(preferences)) for _ in range(n_starts - 1)]
-    return min((local_search(preferences, start) for start in starts), key=lambda order: total_cost(preferences, order))
+    if len(items) <= limit:
+        cost = np.ascontiguousarray(inside.T)
+        np.fill_diagonal(cost, 0)
+        if len(items) <= MAX_UNINTERRUPTED:
+            return items[best_order(cost, ROUNDING)]
+        return items[run_interruptibly(best_order, cost, ROUNDING)]
+    starts = [np.argsort(-inside.sum(axis=1), kind="stable")]  # Borda
+    starts += [rng.permutation(len(items)) for _ in range(n_starts - 1)]
+    return items[min((local_search(inside, start) for start in starts), key=lambda order: total_cost(inside, order))]
 
 
 def local_search(preferences: FloatArray, order: Indices) -> Indices:
-    """Return an order in which no single item can be moved to a better place."""
-    found = np.array(order, dtype=np.int64)
-    run_interruptibly(_loops.best_orders.move_while_it_helps, np.ascontiguousarray(preferences), found, ROUNDING)
-    return found
+    """Return an order in which no move of a single item lowers the cost."""
+    result = np.array(order, dtype=np.int64)
+    run_interruptibly(move_items, np.ascontiguousarray(preferences), result, ROUNDING)
+    return result
+
+
+# ---------------------------------------------------------------------- compiled loops
+
+
+@compiled_strictly
+def cost_sums(cost: FloatArray, first: int, n_bits: int) -> FloatArray:
+    """Return the cost of each item before each subset of the items first, first + 1, ...; one row per subset."""
+    sums = np.zeros((1 << n_bits, len(cost)))
+    for bit in range(n_bits):
+        for subset in range(1 << bit):
+            for a in range(len(cost)):
+                sums[subset + (1 << bit), a] = sums[subset, a] + cost[a, first + bit]
+    return sums
+
+
+@compiled_strictly
+def least_costs(low: FloatArray, high: FloatArray, n_low: int) -> FloatArray:
+    """Return the least cost of ordering each set of items, by dynamic programming over subsets."""
+    n_items = low.shape[1]
+    least = np.zeros(1 << n_items)
+    for items in range(1, 1 << n_items):
+        best = np.inf
+        for a in range(n_items):
+            if items >> a & 1:
+                total = low[items & ((1 << n_low) - 1), a] + high[items >> n_low, a] + least[items ^ (1 << a)]
+                best = min(best, total)
+        least[items] = best
+    return least
+
+
+@compiled_strictly
+def best_order(cost: FloatArray, tolerance: float) -> Indices:
+    """Return the order of least total cost, where ``cost[a, b]`` is that of a before b, and 0 for a = b.
+
+    Among orders whose costs differ by at most ``tolerance`` in any step, items with lower indices come first.
+    """
+    n_items = len(cost)
+    n_low = n_items // 2
+    # The cost before a set is the sum of two table entries, one for each half of the items.
+    low, high = cost_sums(cost, 0, n_low), cost_sums(cost, n_low, n_items - n_low)
+    least = least_costs(low, high, n_low)
+    order = np.empty(n_items, dtype=np.int64)
+    items = (1 << n_items) - 1
+    for position in range(n_items):
+        for a in range(n_items):
+            if items >> a & 1:
+                total = low[items & ((1 << n_low) - 1), a] + high[items >> n_low, a] + least[items ^ (1 << a)]
+                if total <= least[items] + tolerance:
+                    order[position] = a
+                    items ^= 1 << a
+                    break
+    return order
+
+
+@compiled_strictly
+def move_items(preferences: FloatArray, order: Indices, tolerance: float) -> None:
+    """Move single items of an order to their cheapest position until no move lowers the cost."""
+    moved = True
+    while moved:
+        moved = False
+        for item in order.copy():
+            cost, least, current = 0.0, 0.0, 0.0
+            n_passed, best, start = 0, 0, 0
+            for position, other in enumerate(order):
+                if other == item:
+                    current, start = cost, position
+                    continue
+                cost += preferences[item, other] - preferences[other, item]  # of one more item before this one
+                n_passed += 1
+                if cost < least:
+                    least, best = cost, n_passed
+            if least < current - tolerance:
+                for position in range(start, best):
+                    order[position] = order[position + 1]
+                for position in range(start, best, -1):
+                    order[position] = order[position - 1]
+                order[best] = item
+                moved = True
+
+
+@compiled_strictly
+def disjoint_cycles_cost(preferences: FloatArray) -> float:
+    """Return a cost that no order avoids beyond the lower bound of the pairs, from disjoint majority cycles of three.
+
+    An order violates at least one majority of a cycle a > b > c > a. Each cycle found uses up its smallest margin of
+    all three pairs; later cycles have the remaining margins.
+    """
+    margin = np.maximum(preferences - preferences.T, 0.0)
+    total = 0.0
+    n_items = len(margin)
+    for a in range(n_items):
+        for b in range(a + 1, n_items):
+            for c in range(b + 1, n_items):
+                x, y = (b, c) if margin[a, b] > 0 else (c, b)
+                least = min(margin[a, x], margin[x, y], margin[y, a])
+                if least > 0:
+                    margin[a, x] -= least
+                    margin[x, y] -= least
+                    margin[y, a] -= least
+                    total += least
+    return total

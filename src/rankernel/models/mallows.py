@@ -1,147 +1,69 @@
-"""The Mallows model: sampling, probabilities and maximum likelihood."""
+"""The Mallows model: exact sampling given partial rankings, probabilities, and maximum likelihood."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankernel import _loops
+from rankernel._loops.compiled import compiled_strictly
 from rankernel._utils.arrays import FloatArray, FullRanks, Indices, Mask, RankArray
 from rankernel._utils.checks import check_integer, check_number
-from rankernel._utils.q_factorials import log_q_factorial, mean_inversions
+from rankernel._utils.q_factorials import (
+    inversion_probabilities,
+    log_q_factorial,
+    log_q_factorials_derivative,
+    mean_inversions,
+)
 from rankernel._utils.rng import Seed, Streams, as_seed
 from rankernel.completions.couplings import Coupling
-from rankernel.completions.draws import CompletionModel, self_normalized_weights
-from rankernel.completions.enumerate import check_n_items
-from rankernel.completions.partial_orders import MAX_DOWN_SETS, DownSets, check_relation, in_series
+from rankernel.completions.draws import CompletionModel, Weighted, draw_each
+from rankernel.completions.partial_orders import (
+    MAX_DOWN_SETS,
+    Costs,
+    DownSets,
+    check_relation,
+    draw_paths,
+    log_weights,
+    mean_cost,
+    series_parts,
+    step_probabilities,
+)
+from rankernel.data import Data, as_data, as_nonempty_data, pairwise_wins
 from rankernel.datasets.simulate import mallows
 from rankernel.encoding import FREE
-from rankernel.errors import ExactnessError, RankingError, SamplingWarning, warn
+from rankernel.errors import ExactnessError, RankingError
 from rankernel.models.kemeny_search import kemeny_order
-from rankernel.rankings import Rankings, as_full_ranking, as_rankings
+from rankernel.preferences import Preferences, relations_of_ranks
+from rankernel.rankings import Rankings, as_full_ranking
 
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """One of the parts that stand in series; without a lattice it is an antichain."""
-
-    items: Indices
-    order: Indices
-    lattice: DownSets | None
-    costs: NDArray[np.int16] | None
-
-
-class MallowsExtensions:
-    r"""The Mallows model on the linear extensions of a partial order, :math:`p(\sigma) \propto e^{-\theta d(\sigma)}`.
-
-    Here d is the number of pairs that a linear extension orders unlike the center. Parts that stand in series are
-    independent; an antichain has closed forms, any other part a sum over its lattice of down-sets.
-
-    Examples
-    --------
-    >>> chain = np.zeros((3, 3), dtype=bool)
-    >>> chain[0, 1] = True
-    >>> model = MallowsExtensions(chain, center=[0, 1, 2])
-    >>> q = np.exp(-0.5)
-    >>> bool(np.isclose(np.exp(model.log_sum(0.5)), 1 + q + q**2))
-    True
-    """
-
-    def __init__(self, before: ArrayLike, center: ArrayLike, limit: int = MAX_DOWN_SETS) -> None:
-        relation = check_relation(before)
-        ranks = np.asarray(center)
-        if not np.array_equal(np.sort(ranks), np.arange(len(relation))):
-            raise RankingError(f"the center must be a permutation of 0 to {len(relation) - 1}; got {ranks.tolist()}")
-        self.n_items = len(relation)
-        self.blocks = [mallows_block(relation, ranks, items, limit) for items in in_series(relation)]
-        owner = np.empty(self.n_items, dtype=np.intp)
-        for number, block in enumerate(self.blocks):
-            owner[block.items] = number
-        #: Discordances with the center that every linear extension has: those between the blocks.
-        self.fixed_distance = int(np.sum((owner[:, None] < owner) & (ranks[:, None] > ranks)))
-
-    def log_sum(self, theta: float) -> float:
-        """Return the logarithm of the sum of ``exp(-theta d)`` over all linear extensions."""
-        total = -theta * self.fixed_distance
-        for block in self.blocks:
-            if block.lattice is None or block.costs is None:
-                total += log_q_factorial(len(block.items), theta)
-            else:
-                total += float(block.lattice.log_weights(block.costs, theta)[0])
-        return total
-
-    def mean_distance(self, theta: float) -> float:
-        """Return the mean of d, which is minus the derivative of :meth:`log_sum`."""
-        total = float(self.fixed_distance)
-        for block in self.blocks:
-            if block.lattice is None or block.costs is None:
-                total += mean_inversions(len(block.items), theta)
-            else:
-                lattice, given = block.lattice, block.lattice.step_probabilities(block.costs, theta)
-                total += float(_loops.lattices.mean_cost(lattice.start, lattice.target, block.costs, given))
-        return total
-
-    def draw(self, theta: float, n_draws: int, rng: np.random.Generator) -> FullRanks:
-        """Return independent exact draws as rank vectors, shape (n_draws, n_items)."""
-        ranks = np.empty((n_draws, self.n_items), dtype=np.int16)
-        n_before = 0
-        for block in self.blocks:
-            size = len(block.items)
-            if block.lattice is None:
-                nothing = np.zeros((size, size), dtype=bool)
-                uniforms = rng.random((n_draws, size))
-                inside, _ = _loops.extension_walks.insertions(nothing, block.order, float(theta), uniforms)
-            else:
-                inside = block.lattice.draw(block.lattice.step_probabilities(block.costs, theta), n_draws, rng)
-            ranks[:, block.items] = n_before + inside
-            n_before += size
-        return ranks
-
-
-def mallows_block(before: Mask, center: NDArray[Any], items: Indices, limit: int) -> Block:
-    """Return one part in series, with its lattice unless it is an antichain."""
-    inside = before[np.ix_(items, items)]
-    order = np.argsort(center[items])
-    if not inside.any():
-        return Block(items, order, None, None)
-    lattice = DownSets.of(inside, limit)
-    if lattice is None:
-        raise ExactnessError(
-            f"a part of {len(items)} items has more than {limit:,} down-sets, too many for exact Mallows weights; "
-            "use weighted draws (MallowsModel does so by itself)"
-        )
-    return Block(items, order, lattice, lattice.costs(center[items]))
-
-
-# At this theta a draw differs from the center with probability 1e-13 for each item: nothing larger is worth telling.
+# For theta = 30 a draw differs from the center with probability 1e-13 per item.
 MAX_THETA = 30.0
 FEW_DOWN_SETS = 200_000
-# The exact consensus looks at all subsets of the items.
-MAX_EXACT_ITEMS = 16
+MAX_EXACT_ITEMS = 16  # items of a majority cycle for which the center is optimal; others use local search
 
 
 @dataclass(frozen=True)
 class MallowsModel(CompletionModel):
-    r"""Completions near a central ranking are more probable: :math:`p(\sigma | R) \propto e^{-\theta d(\sigma, c)}`.
+    r"""The Mallows model with the Kendall distance d: :math:`p(\sigma | R) \propto e^{-\theta d(\sigma, c)}`.
 
-    Here d is the Kendall distance. Draws are exact for rankings without free items (independent Mallows models inside
-    the buckets, by repeated insertion) and for those with free items whose lattice of down-sets,
-    :math:`2^f (1 + \sum_i (2^{n_i} - 1))` of them, is small. Otherwise items are inserted one by one where the ranking
-    allows it, and draws carry self-normalised importance weights; these become uneven where many listed items are
-    ordered unlike the center.
+    Draws given R are exact for rankings without free items (independent Mallows models inside the buckets, by repeated
+    insertion) and for rankings with free items and a small lattice of down-sets,
+    :math:`2^f (1 + \sum_i (2^{n_i} - 1))` of them. Otherwise items are inserted one by one at the positions that R
+    allows, with self-normalised importance weights; the effective sample size is low if R orders many items unlike the
+    center.
 
     Parameters
     ----------
     center : array of shape (n_items,)
-        A full ranking: the position of each item, 0 the best.
+        The central full ranking: the position of each item, 0 is the best.
     theta : float
-        How sharply the probability falls off; 0 is the uniform model.
+        The dispersion parameter; 0 is the uniform distribution, larger values are more concentrated.
     max_down_sets : int
-        The largest lattice for exact draws.
+        The largest lattice of down-sets for exact draws.
 
     Examples
     --------
@@ -164,19 +86,31 @@ class MallowsModel(CompletionModel):
         check_integer("max_down_sets", self.max_down_sets)
 
     @classmethod
-    def fit(cls, X: Any) -> MallowsModel:
-        r"""Return the model that fits rankings: their consensus as the center, theta by maximum likelihood.
+    def fit(cls, X: Any, *, center: Any = None, max_down_sets: int = FEW_DOWN_SETS) -> MallowsModel:
+        r"""Return the maximum likelihood fit to rankings or preferences.
 
         The likelihood of a partial ranking is the probability of the set of its completions,
-        :math:`\sum_{\sigma \in R} e^{-\theta d(\sigma, c)} / [n]_q!` with :math:`q = e^{-\theta}`: for rankings without
-        free items :math:`q^{d} \prod_i [n_i]_q! / [n]_q!` with d the discordances between buckets (so the Kemeny
-        consensus is the maximum likelihood center, too), else a sum over down-sets. Rankings whose lattice of
-        down-sets is too large do not count for theta; a :class:`SamplingWarning` tells how many. Theta is at most 30.
+        :math:`\sum_{\sigma \in R} e^{-\theta d(\sigma, c)} / [n]_q!` with :math:`q = e^{-\theta}`. Without free items
+        this is :math:`q^{D} \prod_i [n_i]_q! / [n]_q!`, where D is the number of discordant pairs between buckets; the
+        center that minimises the sum of D (Kemeny, on stated pairs) has maximum likelihood. With free items, and for
+        partial orders, the sum runs over the lattices of down-sets. If these are too large, theta solves the estimating
+        equation that equates the observed and the expected number of discordant pairs among the pairs that the
+        incomplete rows state.
 
         Parameters
         ----------
-        X : Rankings
-            Any rankings; counts are respected.
+        X : Rankings, Preferences or array of ranks
+            The data; each row counts as often as its count.
+        center : full ranking, optional
+            The center; by default it is fitted (exactly, unless a majority cycle has more than 16 items).
+        max_down_sets : int
+            The largest total number of down-sets of the rows with free items, or of partial orders, for maximum
+            likelihood; 0 uses the estimating equation.
+
+        Returns
+        -------
+        MallowsModel
+            The model; theta is at most 30.
 
         Examples
         --------
@@ -184,14 +118,17 @@ class MallowsModel(CompletionModel):
         >>> model.center, round(model.theta, 3)
         ((0, 1, 2), 1.356)
         """
-        data = as_rankings(X, "X").unique()
-        if not len(data):
-            raise RankingError("there are no rankings to fit a Mallows model to")
-        center = mallows_center(data)
-        return cls(tuple(center.tolist()), fit_theta(Likelihood(data, center)))
+        check_integer("max_down_sets", max_down_sets, 0)
+        data = as_nonempty_data(X).unique()
+        if center is None:
+            ranks = mallows_center(data)
+        else:
+            ranks = as_full_ranking(center).ranks[0]
+            check_same_number(data.n_items, len(ranks))
+        return cls(tuple(ranks.tolist()), fit_theta(Likelihood(data, ranks, max_down_sets)))
 
     def sample(self, n_rankings: int, *, rng: Seed = 0, items: Iterable[object] | None = None) -> Rankings:
-        """Draw full rankings from the model itself: see :func:`rankernel.datasets.mallows`.
+        """Draw full rankings from the model: see :func:`rankernel.datasets.mallows`.
 
         Examples
         --------
@@ -200,105 +137,232 @@ class MallowsModel(CompletionModel):
         """
         return mallows(n_rankings, self.center, self.theta, rng=np.random.default_rng(as_seed(rng)), items=items)
 
-    def draw(
-        self, ranks: RankArray, n_draws: int, streams: Streams, coupling: Coupling
-    ) -> tuple[FullRanks, FloatArray | None]:
-        """Return independent draws, and importance weights if one of the rankings needs them."""
-        self.independent_only(coupling)
-        check_n_items(ranks.shape[1])
-        self.check_items(ranks)
-        full = np.empty((len(ranks), n_draws, ranks.shape[1]), dtype=np.int16)
-        weights = np.ones((len(ranks), n_draws))
-        weighted = False
-        for row, (ranking, stream) in enumerate(zip(ranks, streams, strict=True)):
-            full[row], logs = self.draw_row(ranking, n_draws, np.random.Generator(np.random.PCG64(int(stream))))
-            if logs is not None:
-                weights[row] = self_normalized_weights(logs[None, :])[0]
-                weighted = True
-        return full, weights if weighted else None
-
-    def check_items(self, ranks: RankArray) -> None:
-        """Refuse rankings of another number of items."""
-        if ranks.shape[1] != len(self.center):
-            raise RankingError(f"the center ranks {len(self.center)} items, the rankings have {ranks.shape[1]}")
-
     def log_prob(self, X: Any) -> FloatArray:
-        """Return the log-probability of each ranking: that of a full ranking, or of all completions of a partial one.
+        """Return the log-probability of each row of rankings or preferences.
 
-        Raises an :class:`ExactnessError` where a ranking has too many free items for that.
+        The probability of a partial ranking or order is that of the set of its completions. Raises an
+        :class:`ExactnessError` if a row has too many down-sets.
+
+        Examples
+        --------
+        >>> model = MallowsModel(center=[0, 1, 2], theta=np.log(2))
+        >>> np.exp(model.log_prob([[0, 1, 2], [0, 1, 1]])).round(3)
+        array([0.381, 0.571])
         """
-        ranks = as_rankings(X, "X").ranks
-        self.check_items(ranks)
-        free = (ranks == FREE).any(axis=1)
-        sums = np.empty(len(ranks))
-        sums[~free] = self.log_sums_of_buckets(ranks[~free])
-        for row in np.flatnonzero(free):
-            sums[row] = MallowsExtensions(relation_of(ranks[row]), self.center).log_sum(self.theta)
-        return np.asarray(sums - log_q_factorial(len(self.center), self.theta))
+        data = as_data(X)
+        n_items = len(self.center)
+        check_same_number(data.n_items, n_items)
+        sums = np.empty(len(data))
+        simple = np.zeros(len(data), dtype=bool)
+        if isinstance(data, Rankings):
+            simple = np.asarray((data.ranks != FREE).all(axis=1))
+            sums[simple] = self._log_sums_of_buckets(data.ranks[simple])
+        others = np.flatnonzero(~simple)
+        for row, before in zip(others, relations(data[others]), strict=True):
+            sums[row] = MallowsExtensions(before, self.center).log_sum(self.theta)
+        return np.asarray(sums - log_q_factorial(n_items, self.theta))
 
-    def log_sums_of_buckets(self, ranks: RankArray) -> FloatArray:
-        """Return the logarithm of the sum of ``exp(-theta d)`` over all completions of rankings without free items."""
+    def _log_sums_of_buckets(self, ranks: RankArray) -> FloatArray:
+        """Return the logarithm of the sum of ``exp(-theta d)`` over the completions of rankings without free items."""
         n = len(self.center)
-        ordered = ranks[:, np.argsort(self.center)]  # as the center has the items: a pair that descends disagrees
-        apart = np.zeros(len(ranks))
-        for place in range(n - 1):
-            apart += (ordered[:, place, None] > ordered[:, place + 1 :]).sum(axis=1)
+        in_order = ranks[:, np.argsort(self.center)]  # items in the order of the center: a descent is discordant
+        discordant = np.zeros(len(ranks))
+        for position in range(n - 1):
+            discordant += (in_order[:, position, None] > in_order[:, position + 1 :]).sum(axis=1)
         cells = (np.arange(len(ranks))[:, None] * n + ranks).ravel()
         sizes = np.bincount(cells, minlength=len(ranks) * n).reshape(len(ranks), n)
-        ways = np.array([log_q_factorial(size, self.theta) for size in range(n + 1)])
-        return np.asarray(ways[sizes].sum(axis=1) - self.theta * apart)
+        logs = np.array([log_q_factorial(size, self.theta) for size in range(n + 1)])
+        return np.asarray(logs[sizes].sum(axis=1) - self.theta * discordant)
 
-    def draw_row(
-        self, ranks: NDArray[np.integer[Any]], n_draws: int, rng: np.random.Generator
-    ) -> tuple[FullRanks, FloatArray | None]:
-        """Return draws of one ranking and their log-weights, None where the draws are exact.
+    # ------------------------------------------------------------------ draws given a ranking
 
-        A log-weight is the logarithm of ``exp(-theta d)`` over the probability with which the draw was made.
-        """
-        before = relation_of(ranks)
+    def draw(self, ranks: RankArray, n_draws: int, streams: Streams, coupling: Coupling) -> Weighted:
+        """Return independent draws, and importance weights if one of the rankings needs them."""
+        self.check_independent(coupling)
+        check_same_number(ranks.shape[1], len(self.center))
+        return draw_each(self._draw_row, ranks, n_draws, ranks.shape[1], streams)
+
+    def _draw_row(self, ranks: RankArray, n_draws: int, rng: np.random.Generator) -> Weighted:
+        """Return draws of one ranking and their log-weights, None if the draws are exact."""
+        before = relations_of_ranks(ranks[None])[0]
         if not (ranks == FREE).any():
             return self.insert(before, n_draws, rng)[0], None
         if n_down_sets(ranks) > self.max_down_sets:
             return self.insert(before, n_draws, rng)
         return MallowsExtensions(before, self.center, self.max_down_sets).draw(self.theta, n_draws, rng), None
 
-    def draw_relation(
-        self, before: ArrayLike, n_draws: int, rng: np.random.Generator
-    ) -> tuple[FullRanks, FloatArray | None]:
-        """Return draws of the linear extensions of a partial order and their log-weights, as :meth:`draw_row` does."""
+    def draw_relation(self, before: ArrayLike, n_draws: int, rng: np.random.Generator) -> Weighted:
+        """Return draws of linear extensions and their log-weights, None if the draws are exact."""
         try:
             return MallowsExtensions(before, self.center, self.max_down_sets).draw(self.theta, n_draws, rng), None
         except ExactnessError:
             return self.insert(check_relation(before), n_draws, rng)
 
     def insert(self, before: Mask, n_draws: int, rng: np.random.Generator) -> tuple[FullRanks, FloatArray]:
-        """Return draws by restricted insertion in the order of the center, and their log-weights."""
+        """Return draws by restricted insertion in the order of the center, and their log-weights.
+
+        A log-weight is the logarithm of ``exp(-theta d)`` over the probability of the draw.
+        """
         uniforms = rng.random((n_draws, len(before)))
-        draws, logs = _loops.extension_walks.insertions(before, np.argsort(self.center), self.theta, uniforms)
-        return draws, logs
+        return insert_items(before, np.argsort(self.center), self.theta, uniforms)
 
 
-def relation_of(ranks: NDArray[np.integer[Any]]) -> Mask:
-    """Return which items stand before which in one ranking."""
-    return np.asarray((ranks[:, None] < ranks) & (ranks != FREE)[:, None])
+def check_same_number(n_items: int, n_center: int) -> None:
+    """Raise an error if data and center have different numbers of items."""
+    if n_items != n_center:
+        raise RankingError(f"center ranks {n_center} items, but the data has {n_items}")
 
 
 def n_down_sets(ranks: NDArray[np.integer[Any]]) -> int:
-    """Return the number of down-sets of a ranking: part of one bucket and all before it, and any of the free items."""
+    """Return the number of down-sets of a ranking: part of one bucket with all earlier ones, and any free items."""
     listed = ranks[ranks != FREE]
     sizes = np.bincount(listed).tolist() if len(listed) else []
     return int(2 ** (len(ranks) - len(listed)) * (1 + sum(2**size - 1 for size in sizes)))
 
 
-# ---------------------------------------------------------------------- fitting
+def relations(data: Data) -> Iterator[Mask]:
+    """Yield the closed relation of each row."""
+    for row in data:
+        yield row.before[0] if isinstance(row, Preferences) else relations_of_ranks(row.ranks)[0]
 
 
-def mallows_center(rankings: Any) -> RankArray:
-    """Return a full ranking with the fewest disagreements with the given ones (Kemeny), as ranks.
+# ---------------------------------------------------------------------- linear extensions
 
-    A disagreement is a pair of items that a voter orders strictly and the consensus orders the other way; ties and
-    free items disagree with nothing. Exact where no cycle of majorities has more than 16 items; beyond, items of a
-    cycle are moved one by one until no move helps.
+
+@dataclass(frozen=True, eq=False)
+class SeriesPart:
+    """A part of a series decomposition, with its lattice of down-sets; an antichain has none."""
+
+    items: Indices
+    order: Indices  # in which the center ranks the items
+    lattice: DownSets | None = None
+    costs: Costs | None = None
+
+
+class MallowsExtensions:
+    r"""The Mallows model on the linear extensions of a partial order, :math:`p(\sigma) \propto e^{-\theta d(\sigma)}`.
+
+    Here d is the number of discordant pairs of a linear extension and the center. Parts in series are independent; an
+    antichain has closed forms, any other part a sum over its lattice of down-sets.
+
+    Examples
+    --------
+    >>> chain = np.zeros((3, 3), dtype=bool)
+    >>> chain[0, 1] = True
+    >>> model = MallowsExtensions(chain, center=[0, 1, 2])
+    >>> q = np.exp(-0.5)
+    >>> bool(np.isclose(np.exp(model.log_sum(0.5)), 1 + q + q**2))
+    True
+    """
+
+    def __init__(self, before: ArrayLike, center: ArrayLike, limit: int = MAX_DOWN_SETS) -> None:
+        relation = check_relation(before)
+        ranks = np.asarray(center)
+        if not np.array_equal(np.sort(ranks), np.arange(len(relation))):
+            raise RankingError(f"center={ranks.tolist()} is not a permutation of 0 to {len(relation) - 1}")
+        self.n_items = len(relation)
+        self.parts = [series_part(relation, ranks, items, limit) for items in series_parts(relation)]
+        part_of = np.empty(self.n_items, dtype=np.intp)
+        for number, part in enumerate(self.parts):
+            part_of[part.items] = number
+        #: Number of discordant pairs of items in different parts, the same for all linear extensions.
+        self.fixed_distance = int(np.sum((part_of[:, None] < part_of) & (ranks[:, None] > ranks)))
+
+    @property
+    def n_down_sets(self) -> int:
+        """Total number of down-sets of the lattices."""
+        return sum(len(part.lattice.sets) for part in self.parts if part.lattice is not None)
+
+    def log_sum(self, theta: float) -> float:
+        """Return the logarithm of the sum of ``exp(-theta d)`` over all linear extensions."""
+        total = -theta * self.fixed_distance
+        for part in self.parts:
+            if part.lattice is None or part.costs is None:
+                total += log_q_factorial(len(part.items), theta)
+            else:
+                total += float(log_weights(part.lattice, part.costs, float(theta))[0])
+        return total
+
+    def mean_distance(self, theta: float) -> float:
+        """Return the mean of d, which is minus the derivative of :meth:`log_sum`."""
+        total = float(self.fixed_distance)
+        for part in self.parts:
+            if part.lattice is None or part.costs is None:
+                total += mean_inversions(len(part.items), theta)
+            else:
+                total += mean_cost(part.lattice, part.costs, float(theta))
+        return total
+
+    def draw(self, theta: float, n_draws: int, rng: np.random.Generator) -> FullRanks:
+        """Return independent exact draws as positions of the items, shape (n_draws, n_items)."""
+        ranks = np.empty((n_draws, self.n_items), dtype=np.int16)
+        start = 0
+        for part in self.parts:
+            size = len(part.items)
+            uniforms = rng.random((n_draws, size))
+            if part.lattice is None or part.costs is None:
+                inside, _ = insert_items(np.zeros((size, size), dtype=bool), part.order, float(theta), uniforms)
+            else:
+                inside = draw_paths(part.lattice, step_probabilities(part.lattice, part.costs, float(theta)), uniforms)
+            ranks[:, part.items] = start + inside
+            start += size
+        return ranks
+
+
+def series_part(before: Mask, center: NDArray[Any], items: Indices, limit: int) -> SeriesPart:
+    """Return one part of a series decomposition, with its lattice unless it is an antichain."""
+    inside, order = before[np.ix_(items, items)], np.argsort(center[items])
+    if not inside.any():
+        return SeriesPart(items, order)
+    lattice = DownSets.required(inside, limit)
+    return SeriesPart(items, order, lattice, lattice.discordance_costs(center[items]))
+
+
+@compiled_strictly
+def insert_items(before: Mask, order: Indices, theta: float, uniforms: FloatArray) -> tuple[FullRanks, FloatArray]:
+    """Return draws by inserting the items in a given order, each at a position that the partial order allows.
+
+    A position with j of the earlier items after the new one has probability proportional to exp(-theta j), by
+    inversion. Also return the logarithm of exp(-theta d) over the probability of each draw.
+    """
+    n_draws, n_items = uniforms.shape
+    ranks = np.empty((n_draws, n_items), dtype=np.int16)
+    log_weights = np.zeros(n_draws)
+    for d in range(n_draws):
+        rank = ranks[d]
+        for i in range(n_items):
+            x = order[i]
+            low, high = 0, i
+            for y in order[:i]:
+                if before[y, x]:
+                    low = max(low, rank[y] + 1)
+                elif before[x, y]:
+                    high = min(high, rank[y])
+            n_positions = high - low + 1
+            if theta == 0:
+                log_sum = np.log(n_positions)
+                n_after = int(uniforms[d, i] * n_positions)
+            else:
+                total = np.expm1(-theta * n_positions)
+                log_sum = np.log(total / np.expm1(-theta))
+                n_after = int(-np.log1p(uniforms[d, i] * total) / theta)
+            position = high - min(n_after, n_positions - 1)
+            log_weights[d] += log_sum - theta * (i - high)
+            for y in order[:i]:
+                if rank[y] >= position:
+                    rank[y] += 1
+            rank[x] = position
+    return ranks, log_weights
+
+
+# ---------------------------------------------------------------------- maximum likelihood
+
+
+def mallows_center(data: Data) -> RankArray:
+    """Return a full ranking with the fewest discordant pairs, as positions of the items.
+
+    A pair is discordant if a voter orders it strictly and the center orders it the other way. Exact unless a majority
+    cycle has more than 16 items, which are ordered by local search.
 
     Examples
     --------
@@ -307,88 +371,106 @@ def mallows_center(rankings: Any) -> RankArray:
     >>> mallows_center(Rankings([[0, 1, 2], [1, 2, 0], [0, 2, 1]], counts=[3, 2, 2]))
     array([0, 2, 1], dtype=int32)
     """
-    data = as_rankings(rankings)
-    found = kemeny_order(strict_shares(data), MAX_EXACT_ITEMS, 1, np.random.default_rng(0))
+    shares = pairwise_wins(data) / data.n_voters
+    result = kemeny_order(shares, MAX_EXACT_ITEMS, 1, np.random.default_rng(0))
     ranks = np.empty(data.n_items, dtype=np.int32)
-    ranks[found.order] = np.arange(data.n_items)
+    ranks[result.order] = np.arange(data.n_items)
     return ranks
 
 
-def strict_shares(rankings: Rankings) -> FloatArray:
-    """Return the share of voters who put x strictly before y, shape (n_items, n_items)."""
-    ranks, listed = rankings.ranks, rankings.ranks != FREE
-    shares = rankings.counts / rankings.n_voters
-    return np.array([shares @ (listed[:, [x]] & (ranks[:, [x]] < ranks)) for x in range(rankings.n_items)])
-
-
 class Likelihood:
-    """The log-likelihood of rankings as a function of theta, the center given."""
+    """The log-likelihood of theta given the center.
 
-    def __init__(self, rankings: Rankings, center: RankArray) -> None:
-        self.n_items = rankings.n_items
-        self.n_voters = 0
-        #: Discordances between buckets, and how many buckets of each size: all there is to say without free items.
-        self.distance = 0
-        self.n_buckets = np.zeros(self.n_items + 1, dtype=np.int64)
-        self.with_free: list[tuple[int, MallowsExtensions]] = []
-        n_ignored = 0
-        for ranks, count in zip(rankings.ranks, rankings.counts.tolist(), strict=True):
-            before = relation_of(ranks)
-            if not (ranks == FREE).any():
-                self.distance += count * int(np.sum(before & (center[:, None] > center)))
-                np.add.at(self.n_buckets, np.bincount(ranks), count)
-            elif n_down_sets(ranks) <= FEW_DOWN_SETS:
-                self.with_free.append((count, MallowsExtensions(before, center, FEW_DOWN_SETS)))
-            else:
-                n_ignored += count
-                continue
-            self.n_voters += count
-        self.warn_of(n_ignored)
+    Parameters
+    ----------
+    data : Rankings or Preferences
+        The distinct rows.
+    center : array of shape (n_items,)
+        The center.
+    max_down_sets : int
+        The largest total number of down-sets for which incomplete rows have an exact likelihood.
+    """
 
-    def warn_of(self, n_ignored: int) -> None:
-        """Tell of rankings that do not count, and refuse to go on without any that do."""
-        if not self.n_voters:
-            raise ExactnessError(
-                f"no ranking has fewer than {FEW_DOWN_SETS:,} down-sets, so none has a feasible likelihood; "
-                "choose theta yourself: MallowsModel(center, theta)"
-            )
-        if n_ignored:
-            warn(
-                f"{n_ignored:,} rankings with many free items do not count for theta: they have more than "
-                f"{FEW_DOWN_SETS:,} down-sets",
-                SamplingWarning,
-            )
+    def __init__(self, data: Data, center: RankArray, max_down_sets: int) -> None:
+        self.n_items = data.n_items
+        complete = np.zeros(len(data), dtype=bool)
+        if isinstance(data, Rankings):
+            complete = np.asarray((data.ranks != FREE).all(axis=1))
+        #: Number of complete rows with all n items, minus the number of their buckets of each size.
+        self.sizes = bucket_size_differences(data[complete]) if complete.any() else np.zeros(data.n_items + 1)
+        #: Number of discordant pairs in complete rows.
+        self.distance = discordances(data[complete], center)
+        incomplete = data[np.flatnonzero(~complete)]
+        #: The incomplete rows, if their likelihood is exact, otherwise None.
+        self.extensions = count_extensions_within(incomplete, center, max_down_sets)
+        #: Number of stated pairs in incomplete rows by their distance in the center, and how many are discordant.
+        self.gaps, self.discordant = np.zeros(1), 0
+        if self.extensions is None:
+            gaps = np.abs(np.subtract.outer(center, center)).ravel()
+            self.gaps = np.bincount(gaps, pairwise_wins(incomplete).ravel(), self.n_items).astype(np.float64)
+            self.discordant = discordances(incomplete, center)
 
     def value(self, theta: float) -> float:
-        """Return the log-likelihood."""
-        total = -theta * self.distance - self.n_voters * log_q_factorial(self.n_items, theta)
-        total += sum(
-            int(self.n_buckets[size]) * log_q_factorial(int(size), theta) for size in np.flatnonzero(self.n_buckets)
-        )
-        return total + sum(count * extensions.log_sum(theta) for count, extensions in self.with_free)
+        """Return the log-likelihood of the rows with an exact likelihood."""
+        total = -theta * self.distance
+        for size in np.flatnonzero(self.sizes).tolist():
+            total -= float(self.sizes[size]) * log_q_factorial(size, theta)
+        for count, extensions in self.extensions or []:
+            total += count * (extensions.log_sum(theta) - log_q_factorial(self.n_items, theta))
+        return total
 
-    def slope(self, theta: float) -> float:
-        """Return the derivative of the log-likelihood: mean distance to the center, less the same given the data."""
-        given = self.distance + sum(
-            int(self.n_buckets[size]) * mean_inversions(int(size), theta) for size in np.flatnonzero(self.n_buckets)
-        )
-        given += sum(count * extensions.mean_distance(theta) for count, extensions in self.with_free)
-        return self.n_voters * mean_inversions(self.n_items, theta) - given
+    def derivative(self, theta: float) -> float:
+        """Return the derivative in theta: the mean number of discordant pairs minus that given the data."""
+        total = -float(self.sizes @ log_q_factorials_derivative(self.n_items, theta)) - self.distance
+        for count, extensions in self.extensions or []:
+            total += count * (mean_inversions(self.n_items, theta) - extensions.mean_distance(theta))
+        return total + float(self.gaps @ inversion_probabilities(len(self.gaps) - 1, theta)) - self.discordant
+
+
+def bucket_size_differences(data: Data) -> FloatArray:
+    """Return the number of rows at index n_items, minus the number of buckets of each size."""
+    assert isinstance(data, Rankings)
+    sizes = np.zeros(data.n_items + 1)
+    sizes[-1] = data.counts.sum()
+    for bucket in range(int(data.ranks.max(initial=-1)) + 1):
+        np.subtract.at(sizes, (data.ranks == bucket).sum(axis=1), data.counts)
+    sizes[0] = 0.0
+    return sizes
+
+
+def discordances(data: Data, center: RankArray) -> int:
+    """Return the number of stated pairs of all voters that the center orders the other way."""
+    return int(np.sum(pairwise_wins(data)[center[:, None] > center]))
+
+
+def count_extensions_within(
+    data: Data, center: RankArray, max_down_sets: int
+) -> list[tuple[int, MallowsExtensions]] | None:
+    """Return the count and the weighted linear extensions of each row, None if they have too many down-sets."""
+    result = []
+    for before, count in zip(relations(data), data.counts.tolist(), strict=True):
+        try:
+            extensions = MallowsExtensions(before, center, max_down_sets)
+        except ExactnessError:
+            return None
+        max_down_sets -= extensions.n_down_sets
+        result.append((count, extensions))
+    return result
 
 
 def fit_theta(likelihood: Likelihood) -> float:
-    """Return the theta of the highest likelihood, among all its local maxima from 0 to 30."""
+    """Return the theta of maximum likelihood, among all local maxima from 0 to 30."""
     from scipy.optimize import brentq
 
-    # Without free items the likelihood is concave; with them it may have several maxima, so we look everywhere.
-    between = np.geomspace(1e-3, MAX_THETA, 30)[: -1 if likelihood.with_free else 0]
+    # The likelihood is concave without incomplete rows; with them it may have several maxima.
+    between = np.geomspace(1e-3, MAX_THETA, 30)[: -1 if likelihood.extensions else 0]
     grid = np.array([0.0, *between, MAX_THETA])
-    slopes = [likelihood.slope(theta) for theta in grid]
-    peaks = [0.0] if slopes[0] <= 0 else []
-    peaks += [
-        brentq(likelihood.slope, low, high, xtol=1e-13, rtol=1e-14)
-        for low, high, rises, falls in zip(grid, grid[1:], slopes, slopes[1:], strict=False)
+    derivatives = [likelihood.derivative(theta) for theta in grid]
+    maxima = [0.0] if derivatives[0] <= 0 else []
+    maxima += [
+        brentq(likelihood.derivative, low, high, xtol=1e-13, rtol=1e-14)
+        for low, high, rises, falls in zip(grid, grid[1:], derivatives, derivatives[1:], strict=False)
         if rises > 0 >= falls
     ]
-    peaks += [MAX_THETA] if slopes[-1] > 0 else []
-    return max(peaks, key=likelihood.value)
+    maxima += [MAX_THETA] if derivatives[-1] > 0 else []
+    return max(maxima, key=likelihood.value)

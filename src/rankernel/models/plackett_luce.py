@@ -1,8 +1,18 @@
-"""The Plackett-Luce model given a partial ranking: exact draws, exact likelihood, and a fit."""
+r"""The Plackett-Luce model: exact sampling given partial rankings, exact likelihood, and maximum likelihood.
+
+The model is a race: item x arrives after an exponential time of rate :math:`w_x`, and the order of arrival is the
+ranking. A bucket with rates w comes before items of total rate W with probability
+
+.. math:: I = \int_0^\infty W e^{-W y} \prod_x (1 - e^{-w_x y}) \, dy,
+
+where y is the first arrival among the later items. As a function of s = log y the integrand is smooth and decays
+exponentially on both sides, so the trapezoidal rule converges exponentially in the number of nodes across the peak: for
+a normal peak of standard deviation d and step h the error is near exp(-2 pi^2 d^2 / h^2). The peak of a large bucket is
+narrow, so the step is proportional to its standard deviation.
+"""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -10,36 +20,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankernel import _loops
-from rankernel._utils.arrays import FloatArray, FullRanks, RankArray
-from rankernel._utils.checks import check_number
+from rankernel._loops.compiled import compiled_strictly
+from rankernel._loops.random_streams import State, exponential, seed_state, substream, uniform
+from rankernel._utils.arrays import FloatArray, IntArray, RankArray
+from rankernel._utils.checks import check_integer, check_number
 from rankernel._utils.interrupts import run_interruptibly
 from rankernel._utils.rng import Seed, Streams, as_seed
-from rankernel.completions.couplings import Coupling
-from rankernel.completions.draws import CompletionModel
+from rankernel.completions.couplings import CHUNK_KEYS, ROW, SIZE, Coupling, rank_by_keys
+from rankernel.completions.draws import CompletionModel, Weighted
 from rankernel.completions.enumerate import check_n_items
 from rankernel.datasets.simulate import plackett_luce, positive_weights
-from rankernel.errors import RankingError
+from rankernel.errors import RankingError, warn
 from rankernel.rankings import Rankings, as_rankings
 
-MAX_STEPS = 10_000
-QUICK = 2**14  # items in all rankings, whose probabilities take no time to speak of
-# The gradient of the loss, by the number of voters, where the fit is done.
-CONVERGED = 1e-6
+MAX_UNINTERRUPTED = 2**14  # cells of a table of ranks whose likelihood is computed without checking for interrupts
+TOLERANCE = 1e-6  # largest gradient of the loss per voter at the end of a fit
+MAX_STEP = 0.2  # of the trapezoidal rule, in log y
+STEPS_PER_DEVIATION = 2.0
+MAX_DECAY = 42.0  # logarithm of the ratio of the peak to the smallest node: exp(-42) is below the rounding error
 
 
 @dataclass(frozen=True, eq=False)
 class PlackettLuce(CompletionModel):
-    r"""Items chosen one after another, each with probability proportional to its strength.
+    r"""The Plackett-Luce model: items are chosen one after another with probability proportional to their weights.
 
     A full ranking has probability :math:`p(\sigma) = \prod_i w_{x_i} / (w_{x_i} + ... + w_{x_n})`, where
     :math:`x_1, ..., x_n` are the items, best first, and :math:`p(\sigma | R) \propto p(\sigma)` on the completions of
-    R. Draws are exact for any ranking: with ties, top-k, free items.
+    R. Draws are exact for all rankings: with ties, top-k, free items.
 
     Parameters
     ----------
     weights : array of shape (n_items,)
-        Strengths, positive, in the order of the items; only their ratios matter.
+        Positive weights in the order of the items; only their ratios matter.
 
     Examples
     --------
@@ -59,7 +71,7 @@ class PlackettLuce(CompletionModel):
     def __init__(self, weights: ArrayLike) -> None:
         array = positive_weights(weights)
         if not (array / array.max() > 0).all():
-            raise RankingError("weights: the strengths are too different: the smallest by the largest rounds to 0")
+            raise RankingError("weights: the ratio of the smallest to the largest weight underflows to 0")
         array.flags.writeable = False
         object.__setattr__(self, "weights", array)
 
@@ -69,65 +81,32 @@ class PlackettLuce(CompletionModel):
     def __hash__(self) -> int:
         return hash(self.weights.tobytes())
 
-    def sample(self, n_rankings: int, *, rng: Seed = 0, items: Iterable[object] | None = None) -> Rankings:
-        """Draw full rankings from the model itself: see :func:`rankernel.datasets.plackett_luce`.
-
-        Examples
-        --------
-        >>> PlackettLuce([1, 1e9]).sample(2, items=["a", "b"]).to_orders()
-        [['b', 'a'], ['b', 'a']]
-        """
-        return plackett_luce(n_rankings, self.weights, rng=np.random.default_rng(as_seed(rng)), items=items)
-
-    def draw(
-        self, ranks: RankArray, n_draws: int, streams: Streams, coupling: Coupling
-    ) -> tuple[FullRanks, FloatArray | None]:
-        """Return independent draws from p(.|R), all of weight 1."""
-        self.independent_only(coupling)
-        check_n_items(ranks.shape[1])
-        rows = self.checked(ranks)
-        draws: FullRanks = _loops.races.draw(rows, self.weights / self.weights.max(), n_draws, streams)
-        return draws, None
-
-    def log_prob(self, X: Any) -> FloatArray:
-        """Return the log-probability of each ranking: that of a full ranking, or of all completions of a partial one.
-
-        A free item changes nothing. A bucket of ties in front of other items takes an integral, to rounding error.
-        """
-        rows = self.checked(as_rankings(X, "X").ranks)
-        weights = self.weights / self.weights.max()
-        nowhere = np.ones(len(rows)), np.zeros(len(weights))
-        logs: FloatArray = run_interruptibly(_loops.races.log_probabilities, rows, weights, *nowhere)
-        return logs
-
-    def checked(self, ranks: RankArray) -> RankArray:
-        """Return ranks that fit the strengths."""
-        if ranks.shape[1] != len(self.weights):
-            raise RankingError(
-                f"rankings have {ranks.shape[1]} items, but there are {len(self.weights)} strengths; give one for each"
-            )
-        return np.ascontiguousarray(ranks, dtype=np.int32)
-
     @classmethod
-    def fit(cls, X: Any, *, penalty: float = 0.1) -> PlackettLuce:
-        r"""Return the model that fits partial rankings best.
+    def fit(cls, X: Any, *, penalty: float = 0.1, max_iter: int = 10_000) -> PlackettLuce:
+        r"""Return the penalised maximum likelihood fit to rankings.
 
         It maximises :math:`\sum_i c_i \log p(R_i) - \frac{\lambda}{2} \sum_x (\log w_x)^2`, where :math:`c_i` are the
-        counts and :math:`p(R)` is the exact probability of all completions of R: free items drop out, ties and top-k
-        lists are sums over their orders. This is concave in the log-strengths, and the penalty
-        :math:`\lambda > 0` keeps them finite where an item always wins or is never compared. The geometric mean of the
-        strengths is 1.
+        counts and :math:`p(R)` is the exact probability of the set of completions of R: free items drop out, ties and
+        top-k lists are sums over their orders. The objective is concave in the log-weights, and the penalty
+        :math:`\lambda > 0` keeps them finite if an item always wins or is never compared.
 
         Parameters
         ----------
         X : Rankings
-            Any rankings; their counts are respected.
+            The data; each row counts as often as its count.
         penalty : float
-            How strongly log-strengths are drawn to 0: the prior is normal, of variance 1 / penalty.
+            The inverse variance of a normal prior on the log-weights.
+        max_iter : int
+            The largest number of iterations of L-BFGS.
+
+        Returns
+        -------
+        PlackettLuce
+            The model; the geometric mean of its weights is 1.
 
         Examples
         --------
-        Two items that win 30 and 10 times, almost without a penalty, are of strengths 3 to 1:
+        Two items that win 30 and 10 times, almost without a penalty, have weights of ratio 3:
 
         >>> ballots = Rankings.from_orders([["a", "b"], ["b", "a"]], counts=[30, 10])
         >>> weights = PlackettLuce.fit(ballots, penalty=1e-9).weights
@@ -137,25 +116,282 @@ class PlackettLuce(CompletionModel):
         from scipy.optimize import minimize
         from threadpoolctl import threadpool_limits
 
-        penalty = check_number("penalty", penalty, 0, above=True)  # without one, strengths may become infinite
+        penalty = check_number("penalty", penalty, 0, above=True)
+        check_integer("max_iter", max_iter)
         data = as_rankings(X, "X").unique()
         if not len(data):
-            raise RankingError("there are no rankings to fit a model to")
-        start = np.zeros(data.n_items)
-        options = {"maxiter": MAX_STEPS, "maxfun": 10 * MAX_STEPS, "ftol": 1e-15, "gtol": 1e-9 * data.n_voters}
-        with threadpool_limits(1, "blas"):  # small systems: threads would only wait for each other
-            found = minimize(loss, start, args=(data, penalty), jac=True, method="L-BFGS-B", options=options)
-        if np.abs(found.jac).max() > CONVERGED * data.n_voters:
-            warnings.warn(f"the fit stopped early: {found.message}", RuntimeWarning, stacklevel=2)
-        return cls(np.exp(found.x - found.x.mean()))
+            raise RankingError("X: there are no rankings; give at least one")
+        options = {"maxiter": max_iter, "maxfun": 10 * max_iter, "ftol": 1e-15, "gtol": 1e-9 * data.n_voters}
+        with threadpool_limits(1, "blas"):  # threads slow down small systems
+            start = np.zeros(data.n_items)
+            result = minimize(loss, start, args=(data, penalty), jac=True, method="L-BFGS-B", options=options)
+        if np.abs(result.jac).max() > TOLERANCE * data.n_voters:
+            warn(f"the fit has not converged: {result.message}; increase max_iter", RuntimeWarning)
+        return cls(np.exp(result.x - result.x.mean()))
+
+    def sample(self, n_rankings: int, *, rng: Seed = 0, items: Iterable[object] | None = None) -> Rankings:
+        """Draw full rankings from the model: see :func:`rankernel.datasets.plackett_luce`.
+
+        Examples
+        --------
+        >>> PlackettLuce([1, 1e9]).sample(2, items=["a", "b"]).to_orders()
+        [['b', 'a'], ['b', 'a']]
+        """
+        return plackett_luce(n_rankings, self.weights, rng=np.random.default_rng(as_seed(rng)), items=items)
+
+    def log_prob(self, X: Any) -> FloatArray:
+        """Return the log-probability of each ranking; that of a partial ranking is of the set of its completions."""
+        ranks = self._checked(as_rankings(X, "X").ranks)
+        weights = self.weights / self.weights.max()
+        return run_interruptibly(log_probabilities, ranks, weights, np.ones(len(ranks)), np.zeros(len(weights)))
+
+    def draw(self, ranks: RankArray, n_draws: int, streams: Streams, coupling: Coupling) -> Weighted:
+        """Return independent draws from p(.|R), all of weight 1."""
+        self.check_independent(coupling)
+        ranks = self._checked(ranks)
+        n_rankings, n_items = ranks.shape
+        check_n_items(n_items)
+        out = np.empty((n_rankings, n_draws, n_items), dtype=np.int16)
+        step = max(CHUNK_KEYS // max(n_draws * n_items, 1), 1)
+        for rows in (slice(start, start + step) for start in range(0, n_rankings, step)):
+            times = arrival_times(ranks[rows], self.weights / self.weights.max(), n_draws, streams[rows])
+            table = np.zeros((len(times), 5), dtype=np.int64)  # one part: all items
+            table[:, ROW], table[:, SIZE] = np.arange(len(times)), n_items
+            rank_by_keys(table, np.arange(n_items), times, out[rows])
+        return out, None
+
+    def _checked(self, ranks: RankArray) -> RankArray:
+        """Return ranks, and raise an error unless there is one weight per item."""
+        if ranks.shape[1] != len(self.weights):
+            raise RankingError(f"there are {len(self.weights)} weights for {ranks.shape[1]} items; give one for each")
+        return np.ascontiguousarray(ranks, dtype=np.int32)
 
 
 def loss(logs: FloatArray, data: Rankings, penalty: float) -> tuple[float, FloatArray]:
-    """Return the penalised negative log-likelihood and its gradient in the log-strengths."""
+    """Return the penalised negative log-likelihood and its gradient in the log-weights."""
     gradient = np.zeros(len(logs))
     counts = data.counts.astype(np.float64)
-    strong = np.exp(logs - logs.max())
-    loop, given = _loops.races.log_probabilities, (data.ranks, strong, counts, gradient)
-    values = loop(*given) if data.ranks.size <= QUICK else run_interruptibly(loop, *given)
-    value = penalty / 2 * float(logs @ logs) - float(counts @ values)
-    return value, penalty * logs - gradient
+    arguments = data.ranks, np.exp(logs - logs.max()), counts, gradient
+    if data.ranks.size <= MAX_UNINTERRUPTED:
+        values = log_probabilities(*arguments)
+    else:
+        values = run_interruptibly(log_probabilities, *arguments)
+    return penalty / 2 * float(logs @ logs) - float(counts @ values), penalty * logs - gradient
+
+
+# ---------------------------------------------------------------------- the probability that a bucket comes first
+
+
+@compiled_strictly
+def log_density(y: float, rates: FloatArray, later: float) -> float:
+    """Return the logarithm of ``later exp(-later y) prod (1 - exp(-rates y))``."""
+    total = np.log(later) - later * y
+    for rate in rates:
+        total += np.log(-np.expm1(-rate * y))
+    return total
+
+
+@compiled_strictly
+def log_density_derivative(y: float, rates: FloatArray, later: float) -> float:
+    """Return the derivative of the log-density, a decreasing function of y."""
+    total = -later
+    for rate in rates:
+        # Beyond 700 the exponential overflows and the term is 0.
+        total += rate / np.expm1(rate * y) if rate * y < 700.0 else 0.0
+    return total
+
+
+@compiled_strictly
+def mode(rates: FloatArray, later: float) -> float:
+    """Return the mode of the log-concave density, by bisection on a logarithmic scale."""
+    low = 1.0 / later
+    while log_density_derivative(low, rates, later) < 0.0:
+        low *= 0.5
+    high = low
+    while log_density_derivative(high, rates, later) > 0.0:
+        high *= 2.0
+    for _ in range(60):
+        middle = np.sqrt(low * high)
+        if log_density_derivative(middle, rates, later) > 0.0:
+            low = middle
+        else:
+            high = middle
+    return np.sqrt(low * high)
+
+
+@compiled_strictly
+def integrate(rates: FloatArray, later: float, gradient: FloatArray) -> float:
+    """Return log I; write its derivatives in the logarithms of the rates into ``gradient``, that in log W last."""
+    size = len(rates)
+    peak = mode(rates, later)
+    curvature = later * peak  # of the logarithm of the integrand in log y, at the peak
+    for rate in rates:
+        z = rate * peak
+        share = z / np.expm1(z) if z < 700.0 else 0.0
+        curvature += share * (share + z - 1.0)
+    step = min(MAX_STEP, 1.0 / (STEPS_PER_DEVIATION * np.sqrt(curvature)))
+    log_peak = log_density(peak, rates, later) + np.log(peak)
+    total = 0.0
+    for j in range(size + 1):
+        gradient[j] = 0.0
+    for side in (-1, 1):
+        node = 0 if side > 0 else 1
+        while True:
+            y = peak * np.exp(side * node * step)
+            exponent = log_density(y, rates, later) + np.log(y) - log_peak
+            if exponent < -MAX_DECAY:
+                break
+            mass = np.exp(exponent)
+            total += mass
+            for j in range(size):
+                z = rates[j] * y
+                gradient[j] += mass * (z / np.expm1(z) if z < 700.0 else 0.0)
+            gradient[size] += mass * (1.0 - later * y)
+            node += 1
+    for j in range(size + 1):
+        gradient[j] /= total
+    return log_peak + np.log(total * step)
+
+
+@compiled_strictly
+def group_by_bucket(ranks: RankArray, members: IntArray, ends: IntArray) -> int:
+    """Write the items bucket by bucket, free items last, and the end of each bucket; return the number of buckets."""
+    n_items = len(ranks)
+    n_buckets = 0
+    for a in range(n_items):
+        n_buckets = max(n_buckets, ranks[a] + 1)
+    for b in range(n_buckets + 1):
+        ends[b] = 0
+    for a in range(n_items):
+        ends[ranks[a] if ranks[a] >= 0 else n_buckets] += 1
+    total = 0
+    for b in range(n_buckets + 1):
+        size = ends[b]
+        ends[b] = total
+        total += size
+    for a in range(n_items):
+        b = ranks[a] if ranks[a] >= 0 else n_buckets
+        members[ends[b]] = a
+        ends[b] += 1
+    return n_buckets
+
+
+@compiled_strictly
+def log_probabilities(ranks: RankArray, weights: FloatArray, counts: FloatArray, gradient: FloatArray) -> FloatArray:
+    """Return the log-probability of each ranking, and add counts times its gradient in the log-weights."""
+    n_rankings, n_items = ranks.shape
+    out = np.zeros(n_rankings)
+    members, ends = np.empty(n_items, dtype=np.int64), np.empty(n_items + 1, dtype=np.int64)
+    parts, rates = np.empty(n_items + 1), np.empty(n_items)
+    for i in range(n_rankings):
+        n_buckets = group_by_bucket(ranks[i], members, ends)
+        later = 0.0
+        stop = ends[n_buckets - 1] if n_buckets else 0
+        for b in range(n_buckets - 1, -1, -1):
+            start = ends[b - 1] if b else 0
+            size = stop - start
+            for j in range(size):
+                rates[j] = weights[members[start + j]]
+            if later > 0.0:
+                if size == 1:
+                    share = rates[0] / (rates[0] + later)
+                    out[i] += np.log(share)
+                    parts[0], parts[1] = 1.0 - share, share - 1.0
+                else:
+                    out[i] += integrate(rates[:size], later, parts)
+                for j in range(size):
+                    gradient[members[start + j]] += counts[i] * parts[j]
+                for j in range(stop, ends[n_buckets - 1]):
+                    gradient[members[j]] += counts[i] * parts[size] * weights[members[j]] / later
+            later += rates[:size].sum()
+            stop = start
+    return out
+
+
+# ---------------------------------------------------------------------- arrival times
+
+
+@compiled_strictly
+def first_later_arrival(rates: FloatArray, later: float, peak: float, height: float, state: State) -> float:
+    """Draw y from its log-concave density with known mode and density there, by Devroye's rejection method (1 in 4)."""
+    log_peak = log_density(peak, rates, later)
+    while True:
+        x = 2.0 * uniform(state)
+        level = -exponential(state)
+        if x > 1.0:
+            excess = exponential(state)
+            x = 1.0 + excess
+            level -= excess
+        y = peak + x / height if uniform(state) < 0.5 else peak - x / height
+        if y > 0.0 and level <= log_density(y, rates, later) - log_peak:
+            return y
+
+
+@compiled_strictly
+def bucket_times(rates: FloatArray, later: float, peak: float, height: float, state: State, times: FloatArray) -> float:
+    """Draw the arrivals of a bucket given that all precede any later item; return the first later arrival."""
+    size = len(rates)
+    if later == 0.0:
+        for j in range(size):
+            times[j] = exponential(state) / rates[j]
+        return np.inf
+    if size == 1:
+        times[0] = exponential(state) / (rates[0] + later)
+        return times[0] + exponential(state) / later
+    y = first_later_arrival(rates, later, peak, height, state)
+    for j in range(size):
+        times[j] = -np.log1p(uniform(state) * np.expm1(-rates[j] * y)) / rates[j]
+    return y
+
+
+@compiled_strictly
+def prepare_buckets(
+    rates: FloatArray, ends: IntArray, n_buckets: int, later: FloatArray, peaks: FloatArray, heights: FloatArray
+) -> None:
+    """Write the total rate after each bucket, and the mode of its first later arrival and the density there."""
+    total = 0.0
+    parts = np.empty(len(rates) + 1)
+    for b in range(n_buckets - 1, -1, -1):
+        start = ends[b - 1] if b else 0
+        bucket = rates[start : ends[b]]
+        later[b] = total
+        if total > 0.0 and len(bucket) > 1:
+            peaks[b] = mode(bucket, total)
+            heights[b] = np.exp(log_density(peaks[b], bucket, total) - integrate(bucket, total, parts))
+        total += bucket.sum()
+
+
+@compiled_strictly
+def arrival_times(ranks: RankArray, weights: FloatArray, n_draws: int, streams: Streams) -> FloatArray:
+    """Return arrival times of all items given the rankings, shape (n_rankings, n_draws, n_items).
+
+    By memorylessness, the arrivals of a bucket after the first later arrival of the previous one are shifted so that
+    its first arrival is at that time. Free items are independent.
+    """
+    n_rankings, n_items = ranks.shape
+    out = np.empty((n_rankings, n_draws, n_items))
+    members, ends = np.empty(n_items, dtype=np.int64), np.empty(n_items + 1, dtype=np.int64)
+    rates, times, later = np.empty(n_items), np.empty(n_items), np.zeros(n_items)
+    peaks, heights = np.ones(n_items), np.ones(n_items)
+    state = np.empty(4, dtype=np.uint64)
+    for i in range(n_rankings):
+        n_buckets = group_by_bucket(ranks[i], members, ends)
+        for j in range(n_items):
+            rates[j] = weights[members[j]]
+        prepare_buckets(rates, ends, n_buckets, later, peaks, heights)
+        for d in range(n_draws):
+            seed_state(state, substream(streams[i], d))
+            start, clock = 0, 0.0
+            for b in range(n_buckets):
+                bucket = times[start : ends[b]]
+                next_arrival = bucket_times(rates[start : ends[b]], later[b], peaks[b], heights[b], state, bucket)
+                shift = clock - bucket.min() if b else 0.0
+                for j in range(len(bucket)):
+                    bucket[j] += shift
+                clock = next_arrival + shift
+                start = ends[b]
+            for j in range(start, n_items):
+                times[j] = exponential(state) / rates[j]
+            for j in range(n_items):
+                out[i, d, members[j]] = times[j]
+    return out

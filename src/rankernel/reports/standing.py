@@ -43,9 +43,9 @@ def standings(rankings: Data, approve_all_share: float | None) -> FloatArray:
 
 def mean_positions(rankings: Data) -> FloatArray:
     """Return the mean position of each item, from 1; tied items share the mean of their positions."""
-    from rankernel.models.consensus import mean_of_seen
+    from rankernel.models.consensus import overall_mean
 
-    return mean_of_seen(rankings, "ranks") + (rankings.n_items + 1) / 2
+    return overall_mean(rankings, "ranks") + (rankings.n_items + 1) / 2
 
 
 def first_shares(rankings: Data) -> FloatArray:

@@ -20,7 +20,7 @@ import numpy as np
 from rankernel import _loops
 from rankernel._loops.compiled import compiled_strictly
 from rankernel._utils.arrays import FloatArray, Indices, IntArray
-from rankernel.completions.marginals import pair_product_features, position_distributions, rank_products, seen_means
+from rankernel.completions.marginals import pair_product_features, position_distributions, rank_products, statistic_means
 from rankernel.distances import Distance
 from rankernel.gram.cost import STEP
 from rankernel.gram.evaluator import Block, Evaluator, Part
@@ -92,7 +92,7 @@ def mean_statistics(X: Rows, statistic: Statistic, n_draws: int = 0) -> FloatArr
     For partial orders that are too large for exact means it is the mean over ``n_draws`` draws, or an error if that is
     0.
     """
-    return X.seen_means(statistic, n_draws) if isinstance(X, PartialOrders) else seen_means(X, statistic)
+    return X.seen_means(statistic, n_draws) if isinstance(X, PartialOrders) else statistic_means(X, statistic)
 
 
 def mean_features(kernel: Kernel, n_items: int, rankings_only: bool) -> tuple[Features, float] | None:

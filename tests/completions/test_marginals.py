@@ -1,4 +1,4 @@
-"""Means and products of pair signs and positions against all completions."""
+"""Marginals and moments of uniform completions against enumeration."""
 
 import itertools
 import math
@@ -24,7 +24,7 @@ SIX = [(0, 1, 1, -1, -1, 1), (2, -1, 0, 1, -1, -1), (-1, 0, 0, 0, 0, -1), (0, 0,
 
 
 def pair_products(X):
-    """The means of all products of two signs as matrices, from the triangles that the package makes."""
+    """The mean products of two signs as matrices, from their upper triangles."""
     features = pair_product_features(X)
     n_pairs = round((math.sqrt(8 * features.shape[1] + 1) - 1) / 2)
     e, f = np.triu_indices(n_pairs)
@@ -79,7 +79,7 @@ def test_moments_of_six_items():
 
 @settings(deadline=None, max_examples=25)
 @given(ROWS)
-def test_the_squared_kendall_kernel(rows):
+def test_squared_kendall_kernel(rows):
     pairs = max(math.comb(len(rows[0]), 2), 1)
     features = pair_product_features(np.array(rows))
     found = features[0] @ features[1] / pairs**2 if len(rows[0]) > 1 else 1.0
@@ -97,7 +97,7 @@ def test_position_marginals(rows):
 
 
 @pytest.mark.parametrize("n_listed", [1, 40, 1500, 2999])
-def test_positions_of_three_thousand_items(n_listed):
+def test_position_marginals_of_3000_items(n_listed):
     n = 3000
     ranks = np.full((1, n), -1)
     ranks[0, :n_listed] = np.arange(n_listed)
@@ -110,8 +110,8 @@ def test_positions_of_three_thousand_items(n_listed):
         assert found[s, p] == pytest.approx(float(Fraction(ways, total)), rel=2e-12, abs=1e-300)
 
 
-def test_twenty_items_of_every_kind():
-    """rank = -(sum of signs) / 2 relates the two kinds of second moment, at a size beyond enumeration."""
+def test_moments_of_twenty_items():
+    """Centred ranks are sums of signs, which relates the two kinds of second moments beyond enumeration."""
     rng = np.random.default_rng(0)
     ranks = np.where(rng.random((5, 20)) < 0.3, -1, rng.integers(0, 6, (5, 20)))
     ranks = Rankings(ranks).ranks

@@ -1,3 +1,5 @@
+"""The Mallows model against enumeration of all completions."""
+
 import itertools
 import math
 
@@ -7,13 +9,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
-from strategies import any_ranking, bucket_orders, incomplete, permutations
+from strategies import any_ranking, bucket_orders, closed_relation, incomplete, linear_extensions, permutations, posets
 
+from rankernel._utils.q_factorials import log_q_factorial, mean_inversions
 from rankernel._utils.rng import row_streams
 from rankernel.completions.couplings import coupling_named
-from rankernel.errors import ExactnessError, RankingError, SamplingWarning
-from rankernel.models import mallows as mm
-from rankernel.models.mallows import MallowsModel, mallows_center
+from rankernel.completions.linear_extensions import enumerate_extensions
+from rankernel.errors import ExactnessError, RankingError
+from rankernel.models.mallows import (
+    MAX_THETA,
+    Likelihood,
+    MallowsExtensions,
+    MallowsModel,
+    mallows_center,
+    n_down_sets,
+)
+from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings
 
 # ---------------------------------------------------------------------- oracles
@@ -27,7 +38,7 @@ def probabilities(ranks, center, theta):
 
 
 def log_likelihood(rows, counts, center, theta):
-    """The log of the probability, under the model on all full rankings, that they complete each row."""
+    """The log-probability of the sets of completions of the rows."""
     everything = probabilities((-1,) * len(center), center, theta)
     return math.fsum(
         count * math.log(math.fsum(everything[full] for full in naive.completions(row)))
@@ -58,6 +69,7 @@ def iid(model, rows, n_draws, seed=0):
 
 # ---------------------------------------------------------------------- draws
 
+CROWN = (6, [(0, 4), (0, 5), (1, 3), (1, 5), (2, 3), (2, 4)])
 CENTER = (2, 0, 3, 1, 4)
 ROWS = [
     (0, 1, 2, 3, 4),
@@ -72,7 +84,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize("theta", [0.0, 0.3, 1.2])
-def test_exact_draws_follow_the_model(theta):
+def test_draws_follow_the_model(theta):
     full, weights = iid(MallowsModel(CENTER, theta), ROWS, 8000)
     assert weights is None
     assert full.shape == (len(ROWS), 8000, 5)
@@ -83,8 +95,8 @@ def test_exact_draws_follow_the_model(theta):
 
 @pytest.mark.parametrize("row", [(0, 1, -1, -1, 2), (1, -1, 0, -1, -1), (1, 1, -1, 0, 0), (0, 1, 1, 1, 0)])
 @pytest.mark.parametrize("theta", [0.0, 0.7])
-def test_every_insertion_has_its_weight(row, theta):
-    """A weight is the target over the probability of the draw: so these probabilities are known, and sum to one."""
+def test_weights_of_insertion(row, theta):
+    """The weights give the probabilities of the draws, which sum to one."""
     ranks = np.array(row)
     before = (ranks[:, None] < ranks) & (ranks >= 0)[:, None]
     draws, logs = MallowsModel(CENTER, theta).insert(before, 8_000, np.random.default_rng(1))
@@ -99,16 +111,16 @@ def test_every_insertion_has_its_weight(row, theta):
 
 @settings(max_examples=25, deadline=None)
 @given(bucket_orders(5), permutations(5), st.floats(0, 3))
-def test_insertion_is_exact_without_free_items(row, center, theta):
-    """All weights are the sum over the completions: the draws need none."""
+def test_insertion_without_free_items_is_exact(row, center, theta):
+    """All weights equal the sum over the completions."""
     ranks = np.array(row)
     _, logs = MallowsModel(center, theta).insert(ranks[:, None] < ranks, 20, np.random.default_rng(0))
     total = math.fsum(math.exp(-theta * naive.kendall(full, center)) for full in naive.completions(row))
     np.testing.assert_allclose(logs, math.log(total), rtol=1e-12, atol=1e-12)
 
 
-def test_weighted_draws_estimate_the_model():
-    """Self-normalised means of the distance, by their own standard error."""
+def test_weighted_draws_are_consistent():
+    """Self-normalised means of the distance, by their standard error."""
     row, theta = (3, 2, 1, 0, -1), 0.5
     expected = probabilities(row, CENTER, theta)
     mean = sum(p * naive.kendall(full, CENTER) for full, p in expected.items())
@@ -122,7 +134,7 @@ def test_weighted_draws_estimate_the_model():
     assert abs(np.mean(estimates) - mean) < 5 * np.std(estimates) / np.sqrt(60)
 
 
-def test_rows_with_and_without_weights_together():
+def test_exact_and_weighted_rows():
     model = MallowsModel(CENTER, 0.5, max_down_sets=8)
     full, weights = iid(model, [(0, 1, 2, 3, 4), (0, 1, -1, -1, 2)], 50)
     assert (weights[0] == 1).all()
@@ -130,7 +142,7 @@ def test_rows_with_and_without_weights_together():
     assert (full[1, :, 0] < full[1, :, 1]).all()
 
 
-def test_draws_depend_on_the_ranking_and_its_stream_alone():
+def test_draws_depend_on_ranking_and_stream():
     model = MallowsModel(CENTER, 0.5)
     together, _ = iid(model, ROWS, 10)
     for number, row in enumerate(ROWS):
@@ -148,11 +160,11 @@ def test_number_of_down_sets(row):
 
     n = len(row)
     subsets = [set(s) for size in range(n + 1) for s in itertools.combinations(range(n), size)]
-    assert mm.n_down_sets(np.array(row)) == sum(map(is_down_set, subsets))
+    assert n_down_sets(np.array(row)) == sum(map(is_down_set, subsets))
 
 
 def test_draws_of_a_partial_order():
-    """Two chains of two: exactly on the lattice, and by weighted insertion where the lattice may not be built."""
+    """Two chains of two: exactly on the lattice, and by weighted insertion if the lattice is too large."""
     before = np.zeros((4, 4), dtype=bool)
     before[[0, 2], [1, 3]] = True
     center, theta = (3, 1, 0, 2), 0.6
@@ -183,22 +195,22 @@ def data_sets(make):
 
 @settings(max_examples=20, deadline=None)
 @given(data_sets(any_ranking), st.one_of(st.just(0.0), st.floats(1e-3, 3)))
-def test_likelihood_against_all_permutations(data, theta):
+def test_likelihood(data, theta):
     rows, counts = zip(*data, strict=True)
     center = tuple(reversed(range(len(rows[0]))))
-    likelihood = mm.Likelihood(Rankings(np.array(rows), counts=counts), np.array(center))
+    likelihood = Likelihood(Rankings(np.array(rows), counts=counts), np.array(center), 10_000)
     assert likelihood.value(theta) == pytest.approx(log_likelihood(rows, counts, center, theta), rel=1e-11, abs=1e-11)
     everything = probabilities((-1,) * len(center), center, theta)
-    slope = 0.0
+    derivative = 0.0
     for row, count in data:
         for sign, part in ((1, everything), (-1, probabilities(row, center, theta))):
-            slope += sign * count * math.fsum(p * naive.kendall(full, center) for full, p in part.items())
-    assert likelihood.slope(theta) == pytest.approx(slope, rel=1e-11, abs=1e-11)
+            derivative += sign * count * math.fsum(p * naive.kendall(full, center) for full, p in part.items())
+    assert likelihood.derivative(theta) == pytest.approx(derivative, rel=1e-11, abs=1e-11)
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 5).flatmap(lambda n: st.tuples(st.permutations(range(n)), any_ranking(n))), st.floats(0, 3))
-def test_log_probability_of_a_ranking(both, theta):
+def test_log_prob(both, theta):
     center, row = both
     everything = [0] * len(row)
     found = MallowsModel(center, theta).log_prob(Rankings([row, everything]))
@@ -208,7 +220,7 @@ def test_log_probability_of_a_ranking(both, theta):
 
 @settings(max_examples=30, deadline=None)
 @given(data_sets(lambda n: st.one_of(bucket_orders(n), incomplete(n))))
-def test_fitted_theta_beats_all_others(data):
+def test_fitted_theta_has_maximum_likelihood(data):
     rows, counts = zip(*data, strict=True)
     model = MallowsModel.fit(Rankings(np.array(rows), counts=counts))
     best = log_likelihood(rows, counts, model.center, model.theta)
@@ -218,14 +230,14 @@ def test_fitted_theta_beats_all_others(data):
 
 @settings(max_examples=20, deadline=None)
 @given(data_sets(any_ranking))
-def test_consensus_has_the_fewest_disagreements(data):
+def test_center_has_the_fewest_disagreements(data):
     rows, counts = zip(*data, strict=True)
     found = mallows_center(Rankings(np.array(rows), counts=counts)).tolist()
     fewest = min(disagreements(rows, counts, full) for full in itertools.permutations(range(len(found))))
     assert disagreements(rows, counts, found) == fewest
 
 
-def test_consensus_of_many_items_is_a_local_optimum():
+def test_center_of_many_items_is_a_local_optimum():
     rng = np.random.default_rng(0)
     rows = [np.argsort(np.argsort(np.arange(20) + 8 * rng.standard_normal(20))).tolist() for _ in range(9)]
     found = mallows_center(Rankings(np.array(rows))).tolist()
@@ -239,15 +251,7 @@ def test_consensus_of_many_items_is_a_local_optimum():
         assert disagreements(rows, counts, [moved.index(x) for x in range(20)]) >= fewest
 
 
-def test_local_search_finds_the_consensus_of_few_items(monkeypatch):
-    rng = np.random.default_rng(3)
-    data = Rankings(np.array([rng.permutation(6) for _ in range(7)]))
-    exact = disagreements(data.ranks.tolist(), [1] * 7, mallows_center(data).tolist())
-    monkeypatch.setattr(mm, "MAX_EXACT_ITEMS", 0)
-    assert disagreements(data.ranks.tolist(), [1] * 7, mallows_center(data).tolist()) == exact
-
-
-def test_counts_are_repetitions():
+def test_counts_are_multiplicities():
     rows = np.array([[0, 1, 2, 3], [1, 0, 1, 1], [0, -1, 1, -1]])
     counted = MallowsModel.fit(Rankings(rows, counts=[3, 1, 2]))
     repeated = MallowsModel.fit(Rankings(rows[[0, 0, 1, 0, 2, 2]]))
@@ -257,7 +261,7 @@ def test_counts_are_repetitions():
 
 @pytest.mark.parametrize("kept", ["all", "first four", "random four"])
 def test_fit_recovers_the_model(kept):
-    """Within five standard errors, from the information in the data: minus the slope of the slope."""
+    """Within five standard errors, from the observed information."""
     center, theta = (3, 0, 5, 1, 4, 2), 0.6
     full, _ = iid(MallowsModel(center, theta), [(0,) * 6], 3000)
     ranks = full[0].astype(np.int32)
@@ -269,28 +273,135 @@ def test_fit_recovers_the_model(kept):
     data = Rankings(ranks)
     model = MallowsModel.fit(data)
     assert model.center == center
-    likelihood = mm.Likelihood(data.unique(), np.array(center))
-    information = (likelihood.slope(theta - 1e-4) - likelihood.slope(theta + 1e-4)) / 2e-4
+    likelihood = Likelihood(data.unique(), np.array(center), 100_000)
+    information = (likelihood.derivative(theta - 1e-4) - likelihood.derivative(theta + 1e-4)) / 2e-4
     assert abs(model.theta - theta) < 5 / math.sqrt(information)
+    if kept == "random four":  # the estimating equation is less efficient
+        by_pairs = MallowsModel.fit(data, max_down_sets=0)
+        assert by_pairs.theta != model.theta
+        assert abs(by_pairs.theta - theta) < 10 / math.sqrt(information)
 
 
 def test_extreme_data():
-    assert MallowsModel.fit(Rankings([[0, 1, 2]])).theta == mm.MAX_THETA
+    assert MallowsModel.fit(Rankings([[0, 1, 2]])).theta == MAX_THETA
     assert MallowsModel.fit(Rankings([[0, 0, 0]])).theta == 0
     assert MallowsModel.fit(Rankings([[0, 1], [1, 0]])).theta == 0
 
 
-def test_rankings_with_too_many_free_items_do_not_count(monkeypatch):
-    monkeypatch.setattr(mm, "FEW_DOWN_SETS", 8)
-    rows = np.array([[0, 1, 2, 3], [0, 2, 1, 3], [0, -1, -1, 1]])
-    with pytest.warns(SamplingWarning, match="2 rankings with many free items"):
-        model = MallowsModel.fit(Rankings(rows, counts=[1, 1, 2]))
-    assert model.theta == pytest.approx(MallowsModel.fit(Rankings(rows[:2])).theta, rel=1e-12)
-    with pytest.raises(ExactnessError, match="choose theta yourself"):
-        MallowsModel.fit(Rankings(rows[2:]))
+@pytest.mark.parametrize("theta", [0.2, 0.7, 1.5])
+def test_estimating_equation_is_unbiased(theta):
+    """Incomplete rows that state random pairs: expected equals observed discordances at the true theta."""
+    center = (2, 0, 3, 1)
+    everything = probabilities((-1,) * 4, center, theta)
+    rng = np.random.default_rng(0)
+    total = 0.0
+    for _ in range(5):
+        listed = rng.choice(4, 2, replace=False)
+        for full, p in everything.items():
+            row = [-1] * 4
+            row[listed[0]], row[listed[1]] = (0, 1) if full[listed[0]] < full[listed[1]] else (1, 0)
+            total += p * Likelihood(Rankings([row]), np.array(center), 0).derivative(theta)
+    assert total == pytest.approx(0, abs=1e-12)
 
 
-# ---------------------------------------------------------------------- refusals
+def test_limit_of_down_sets():
+    rows = np.array([[0, 1, 2, 3], [0, 2, 1, 3], [0, -1, -1, 1], [1, -1, -1, 0]])
+    data = Rankings(rows, counts=[1, 2, 5, 1])
+    exact, by_pairs = MallowsModel.fit(data), MallowsModel.fit(data, max_down_sets=15)
+    assert exact.theta != by_pairs.theta
+    assert MallowsModel.fit(data, max_down_sets=24) == exact  # two lattices of twelve
+    assert MallowsModel.fit(data, max_down_sets=0) == by_pairs
+
+
+def test_fit_with_a_given_center():
+    rows, counts = [(0, 1, 2), (0, 2, 1), (1, 0, 2)], [4, 2, 2]
+    model = MallowsModel.fit(Rankings(rows, counts=counts), center=[0, 2, 1])
+    assert model.center == (0, 2, 1)
+    best = log_likelihood(rows, counts, model.center, model.theta)
+    assert all(log_likelihood(rows, counts, model.center, t) <= best for t in np.linspace(0, 3, 30))
+    with pytest.raises(RankingError, match="center"):
+        MallowsModel.fit(Rankings(rows), center=[0, 1])
+
+
+def test_preferences():
+    """Partial orders that are not rankings, against the sum over their linear extensions."""
+    items, pairs = "abcd", [[(0, 1), (2, 3)], [(1, 0), (2, 3)], [(0, 1), (0, 2)], [(3, 1), (0, 2)]]
+    named = [[(items[x], items[y]) for x, y in own] for own in pairs]
+    prefs, counts = Preferences.from_pairs(named, items=list(items), counts=[5, 1, 2, 1]), [5, 1, 2, 1]
+    everything = {theta: probabilities((-1,) * 4, (0, 1, 2, 3), theta) for theta in (0.3, 1.0)}
+    for theta, distribution in everything.items():
+        expected = [math.log(sum(distribution[full] for full in linear_extensions(4, own))) for own in pairs]
+        np.testing.assert_allclose(MallowsModel((0, 1, 2, 3), theta).log_prob(prefs), expected, rtol=1e-12)
+    model = MallowsModel.fit(prefs)
+    best = model.log_prob(prefs) @ counts
+    for theta in np.geomspace(1e-3, 25, 25):
+        assert MallowsModel(model.center, theta).log_prob(prefs) @ counts <= best + 1e-9
+    assert MallowsModel.fit(prefs, max_down_sets=0).center == model.center
+
+
+# ---------------------------------------------------------------------- weighted linear extensions
+
+
+@settings(max_examples=60, deadline=None)
+@given(posets(), st.one_of(st.just(0.0), st.floats(1e-6, 5)), st.randoms(use_true_random=False))
+def test_extension_sums(poset, theta, random):
+    n, pairs = poset
+    center = random.sample(range(n), n)
+    distances = [naive.kendall(full, center) for full in linear_extensions(n, pairs)]
+    weights = [math.exp(-theta * d) for d in distances]
+    model = MallowsExtensions(closed_relation(n, pairs), center)
+    total = math.fsum(weights)
+    mean = math.fsum(w * d for w, d in zip(weights, distances, strict=True)) / total
+    assert model.log_sum(theta) == pytest.approx(math.log(total), rel=1e-12, abs=1e-12)
+    assert model.mean_distance(theta) == pytest.approx(mean, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("theta", [0.0, 1e-9, 0.001, 0.04999, 0.05, 1.0, 40.0])
+def test_mean_inversions(theta):
+    n = 30
+    numbers = [1]
+    for size in range(1, n + 1):
+        numbers = [sum(numbers[max(0, k - size + 1) : k + 1]) for k in range(len(numbers) + size - 1)]
+    weights = [number * math.exp(-theta * k) for k, number in enumerate(numbers)]
+    mean = math.fsum(k * w for k, w in enumerate(weights)) / math.fsum(weights)
+    assert mean_inversions(n, theta) == pytest.approx(mean, rel=1e-12)
+    assert log_q_factorial(n, theta) == pytest.approx(math.log(math.fsum(weights)), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "poset",
+    [
+        (6, [(0, 4), (0, 5), (1, 3), (1, 5), (2, 3), (2, 4)]),
+        (5, [(3, 1), (0, 2)]),
+        (5, [(4, 0), (4, 1), (0, 2), (1, 2), (0, 3), (1, 3)]),
+        (4, []),
+    ],
+)
+@pytest.mark.parametrize("theta", [0.0, 0.4])
+def test_extension_draws(poset, theta):
+    n, pairs = poset
+    center = np.random.default_rng(n).permutation(n).tolist()
+    expected = linear_extensions(n, pairs)
+    weights = np.array([math.exp(-theta * naive.kendall(full, center)) for full in expected])
+    draws = MallowsExtensions(closed_relation(n, pairs), center).draw(theta, 20_000, np.random.default_rng(3))
+    index = {full: number for number, full in enumerate(expected)}
+    seen = np.bincount([index[tuple(row)] for row in draws.tolist()], minlength=len(expected))
+    assert chisquare(seen, 20_000 * weights / weights.sum()).pvalue > 1e-3
+
+
+def test_large_theta():
+    """Weights as small as exp(-300 * 100), whose sums are computed as logarithms."""
+    before = closed_relation(12, [(x, x + 2) for x in range(10)])
+    center = np.arange(12)[::-1]
+    model = MallowsExtensions(before, center)
+    nearest = min(naive.kendall(full, center.tolist()) for full in enumerate_extensions(before).tolist())
+    assert model.mean_distance(300.0) == pytest.approx(nearest, rel=1e-12)
+    assert model.log_sum(300.0) == pytest.approx(-300.0 * nearest, rel=1e-12)
+    draws = model.draw(300.0, 5, np.random.default_rng(0))
+    assert [naive.kendall(row, center.tolist()) for row in draws.tolist()] == [nearest] * 5
+
+
+# ---------------------------------------------------------------------- values and errors
 
 
 def test_model_is_a_value():
@@ -298,17 +409,21 @@ def test_model_is_a_value():
     assert hash(MallowsModel([1, 0], 1)) == hash(MallowsModel((1, 0), 1.0))
 
 
-def test_refusals():
-    with pytest.raises(RankingError, match="full ranking"):
+def test_invalid_arguments():
+    with pytest.raises(RankingError, match="center"):
         MallowsModel([0, 0, 1], 1)
-    with pytest.raises(ValueError, match="theta=-1"):
+    with pytest.raises(ValueError, match="theta"):
         MallowsModel([0, 1], -1)
-    with pytest.raises(ValueError, match="theta=nan"):
+    with pytest.raises(ValueError, match="theta"):
         MallowsModel([0, 1], math.nan)
-    with pytest.raises(RankingError, match="ranks 2 items, the rankings have 3"):
+    with pytest.raises(RankingError, match="center ranks 2 items"):
         iid(MallowsModel([0, 1], 1), [(0, 1, 2)], 1)
-    with pytest.raises(RankingError, match="no rankings"):
+    with pytest.raises(RankingError, match="X"):
         MallowsModel.fit(Rankings(np.empty((0, 3))))
+    with pytest.raises(RankingError, match="center"):
+        MallowsExtensions([[0, 1], [0, 0]], [1, 2])
+    with pytest.raises(ExactnessError, match="more than 10 down-sets"):
+        MallowsExtensions(closed_relation(6, [(0, 4), (1, 3), (1, 5), (2, 3)]), range(6), limit=10)
     ranks = np.array([[0, 0]], dtype=np.int32)
-    with pytest.raises(RankingError, match="iid"):
+    with pytest.raises(RankingError, match="coupling"):
         MallowsModel([0, 1], 1).draw(ranks, 2, row_streams(ranks, 0, "test"), coupling_named("antithetic"))
