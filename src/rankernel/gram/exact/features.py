@@ -20,7 +20,12 @@ import numpy as np
 from rankernel import _loops
 from rankernel._loops.compiled import compiled_strictly
 from rankernel._utils.arrays import FloatArray, Indices, IntArray
-from rankernel.completions.marginals import pair_product_features, position_distributions, rank_products, statistic_means
+from rankernel.completions.marginals import (
+    pair_product_features,
+    position_distributions,
+    rank_products,
+    statistic_means,
+)
 from rankernel.distances import Distance
 from rankernel.gram.cost import STEP
 from rankernel.gram.evaluator import Block, Evaluator, Part
