@@ -376,11 +376,9 @@ def test_exact_where_it_is_not_possible():
 def test_too_many_down_sets(monkeypatch):
     monkeypatch.setattr("rankernel.completions.partial_orders.MAX_DOWN_SETS", 10)
     prefs = preferences([large_order()], 14)
-    with pytest.raises(
-        ExactnessError, match=r"Kendall\(\) for a partial order of 14 items, which is out of reach: a part"
-    ):
+    with pytest.raises(ExactnessError, match=r"Kendall\(\) for a partial order of 14 items, which is too large"):
         rk.Kendall().gram(prefs, method="exact")
-    with pytest.raises(ExactnessError, match="would take more than can be counted"):
+    with pytest.raises(ExactnessError, match="too many evaluations"):
         rk.Mallows(0.1).gram(prefs, method="exact")
 
 
