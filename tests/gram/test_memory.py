@@ -287,14 +287,14 @@ def halves(X):
 
 
 TASKS = {
-    "an independence test": lambda X: rk.hsic_test(X, np.arange(float(len(X))), K, 9),
-    "an independence test of labels": lambda X: rk.hsic_test(X, np.arange(len(X)) % 3, K, 9),
-    "a test of a trend": lambda X: rk.trend_test(X, np.arange(float(len(X))), K, 9),
-    "a test of groups": lambda X: rk.k_sample_test(X, np.arange(len(X)) % 3, K, 9),
-    "a test of pairs": lambda X: rk.paired_test(*halves(X), K, 9),
+    "an independence test": lambda X: rk.hsic_test(X, np.arange(float(len(X))), K, n_permutations=9),
+    "an independence test of labels": lambda X: rk.hsic_test(X, np.arange(len(X)) % 3, K, n_permutations=9),
+    "a test of a trend": lambda X: rk.trend_test(X, np.arange(float(len(X))), K, n_permutations=9),
+    "a test of groups": lambda X: rk.k_sample_test(X, np.arange(len(X)) % 3, K, n_permutations=9),
+    "a test of pairs": lambda X: rk.paired_test(*halves(X), K, n_permutations=9),
     "a search for changes": lambda X: rk.change_point_test(X, K, n_permutations=9),
-    "a search for outliers": lambda X: rk.outlier_test(*halves(X), K),
-    "a test of fit": lambda X: rk.goodness_of_fit_test(X, rk.Uniform(), K, 9),
+    "a search for outliers": lambda X: rk.outlier_test(halves(X)[0], K, reference=halves(X)[1]),
+    "a test of fit": lambda X: rk.goodness_of_fit_test(X, rk.Uniform(), K, n_simulations=9),
     "a label ranking": lambda X: rk.KernelRankingRegressor(kernel=K).fit(X, X),
     "a map": lambda X: rk.KernelMap(kernel=K).fit(X),
     "k-medoids": lambda X: rk.KernelKMedoids(3, kernel=K, n_init=1).fit(X),
@@ -302,14 +302,15 @@ TASKS = {
 }
 
 STRIPS = {  # what is taken at once on the way, made small here: it does not grow as matrices do
-    "stats._moments.TILE": 16,
-    "stats._moments.MOST_ROWS": 100,
+    "stats._moments.BLOCK_ROWS": 16,
+    "stats._moments.MAX_ROWS_FOR_SKEWNESS": 100,
     "stats._covariates.MOST_RANKINGS": 50,
-    "stats._correlations.ENTRIES": 2**16,
-    "stats._groups.ENTRIES": 2**16,
-    "stats.change_points.ENTRIES": 2**16,
-    "stats.hsic.ENTRIES": 2**16,
-    "stats.hsic.WITNESS_ROWS": 16,
+    "stats._permutations.CHUNK_ENTRIES": 2**16,
+    "stats._permutations.BLOCK_ROWS": 16,
+    "stats._groups.BLOCK_ROWS": 16,
+    "stats.change_points.CHUNK_ENTRIES": 2**16,
+    "stats.hsic.CHUNK_ENTRIES": 2**16,
+    "stats.hsic.BLOCK_ROWS": 16,
 }
 
 
@@ -397,16 +398,16 @@ def wide(n_items):
 
 
 def test_every_two_of_many_items(monkeypatch):
-    result = rk.mmd_test(wide(300)[:2], wide(300)[2:], rk.Mallows(0.001), 9)
-    found = result.differences(by="pairs")
+    result = rk.mmd_test(wide(300)[:2], wide(300)[2:], rk.Mallows(0.001), n_permutations=9)
+    found = result.differences(contributions="pairs")
     assert len(found.pairs) == 5000  # of 44,850
-    parts = [pair.part for pair in found.pairs]
+    parts = [pair.contribution for pair in found.pairs]
     assert parts == sorted(parts, reverse=True)
     assert found.total != pytest.approx(sum(parts))
     monkeypatch.setattr(memory, "ALWAYS_FITS", 0)
     monkeypatch.setattr(memory, "available_memory", lambda: 8 * 18 * 44_850)
-    with pytest.raises(GramMemoryError, match=r"what 2 groups say of every two of 300 items takes .*leave out items"):
-        result.differences(by="pairs")
+    with pytest.raises(GramMemoryError, match=r"comparing 2 groups by all pairs of 300 items takes .*leave out"):
+        result.differences(contributions="pairs")
 
 
 def test_every_two_items_of_a_page():

@@ -5,6 +5,7 @@ import pickle
 import warnings
 from dataclasses import FrozenInstanceError, dataclass, replace
 
+import all_tests
 import numpy as np
 import pytest
 from sklearn.svm import SVC
@@ -62,10 +63,11 @@ def ways(tmp_path):
         "KernelKMedoids": lambda k, X, m: rk.KernelKMedoids(2, kernel=k, method=m).fit(X).predict(X),
         "KernelMap": lambda k, X, m: rk.KernelMap(kernel=k, method=m).fit(X).transform(X),
         "NystromFeatures": lambda k, X, m: rk.NystromFeatures(3, kernel=k, method=m).fit(X).transform(X),
-        "mmd_test": lambda k, X, m: rk.mmd_test(X[:6], X[6:], k, 9, method=m),
-        "mmd_aggregated_test": lambda k, X, m: rk.mmd_aggregated_test(X[:6], X[6:], [k], 9, method=m),
         "mmd2_streamed": lambda k, X, m: mmd2_streamed(X[:6], X[6:], k, method=m),
-        "hsic_test": lambda k, X, m: rk.hsic_test(X, LABELS, k, 9, method=m),
+        **{
+            name: lambda k, X, m, name=name: all_tests.run(name, X, k.resolve(X) if name == "outlier_test" else k, m)
+            for name in all_tests.TESTS
+        },
         "report": lambda k, X, m: summarize(Source(X), Settings(kernel=k, method=m, n_clusters=2, compare=())),
         "Dask gram": lambda k, X, m: on_dask().gram(k.plan(X, method=m)).compute(scheduler="synchronous"),
         "Dask mmd2": lambda k, X, m: on_dask().mmd2(X[:6], X[6:], k, method=m),
@@ -154,7 +156,8 @@ def test_every_way_makes_the_same_decision(tmp_path, decided, way, kernel, X):
     assert {(found, method) for found, method, _ in decided} == {(plan.kernel, plan.method)}
 
 
-DRAWS_AGAIN = {"mmd_test", "mmd_aggregated_test", "hsic_test"}  # with other seeds, to see how sure their statistic is
+# Tests draw again with other seeds to estimate the Monte Carlo error of their statistic.
+DRAWS_AGAIN = {name for name in ways(None) if name.endswith("_test")}
 
 
 @few_draws_allowed
