@@ -233,6 +233,28 @@ class Kernel(ABC):
         plan = self.plan(X, Y, method=method)
         return plan.estimate(tol=tol, gradient=gradient, normalize=normalize, n_jobs=n_jobs)
 
+    def paired(self, X: Any, Y: Any, *, method: MethodLike = "auto", n_jobs: int | None = None) -> FloatArray:
+        """Return the kernel of row i of ``X`` with row i of ``Y``: the diagonal of :meth:`gram`, at its own cost.
+
+        Parameters
+        ----------
+        X, Y : Rankings, Preferences or integer array
+            Two sets of equally many rankings.
+        method : {"auto", "exact", "enumeration", "mixed"} or a method object
+            How to compute it: see :meth:`gram`.
+        n_jobs : int, optional
+            Number of threads; -1 or None for one thread a core.
+
+        Examples
+        --------
+        >>> from rankernel import Kendall
+        >>> Kendall().paired([[0, 1, 2], [2, 1, 0]], [[0, 1, 2], [2, 0, 1]])
+        array([1.        , 0.33333333])
+        """
+        from rankernel.gram.plan import make_plan
+
+        return make_plan(self, X, Y, method, paired=True).paired(n_jobs=n_jobs)
+
     def log_gram(self, X: Any, Y: Any = None, *, n_jobs: int | None = None) -> FloatArray:
         """Return the logarithm of the exact Gram matrix, also where its values underflow."""
         return self.plan(X, Y, method="exact").log_gram(n_jobs=n_jobs)

@@ -12,14 +12,15 @@ from rankernel._utils.arrays import FullRanks
 from rankernel.completions.enumerate import enumerate_completions
 from rankernel.completions.partial_orders import FEW_DOWN_SETS
 from rankernel.errors import ExactnessError
-from rankernel.gram.evaluator import Combination, ConstantEvaluator, EmptyEvaluator, Evaluator
-from rankernel.gram.poset_rows import PartialOrders, Rows, as_partial_orders
+from rankernel.gram.evaluator import ConstantEvaluator, Evaluator, SumEvaluator
+from rankernel.gram.rows import PartialOrders, Rows, as_partial_orders
 from rankernel.kernels.algebra import Constant, Scaled, Sum, terms
 from rankernel.kernels.base import Kernel, check_max_items
 from rankernel.kernels.diffusion import Diffusion
 from rankernel.rankings import Rankings
 
 if TYPE_CHECKING:
+    from rankernel.gram.exact.enumeration import EnumerationEvaluator
     from rankernel.gram.exact.formulas import Formula, Shape
 
 #: The module with the formulas for functions of each distance; imported when needed, because it has compiled loops.
@@ -61,7 +62,7 @@ def exact_evaluator(kernel: Kernel, X: Rows, Y: Rows, limit: int, certain: bool 
 def closed_form(kernel: Kernel, X: Rows, Y: Rows, certain: bool = False) -> Evaluator | NoExactValue:
     """Return the evaluator of the closed form of every pair, or the reason why there is none."""
     if not len(X) or not len(Y):
-        return EmptyEvaluator((len(X), len(Y)))
+        return ConstantEvaluator((len(X), len(Y)))
     if not isinstance(kernel, Sum | Scaled):
         return term_evaluator(kernel, X, Y, certain)
     whole = kendall_evaluator(kernel, X, Y)
@@ -73,7 +74,7 @@ def closed_form(kernel: Kernel, X: Rows, Y: Rows, certain: bool = False) -> Eval
         if isinstance(found, NoExactValue):
             return whole or found
         parts.append(found)
-    return Combination(parts)
+    return SumEvaluator(parts)
 
 
 def kendall_evaluator(kernel: Kernel, X: Rows, Y: Rows) -> Evaluator | None:
@@ -159,7 +160,7 @@ def order_evaluator(kernel: Kernel, X: PartialOrders, Y: PartialOrders, certain:
 
 def enumerated(
     kernel: Kernel, X: Rows, Y: Rows, limit: int, max_down_sets: int | None = None
-) -> Evaluator | NoExactValue:
+) -> EnumerationEvaluator | NoExactValue:
     """Return the evaluator of the mean over all completions, or the reason why these are too many."""
     from rankernel.gram.exact.enumeration import Completions, EnumerationEvaluator
 

@@ -29,7 +29,7 @@ from rankernel.completions.marginals import (
 from rankernel.distances import Distance
 from rankernel.gram.cost import STEP
 from rankernel.gram.evaluator import Block, Evaluator, Part
-from rankernel.gram.poset_rows import PartialOrders, Rows
+from rankernel.gram.rows import PartialOrders, Rows
 from rankernel.kernels.base import Kernel
 from rankernel.linear_features import Statistic
 from rankernel.rankings import Rankings

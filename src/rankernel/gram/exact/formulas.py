@@ -25,7 +25,7 @@ from rankernel._utils.arrays import FloatArray, Indices, IntArray, RankArray
 from rankernel.encoding import FREE
 from rankernel.errors import ExactnessError
 from rankernel.gram.cost import STEP, distinct_values
-from rankernel.gram.evaluator import Block, Evaluator, lengths
+from rankernel.gram.evaluator import Block, Evaluator, block_shape
 from rankernel.kernels.base import Kernel, distance_derivatives
 from rankernel.rankings import Rankings, unique_rows
 
@@ -299,7 +299,7 @@ class Codes(ABC):
 
     def empty(self, block: Block) -> tuple[CodeArray, IntArray]:
         """Return arrays for the codes and offsets of a block."""
-        shape = lengths((len(self.X), len(self.Y)), block)
+        shape = block_shape((len(self.X), len(self.Y)), block)
         return np.empty(shape, dtype=np.uint64), np.empty(shape, dtype=np.int64)
 
 

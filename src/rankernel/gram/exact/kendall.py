@@ -27,7 +27,7 @@ from rankernel._loops.rank_distances import count_inversions
 from rankernel._utils.arrays import FloatArray, Indices, IntArray
 from rankernel._utils.q_factorials import tables
 from rankernel.gram.cost import STEP
-from rankernel.gram.evaluator import Block, Evaluator, Part, lengths
+from rankernel.gram.evaluator import Block, Evaluator, Part, block_shape
 from rankernel.gram.exact.formulas import (
     CodeArray,
     Codes,
@@ -278,7 +278,7 @@ class KendallEvaluator(Evaluator):
     def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
         """Return the mean of each kernel."""
         if self.direct:
-            out = np.empty((len(kernels), *lengths((len(self.X), len(self.Y)), block)))
+            out = np.empty((len(kernels), *block_shape((len(self.X), len(self.Y)), block)))
             for kernel, matrix in zip(kernels, out, strict=True):
                 self.write_bits(kernel, block, matrix, matrix[:0, :0], False, False)
             return out
