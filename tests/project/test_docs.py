@@ -117,8 +117,9 @@ def test_python_blocks_run(path, capsys):
 
 
 def test_shell_blocks_are_run_or_install():
-    """Commands of the package run in test_printed_commands.py; installation needs a network, and recipes run in test_contributing.py."""
-    allowed = re.compile(r"(\.venv/bin/)?(rankernel|pip install|sphinx-build|ruff|python -m pytest)\b|python3 -m venv\b|#|$")
+    """Commands run in test_printed_commands.py, recipes in test_contributing.py; installation needs a network."""
+    program = r"(\.venv/bin/)?(rankernel|pip install|sphinx-build|ruff|python -m pytest)\b"
+    allowed = re.compile(rf"{program}|python3 -m venv\b|#|$")
     for path in (*PAGES, DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md"):
         for block in re.findall(r"^```sh\n(.*?)^```", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
             assert all(allowed.match(line) for line in block.splitlines()), (path, block)
