@@ -336,7 +336,7 @@ def grid_search():
 
 
 def median_distance():
-    assert 0 < rk.median_distance(rk.distances.kendall, SINGLE) < 6
+    assert 0 < rk.median_distance(SINGLE, rk.distances.kendall) < 6
 
 
 def monte_carlo():
@@ -447,7 +447,10 @@ REFUSES = {
         lambda: rk.goodness_of_fit_test(PREFS, rk.Uniform(), KERNEL),
         "compare with a sample",
     ),
-    "monte_carlo_variance": (lambda: rk.monte_carlo_variance(PREFS, PREFS, KERNEL, 4), "only rankings are supported"),
+    "monte_carlo_variance": (
+        lambda: rk.monte_carlo_variance(PREFS, PREFS, KERNEL, n_draws=4),
+        "only rankings are supported",
+    ),
     "antithetic": (lambda: rk.antithetic([[0, 1, 2, 3]], PREFS[0]), "only rankings are supported"),
     "project": (lambda: rk.project([[0, 1, 2, 3]], PREFS[0]), "only rankings are supported"),
     "distances": (lambda: rk.distances.kendall(PREFS, PREFS), "only rankings are supported"),
@@ -476,7 +479,7 @@ def test_preferences_that_are_not_rankings(name):
 
 NO_DATA = """
 __version__ CompletionModel LogDensity MallowsModel PlackettLuce Uniform ExactnessError IndefiniteKernelWarning
-MisfitWarning NotCharacteristicWarning RankingError ReadingWarning SamplingWarning GramMemoryError Auto
+MisfitWarning NotCharacteristicWarning RankingError ReadingWarning SamplingWarning InsufficientMemoryError Auto
 Enumeration Exact Mixed
 fetch_preflib fetch_sushi load_sushi read read_blt read_csv read_cvr read_pairs read_preflib Rankings flat_clusters
 Adaptive
