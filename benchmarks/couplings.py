@@ -1,4 +1,4 @@
-"""Variance of Monte Carlo estimators against independent draws, by kernel, coupling and degree of control variates.
+"""Variance of the Monte Carlo estimators against independent draws, for each kernel, coupling and degree of moments.
 
 ``python -m benchmarks.couplings [-o FILE]``. Ratios above 1 say how many times more independent draws would be needed
 for the same error; ``per_second`` weighs that with the time a Gram matrix took. The error is around the exact value
@@ -70,24 +70,24 @@ def table() -> list[dict[str, object]]:
             continue
         exact = truth(settled, rows)
         plain, plain_seconds = measured(settled, rows, exact, coupling="iid", control_variates=0)
-        for coupling, degree in itertools.product(COUPLINGS, (0, 1, 2)):
+        for coupling, moments in itertools.product(COUPLINGS, (0, 1, 2)):
             if coupling == "herding" and not rows.is_exhaustive():
                 continue
-            error, seconds = measured(settled, rows, exact, coupling=coupling, control_variates=degree)
+            error, seconds = measured(settled, rows, exact, coupling=coupling, control_variates=moments)
             found.append(
                 {
                     "case": case,
                     "kernel": name,
                     "nu times median": widths,
                     "coupling": coupling,
-                    "control_variates": degree,
+                    "control variates": moments,
                     "gain": plain / error if error else None,
                     "gain per second": plain * plain_seconds / (error * seconds) if error else None,
                     "truth": "exact" if exact is not None else "mean of runs",
                 }
             )
         best = max(found[-15:], key=lambda row: row["gain"] or 0)
-        way = f"{best['coupling']}, control variates {best['control_variates']}"
+        way = f"{best['coupling']}, control variates {best['control variates']}"
         print(f"{case:26} {name:22} {widths:.0f}/median  best: {way}, {best['gain']:.3g} times", flush=True)
     return found
 

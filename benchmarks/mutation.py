@@ -37,7 +37,7 @@ CORE = {  # module: its tests, the quickest first
     "_loops/position_sums.py": "kernels/test_positional.py",
     "_loops/rank_distances.py": "test_distances.py",
     "completions/couplings.py": "completions/test_couplings.py",
-    "completions/marginals.py": "completions/test_pair_moments.py",
+    "completions/marginals.py": "completions/test_marginals.py",
     "gram/exact/cayley.py": "gram/exact/test_exact_cayley.py",
     "gram/exact/diffusion.py": "gram/exact/test_exact_diffusion.py",
     "gram/exact/features.py": "kernels/test_positional.py gram/test_gram.py",
