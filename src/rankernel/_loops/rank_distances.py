@@ -37,7 +37,7 @@ def count_inversions(x, order, position, end, words):
     """Count the pairs of items in opposite strict order in two rankings.
 
     ``order`` lists the items by x, best first. ``position[a]`` is the position of item a in the other ranking, ties
-    broken in any way, and ``end[a]`` that of the first item of later buckets. The positions of earlier items are kept
+    broken in any way, and ``end[a]`` that of the first item of later buckets. The positions of earlier items are stored
     as bits of ``words``, a work array of n // 64 + 1 words.
     """
     n, count, start = len(order), 0, 0

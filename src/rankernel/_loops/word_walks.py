@@ -16,11 +16,11 @@ def all_words(sizes: IntArray, n_words: int) -> WordArray:
     for letter in range(len(sizes)):
         n += sizes[letter]
     out = np.empty((n_words, n), dtype=np.int16)
-    word, place = np.empty(n, dtype=np.int16), 0
+    word, index = np.empty(n, dtype=np.int16), 0
     for letter in range(len(sizes)):
         for _ in range(sizes[letter]):
-            word[place] = letter
-            place += 1
+            word[index] = letter
+            index += 1
     for row in range(n_words):
         for i in range(n):
             out[row, i] = word[i]
@@ -43,7 +43,7 @@ def all_words(sizes: IntArray, n_words: int) -> WordArray:
 
 @compiled
 def partial_index(word: WordArray, start: int, stop: int, counts: IntArray, n_words: int) -> int:
-    """Return what the letters from ``start`` to ``stop`` add to the place of a word in the lexicographic order.
+    """Return the terms of letters ``start`` to ``stop`` in the index of a word in the lexicographic order.
 
     ``counts`` are the letters from ``start`` on, and ``n_words`` how many words they form; ``counts`` is used up.
     """
@@ -109,10 +109,10 @@ def pair_words(X: RankArray, Y: RankArray) -> IntArray:
 
 @compiled
 def sums_over_matching(
-    words: WordArray, shares: IntArray, ends: IntArray, values: FloatArray, slopes: FloatArray
+    words: WordArray, shares: IntArray, ends: IntArray, values: FloatArray, derivatives: FloatArray
 ) -> tuple[float, float, int]:
-    """Return sums over the words with ``shares[i, c]`` letters c in stretch i, up to ``ends[i]``, and how many."""
-    value, slope, n_matching = 0.0, 0.0, 0
+    """Return sums over the words with ``shares[i, c]`` letters c in segment i, up to ``ends[i]``, and how many."""
+    value, derivative, n_matching = 0.0, 0.0, 0
     left = np.empty(shares.shape[1], dtype=np.int64)
     for row in range(words.shape[0]):
         start, fits = 0, True
@@ -129,6 +129,6 @@ def sums_over_matching(
             start = ends[i]
         if fits:
             value += values[row]
-            slope += slopes[row]
+            derivative += derivatives[row]
             n_matching += 1
-    return value, slope, n_matching
+    return value, derivative, n_matching

@@ -19,9 +19,9 @@ STEP = {
     "shared": 2e-9,  # items of two buckets counted, and looked up
     "tied": 15e-9,  # an item of a tie looked up in the ties of another ranking
     "listed": 3e-9,  # an item of a short list looked up in another list
-    "inversion": 50e-9,  # an item of a long list put in its place
+    "inversion": 50e-9,  # an item of a long list sorted in
     "item": 1.2e-9,  # of a code: what a kernel sees of one item in two rankings
-    "code": 12e-9,  # told apart from others and looked up
+    "code": 12e-9,  # distinguished from other codes and looked up
     "product": 0.35e-9,  # of two features
     "feature": 10e-9,  # of one ranking made
     "distance": 0.5e-9,  # of two full rankings, for each item

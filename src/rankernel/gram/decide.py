@@ -64,7 +64,7 @@ def decide(
     evaluator : Evaluator
         What computes the matrix.
     reason : str
-        Why the method is not the exact one, if "auto" decided so.
+        The reason for an estimate, if "auto" chose it.
     """
     if isinstance(requested, MonteCarlo):
         method = resolve(requested, kernel, X, Y)

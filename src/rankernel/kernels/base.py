@@ -107,7 +107,7 @@ class Kernel(ABC):
         return finite_differences(self, lambda kernel: kernel.matrix(X, Y))
 
     def facts(self, n_items: int) -> Facts:
-        """Return what is known of the kernel on the rankings of n items; by default nothing."""
+        """Return the known facts about the kernel on the rankings of n items; by default none."""
         return Facts()
 
     def features(self, X: RankArray) -> FloatArray:

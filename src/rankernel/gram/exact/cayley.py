@@ -110,7 +110,7 @@ class Joins(NamedTuple):
 
 
 def joins_of(overlap: Overlap) -> Joins:
-    """Return what the cycles depend on, from one completion of each side and the positions of the tied buckets."""
+    """Return the determinants of the cycles, from one completion of each side and the positions of the tied buckets."""
     left, right, n_items = overlap.left_shape, overlap.right_shape, overlap.n_items
     if are_top_k(left, right):  # the same numbers for all pairs of lists with the same code
         shorter, n_cycles = top_k_cycles(overlap)

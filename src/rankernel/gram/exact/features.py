@@ -34,7 +34,7 @@ from rankernel.kernels.base import Kernel
 from rankernel.linear_features import Statistic
 from rankernel.rankings import Rankings
 
-CACHED_NUMBERS = 2**27  # features of all rankings up to 1 GB are kept; beyond, they are computed for each block
+CACHED_NUMBERS = 2**27  # features of all rankings up to 1 GB are cached; beyond, they are computed for each block
 BLOCK_NUMBERS = 2**25
 MAX_PAIR_PRODUCTS = 2**21  # of one ranking: about 50 items
 MAX_CODES = 2**10  # kinds of listed items: beyond, the table of all pairs of kinds is larger than the features

@@ -292,8 +292,8 @@ class KendallEvaluator(Evaluator):
             decay = kernel.facts(self.n_items).decay
             assert decay is not None
             value, derivative = self.assemble(np.stack(tables(self.n_items, decay.rate)), block, [decay.rate, 1.0])
-            slope = np.exp(value) * derivative
-            return {name: factor * slope for name, factor in decay.derivatives.items()}
+            by_rate = np.exp(value) * derivative
+            return {name: factor * by_rate for name, factor in decay.derivatives.items()}
         return self.distribution.gradients(kernel, block) if kernel.params else {}
 
     def log_values(self, kernel: Kernel, block: Block) -> FloatArray:
@@ -484,8 +484,8 @@ class KendallMoments(Formula):
         assert power is not None
         sizes = tuple(sorted((*overlap.left_shape.sizes, *overlap.right_shape.sizes)))
         mean, *central = central_moments(sizes, tuple(sorted(overlap.cell_sizes.tolist())), power.degree)
-        slope = Fraction(power.slope)
-        scaled = [float(moment * slope ** (2 * k)) for k, moment in enumerate(central)]
+        coefficient = Fraction(power.slope)
+        scaled = [float(moment * coefficient ** (2 * k)) for k, moment in enumerate(central)]
         return (binomial_sum(power, power.intercept + power.slope * float(overlap.n_discordant + mean), scaled),)
 
 
@@ -617,8 +617,8 @@ def write_packed(left, right, table, offsets, inverse, row, column, mirror, tria
     block, index, earlier, later, tied, start_of = work
     words, several = before.shape[1], ties.shape[1] > 1 or Ties.shape[1] > 1
     for start in range(0, len(column), SIDE):
-        width = min(SIDE, len(column) - start)
-        for j in range(width):
+        n_lanes = min(SIDE, len(column) - start)
+        for j in range(n_lanes):
             tied[j] = Ties[start + j, 0]
             for w in range(words):
                 earlier[w, j], later[w, j] = Before[start + j, w], After[start + j, w]
@@ -634,10 +634,10 @@ def write_packed(left, right, table, offsets, inverse, row, column, mirror, tria
                     for j in range(SIDE):
                         # No pair is in both terms, so one count serves.
                         index[j] += popcount((b & later[w, j]) | (a & earlier[w, j])) << SIZES
-                for j in range(width):
+                for j in range(n_lanes):
                     block[i - top, j] = table[index[j]] * (row[i] * column[start + j])
                 if several:
-                    for j in range(width):
+                    for j in range(n_lanes):
                         factor = 1.0
                         for s in range(ties.shape[1]):
                             for t in range(Ties.shape[1]):
@@ -645,10 +645,10 @@ def write_packed(left, right, table, offsets, inverse, row, column, mirror, tria
                                 if s + t > 0 and shared:
                                     factor *= inverse[shared]
                         block[i - top, j] *= factor
-                for j in range(width):
+                for j in range(n_lanes):
                     stream(out, i, start + j, block[i - top, j])
             if mirror or triangle:
-                for j in range(width):
+                for j in range(n_lanes):
                     for i in range(top, min(bottom, start + j) if triangle else bottom):
                         stream(mirrored, start + j, i, block[i - top, j])
 
@@ -661,8 +661,8 @@ def write_balance(left, right, constant, unit, mirror, triangle, work, out, mirr
     block, balance, earlier, later = work[0], work[1], work[2], work[3]
     words, n_rows, n_columns = before.shape[1], len(before), len(Before)
     for start in range(0, n_columns, SIDE):
-        width = min(SIDE, n_columns - start)
-        for j in range(width):
+        n_lanes = min(SIDE, n_columns - start)
+        for j in range(n_lanes):
             for w in range(words):
                 earlier[w, j], later[w, j] = Before[start + j, w], After[start + j, w]
         for top in range(0, start + 1 if triangle else n_rows, SIDE):
@@ -675,11 +675,11 @@ def write_balance(left, right, constant, unit, mirror, triangle, work, out, mirr
                     for j in range(SIDE):
                         balance[j] += popcount((b & earlier[w, j]) | (a & later[w, j]))
                         balance[j] -= popcount((b & later[w, j]) | (a & earlier[w, j]))
-                for j in range(width):
+                for j in range(n_lanes):
                     block[i - top, j] = constant + unit * np.int64(balance[j])  # as a signed number
                     stream(out, i, start + j, block[i - top, j])
             if mirror or triangle:
-                for j in range(width):
+                for j in range(n_lanes):
                     for i in range(top, min(bottom, start + j) if triangle else bottom):
                         stream(mirrored, start + j, i, block[i - top, j])
 
@@ -784,22 +784,22 @@ def short_lists(items, listed, Y, listed_Y, discordant, shared):
     items and disagree; if one list has both and the other only the later one; or if each list has only one of them.
     """
     n = Y.shape[1]
-    places = np.empty(items.shape[1], np.int64)
+    positions = np.empty(items.shape[1], np.int64)
     for i in range(items.shape[0]):
         for j in range(Y.shape[0]):
             common, single, count = 0, 0, 0
             for p in range(listed[i]):
-                place = Y[j, items[i, p]]
-                if place >= listed_Y[j]:
+                position = Y[j, items[i, p]]
+                if position >= listed_Y[j]:
                     single += 1
                     continue
                 # Items of the left list only before this one, and items of the right list only before it.
-                count += single + place
+                count += single + position
                 q = common
-                while q > 0 and places[q - 1] > place:
-                    places[q] = places[q - 1]
+                while q > 0 and positions[q - 1] > position:
+                    positions[q] = positions[q - 1]
                     q -= 1
-                places[q] = place
+                positions[q] = position
                 count += common - q
                 common += 1
             count -= common * (common - 1) // 2  # common items were counted among those of the right list

@@ -129,7 +129,7 @@ class DrawSet:
         return out
 
     def margins(self, integrand: Integrand, left: Indices, right: Indices) -> tuple[Parts, Parts]:
-        """Return what each block of draws on the left, and on the right, adds to the means of pairs of rankings."""
+        """Return the contributions of each block of draws, left and right, to the means of pairs of rankings."""
         tables = self.both_tables(integrand)
         rows, columns = np.zeros((2, len(tables), len(left), self.n_draws))
         if self.distance is None:
@@ -152,7 +152,7 @@ class DrawSet:
         return Parts(sums[0][0], sums[0][-1]), Parts(sums[1][0], sums[1][-1])
 
     def within_blocks(self, integrand: Integrand, rankings: Indices) -> Parts:
-        """Return what the pairs of draws inside each block add to the means of rankings with themselves."""
+        """Return the contributions of pairs of draws within each block to the means of rankings with themselves."""
         tables = self.both_tables(integrand)
         out = np.zeros((len(tables), len(rankings), len(self.ends)))
         if self.distance is None:
