@@ -508,11 +508,10 @@ def test_estimated_consensus():
     found = rk.borda(large)
     assert not found.exact
     assert "shares of 1 of 2 users estimated by 1,000 draws" in found.details
-    for kernel in (rk.Spearman(), rk.Hamming()):
-        nearest = rk.kernel_consensus(large, kernel)
-        assert not nearest.exact
-        assert np.isnan(nearest.gap)
-        assert "embeddings of 1 of 2 users estimated by 1,000 draws" in nearest.details
+    nearest = rk.kernel_consensus(large, rk.Hamming())
+    assert not nearest.exact
+    assert np.isnan(nearest.gap)
+    assert "embeddings of 1 of 2 users estimated by 1,000 draws" in nearest.details
     known = rk.pairwise_preferences(large[:1])
     better, worse = ([large.items.index(pair[side]) for pair in pairs] for side in (0, 1))
     assert (known[better, worse] == 1).all()
