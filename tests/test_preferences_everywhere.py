@@ -28,7 +28,7 @@ PAIRS = [
     [("a", "c"), ("b", "d"), ("c", "a")],  # a cycle
 ]
 COUNTS = [2, 1, 1, 3, 1, 2, 1]
-PREFS = Preferences.from_pairs(PAIRS, ITEMS, COUNTS)
+PREFS = Preferences.from_pairs(PAIRS, ITEMS, counts=COUNTS)
 X, Y = PREFS[:4], PREFS[3:]
 SINGLE = Preferences.from_pairs(PAIRS * 2, ITEMS)  # one voter each, for estimators, which see no counts
 LABELS = np.array([0, 1] * len(PAIRS))
@@ -366,7 +366,7 @@ def picture():
 
 
 def pairs_of_preferences():
-    assert Preferences.from_pairs(PREFS.to_pairs(), ITEMS, PREFS.counts, PREFS.users) == PREFS
+    assert Preferences.from_pairs(PREFS.to_pairs(), ITEMS, counts=PREFS.counts, users=PREFS.users) == PREFS
 
 
 def gpy():
