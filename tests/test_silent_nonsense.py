@@ -30,7 +30,7 @@ def test_many_voters():
 @pytest.mark.parametrize("n_draws", [-1, 0, 1.5])
 def test_variance_needs_draws(n_draws):
     with pytest.raises(ValueError, match="n_draws="):
-        rk.monte_carlo_variance(BALLOTS, BALLOTS, rk.Mallows(0.1), n_draws)
+        rk.monte_carlo_variance(BALLOTS, BALLOTS, rk.Mallows(0.1), n_draws=n_draws)
 
 
 @pytest.mark.parametrize("level", [-1, 2, np.nan, "high"])
@@ -210,4 +210,4 @@ def test_groups_of_rectangular_matrix():
 
 def test_variance_of_different_items():
     with pytest.raises(rk.RankingError, match="X is about 3 items and Y about 2"):
-        rk.monte_carlo_variance(FOUR, [[0, 1]], rk.Mallows(0.1), 4)
+        rk.monte_carlo_variance(FOUR, [[0, 1]], rk.Mallows(0.1), n_draws=4)

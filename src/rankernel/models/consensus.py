@@ -16,7 +16,7 @@ from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data, as_nonempty_data
 from rankernel.errors import ArgumentTypeError
 from rankernel.gram.exact.features import mean_statistics
-from rankernel.gram.poset_rows import PartialOrders, as_rows
+from rankernel.gram.rows import PartialOrders, as_rows
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.linear_features import Statistic, uniform_mean
