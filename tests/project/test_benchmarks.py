@@ -40,9 +40,9 @@ def test_mutants_differ():
     for module, tests in mutation.CORE.items():
         assert (mutation.SOURCE / module).is_file()
         assert all((mutation.ROOT / "tests" / name).is_file() for name in tests.split())
-    source = ast.parse((mutation.SOURCE / "io/read_options.py").read_text(encoding="utf-8"))
-    found = mutation.mutants("io/read_options.py")
-    programs = {ast.dump(mutation.mutated("io/read_options.py", place)) for place, _ in found}
+    source = ast.parse((mutation.SOURCE / "io/pairs.py").read_text(encoding="utf-8"))
+    found = mutation.mutants("io/pairs.py")
+    programs = {ast.dump(mutation.mutated("io/pairs.py", place)) for place, _ in found}
     assert len(programs) == len(found) > 20
     assert ast.dump(source) not in programs
 
