@@ -24,8 +24,6 @@ from rankernel._utils.arrays import FloatArray
 if TYPE_CHECKING:
     from reproduction.study import Study
 
-SYNTHETIC = "†"  # marks numbers measured on synthetic data
-
 
 @dataclass(frozen=True)
 class MeanSD:
@@ -44,14 +42,7 @@ class Interval:
     high: float
 
 
-@dataclass(frozen=True)
-class Synthetic:
-    """A number measured on synthetic data."""
-
-    value: int | float | MeanSD | Interval
-
-
-Entry = str | int | float | MeanSD | Interval | Synthetic | None
+Entry = str | int | float | MeanSD | Interval | None
 
 
 @dataclass(frozen=True)
@@ -86,17 +77,9 @@ class Table:
         return {"title": self.title, "columns": list(self.columns), "rows": rows, "note": self.note}
 
     def on_synthetic_data(self) -> Table:
-        """Return the table with all measured numbers, not those of the paper, marked as synthetic."""
-
-        def marked(entry: Entry, column: str) -> Entry:
-            ours = entry is not None and not isinstance(entry, str) and not column.endswith(", paper")
-            return Synthetic(entry) if ours else entry  # type: ignore[arg-type]
-
-        rows = [
-            row if {"paper", "the paper"} & set(row[:2]) else tuple(map(marked, row, self.columns)) for row in self.rows
-        ]
-        note = f"{SYNTHETIC}: measured on synthetic data, not on SUSHI. {self.note}".strip()
-        return replace(self, title=f"{self.title} (synthetic data)", rows=rows, note=note)
+        """Return the table marked as measured on synthetic data."""
+        note = f"Except for those of the paper, the numbers are of synthetic data, not of SUSHI. {self.note}".strip()
+        return replace(self, title=f"{self.title} (synthetic data)", note=note)
 
 
 @dataclass
@@ -131,16 +114,12 @@ def shown(entry: Entry) -> str:
     --------
     >>> shown(MeanSD(0.4567, 0.0123)), shown(Interval(2.0, 1.5, 2.75)), shown(0.00012), shown(1814400), shown(None)
     ('0.457 (0.012)', '2.00 [1.50, 2.75]', '1.2e-04', '1,814,400', '-')
-    >>> shown(Synthetic(0.5))
-    '0.500†'
     """
     match entry:
         case None:
             return "-"
         case str():
             return entry
-        case Synthetic(value):
-            return f"{shown(value)}{SYNTHETIC}"
         case MeanSD(mean, sd):
             return f"{mean:.3f} ({sd:.3f})"
         case Interval(value, low, high):
@@ -162,8 +141,6 @@ def three_digits(value: float) -> str:
 def json_value(entry: Entry) -> Any:
     """Return an entry with all digits; NaN is null in JSON."""
     match entry:
-        case Synthetic(value):
-            return {"synthetic": json_value(value)}
         case MeanSD() | Interval():
             return {name: json_value(value) for name, value in asdict(entry).items()}
         case float():
@@ -277,6 +254,7 @@ def write_results(study: Study, results: list[Result]) -> None:
     records = {
         result.name: {
             "title": result.title,
+            "synthetic": result.synthetic,
             "protocol": result.protocol,
             "tables": {table.name: table.record() for table in result.tables},
             "findings": result.findings,
@@ -292,7 +270,7 @@ def markdown(study: Study, results: list[Result]) -> str:
     names = " ".join(result.name for result in results)
     remarks = "A quick run with few replicates, to test that everything works. " if study.quick else ""
     if any(result.synthetic for result in results):
-        remarks += f"Without the SUSHI data: numbers marked {SYNTHETIC} were measured on synthetic data. "
+        remarks += "Without the SUSHI data: results marked as synthetic were measured on synthetic data. "
     command = f"python -m reproduction {names}{' --quick' * study.quick} --seed {study.seed}"
     libraries = ", ".join(f"{name} {installed(name)}" for name in LIBRARIES)
     parts = [

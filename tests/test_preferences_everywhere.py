@@ -15,7 +15,7 @@ import rankernel as rk
 from rankernel import Preferences, RankingError, Rankings
 from rankernel.completions.herding import joint_herd
 from rankernel.learn.mmd_streamed import mmd2_streamed as streamed
-from rankernel.learn.sign_features import MallowsSignFeatures
+from rankernel.learn.features import MallowsSignFeatures
 
 ITEMS = ("a", "b", "c", "d")
 PAIRS = [

@@ -45,7 +45,7 @@ from rankernel.learn.hierarchy import linkage as linkage
 from rankernel.learn.kmeans import KernelKMeans as KernelKMeans
 from rankernel.learn.kmeans import KernelKMedoids as KernelKMedoids
 from rankernel.learn.maps import KernelMap as KernelMap
-from rankernel.learn.mean_features import MeanFeatures as MeanFeatures
+from rankernel.learn.features import MeanFeatures as MeanFeatures
 from rankernel.learn.nystrom import NystromFeatures as NystromFeatures
 from rankernel.learn.ranking_regressor import KernelRankingRegressor as KernelRankingRegressor
 from rankernel.learn.sklearn import SklearnKernel as SklearnKernel

@@ -347,6 +347,14 @@ def test_attribute_that_cannot_be_compared():
         WithSet().gram(ROWS)
 
 
+def test_class_without_the_base_class():
+    class Unrelated:
+        matrix = Ulam.matrix
+
+    with pytest.raises(TypeError, match=r"derived from rankernel\.Kernel"):
+        rk.KernelKMeans(2, kernel=Unrelated()).fit(ROWS)
+
+
 def test_class_instead_of_instance():
     with pytest.raises(TypeError, match=r"Ulam is a class; give an instance"):
         rk.mmd_test(FULL[:12], FULL[12:], Ulam)

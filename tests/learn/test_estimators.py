@@ -4,7 +4,7 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 import rankernel as rk
-from rankernel.learn.sign_features import MallowsSignFeatures
+from rankernel.learn.features import MallowsSignFeatures
 
 FRACTIONS = {"check_positive_only_tag_during_fit": "passes fractions, which are not ranks"}
 CLUSTERS = FRACTIONS | {"check_clustering": "passes points of a plane, which are not ranks"}

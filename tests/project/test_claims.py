@@ -16,7 +16,7 @@ import rankernel as rk
 from rankernel.completions.linear_extensions import draw_extensions
 from rankernel.distances import lp
 from rankernel.io.registry import FORMATS
-from rankernel.learn.sign_features import MallowsSignFeatures
+from rankernel.learn.features import MallowsSignFeatures
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="the documentation is not part of a package")

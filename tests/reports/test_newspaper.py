@@ -24,7 +24,7 @@ def two_groups():
 
 
 @pytest.mark.parametrize("words", [newspaper.sushi_words, newspaper.dublin_words])
-def test_what_a_paragraph_says_is_so(words):
+def test_paragraph_matches_the_result(words):
     result = two_groups()
     text, found = words(result), result.differences(by="pairs")
     moves = {item.item: max(item.places) - min(item.places) for item in found.items}

@@ -33,7 +33,7 @@ The council election of Nowhere Bay: a synthetic example; the town, its voters a
 candidates equally. Each voter belongs to one of three blocs, which a real election would not tell: the harbour
 (long ballots, Amberlow first), the orchard (short ballots, Eldermist first) and the foundry (ballots of middle length
 with ties, Glimmerby first). The north has more harbour voters, the south more foundry voters. Cindervale is the first
-choice of few but the second or third of many, and in the bundled draw preferred to each of the others by most."""
+choice of few but the second or third of many, and wins every head-to-head contest."""
 
 
 class Example(NamedTuple):

@@ -89,11 +89,12 @@ class Cell(NamedTuple):
     overvoted: bool = False
 
 
-def read_ballots(table: TextTable, items: tuple[str, ...] | None, options: ReadOptions) -> Ballots:
+def read_ballots(table: TextTable, items: tuple[str, ...] | None) -> Ballots:
     """Return the ballots of a table of distinct rows with one column per position."""
+    options = table.source.options
     if items is None and options.separator is None:
         check_joined_names(table)
-    cells = interpreted_cells(table, Markers.of(options, items), options)
+    cells = interpreted_cells(table, Markers.of(options, items))
     merged: dict[str, str] = {}
     if options.fold_case:
         merged = merged_names(cells.values(), items)
@@ -101,8 +102,8 @@ def read_ballots(table: TextTable, items: tuple[str, ...] | None, options: ReadO
             code: Cell(tuple(merged.get(n, n) for n in cell.names), cell.overvoted) for code, cell in cells.items()
         }
     names = items or tuple(dict.fromkeys(name for cell in cells.values() if not cell.overvoted for name in cell.names))
-    table.source.check_table_size(table.n_rows, len(names), options)
-    reader = BallotReader(options, cells, {name: number for number, name in enumerate(names)}, table)
+    table.source.check_table_size(table.n_rows, len(names))
+    reader = BallotReader(cells, {name: number for number, name in enumerate(names)}, table)
     ranks = reader.ranks()
     if items is None:
         listed = (ranks != FREE).any(axis=0)
@@ -122,8 +123,9 @@ def read_ballots(table: TextTable, items: tuple[str, ...] | None, options: ReadO
 # ---------------------------------------------------------------------- interpretation of cells
 
 
-def interpreted_cells(table: TextTable, markers: Markers, options: ReadOptions) -> dict[int, Cell]:
+def interpreted_cells(table: TextTable, markers: Markers) -> dict[int, Cell]:
     """Return the interpretation of each distinct cell, in order of first appearance."""
+    options = table.source.options
     cells: dict[int, Cell] = {}
     ambiguous = []
     for code in table.used():
@@ -222,8 +224,8 @@ def check_joined_names(table: TextTable) -> None:
 class BallotReader:
     """Converts ballots to ranks and counts the repairs."""
 
-    def __init__(self, options: ReadOptions, cells: dict[int, Cell], index: dict[str, int], table: TextTable) -> None:
-        self.options, self.cells, self.index, self.table = options, cells, index, table
+    def __init__(self, cells: dict[int, Cell], index: dict[str, int], table: TextTable) -> None:
+        self.options, self.cells, self.index, self.table = table.source.options, cells, index, table
         self.skipped = self.repeated = self.overvoted = 0
 
     def ranks(self) -> RankArray:
@@ -316,11 +318,11 @@ def rankings_of(
     counts: IntArray,
     about: FileSource,
     source: SourceFile,
-    options: ReadOptions,
     rows: IntArray | None = None,
     labels: Labels | None = None,
 ) -> Rankings:
     """Return ballots as rankings, blank ones dropped or kept; ``rows`` gives the ballot of each row of the file."""
+    options = source.options
     source.check_total(counts)
     listed = ballots.ranks != FREE
     marked = listed.any(axis=1)

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankernel._utils.arrays import RankArray
 from rankernel._utils.checks import check_integer, printable
 from rankernel.encoding import FREE, MAX_VOTERS, dense_ranks
 from rankernel.errors import RankingError
 from rankernel.io.ballots import Ballots, rankings_of
-from rankernel.io.read_options import ReadOptions, accepts
+from rankernel.io.orders import Orders
+from rankernel.io.read_options import accepts
 from rankernel.io.text_files import MAX_BYTES, AnyPath, FileSource, Repairs, SourceFile, check_writable_name, write_text
 from rankernel.rankings import Rankings, as_rankings
 
@@ -28,7 +28,7 @@ TOKEN = re.compile(
 PREFERENCE = re.compile(r"-|[0-9]{1,9}(?:=[0-9]{1,9})*")
 EXAMPLE = "'3 2 4 1=5 0' (3 voters: 2, then 4, then 1 and 5 tied)"
 
-BallotLines = tuple[list[int], list[list[list[int]]], list[int]]  # counts, buckets and lines
+Ballot = tuple[int, int, list[list[int]]]  # line, count and buckets
 
 
 class Token(NamedTuple):
@@ -71,21 +71,20 @@ def read_blt(path: AnyPath, **keywords: Any) -> Rankings:
       1 × Bob > {Ann, Cy}
       read as BLT; title 'Ward 4'; 1 seat; withdrawn: Cy
     """
-    source, options = SourceFile.of(path), ReadOptions.of(read_blt, keywords)
-    tokens = Tokens(source.text(options), source)
+    source = SourceFile.of(path, read_blt, keywords)
+    tokens = Tokens(source.text, source)
     n_items, seats, withdrawn = read_head(tokens)
-    (counts, orders, lines), (items, title) = read_body(tokens, n_items)
-    source.check_table_size(len(orders), n_items, options)
-    ranks, n_skipped = ranks_of(orders, lines, n_items, source)
+    ballots, n_skipped, (items, title) = read_body(tokens, n_items)
+    orders = Orders.of(ballots)
+    ranks = orders.ranks(n_items, source, "candidate")
     about = FileSource("BLT", title, seats, tuple(items[number] for number in sorted(withdrawn)))
-    if options.withdrawn == "drop" and withdrawn:
+    if source.options.withdrawn == "drop" and withdrawn:
         remaining = [number for number in range(n_items) if number not in withdrawn]
         if not remaining:
             raise source.error(None, "all candidates withdrew")
         ranks, items = ranks[:, remaining], tuple(items[number] for number in remaining)
         ranks = dense_ranks(ranks, ranks != FREE, "free")
-    numbers = np.array(counts, dtype=np.int64)
-    return rankings_of(Ballots(ranks, items, Repairs(n_skipped)), numbers, about, source, options)
+    return rankings_of(Ballots(ranks, items, Repairs(n_skipped)), orders.counts, about, source)
 
 
 # ---------------------------------------------------------------------- tokens
@@ -161,36 +160,40 @@ def read_head(tokens: Tokens) -> tuple[int, int, set[int]]:
     return n_items, seats, withdrawn
 
 
-def read_body(tokens: Tokens, n_items: int) -> tuple[BallotLines, tuple[tuple[str, ...], str]]:
-    """Return ballots, names and title: each ballot ends with a 0 or, in files without these, with its line."""
+def read_body(tokens: Tokens, n_items: int) -> tuple[list[Ballot], int, tuple[tuple[str, ...], str]]:
+    """Return the ballots, the number of skipped positions, and names and title.
+
+    Each ballot ends with a 0 or, in files without these, with its line.
+    """
     start = tokens.index
     failures: list[tuple[int, RankingError]] = []
     for by_line in (False, True):
         tokens.index = start
         try:
-            return read_ballot_lines(tokens, n_items, by_line), read_names(tokens, n_items)
+            return *read_ballot_lines(tokens, by_line), read_names(tokens, n_items)
         except RankingError as error:
             failures.append((tokens.index, error))
     raise max(failures, key=lambda each: each[0])[1]
 
 
-def read_ballot_lines(tokens: Tokens, n_items: int, by_line: bool) -> BallotLines:
-    """Return the count, the buckets of candidate indices and the line of each ballot."""
-    counts: list[int] = []
-    orders: list[list[list[int]]] = []
-    lines: list[int] = []
+def read_ballot_lines(tokens: Tokens, by_line: bool) -> tuple[list[Ballot], int]:
+    """Return the ballots, and the number of skipped positions that a marked one follows."""
+    ballots: list[Ballot] = []
+    n_skipped = 0
     while True:
         count, line = tokens.take_integer("a ballot, or the 0 after the last one")
         if count == 0:
-            return counts, orders, lines
+            return ballots, n_skipped
         if count < 0 or count > MAX_VOTERS:
             raise tokens.source.error(line, f"{count} is not a number of voters")
-        counts.append(count)
-        lines.append(line)
-        orders.append(read_order(tokens, n_items, line if by_line else None))
+        order = read_order(tokens, line if by_line else None)
+        while order and not order[-1]:
+            order.pop()
+        n_skipped += order.count([])
+        ballots.append((line, count, [bucket for bucket in order if bucket]))
 
 
-def read_order(tokens: Tokens, n_items: int, line: int | None) -> list[list[int]]:
+def read_order(tokens: Tokens, line: int | None) -> list[list[int]]:
     """Return the buckets of one ballot, which ends with a 0 or, if its line is given, with that line."""
     order: list[list[int]] = []
     while True:
@@ -203,12 +206,7 @@ def read_order(tokens: Tokens, n_items: int, line: int | None) -> list[list[int]
             raise tokens.source.error(token.line, problem)
         if token.text == "0":
             return order
-        numbers = [] if token.text == "-" else [int(number) for number in token.text.split("=")]
-        for number in numbers:
-            if not 1 <= number <= n_items:
-                problem = f"candidate {number} is unknown; candidates are numbered from 1 to {n_items}"
-                raise tokens.source.error(token.line, problem)
-        order.append([number - 1 for number in numbers])
+        order.append([] if token.text == "-" else [int(number) for number in token.text.split("=")])
 
 
 def read_names(tokens: Tokens, n_items: int) -> tuple[tuple[str, ...], str]:
@@ -223,28 +221,6 @@ def read_names(tokens: Tokens, n_items: int) -> tuple[tuple[str, ...], str]:
         )
         raise tokens.source.error(rest[0].line, problem)
     return tokens.source.item_names(names, tokens.last_line), rest[0].text if rest else ""
-
-
-def ranks_of(
-    orders: list[list[list[int]]], lines: list[int], n_items: int, source: SourceFile
-) -> tuple[RankArray, int]:
-    """Return the ranks, -1 for candidates that are not listed, and the number of skipped positions."""
-    ranks = np.full((len(orders), n_items), FREE, dtype=np.int32)
-    n_skipped = 0
-    for row, order in enumerate(orders):
-        while order and not order[-1]:
-            order.pop()
-        rank = 0
-        for bucket in order:
-            new = [number for number in dict.fromkeys(bucket) if ranks[row, number] == FREE]
-            if len(new) < len(bucket):
-                twice = next(number for number in bucket if ranks[row, number] != FREE or bucket.count(number) > 1)
-                problem = f"candidate {twice + 1} is listed twice; a ballot lists each at most once"
-                raise source.error(lines[row], problem)
-            n_skipped += not bucket
-            ranks[row, new] = rank
-            rank += bool(new)
-    return ranks, n_skipped
 
 
 # ---------------------------------------------------------------------- writing

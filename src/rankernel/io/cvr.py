@@ -5,28 +5,22 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from rankernel._utils.checks import printable
-from rankernel.encoding import FREE
 from rankernel.errors import Argument, RankingError, missing_extra
 from rankernel.io.ballots import Ballots, rankings_of, read_ballots
-from rankernel.io.cvr_json import json_contests
-from rankernel.io.dominion import is_dominion, read_dominion
-from rankernel.io.read_options import ReadOptions, accepts
-from rankernel.io.tables import read_counts, sorted_positions
+from rankernel.io.cvr_exports import is_dominion, json_contests, read_dominion
+from rankernel.io.orders import Orders
+from rankernel.io.read_options import accepts
+from rankernel.io.tables import sorted_positions, table_rankings
 from rankernel.io.text_files import AnyPath, FileSource, SourceFile
-from rankernel.io.text_table import TextTable, read_table, split_rows, table_of
+from rankernel.io.text_table import TextTable, split_rows, split_table, table_of
 from rankernel.order_tables import column_position
 from rankernel.rankings import Rankings
 
 EXCEL = (".xlsx", ".xlsm")
 JSON = (".json", ".zip")
-# Between the names of an overvote in exports that give each name separately; part of no name.
-SEPARATOR = "\x1f"
 
 
 @accepts(
@@ -74,37 +68,36 @@ def read_cvr(path: AnyPath, **keywords: Any) -> Rankings:
       read as a cast vote record; title 'Mayor'; ignored: Cast Vote Record, Precinct, Clerk Choice 1 of 1
       repaired: 1 overvoted cell, 1 blank ballot dropped, 'undervote' read as missing (3 cells)
     """
-    source, options = SourceFile.of(path), ReadOptions.of(read_cvr, keywords)
-    kept, items = list(options.named_columns), options.items
+    source = SourceFile.of(path, read_cvr, keywords)
+    kept, items = list(source.options.named_columns), source.options.items
     ignored: tuple[str, ...] = ()
     if source.suffix in JSON or source.path.is_dir():
-        contests = json_contests(source, options, SEPARATOR)
-        title = chosen_contest(list(contests), source, options)
-        table, options = contests[title], replace(options, separator=SEPARATOR)
-    elif source.suffix not in EXCEL and is_scottish(source.text(options)):
-        return read_scottish(source, options)
-    elif source.suffix not in EXCEL and is_dominion(source.text(options)):
-        export = read_dominion(source, options)
-        title = chosen_contest(list(export.contests), source, options)
-        table, ignored = export.ballots(title, options, SEPARATOR), export.ignored(title, kept)
-        items, options = items or export.candidates(title), replace(options, separator=SEPARATOR)
+        contests = json_contests(source)
+        title = chosen_contest(list(contests), source)
+        table = contests[title]
+    elif source.suffix in EXCEL:
+        table, title, ignored = contest_columns(read_excel(source))
+    elif is_scottish(source.text):
+        return read_scottish(source)
+    elif is_dominion(source.text):
+        export = read_dominion(source)
+        title = chosen_contest(list(export.contests), source)
+        table, ignored = export.ballots(title), export.ignored(title, kept)
+        items = items or export.candidates(title)
     else:
-        wide = read_excel(source, options) if source.suffix in EXCEL else read_table(source, options)
-        table, title, ignored = contest_columns(wide, options)
-    table.check_columns(options.named_columns.items())
-    labels = {name: table.column(name, "label_columns") for name in options.label_columns}
+        table, title, ignored = contest_columns(split_table(source.text, source))
+    table.check_columns()
     votes, rows = sorted_positions(table.without(kept)).distinct()
-    ballots = read_ballots(votes, items, options)
-    about = FileSource("a cast vote record", title, ignored=ignored)
-    return rankings_of(ballots, read_counts(table, options), about, source, options, rows, labels)
+    ballots = read_ballots(votes, items)
+    return table_rankings(table, ballots, FileSource("a cast vote record", title, ignored=ignored), rows)
 
 
 # ---------------------------------------------------------------------- contests
 
 
-def chosen_contest(names: Sequence[str], source: SourceFile, options: ReadOptions) -> str:
+def chosen_contest(names: Sequence[str], source: SourceFile) -> str:
     """Return the contest of the options: by its name, or by a part that only one name contains."""
-    known, wanted = ", ".join(repr(printable(name)) for name in names[:20]), options.contest
+    known, wanted = ", ".join(repr(printable(name)) for name in names[:20]), source.options.contest
     if not names:
         raise source.error(None, "there is no contest with ranked choices")
     if wanted is None:
@@ -121,10 +114,10 @@ def chosen_contest(names: Sequence[str], source: SourceFile, options: ReadOption
     return fitting[0]
 
 
-def contest_columns(table: TextTable, options: ReadOptions) -> tuple[TextTable, str, tuple[str, ...]]:
+def contest_columns(table: TextTable) -> tuple[TextTable, str, tuple[str, ...]]:
     """Return the columns of one contest together with the named ones, its name, and the ignored columns."""
-    kept = options.named_columns
-    table.check_columns(kept.items())
+    kept = table.source.options.named_columns
+    table.check_columns()
     others = [name for name in table.columns if name not in kept]
     positions = {name: position for name in others if (position := column_position(name)) is not None}
     contests = list(dict.fromkeys(position.contest for position in positions.values()))
@@ -132,7 +125,7 @@ def contest_columns(table: TextTable, options: ReadOptions) -> tuple[TextTable, 
         columns = ", ".join(printable(name) for name in table.columns[:12])
         problem = f"no column names a position, such as 'Mayor Choice 1 of 4'; the columns are {columns}"
         raise table.error(None, problem)
-    contest = chosen_contest(contests, table.source, options)
+    contest = chosen_contest(contests, table.source)
     used = {name for name, position in positions.items() if position.contest == contest} | set(kept)
     ignored = tuple(name for name in table.columns if name not in used)
     return table.without(ignored), contest, ignored
@@ -141,7 +134,7 @@ def contest_columns(table: TextTable, options: ReadOptions) -> tuple[TextTable, 
 # ---------------------------------------------------------------------- Excel
 
 
-def read_excel(source: SourceFile, options: ReadOptions) -> TextTable:
+def read_excel(source: SourceFile) -> TextTable:
     """Return the first sheet of an Excel workbook."""
     try:
         import openpyxl
@@ -150,7 +143,7 @@ def read_excel(source: SourceFile, options: ReadOptions) -> TextTable:
     try:
         with zipfile.ZipFile(source.path) as parts:
             n_bytes = sum(part.file_size for part in parts.infolist())
-        source.check_expanded_size(n_bytes, source.path.stat().st_size, options)
+        source.check_expanded_size(n_bytes, source.path.stat().st_size)
         book = openpyxl.load_workbook(source.path, read_only=True, data_only=True)
         rows = [[cell_text(cell) for cell in row] for row in book.worksheets[0].iter_rows(values_only=True)]
         book.close()
@@ -182,33 +175,27 @@ def is_scottish(text: str) -> bool:
     return bool(SCOTTISH.match(text) and re.search(r"^\W*Candidate\s+1\b", text, re.IGNORECASE | re.MULTILINE))
 
 
-def read_scottish(source: SourceFile, options: ReadOptions) -> Rankings:
+def read_scottish(source: SourceFile) -> Rankings:
     """Return the ballots of a Scottish council: numbers of candidates and seats, counted ballots, then the names."""
-    rows = [(line, trimmed(cells)) for line, cells in split_rows(source.text(options), ",", source)]
+    rows = [(line, trimmed(cells)) for line, cells in split_rows(source.text, ",", source)]
     rows = [(line, cells) for line, cells in rows if cells]
     n_items, seats = map(int, rows[0][1])
     rest = rows[1:]
     first = next((index for index, (_, cells) in enumerate(rest) if CANDIDATE.fullmatch(cells[0])), len(rest))
     items, title = scottish_names(rest[first:], n_items, source)
-    source.check_table_size(first, n_items, options)
-    ranks = np.full((first, n_items), FREE, dtype=np.int32)
-    counts = np.empty(first, dtype=np.int64)
-    for row, (line, cells) in enumerate(rest[:first]):
+    ballots = []
+    for line, cells in rest[:first]:
         for cell in cells:
             if not INTEGER.fullmatch(cell):
                 raise source.error(line, f"{printable(cell)!r} is not a number; a ballot is a count and candidates")
-        counts[row], *order = map(int, cells)
-        if counts[row] < 1:
+        count, *order = map(int, cells)
+        if count < 1:
             raise source.error(line, "the count of the ballot is 0; it must be at least 1")
-        for position, number in enumerate(order):
-            if not 1 <= number <= n_items:
-                raise source.error(line, f"candidate {number} is unknown; candidates are numbered from 1 to {n_items}")
-            if ranks[row, number - 1] != FREE:
-                raise source.error(line, f"candidate {number} is listed twice; a ballot lists each at most once")
-            ranks[row, number - 1] = position
-    return rankings_of(
-        Ballots(ranks, items), counts, FileSource("a Scottish council election", title, seats), source, options
-    )
+        ballots.append((line, count, [[number] for number in order]))
+    orders = Orders.of(ballots)
+    ranks = orders.ranks(n_items, source, "candidate")
+    about = FileSource("a Scottish council election", title, seats)
+    return rankings_of(Ballots(ranks, items), orders.counts, about, source)
 
 
 def trimmed(cells: list[str]) -> list[str]:

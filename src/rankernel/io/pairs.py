@@ -8,9 +8,9 @@ import numpy as np
 
 from rankernel._utils.checks import printable
 from rankernel.errors import ArgumentValueError, RankingError
-from rankernel.io.read_options import ReadOptions, accepts
+from rankernel.io.read_options import accepts
 from rankernel.io.text_files import AnyPath, FileSource, SourceFile
-from rankernel.io.text_table import TextTable, read_table
+from rankernel.io.text_table import TextTable, split_table
 from rankernel.pair_tables import Comparisons, find_columns, from_columns
 from rankernel.preferences import Preferences
 from rankernel.rankings import Labels
@@ -54,11 +54,12 @@ def read_pairs(path: AnyPath, **keywords: Any) -> Preferences:
       bob: nothing known
       read as pairs: user in judge, a in model_a, b in model_b, winner in winner
     """
-    source, options = SourceFile.of(path), ReadOptions.of(read_pairs, keywords)
+    source = SourceFile.of(path, read_pairs, keywords)
+    options = source.options
     if options.layout not in ("auto", "pairs"):
         raise ArgumentValueError("layout", options.layout, "'pairs' or 'auto' for comparisons")
-    table = read_table(source, options)
-    table.check_columns(options.named_columns.items())
+    table = split_table(source.text, source)
+    table.check_columns()
     given = dict(options.columns or {}) | ({} if options.count is None else {"count": options.count})
     others = [*options.ignore, *(name for name in options.label_columns if name not in given.values())]
     try:
@@ -73,17 +74,17 @@ def read_pairs(path: AnyPath, **keywords: Any) -> Preferences:
     if not found.users:
         raise source.error(None, "the table has no rows; each row compares two items")
     n_users, n_items = len(found.users), len(found.items)
-    source.check_size(n_users * n_items**2, f"all pairs of {n_items:,} items by {n_users:,} users", options)
+    source.check_size(n_users * n_items**2, f"all pairs of {n_items:,} items by {n_users:,} users")
     data = Preferences._from_comparisons(found, found.counts)
     about = FileSource(f"pairs: {roles}", ignored=(*options.ignore, *roles.ignored))
     fields = data.packed, data.items, data.counts, data.users, data.contracted
-    return Preferences._trusted(*fields, user_labels(table, options, found), about)
+    return Preferences._trusted(*fields, user_labels(table, found), about)
 
 
-def user_labels(table: TextTable, options: ReadOptions, found: Comparisons) -> Labels:
+def user_labels(table: TextTable, found: Comparisons) -> Labels:
     """Return the labels of each user, which must be the same in all rows of the user."""
     labels: Labels = {}
-    for name in options.label_columns:
+    for name in table.source.options.label_columns:
         texts = table.column(name, "label_columns")
         of_user = texts[found.row_of_user]
         different = np.flatnonzero(of_user[found.user] != texts)

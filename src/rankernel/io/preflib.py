@@ -9,12 +9,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from rankernel._utils.arrays import IntArray, Mask, RankArray
+from rankernel._utils.arrays import Mask, RankArray
 from rankernel._utils.checks import check_choice, check_path, printable
 from rankernel.encoding import FREE, dense_ranks
 from rankernel.errors import Argument, RankingError, ReadingWarning, warn
-from rankernel.io.preflib_orders import Orders, read_orders
-from rankernel.io.read_options import ReadOptions, accepts
+from rankernel.io.orders import Orders, read_orders
+from rankernel.io.read_options import accepts
 from rankernel.io.text_files import AnyPath, FileSource, SourceFile, check_writable_name, write_text
 from rankernel.rankings import Rankings, as_rankings, unique_rows
 
@@ -68,8 +68,8 @@ def read_preflib(path: AnyPath, **keywords: Any) -> Rankings:
     Rankings: 1 ranking from 2 voters of 3 items (1 incomplete)
       2 × milk, free: {tea, coffee}
     """
-    source, options = SourceFile.of(path), ReadOptions.of(read_preflib, keywords)
-    text = source.text(options)
+    source = SourceFile.of(path, read_preflib, keywords)
+    text, options = source.text, source.options
     header, n_lines, end = read_header(text, source)
     kind = stated_kind(header, source)
     first = first_number(header) if options.lenient else 1
@@ -77,11 +77,10 @@ def read_preflib(path: AnyPath, **keywords: Any) -> Rankings:
     orders = read_orders(text[end:], n_lines + 1, source)
     check_totals(header, kind, orders, source)
     source.check_total(orders.counts)
-    source.check_table_size(len(orders.lines), len(items), options)
     if first == 0:
         warn(f"{source.name}: its alternatives are numbered from 0", ReadingWarning)
-        orders = replace(orders, alternatives=orders.alternatives + 1)
-    ranks = raw_ranks(orders, len(items), source)
+        orders = replace(orders, items=orders.items + 1)
+    ranks = orders.ranks(len(items), source, "alternative")
     empty = orders.counts < 1 if options.lenient else np.zeros(len(orders.counts), dtype=bool)
     check_kind(ranks, orders, kind, header, source, empty)
     n_all_in_first = None
@@ -190,29 +189,6 @@ def check_totals(header: Header, kind: Kind, orders: Orders, source: SourceFile)
 
 
 # ---------------------------------------------------------------------- the orders
-
-
-def raw_ranks(orders: Orders, n_items: int, source: SourceFile) -> RankArray:
-    """Return the bucket of each item in each row, -1 for items that are not listed."""
-    unknown = (orders.alternatives < 1) | (orders.alternatives > n_items)
-    if unknown.any():
-        entry = int(np.argmax(unknown))
-        problem = f"alternative {orders.alternatives[entry]} is unknown; alternatives are numbered from 1 to {n_items}"
-        raise source.error(int(orders.lines[orders.rows[entry]]), problem)
-    ranks: RankArray = np.full((len(orders.lines), n_items), FREE, dtype=np.int32)
-    cells = orders.rows * n_items + orders.alternatives - 1
-    ranks.ravel()[cells] = orders.buckets
-    if np.count_nonzero(ranks != FREE) != len(cells):
-        row, item = divmod(first_repeated(cells), n_items)
-        problem = f"alternative {item + 1} is listed twice; an order lists each at most once"
-        raise source.error(int(orders.lines[row]), problem)
-    return ranks
-
-
-def first_repeated(cells: IntArray) -> int:
-    """Return the smallest value that occurs more than once."""
-    ordered = np.sort(cells)
-    return int(ordered[1:][ordered[1:] == ordered[:-1]][0])
 
 
 def check_kind(ranks: RankArray, orders: Orders, kind: Kind, header: Header, source: SourceFile, empty: Mask) -> None:

@@ -18,7 +18,6 @@ from rankernel._utils.checks import check_choice, check_path, check_text, printa
 from rankernel.encoding import FREE, Unlisted, check_unlisted, dense_ranks
 from rankernel.errors import RankingError, missing_extra
 from rankernel.io.preflib import read_preflib
-from rankernel.io.read_options import ReadOptions
 from rankernel.io.text_files import AnyPath, SourceFile, write_bytes
 from rankernel.rankings import Rankings
 
@@ -374,7 +373,7 @@ def read_users(source: SourceFile) -> dict[str, IntArray]:
 
 def read_items(source: SourceFile) -> tuple[str, ...]:
     """Return the names of the hundred items in the order of their numbers."""
-    rows = [line.split("\t") for line in source.text(ReadOptions()).splitlines() if line.strip()]
+    rows = [line.split("\t") for line in source.text.splitlines() if line.strip()]
     for number, cells in enumerate(rows):
         if cells[0].strip() != str(number) or len(cells) < 2:
             raise source.error(number + 1, f"expected item {number}, its name and more, between tabs")
@@ -386,7 +385,7 @@ def read_items(source: SourceFile) -> tuple[str, ...]:
 def read_numbers(source: SourceFile) -> list[tuple[int, list[int]]]:
     """Return the line number and the integers of each line that is not empty; an empty file is an error."""
     rows = []
-    for line, text in enumerate(source.text(ReadOptions()).splitlines(), start=1):
+    for line, text in enumerate(source.text.splitlines(), start=1):
         try:
             numbers = [int(word) for word in text.split()]
         except ValueError:

@@ -16,13 +16,13 @@ from rankernel.data import Data
 from rankernel.errors import Argument, ArgumentValueError, RankingError
 from rankernel.io.blt import read_blt, write_blt
 from rankernel.io.cvr import EXCEL, JSON, is_scottish, read_cvr
-from rankernel.io.dominion import is_dominion
+from rankernel.io.cvr_exports import is_dominion
 from rankernel.io.pairs import read_pairs
 from rankernel.io.preflib import KINDS, read_preflib, write_preflib
 from rankernel.io.read_options import ReadOptions, option_names
 from rankernel.io.tables import read_csv, write_csv
 from rankernel.io.text_files import AnyPath, SourceFile
-from rankernel.io.text_table import guessed_delimiter, split_rows
+from rankernel.io.text_table import delimiter_of, split_rows
 from rankernel.order_tables import column_position
 from rankernel.pair_tables import has_pair_columns
 
@@ -130,9 +130,9 @@ def read(path: AnyPath, *, format: str = "auto", **options: Any) -> Data:  # noq
       0: tea > milk
       read as pairs: better in winner, worse in loser
     """
-    source, known = SourceFile(path), {field.name for field in dataclasses.fields(ReadOptions)}
-    checked = ReadOptions(**{name: value for name, value in options.items() if name in known})
-    chosen = detected_format(source, checked) if check_text("format", format) == "auto" else named_format(format)
+    known = {field.name for field in dataclasses.fields(ReadOptions)}
+    source = SourceFile(path, ReadOptions(**{name: value for name, value in options.items() if name in known}))
+    chosen = detected_format(source) if check_text("format", format) == "auto" else named_format(format)
     for name in options:
         if name not in chosen.options:
             problem = f"{source.name} is read as {chosen.name}, which has no option ", Argument(name)
@@ -148,7 +148,7 @@ def named_format(name: str) -> Format:
     raise ArgumentValueError("format", name, f"{', '.join(map(repr, FORMATS))} or 'auto'")
 
 
-def detected_format(source: SourceFile, options: ReadOptions) -> Format:
+def detected_format(source: SourceFile) -> Format:
     """Return the format of a file, by its suffix or else by its content."""
     formats = list(FORMATS.values())
     if source.path.is_dir():
@@ -156,26 +156,25 @@ def detected_format(source: SourceFile, options: ReadOptions) -> Format:
     for known in formats:
         if source.suffix in known.suffixes and source.suffix not in TABLE_SUFFIXES:
             return known
-    text = source.text(options)
     if source.suffix in TABLE_SUFFIXES:
-        return detected_table(text, source, options)
+        return detected_table(source)
     for known in formats:
-        if known.matches_text and known.matches_text(text[:20_000]):
+        if known.matches_text and known.matches_text(source.text[:20_000]):
             return known
     suffixes = ", ".join(suffix for known in formats for suffix in known.suffixes)
     raise RankingError(f"{source.name} has no known format; the suffixes are {suffixes}, each also with .gz")
 
 
-def detected_table(text: str, source: SourceFile, options: ReadOptions) -> Format:
+def detected_table(source: SourceFile) -> Format:
     """Return the format of a table: rankings, comparisons, or a cast vote record."""
+    options, text = source.options, source.text
     if options.layout != "auto":
         return FORMATS["pairs" if options.layout == "pairs" else "table"]
     if is_scottish(text) or is_dominion(text):
         return FORMATS["cast vote record"]
     header = text.lstrip("\r\n").split("\n", 1)[0] + "\n"
     try:
-        delimiter = guessed_delimiter(header, source) if options.delimiter == "auto" else options.delimiter
-        _, cells = next(split_rows(header, delimiter, source), (1, []))
+        _, cells = next(split_rows(header, delimiter_of(header, source), source), (1, []))
     except RankingError:  # the reader reports it
         return FORMATS["table"]
     named = options.named_columns

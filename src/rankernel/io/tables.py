@@ -16,9 +16,9 @@ from rankernel._utils.checks import check_instance, check_labels, check_path, pr
 from rankernel.encoding import FREE, MAX_VOTERS, are_average_ranks, dense_ranks
 from rankernel.errors import Argument, RankingError
 from rankernel.io.ballots import Ballots, Markers, rankings_of, read_ballots
-from rankernel.io.read_options import Layout, ReadOptions, accepts
+from rankernel.io.read_options import Layout, accepts
 from rankernel.io.text_files import AnyPath, FileSource, SourceFile, check_writable_name, warn_of_formulas, write_text
-from rankernel.io.text_table import TextTable, read_table
+from rankernel.io.text_table import TextTable, split_table
 from rankernel.order_tables import are_consecutive, column_position
 from rankernel.rankings import Rankings, as_rankings, row_slices
 
@@ -86,29 +86,36 @@ def read_csv(path: AnyPath, **keywords: Any) -> Rankings:
       Bob > Cy > Ann
       Cy > Ann > Bob
     """
-    source, options = SourceFile.of(path), ReadOptions.of(read_csv, keywords)
-    table = read_table(source, options)
-    table.check_columns(options.named_columns.items())
-    labels = {name: table.column(name, "label_columns") for name in options.label_columns}
-    counts = read_counts(table, options)
-    votes, rows = vote_columns(table, options).distinct()
-    layout = detected_layout(votes, options) if options.layout == "auto" else options.layout
+    source = SourceFile.of(path, read_csv, keywords)
+    options, table = source.options, split_table(source.text, source)
+    table.check_columns()
+    columns = table.without(options.named_columns)
+    if not columns.columns:
+        raise table.error(None, "no column is left for the votes besides those of ", *NOT_VOTES)
+    votes, rows = columns.distinct()
+    layout = detected_layout(votes) if options.layout == "auto" else options.layout
     if options.ascending and layout != "scores":
         raise RankingError(
             Argument("ascending", True), " requires ", Argument("layout", "scores"), "; smaller ranks are always better"
         )
-    ballots, description = read_votes(votes, layout, options)
-    about = FileSource(description, ignored=options.ignore)
-    return rankings_of(ballots, counts, about, source, options, rows, labels)
+    ballots, description = read_votes(votes, layout)
+    return table_rankings(table, ballots, FileSource(description, ignored=options.ignore), rows)
 
 
-def read_votes(votes: TextTable, layout: Layout, options: ReadOptions) -> tuple[Ballots, str]:
+def table_rankings(table: TextTable, ballots: Ballots, about: FileSource, rows: IntArray) -> Rankings:
+    """Return ballots with the counts and label columns of their table; ``rows`` gives the ballot of each row."""
+    labels = {name: table.column(name, "label_columns") for name in table.source.options.label_columns}
+    return rankings_of(ballots, read_counts(table), about, table.source, rows, labels)
+
+
+def read_votes(votes: TextTable, layout: Layout) -> tuple[Ballots, str]:
     """Return the ballots in the columns of votes, and a description of the layout."""
+    options = votes.source.options
     if layout == "positions":
-        return read_ballots(sorted_positions(votes), options.items, options), "a table with one column per position"
+        return read_ballots(sorted_positions(votes), options.items), "a table with one column per position"
     if layout == "pairs":
         raise RankingError(Argument("layout", "pairs"), " is read by read_pairs, or by read")
-    numbers, names = item_columns(votes, layout, options)
+    numbers, names = item_columns(votes, layout)
     if layout == "ranks":
         return Ballots(integer_ranks(numbers, votes, names), names), "a table of ranks, one column per item"
     listed = ~np.isnan(numbers)
@@ -117,11 +124,12 @@ def read_votes(votes: TextTable, layout: Layout, options: ReadOptions) -> tuple[
     return Ballots(ranks, names), f"a table of scores, one column per item, {better} is better"
 
 
-def read_counts(table: TextTable, options: ReadOptions) -> IntArray:
+def read_counts(table: TextTable) -> IntArray:
     """Return the number of voters of each row."""
-    if options.count is None:
+    name = table.source.options.count
+    if name is None:
         return np.ones(len(table), dtype=np.int64)
-    column = table.select([table.index(options.count, "count")])
+    column = table.select([table.index(name, "count")])
 
     def number(cell: str) -> int:
         integer = INTEGER.fullmatch(cell)
@@ -135,35 +143,25 @@ def read_counts(table: TextTable, options: ReadOptions) -> IntArray:
     return counts
 
 
-def vote_columns(table: TextTable, options: ReadOptions) -> TextTable:
-    """Return the columns of votes: all without another stated purpose."""
-    votes = table.without(options.named_columns)
-    if not votes.columns:
-        raise table.error(None, "no column is left for the votes besides those of ", *NOT_VOTES)
-    return votes
-
-
 # ---------------------------------------------------------------------- detection of the layout
 
 NOT_VOTES = (Argument("label_columns"), ", ", Argument("ignore"), " and ", Argument("count"))
 
 
-def detected_layout(votes: TextTable, options: ReadOptions) -> Layout:
+def detected_layout(votes: TextTable) -> Layout:
     """Return the only layout that is consistent with a table."""
     positions = [column_position(name) for name in votes.columns]
-    other = first_nonnumeric_cell(votes, options)
+    other = first_nonnumeric_cell(votes)
     if None not in positions:
         if other is None:
             raise layout_error(votes, None, "the columns look like positions but hold only numbers or nothing")
         sorted_positions(votes)
         return "positions"
-    if any(position is not None for position in positions):
-        column = votes.columns[positions.index(None)]
-        raise layout_error(votes, None, f"some columns look like positions but {printable(column)!r} does not")
+    sorted_positions(votes)  # an error if some columns look like positions
     if other is not None:
         row, column, cell = other
         raise layout_error(votes, row, f"column {printable(column)!r} holds {printable(cell)!r}, which is not a rank")
-    check_plausible_ranks(votes, options)
+    check_plausible_ranks(votes)
     return "ranks"
 
 
@@ -183,9 +181,9 @@ def layout_error(votes: TextTable, row: int | None, problem: str) -> RankingErro
     )
 
 
-def first_nonnumeric_cell(votes: TextTable, options: ReadOptions) -> tuple[int, str, str] | None:
+def first_nonnumeric_cell(votes: TextTable) -> tuple[int, str, str] | None:
     """Return row, column and content of the first cell that is neither a rank nor missing, if there is one."""
-    markers = Markers.of(options)
+    markers = Markers.of(votes.source.options)
     other = np.zeros(max(len(votes.texts), 1), dtype=bool)
     for code in votes.used():
         cell = votes.texts[code]
@@ -198,12 +196,12 @@ def first_nonnumeric_cell(votes: TextTable, options: ReadOptions) -> tuple[int, 
     return row, votes.columns[column], votes.texts[votes.codes[row, column]]
 
 
-def check_plausible_ranks(votes: TextTable, options: ReadOptions) -> None:
+def check_plausible_ranks(votes: TextTable) -> None:
     """Raise an error for numbers that may not be ranks: of a column of bookkeeping, or with gaps, as scores have."""
     for name in votes.columns:
         if set(re.findall(r"[^\W_]+", re.sub("[0-9]+", " ", name.lower()))) <= BOOKKEEPING:
             raise layout_error(votes, None, f"column {printable(name)!r} does not look like an item")
-    numbers, _ = item_columns(votes, "ranks", options)
+    numbers, _ = item_columns(votes, "ranks")
     best = np.nanmin(numbers, initial=1.0)  # ranks begin with 1 or 0
     ordered = np.sort(numbers, axis=1)  # NaN comes last
     # Competition and dense ranking (1 2 2 4, 1 2 2 3) never exceed the index of the sorted item, nor do mean ranks.
@@ -219,20 +217,21 @@ def check_plausible_ranks(votes: TextTable, options: ReadOptions) -> None:
 # ---------------------------------------------------------------------- one column per item
 
 
-def item_columns(votes: TextTable, layout: Layout, options: ReadOptions) -> tuple[FloatArray, tuple[str, ...]]:
+def item_columns(votes: TextTable, layout: Layout) -> tuple[FloatArray, tuple[str, ...]]:
     """Return the numbers in the cells, NaN where missing, and the items that the columns name."""
     if "" in votes.columns:
         nameless = votes.columns.index("") + 1
         raise votes.error(None, f"column {nameless} has no name; name the item, or give ", Argument("ignore", ""))
-    names = votes.columns if options.items is None else options.items
+    items = votes.source.options.items
+    names = votes.columns if items is None else items
     known = frozenset(names)
     for name in votes.columns:
         if name not in known:
             problem = f"column {printable(name)!r} is not one of the ", Argument("items"), "; name it in "
             raise votes.error(None, *problem, Argument("ignore", ...))
-    votes.source.check_table_size(votes.n_rows, len(names), options)
-    votes = votes if options.items is None else in_order(votes, names)
-    markers, invalid = Markers.of(options), set()
+    votes.source.check_table_size(votes.n_rows, len(names))
+    votes = votes if items is None else in_order(votes, names)
+    markers, invalid = Markers.of(votes.source.options), set()
 
     def number(cell: str) -> float:
         if NUMBER.fullmatch(cell):
@@ -299,7 +298,9 @@ def sorted_positions(votes: TextTable) -> TextTable:
     contests = list(dict.fromkeys(position.contest for position in stated))
     if len(contests) > 1:
         names = ", ".join(repr(printable(contest)) for contest in contests[:8])
-        raise votes.error(None, f"the columns belong to several contests ({names}); choose one with ", CONTEST)
+        raise votes.error(
+            None, f"the columns belong to several contests ({names}); choose one with ", Argument("contest", ...)
+        )
     numbers = [position.number for position in stated]
     if len(set(numbers)) < len(numbers):
         raise votes.error(None, f"two columns name the same position: {', '.join(map(printable, votes.columns))}")
@@ -307,9 +308,6 @@ def sorted_positions(votes: TextTable) -> TextTable:
         listing = ", ".join(map(str, sorted(numbers)))
         raise layout_error(votes, None, f"the columns look like positions but are not consecutive: {listing}")
     return votes.select(sorted(range(len(numbers)), key=numbers.__getitem__))
-
-
-CONTEST = Argument("contest", ...)
 
 
 # ---------------------------------------------------------------------- writing

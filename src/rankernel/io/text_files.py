@@ -7,11 +7,12 @@ import io
 import os
 import unicodedata
 import zlib
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from rankernel._utils.arrays import IntArray
 from rankernel._utils.checks import check_flag, check_instance, check_path, printable
@@ -34,16 +35,22 @@ UNWRITABLE = {"Cc": "a control character", "Zl": "a line break", "Zp": "a line b
 
 
 class SourceFile:
-    """A file to read. Its text is read once and cached, for the detection of its format and for the reader."""
+    """A file to read with some options. Its text is cached, for the detection of its format and for the reader."""
 
-    def __init__(self, path: AnyPath) -> None:
-        self.path = check_path("path", path)
-        self._text: dict[tuple[str, int | None], str] = {}
+    def __init__(self, path: AnyPath, options: ReadOptions | None = None) -> None:
+        self.path, self.options = check_path("path", path), options or ReadOptions()
 
     @classmethod
-    def of(cls, path: AnyPath | SourceFile) -> SourceFile:
-        """Return the source of a path; a source is returned as it is."""
-        return path if isinstance(path, SourceFile) else cls(path)
+    def of(cls, path: AnyPath | SourceFile, reader: Callable[..., Any], keywords: Mapping[str, Any]) -> SourceFile:
+        """Return the source for a reader, which is called with a path or, by ``read``, with the source itself."""
+        options = ReadOptions.of(reader, keywords)
+        return path if isinstance(path, SourceFile) else cls(path, options)
+
+    def with_options(self, **changes: Any) -> SourceFile:
+        """Return the source, with its cached text, and other values of some options."""
+        changed = copy(self)
+        changed.options = replace(self.options, **changes)
+        return changed
 
     @property
     def name(self) -> str:
@@ -55,12 +62,24 @@ class SourceFile:
         """Lower-case suffix of the name without ``.gz``."""
         return Path(self.path.name.lower().removesuffix(".gz")).suffix
 
-    def text(self, options: ReadOptions) -> str:
-        """Return the decompressed and decoded text, without a byte order mark; line ends are kept."""
-        key = options.encoding, options.max_bytes
-        if key not in self._text:
-            self._text = {key: self.decoded(read_bytes(self.path, options), options.encoding)}
-        return self._text[key]
+    @cached_property
+    def text(self) -> str:
+        """Decompressed and decoded text, without a byte order mark; line ends are kept."""
+        return self.decoded(self.read_bytes(), self.options.encoding)
+
+    def read_bytes(self) -> bytes:
+        """Return the bytes of the file, decompressed if it is gzipped."""
+        raw = self.path.read_bytes()
+        if not raw.startswith(GZIP_MAGIC) and self.path.suffix.lower() != ".gz":
+            return raw
+        try:
+            with gzip.GzipFile(fileobj=io.BytesIO(raw)) as file:
+                content = file.read(self.expanded_limit(len(raw)) + 1)
+        except (EOFError, OSError, zlib.error) as error:
+            problem = f"the gzip data is damaged or truncated ({error}); download the file again"
+            raise self.error(None, problem) from None
+        self.check_expanded_size(len(content), len(raw))
+        return content
 
     def decoded(self, raw: bytes, encoding: str) -> str:
         """Return bytes of the file as text."""
@@ -69,7 +88,8 @@ class SourceFile:
         except UnicodeDecodeError as error:
             byte = f"byte 0x{raw[error.start]:02x} (number {error.start + 1} of the file) is not {encoding} text"
             line = raw.count(b"\n", 0, error.start) + 1
-            raise self.error(line, byte, "; give the encoding of the file, such as ", LATIN_1) from None
+            example = Argument("encoding", "latin-1")
+            raise self.error(line, byte, "; give the encoding of the file, such as ", example) from None
         except UnicodeError as error:
             raise self.error(
                 None, f"the file is not {encoding} text ({error}); give ", Argument("encoding", ...)
@@ -98,48 +118,29 @@ class SourceFile:
         except RankingError as error:
             raise self.restate(error) from None
 
-    def check_table_size(self, n_rows: int, n_items: int, options: ReadOptions) -> None:
+    def check_table_size(self, n_rows: int, n_items: int) -> None:
         """Raise an error if a table of ranks would exceed the limit."""
-        self.check_size(4 * n_rows * n_items, f"{n_rows:,} rankings of {n_items:,} items", options)
+        self.check_size(4 * n_rows * n_items, f"{n_rows:,} rankings of {n_items:,} items")
 
-    def check_size(self, n_bytes: int, content: str, options: ReadOptions) -> None:
+    def check_size(self, n_bytes: int, content: str) -> None:
         """Raise an error if a table would exceed the limit."""
-        limit = MAX_BYTES if options.max_bytes is None else options.max_bytes
+        limit = MAX_BYTES if self.options.max_bytes is None else self.options.max_bytes
         if n_bytes > limit:
             problem = f"{content} make a table of {n_bytes:,} bytes, more than {limit:,}; to allow that, give "
             raise self.error(None, problem, Argument("max_bytes", n_bytes))
 
-    def check_expanded_size(self, n_bytes: int, n_packed: int, options: ReadOptions) -> None:
+    def expanded_limit(self, n_packed: int) -> int:
+        """Return the limit of the decompressed size of a number of bytes."""
+        if self.options.max_bytes is not None:
+            return self.options.max_bytes
+        return min(MAX_BYTES, max(MAX_EXPANSION * n_packed, MIN_EXPANDED))
+
+    def check_expanded_size(self, n_bytes: int, n_packed: int) -> None:
         """Raise an error if compressed content exceeds its limit."""
-        limit = expanded_limit(n_packed, options)
+        limit = self.expanded_limit(n_packed)
         if n_bytes > limit:
             problem = f"its {n_packed:,} bytes expand to more than {limit:,}; to allow that, give a larger "
             raise self.error(None, problem, Argument("max_bytes"))
-
-
-LATIN_1 = Argument("encoding", "latin-1")
-
-
-def read_bytes(path: AnyPath, options: ReadOptions) -> bytes:
-    """Return the bytes of a file, decompressed if it is gzipped."""
-    source = SourceFile(path)
-    raw = source.path.read_bytes()
-    if not raw.startswith(GZIP_MAGIC) and source.path.suffix.lower() != ".gz":
-        return raw
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(raw)) as file:
-            content = file.read(expanded_limit(len(raw), options) + 1)
-    except (EOFError, OSError, zlib.error) as error:
-        raise source.error(None, f"the gzip data is damaged or truncated ({error}); download the file again") from None
-    source.check_expanded_size(len(content), len(raw), options)
-    return content
-
-
-def expanded_limit(n_packed: int, options: ReadOptions) -> int:
-    """Return the limit of the decompressed size of a file."""
-    if options.max_bytes is not None:
-        return options.max_bytes
-    return min(MAX_BYTES, max(MAX_EXPANSION * n_packed, MIN_EXPANDED))
 
 
 # ---------------------------------------------------------------------- the record of how a file was read

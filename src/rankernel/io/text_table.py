@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from rankernel._utils.arrays import IntArray
 from rankernel._utils.checks import printable
 from rankernel.errors import Argument, RankingError
-from rankernel.io.read_options import ReadOptions
 from rankernel.io.text_files import BYTE_ORDER_MARK, SourceFile
 from rankernel.rankings import unique_rows
 
@@ -84,9 +83,9 @@ class TextTable:
             raise self.error(None, Argument(argument), problem)
         return self.columns.index(name)
 
-    def check_columns(self, named: Iterable[tuple[str, str]]) -> None:
-        """Raise an error for the first of some columns, given with the argument that names it, that does not exist."""
-        for name, argument in named:
+    def check_columns(self) -> None:
+        """Raise an error if a column that the options name does not exist."""
+        for name, argument in self.source.options.named_columns.items():
             self.index(name, argument)
 
     def column(self, name: str, argument: str) -> NDArray[np.str_]:
@@ -146,19 +145,14 @@ class TextTable:
 # ---------------------------------------------------------------------- splitting text into cells
 
 
-def read_table(source: SourceFile, options: ReadOptions) -> TextTable:
-    """Return the table in a text file."""
-    return split_table(source.text(options), source, options)
-
-
-def split_table(text: str, source: SourceFile, options: ReadOptions) -> TextTable:
+def split_table(text: str, source: SourceFile) -> TextTable:
     """Return the table in a text whose first line names the columns."""
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise source.error(line, "there is a null byte; this is not a text table")
-    delimiter = guessed_delimiter(text, source) if options.delimiter == "auto" else options.delimiter
+    delimiter = delimiter_of(text, source)
     n_cells = text.count(delimiter) + text.count("\n")
-    source.check_size(4 * n_cells, f"{n_cells:,} cells", options)
+    source.check_size(4 * n_cells, f"{n_cells:,} cells")
     table = split_by_pandas(text, delimiter, source) if len(text) >= LARGE and find_spec("pandas") else None
     return table or table_of(split_rows(text, delimiter, source), source)
 
@@ -287,8 +281,10 @@ def split_lines(text: str) -> Iterator[str]:
         yield text[start:]
 
 
-def guessed_delimiter(text: str, source: SourceFile) -> str:
-    """Return the only delimiter that splits every row into the same number of cells, more than one."""
+def delimiter_of(text: str, source: SourceFile) -> str:
+    """Return the delimiter of the options, or the only one that splits every row into the same number of cells."""
+    if source.options.delimiter != "auto":
+        return source.options.delimiter
     header = text.lstrip("\r\n").split("\n", 1)[0]
     present = [sign for sign in DELIMITERS if sign in header]
     if len(present) == 1:

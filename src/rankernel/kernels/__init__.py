@@ -66,6 +66,8 @@ rankbiasedoverlap, averageoverlap, dcg, rbo
         return kernel
     if isinstance(kernel, type) and issubclass(kernel, Kernel):
         raise TypeError(f"{name}={kernel.__name__} is a class; give an instance, such as {kernel.__name__}(...)")
+    if callable(getattr(kernel, "matrix", None)):
+        raise TypeError(f"{name}: the class {type(kernel).__name__} must be derived from rankernel.Kernel")
     if not isinstance(kernel, str):
         raise TypeError(
             f"{name}={short_repr(kernel)} is not a kernel; give one such as Mallows(0.1), or its name: 'mallows'"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -107,10 +108,15 @@ class KernelMap(KernelTransformer):
         if self.features is not None:
             if not callable(getattr(self.features, "fit_transform", None)):
                 raise TypeError(f"features={short_repr(self.features)} must be a transformer, such as NystromFeatures")
-            return self._fit_features(X, weights)
+            self.features_ = clone(self.features, safe=False)
+            features = np.asarray(self.features_.fit_transform(X), dtype=np.float64)
+            check_components(self.n_components, min(features.shape), "rankings or features")
+            return self._fitted(components_of_features(features, weights, self.n_components), weights.sum())
+        check_components(self.n_components, len(rankings), "rankings")
+        check_task("a map", len(rankings))
         self.rankings_, self.plan_ = rankings, as_kernel(self.kernel).plan(rankings, method=self.method)
         self.kernel_ = self.plan_.kernel
-        return self._fit_gram(weights)
+        return self._fitted(components_of_gram(self.plan_.gram(), weights, self.n_components), weights.sum())
 
     def transform(self, X: Any) -> FloatArray:
         """Return the coordinates of rankings."""
@@ -122,53 +128,13 @@ class KernelMap(KernelTransformer):
         coordinates: FloatArray = values @ self._directions - self._origin
         return coordinates
 
-    def _fit_gram(self, weights: FloatArray) -> FloatArray:
-        """Return the coordinates from the eigenvectors of the centred Gram matrix."""
-        check_components(self.n_components, len(weights), "rankings")
-        check_task("a map", len(weights))
-        centred = self.plan_.gram()
-        scale = float(weights @ np.abs(np.diagonal(centred)))
-        means = centred @ weights / weights.sum()
-        roots = np.sqrt(weights)
-        for rows in slices(len(centred), ROWS):
-            # Scaled by the roots of the multiplicities it has the nonzero eigenvalues of the matrix of all voters.
-            block = centred[rows] - means[rows, None] - means[None, :] + means @ weights / weights.sum()
-            centred[rows] = block * np.outer(roots[rows], roots)
-        values, vectors = largest_eigenpairs(centred, self.n_components, scale)
-        self._set_variance(values, float(np.trace(centred)), weights.sum())
-        coordinates = vectors / roots[:, None] * np.sqrt(values)
-        signs = fixed_signs(coordinates)
-        inverse_roots = np.divide(1, np.sqrt(values), out=np.zeros_like(values), where=values > 0)
-        self._directions = signs * vectors * roots[:, None] * inverse_roots
-        self._origin = means @ self._directions
-        coordinates *= signs
-        return coordinates
-
-    def _fit_features(self, X: Any, weights: FloatArray) -> FloatArray:
-        """Return the coordinates from the eigenvectors of the scatter matrix of the features."""
-        self.features_ = clone(self.features, safe=False)
-        features = np.asarray(self.features_.fit_transform(X), dtype=np.float64)
-        check_components(self.n_components, min(features.shape), "rankings or features")
-        mean = weights @ features / weights.sum()
-        scatter, scale = np.zeros((features.shape[1],) * 2), 0.0
-        for rows in slices(len(features), ROWS):
-            centred = (features[rows] - mean) * np.sqrt(weights[rows])[:, None]
-            scatter += centred.T @ centred
-            scale += float(weights[rows] @ np.einsum("ij,ij->i", features[rows], features[rows]))
-        values, vectors = largest_eigenpairs(scatter, self.n_components, scale)
-        self._set_variance(values, float(np.trace(scatter)), weights.sum())
-        vectors *= values > 0
-        coordinates: FloatArray = features @ vectors - mean @ vectors
-        signs = fixed_signs(coordinates)
-        self._directions = signs * vectors
-        self._origin = mean @ self._directions
-        return coordinates * signs
-
-    def _set_variance(self, values: FloatArray, total: float, n_voters: float) -> None:
-        """Set the eigenvalues and the explained variance."""
-        self.eigenvalues_ = values
-        self.explained_variance_ = values / max(n_voters - 1, 1)
-        self.explained_variance_ratio_ = values / total if total > 0 else np.zeros(len(values))
+    def _fitted(self, components: Components, n_voters: float) -> FloatArray:
+        """Set the fitted attributes and return the coordinates of the training rankings."""
+        self.eigenvalues_ = components.eigenvalues
+        self.explained_variance_ = components.eigenvalues / max(n_voters - 1, 1)
+        self.explained_variance_ratio_ = components.variance_ratio()
+        self._directions, self._origin = components.directions, components.origin
+        return components.coordinates
 
     @property
     def _n_features_out(self) -> int:
@@ -180,6 +146,59 @@ def check_components(n_components: int, most: int, what: str) -> None:
     check_integer("n_components", n_components)
     if n_components > most:
         raise ValueError(f"n_components={n_components} but X has only {most} {what}; use fewer components")
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """Principal components of rankings with multiplicities; signs are fixed as described for :class:`KernelMap`."""
+
+    coordinates: FloatArray  # (n_rankings, n_components)
+    directions: FloatArray  # coordinates are kernel values or features times the directions, less the origin
+    origin: FloatArray
+    eigenvalues: FloatArray  # of the centred Gram matrix of all voters
+    trace: float  # of this matrix
+
+    @classmethod
+    def of(
+        cls, coordinates: FloatArray, directions: FloatArray, mean: FloatArray, eigenvalues: FloatArray, trace: float
+    ) -> Components:
+        """Return the components with their signs fixed; ``mean`` is that of the kernel values or features."""
+        signs = fixed_signs(coordinates)
+        directions = signs * directions
+        return cls(coordinates * signs, directions, mean @ directions, eigenvalues, trace)
+
+    def variance_ratio(self, omitted: float = 0.0) -> FloatArray:
+        """Return the fraction of the variance of each component; ``omitted`` is the trace that features omit."""
+        total = self.trace + omitted
+        return self.eigenvalues / total if total > 0 else np.zeros(len(self.eigenvalues))
+
+
+def components_of_gram(gram: FloatArray, weights: FloatArray, n_components: int) -> Components:
+    """Return the principal components from a Gram matrix, which is overwritten, and multiplicities."""
+    scale = float(weights @ np.abs(np.diagonal(gram)))
+    means = gram @ weights / weights.sum()
+    roots = np.sqrt(weights)
+    for rows in slices(len(gram), ROWS):
+        # Scaled by the roots of the multiplicities it has the nonzero eigenvalues of the matrix of all voters.
+        block = gram[rows] - means[rows, None] - means[None, :] + means @ weights / weights.sum()
+        gram[rows] = block * np.outer(roots[rows], roots)
+    values, vectors = largest_eigenpairs(gram, n_components, scale)
+    inverse_roots = np.divide(1, np.sqrt(values), out=np.zeros_like(values), where=values > 0)
+    directions = vectors * roots[:, None] * inverse_roots
+    return Components.of(vectors / roots[:, None] * np.sqrt(values), directions, means, values, float(np.trace(gram)))
+
+
+def components_of_features(features: FloatArray, weights: FloatArray, n_components: int) -> Components:
+    """Return the principal components from features, by the eigenvectors of their scatter matrix."""
+    mean = weights @ features / weights.sum()
+    scatter, scale = np.zeros((features.shape[1],) * 2), 0.0
+    for rows in slices(len(features), ROWS):
+        centred = (features[rows] - mean) * np.sqrt(weights[rows])[:, None]
+        scatter += centred.T @ centred
+        scale += float(weights[rows] @ np.einsum("ij,ij->i", features[rows], features[rows]))
+    values, vectors = largest_eigenpairs(scatter, n_components, scale)
+    vectors *= values > 0
+    return Components.of(features @ vectors - mean @ vectors, vectors, mean, values, float(np.trace(scatter)))
 
 
 def largest_eigenpairs(matrix: FloatArray, n_pairs: int, scale: float) -> tuple[FloatArray, FloatArray]:

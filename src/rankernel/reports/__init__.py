@@ -186,7 +186,6 @@ def report(
         rng=as_seed(rng),
         **chosen,
     )
-    about = getattr(rankings, "about", None)
     source = Source(
         rankings,
         title,
@@ -194,7 +193,7 @@ def report(
         groups=labels,
         noun=noun,
         voter=voter,
-        n_approve_all=about.n_all_in_first if about else None,
+        n_approve_all=rankings.source.n_all_in_first if rankings.source else None,
     )
     summary = summarize(source, settings)
     drawn = {name: Picture(name, svg) for name, svg in pictures(summary)}
@@ -210,7 +209,7 @@ def group_labels(rankings: Any, groups: Any, group_name: str | None) -> tuple[An
         return None, group_name or "group"
     column = "group"
     if isinstance(groups, str):
-        columns = getattr(rankings, "labels", {})
+        columns = rankings.labels
         if groups not in columns:
             known = ", ".join(map(printable, columns)) or "none"
             raise RankingError(f"groups={groups!r} is not a label column of the data; there are: {known}")

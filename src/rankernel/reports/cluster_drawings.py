@@ -332,7 +332,7 @@ def gram_picture(summary: Summary, clustering: Clustering, layout: GramLayout) -
         "right": right,
         "head": wording.say("kernel_value"),
         "low": f"{low:.2g}",
-        "high": f"{high:.2g}",
+        "high": f"≥ {high:.2g}",
     }
     label = wording.say("gram_label", n_voters=wording.count_voters(len(voters)), low=low, high=high)
     return Drawing("gram", max(layout.width, right), GRAM_TOP + side + 6, label, parts)

@@ -11,7 +11,7 @@ import numpy as np
 
 from rankernel._utils.arrays import FloatArray, Indices, IntArray
 from rankernel.data import Data
-from rankernel.errors import RankingError
+from rankernel.errors import Argument, RankingError
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings
@@ -102,11 +102,13 @@ def check_n_clusters(n_clusters: int | None, ballots: Ballots, view: View) -> No
     n_distinct, n_leaves = len(ballots.rankings), len(view.rows)
     if n_clusters is None or n_clusters <= n_leaves or n_distinct == 1:
         return
+    given = Argument("n_clusters", n_clusters)
     if n_clusters > n_distinct:
-        raise RankingError(f"n_clusters={n_clusters} is more than there are different rankings ({n_distinct:,})")
+        raise RankingError(given, f" exceeds the number of distinct rankings, {n_distinct:,}; give a smaller number")
     raise RankingError(
-        f"n_clusters={n_clusters} is more than there are different rankings in the dendrogram ({n_leaves:,}), which is "
-        f"that of {view.n_voters:,} voters sampled at random; give a smaller number"
+        given,
+        f" exceeds the number of distinct rankings in the dendrogram, {n_leaves:,} of a random sample of "
+        f"{view.n_voters:,} voters; give a smaller number",
     )
 
 

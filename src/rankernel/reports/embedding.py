@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, IntArray
+from rankernel._utils.arrays import FloatArray
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
 from rankernel.reports.source import Ballots, View, view_of
+
+if TYPE_CHECKING:
+    from rankernel.learn.maps import Components
 
 N_COMPONENTS = 2
 N_FEATURES = 200
 MAX_NUMBERS = 2**25  # in the Nyström features of all ballots; very many ballots get fewer features
 N_CHECKED = 64  # ballots whose kernel values are estimated again for their standard error
 MAX_SECONDS = 20.0  # for the Gram matrix of the ballots shown
-STRIP = 2**14  # rows at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +48,7 @@ def choose_view(ballots: Ballots, kernel: Kernel, method: MethodLike, limit: int
 
 def embed_ballots(ballots: Ballots, view: View, kernel: Kernel, method: MethodLike, seed: int) -> Embedding:
     """Return the Gram matrix of the ballots shown and the map of all ballots."""
+    from rankernel.learn.maps import components_of_features, components_of_gram
     from rankernel.learn.nystrom import NystromFeatures
 
     rankings = ballots.rankings
@@ -52,12 +56,14 @@ def embed_ballots(ballots: Ballots, view: View, kernel: Kernel, method: MethodLi
     gram = np.asarray(plan.gram(), dtype=np.float64)
     error = relative_error(plan)
     if not view.sampled:
-        points, variance = components_of_gram(gram, view.counts)
+        weights = view.counts.astype(np.float64)
+        points, variance = padded(components_of_gram(gram.copy(), weights, min(N_COMPONENTS, len(gram))))
         return Embedding(kernel, gram, None, points, variance, plan.details, error=error)
     n_features = min(N_FEATURES, max(MAX_NUMBERS // len(rankings), N_COMPONENTS))
     nystrom = NystromFeatures(n_features, kernel=kernel, method=plan.method, random_state=seed)
-    features = nystrom.fit_transform(rankings)
-    points, variance = components_of_features(features, rankings.counts, nystrom.trace_error_)
+    features, weights = nystrom.fit_transform(rankings), rankings.counts.astype(np.float64)
+    components = components_of_features(features, weights, min(N_COMPONENTS, *features.shape))
+    points, variance = padded(components, nystrom.trace_error_)
     omitted = nystrom.trace_error_ / max(nystrom.trace_, 1e-300)
     return Embedding(kernel, gram, features, points, variance, plan.details, omitted, error)
 
@@ -70,38 +76,8 @@ def relative_error(plan: Plan) -> float:
     return float(np.sqrt((estimate.stderr[off_diagonal] ** 2).mean())) / deviation if deviation > 0 else 0.0
 
 
-def components_of_gram(gram: FloatArray, counts: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return the coordinates on the first kernel principal components and their shares of the variance."""
-    from rankernel.learn.maps import largest_eigenpairs
-
-    weights = counts / counts.sum()
-    means, roots = gram @ weights, np.sqrt(weights)
-    centred = (gram - means[:, None] - means + weights @ means) * np.outer(roots, roots)
-    n_components = min(N_COMPONENTS, len(gram))
-    values, vectors = largest_eigenpairs(centred, n_components, float(weights @ np.abs(np.diagonal(gram))))
-    return oriented(vectors / roots[:, None] * np.sqrt(values), values, float(np.trace(centred)))
-
-
-def components_of_features(features: FloatArray, counts: IntArray, omitted: float) -> tuple[FloatArray, FloatArray]:
-    """Return the same from features, whose Gram matrix omits a part of the trace."""
-    from rankernel.learn.maps import largest_eigenpairs
-
-    n_voters = counts.sum()
-    mean = counts @ features / n_voters
-    covariance = np.zeros((features.shape[1],) * 2)
-    for start in range(0, len(features), STRIP):
-        centred = features[start : start + STRIP] - mean
-        covariance += centred.T @ (centred * (counts[start : start + STRIP, None] / n_voters))
-    total = float(np.trace(covariance)) + omitted / n_voters
-    values, vectors = largest_eigenpairs(covariance, min(N_COMPONENTS, *features.shape), total)
-    vectors = vectors * (values > 0)
-    return oriented(features @ vectors - mean @ vectors, values, total)
-
-
-def oriented(points: FloatArray, values: FloatArray, total: float) -> tuple[FloatArray, FloatArray]:
-    """Return coordinates with reproducible signs and shares of the variance, padded with zeros to two components."""
-    from rankernel.learn.maps import fixed_signs
-
-    missing = N_COMPONENTS - len(values)
-    points = np.pad(points * fixed_signs(points), ((0, 0), (0, missing)))
-    return points, np.pad(values / total if total > 0 else np.zeros(len(values)), (0, missing))
+def padded(components: Components, omitted: float = 0.0) -> tuple[FloatArray, FloatArray]:
+    """Return the coordinates and the shares of the variance, padded with zeros to two components."""
+    missing = N_COMPONENTS - len(components.eigenvalues)
+    points = np.pad(components.coordinates, ((0, 0), (0, missing)))
+    return points, np.pad(components.variance_ratio(omitted), (0, missing))

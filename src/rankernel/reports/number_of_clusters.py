@@ -11,6 +11,7 @@ of which is drawn only if the first two disagree.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -21,7 +22,9 @@ from rankernel._utils.arrays import FloatArray, Indices
 from rankernel.data import Data, with_counts
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
+from rankernel.models.mallows import MallowsModel
 from rankernel.models.null_models import fit_mallows, fit_plackett_luce, sample_like
+from rankernel.models.plackett_luce import PlackettLuce
 from rankernel.reports.source import Ballots, sample_voters
 
 MAX_CLUSTERS = 8
@@ -34,6 +37,10 @@ SAMPLE_SIZE = 400
 N_REPLICATES = 6  # simulated data sets of each model, and divisions into halves
 ALPHA = 0.01
 MIN_AGREEMENT = 0.5
+MODELS: dict[str, Callable[[Data], MallowsModel | PlackettLuce]] = {
+    "Plackett-Luce": fit_plackett_luce,
+    "Mallows": fit_mallows,
+}
 
 
 @dataclass(frozen=True)
@@ -42,9 +49,9 @@ class Step:
 
     n_clusters: int  # with the new one
     gain: float  # relative reduction of the dispersion within clusters
-    null_gain: float  # mean reduction in the simulated data sets, for the model with the larger p-value
+    null_gain: float  # mean reduction in the simulated data sets
     pvalue: float
-    n_sets: int  # number of simulated data sets
+    model: str  # of the simulated data sets: the one with the larger p-value
 
 
 @dataclass(frozen=True)
@@ -103,17 +110,15 @@ def evidence_in_sample(sample: Sample, rng: np.random.Generator) -> Evidence:
 def cluster_test(sample: Sample, n_clusters: int, rng: np.random.Generator) -> Step:
     """Return the test of ``n_clusters`` clusters against one cluster fewer; the second model only if it may matter."""
     labels = sample.labels(n_clusters - 1)[sample.ballot_of_voter]
-    gain, step = sample.gain(n_clusters), Step(n_clusters, 0.0, 0.0, 0.0, 0)
-    for fit in (fit_plackett_luce, fit_mallows):
+    gain, steps = sample.gain(n_clusters), []
+    for name, fit in MODELS.items():
         models = [fit(sample.voters[np.flatnonzero(labels == c)]) for c in range(n_clusters - 1)]
         drawn = (sample_like(sample.voters, labels, models, rng) for _ in range(N_REPLICATES))
         gains = np.array([sample.redrawn(voters).gain(n_clusters) for voters in drawn])
-        pvalue, n_sets = predictive_pvalue(gain, gains), step.n_sets + N_REPLICATES
-        null_gain = float(gains.mean()) if pvalue >= step.pvalue else step.null_gain
-        step = Step(n_clusters, gain, null_gain, max(pvalue, step.pvalue), n_sets)
-        if pvalue > ALPHA:
+        steps.append(Step(n_clusters, gain, float(gains.mean()), predictive_pvalue(gain, gains), name))
+        if steps[-1].pvalue > ALPHA:
             break
-    return step
+    return max(steps, key=lambda step: step.pvalue)
 
 
 def predictive_pvalue(value: float, sample: FloatArray) -> float:
@@ -167,12 +172,15 @@ class Sample:
 
     def agreement(self, numbers: range, rng: np.random.Generator) -> tuple[float, ...]:
         """Return the mean adjusted Rand index between the clusters of two random halves, for each number."""
+        from sklearn.metrics import adjusted_rand_score
+
         found = np.zeros((N_REPLICATES, len(numbers)))
         for indices in found if len(numbers) else ():
             mixed = rng.permutation(self.ballot_of_voter)
             halves = (mixed[: len(mixed) // 2], mixed[len(mixed) // 2 :])
             first, second = (self.clusters_of_half(half, numbers) for half in halves)
-            indices[:] = [adjusted_rand(*pair, self.counts) for pair in zip(first, second, strict=True)]
+            pairs = zip(first, second, strict=True)
+            indices[:] = [adjusted_rand_score(*(labels[self.ballot_of_voter] for labels in pair)) for pair in pairs]
         return tuple(found.mean(axis=0).tolist())
 
     def clusters_of_half(self, half: Indices, numbers: range) -> list[Indices]:
@@ -213,20 +221,3 @@ def dispersion(gram: FloatArray, counts: FloatArray, labels: Indices) -> float:
     members = np.equal.outer(np.arange(int(labels.max()) + 1), labels) * counts  # (n_clusters, n_ballots)
     sums = ((members @ gram) * members).sum(axis=1)
     return float(counts @ np.diagonal(gram) - (sums / members.sum(axis=1)).sum())
-
-
-def adjusted_rand(first: Indices, second: Indices, counts: FloatArray) -> float:
-    """Return the adjusted Rand index of two clusterings of weighted rows (Hubert and Arabie 1985).
-
-    Examples
-    --------
-    >>> adjusted_rand(np.array([0, 0, 1, 1]), np.array([1, 1, 0, 0]), np.ones(4))
-    1.0
-    """
-    table = np.zeros((int(first.max()) + 1, int(second.max()) + 1))
-    np.add.at(table, (first, second), counts)
-    both, left, right, total = (
-        float((part * (part - 1)).sum() / 2) for part in (table, table.sum(axis=1), table.sum(axis=0), table.sum())
-    )
-    chance = left * right / total
-    return (both - chance) / ((left + right) / 2 - chance) if left + right > 2 * chance else 1.0

@@ -84,7 +84,6 @@ def render_page(summary: Summary, max_numbers: int = MAX_NUMBERS) -> str:
         by_coloured_group=by_coloured_group.tolist(),
         undominated=bool((ballots.dominant_groups()[summary.view.rows] < 0).any()),
         common=np.argsort(-ballots.rankings.counts, kind="stable")[: LIMITS["rows"]].tolist(),
-        version=__version__,
         software=f"rankernel {__version__}, NumPy {np.__version__}, Python {platform.python_version()}",
         policy=content_policy(style, script),
         style=Markup(style),

@@ -8,7 +8,7 @@ from rankernel._utils.arrays import Indices, Mask
 from rankernel.preferences import Preferences
 from rankernel.reports.clustering import Cluster, largest_shifts
 from rankernel.reports.groups import ALPHA, Comparison, Comparisons
-from rankernel.reports.number_of_clusters import MIN_BALLOTS, MIN_VOTERS, Evidence
+from rankernel.reports.number_of_clusters import MIN_BALLOTS, MIN_VOTERS, N_REPLICATES, Evidence
 from rankernel.reports.summary import Summary
 from rankernel.reports.text import ballot_text, join_names, percent, plural, pvalue_text, short_name
 
@@ -178,15 +178,22 @@ def no_clusters(summary: Summary) -> str:
     if evidence.agreement:
         text = wording.say("unstable", agreement=max(evidence.agreement))
     else:
-        text = wording.say("no_clusters", **step_fields(evidence, 2))
+        text = wording.say("no_clusters", **step_fields(summary, evidence, 2))
     return text + uncertain_number(summary, evidence)
 
 
-def step_fields(evidence: Evidence, k: int) -> dict[str, object]:
-    """Return the numbers of the test of the k-th cluster."""
-    step = evidence.steps[k - 2]
-    gains = {"gain": percent(step.gain), "null_gain": percent(step.null_gain)}
-    return {"k": k, "fewer": k - 1, "n_sets": step.n_sets, "pvalue": step.pvalue, **gains}
+def step_fields(summary: Summary, evidence: Evidence, k: int) -> dict[str, object]:
+    """Return the fields of the sentence about the test of the k-th cluster."""
+    step, sampled = evidence.steps[k - 2], evidence.sample_size < summary.ballots.rankings.n_voters
+    sample = summary.wording.say("in_sample", sample_size=evidence.sample_size) if sampled else ""
+    numbers = {"k": k, "fewer": k - 1, "n_sets": N_REPLICATES, "pvalue": step.pvalue}
+    return {
+        **numbers,
+        "gain": percent(step.gain),
+        "null_gain": percent(step.null_gain),
+        "model": step.model,
+        "sample": sample,
+    }
 
 
 def uncertain_number(summary: Summary, evidence: Evidence) -> str:
@@ -206,7 +213,7 @@ def evidence_for_clusters(summary: Summary) -> str:
     )
     if evidence is None:
         return summary.wording.say("requested", n_clusters=plural(k, "cluster"))
-    text = summary.wording.say("evidence", agreement=evidence.agreement[k - 2], **step_fields(evidence, k))
+    text = summary.wording.say("evidence", agreement=evidence.agreement[k - 2], **step_fields(summary, evidence, k))
     return text + uncertain_number(summary, evidence)
 
 
@@ -214,7 +221,8 @@ def most_common_ballot(summary: Summary, cluster: Cluster) -> str:
     """Return the most common ballot of a cluster."""
     wording = summary.wording
     text = ballot_text(cluster.ballot, limit=5, length=24, approvals=wording.approvals)
-    text = wording.say("most_common_empty") if text == "no preference" else text
+    if text == "no preference":
+        text = wording.say("most_common_none" if summary.source.n_approve_all == 0 else "most_common_empty")
     return wording.say("most_common", text=text, n_voters=wording.count_voters(int(cluster.ballot.counts[0])))
 
 

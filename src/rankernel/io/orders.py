@@ -1,4 +1,4 @@
-"""Vectorised parsing of orders such as ``13: 1,{4,3},2``, the body of a PrefLib file.
+"""Orders of numbered items, and the vectorised parsing of lines such as ``13: 1,{4,3},2``, the body of a PrefLib file.
 
 A file may hold a million short lines, so Python loops over them only to report an error. The transitions between
 characters, the braces and the colons decide whether every line is an order; the numbers are then summed from their
@@ -8,13 +8,15 @@ digits.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import IntArray
+from rankernel._utils.arrays import IntArray, RankArray
 from rankernel._utils.checks import printable
+from rankernel.encoding import FREE
 from rankernel.errors import RankingError
 from rankernel.io.text_files import SourceFile
 
@@ -42,23 +44,54 @@ class Orders:
 
     Attributes
     ----------
-    rows, alternatives, buckets : arrays
-        Row, alternative (from 1) and bucket of each entry.
+    rows, items, buckets : arrays
+        Row, number of the item (from 1) and bucket of each entry.
     counts, n_buckets, lines : arrays
         Count, number of buckets and line of each row.
     """
 
     rows: IntArray
-    alternatives: IntArray
+    items: IntArray
     buckets: IntArray
     counts: IntArray
     n_buckets: IntArray
     lines: IntArray
 
+    @classmethod
+    def of(cls, ballots: Sequence[tuple[int, int, list[list[int]]]]) -> Orders:
+        """Return the orders of ballots, each with its line, its count and its buckets of item numbers."""
+        entries = [
+            (row, item, rank)
+            for row, (_, _, order) in enumerate(ballots)
+            for rank, bucket in enumerate(order)
+            for item in bucket
+        ]
+        of_entries = np.array(entries, dtype=np.int64).reshape(-1, 3).T
+        of_rows = [(count, len(order), line) for line, count, order in ballots]
+        return cls(*of_entries, *np.array(of_rows, dtype=np.int64).reshape(-1, 3).T)
+
     @property
     def n_listed(self) -> IntArray:
-        """Number of alternatives that each row lists."""
+        """Number of items that each row lists."""
         return np.bincount(self.rows, minlength=len(self.lines))
+
+    def ranks(self, n_items: int, source: SourceFile, noun: str) -> RankArray:
+        """Return the bucket of each item in each row, -1 for items that are not listed; the noun is for errors."""
+        source.check_table_size(len(self.lines), n_items)
+        unknown = (self.items < 1) | (self.items > n_items)
+        if unknown.any():
+            entry = int(np.argmax(unknown))
+            problem = f"{noun} {self.items[entry]} is unknown; {noun}s are numbered from 1 to {n_items}"
+            raise source.error(int(self.lines[self.rows[entry]]), problem)
+        ranks: RankArray = np.full((len(self.lines), n_items), FREE, dtype=np.int32)
+        cells = self.rows * n_items + self.items - 1
+        ranks.ravel()[cells] = self.buckets
+        if np.count_nonzero(ranks != FREE) != len(cells):
+            ordered = np.sort(cells)
+            row, item = divmod(int(ordered[1:][ordered[1:] == ordered[:-1]][0]), n_items)
+            problem = f"{noun} {item + 1} is listed twice; each may be listed once"
+            raise source.error(int(self.lines[row]), problem)
+        return ranks
 
 
 def read_orders(body: str, first_line: int, source: SourceFile) -> Orders:
@@ -119,7 +152,7 @@ def parsed_orders(
     last = np.append(colons[1:], len(signs) - 1)  # there is no comma between the end of a line and the next colon
     return Orders(
         rows=row[listed],
-        alternatives=values[listed],
+        items=values[listed],
         buckets=(bucket[ends - 1] - bucket[colons][row])[listed],
         counts=values[is_count],
         n_buckets=bucket[last] - bucket[colons] + 1,
