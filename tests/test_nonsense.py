@@ -18,9 +18,9 @@ from nonsense import faults
 import rankernel as rk
 from rankernel import datasets, distances, io, plots
 from rankernel.completions.herding import joint_herd
+from rankernel.learn.features import MallowsSignFeatures
 from rankernel.learn.hierarchy import class_purities, dendrogram_purity
 from rankernel.learn.mmd_streamed import mmd2_streamed
-from rankernel.learn.features import MallowsSignFeatures
 
 FOLDER = Path(tempfile.mkdtemp(prefix="rankernel-nonsense-"))
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)

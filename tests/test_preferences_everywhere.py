@@ -14,8 +14,8 @@ from sklearn.svm import SVC, LinearSVC
 import rankernel as rk
 from rankernel import Preferences, RankingError, Rankings
 from rankernel.completions.herding import joint_herd
-from rankernel.learn.mmd_streamed import mmd2_streamed as streamed
 from rankernel.learn.features import MallowsSignFeatures
+from rankernel.learn.mmd_streamed import mmd2_streamed as streamed
 
 ITEMS = ("a", "b", "c", "d")
 PAIRS = [

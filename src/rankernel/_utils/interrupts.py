@@ -56,7 +56,8 @@ def n_threads(n_jobs: int | None) -> int:
     if n_jobs is None:
         variable = os.environ.get("RANKERNEL_NUM_THREADS", "")
         n_jobs = int(variable) if variable.isdigit() and int(variable) else -1
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or (n_jobs < 1 and n_jobs != -1):
+    given: Any = n_jobs
+    if isinstance(given, bool) or not isinstance(given, Integral) or (given < 1 and given != -1):
         raise ArgumentValueError("n_jobs", n_jobs, "an integer >= 1, -1 (all cores), or None")
     if n_jobs == -1:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -13,13 +13,14 @@ from rankernel._loops.bits import pairs_in_order, popcount
 from rankernel._loops.compiled import compiled
 from rankernel._utils.arrays import FloatArray, FullRanks, IntArray, Mask
 from rankernel._utils.checks import check_flag, check_integer
+from rankernel._utils.interrupts import run_in_threads
 from rankernel._utils.rng import Seed, as_seed, stream_key
 from rankernel.completions.draws import Uniform, draw
 from rankernel.completions.enumerate import enumerate_completions
 from rankernel.completions.marginals import position_distributions
 from rankernel.encoding import Unlisted
 from rankernel.errors import RankingError
-from rankernel.gram.blocks import run, slices
+from rankernel.gram.blocks import slices
 from rankernel.gram.exact.features import mean_features, mean_statistics
 from rankernel.gram.rows import PartialOrders, Rows, as_rows
 from rankernel.kernels import as_kernel
@@ -314,7 +315,8 @@ class MallowsSignFeatures(RankingTransformer):
             reversed_pairs = pairs_in_order(-full)  # type: ignore[no-untyped-call]
             mean_parities(reversed_pairs, offsets, self.pair_sets_, means[block])
 
-        run(slices(len(rows), max(ENTRIES // (64 * self.pair_sets_.shape[1] * self.n_draws), 1)), fill, None)
+        step = max(ENTRIES // (64 * self.pair_sets_.shape[1] * self.n_draws), 1)
+        run_in_threads(fill, slices(len(rows), step))
         return np.asarray(means[inverse] / np.sqrt(self.n_features))
 
 
@@ -337,7 +339,7 @@ def pack(bits: Mask) -> Words:
 def sample_completions(X: Rows, n_draws: int, seed: int) -> tuple[FullRanks, IntArray]:
     """Return completions of each ranking, all if there are at most ``n_draws``, and the offsets of the rankings."""
     if isinstance(X, PartialOrders):
-        samples = list(X.draw(n_draws, Uniform(), seed).ranks)
+        samples = list(X.draw(n_draws, Uniform(), seed)[0])
         for row in range(len(X)):
             if X[row : row + 1].has_at_most(n_draws):
                 samples[row] = X[row : row + 1].all_completions(n_draws)[0]
