@@ -1,7 +1,7 @@
-"""How often the 95 % interval of an effect covers the truth, and whether it agrees with the p-value.
+"""Coverage of the 95 % confidence intervals of effects, and their agreement with p-values.
 
 A row is one setting. The effect of a population of groups is known exactly, as all 120 rankings of five items can be
-listed; that of judges, of covariates and of models is the estimate from many voters.
+enumerated; that of judges, of covariates and of models is the estimate from many voters.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 import rankernel as rk
-from rankernel.stats._effects import plug_in_effect
+from rankernel.stats._groups import population_effect
 
 KERNEL = rk.Mallows(0.2)
 CENTER, NEAR, REVERSED = (0, 1, 2, 3, 4), (1, 0, 2, 4, 3), (4, 3, 2, 1, 0)
-MANY = 4000  # voters who stand for a population
+MANY = 4000  # voters that represent a population
 N_PERMUTATIONS, N_BOOTSTRAP = 199, 299
 Groups = tuple[tuple[tuple[int, ...], float, int], ...]  # the centre, the concentration and the voters of each
 
@@ -41,20 +41,22 @@ GROUPS: dict[str, Groups] = {
 }
 
 
-def law(center: tuple[int, ...], theta: float) -> np.ndarray:
+def probabilities(center: tuple[int, ...], theta: float) -> np.ndarray:
     """Return the probabilities of all rankings of five items by a Mallows model."""
     ranks = np.array(list(permutations(range(5))))
     first, second = np.triu_indices(5, 1)
     where = np.array(center)
-    apart = ((ranks[:, first] - ranks[:, second]) * (where[first] - where[second]) < 0).sum(axis=1)
-    weights = np.exp(-theta * apart)
+    distances = ((ranks[:, first] - ranks[:, second]) * (where[first] - where[second]) < 0).sum(axis=1)
+    weights = np.exp(-theta * distances)
     return np.asarray(weights / weights.sum())
 
 
 def groups_of(groups: Groups) -> tuple[float, Callable[[int], Any]]:
-    """Return the effect of a population of groups, and what tests a sample of it."""
+    """Return the effect of a population of groups, and the function that tests a sample."""
     every = rk.Rankings(list(permutations(range(5))))
-    truth = plug_in_effect(KERNEL.gram(every), np.stack([law(center, theta) for center, theta, _ in groups]))
+    truth = population_effect(
+        KERNEL.gram(every), np.stack([probabilities(center, theta) for center, theta, _ in groups])
+    )
     sizes = [size for *_, size in groups]
 
     def test(run: int) -> Any:
@@ -62,45 +64,47 @@ def groups_of(groups: Groups) -> tuple[float, Callable[[int], Any]]:
             rk.datasets.mallows(size, list(center), theta, rng=10 * run + place)
             for place, (center, theta, size) in enumerate(groups)
         ]
-        return rk.k_sample_test(rk.concat(drawn), np.repeat(range(len(sizes)), sizes), KERNEL, N_PERMUTATIONS, run)
+        return rk.k_sample_test(
+            rk.concat(drawn), np.repeat(range(len(sizes)), sizes), KERNEL, n_permutations=N_PERMUTATIONS, rng=run
+        )
 
     return (0.0 if len({each[:2] for each in groups}) == 1 else truth), test
 
 
 def judges(n: int, shift: float) -> tuple[float, Callable[[int], Any]]:
-    """Return the same of judges who rank twice, and move one item up."""
+    """Return the effect of judges who rank twice and move one item up, and the test of a sample."""
 
     def test(run: int, n_judges: int = n, n_permutations: int = N_PERMUTATIONS) -> Any:
         rng = np.random.default_rng(run)
-        taste = rng.normal(0, 1, (n_judges, 5))
-        first, second = (taste + rng.normal(0, 0.7, taste.shape) for _ in range(2))
+        preference = rng.normal(0, 1, (n_judges, 5))
+        first, second = (preference + rng.normal(0, 0.7, preference.shape) for _ in range(2))
         second[:, 0] += shift
         sides = rk.Rankings.from_scores(first), rk.Rankings.from_scores(second)
-        return rk.paired_test(*sides, KERNEL, n_permutations, run)
+        return rk.paired_test(*sides, KERNEL, n_permutations=n_permutations, rng=run)
 
     return (test(10**6, MANY, 1).effect if shift else 0.0), test
 
 
-def drift(n: int, slope: float) -> tuple[float, Callable[[int], Any]]:
-    """Return the same of voters over time, one item of whom rises."""
+def trend(n: int, change: float) -> tuple[float, Callable[[int], Any]]:
+    """Return the effect of a linear trend of one item, and the test of a sample."""
 
     def test(run: int, n_voters: int = n, n_permutations: int = N_PERMUTATIONS) -> Any:
         scores = np.random.default_rng(run).normal(0, 1, (n_voters, 5))
         times = np.arange(n_voters) * (n / n_voters)
-        scores[:, 0] += slope * (2 * times / n - 1)
-        return rk.trend_test(rk.Rankings.from_scores(scores), times, KERNEL, n_permutations, run)
+        scores[:, 0] += change * (2 * times / n - 1)
+        return rk.trend_test(rk.Rankings.from_scores(scores), times, KERNEL, n_permutations=n_permutations, rng=run)
 
-    return (test(10**6, MANY, 1).effect if slope else 0.0), test
+    return (test(10**6, MANY, 1).effect if change else 0.0), test
 
 
 def fit(n: int, theta: float) -> tuple[float, Callable[[int], Any]]:
-    """Return the same of voters and the uniform model."""
-    shares = np.stack([law(CENTER, theta), law(CENTER, 0.0)])
-    truth = plug_in_effect(KERNEL.gram(rk.Rankings(list(permutations(range(5))))), shares)
+    """Return the effect between voters and the uniform model, and the test of a sample."""
+    shares = np.stack([probabilities(CENTER, theta), probabilities(CENTER, 0.0)])
+    truth = population_effect(KERNEL.gram(rk.Rankings(list(permutations(range(5))))), shares)
 
     def test(run: int) -> Any:
         X = rk.datasets.mallows(n, list(CENTER), theta, rng=run)
-        return rk.goodness_of_fit_test(X, rk.Uniform(), KERNEL, N_PERMUTATIONS, run)
+        return rk.goodness_of_fit_test(X, rk.Uniform(), KERNEL, n_simulations=N_PERMUTATIONS, rng=run)
 
     return (truth if theta else 0.0), test
 
@@ -109,23 +113,23 @@ SETTINGS: dict[str, Callable[[], tuple[float, Callable[[int], Any]]]] = {
     **{f"groups: {name}": (lambda groups=groups: groups_of(groups)) for name, groups in GROUPS.items()},  # type: ignore[misc]
     "paired: 30 judges, no change": lambda: judges(30, 0.0),
     "paired: 30 judges": lambda: judges(30, 1.0),
-    "trend: 60, none": lambda: drift(60, 0.0),
-    "trend: 60": lambda: drift(60, 1.0),
-    "trend: 200": lambda: drift(200, 1.0),
+    "trend: 60, none": lambda: trend(60, 0.0),
+    "trend: 60": lambda: trend(60, 1.0),
+    "trend: 200": lambda: trend(200, 1.0),
     "fit: 30": lambda: fit(30, 0.5),
 }
 
 
 def bootstrapped(voters: Any, seed: int) -> tuple[float, float]:
-    """Return the interval by a reflected bootstrap of the voters of each group, to compare with."""
+    """Return the interval by a reflected bootstrap of the voters of each group, for comparison."""
     gram, rng, sizes = voters.gram, np.random.default_rng(seed), voters.sizes
     drawn = np.stack(
         [rng.multinomial(int(n), own / n, size=N_BOOTSTRAP) for n, own in zip(sizes, voters.by_group, strict=True)],
         axis=1,
     ).astype(float)
 
-    def effects(tables: np.ndarray, own_pairs: bool) -> np.ndarray:
-        k, less = len(sizes), 0.0 if own_pairs else 1.0
+    def effects(tables: np.ndarray, biased: bool) -> np.ndarray:
+        k, less = len(sizes), 0.0 if biased else 1.0
         selves = tables @ np.diagonal(gram)
         sums = np.einsum("bgr,bhr->bgh", tables @ gram, tables)
         alike = (np.einsum("bgg->bg", sums) - less * selves) / (sizes * (sizes - less))
@@ -141,7 +145,7 @@ def bootstrapped(voters: Any, seed: int) -> tuple[float, float]:
 
 
 def coverage(n_runs: int, names: list[str] | None = None) -> Iterator[dict[str, Any]]:
-    """Yield how often intervals cover the truth, how long they are, and how they go with p-values below 0.025."""
+    """Yield the coverage and the mean length of intervals, and their agreement with p-values of at most 0.025."""
     for name, setting in SETTINGS.items():
         if names is not None and name not in names:
             continue
@@ -154,7 +158,7 @@ def coverage(n_runs: int, names: list[str] | None = None) -> Iterator[dict[str, 
             down, up = np.array([bootstrapped(result._voters, run) for run, result in enumerate(results)]).T
             by_bootstrap = {
                 "covered by a bootstrap": round(float(((down <= truth) & (truth <= up)).mean()), 3),
-                "bootstrap begins above 0": round(float((down > 0).mean()), 3),
+                "bootstrap excludes 0": round(float((down > 0).mean()), 3),
             }
         yield {
             "effect of": name,
@@ -165,7 +169,7 @@ def coverage(n_runs: int, names: list[str] | None = None) -> Iterator[dict[str, 
             "too low": round(float((high < truth).mean()), 3),
             "mean length": round(float((high - low).mean()), 4),
             "p at most 0.025": round(float(above.mean()), 3),
-            "begins above 0": round(float(below.mean()), 3),
+            "excludes 0": round(float(below.mean()), 3),
             "both agree": round(float((above == below).mean()), 3),
             **by_bootstrap,
         }

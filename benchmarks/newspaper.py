@@ -15,29 +15,30 @@ from typing import Any
 import rankernel as rk
 from benchmarks.clock import save
 from rankernel.reports.text import pvalue_text
+from rankernel.stats import MMDResult, PairDifference
 
 
 def percent(share: float) -> str:
     return f"{share:.0%}"
 
 
-def apart(pair: rk.PairDifference) -> float:
+def apart(pair: PairDifference) -> float:
     """Return how far the shares of two groups are apart."""
     return abs(pair.shares[0] - pair.shares[1])
 
 
 # start: sushi
-def sushi_test(root: str) -> rk.MMDResult:
+def sushi_test(root: str) -> MMDResult:
     """Do people who live in the east and in the west of Japan want the same sushi?"""
     sushi = rk.load_sushi(root)
     west = sushi.users["east_west"] == 1
     return rk.mmd_test(sushi.rankings[~west], sushi.rankings[west], n_permutations=500)
 
 
-def sushi_words(result: rk.MMDResult) -> str:
+def sushi_words(result: MMDResult) -> str:
     """Return what a newspaper could print."""
-    found = result.differences(by="pairs")
-    pair, item = max(found.pairs, key=apart), max(found.items, key=lambda each: each.moves)
+    found = result.differences(contributions="pairs")
+    pair, item = max(found.pairs, key=apart), max(found.items, key=lambda each: each.rank_range)
     low, high = result.effect_interval
     return (
         f"Asked to rank {len(found.items)} kinds of sushi, {result.n_voters[0]:,} people in the east of Japan and "
@@ -45,8 +46,8 @@ def sushi_words(result: rk.MMDResult) -> str:
         f"({p_text(result)}). The gap makes up {result.effect:.2%} of all differences between people (95% interval "
         f"{low:.2%} to {high:.2%}). It is widest between {pair.first} and {pair.second}: {percent(pair.shares[0])} of "
         f"easterners prefer {pair.first}, of westerners {percent(pair.shares[1])} ({percent(pair.intervals[1][0])} to "
-        f"{percent(pair.intervals[1][1])}). The place of {item.item} changes most: {item.places[0]:.1f} on average in "
-        f"the east, {item.places[1]:.1f} in the west."
+        f"{percent(pair.intervals[1][1])}). The place of {item.item} changes most: {item.mean_ranks[0]:.1f} on average "
+        f"in the east, {item.mean_ranks[1]:.1f} in the west."
     )
 
 
@@ -54,7 +55,7 @@ def sushi_words(result: rk.MMDResult) -> str:
 
 
 # start: dublin
-def dublin_test(root: str) -> rk.MMDResult:
+def dublin_test(root: str) -> MMDResult:
     """Do voters who number every candidate want the same as those who stop early, in their first three choices?"""
     ballots = rk.read_preflib(Path(root, "preflib", "00001-00000001.soi"))
     named = ballots.n_buckets - (ballots.kinds() == "top-k")  # what is left out shares the last bucket
@@ -63,10 +64,10 @@ def dublin_test(root: str) -> rk.MMDResult:
     return rk.mmd_test(patient.top(3), brief.top(3), n_permutations=999)
 
 
-def dublin_words(result: rk.MMDResult) -> str:
+def dublin_words(result: MMDResult) -> str:
     """Return what a newspaper could print."""
-    found = result.differences(by="pairs")
-    pair, item = max(found.pairs, key=apart), max(found.items, key=lambda each: each.moves)
+    found = result.differences(contributions="pairs")
+    pair, item = max(found.pairs, key=apart), max(found.items, key=lambda each: each.rank_range)
     low, high = result.effect_interval
     return (
         f"Of the voters of Dublin North who named at least three candidates in 2002, {result.n_voters[0]:,} numbered "
@@ -75,20 +76,20 @@ def dublin_words(result: rk.MMDResult) -> str:
         f"{result.effect:.2%} of all differences between voters (95% interval {low:.2%} to {high:.2%}). If who chose "
         f"neither counts half for each, {percent(pair.shares[0])} of those who numbered everybody are for {pair.first} "
         f"against {pair.second}, of those who stopped {percent(pair.shares[1])} ({percent(pair.intervals[1][0])} to "
-        f"{percent(pair.intervals[1][1])}). The place of {item.item} changes most: {item.places[0]:.1f} on average "
-        f"with the patient, {item.places[1]:.1f} with the brief."
+        f"{percent(pair.intervals[1][1])}). The place of {item.item} changes most: {item.mean_ranks[0]:.1f} on average "
+        f"with the patient, {item.mean_ranks[1]:.1f} with the brief."
     )
 
 
 # end: dublin
 
 
-def p_text(result: rk.MMDResult) -> str:
+def p_text(result: MMDResult) -> str:
     """Return the p-value by permutations; the smallest that they can give is a bound."""
     return pvalue_text(result.pvalue, len(result.null_distribution))
 
 
-PARAGRAPHS: dict[str, tuple[Callable[[str], rk.MMDResult], Callable[[rk.MMDResult], str]]] = {
+PARAGRAPHS: dict[str, tuple[Callable[[str], MMDResult], Callable[[MMDResult], str]]] = {
     "SUSHI": (sushi_test, sushi_words),
     "Dublin North 2002": (dublin_test, dublin_words),
 }
@@ -103,7 +104,7 @@ def row(name: str, root: str) -> dict[str, Any]:
         "voters": sum(result.n_voters),
         "different ballots": len(result.rankings),
         "p-value": result.pvalue,
-        "by the tail": result.tail_pvalue,
+        "from moments": result.moment_pvalue,
         "effect": round(result.effect, 5),
         "interval": [round(end, 5) for end in result.effect_interval],
         "paragraph": words(result),

@@ -40,10 +40,3 @@ def loaded():
     runner = Loaded() if can_fork else Unloaded()
     yield runner
     runner.close()
-
-
-@pytest.fixture
-def errors_in_a_moment(monkeypatch):
-    """Hardly measure what estimated values add to a statistic: most of the time of tests that do not look at it."""
-    monkeypatch.setattr("rankernel.stats._voters.REDRAWN", 1)
-    monkeypatch.setattr("rankernel.stats.goodness_of_fit.N_REDRAWN", 2)

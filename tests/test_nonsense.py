@@ -5,12 +5,15 @@ message that names the argument or the row of the data.
 """
 
 import atexit
+import dataclasses
 import inspect
 import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
 
+import all_kernels
+import all_tests
 import numpy as np
 import pytest
 from nonsense import faults
@@ -239,7 +242,7 @@ CALLS = {
             "biased": False,
             "method": "auto",
             "strata": ([0, 0, 1, 1], [0, 0, 1, 1]),
-            "level": 0.05,
+            "alpha": 0.05,
             "n_jobs": 1,
         },
     ),
@@ -291,7 +294,7 @@ CALLS = {
     ),
     "KSampleResult.pairwise": (
         rk.k_sample_test(FULL, LABELS, KERNEL, n_permutations=9).pairwise,
-        {"correction": "holm", "level": 0.05, "n_permutations": 9},
+        {"correction": "holm", "alpha": 0.05, "n_permutations": 9},
     ),
     "PairwiseResult.plot": (
         rk.k_sample_test(FULL, LABELS, KERNEL, n_permutations=9).pairwise().plot,
@@ -303,10 +306,10 @@ CALLS = {
     ),
     "MMDResult.differences": (
         rk.mmd_test(FULL, FULL, KERNEL, n_permutations=9).differences,
-        {"confidence": 0.9, "by": "auto"},
+        {"confidence_level": 0.9, "contributions": "auto"},
     ),
     **{
-        f"{type(result).__name__}.differences": (result.differences, {"confidence": 0.9, "by": "auto"})
+        f"{type(result).__name__}.differences": (result.differences, {"confidence_level": 0.9, "contributions": "auto"})
         for result in (
             rk.k_sample_test(FULL, LABELS, KERNEL, n_permutations=9),
             rk.mmd_aggregated_test(FULL, BALLOTS, [KERNEL], n_permutations=99),
@@ -351,9 +354,9 @@ CALLS = {
             "n_changes": 1,
             "n_permutations": 9,
             "rng": 0,
-            "level": 0.05,
-            "most_changes": 2,
-            "least_rows": 1,
+            "alpha": 0.05,
+            "max_changes": 2,
+            "min_rows": 1,
             "method": "auto",
             "n_jobs": 1,
         },
@@ -364,7 +367,7 @@ CALLS = {
             "X": BALLOTS,
             "reference": rk.concat([FULL] * 5),
             "kernel": KERNEL,
-            "level": 0.05,
+            "alpha": 0.05,
             "rng": 0,
             "method": "auto",
             "n_jobs": 1,
@@ -375,7 +378,7 @@ CALLS = {
         {
             "pilot": PILOT,
             "n": 20,
-            "level": 0.05,
+            "alpha": 0.05,
             "effect": 0.3,
             "n_simulations": 3,
             "rng": 0,
@@ -386,24 +389,24 @@ CALLS = {
         rk.power,
         {"pilot": 0.01, "n": 20, "models": MODELS, "kernel": KERNEL, "n_simulations": 3},
     ),
-    "ballots_needed of models": (
-        rk.ballots_needed,
+    "sample_size of models": (
+        rk.sample_size,
         {"pilot": 0.2, "power": 0.5, "models": MODELS, "kernel": KERNEL, "n_simulations": 3},
     ),
-    "ballots_needed": (
-        rk.ballots_needed,
+    "sample_size": (
+        rk.sample_size,
         {
             "pilot": PILOT,
             "power": 0.7,
-            "level": 0.05,
+            "alpha": 0.05,
             "effect": 0.3,
             "n_simulations": 3,
             "rng": 0,
-            "most": 1000,
+            "max_size": 1000,
             "progress": None,
         },
     ),
-    "Adaptive": (rk.Adaptive, {"level": 0.05, "most": 1000}),
+    "Adaptive": (rk.Adaptive, {"alpha": 0.05, "max_permutations": 1000}),
     "mmd2_streamed": (mmd2_streamed, {"X": BALLOTS, "Y": FULL, "kernel": KERNEL, "method": "auto", "n_jobs": 1}),
     "linkage": (rk.linkage, {"X": BALLOTS, "kernel": KERNEL, "linkage": "average", "method": "auto", "squared": False}),
     "flat_clusters": (rk.flat_clusters, {"Z": TREE, "n_clusters": 2}),
@@ -472,7 +475,7 @@ CALLS = {
     "borda": (rk.borda, {"X": BALLOTS, "ties": "keep"}),
     "kemeny": (rk.kemeny, {"X": BALLOTS, "limit": 10, "n_starts": 1, "rng": 0}),
     "bradley_terry": (rk.bradley_terry, {"X": BALLOTS, "prior": 0.5, "ties": "half"}),
-    "cluster_consensus": (rk.cluster_consensus, {"X": BALLOTS, "labels": LABELS, "rule": rk.borda}),
+    "cluster_consensus": (rk.cluster_consensus, {"X": BALLOTS, "groups": LABELS, "rule": rk.borda}),
     "kernel_consensus": (
         rk.kernel_consensus,
         {"X": BALLOTS, "kernel": rk.Kendall(), "limit": 10, "n_starts": 1, "rng": 0},
@@ -565,12 +568,12 @@ CALLS = {
     ),
     "Report.save": (rk.report(BALLOTS).save, {"path": FOLDER / "saved.html"}),
     "Picture.save": (rk.Picture("map", "<svg/>").save, {"path": FOLDER / "saved.svg"}),
-    "plots.gram": (plots.gram, {"matrix": np.eye(4), "labels": LABELS}),
+    "plots.gram": (plots.gram, {"matrix": np.eye(4), "groups": LABELS}),
     "plots.dendrogram": (
         plots.dendrogram,
         {
             "Z": TREE,
-            "labels": [0, 1, 0, 1],
+            "groups": [0, 1, 0, 1],
             "n_branches": 3,
             "leaves": ["a", "b", "c", "d"],
             "counts": [1, 2, 3, 4],
@@ -582,7 +585,7 @@ CALLS = {
         {
             "points": np.zeros((4, 2)),
             "counts": [1, 2, 3, 4],
-            "labels": [0, 1, 0, 1],
+            "groups": [0, 1, 0, 1],
             "names": ["u", "v"],
             "variance": [0.5, 0.2],
         },
@@ -602,39 +605,32 @@ CALLS = {
     ),
     "plots.outliers": (
         plots.outliers,
-        {"result": rk.outlier_test(FULL, rk.concat([FULL] * 5), KERNEL)},
+        {"result": rk.outlier_test(FULL, KERNEL, reference=rk.concat([FULL] * 5))},
     ),
 }
 
+# Kernels and hypothesis tests without an entry: the arguments of the lists of kernels and tests.
+for each, _ in all_kernels.on(3):
+    name = type(each).__name__
+    if name in rk.__all__ and name not in CALLS:
+        CALLS[name] = (type(each), {field.name: getattr(each, field.name) for field in dataclasses.fields(each)})
+for name in all_tests.TESTS:
+    if name not in CALLS:
+        CALLS[name] = (getattr(rk, name), all_tests.arguments(name, rk.concat([FULL] * 2), KERNEL))
+
 # Results of functions, which users do not create.
 RECORDS = {
-    "AggregatedMMDResult",
-    "BallotsNeeded",
-    "ChangePointResult",
     "BradleyTerryResult",
     "CompletionModel",
     "Consensus",
-    "Differences",
     "Estimate",
-    "FitResult",
-    "GramSums",
-    "HSICResult",
-    "ItemDifference",
-    "KSampleResult",
     "Kernel",
-    "MMDResult",
-    "OutlierResult",
-    "PairDifference",
-    "PairedResult",
-    "PairwiseResult",
     "Plan",
     "Picture",
     "Report",
-    "PowerResult",
     "Preferences",
     "Example",
     "Mixture",
-    "TrendResult",
     "TwoSample",
 }
 FUNCTIONS = {

@@ -19,10 +19,10 @@ THINGS = {
     "plan": KERNEL.plan(BALLOTS),
     "estimate": KERNEL.estimate(BALLOTS),
     "consensus": rk.borda(BALLOTS),
-    "test": rk.mmd_test(BALLOTS, BALLOTS, KERNEL, 20),
+    "test": rk.mmd_test(BALLOTS, BALLOTS, KERNEL, n_permutations=20),
     "hsic": rk.hsic_test(rk.Rankings(np.tile(BALLOTS.ranks, (2, 1))), [0, 1] * 3, KERNEL, n_permutations=20),
 }
-THINGS["groups"] = rk.k_sample_test(BALLOTS, [HOSTILE, "y", "z"], KERNEL, 20, biased=True)
+THINGS["groups"] = rk.k_sample_test(BALLOTS, [HOSTILE, "y", "z"], KERNEL, n_permutations=20, biased=True)
 THINGS["pairs"] = THINGS["groups"].pairwise()
 THINGS["differences"] = THINGS["groups"].differences()
 

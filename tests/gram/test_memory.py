@@ -217,14 +217,14 @@ def halves(X):
 
 
 TASKS = {
-    "an independence test": lambda X: rk.hsic_test(X, np.arange(float(len(X))), K, 9),
-    "an independence test of labels": lambda X: rk.hsic_test(X, np.arange(len(X)) % 3, K, 9),
-    "a test of a trend": lambda X: rk.trend_test(X, np.arange(float(len(X))), K, 9),
-    "a test of groups": lambda X: rk.k_sample_test(X, np.arange(len(X)) % 3, K, 9),
-    "a test of pairs": lambda X: rk.paired_test(*halves(X), K, 9),
+    "an independence test": lambda X: rk.hsic_test(X, np.arange(float(len(X))), K, n_permutations=9),
+    "an independence test of labels": lambda X: rk.hsic_test(X, np.arange(len(X)) % 3, K, n_permutations=9),
+    "a test of a trend": lambda X: rk.trend_test(X, np.arange(float(len(X))), K, n_permutations=9),
+    "a test of groups": lambda X: rk.k_sample_test(X, np.arange(len(X)) % 3, K, n_permutations=9),
+    "a test of pairs": lambda X: rk.paired_test(*halves(X), K, n_permutations=9),
     "a search for changes": lambda X: rk.change_point_test(X, K, n_permutations=9),
-    "a search for outliers": lambda X: rk.outlier_test(*halves(X), K),
-    "a test of fit": lambda X: rk.goodness_of_fit_test(X, rk.Uniform(), K, 9),
+    "a search for outliers": lambda X: rk.outlier_test(halves(X)[0], K, reference=halves(X)[1]),
+    "a test of fit": lambda X: rk.goodness_of_fit_test(X, rk.Uniform(), K, n_simulations=9),
     "a label ranking": lambda X: rk.KernelRankingRegressor(kernel=K).fit(X, X),
     "a map": lambda X: rk.KernelMap(kernel=K).fit(X),
     "k-medoids": lambda X: rk.KernelKMedoids(3, kernel=K, n_init=1).fit(X),
@@ -302,15 +302,15 @@ def wide(n_items):
 
 
 def test_differences_of_many_items(free):
-    result = rk.mmd_test(wide(600)[:2], wide(600)[2:], rk.Mallows(0.001), 9)
-    found = result.differences(by="pairs")
+    result = rk.mmd_test(wide(600)[:2], wide(600)[2:], rk.Mallows(0.001), n_permutations=9)
+    found = result.differences(contributions="pairs")
     assert len(found.pairs) == 5000  # of 179,700
-    parts = [pair.part for pair in found.pairs]
+    parts = [pair.contribution for pair in found.pairs]
     assert parts == sorted(parts, reverse=True)
     assert found.total != pytest.approx(sum(parts))
     free(8 * 18 * 179_700)
     with pytest.raises(MemoryError, match="600 items"):
-        result.differences(by="pairs")
+        result.differences(contributions="pairs")
 
 
 def test_reports_of_many_items():

@@ -5,6 +5,7 @@ import pickle
 import warnings
 from dataclasses import FrozenInstanceError, dataclass, replace
 
+import all_tests
 import numpy as np
 import pytest
 from sklearn.svm import SVC
@@ -56,16 +57,11 @@ def ways(tmp_path):
         "KernelKMedoids": lambda k, X, m: rk.KernelKMedoids(2, kernel=k, method=m).fit(X).predict(X),
         "KernelMap": lambda k, X, m: rk.KernelMap(kernel=k, method=m).fit(X).transform(X),
         "NystromFeatures": lambda k, X, m: rk.NystromFeatures(3, kernel=k, method=m).fit(X).transform(X),
-        "mmd_test": lambda k, X, m: rk.mmd_test(X[:6], X[6:], k, 9, method=m),
-        "mmd_aggregated_test": lambda k, X, m: rk.mmd_aggregated_test(X[:6], X[6:], [k], 9, method=m),
         "mmd2_streamed": lambda k, X, m: mmd2_streamed(X[:6], X[6:], k, method=m),
-        "hsic_test": lambda k, X, m: rk.hsic_test(X, LABELS, k, 9, method=m),
-        "k_sample_test": lambda k, X, m: rk.k_sample_test(X, LABELS, k, 9, method=m),
-        "paired_test": lambda k, X, m: rk.paired_test(X[:7], X[7:], k, 9, method=m),
-        "trend_test": lambda k, X, m: rk.trend_test(X, np.arange(14.0), k, 9, method=m),
-        "change_point_test": lambda k, X, m: rk.change_point_test(X, k, n_permutations=9, method=m),
-        "outlier_test": lambda k, X, m: rk.outlier_test(X[:2], rk.concat([X, X]), k.resolve(X), method=m),
-        "goodness_of_fit_test": fit_test,
+        **{
+            name: lambda k, X, m, name=name: all_tests.run(name, X, k.resolve(X) if name == "outlier_test" else k, m)
+            for name in all_tests.TESTS
+        },
         "report": lambda k, X, m: summarize(Source(X), Settings(kernel=k, method=m, n_clusters=2, compare=())),
         "Dask gram": lambda k, X, m: on_dask().gram(k.plan(X, method=m)).compute(scheduler="synchronous"),
         "Dask mmd2": lambda k, X, m: on_dask().mmd2(X[:6], X[6:], k, method=m),

@@ -19,15 +19,15 @@ def two_groups():
         rk.datasets.mallows(400, [0, 1, 2, 3], 1.0, rng=1),
         rk.datasets.mallows(300, [1, 3, 0, 2], 1.0, rng=2),
         None,
-        99,
+        n_permutations=99,
     )
 
 
 @pytest.mark.parametrize("words", [newspaper.sushi_words, newspaper.dublin_words])
 def test_paragraph_matches_the_result(words):
     result = two_groups()
-    text, found = words(result), result.differences(by="pairs")
-    moves = {item.item: max(item.places) - min(item.places) for item in found.items}
+    text, found = words(result), result.differences(contributions="pairs")
+    moves = {item.item: max(item.mean_ranks) - min(item.mean_ranks) for item in found.items}
     assert re.search(r"The place of (\S+) changes most", text)[1] == max(moves, key=moves.get)
     widest = max(found.pairs, key=lambda pair: abs(pair.shares[0] - pair.shares[1]))
     assert f"{widest.first}" in text
@@ -43,7 +43,7 @@ def test_paragraph_matches_the_result(words):
 def test_committed_paragraphs_have_the_numbers_of_their_records(row):
     text = row["paragraph"]
     assert f"p ≤ {row['p-value']:.2g}" in text
-    assert row["by the tail"] < row["p-value"]  # so it is a bound indeed
+    assert row["from moments"] < row["p-value"]  # so it is a bound indeed
     shown = [f"{100 * value:.2f}%" for value in (row["effect"], *row["interval"])]
     assert all(value in text for value in shown)
     groups = [int(number.replace(",", "")) for number in re.findall(r"\d{1,3}(?:,\d{3})+", text)]

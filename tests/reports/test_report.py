@@ -301,7 +301,7 @@ def test_comparisons_match_the_pairwise_test():
         (names[pair.first], names[pair.second]): (pair.statistic, pair.effect, pair.pvalue)
         for pair in summary.comparisons.pairs
     }
-    numbers = np.stack([expected.statistics, expected.effects, expected.corrected], axis=1).tolist()
+    numbers = np.stack([expected.statistics, expected.effects, expected.adjusted_pvalues], axis=1).tolist()
     for first, second, row in zip(expected.first, expected.second, numbers, strict=True):
         assert found[first, second] == pytest.approx(row)
 

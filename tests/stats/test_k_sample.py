@@ -1,3 +1,4 @@
+import collections
 import itertools
 import math
 
@@ -11,8 +12,6 @@ from hyppo_hsic import hyppo_hsic, hyppo_ksample
 from strategies import any_ranking
 
 import rankernel as rk
-from rankernel.stats import _groups as groups_module
-from rankernel.stats.corrections import benjamini_hochberg, holm
 
 NU = 0.3
 ROWS = [(0, 1, 2), (1, 0, 2), (2, 1, 0), (0, 1, 1), (0, 2, 1)]
@@ -20,6 +19,15 @@ ROWS = [(0, 1, 2), (1, 0, 2), (2, 1, 0), (0, 1, 1), (0, 2, 1)]
 
 def voters(rows, counts):
     return [row for row, count in zip(rows, counts, strict=True) for _ in range(count)]
+
+
+def holm(pvalues):
+    """Holm's step-down method by its definition."""
+    order = np.argsort(pvalues)
+    adjusted = np.empty(len(pvalues))
+    for rank, index in enumerate(order):
+        adjusted[index] = min(max((len(order) - k) * pvalues[order[k]] for k in range(rank + 1)), 1.0)
+    return adjusted
 
 
 def dispersion(K, labels, biased):
@@ -42,10 +50,10 @@ def grouped(draw):
 
 @settings(max_examples=25, deadline=None)
 @given(grouped(), st.booleans())
-def test_statistic_is_the_dispersion_between_groups(data, biased):
+def test_statistic_matches_brute_force(data, biased):
     rows, counts, labels = data
     result = rk.k_sample_test(
-        rk.Rankings(rows, counts=counts), labels, rk.Mallows(NU), 5, biased=biased, method="enumeration"
+        rk.Rankings(rows, counts=counts), labels, rk.Mallows(NU), n_permutations=5, biased=biased, method="enumeration"
     )
     K = naive.gram(naive.mallows(NU), voters(rows, counts), voters(rows, counts))
     expected = dispersion(K, voters(labels, counts), biased)
@@ -53,39 +61,45 @@ def test_statistic_is_the_dispersion_between_groups(data, biased):
     assert result.groups == tuple(sorted(set(labels)))
 
 
-@pytest.mark.parametrize("few_rows", [True, False], ids=["counts", "pairs"])
-@pytest.mark.parametrize("strata", [None, [0, 0, 1, 1, 1, 0]], ids=["free", "strata"])
+DISTINCT = [*ROWS, ROWS[0]], [1] * 6, ["a", "b", "a", "b", "c", "c"], [0, 0, 1, 1, 1, 0]  # by pairs of voters
+REPEATED = [*ROWS[:2], ROWS[0]] * 2, [2, 1, 1, 1, 1, 1], ["a", "b", "c"] * 2, [0, 0, 0, 1, 1, 1]  # by counts
+
+
+@pytest.mark.parametrize("data", [DISTINCT, REPEATED], ids=["distinct", "repeated"])
+@pytest.mark.parametrize("stratified", [False, True], ids=["free", "strata"])
 @pytest.mark.parametrize("biased", [False, True])
-def test_null_distribution_is_that_of_all_permutations(monkeypatch, few_rows, strata, biased):
-    monkeypatch.setattr(groups_module, "TERM", 10**9 if few_rows else 0)
-    rows, counts, labels = [*ROWS, ROWS[0]], [1, 1, 1, 1, 1, 1], ["a", "b", "a", "b", "c", "c"]
+def test_null_distribution_matches_all_permutations(data, stratified, biased):
+    rows, counts, labels, strata = data
+    strata = strata if stratified else [0] * len(rows)
     X = rk.Rankings(rows, counts=counts)
-    result = rk.k_sample_test(X, labels, rk.Mallows(NU), 3000, 1, biased, strata=strata)
-    everyone, marks = voters(rows, counts), voters(labels, counts)
+    result = rk.k_sample_test(X, labels, rk.Mallows(NU), n_permutations=3000, rng=1, biased=biased, strata=strata)
+    everyone, marks, stratum = (voters(each, counts) for each in (rows, labels, strata))
     K = naive.gram(naive.mallows(NU), everyone, everyone)
-    place = voters(strata or [0] * 6, counts)
     orders = itertools.permutations(range(len(everyone)))
-    allowed = [order for order in orders if all(place[i] == place[j] for i, j in enumerate(order))]
-    law = np.array([dispersion(K, [marks[i] for i in order], biased) for order in allowed])
-    tail = float((law >= result.statistic - 1e-12).mean())
-    assert abs(result.pvalue - tail) < 5 * math.sqrt(tail * (1 - tail) / 3000) + 1 / 3001
+    allowed = [order for order in orders if all(stratum[i] == stratum[j] for i, j in enumerate(order))]
+    arrangements = collections.Counter(tuple(marks[i] for i in order) for order in allowed)
+    values = np.array([dispersion(K, arrangement, biased) for arrangement in arrangements])
+    weights = np.array(list(arrangements.values())) / len(allowed)
+    pvalue = float(weights[values >= result.statistic - 1e-12].sum())
+    assert abs(result.pvalue - pvalue) < 5 * math.sqrt(pvalue * (1 - pvalue) / 3000) + 1 / 3001
     for moment in (1, 2):
-        error = 5 * (law**moment).std() / math.sqrt(3000) + 1e-12
-        assert abs((result.null_distribution**moment).mean() - (law**moment).mean()) < error
+        mean = weights @ values**moment
+        error = 5 * math.sqrt(max(weights @ values ** (2 * moment) - mean**2, 0) / 3000) + 1e-12
+        assert abs((result.null_distribution**moment).mean() - mean) < error
 
 
-def test_two_groups_are_the_two_sample_test():
+def test_two_groups_match_mmd_test():
     X, Y = rk.datasets.uniform(9, 5, rng=1), rk.datasets.mallows(13, 5, 0.5, rng=2)
     both, labels = rk.concat([X, Y]), [0] * 9 + [1] * 13
     many, two = rk.k_sample_test(both, labels, rk.Mallows(NU)), rk.mmd_test(X, Y, rk.Mallows(NU))
     assert many.statistic == pytest.approx(two.statistic * 9 * 13 / 22, rel=1e-12)
     np.testing.assert_allclose(many.null_distribution, two.null_distribution * 9 * 13 / 22, atol=1e-12)
     assert many.pvalue == two.pvalue
-    assert many.tail_pvalue == pytest.approx(two.tail_pvalue, rel=1e-9)
+    assert many.moment_pvalue == pytest.approx(two.moment_pvalue, rel=1e-9)
     assert many.effect == pytest.approx(two.effect, rel=1e-9)
 
 
-def test_pairs_of_groups_are_two_sample_tests_on_the_same_values():
+def test_pairwise_matches_mmd_test():
     data = rk.datasets.uniform(30, 5, rng=3)
     labels = np.repeat(["x", "y", "z"], 10)
     kernel = rk.Mallows(NU)
@@ -95,80 +109,80 @@ def test_pairs_of_groups_are_two_sample_tests_on_the_same_values():
         alone = rk.mmd_test(data[labels == a], data[labels == b], kernel)
         assert found.statistics[number] == pytest.approx(alone.statistic, rel=1e-10)
         assert found.effects[number] == pytest.approx(alone.effect, rel=1e-9)
-        assert found.tail_pvalues[number] == pytest.approx(alone.tail_pvalue, rel=1e-6)
+        assert found.moment_pvalues[number] == pytest.approx(alone.moment_pvalue, rel=1e-6)
         assert abs(found.pvalues[number] - alone.pvalue) < 0.1
         again = found.pair(a, b)
         assert again.statistic == found.statistics[number]
         assert again.pvalue == found.pvalues[number]
         assert again.groups == (a, b)
-    np.testing.assert_array_equal(found.corrected, holm(found.pvalues))
-    assert found.corrected_from == "permutations"
+    np.testing.assert_allclose(found.adjusted_pvalues, holm(found.pvalues), rtol=1e-12)
+    assert found.adjusted_from == "permutations"
 
 
-def test_many_pairs_can_find_something():
-    """276 pairs: one over 51 permutations is no small p-value; the tails say what there is."""
+def test_many_pairs_use_moments():
+    """276 pairs: no p-value of 50 permutations survives the correction."""
     rng = np.random.default_rng(0)
     X = rk.concat([rk.datasets.uniform(8, 4, rng=g) for g in range(23)] + [rk.datasets.mallows(8, 4, 4.0, rng=99)])
     labels = np.repeat(rng.permutation(24), 8)
     result = rk.k_sample_test(X, labels, rk.Mallows(NU), n_permutations=50)
     found = result.pairwise()
     assert len(found) == 276
-    assert found.corrected_from == "tail"
+    assert found.adjusted_from == "moments"
     assert found.pvalues.min() * 276 > 1
     odd = str(labels[-1])
     named = {frozenset((a, b)) for a, b in zip(found.first, found.second, strict=True)}
     assert len(named) == 276
     smallest = found.order()[:12]
     assert all(odd in (found.first[i], found.second[i]) for i in smallest)
-    np.testing.assert_array_equal(found.corrected, holm(found.tail_pvalues))
-    assert "tail" in str(found)
+    np.testing.assert_allclose(found.adjusted_pvalues, holm(found.moment_pvalues), rtol=1e-12)
+    assert "moments" in str(found)
 
 
-def test_pairs_that_share_no_stratum_are_left_out_and_said_to_be():
+def test_pairs_that_share_no_stratum_are_not_tested():
     X = rk.concat([rk.datasets.mallows(20, 4, theta, rng=g) for g, theta in enumerate((0, 3, 0))])
     groups, strata = np.repeat(list("abc"), 20), np.array([0] * 20 + [1] * 20 + [0, 1] * 10)
-    result = rk.k_sample_test(X, groups, rk.Mallows(NU), 200, strata=strata)
+    result = rk.k_sample_test(X, groups, rk.Mallows(NU), n_permutations=200, strata=strata)
     found = result.pairwise()
     assert list(zip(found.first, found.second, strict=True)) == [("a", "b"), ("a", "c"), ("b", "c")]
     assert found.tested.tolist() == [False, True, True]
-    assert np.isnan(found.corrected).tolist() == [True, False, False]
-    np.testing.assert_array_equal(found.corrected[1:], holm(found.pvalues[1:]))  # two tests, not three
+    assert np.isnan(found.adjusted_pvalues).tolist() == [True, False, False]
+    np.testing.assert_allclose(found.adjusted_pvalues[1:], holm(found.pvalues[1:]), rtol=1e-12)  # two tests, not three
     assert found.rejected.tolist() == [False, False, True]
     assert "1 of 2 pairs of groups differ" in str(found)
-    assert "1 more share no stratum, and are not tested" in str(found)
+    assert "1 more share no stratum and are not tested" in str(found)
     assert found.order()[-1] == 0
     assert np.isnan(found.effect_intervals[0]).all()
 
 
-def test_tails_within_strata_have_enough_permutations_behind_them():
+def test_moments_within_strata_are_estimated():
     X = rk.datasets.uniform(24, 4, rng=1)
     groups, strata = np.arange(24) % 3, np.repeat([0, 1], 12)
-    result = rk.k_sample_test(X, groups, rk.Mallows(NU), 30, strata=strata)
+    result = rk.k_sample_test(X, groups, rk.Mallows(NU), n_permutations=30, strata=strata)
     assert len(result.null_distribution) == 30
-    assert result.tail_draws == 1000
-    assert "(tail, moments of 1,000 permutations)" in str(result)
-    more = rk.k_sample_test(X, groups, rk.Mallows(NU), 1000, strata=strata)
-    assert result.tail_pvalue == more.tail_pvalue  # the same permutations, most of them for the moments alone
-    free = rk.k_sample_test(X, groups, rk.Mallows(NU), 30)
-    assert free.tail_draws == 0
-    assert "(tail)" in str(free)
+    assert result.n_moment_draws == 1000
+    assert "(moments of 1,000 permutations)" in str(result)
+    more = rk.k_sample_test(X, groups, rk.Mallows(NU), n_permutations=1000, strata=strata)
+    assert result.moment_pvalue == more.moment_pvalue  # the same permutations
+    free = rk.k_sample_test(X, groups, rk.Mallows(NU), n_permutations=30)
+    assert free.n_moment_draws == 0
+    assert "(moments)" in str(free)
 
 
-def test_the_floor_of_permutations_does_not_cost_power():
+def test_moments_are_used_if_permutation_pvalues_are_coarse():
     """Four groups, 199 permutations: 6 x 1/200 is below 0.05, but one exceedance would be above."""
     X = rk.concat([rk.datasets.mallows(15, 4, theta, rng=g) for g, theta in enumerate((0, 0, 0, 3))])
-    result = rk.k_sample_test(X, np.repeat(range(4), 15), rk.Mallows(NU), 199)
-    assert result.pairwise().corrected_from == "tail"
-    assert result.pairwise(n_permutations=999).corrected_from == "permutations"
-    assert result.pairwise(level=0.2).corrected_from == "permutations"
+    result = rk.k_sample_test(X, np.repeat(range(4), 15), rk.Mallows(NU), n_permutations=199)
+    assert result.pairwise().adjusted_from == "moments"
+    assert result.pairwise(n_permutations=999).adjusted_from == "permutations"
+    assert result.pairwise(alpha=0.2).adjusted_from == "permutations"
 
 
-def test_effects_of_pairs_have_intervals_and_a_picture():
+def test_pairwise_intervals_and_plot():
     X = rk.concat([rk.datasets.mallows(15, 4, theta, rng=g) for g, theta in enumerate((0, 0, 3))])
-    found = rk.k_sample_test(X, np.repeat(list("abc"), 15), rk.Mallows(NU), 50).pairwise()
+    found = rk.k_sample_test(X, np.repeat(list("abc"), 15), rk.Mallows(NU), n_permutations=50).pairwise()
     for place, (a, b) in enumerate(zip(found.first, found.second, strict=True)):
         assert found.effect_intervals[place].tolist() == pytest.approx(list(found.pair(a, b).effect_interval))
-    ax = found.plot(most=2)
+    ax = found.plot(limit=2)
     first = found.order()[0]
     assert ax.get_yticklabels()[0].get_text() == f"{found.first[first]} and {found.second[first]}"
     assert len(ax.get_yticklabels()) == 2
@@ -176,35 +190,25 @@ def test_effects_of_pairs_have_intervals_and_a_picture():
         rk.plots.pairwise_effects(3)
 
 
-def test_results_know_their_voters():
+def test_n_voters():
     X = rk.Rankings([[0, 1], [1, 0], [0, 1]], counts=[3, 4, 5])
     assert rk.k_sample_test(X, ["a", "b", "b"], n_permutations=5).n_voters == (3, 9)
     assert rk.mmd_test(X[:1], X[1:], n_permutations=5).n_voters == (3, 9)
 
 
-def test_adaptive_pairs_go_below_the_corrected_level():
+def test_adaptive_pairwise():
     X = rk.concat([rk.datasets.mallows(15, 4, theta, rng=g) for g, theta in enumerate((0, 0, 3, 3, 0))])
     found = rk.k_sample_test(X, np.repeat(range(5), 15), rk.Mallows(NU)).pairwise(n_permutations="adaptive")
-    assert found.corrected_from == "permutations"
+    assert found.adjusted_from == "permutations"
     assert {(a, b) for a, b, r in zip(found.first, found.second, found.rejected, strict=True) if r} == {
         ("0", "2"), ("0", "3"), ("1", "2"), ("1", "3"), ("2", "4"), ("3", "4")
     }  # fmt: skip
-    rates = rk.k_sample_test(X, np.repeat(range(5), 15), rk.Mallows(NU)).pairwise("benjamini-hochberg")
-    np.testing.assert_array_equal(rates.corrected, benjamini_hochberg(rates.pvalues))
+    rates = rk.k_sample_test(X, np.repeat(range(5), 15), rk.Mallows(NU)).pairwise(correction="benjamini-hochberg")
+    expected = scipy.stats.false_discovery_control(rates.pvalues)
+    np.testing.assert_allclose(rates.adjusted_pvalues, expected, rtol=1e-12)
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
-def test_benjamini_and_hochberg_are_those_of_scipy(pvalues):
-    np.testing.assert_allclose(
-        benjamini_hochberg(np.array(pvalues)), scipy.stats.false_discovery_control(pvalues), rtol=1e-12, atol=1e-15
-    )
-
-
-def test_no_corrected_p_value_is_above_one():
-    assert holm(np.array([0.9, 0.02, 0.8])).tolist() == pytest.approx([1, 0.06, 1])
-
-
-def test_groups_of_equal_size_agree_with_hyppo(monkeypatch):
+def test_equal_groups_match_hyppo(monkeypatch):
     """hyppo's k-sample test is Hsic on labels; with groups of equal size, so is the dispersion, but for a factor."""
     X = rk.concat([rk.datasets.mallows(12, 6, theta, rng=g) for g, theta in enumerate((0.0, 0.3, 0.6))])
     labels = np.repeat(range(3), 12)
@@ -231,13 +235,13 @@ def kernel_of_rows(rows, **_):
 
 @pytest.mark.filterwarnings("ignore:The number of replications is low")
 @pytest.mark.parametrize("sizes", [(12, 12), (8, 20)], ids=str)
-def test_two_groups_agree_with_the_mmd_of_hyppo(monkeypatch, sizes):
+def test_two_groups_match_hyppo(monkeypatch, sizes):
     """The same statistic but for a factor that permutations do not change, of unequal sizes, too."""
     ksample = hyppo_ksample(monkeypatch)
     X, Y = (rk.datasets.mallows(n, 5, theta, rng=n) for n, theta in zip(sizes, (0.0, 0.7), strict=True))
     sides = [side.ranks.astype(float) for side in (X, Y)]
     test = ksample.MMD(compute_kernel=kernel_of_rows, bias=True)
-    ours = rk.mmd_test(X, Y, rk.Mallows(0.2), 400, biased=True)
+    ours = rk.mmd_test(X, Y, rk.Mallows(0.2), n_permutations=400, biased=True)
     theirs = test.test(*sides, reps=400, auto=False, random_state=1)[1]
     assert abs(theirs - ours.pvalue) < 5 * math.sqrt(2 * max(ours.pvalue, 0.005) / 400)
     rng, both = np.random.default_rng(2), rk.concat([X, Y])
@@ -245,14 +249,14 @@ def test_two_groups_agree_with_the_mmd_of_hyppo(monkeypatch, sizes):
     ratios = []
     for order in orders:
         first, second = both[order[: sizes[0]]], both[order[sizes[0] :]]
-        own = rk.mmd_test(first, second, rk.Mallows(0.2), 1, biased=True).statistic
+        own = rk.mmd_test(first, second, rk.Mallows(0.2), n_permutations=1, biased=True).statistic
         ratios.append(test.statistic(first.ranks.astype(float), second.ranks.astype(float)) ** 2 / own)
     assert ratios == pytest.approx([ratios[0]] * 4, rel=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore:The number of replications is low")
 @pytest.mark.parametrize("sizes", [(10, 10, 10), (5, 15, 20)], ids=str)
-def test_several_groups_agree_with_those_of_hyppo(monkeypatch, sizes):
+def test_several_groups_match_hyppo(monkeypatch, sizes):
     """Their statistic is HSIC with labels; with equal sizes the p-values agree, with others they are near."""
     ksample = hyppo_ksample(monkeypatch)
     parts = [
@@ -263,9 +267,9 @@ def test_several_groups_agree_with_those_of_hyppo(monkeypatch, sizes):
     labels = np.repeat(range(3), sizes)
     both = rk.concat(parts)
     if len(set(sizes)) == 1:
-        ours = rk.k_sample_test(both, labels, rk.Mallows(0.2), 400, biased=True).pvalue
+        ours = rk.k_sample_test(both, labels, rk.Mallows(0.2), n_permutations=400, biased=True).pvalue
     else:  # groups weighed by the squares of their sizes: HSIC with the equality kernel
-        ours = rk.hsic_test(both, labels, rk.Mallows(0.2), 400, biased=True).pvalue
+        ours = rk.hsic_test(both, labels, rk.Mallows(0.2), n_permutations=400, biased=True).pvalue
     assert abs(theirs - ours) < 5 * math.sqrt(2 * max(ours, 0.005) / 400)
 
 
@@ -277,38 +281,38 @@ def test_several_groups_agree_with_those_of_hyppo(monkeypatch, sizes):
         (np.array(["x", 10, 2], dtype=object), ("2", "10", "x")),
     ],
 )
-def test_groups_stand_in_natural_order(labels, names):
+def test_groups_are_in_natural_order(labels, names):
     X = rk.datasets.uniform(12, 3, rng=0)
     of_row = np.repeat(labels, 4)
-    result = rk.k_sample_test(X, of_row, rk.Mallows(0.5), 9)
+    result = rk.k_sample_test(X, of_row, rk.Mallows(0.5), n_permutations=9)
     assert result.groups == names
     pairs = result.pairwise()
     assert pairs.first == (names[0], names[0], names[1])
     for first, second, statistic in zip(pairs.first, pairs.second, pairs.statistics, strict=True):
         sides = (X[of_row.astype(str) == name] for name in (first, second))
-        assert statistic == pytest.approx(rk.mmd_test(*sides, rk.Mallows(0.5), 9).statistic, abs=1e-12)
+        assert statistic == pytest.approx(rk.mmd_test(*sides, rk.Mallows(0.5), n_permutations=9).statistic, abs=1e-12)
 
 
-def test_what_is_wrong_with_groups():
+def test_invalid_groups():
     X = rk.datasets.uniform(6, 3, rng=1)
     with pytest.raises(ValueError, match=r"groups has shape \(2,\); it must be an array of 6 labels"):
         rk.k_sample_test(X, [1, 2])
-    with pytest.raises(rk.RankingError, match="the group of row 1 is missing"):
+    with pytest.raises(rk.RankingError, match="group of row 1"):
         rk.k_sample_test(X, ["a", None, "b", "b", "a", "a"])
-    with pytest.raises(rk.RankingError, match="all rows are of the group '7'"):
+    with pytest.raises(rk.RankingError, match="groups"):
         rk.k_sample_test(X, [7] * 6)
-    with pytest.raises(rk.RankingError, match=r"of the groups 'b' has 1 voter\(s\).*leave the group out"):
+    with pytest.raises(rk.RankingError, match="group 'b' has 1 voter"):
         rk.k_sample_test(X, list("aaaaab"))
-    with pytest.raises(rk.RankingError, match="nothing to permute"):
+    with pytest.raises(rk.RankingError, match="strata"):
         rk.k_sample_test(X, list("aaabbb"), strata=[0, 0, 0, 1, 1, 1])
     found = rk.k_sample_test(X, list("aaabbb"), n_permutations=20).pairwise()
-    with pytest.raises(rk.RankingError, match="second='q' is no group; the groups are a, b"):
+    with pytest.raises(rk.RankingError, match="second='q'"):
         found.pair("a", "q")
     with pytest.raises(ValueError, match="correction='none'"):
-        rk.k_sample_test(X, list("aaabbb"), n_permutations=20).pairwise("none")
+        rk.k_sample_test(X, list("aaabbb"), n_permutations=20).pairwise(correction="none")
 
 
-def test_hostile_names_are_escaped():
+def test_group_names_are_escaped():
     X = rk.datasets.uniform(8, 3, rng=1)
     result = rk.k_sample_test(X, ["<b>"] * 4 + ["x\x1b[31m"] * 4, n_permutations=20)
     assert "<b>" not in result.pairwise()._repr_html_()

@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 from strategies import any_ranking
 
 import rankernel as rk
-from rankernel.errors import NotCharacteristicWarning
-from rankernel.stats import _permutations as permutations
-from rankernel.stats.mmd import mmd_test
-from rankernel.stats.mmd_aggregated import corrected_pvalues, mmd_aggregated_test
+from rankernel import mmd_aggregated_test, mmd_test
+from rankernel.stats.mmd import adjusted_pvalues
 
 NU = 0.3
-# Few draws on purpose: that their errors are large is told elsewhere.
+# Few draws on purpose; the warning has its own test.
 pytestmark = pytest.mark.filterwarnings("ignore:kernel values are estimated")
 
 
@@ -44,7 +42,7 @@ def all_divisions(n_first, strata):
     return [sorted(itertools.chain(*parts)) for parts in itertools.product(*chosen)]
 
 
-def null_law(K, n_first, strata, biased=False):
+def exact_null(K, n_first, strata, biased=False):
     """The exact null distribution: each value and its probability."""
     everyone = range(len(K))
     divisions = all_divisions(n_first, strata)
@@ -52,16 +50,16 @@ def null_law(K, n_first, strata, biased=False):
     return {value: count / len(values) for value, count in Counter(round(v, 12) for v in values).items()}
 
 
-def assert_drawn_from(sample, law):
-    """Every value is possible, and each comes as often as it should, by five standard errors."""
-    seen = Counter(round(float(v), 12) + 0.0 for v in sample)
-    possible = sorted(law)
+def assert_drawn_from(sample, distribution):
+    """Every value is possible, and has its frequency within five standard errors."""
+    frequencies = Counter(round(float(v), 12) + 0.0 for v in sample)
+    possible = sorted(distribution)
     nearest = Counter()
-    for value, count in seen.items():
+    for value, count in frequencies.items():
         match = min(possible, key=lambda p, value=value: abs(p - value))
         assert abs(match - value) < 3e-12
         nearest[match] += count
-    for value, p in law.items():
+    for value, p in distribution.items():
         assert abs(nearest[value] / len(sample) - p) <= 5 * math.sqrt(p * (1 - p) / len(sample)), (value, p)
 
 
@@ -82,9 +80,17 @@ def two_samples(draw):
 
 @settings(max_examples=25, deadline=None)
 @given(two_samples(), st.booleans())
-def test_statistic_and_witness_are_those_of_all_voters(sides, biased):
+def test_statistic_and_witness_match_brute_force(sides, biased):
     (x, cx), (y, cy) = sides
-    result = mmd_test(rk.Rankings(x, counts=cx), rk.Rankings(y, counts=cy), rk.Mallows(NU), 5, 0, biased, "enumeration")
+    result = mmd_test(
+        rk.Rankings(x, counts=cx),
+        rk.Rankings(y, counts=cy),
+        rk.Mallows(NU),
+        n_permutations=5,
+        rng=0,
+        biased=biased,
+        method="enumeration",
+    )
     everyone = expanded(x, cx) + expanded(y, cy)
     K = naive.gram(naive.mallows(NU), everyone, everyone)
     m = sum(cx)
@@ -97,7 +103,7 @@ def test_statistic_and_witness_are_those_of_all_voters(sides, biased):
         assert value == pytest.approx(expected, rel=1e-12, abs=1e-13)
 
 
-def test_large_diagonals_do_not_drown_small_differences():
+def test_large_diagonal_causes_no_rounding_error():
     x, y = [(0, 1, 2, 3), (1, 0, 2, 3)], [(3, 2, 1, 0), (3, 1, 2, 0), (2, 3, 1, 0)]
     K = naive.gram(naive.mallows(40.0), x + y, x + y)
     result = mmd_test(x, y, rk.Mallows(40.0), n_permutations=200)
@@ -107,14 +113,15 @@ def test_large_diagonals_do_not_drown_small_differences():
     assert 0.05 < result.pvalue < 1
 
 
-def test_many_rows_go_through_several_tiles(monkeypatch):
-    X, Y = rk.datasets.uniform(23, 5, rng=1), rk.datasets.uniform(19, 5, rng=2)
-    whole = mmd_test(X, Y, rk.Mallows(NU), n_permutations=50)
-    monkeypatch.setattr(permutations, "SIDE", 7)
-    monkeypatch.setattr(permutations, "ENTRIES", 300)
-    tiled = mmd_test(X, Y, rk.Mallows(NU), n_permutations=50)
-    np.testing.assert_allclose(tiled.null_distribution, whole.null_distribution, rtol=0, atol=1e-14)
-    assert tiled.statistic == pytest.approx(whole.statistic, abs=1e-14)
+def test_statistic_of_many_distinct_rankings():
+    """More rows than a block of the matrix products has."""
+    X, Y = rk.datasets.uniform(300, 7, rng=1), rk.datasets.uniform(250, 7, rng=2)
+    K = rk.Mallows(NU).gram(rk.concat([X, Y]))
+    XX, YY, XY = K[:300, :300], K[300:, 300:], K[:300, 300:]
+    within = (XX.sum() - np.trace(XX)) / (300 * 299) + (YY.sum() - np.trace(YY)) / (250 * 249)
+    result = mmd_test(X, Y, rk.Mallows(NU), n_permutations=400)
+    assert result.statistic == pytest.approx(within - 2 * XY.mean(), abs=1e-13)
+    assert abs(result.null_distribution.mean()) < 5 * result.null_distribution.std() / 20
 
 
 # ---------------------------------------------------------------------- the null distribution
@@ -124,23 +131,40 @@ TINY = ([(0, 1, 2), (1, 0, 2), (2, 1, 0)], [2, 1, 1]), ([(0, 1, 2), (0, 1, 1)], 
 
 
 @pytest.mark.parametrize("biased", [False, True])
-@pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("strata", [None, ([0, 1, 0], [1, 0]), (["a", "b", "c"], ["a", "b"])])
-def test_null_distribution_is_that_of_all_permutations_of_voters(monkeypatch, biased, dense, strata):
-    monkeypatch.setattr(permutations, "DENSE", 0 if dense else 10**9)
+def test_null_distribution_matches_all_permutations(biased, strata):
     (x, cx), (y, cy) = TINY
     everyone = expanded(x, cx) + expanded(y, cy)
     labels = [0] * 8 if strata is None else expanded(strata[0], cx) + expanded(strata[1], cy)
-    law = null_law(naive.gram(naive.mallows(NU), everyone, everyone), 4, labels, biased)
-    result = mmd_test(
-        rk.Rankings(x, counts=cx), rk.Rankings(y, counts=cy), rk.Mallows(NU), 4000, 3, biased, strata=strata
-    )
-    assert_drawn_from(result.null_distribution, law)
-    tail = sum(p for value, p in law.items() if value >= result.statistic - 1e-12)
-    assert abs(result.pvalue - tail) < 5 * math.sqrt(tail * (1 - tail) / 4000) + 1 / 4001
+    exact = exact_null(naive.gram(naive.mallows(NU), everyone, everyone), 4, labels, biased)
+    X, Y = rk.Rankings(x, counts=cx), rk.Rankings(y, counts=cy)
+    result = mmd_test(X, Y, rk.Mallows(NU), n_permutations=4000, rng=3, biased=biased, strata=strata)
+    assert_drawn_from(result.null_distribution, exact)
+    pvalue = sum(p for value, p in exact.items() if value >= result.statistic - 1e-12)
+    assert abs(result.pvalue - pvalue) < 5 * math.sqrt(pvalue * (1 - pvalue) / 4000) + 1 / 4001
 
 
-def test_scipy_finds_the_same_exact_test():
+@pytest.mark.parametrize("strata", [None, ([0, 1], [0, 1])])
+def test_null_distribution_of_many_voters_per_ranking(strata):
+    """Divisions are hypergeometric: two rankings, so the statistic is a function of one number."""
+    counts, kernel = np.array([[40, 30], [25, 45]]), rk.Mallows(NU)
+    X, Y = (rk.Rankings([[0, 1, 2], [2, 1, 0]], counts=side) for side in counts)
+    result = mmd_test(X, Y, kernel, n_permutations=3000, strata=strata, biased=True)
+    apart = 2 - 2 * math.exp(-3 * NU)  # the squared distance of the two embeddings
+    assert result.statistic == pytest.approx((40 / 70 - 25 / 70) ** 2 * apart, rel=1e-10)
+    if strata is not None:  # a stratum has one ranking only, so nothing changes
+        np.testing.assert_allclose(result.null_distribution, result.statistic)
+        return
+    first = np.arange(66)
+    probabilities = scipy.stats.hypergeom.pmf(first, 140, 65, 70)
+    values = (first / 70 - (65 - first) / 70) ** 2 * apart
+    variance = probabilities @ values**2 - (probabilities @ values) ** 2
+    assert abs(result.null_distribution.mean() - probabilities @ values) < 5 * math.sqrt(variance / 3000)
+    tail = probabilities[values >= result.statistic - 1e-12].sum()
+    assert abs(result.pvalue - tail) < 5 * math.sqrt(tail * (1 - tail) / 3000) + 1 / 3001
+
+
+def test_pvalue_matches_scipy():
     (x, cx), (y, cy) = TINY
     everyone = expanded(x, cx) + expanded(y, cy)
     K = naive.gram(naive.mallows(NU), everyone, everyone)
@@ -156,34 +180,38 @@ def test_scipy_finds_the_same_exact_test():
     assert ours.pvalue == pytest.approx(exact.pvalue, abs=5 * math.sqrt(exact.pvalue / 4000))
 
 
-def test_counts_and_rows_written_out_give_the_same_statistic_and_law():
+def test_counts_match_repeated_rows():
     (x, cx), (y, cy) = TINY
-    counted = mmd_test(rk.Rankings(x, counts=cx), rk.Rankings(y, counts=cy), rk.Mallows(NU), 2000)
-    written = mmd_test(expanded(x, cx), expanded(y, cy), rk.Mallows(NU), 2000)
+    counted = mmd_test(rk.Rankings(x, counts=cx), rk.Rankings(y, counts=cy), rk.Mallows(NU), n_permutations=2000)
+    written = mmd_test(expanded(x, cx), expanded(y, cy), rk.Mallows(NU), n_permutations=2000)
     assert counted.statistic == pytest.approx(written.statistic, rel=1e-12)
     np.testing.assert_array_equal(counted.witness, written.witness)
     assert scipy.stats.ks_2samp(counted.null_distribution.round(10), written.null_distribution.round(10)).pvalue > 1e-4
 
 
-def test_ties_count_against_the_null():
+def test_ties_count_as_exceedances():
     same = rk.Rankings([[0, 1, 2]], counts=[7])
     assert mmd_test(same, same, rk.Mallows(0.7), n_permutations=100).pvalue == 1.0
 
 
-def test_a_stratum_of_one_sample_alone_stays_as_it_is():
+def test_stratum_with_one_sample_is_not_permuted():
     (x, cx), (y, cy) = TINY
     strata = (["both", "both", "x only"], ["both", "both"])
-    result = mmd_test(rk.Rankings(x, counts=cx), rk.Rankings(y, counts=cy), rk.Mallows(NU), 2000, strata=strata)
+    result = mmd_test(
+        rk.Rankings(x, counts=cx), rk.Rankings(y, counts=cy), rk.Mallows(NU), n_permutations=2000, strata=strata
+    )
     everyone = expanded(x, cx) + expanded(y, cy)
     labels = expanded(strata[0], cx) + expanded(strata[1], cy)
-    assert_drawn_from(result.null_distribution, null_law(naive.gram(naive.mallows(NU), everyone, everyone), 4, labels))
-    with pytest.raises(rk.RankingError, match="nothing to permute"):
+    assert_drawn_from(
+        result.null_distribution, exact_null(naive.gram(naive.mallows(NU), everyone, everyone), 4, labels)
+    )
+    with pytest.raises(rk.RankingError, match="strata"):
         mmd_test(x, x, rk.Mallows(NU), strata=([0, 0, 0], [1, 1, 1]))
-    with pytest.raises(ValueError, match=r"strata has shape \(3,\); it must be an array of 2 labels"):
+    with pytest.raises(ValueError, match="strata"):
         mmd_test(x, y, rk.Mallows(NU), strata=([0, 0, 0], [1, 1, 1]))
 
 
-def test_seeds_and_prefixes():
+def test_more_permutations_extend_the_same_stream():
     X, Y = rk.datasets.uniform(8, 4, rng=1), rk.datasets.uniform(9, 4, rng=2)
     short = mmd_test(X, Y, rk.Mallows(NU), n_permutations=40, rng=5).null_distribution
     long = mmd_test(X, Y, rk.Mallows(NU), n_permutations=90, rng=5).null_distribution
@@ -196,7 +224,7 @@ def test_seeds_and_prefixes():
 # ---------------------------------------------------------------------- kernel values
 
 
-def test_a_given_gram_matrix_serves_as_well():
+def test_precomputed_matches_kernel():
     X, Y = rk.datasets.uniform(8, 6, rng=1), rk.datasets.uniform(9, 6, rng=2)
     K = rk.Mallows(NU).gram(rk.concat([X, Y]))
     before = K.copy()
@@ -205,18 +233,18 @@ def test_a_given_gram_matrix_serves_as_well():
     np.testing.assert_array_equal(K, before)
     assert given_gram.kernel is None
     assert computed.kernel == rk.Mallows(NU)
-    with pytest.raises(ValueError, match=r"shape \(8, 8\); it must be an array of 17 x 17 numbers"):
+    with pytest.raises(ValueError, match="precomputed"):
         mmd_test(X, Y, precomputed=K[:8, :8])
 
 
-def test_a_given_gram_matrix_of_rows_with_counts():
+def test_precomputed_with_counts():
     (x, cx), (y, cy) = TINY
     X, Y = rk.Rankings(x, counts=cx), rk.Rankings(y, counts=cy)
     result = mmd_test(X, Y, precomputed=rk.Mallows(NU).gram(rk.concat([X, Y])))
     assert result.statistic == pytest.approx(mmd_test(X, Y, rk.Mallows(NU)).statistic, rel=1e-12)
 
 
-def test_estimated_values_belong_to_the_ballots():
+def test_draws_depend_on_the_ranking_only():
     """One fixed symmetric function of two ballots; two voters with the same ballot are compared by different draws."""
     x = rk.Rankings([[0, 1, 1, 1, 1], [0, 1, 2, 3, 4], [1, 1, 0, 0, 2]], counts=[3, 1, 1])
     y = rk.Rankings([[0, 1, 1, 1, 1], [2, 0, 1, 1, 1]], counts=[3, 1])
@@ -225,24 +253,23 @@ def test_estimated_values_belong_to_the_ballots():
     K = rk.Mallows(NU).gram(everyone, method=rk.MonteCarlo(diagonal="unbiased", **options))
     assert K[0][1] == K[0][0] == K[0][5] != rk.Mallows(NU).gram(everyone, method=rk.MonteCarlo(**options))[0][0]
     for biased in (False, True):
-        result = mmd_test(x, y, rk.Mallows(NU), 600, biased=biased, method=rk.MonteCarlo(**options))
+        result = mmd_test(x, y, rk.Mallows(NU), n_permutations=600, biased=biased, method=rk.MonteCarlo(**options))
         expected = mmd_squared(K.tolist(), range(5), range(5, 9), biased)
         assert result.statistic == pytest.approx(expected, rel=1e-12, abs=1e-14)
-        assert_drawn_from(result.null_distribution, null_law(K.tolist(), 5, [0] * 9, biased))
+        assert_drawn_from(result.null_distribution, exact_null(K.tolist(), 5, [0] * 9, biased))
         assert len(result.rankings) == len(result.witness) == 4
         np.testing.assert_allclose(result.witness[0], K[0, :5].mean() - K[0, 5:].mean(), rtol=1e-12)
         assert "Monte Carlo, 4 draws" in str(result.method)
 
 
-@pytest.mark.usefixtures("errors_in_a_moment")
 def test_estimated_statistics_are_unbiased():
-    """Most voters of a sample give the same ballot: with the bias of a ballot with itself it is off by ten errors."""
+    """Most voters of a sample have the same ranking: the bias of its kernel with itself would be many errors."""
     x = rk.Rankings([[0, 1, 1, 1], [0, 1, -1, -1]], counts=[6, 2])
     y = rk.Rankings([[0, 1, 1, 1], [1, 0, 1, 1]], counts=[2, 6])
-    exact = mmd_test(x, y, rk.Mallows(NU), 1).statistic
-    methods = [rk.MonteCarlo(2, "iid", 0, rng=seed) for seed in range(60)]  # two draws: a bias would be largest
-    runs = [mmd_test(x, y, rk.Mallows(NU), 1, method=method).statistic for method in methods]
-    assert abs(np.mean(runs) - exact) < 5 * np.std(runs, ddof=1) / math.sqrt(60)
+    exact = mmd_test(x, y, rk.Mallows(NU), n_permutations=1).statistic
+    methods = [rk.MonteCarlo(2, "iid", 0, rng=seed) for seed in range(40)]  # two draws: a bias would be largest
+    runs = [mmd_test(x, y, rk.Mallows(NU), n_permutations=1, method=method).statistic for method in methods]
+    assert abs(np.mean(runs) - exact) < 5 * np.std(runs, ddof=1) / math.sqrt(40)
 
 
 @pytest.mark.parametrize(
@@ -254,24 +281,23 @@ def test_estimated_statistics_are_unbiased():
     ],
     ids=str,
 )
-def test_ballots_that_are_all_different_need_no_draws_for_the_diagonal(kernel, method):
+def test_distinct_rankings_need_no_diagonal_draws(kernel, method):
     X, Y = (rk.datasets.uniform(12, 7, rng=seed).top(3, unlisted="free") for seed in (1, 2))
     both = rk.concat([X, Y])
     assert len(both.unique()) == 24
     K = kernel.gram(both, method=method).tolist()
-    result = mmd_test(X, Y, kernel, 20, method=method)
+    result = mmd_test(X, Y, kernel, n_permutations=20, method=method)
     assert result.statistic == pytest.approx(mmd_squared(K, range(12), range(12, 24), False), rel=1e-12)
 
 
-@pytest.mark.usefixtures("errors_in_a_moment")
-def test_auto_has_enough_draws_for_many_items():
-    """By default, too, draws may be coupled in blocks as large as the number of items."""
+def test_auto_with_many_items():
+    """Default draws may be coupled in blocks as large as the number of items."""
     rng = np.random.default_rng(0)
     X, Y = (rk.Rankings(rng.integers(-1, 4, (3, 70))) for _ in range(2))
     assert "Monte Carlo" in mmd_test(X, Y, rk.Exponential("hamming", 0.05), n_permutations=20).method
 
 
-def test_estimation_is_the_last_resort_and_has_no_bound():
+def test_estimation_is_the_fallback():
     ties = rk.Rankings([np.repeat(range(5), 3), np.tile(range(5), 3)], counts=[3, 2])
     kernel = rk.Exponential("footrule", nu=0.1)
     with pytest.raises(rk.ExactnessError):
@@ -279,17 +305,19 @@ def test_estimation_is_the_last_resort_and_has_no_bound():
     assert "Monte Carlo" in mmd_test(ties, ties, kernel, n_permutations=20).method
     many = rk.Rankings(ties.ranks, counts=[30_000, 20_000])
     assert "Monte Carlo" in mmd_test(many, many, kernel, n_permutations=20).method
-    with pytest.raises(ValueError, match="one estimator for all pairs"):
+    with pytest.raises(ValueError, match="method"):
         mmd_test(ties, ties, kernel, method="mixed")
 
 
-def test_the_median_is_that_of_both_samples():
+def test_median_heuristic_uses_both_samples():
     X, Y = rk.Rankings([[0, 1, 2], [0, 2, 1]]), rk.Rankings([[2, 1, 0], [2, 0, 1]])
-    assert mmd_test(X, Y, rk.Mallows("median"), 10).kernel == rk.Mallows("median").resolve(rk.concat([X, Y]))
-    assert mmd_test(X, Y, rk.Mallows("median"), 10).kernel.nu == 1 / 2
+    assert mmd_test(X, Y, rk.Mallows("median"), n_permutations=10).kernel == rk.Mallows("median").resolve(
+        rk.concat([X, Y])
+    )
+    assert mmd_test(X, Y, rk.Mallows("median"), n_permutations=10).kernel.nu == 1 / 2
 
 
-# ---------------------------------------------------------------------- kernels that do not see everything
+# ---------------------------------------------------------------------- kernels that are not characteristic
 
 
 @pytest.mark.parametrize(
@@ -310,7 +338,7 @@ def test_the_median_is_that_of_both_samples():
         rk.Mallows(0.0),
     ],
 )
-def test_features_are_never_more_than_the_bound(kernel):
+def test_dimension_bound(kernel):
     everything = np.array(list(itertools.permutations(range(4))), dtype=np.int32)
     K = kernel.matrix(everything, everything)
     with_constants = K / np.abs(K).max() + 1.0
@@ -318,7 +346,7 @@ def test_features_are_never_more_than_the_bound(kernel):
 
 
 @pytest.mark.parametrize("kernel", [rk.Kendall(), rk.Hamming(), rk.Spearman()])
-def test_the_bound_is_sharp_for_the_linear_kernels(kernel):
+def test_dimension_bound_is_attained_by_linear_kernels(kernel):
     for n in (2, 3, 4):
         everything = np.array(list(itertools.permutations(range(n))), dtype=np.int32)
         rank = np.linalg.matrix_rank(kernel.matrix(everything, everything) + 1.0, tol=1e-9)
@@ -328,14 +356,14 @@ def test_the_bound_is_sharp_for_the_linear_kernels(kernel):
 @pytest.mark.parametrize("kernel", [rk.Kendall(), rk.Hamming(), rk.Spearman(), 2 * rk.Kendall() + rk.Hamming()])
 def test_kernels_that_are_not_characteristic_warn(kernel):
     X, Y = rk.datasets.uniform(5, 4, rng=1), rk.datasets.uniform(5, 4, rng=2)
-    with pytest.warns(NotCharacteristicWarning, match="not characteristic on 4 items"):
+    with pytest.warns(rk.NotCharacteristicWarning, match="not characteristic on 4 items"):
         mmd_test(X, Y, kernel, n_permutations=5)
 
 
-def test_kernels_that_see_everything_do_not_warn():
+def test_characteristic_kernels_do_not_warn():
     X, Y = rk.datasets.uniform(5, 4, rng=1), rk.datasets.uniform(5, 4, rng=2)
     mmd_test(X, Y, rk.Mallows(0.1) + rk.Kendall(), n_permutations=5)
-    mmd_test([[0, 1], [1, 0]], [[0, 1], [0, 1]], rk.Kendall(), n_permutations=5)  # two items: one number says all
+    mmd_test([[0, 1], [1, 0]], [[0, 1], [0, 1]], rk.Kendall(), n_permutations=5)  # two items: characteristic
     assert (rk.Kendall() + rk.Hamming()).facts(3).max_dimension >= math.factorial(3)
 
 
@@ -358,12 +386,12 @@ def rejects(own, best, n_first, level):
     st.lists(st.integers(1, 20), min_size=1, max_size=40),
     st.sampled_from([0.01, 0.05, 0.1, 0.3, 0.9]),
 )
-def test_corrected_pvalues_tell_the_rule_for_every_level(own, best, level):
-    corrected = corrected_pvalues(np.array(own), np.array(best))
-    assert (corrected <= level).tolist() == rejects(own, best, 19, level)
+def test_adjusted_pvalues_match_the_rule_of_the_paper(own, best, level):
+    adjusted = adjusted_pvalues(np.array(own), np.array(best))
+    assert (adjusted <= level).tolist() == rejects(own, best, 19, level)
 
 
-def test_aggregated_record():
+def test_aggregated_result():
     X = rk.datasets.mallows(30, 5, 0.0, rng=1)
     Y = rk.datasets.mallows(30, 5, 1.0, rng=2)
     result = mmd_aggregated_test(X, Y, [0.1, 0.5, rk.Mallows("median")], n_permutations=200, rng=4)
@@ -386,40 +414,40 @@ def test_aggregated_record():
     assert result.rejected.any()
 
 
-def test_auto_is_five_widths_around_the_median():
+def test_auto_kernels():
     X, Y = rk.datasets.uniform(6, 4, rng=1), rk.datasets.uniform(6, 4, rng=2)
     median = rk.Mallows("median").resolve(rk.concat([X, Y])).nu
     assert [k.nu / median for k in mmd_aggregated_test(X, Y, n_permutations=20).kernels] == [0.25, 0.5, 1, 2, 4]
 
 
-def test_without_a_kernel_it_is_mallows_at_the_median():
+def test_default_kernel():
     X, Y = rk.datasets.uniform(6, 4, rng=1), rk.datasets.uniform(6, 4, rng=2)
     assert mmd_test(X, Y, n_permutations=20).kernel == rk.Mallows("median").resolve(rk.concat([X, Y]))
 
 
 @pytest.mark.parametrize("kernel", ["median", "auto", 0.1, [], ["a"], [rk.Kendall()]])
-def test_what_is_no_kernel(kernel):
+def test_invalid_kernel(kernel):
     with pytest.raises((TypeError, ValueError), match="kernel"):
         mmd_test([[0, 1], [1, 0]], [[0, 1], [1, 0]], kernel)
 
 
-def test_a_model_is_no_sample():
+def test_model_as_sample():
     with pytest.raises((TypeError, ValueError), match="goodness_of_fit_test"):
         mmd_test([[0, 1], [1, 0]], rk.Uniform(), rk.Mallows(NU))
 
 
 @pytest.mark.parametrize("kernels", ["median", 0.1, [], ["a"], None, rk.Kendall()])
-def test_what_is_no_list_of_kernels(kernels):
+def test_invalid_kernels(kernels):
     with pytest.raises((TypeError, ValueError), match="kernel"):
         mmd_aggregated_test([[0, 1], [1, 0]], [[0, 1], [1, 0]], kernels)
 
 
 def test_small_samples_are_refused():
     one, two = [[0, 1, 2]], [[0, 1, 2], [1, 0, 2]]
-    with pytest.raises(rk.RankingError, match=r"Y has 1 voter\(s\); this statistic needs at least 2"):
+    with pytest.raises(rk.RankingError, match="Y has 1 voter"):
         mmd_test(two, one, rk.Mallows(NU))
     assert mmd_test(one, two, rk.Mallows(NU), biased=True, n_permutations=5).statistic > 0
-    with pytest.raises(ValueError, match="n_permutations=0"):
+    with pytest.raises(ValueError, match="n_permutations"):
         mmd_test(two, two, rk.Mallows(NU), n_permutations=0)
 
 
@@ -433,8 +461,7 @@ def rejection_rate(make, n_runs, level, kernel, **options):
 
 
 @pytest.mark.parametrize("method", ["auto", rk.MonteCarlo(4, "iid", 0)], ids=["exact", "draws"])
-@pytest.mark.parametrize("kernel", [rk.Mallows("median"), [0.1, 0.5, 2.0]], ids=str)
-@pytest.mark.usefixtures("errors_in_a_moment")
+@pytest.mark.parametrize("kernel", [rk.Mallows("median"), [0.1, 2.0]], ids=str)
 def test_level_and_power_in_a_few_runs(kernel, method):
     """19 permutations: the level 0.2 is attained exactly but for ties."""
 
@@ -468,7 +495,6 @@ def test_level_by_simulation(kernel, top):
 @pytest.mark.slow
 @pytest.mark.parametrize("n_voters", [20, 200])
 @pytest.mark.parametrize("n_draws", [2, 8])
-@pytest.mark.usefixtures("errors_in_a_moment")
 def test_level_of_estimated_kernels_by_simulation(n_voters, n_draws):
     """Draws belong to the ballot, and equal ballots are many: 12 different ones."""
 
@@ -482,7 +508,7 @@ def test_level_of_estimated_kernels_by_simulation(n_voters, n_draws):
 
 
 @pytest.mark.slow
-def test_power_grows_with_the_number_of_rankings_and_aggregation_keeps_most_of_it():
+def test_power_increases_with_sample_size():
     def make(size):
         return lambda run: (
             rk.datasets.mallows(size, 8, 0.0, rng=2 * run).top(3),
@@ -507,7 +533,7 @@ def sushi():
 
 
 @pytest.mark.parametrize("column", ["gender", "east_west", "age"])
-def test_groups_of_sushi_eaters_differ(sushi, column):
+def test_sushi_groups_differ(sushi, column):
     some = slice(2000 if column == "east_west" else 500)  # a small difference takes more of them
     groups, rankings = sushi.users[column][some], sushi.rankings[some]
     low, high = (groups == 0, groups == 1) if column != "age" else (groups <= 1, groups >= 3)
@@ -516,7 +542,7 @@ def test_groups_of_sushi_eaters_differ(sushi, column):
 
 
 @pytest.mark.slow
-def test_groups_of_sushi_eaters_at_random_do_not_differ(sushi):
+def test_random_sushi_groups_do_not_differ(sushi):
     rng = np.random.default_rng(0)
     found = []
     for run in range(300):

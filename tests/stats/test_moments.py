@@ -1,4 +1,4 @@
-"""The exact moments of permutation distributions against all permutations, and the tail against long runs."""
+"""Exact moments of permutation distributions, the Pearson type III approximation, and adaptive stopping."""
 
 import itertools
 import math
@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankernel as rk
-from rankernel.stats._moments import CentredVoters, Moments, permutation_moments
-from rankernel.stats._permutations import Null, least_pvalue, sure_for_many
-from rankernel.stats.adaptive import Adaptive
+from rankernel.stats._groups import SquaredMMD
+from rankernel.stats._moments import CentredKernel, Moments, permutation_moments
+from rankernel.stats.k_sample import adapt_to_pairs, min_pvalue
+
+NU = 0.3
 
 
 def all_sums(A, B):
@@ -36,25 +38,27 @@ def centred(A, biased):
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**6), st.integers(5, 6), st.booleans(), st.booleans())
-def test_moments_are_those_of_all_permutations(seed, n, biased, ties):
+def test_moments_match_all_permutations(seed, n, biased, ties):
     rng = np.random.default_rng(seed)
     counts = [rng.multinomial(n - 3, [1 / 3] * 3) + 1 if ties else np.ones(n, dtype=int) for _ in range(2)]
     matrices = []
     for own in counts:
         values = rng.normal(size=(len(own), len(own)))
         matrices.append(values + values.T)
-    left, right = (CentredVoters.of(M, c.astype(float), biased) for M, c in zip(matrices, counts, strict=True))
+    left, right = (CentredKernel.from_gram(M, c.astype(float), biased) for M, c in zip(matrices, counts, strict=True))
     full = [np.repeat(np.repeat(M, c, axis=0), c, axis=1) for M, c in zip(matrices, counts, strict=True)]
-    law = all_sums(centred(full[0], biased), centred(full[1], biased))
+    exact = all_sums(centred(full[0], biased), centred(full[1], biased))
     found = permutation_moments(left, right)
-    spread = law - law.mean()
-    assert found.mean == pytest.approx(law.mean(), rel=1e-9, abs=1e-9)
-    assert found.variance == pytest.approx((spread**2).mean(), rel=1e-8, abs=1e-9)
+    deviations = exact - exact.mean()
+    assert found.mean == pytest.approx(exact.mean(), rel=1e-9, abs=1e-9)
+    assert found.variance == pytest.approx((deviations**2).mean(), rel=1e-8, abs=1e-9)
     if found.variance > 1e-6:
-        assert found.skewness == pytest.approx((spread**3).mean() / (spread**2).mean() ** 1.5, rel=1e-6, abs=1e-6)
+        assert found.skewness == pytest.approx(
+            (deviations**3).mean() / (deviations**2).mean() ** 1.5, rel=1e-6, abs=1e-6
+        )
 
 
-# ---------------------------------------------------------------------- formulas of others
+# ---------------------------------------------------------------------- published formulas
 
 
 def published_sums(W):
@@ -66,7 +70,7 @@ def published_sums(W):
 
 
 def published_coefficients(n):
-    """What each product of two sums counts in the third moment, times n (n - 1) ... (n - 5)."""
+    """The coefficient of each product of two sums in the third moment, times n (n - 1) ... (n - 5)."""
     with_S3, with_R = -3 * n * (n - 1) ** 2 * (n + 4), -6 * (n - 2) * (2 * n**2 - 10 * n + 24)
     return {
         ("S3", "S3"): n**2 * (n + 1) * (n**2 + 15 * n - 4),
@@ -123,23 +127,23 @@ def published_moments(K, L):
 
 
 @pytest.mark.parametrize("n", [6, 7, 12, 40])
-def test_moments_are_those_of_mirkat(n):
-    """The published formula, ours, and for few voters all permutations; of a kernel of rankings with one of numbers."""
+def test_moments_match_mirkat(n):
+    """The published formula and, for few voters, all permutations."""
     rng = np.random.default_rng(n)
     rankings = rk.datasets.mallows(n, 5, 0.3, rng=n)
     numbers = rng.normal(size=n)
     K, L = rk.Mallows(0.3).gram(rankings), np.exp(-(np.subtract.outer(numbers, numbers) ** 2))
     mean, variance, skewness = published_moments(centred(K, True), centred(L, True))
     one = np.ones(n)
-    found = permutation_moments(CentredVoters.of(K, one, True), CentredVoters.of(L, one, True))
+    found = permutation_moments(CentredKernel.from_gram(K, one, True), CentredKernel.from_gram(L, one, True))
     assert found.mean == pytest.approx(mean, rel=1e-10)
     assert found.variance == pytest.approx(variance, rel=1e-8)
     assert found.skewness == pytest.approx(skewness, rel=1e-6)
     if n == 6:
-        law = all_sums(centred(K, True), centred(L, True))
-        assert law.mean() == pytest.approx(mean, rel=1e-10)
-        assert law.var() == pytest.approx(variance, rel=1e-8)
-        assert ((law - mean) ** 3).mean() / law.std() ** 3 == pytest.approx(skewness, rel=1e-6)
+        exact = all_sums(centred(K, True), centred(L, True))
+        assert exact.mean() == pytest.approx(mean, rel=1e-10)
+        assert exact.var() == pytest.approx(variance, rel=1e-8)
+        assert ((exact - mean) ** 3).mean() / exact.std() ** 3 == pytest.approx(skewness, rel=1e-6)
 
 
 def within_and_their_moments(K, m):
@@ -162,8 +166,8 @@ def within_and_their_moments(K, m):
 
 
 @pytest.mark.parametrize(("m", "n", "top"), [(3, 4, None), (10, 15, None), (12, 12, 2), (4, 30, 1)])
-def test_variance_is_that_of_ker_tests(m, n, top):
-    """The unbiased statistic is (N - 1)(alpha / n + beta / m) but for a constant: its variance follows from theirs."""
+def test_variance_matches_ker_tests(m, n, top):
+    """The unbiased statistic is (N - 1)(alpha / n + beta / m) plus a constant."""
     X, Y = (rk.datasets.mallows(size, 5, theta, rng=size) for size, theta in ((m, 0.2), (n, 0.6)))
     if top:
         X, Y = X.top(top), Y.top(top)
@@ -171,29 +175,29 @@ def test_variance_is_that_of_ker_tests(m, n, top):
     (alpha, beta), mean, covariances = within_and_their_moments(K, m)
     weights = (N - 1) * np.array([1 / n, 1 / m])
     constant = (K.sum() - np.trace(K)) / (m * n)
-    result = rk.mmd_test(X, Y, rk.Mallows(0.3), 20)
+    result = rk.mmd_test(X, Y, rk.Mallows(0.3), n_permutations=20)
     assert result.statistic == pytest.approx(weights @ [alpha, beta] - constant, abs=1e-12)
-    ours = result._voters.moments(biased=False).times(N / (m * n))
+    ours = SquaredMMD(result._voters, False, 0).moments()
     assert ours.mean == pytest.approx(weights.sum() * mean - constant, abs=1e-12)
     assert ours.variance == pytest.approx(weights @ covariances @ weights, rel=1e-9)
     if N == 7:
-        law = []
+        exact = []
         for first in itertools.combinations(range(N), m):
             order = [*first, *(set(range(N)) - set(first))]
-            law.append(within_and_their_moments(K[np.ix_(order, order)], m)[0])
-        assert np.mean(law, axis=0) == pytest.approx([mean, mean], rel=1e-10)
-        assert np.cov(law, rowvar=False, ddof=0) == pytest.approx(covariances, rel=1e-9)
+            exact.append(within_and_their_moments(K[np.ix_(order, order)], m)[0])
+        assert np.mean(exact, axis=0) == pytest.approx([mean, mean], rel=1e-10)
+        assert np.cov(exact, rowvar=False, ddof=0) == pytest.approx(covariances, rel=1e-9)
 
 
-def test_pearson_curves():
+def test_pearson_type_iii_matches_scipy():
     import scipy.stats
 
     for skewness in (-1.2, -0.3, 0.0, 0.4, 2.5):
         moments = Moments(1.0, 4.0, skewness)
         for value in (-2.0, 0.5, 1.0, 3.0, 9.0, 30.0):
             expected = scipy.stats.pearson3.sf(value, skewness, loc=1.0, scale=2.0)
-            assert moments.tail(value) == pytest.approx(expected, rel=1e-6, abs=1e-300)
-    assert Moments(1.0, 0.0, 0.0).tail(1.0) == 1.0
+            assert moments.sf(value) == pytest.approx(expected, rel=1e-6, abs=1e-300)
+    assert Moments(1.0, 0.0, 0.0).sf(1.0) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -201,8 +205,8 @@ def test_pearson_curves():
     [((20, 20), 0.3, None), ((8, 40), 0.3, None), ((20, 20), 0.3, 1), ((6, 6), 0.0, None)],
     ids=["balanced", "unbalanced", "heavy ties", "few ballots"],
 )
-def test_the_tail_is_near_that_of_long_runs(sizes, theta, top):
-    """Where the level 0.01 of a long run lies, the curve gives 0.01 within a half."""
+def test_moment_pvalue_approximates_long_runs(sizes, theta, top):
+    """Within a factor of 1.5 at the quantiles of a long run."""
     X, Y = (rk.datasets.mallows(size, 5, theta, rng=7 + k) for k, size in enumerate(sizes))
     if top:
         X, Y = X.top(top), Y.top(top)
@@ -212,9 +216,9 @@ def test_the_tail_is_near_that_of_long_runs(sizes, theta, top):
     one = np.ones(len(both))
     labels = np.repeat([0, 1], sizes)
     weights = np.diag([(sum(sizes) - 1) / (sum(sizes) * (n - 1)) for n in sizes])
-    left = CentredVoters.of(K[np.ix_(np.argsort(labels), np.argsort(labels))], one, False)
-    right = CentredVoters.of(weights, np.array(sizes, dtype=float), False)
-    moments = permutation_moments(left, right).times(sum(sizes) / math.prod(sizes))
+    left = CentredKernel.from_gram(K[np.ix_(np.argsort(labels), np.argsort(labels))], one, False)
+    right = CentredKernel.from_gram(weights, np.array(sizes, dtype=float), False)
+    moments = permutation_moments(left, right).scaled(sum(sizes) / math.prod(sizes))
     null = result.null_distribution
     assert abs(null.mean() - moments.mean) < 5 * null.std() / math.sqrt(len(null))
     assert null.var() == pytest.approx(moments.variance, rel=0.1)
@@ -223,18 +227,18 @@ def test_the_tail_is_near_that_of_long_runs(sizes, theta, top):
         true = (null >= cut).mean()
         assert (
             true / 1.5 - 3 * math.sqrt(true / len(null))
-            < moments.tail(cut)
+            < moments.sf(cut)
             < 1.5 * true + 3 * math.sqrt(true / len(null))
         )
 
 
-# ---------------------------------------------------------------------- stopping early
+# ---------------------------------------------------------------------- adaptive stopping
 
 
-def exact_law(rule):
-    """The probability of every place to stop at, by counting paths of Polya's urn step by step."""
+def stopping_probabilities(rule):
+    """The probability of every stopping point, by counting paths of Polya's urn step by step."""
     looks = list(rule.looks)
-    law, alive = {}, {0: 1.0}
+    probabilities, alive = {}, {0: 1.0}
     drawn = 0
     for look, n in enumerate(looks):
         while drawn < n:
@@ -246,59 +250,68 @@ def exact_law(rule):
             alive, drawn = following, drawn + 1
         for s in list(alive):
             if rule.stops(look, s):
-                law[look, s] = alive.pop(s)
-    return law
+                probabilities[look, s] = alive.pop(s)
+    return probabilities
 
 
-@pytest.mark.parametrize("adaptive", [Adaptive(0.05, 400), Adaptive(0.2, 150), Adaptive(0.01, 300), Adaptive(0.05, 50)])
+@pytest.mark.parametrize(
+    "adaptive", [rk.Adaptive(0.05, 400), rk.Adaptive(0.2, 150), rk.Adaptive(0.01, 300), rk.Adaptive(0.05, 50)]
+)
 def test_adaptive_pvalues_are_valid(adaptive):
-    """P(p <= a) <= a for every a, and = a at each value that p can have: they are exact."""
-    rule = adaptive.boundaries()
-    law = exact_law(rule)
-    assert math.fsum(law.values()) == pytest.approx(1.0, abs=1e-9)
-    pvalues = {place: rule.pvalue(*place) for place in law}
+    """P(p <= a) = a at each possible p-value."""
+    rule = adaptive.stopping_rule()
+    probabilities = stopping_probabilities(rule)
+    assert math.fsum(probabilities.values()) == pytest.approx(1.0, abs=1e-9)
+    pvalues = {point: rule.pvalue(*point) for point in probabilities}
     for value in pvalues.values():
-        assert math.fsum(law[place] for place in law if pvalues[place] <= value + 1e-12) == pytest.approx(
+        assert math.fsum(probabilities[point] for point in pvalues if pvalues[point] <= value + 1e-12) == pytest.approx(
             value, abs=1e-8
         )
-    assert min(pvalues.values()) == pytest.approx(least_pvalue(adaptive), abs=1e-12)
+    assert min(pvalues.values()) == pytest.approx(min_pvalue(adaptive), abs=1e-12)
 
 
-def test_adaptive_decisions_are_those_of_all_permutations():
+def test_adaptive_decisions():
     same = rk.mmd_test(rk.datasets.uniform(30, 4, rng=1), rk.datasets.uniform(30, 4, rng=2), n_permutations="adaptive")
     assert len(same.null_distribution) < 1000
     other = rk.mmd_test(
-        rk.datasets.uniform(30, 4, rng=1), rk.datasets.mallows(30, 4, 2.0, rng=2), n_permutations=Adaptive(0.01, 5000)
+        rk.datasets.uniform(30, 4, rng=1),
+        rk.datasets.mallows(30, 4, 2.0, rng=2),
+        n_permutations=rk.Adaptive(0.01, 5000),
     )
     assert other.pvalue < 0.01
     assert len(other.null_distribution) <= 5000
     assert "permutations" in other.method
 
 
-def test_one_rule_for_many_tests():
-    rule = sure_for_many(Adaptive(), 0.05, 1770)
-    assert least_pvalue(rule) * 1770 <= 0.05
-    assert sure_for_many(1000, 0.05, 1770) == 1000
-    assert sure_for_many(Adaptive(), 0.05, 1) == Adaptive()
-    with pytest.raises(ValueError, match="level"):
-        Adaptive(level=2.0)
+def test_adaptive_rule_for_many_tests():
+    rule = adapt_to_pairs(rk.Adaptive(), 0.05, 1770)
+    assert min_pvalue(rule) * 1770 <= 0.05
+    assert adapt_to_pairs(1000, 0.05, 1770) == 1000
+    assert adapt_to_pairs(rk.Adaptive(), 0.05, 1) == rk.Adaptive()
+    with pytest.raises(ValueError, match="alpha"):
+        rk.Adaptive(alpha=2.0)
     with pytest.raises((TypeError, ValueError), match="n_permutations"):
         rk.mmd_test(rk.datasets.uniform(5, 3, rng=1), rk.datasets.uniform(5, 3, rng=2), n_permutations="many")
 
 
-def test_no_tail_is_below_the_probability_of_the_data():
+def test_moment_pvalue_is_bounded_by_the_probability_of_the_data():
     X, Y = rk.Rankings([[0, 1, 2]], counts=[3]), rk.Rankings([[2, 1, 0]], counts=[3])
-    result = rk.mmd_test(X, Y, rk.Mallows(0.5), 2000)
-    assert result.tail_pvalue == pytest.approx(2 / math.comb(6, 3))  # the samples may change sides
+    result = rk.mmd_test(X, Y, rk.Mallows(0.5), n_permutations=2000)
+    assert result.moment_pvalue == pytest.approx(2 / math.comb(6, 3))  # the samples may change sides
     assert result.pvalue == pytest.approx(0.1, abs=5 * math.sqrt(0.09 / 2000))
-    uneven = rk.mmd_test(X, rk.Rankings([[2, 1, 0]], counts=[4]), rk.Mallows(0.5), 20)
-    assert uneven.tail_pvalue == pytest.approx(1 / math.comb(7, 3))
+    uneven = rk.mmd_test(X, rk.Rankings([[2, 1, 0]], counts=[4]), rk.Mallows(0.5), n_permutations=20)
+    assert uneven.moment_pvalue == pytest.approx(1 / math.comb(7, 3))
     three = rk.Rankings([[0, 1, 2], [2, 1, 0], [1, 0, 2]], counts=[2, 2, 2])
-    assert rk.k_sample_test(three, [0, 1, 2], rk.Mallows(0.5), 20).tail_pvalue >= 6 / 90 - 1e-12
+    assert rk.k_sample_test(three, [0, 1, 2], rk.Mallows(0.5), n_permutations=20).moment_pvalue >= 6 / 90 - 1e-12
 
 
-def test_an_unknown_skewness_alone_is_taken_from_what_was_drawn():
-    values = np.random.default_rng(0).exponential(size=2000)
-    null = Null.of(values, 0.5, Moments(3.0, 7.0, math.nan))
-    assert (null.moments.mean, null.moments.variance, null.n_for_moments) == (3.0, 7.0, 2000)
-    assert null.moments.skewness == pytest.approx(((values - values.mean()) ** 3).mean() / values.std() ** 3)
+def test_skewness_of_many_rankings_is_estimated():
+    X, Y = rk.datasets.uniform(1400, 8, rng=1), rk.datasets.uniform(700, 8, rng=2)
+    result = rk.mmd_test(X, Y, rk.Mallows(NU), n_permutations=1200)
+    assert result.n_moment_draws == 1200
+    exact = SquaredMMD(result._voters, False, 0).moments()
+    assert math.isnan(exact.skewness)
+    null = result.null_distribution
+    skewness = ((null - null.mean()) ** 3).mean() / null.std() ** 3
+    expected = Moments(exact.mean, exact.variance, skewness).sf(result.statistic)
+    assert result.moment_pvalue == pytest.approx(expected, rel=1e-6)

@@ -9,13 +9,13 @@ import rankernel as rk
 from benchmarks import outliers
 from rankernel.models import null_models
 from rankernel.models.null_models import InlierModel, inlier_models, robust_fit, sample_inliers
-from rankernel.stats.corrections import benjamini_hochberg
+from rankernel.stats.outliers import adjust_weighted_pvalues
 
 NU = 0.2
 CENTER = list(range(8))
 
 
-def test_distances_are_those_from_the_mean_of_the_others():
+def test_distances_match_brute_force():
     X = rk.Rankings([[0, 1, 2], [0, 2, 1], [2, 1, 0], [0, 1, 1]], counts=[9, 8, 1, 4])
     result = rk.outlier_test(X, kernel=rk.Mallows(NU))
     rows = [tuple(row) for row in X.ranks.tolist()]
@@ -26,10 +26,10 @@ def test_distances_are_those_from_the_mean_of_the_others():
         others /= others.sum()
         expected = K[row, row] - 2 * K[row] @ others + others @ K @ others
         assert result.distances[row] == pytest.approx(expected, abs=1e-12)
-    assert result.order[0] == 2
+    assert result.order()[0] == 2
 
 
-# ---------------------------------------------------------------------- beside a reference
+# ---------------------------------------------------------------------- with a reference
 
 
 def contaminated(run, n_odd):
@@ -38,41 +38,43 @@ def contaminated(run, n_odd):
     return rk.concat([usual, odd]) if n_odd else usual
 
 
-def test_beside_a_reference_few_are_named_wrongly_and_most_are_found():
+def test_false_discovery_rate_with_a_reference():
     rates, found = [], []
     for run in range(40):
         reference = rk.datasets.mallows(600, CENTER, 1.2, rng=run + 9000)
-        named = rk.outlier_test(contaminated(run, 10), reference, rk.Mallows(NU), level=0.1, rng=run).outlying
+        named = rk.outlier_test(
+            contaminated(run, 10), reference=reference, kernel=rk.Mallows(NU), alpha=0.1, rng=run
+        ).is_outlier
         rates.append(named[:150].sum() / max(named.sum(), 1))
         found.append(named[150:].mean())
     assert np.mean(rates) <= 0.1 + 4 * np.std(rates) / math.sqrt(40)
     assert np.mean(found) > 0.8
 
 
-def test_hardly_any_where_there_are_none():
+def test_no_outliers_with_a_reference():
     wrong = [
         rk.outlier_test(
-            contaminated(run, 0), rk.datasets.mallows(300, CENTER, 1.2, rng=run + 9000), rk.Mallows(NU)
-        ).outlying.any()
+            contaminated(run, 0), reference=rk.datasets.mallows(300, CENTER, 1.2, rng=run + 9000), kernel=rk.Mallows(NU)
+        ).is_outlier.any()
         for run in range(60)
     ]
     assert np.mean(wrong) <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / 60)
 
 
-# ---------------------------------------------------------------------- beside models
+# ---------------------------------------------------------------------- with null models
 
 
 @pytest.mark.parametrize("setting", [("Mallows", 7, 200, 2.0, None), ("Plackett-Luce", 5, 60, 1.0, None)], ids=str)
-def test_beside_models_few_are_named_wrongly_where_voters_agree_much(setting):
-    """Of concentrated ballots those by a normal curve were wrong in most runs; the long study is in the benchmarks."""
-    (row,) = outliers.outlying(5, [setting])
-    assert row["rate, none outlying"] <= 0.1 + 3 * math.sqrt(0.09 / 5)
-    assert row["rate, some outlying"] <= 0.1 + 3 * math.sqrt(0.09 / 5)
-    assert row["found"] > 0.4
+def test_false_discovery_rate_with_null_models(setting):
+    """A few runs; the long study is in the benchmarks."""
+    (row,) = outliers.with_null_models(5, [setting])
+    assert row["rate, no outliers"] <= 0.1 + 3 * math.sqrt(0.09 / 5)
+    assert row["rate, with outliers"] <= 0.1 + 3 * math.sqrt(0.09 / 5)
+    assert row["power"] > 0.4
 
 
-def test_pvalues_are_probabilities_of_the_model():
-    """All rankings of four items: the larger of the exact tails of both models, but for the error of simulation."""
+def test_pvalues_match_exact_probabilities():
+    """All rankings of four items: the larger of the exact probabilities of both models, up to simulation error."""
     X = rk.datasets.mallows(60, [0, 1, 2, 3], 1.0, rng=3)
     result = rk.outlier_test(X, kernel=rk.Mallows(NU))
     every = rk.Rankings(naive.completions([0, 0, 0, 0]))
@@ -137,56 +139,56 @@ def test_weighed_draws_are_those_of_the_model(model):
     assert (told[1::2, [0, 3]] == -1).all()
 
 
-def test_each_shape_is_compared_with_its_own():
-    """Full ballots are farther from any mean than short ones; being full makes none of them outlying."""
+def test_ballots_are_compared_with_their_shape():
+    """Full ballots are farther from any mean than short ones, which does not make them outliers."""
     long = rk.datasets.mallows(12, [0, 1, 2, 3, 4, 5], 0.5, rng=1)
     short = rk.datasets.mallows(200, [0, 1, 2, 3, 4, 5], 0.5, rng=2).top(1)
-    result = rk.outlier_test(rk.concat([long, short]), kernel=rk.Mallows(NU), level=0.1)
+    result = rk.outlier_test(rk.concat([long, short]), kernel=rk.Mallows(NU), alpha=0.1)
     assert result.distances[:12].min() > np.median(result.distances[12:])
-    assert result.outlying.sum() == 0
+    assert result.is_outlier.sum() == 0
     assert np.median(result.pvalues[:12]) > 0.15
 
 
-def test_what_is_not_of_one_kind_is_told():
+def test_misfit_warning():
     parts = [rk.datasets.mallows(n, center, 1.0, rng=n) for n, center in ((100, CENTER[:7]), (40, CENTER[6::-1]))]
-    with pytest.warns(rk.MisfitWarning, match="outlying, which makes them another kind of voter"):
-        rk.outlier_test(rk.concat(parts), level=0.1)
+    with pytest.warns(rk.MisfitWarning, match="another group of voters"):
+        rk.outlier_test(rk.concat(parts), alpha=0.1)
 
 
-def test_free_items_have_one_model_and_are_compared():
+def test_free_items_have_one_null_model():
     X = rk.datasets.mallows(60, [0, 1, 2, 3, 4], 1.0, rng=1).top(3, unlisted="free")
     result = rk.outlier_test(X, kernel=rk.Mallows(NU))
     assert [type(model).__name__ for model in result.models] == ["PlackettLuce"]
-    assert "simulations from PlackettLuce," in str(result)
+    assert "simulated from PlackettLuce," in str(result)
 
 
 @pytest.mark.filterwarnings("ignore:kernel values are estimated")
-def test_the_error_of_distances_is_that_of_other_draws():
+def test_distance_mcse():
     X = rk.datasets.uniform(40, 6, rng=1).top(2, unlisted="free")
     results = [rk.outlier_test(X, kernel=rk.Mallows(NU), method=rk.MonteCarlo(8, "iid", 0, rng=s)) for s in range(6)]
     distances = np.array([result.distances for result in results])
     alone = distances - distances.mean(axis=1, keepdims=True)  # what all share moves no ballot past another
     truth = math.sqrt(alone.var(axis=0, ddof=1).mean())
-    assert truth / 1.6 < np.median([result.distance_error for result in results]) < 1.8 * truth
+    assert truth / 1.6 < np.median([result.distance_mcse for result in results]) < 1.8 * truth
     assert "(estimated kernel values)" in str(results[0])
-    assert rk.outlier_test(X, kernel=rk.Mallows(NU), method="exact").distance_error == 0.0
+    assert rk.outlier_test(X, kernel=rk.Mallows(NU), method="exact").distance_mcse == 0.0
 
 
-def test_noisy_distances_are_told():
+def test_noisy_distances_warn():
     X = rk.datasets.uniform(40, 6, rng=1).top(2, unlisted="free")
-    with pytest.warns(rk.SamplingWarning, match="few outlying ballots can be told"):
+    with pytest.warns(rk.SamplingWarning, match="few outliers"):
         rk.outlier_test(X, kernel=rk.Mallows(3.0), method=rk.MonteCarlo(2, "iid", 0))
 
 
-# ---------------------------------------------------------------------- the record
+# ---------------------------------------------------------------------- the result
 
 
-def test_picture_and_table():
+def test_plot_and_table():
     usual = rk.datasets.mallows(80, [0, 1, 2, 3, 4], 2.0, rng=1)
     X = rk.concat([usual, rk.Rankings([[4, 3, 2, 1, 0]], usual.items, counts=[3])])
-    result = rk.outlier_test(X, kernel=rk.Mallows(NU), level=0.1)
+    result = rk.outlier_test(X, kernel=rk.Mallows(NU), alpha=0.1)
     table = result.to_frame()
-    assert table.index[0] == result.order[0]
+    assert table.index[0] == result.order()[0]
     assert table["voters"].sum() == 83
     assert (np.diff(table["distance"]) <= 0).all()
     assert len(result.plot().collections[0].get_offsets()) == len(X)
@@ -194,29 +196,29 @@ def test_picture_and_table():
         rk.plots.outliers(3)
 
 
-def test_counts_are_voters_and_few_are_refused():
+def test_counts_match_repeated_rows():
     X = rk.Rankings([CENTER, [1, 0, *range(2, 8)], CENTER[::-1]], counts=[60, 30, 2])
     one_each = rk.Rankings(np.repeat(X.ranks, X.counts, axis=0))
     a, b = rk.outlier_test(X, kernel=rk.Mallows(NU)), rk.outlier_test(one_each, kernel=rk.Mallows(NU))
     np.testing.assert_allclose(np.repeat(a.distances, X.counts), b.distances, rtol=1e-12)
     np.testing.assert_allclose(np.repeat(a.pvalues, X.counts), b.pvalues, rtol=0.1, atol=0.01)  # other simulations
-    np.testing.assert_array_equal(np.repeat(a.outlying, X.counts), b.outlying)
-    assert "outlying" in str(a)
-    with pytest.raises(rk.RankingError, match="X has 3 ballots; to say what is usual takes at least 20"):
+    np.testing.assert_array_equal(np.repeat(a.is_outlier, X.counts), b.is_outlier)
+    assert "outliers" in str(a)
+    with pytest.raises(rk.RankingError, match="X has 3 ballots"):
         rk.outlier_test(rk.datasets.uniform(3, 3, rng=0))
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_counts_do_what_a_row_for_each_voter_would(seed):
+def test_weighted_adjustment_matches_scipy(seed):
     rng = np.random.default_rng(seed)
     counts = rng.integers(1, 6, 12)
     pvalues = rng.choice([0.01, 0.02, 0.2, 0.5, 0.7], 12)
     expected = scipy.stats.false_discovery_control(np.repeat(pvalues, counts))
-    np.testing.assert_allclose(np.repeat(benjamini_hochberg(pvalues, counts), counts), expected, rtol=1e-12)
+    np.testing.assert_allclose(np.repeat(adjust_weighted_pvalues(pvalues, counts), counts), expected, rtol=1e-12)
 
 
-def test_as_many_voters_as_can_be_counted():
+def test_largest_counts():
     many = rk.Rankings([[0, 1, 2], [1, 0, 2], [2, 1, 0]], counts=[2**40, 2**39, 1])  # a row for each would not fit
     result = rk.outlier_test(many, kernel=rk.Mallows(NU))
-    assert result.order[0] == 2
+    assert result.order()[0] == 2
     assert null_models.COUNT_UNIT * 2**41 < 2**63

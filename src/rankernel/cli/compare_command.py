@@ -12,10 +12,9 @@ import typer
 
 from rankernel._utils.checks import printable
 from rankernel.cli.failures import UsageError
-from rankernel.cli.kernel_text import parse_kernel, parse_method
 from rankernel.cli.options import COMPUTING, Computing, Permutations, Reading, Showing, choice
 from rankernel.cli.output import console, print_facts, print_json, print_table, progress
-from rankernel.cli.reading import align_items, read_source
+from rankernel.cli.reading import align_items, parse_computing, read_source
 from rankernel.errors import RankingError
 from rankernel.reports.source import Source
 
@@ -97,12 +96,8 @@ def compare(
     auto, two groups are compared by an aggregated test of five Mallows kernels around the median heuristic, more groups
     by the kernel at the median.
     """
-    kernel = None if computing.kernel == "auto" else parse_kernel(computing.kernel)
-    options: dict[str, Any] = {
-        "method": parse_method(computing.method, computing.seed),
-        "n_permutations": permutations,
-        "rng": computing.seed,
-    }
+    kernel, method = parse_computing(computing, auto=True)
+    options: dict[str, Any] = {"method": method, "n_permutations": permutations, "rng": computing.seed}
     if paired and sample:
         raise UsageError("--paired compares each judge with itself; give either --sample or --paired")
     samples, sources, items = read_samples(files or [], reading, paired, over)

@@ -174,9 +174,17 @@ class Job:
         }
 
 
+def parse_computing(computing: Computing, auto: bool = False) -> tuple[Kernel | None, MethodLike]:
+    """Return the kernel and the method of a command; with ``auto``, the kernel "auto" is None."""
+    with progress(None, "Starting"):  # the numerical modules are imported here
+        kernel = None if auto and computing.kernel == "auto" else parse_kernel(computing.kernel)
+        return kernel, parse_method(computing.method, computing.seed)
+
+
 def read_job(file: Path | None, reading: Reading, computing: Computing) -> Job:
     """Return the job of a command; the options are checked before the file is read."""
-    kernel, method = parse_kernel(computing.kernel), parse_method(computing.method, computing.seed)
+    kernel, method = parse_computing(computing)
+    assert kernel is not None
     source = read_source(file, reading)
     with progress(None, "Kernel"):
         return Job(source, kernel.resolve(source.rankings), method)

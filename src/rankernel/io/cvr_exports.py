@@ -1,4 +1,4 @@
-"""Exports of voting systems, which state a mark for each candidate and rank: Dominion (.csv, .json) and NIST (.json)."""
+"""Exports of voting systems with a mark for each candidate and rank: Dominion (.csv, .json) and NIST (.json)."""
 
 from __future__ import annotations
 

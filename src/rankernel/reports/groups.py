@@ -18,8 +18,9 @@ from rankernel.reports.text import join_names
 
 if TYPE_CHECKING:
     from rankernel.reports.summary import Settings
-    from rankernel.stats.pairwise import KSampleResult
-    from rankernel.stats.results import GroupsResult, MMDResult
+    from rankernel.stats.k_sample import KSampleResult
+    from rankernel.stats.mmd import MMDResult
+    from rankernel.stats.results import GroupTestResult
 
 ALPHA = 0.05  # family-wise, over all pairs of groups
 MAX_GROUPS = 100  # compared in pairs (4,950 of them); the joint test has no limit
@@ -78,7 +79,7 @@ class Comparisons:
     @classmethod
     def of(
         cls,
-        joint: GroupsResult,
+        joint: GroupTestResult,
         groups: list[int],
         compared: list[int],
         parts: list[Data],
@@ -86,7 +87,7 @@ class Comparisons:
         from_moments: bool = False,
     ) -> Comparisons:
         """Return the record of a joint test and of the comparisons in pairs."""
-        error = joint.statistic_error / max(float(joint.null_distribution.std()), 1e-300)
+        error = joint.statistic_mcse / max(float(joint.null_distribution.std()), 1e-300)
         sizes = tuple(part.n_voters for part in parts)
         return cls(len(groups), joint.pvalue, joint.effect, tuple(compared), sizes, pairs, error, from_moments)
 
@@ -135,16 +136,16 @@ def compare_groups(
     if len(largest) < len(groups):
         of_pairs, parts = joint_test(ballots, largest, kernel, settings, max_distinct)
     too_few = len(largest) * (len(largest) - 1) / 2 > ALPHA * (1 + settings.n_permutations)
-    tests = of_pairs.pairwise(level=ALPHA, n_permutations=FEW_PERMUTATIONS if too_few else settings.n_permutations)
+    tests = of_pairs.pairwise(alpha=ALPHA, n_permutations=FEW_PERMUTATIONS if too_few else settings.n_permutations)
     pairs: list[Comparison] = []
     for index in tests.order():
         a, b = int(tests.first[index]), int(tests.second[index])
-        corrected, effect = float(tests.corrected[index]), float(tests.effects[index])
-        pair = Comparison(largest[a], largest[b], corrected, effect, float(tests.statistics[index]))
+        adjusted, effect = float(tests.adjusted_pvalues[index]), float(tests.effects[index])
+        pair = Comparison(largest[a], largest[b], adjusted, effect, float(tests.statistics[index]))
         if pair.differs and len(pairs) < MAX_DETAILS:
             pair = with_details(pair, ballots, pair_test(parts[a], parts[b], kernel, settings))
         pairs.append(pair)
-    return Comparisons.of(joint, groups, largest, parts, pairs, tests.corrected_from == "tail")
+    return Comparisons.of(joint, groups, largest, parts, pairs, tests.adjusted_from == "moments")
 
 
 def largest_groups(ballots: Ballots, groups: list[int], limit: int) -> list[int]:
@@ -202,7 +203,7 @@ def with_details(pair: Comparison, ballots: Ballots, result: MMDResult) -> Compa
     groups = [ballots.of_group(group) for group in (pair.first, pair.second)]
     first, second = (standings(group, ballots.approve_all_share) for group in groups)
     items = ballots.rankings.items
-    differing = result.differences(by="pairs").pairs[:MAX_PAIRS] if len(items) > 1 else ()
+    differing = result.differences(contributions="pairs").pairs[:MAX_PAIRS] if len(items) > 1 else ()
     contests = count_contests(groups[0]), count_contests(groups[1])
     pairs = tuple(pair_share(each.first, each.second, items, contests) for each in differing)
     return replace(pair, shift=first - second, pairs=pairs)

@@ -1,275 +1,206 @@
-r"""How large a difference is: the share of the dispersion of voters that lies between groups, with its interval.
+r"""Effect sizes and their confidence intervals, by inversion of the test.
 
-With groups of equal weight, voters scatter around the mean embedding of all by :math:`V = B + W`, between the groups
-:math:`B = \frac{1}{k^2} \sum_{g < h} \|\mu_g - \mu_h\|^2` and within them the mean W of
-:math:`W_g = E\|\phi(R) - \mu_g\|^2`. The effect is :math:`B / V`: 0 where groups do not differ, 1 where each speaks
-with one voice and all differ. It depends neither on the sizes of the groups nor on the scale of the kernel.
+An effect is a share :math:`e = B / (B + W)` of the dispersion. The distribution of its estimate is approximated for
+every true effect. If e = 0, the estimate follows the null distribution of the test, whose moments are known. If e > 0,
+the dispersion within is smaller, which scales the null distribution by :math:`1 - e` for the smaller dispersion and by
+:math:`1 - e` again because the estimate is a share; and the sampled voters shift the estimate, to first order by their
+influences a on B and b on W,
 
-Within strata, B and W are the means of those of the strata, each weighed by its voters:
-:math:`\sum_s n_s B_s / \sum_s n_s (B_s + W_s)`. What differs between strata is in neither. A stratum counts with those
-of its groups that have two voters there; strata with fewer than two such groups say nothing.
+.. math:: \hat e - e \approx (1 - e) \, \sum_i a_i / n - e \, \sum_i b_i / n .
 
-Both B and W are estimated without bias, from pairs of different voters.
+Influences are computed in a population with the observed effect; a is proportional to the root of :math:`e (1 - e)`, b
+to :math:`1 - e`. Variances and third cumulants of the two parts add, and a Pearson type III distribution has them.
+
+The 95 % interval inverts two one-sided 2.5 % tests. At e = 0 the distribution is the null distribution, so the interval
+excludes 0 exactly if the p-value from moments is below 0.025.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, Indices, Mask
-from rankernel.stats._effect_law import EXTRA_VOTER, UNKNOWN, EstimatedEffect, Influence, Interval, Sample
-from rankernel.stats._groups import GroupedVoters
-from rankernel.stats._moments import CentredVoters, Moments, permutation_moments
-from rankernel.stats._voters import Slopes, errors_of_draws
+from rankernel._utils.arrays import FloatArray, Indices
+from rankernel.stats._moments import Moments
 
-ROUNDING = 1e-12  # of the mean kernel value of a voter with itself: less is no dispersion
+ROUNDING = 1e-12  # dispersions below this part of the mean diagonal of the Gram matrix are rounding errors
+PRIOR_VOTERS = 0.5  # pooled voters added to each group, so that a group of identical rankings has some variance
 
-
-def group_effect(voters: GroupedVoters) -> float:
-    """Return the share of the dispersion that lies between groups; nan where groups are too small to say."""
-    strata = strata_that_count(voters).values()
-    if not strata:
-        return float("nan")
-    between, within = dispersions(strata)
-    return share_of(between, within, own_size(voters.gram))
+Interval = tuple[float, float]
+Gradient = Callable[[Indices], FloatArray]  # the given rows of the derivative of a number by the kernel matrix
+UNDEFINED: Interval = (float("nan"), float("nan"))
 
 
-def group_effect_interval(voters: GroupedVoters, skewness: float, error: float) -> Interval:
-    """Return the interval of the effect.
+class InfluenceSample(NamedTuple):
+    """First-order influences of the voters of one independent sample, as shares of B + W."""
 
-    ``skewness`` is that of the null distribution, where voters are too many to know it exactly, and ``error`` that of
-    the effect from estimated kernel values.
-    """
-    effect = group_effect(voters)
-    if np.isnan(effect):
-        return UNKNOWN
-    strata = list(strata_that_count(voters).values())
-    estimate = estimated(strata, effect, skewness, error)
-    low, high = estimate.interval()
-    if len(strata) > 1 or len(strata[0].sizes) == 2 or len(set(strata[0].sizes.tolist())) == 1:
-        return low, high
-    return least_by_size(strata[0], effect, skewness, error), high
+    between: FloatArray  # a: the influence on B of a voter with each ranking
+    within: FloatArray  # b: the influence on W
+    shares: FloatArray  # the share of each ranking in the population
+    n_voters: float
 
 
-def least_by_size(groups: Stratum, effect: float, skewness: float, error: float) -> float:
-    """Return the lower end of the interval of several groups, from what the test compares: groups weighed by size.
+class Effect(ABC):
+    """An effect size B / (B + W), estimated without bias from pairs of different voters."""
 
-    If sizes differ, that is another weight than that of the effect. Drawing groups towards each other makes both
-    smaller by the same factor.
-    """
-    by_size = [groups.weighed_by_size()]
-    between, within = dispersions(by_size)
-    if between <= 0 or effect <= 0:
+    @abstractmethod
+    def parts(self) -> tuple[float, float]:
+        """Return unbiased estimates of B and W."""
+
+    @abstractmethod
+    def population_parts(self) -> tuple[float, float]:
+        """Return B and W of the population in which influences are computed."""
+
+    @abstractmethod
+    def influences(self, total: float) -> Iterable[InfluenceSample]:
+        """Return the influences of voters, as shares of ``total``, the estimate of B + W."""
+
+    @abstractmethod
+    def null_moments(self, null: Moments) -> Moments:
+        """Return the moments of the estimate of B under the null hypothesis.
+
+        ``null`` has the moments of the test statistic, for use where those of B are not known exactly.
+        """
+
+    def explained(self, total: float) -> float:
+        """Return how much of the permuted dispersion one unit of the effect explains: 1 if voters are permuted."""
+        return 1.0
+
+    @property
+    def scale(self) -> float:
+        """The scale of rounding errors of B + W: the mean absolute kernel value of a ranking with itself."""
         return 0.0
-    value = between / (between + within)
-    return min(estimated(by_size, value, skewness, error).interval()[0] / value, 1.0) * effect
 
-
-def estimated(strata: list[Stratum], effect: float, skewness: float, error: float) -> EstimatedEffect:
-    """Return an effect with what its law takes."""
-    total = sum(dispersions(strata))
-    null = sum((each.null(skewness) for each in strata), Moments(0.0, 0.0, 0.0))
-    if not total > 0:
-        return EstimatedEffect(effect, Moments(0.0, 0.0, 0.0), Influence(0.0, np.zeros(3), np.zeros(4)), error)
-    between, within = (sum(parts) for parts in zip(*(each.of_population() for each in strata), strict=True))
-    samples = (sample for each in strata for sample in each.influences(total))
-    return EstimatedEffect(effect, null.times(1 / total), Influence.of(between / (between + within), samples), error)
-
-
-def kernel_errors(voters: GroupedVoters, biased: bool) -> tuple[float, float]:
-    """Return the standard errors of dispersion and effect that come from estimated kernel values."""
-    if voters.plan is None or voters.plan._estimator is None:
-        return 0.0, 0.0
-    weights = voters.weights(biased).whole()
-    slopes: list[Slopes] = [lambda some: voters.by_group[:, some].T @ weights @ voters.by_group]
-    if np.isfinite(group_effect(voters)) and sum(dispersions(strata_that_count(voters).values())) > 0:
-        slopes.append(effect_slopes(voters))
-    dispersion, *effect = errors_of_draws(voters.plan, voters.gram, voters.rows, slopes)
-    return dispersion, effect[0] if effect else float("nan")
-
-
-def effect_slopes(voters: GroupedVoters) -> Slopes:
-    """Return by how much the effect changes with each kernel value, for some rows of the matrix.
-
-    Voters of strata that say nothing are in no cell, and change nothing.
-    """
-    strata = list(strata_that_count(voters).values())
-    between, within = dispersions(strata)
-    total = between + within
-    effect = between / total
-    cells = [np.zeros((len(each.sizes), len(voters.gram))) for each in strata]
-    n_cells = sum(map(len, cells))
-    pairs, selves, start = np.zeros((n_cells, n_cells)), np.zeros(n_cells), 0
-    for each, table in zip(strata, cells, strict=True):
-        table[:, each.rows] = each.table
-        own = slice(start, start + len(table))
-        slopes = (1 - effect) * each.contrast / np.outer(each.sizes, each.sizes)
-        alike = ((1 - effect) * np.diagonal(each.contrast) + effect * each.parts) / (each.sizes * (each.sizes - 1))
-        np.fill_diagonal(slopes, alike)
-        pairs[own, own], selves[own] = slopes / total, -(alike + effect * each.parts / each.sizes) / total
-        start = own.stop
-    table = np.concatenate(cells)
-
-    def slopes_of(some: Indices) -> FloatArray:
-        found = table[:, some].T @ pairs @ table
-        found[np.arange(len(some)), some] += selves @ table[:, some]
-        return np.asarray(found)
-
-    return slopes_of
-
-
-# ---------------------------------------------------------------------- strata
-
-
-@dataclass(frozen=True, eq=False)
-class Stratum:
-    """The groups of one stratum, of which each has two voters or more.
-
-    Attributes
-    ----------
-    table : array of shape (n_groups, n_rows)
-        How many voters of each group stand behind each row.
-    centred : CentredVoters
-        The kernel between the rows, centred over the voters of the stratum.
-    rows : array
-        Which rows of all they are.
-    contrast : array of shape (n_groups, n_groups)
-        B is the sum of it times the inner products of the mean embeddings of groups.
-    parts : array of shape (n_groups,)
-        W is the sum of it times the scatter within each group.
-    """
-
-    table: FloatArray
-    centred: CentredVoters
-    rows: Indices
-    contrast: FloatArray
-    parts: FloatArray
+    @cached_property
+    def value(self) -> float:
+        """The estimate: 0 if nothing differs at all, nan if it is undefined."""
+        return share(*self.parts(), self.scale)
 
     @property
-    def gram(self) -> FloatArray:
-        """The kernel between the rows."""
-        return self.centred.gram
+    def is_defined(self) -> bool:
+        """Whether there is an estimate, and a dispersion of which it is a share."""
+        return bool(np.isfinite(self.value) and sum(self.parts()) > 0)
 
-    @property
-    def sizes(self) -> FloatArray:
-        """How many voters each group has."""
-        return np.asarray(self.table.sum(axis=1))
-
-    @property
-    def population(self) -> FloatArray:
-        """The shares of the rows in each group, with a part of a voter who is as all voters of the stratum are."""
-        everybody = self.table.sum(axis=0) / self.table.sum()
-        return np.asarray((self.table + EXTRA_VOTER * everybody) / (self.sizes + EXTRA_VOTER)[:, None])
-
-    def weighed_by_size(self) -> Stratum:
-        """Return the same groups weighed by their sizes between them; those of equal size stay as they are."""
-        n = self.sizes
-        between = np.diag(n) - np.outer(n, n) / n.sum()
-        factor = (1 - 1 / len(n)) / np.trace(between)
-        return replace(self, contrast=between * factor)
-
-    def of_sample(self) -> tuple[float, float]:
-        """Return B and W without bias: no voter is paired with itself."""
-        n, sums = self.sizes, self.table @ self.gram @ self.table.T
-        selves = self.table @ np.diagonal(self.gram)
-        alike = (np.diagonal(sums) - selves) / (n * (n - 1))
-        products = sums / np.outer(n, n)
-        np.fill_diagonal(products, alike)
-        return float((self.contrast * products).sum()), float(self.parts @ (selves / n - alike))
-
-    def of_population(self) -> tuple[float, float]:
-        """Return B and W of the population."""
-        return parts_of_population(self.gram, self.population, self.contrast, self.parts)
-
-    def null(self, skewness: float) -> Moments:
-        """Return the moments of B where voters are permuted between the groups of the stratum."""
-        n = self.sizes
-        between = self.contrast / np.outer(n, n)
-        np.fill_diagonal(between, np.diagonal(self.contrast) / (n * (n - 1)))
-        found = permutation_moments(self.centred, CentredVoters.of(between, n, False))
-        return Moments(0.0, found.variance, skewness if np.isnan(found.skewness) else found.skewness)
-
-    def influences(self, total: float) -> Iterator[Sample]:
-        """Yield what a voter of each group adds to B and W, in parts of the whole dispersion."""
-        means, own = self.population, np.diagonal(self.gram)
-        embedded = means @ self.gram
-        toward = 2 * self.contrast @ embedded / total
-        for group, shares in enumerate(means):
-            scatter = self.parts[group] * (own - 2 * embedded[group]) / total
-            yield toward[group], scatter, shares, float(self.sizes[group])
+    def interval(self, null: Moments, mcse: float, confidence_level: float = 0.95) -> Interval:
+        """Return the confidence interval, between 0 and 1; ``mcse`` is the Monte Carlo standard error of the effect."""
+        if np.isnan(self.value):
+            return UNDEFINED
+        total = sum(self.parts())
+        if not total > 0:
+            return 0.0, 1.0  # no dispersion of which the effect would be a share
+        estimate = EffectEstimate(
+            self.value,
+            self.null_moments(null).scaled(1 / total),
+            share(*self.population_parts(), 0.0),
+            *influence_cumulants(self.influences(total)),
+            mcse,
+            self.explained(total),
+        )
+        return estimate.interval((1 - confidence_level) / 2)
 
 
-def usable_groups(voters: GroupedVoters) -> Mask:
-    """Return which groups have two voters in each stratum, by stratum and group."""
-    return np.asarray(voters.table.sum(axis=2) > 1)
-
-
-def strata_that_count(voters: GroupedVoters) -> dict[int, Stratum]:
-    """Return by number the strata in which two groups have two voters; of a single stratum all groups must have."""
-    usable = usable_groups(voters)
-    if len(usable) == 1 and not usable.all():
-        return {}
-    numbers = np.flatnonzero(usable.sum(axis=1) > 1).tolist()
-    tables = {number: voters.table[number, usable[number]].astype(np.float64) for number in numbers}
-    everybody, found = sum(float(table.sum()) for table in tables.values()), {}
-    for number, whole in tables.items():
-        rows = np.flatnonzero(whole.any(axis=0))
-        table, weight = whole[:, rows], float(whole.sum()) / everybody
-        if len(usable) == 1 and len(rows) == len(voters.gram):
-            centred = voters.centred
-        else:
-            centred = CentredVoters.of(voters.gram[np.ix_(rows, rows)], table.sum(axis=0), biased=False)
-        contrast, parts = equal_weights(len(table))
-        found[number] = Stratum(table, centred, rows, weight * contrast, weight * parts)
-    return found
-
-
-def dispersions(strata: Iterable[Stratum]) -> tuple[float, float]:
-    """Return B and W of all strata, without bias."""
-    between, within = (sum(parts) for parts in zip(*(each.of_sample() for each in strata), strict=True))
-    return float(between), float(within)
-
-
-# ---------------------------------------------------------------------- shares
-
-
-def equal_weights(n_groups: int) -> tuple[FloatArray, FloatArray]:
-    """Return the contrast and the parts of groups that weigh the same."""
-    return np.eye(n_groups) / n_groups - 1 / n_groups**2, np.full(n_groups, 1 / n_groups)
-
-
-def parts_of_population(
-    gram: FloatArray, shares: FloatArray, contrast: FloatArray, parts: FloatArray
-) -> tuple[float, float]:
-    """Return B and W of a population: the share of each ballot, in each group."""
-    products = shares @ gram @ shares.T
-    spread = shares @ np.diagonal(gram) - np.diagonal(products)
-    return float((contrast * products).sum()), float(parts @ spread)
-
-
-def plug_in_effect(gram: FloatArray, shares: FloatArray) -> float:
-    """Return the effect of a population: the share of each ballot, in each group."""
-    between, within = parts_of_population(gram, shares, *equal_weights(len(shares)))
-    return share_of(between, within, own_size(gram))
-
-
-def own_size(gram: FloatArray) -> float:
-    """Return the mean size of the kernel of a ballot with itself."""
-    return float(np.abs(np.diagonal(gram)).mean())
-
-
-def share_of(between: float, within: float, scale: float) -> float:
-    """Return the share of what lies between: 0 where nothing differs at all, nan where errors hide all that does.
+def share(between: float, within: float, scale: float) -> float:
+    """Return B / (B + W): 0 if nothing differs, nan if Monte Carlo errors make the sum negative.
 
     Examples
     --------
-    >>> share_of(1.0, 3.0, 1.0), share_of(0.0, 1e-16, 1.0), share_of(0.1, -0.2, 1.0)
+    >>> share(1.0, 3.0, 1.0), share(0.0, 1e-16, 1.0), share(0.1, -0.2, 1.0)
     (0.25, 0.0, nan)
     """
-    whole = between + within
-    if abs(whole) <= ROUNDING * scale:
+    total = between + within
+    if abs(total) <= ROUNDING * scale:
         return 0.0
-    return between / whole if whole > 0 else float("nan")
+    return between / total if total > 0 else float("nan")
+
+
+def diagonal_scale(gram: FloatArray) -> float:
+    """Return the mean absolute value of the diagonal."""
+    return float(np.abs(np.diagonal(gram)).mean())
+
+
+def influence_cumulants(samples: Iterable[InfluenceSample]) -> tuple[FloatArray, FloatArray]:
+    """Return the second (aa, ab, bb) and third (aaa, aab, abb, bbb) cumulants of the mean influences of all samples."""
+    second, third = np.zeros(3), np.zeros(4)
+    for sample in samples:
+        p, n = sample.shares, sample.n_voters
+        a, b = sample.between - p @ sample.between, sample.within - p @ sample.within
+        second += np.array([p @ a**2, p @ (a * b), p @ b**2]) / (n - 1)
+        third += np.array([p @ (a ** (3 - k) * b**k) for k in range(4)]) / n**2
+    return second, third
+
+
+@dataclass(frozen=True, eq=False)
+class EffectEstimate:
+    """An estimated effect, and what determines the distribution of the estimate for every true effect."""
+
+    value: float
+    null: Moments  # of the estimate if there is no effect
+    population: float  # the effect of the population in which influences were computed
+    second: FloatArray  # cumulants of the influences: see influence_cumulants
+    third: FloatArray
+    mcse: float  # the Monte Carlo standard error that comes from estimated kernel values
+    explained: float  # see Effect.explained
+
+    def unexplained(self, effect: float) -> float:
+        """Return the part of the permuted dispersion that is left at an effect."""
+        return max(1 - self.explained * effect, 0.0)
+
+    @property
+    def inflation(self) -> float:
+        """The variance of B along the true difference, relative to that along the observed difference.
+
+        The observed difference is partly chance, which adds twice the variance of the null distribution. Without it the
+        variance is larger, as true differences lie where voters differ most.
+        """
+        variance = float(self.second[0])
+        if not (variance > 0 and self.value > 0 and self.null.variance > 0):
+            return 1.0
+        by_chance = 2 * self.null.variance * self.unexplained(self.population) ** 2
+        difference = max(self.value, float(self.null.variance**0.5))
+        return max((variance - by_chance) / difference * self.population / variance, 1.0)
+
+    def moments(self, effect: float) -> Moments:
+        """Return the moments of the estimate if the true effect is as given."""
+        rest, base = 1 - effect, self.population
+        noise = rest * self.unexplained(effect)
+        moments = Moments.from_cumulants(effect, noise**2 * self.null.variance, noise**3 * self.null.third_cumulant)
+        if 0 < base < 1 and self.unexplained(base) > 0:
+            ratio = effect * self.unexplained(effect) / (base * self.unexplained(base)) * self.inflation
+            a, b = rest * np.sqrt(ratio), -effect * rest / (1 - base)
+            second = np.array([a**2, 2 * a * b, b**2]) @ self.second
+            third = np.array([a**3, 3 * a**2 * b, 3 * a * b**2, b**3]) @ self.third
+            moments += Moments.from_cumulants(0.0, float(second), float(third))
+        return moments + Moments(0.0, self.mcse**2, 0.0)
+
+    def interval(self, alpha: float) -> Interval:
+        """Return the effects that neither of two one-sided tests at level ``alpha`` rejects."""
+        if not (self.null.variance > 0 or self.mcse > 0):
+            return 0.0, 1.0
+        value = self.value
+        low = first_true(lambda effect: self.moments(effect).sf(value) >= alpha, 0.0, min(value, 1.0))
+        high = first_true(lambda effect: 1 - self.moments(effect).sf(value) < alpha, max(value, 0.0), 1.0)
+        return low, high
+
+
+def first_true(predicate: Callable[[float], bool], low: float, high: float) -> float:
+    """Return where a monotone predicate becomes true, by bisection; ``high`` if it is false before.
+
+    Examples
+    --------
+    >>> round(first_true(lambda x: x**2 >= 0.25, 0.0, 1.0), 6)
+    0.5
+    """
+    if high <= low or predicate(low):
+        return max(low, 0.0)
+    for _ in range(50):
+        middle = (low + high) / 2
+        if predicate(middle):
+            high = middle
+        else:
+            low = middle
+    return high

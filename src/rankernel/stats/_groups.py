@@ -1,376 +1,480 @@
-"""Voters in groups: the dispersion between the groups, random divisions of the voters, and what the moments say."""
+r"""Groups of voters: the dispersion between groups as a test statistic and as an effect size.
+
+With equal weights for k groups, voters scatter around the mean embedding of all by :math:`V = B + W`: between groups
+:math:`B = \frac{1}{k^2} \sum_{g < h} \|\mu_g - \mu_h\|^2`, and within groups the mean W of
+:math:`W_g = E\|\phi(R) - \mu_g\|^2`. The effect :math:`B / V` is 0 if the groups have the same mean embedding and 1 if
+all voters of a group agree and groups differ. It depends neither on group sizes nor on the scale of the kernel.
+
+Within strata, B and W are means over strata weighted by their numbers of voters. A stratum contributes with those of
+its groups that have at least two voters there, if there are two such groups.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from rankernel import _loops
 from rankernel._utils.arrays import FloatArray, Indices, IntArray
 from rankernel._utils.checks import printable
 from rankernel._utils.interrupts import run_interruptibly
-from rankernel._utils.memory import check_task, check_voters
-from rankernel.data import Data, drop_item, with_counts
+from rankernel._utils.memory import check_voters
+from rankernel.data import drop_item
 from rankernel.errors import RankingError
 from rankernel.gram.blocks import slices
-from rankernel.gram.methods import MethodLike
-from rankernel.gram.plan import Plan
-from rankernel.kernels.base import Kernel
-from rankernel.stats._moments import CentredVoters, Moments, permutation_moments
+from rankernel.stats._effects import PRIOR_VOTERS, Effect, Gradient, InfluenceSample, Interval, diagonal_scale, share
+from rankernel.stats._moments import BLOCK_ROWS, ZERO_MOMENTS, CentredKernel, Moments, permutation_moments
 from rankernel.stats._permutations import (
-    ENTRIES,
-    TERM,
-    TIED,
-    Divisions,
-    Null,
-    Permutations,
+    RELATIVE_TOLERANCE,
+    VOTER_BYTES,
+    PermutationStatistic,
+    RandomDivisions,
     Shuffles,
-    check_divisible,
+    arrangement_probability,
+    check_exchangeable,
+    named_generator,
     off_diagonal_forms,
-    probability_of,
-    voter_forms,
+    pair_sums,
+    sort_by_label,
 )
-from rankernel.stats._voters import Ballots, group_codes, plan_for_test, voter_gram
+from rankernel.stats._sample import Sample
 
-FEW_ROWS = 64  # of a Gram matrix, so that they stay in the cache
-VOTER_BYTES = 64
-NO_MOMENTS = Moments(0.0, 0.0, 0.0)  # where no tail is asked for
-MATRICES = ("gram", "centred")  # of voters, which can be computed again
+PAIR_COST = 8  # cost of one term of a sum over pairs of voters, in multiplications of a matrix product
 
 
 @dataclass(frozen=True, eq=False)
 class GroupedVoters:
-    """The voters of some groups by their ballots, and the kernel between the ballots.
+    """Voters by stratum, group and ranking."""
 
-    Attributes
-    ----------
-    data : Rankings or Preferences
-        One row for each row of the Gram matrix; its counts are the voters of all groups.
-    names : tuple of str
-        The groups.
-    table : array of shape (n_strata, n_groups, n_rows)
-        How many voters there are of each stratum, group and row.
-    kernel : Kernel or None
-        The kernel, its width a number, if it is known.
-    plan : Plan or None
-        How kernel values are computed, if they were not given.
-    given : array or None
-        The Gram matrix, if it was.
-    n_jobs : int or None
-        How many tiles of the Gram matrix to compute at once.
-    places : array or None
-        Which rows of the plan these are, if not all.
-    """
-
-    data: Data
-    names: tuple[str, ...]
-    table: IntArray
-    kernel: Kernel | None
-    plan: Plan | None
-    given: FloatArray | None = None
-    n_jobs: int | None = None
-    places: Indices | None = None
+    sample: Sample  # the distinct rankings of all groups, and the kernel between them
+    names: tuple[str, ...]  # of the groups
+    table: IntArray  # the number of voters, of shape (n_strata, n_groups, n_rows)
 
     @classmethod
-    def planned(
-        cls,
-        data: Data,
-        groups: IntArray,
-        names: tuple[str, ...],
-        strata: IntArray,
-        kernel: Kernel,
-        method: MethodLike,
-        n_jobs: int | None = None,
+    def count(
+        cls, sample: Sample, names: tuple[str, ...], groups: IntArray, strata: IntArray, counts: IntArray
     ) -> GroupedVoters:
-        """Return the voters of groups, ``groups`` and ``strata`` a number for each row."""
-        plan = plan_for_test(kernel, data, method)
-        return cls.counted(Ballots.of(data, plan), groups, names, strata, plan, n_jobs)
-
-    @classmethod
-    def counted(
-        cls,
-        ballots: Ballots,
-        groups: IntArray,
-        names: tuple[str, ...],
-        strata: IntArray,
-        plan: Plan,
-        n_jobs: int | None = None,
-    ) -> GroupedVoters:
-        """Return the voters of groups by their ballots."""
-        table = table_of(ballots, groups, strata, len(names))
-        return cls(ballots.data, names, table, plan.kernel, plan, n_jobs=n_jobs)
+        """Return the voters of groups, from the group, the stratum and the count of each row of the original data."""
+        table = np.zeros((int(strata.max()) + 1, len(names), len(sample.data)), dtype=np.int64)
+        np.add.at(table, (strata, groups, sample.index), counts)
+        return cls(sample, names, table)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the matrix: it can be computed again."""
-        return {name: value for name, value in self.__dict__.items() if name not in MATRICES}
+        """Leave out matrices that can be computed again."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("centred", "strata")}
 
-    @cached_property
-    def gram(self) -> FloatArray:
-        """The kernel between two voters by their rows, computed when it is first needed."""
-        if self.given is not None:
-            return self.given
-        assert self.plan is not None
-        check_task("a test of groups", len(self.plan._X))
-        return voter_gram(self.plan, self.n_jobs)
-
-    @cached_property
-    def centred(self) -> CentredVoters:
-        """The kernel between voters, centred, no voter paired with itself."""
-        return CentredVoters.of(self.gram, self.counts, biased=False)
-
-    def forget(self) -> None:
-        """Give the memory of the matrix back until it is needed again."""
-        for name in MATRICES:
+    def release(self) -> None:
+        """Free the Gram matrix, which is computed again on the next access."""
+        self.sample.release()
+        for name in ("centred", "strata"):
             self.__dict__.pop(name, None)
 
     @property
-    def rows(self) -> Indices:
-        """Which rows of the plan these are."""
-        return np.arange(len(self.data)) if self.places is None else self.places
+    def gram(self) -> FloatArray:
+        """The Gram matrix of the distinct rankings."""
+        return self.sample.gram
+
+    @cached_property
+    def centred(self) -> CentredKernel:
+        """The centred kernel between different voters."""
+        return CentredKernel.from_gram(self.gram, self.counts, biased=False)
 
     @cached_property
     def by_group(self) -> FloatArray:
-        """How many voters of each group stand behind each row: shape (n_groups, n_rows)."""
+        """The number of voters of each group and row."""
         return np.asarray(self.table.sum(axis=0), dtype=np.float64)
 
     @cached_property
     def sizes(self) -> FloatArray:
-        """How many voters each group has."""
+        """The number of voters of each group."""
         return np.asarray(self.by_group.sum(axis=1))
 
     @property
     def counts(self) -> FloatArray:
-        """How many voters stand behind each row."""
+        """The number of voters of each row."""
         return np.asarray(self.by_group.sum(axis=0))
 
+    @cached_property
+    def strata(self) -> list[Stratum]:
+        """The strata that contribute to the effect; a single stratum needs two voters of each group."""
+        usable = self.table.sum(axis=2) > 1
+        if len(usable) == 1 and not usable.all():
+            return []
+        numbers = np.flatnonzero(usable.sum(axis=1) > 1).tolist()
+        n_voters = float(sum(self.table[number, usable[number]].sum() for number in numbers))
+        strata = []
+        for number in numbers:
+            groups = np.flatnonzero(usable[number])
+            table = self.table[number, groups].astype(np.float64)
+            rows = np.flatnonzero(table.any(axis=0))
+            table, weight = table[:, rows], float(table.sum()) / n_voters
+            if len(usable) == 1 and len(rows) == len(self.gram):
+                centred = self.centred
+            else:
+                centred = CentredKernel.from_gram(self.gram[np.ix_(rows, rows)], table.sum(axis=0), biased=False)
+            contrast, group_weights = equal_weights(len(groups))
+            strata.append(Stratum(number, groups, rows, table, centred, weight * contrast, weight * group_weights))
+        return strata
+
     def check_sizes(self, least: int) -> None:
-        """Refuse groups that are too small for the statistic."""
+        """Raise an error if a group is too small for the statistic."""
         small = np.flatnonzero(self.sizes < least)
         if len(small):
             raise RankingError(
-                f"of the groups {printable(self.names[small[0]])!r} has {int(self.sizes[small[0]])} voter(s); this "
-                f"statistic needs at least {least}: leave the group out, or join it to another"
+                f"group {printable(self.names[small[0]])!r} has {int(self.sizes[small[0]])} voter(s); this statistic "
+                f"needs at least {least}: leave out the group, or merge it with another"
             )
 
-    def group_sums(self) -> tuple[FloatArray, FloatArray]:
-        """Return the sums of the kernel between all voters of each two groups, and of each voter with itself."""
-        between = self.by_group @ self.gram @ self.by_group.T
-        return np.asarray(between), np.asarray(self.by_group @ np.diagonal(self.gram))
-
     def pair(self, first: int, second: int) -> GroupedVoters:
-        """Return two of the groups alone, with the kernel values that they have here."""
-        chosen = self.table[:, [first, second]]
-        rows = np.flatnonzero(chosen.any(axis=(0, 1)))
-        table = chosen[:, :, rows]
-        data = with_counts(self.data[rows], table.sum(axis=(0, 1)))
-        return GroupedVoters(
-            data,
-            (self.names[first], self.names[second]),
-            table[table.any(axis=(1, 2))],
-            self.kernel,
-            self.plan,
-            self.gram[np.ix_(rows, rows)],
-            places=self.rows[rows],
-        )
+        """Return two of the groups, with the same kernel values."""
+        pair_table = self.table[:, [first, second]]
+        rows = np.flatnonzero(pair_table.any(axis=(0, 1)))
+        table = pair_table[:, :, rows]
+        sample = self.sample.subset(rows, table.sum(axis=(0, 1)))
+        return GroupedVoters(sample, (self.names[first], self.names[second]), table[table.any(axis=(1, 2))])
 
-    def without(self, item: int) -> GroupedVoters:
-        """Return the same voters, their ballots without one of the items."""
-        assert self.plan is not None
-        assert self.kernel is not None
-        data = drop_item(self.data, item)
-        plan = self.kernel.plan(data, method=self.plan.requested)
-        row_of = np.arange(len(data)) if plan._rows is None else plan._rows
-        table = np.zeros((*self.table.shape[:2], len(plan._X)), dtype=np.int64)
-        np.add.at(table.transpose(2, 0, 1), row_of, self.table.transpose(2, 0, 1))
-        return GroupedVoters(Ballots.of(data, plan).data, self.names, table, self.kernel, plan, n_jobs=self.n_jobs)
+    def without_item(self, item: int) -> GroupedVoters:
+        """Return the same voters with one item removed from all rankings."""
+        assert self.sample.plan is not None
+        assert self.sample.kernel is not None
+        data = drop_item(self.sample.data, item)
+        plan = self.sample.kernel.plan(data, method=self.sample.plan.requested)
+        sample = Sample.from_plan(data, plan, self.sample.n_jobs)
+        table = np.zeros((*self.table.shape[:2], len(sample.data)), dtype=np.int64)
+        np.add.at(table.transpose(2, 0, 1), sample.index, self.table.transpose(2, 0, 1))
+        return GroupedVoters(sample, self.names, table)
 
-    # ------------------------------------------------------------------ the statistic
-
-    def dispersion(self, biased: bool) -> float:
-        """Return the dispersion between the groups."""
-        sums, traces = self.group_sums()
-        n, own = self.sizes.sum(), 0.0 if biased else 1.0
-        total = float(sums.sum() - own * traces.sum())
-        return float(self.alike(biased) @ (np.diagonal(sums) - own * traces)) - total / float(n)
-
-    def alike(self, biased: bool) -> FloatArray:
-        """Return by what the pairs of voters of each group are multiplied in the dispersion."""
+    def pair_weights(self, biased: bool) -> FloatArray:
+        """Return the weight of pairs of voters of each group in the dispersion."""
         n = self.sizes.sum()
         return np.asarray(1 / self.sizes if biased else (n - 1) / (n * (self.sizes - 1)))
 
-    def weights(self, biased: bool) -> CentredVoters:
-        """Return the kernel between groups whose sum with that of the voters is the dispersion between the groups."""
-        return CentredVoters.of(np.diag(self.alike(biased)), self.sizes, biased)
+    def group_kernel(self, biased: bool) -> CentredKernel:
+        """Return the kernel between groups whose sum of products with that of the voters is the dispersion."""
+        return CentredKernel.from_gram(np.diag(self.pair_weights(biased)), self.sizes, biased)
 
-    def moments(self, biased: bool) -> Moments | None:
-        """Return the exact moments of the dispersion between the groups, where voters are permuted freely."""
-        if len(self.table) > 1:
-            return None
-        voters = CentredVoters.of(self.gram, self.counts, biased) if biased else self.centred
-        return permutation_moments(voters, self.weights(biased))
+    def dispersion(self, biased: bool) -> float:
+        """Return the dispersion between the groups: see :func:`k_sample_test`."""
+        sums = self.by_group @ self.gram @ self.by_group.T
+        self_pairs = 0.0 if biased else self.by_group @ np.diagonal(self.gram)
+        total = float(sums.sum() - np.sum(self_pairs))
+        return float(self.pair_weights(biased) @ (np.diagonal(sums) - self_pairs)) - total / float(self.sizes.sum())
 
-    def least(self) -> float:
-        """Return how likely permutations leave the groups as they are; those of the same size may change names."""
-        from scipy.special import gammaln
-
-        strata, groups, rows = np.nonzero(self.table)
-        by_group = self.table.transpose(1, 0, 2)
-        alike = np.unique(by_group.sum(axis=2), axis=0, return_counts=True)[1]
-        same = np.unique(by_group.reshape(len(by_group), -1), axis=0, return_counts=True)[1]
-        renamings = float(np.exp(gammaln(alike + 1).sum() - gammaln(same + 1).sum()))
-        return renamings * probability_of(strata, groups, rows, self.table[strata, groups, rows])
+    def is_stratified(self) -> bool:
+        """Return whether there are several strata."""
+        return len(self.table) > 1
 
 
-def table_of(ballots: Ballots, groups: IntArray, strata: IntArray, n_groups: int) -> IntArray:
-    """Count the voters by stratum, group and ballot, from the stratum and the group of each row."""
-    table = np.zeros((int(strata.max()) + 1, n_groups, len(ballots.data)), dtype=np.int64)
-    np.add.at(table, (strata, groups, ballots.of_row), ballots.counts)
-    return table
+# ---------------------------------------------------------------------- the test statistics
 
 
-def strata_codes(strata: Any, data: Data) -> IntArray:
-    """Return the number of the stratum of each row."""
-    return np.zeros(len(data), dtype=np.int64) if strata is None else group_codes(strata, data, "strata")
-
-
-# ---------------------------------------------------------------------- two groups
-
-
-class RandomDivisions:
-    """The statistic of groups, and that of random divisions of their voters."""
+class GroupStatistic(PermutationStatistic):
+    """A statistic proportional to the dispersion between groups, with voters permuted between groups within strata."""
 
     voters: GroupedVoters
     biased: bool
-    statistic: float
-    tolerance: float
-    per_dispersion: float  # how much of the dispersion between the groups the statistic is
+    dispersion_factor: float  # the statistic over the dispersion between groups
 
-    def draw(self, n_divisions: int) -> FloatArray:
-        """Return the statistic of the next divisions."""
-        raise NotImplementedError
+    def moments(self) -> Moments | None:
+        """Return the exact moments over all permutations; None with strata."""
+        if self.voters.is_stratified():
+            return None
+        voters, biased = self.voters, self.biased
+        kernel = CentredKernel.from_gram(voters.gram, voters.counts, True) if biased else voters.centred
+        return permutation_moments(kernel, voters.group_kernel(biased)).scaled(self.dispersion_factor)
 
-    def null(self, wanted: Permutations) -> Null:
-        """Return the null distribution of the statistic, its moments exact where they are known."""
-        known = self.voters.moments(self.biased)
-        exact = None if known is None else known.times(self.per_dispersion)
-        return Null.drawn(self.draw, self.statistic, self.tolerance, wanted, exact)
+    def min_pvalue(self) -> float:
+        """Return the probability of the observed groups, where groups of equal size may exchange names."""
+        from scipy.special import gammaln
 
-    def pvalue(self, wanted: Permutations) -> float:
-        """Return the p-value by permutations alone."""
-        return Null.drawn(self.draw, self.statistic, self.tolerance, wanted, NO_MOMENTS).pvalue
+        table = self.voters.table
+        strata, groups, rows = np.nonzero(table)
+        by_group = table.transpose(1, 0, 2)
+        n_same_sizes = np.unique(by_group.sum(axis=2), axis=0, return_counts=True)[1]
+        n_same_rows = np.unique(by_group.reshape(len(by_group), -1), axis=0, return_counts=True)[1]
+        renamings = float(np.exp(gammaln(n_same_sizes + 1).sum() - gammaln(n_same_rows + 1).sum()))
+        return renamings * arrangement_probability(strata, groups, rows, table[strata, groups, rows])
 
+    def effect(self) -> GroupEffect:
+        """Return the share of the dispersion between groups."""
+        return GroupEffect(self.voters)
 
-class TwoGroups(RandomDivisions):
-    """The squared discrepancy of two groups."""
-
-    def __init__(self, voters: GroupedVoters, biased: bool, seed: int) -> None:
-        self.voters, self.biased = voters, biased
-        self.form = Discrepancy(voters.gram, voters.counts, int(voters.sizes[0]), biased)
-        self.divisions = Divisions(voters.table, seed)
-        self.statistic = float(self.form.of(voters.by_group[:1])[0])
-        self.tolerance = TIED * self.form.scale
-        self.per_dispersion = float(voters.sizes.sum() / voters.sizes.prod())
-
-    def draw(self, n_divisions: int) -> FloatArray:
-        """Return the statistic of the next divisions."""
-        return np.concatenate([self.form.of(counts) for counts in self.divisions.draw(n_divisions)])
+    def standard_errors(self) -> tuple[float, float]:
+        """Return the Monte Carlo standard errors of statistic and effect."""
+        statistic, effect = group_standard_errors(self.voters, self.biased)
+        return statistic * self.dispersion_factor, effect
 
 
-class Discrepancy:
-    """The squared discrepancy as a function of the first sample alone, for fixed voters in all."""
+def group_standard_errors(voters: GroupedVoters, biased: bool) -> tuple[float, float]:
+    """Return the Monte Carlo standard errors of the dispersion between groups and of the effect."""
+    if not voters.sample.is_estimated:
+        return 0.0, 0.0
+    weights, effect = voters.group_kernel(biased).matrix(), GroupEffect(voters)
+    dispersion: Gradient = lambda rows: voters.by_group[:, rows].T @ weights @ voters.by_group  # noqa: E731
+    errors = voters.sample.standard_errors([dispersion, effect.gradient() if effect.is_defined else None])
+    return errors[0], errors[1]
 
-    def __init__(self, gram: FloatArray, both: FloatArray, n_first: int, biased: bool) -> None:
-        self.gram, self.both, self.biased = gram, both, biased
-        self.m, self.n = n_first, int(both.sum()) - n_first
-        self.diagonal = np.diagonal(gram).copy()
-        self.sums, absolute = off_diagonal_sums(gram, both)
-        self.total = float(both @ self.sums)
-        own_pairs = both * both if biased else both * (both - 1)
-        self.scale = (absolute + float(own_pairs @ np.abs(self.diagonal))) / both.sum() ** 2
-        self.shared = np.flatnonzero(both > 1)
 
-    def of(self, first: FloatArray) -> FloatArray:
-        """Return the statistic for each row of numbers of voters of the first sample."""
-        within, reach = off_diagonal_forms(self.gram, first), first @ self.sums
-        XX, YY, XY = within, self.total - 2 * reach + within, reach - within
-        if len(self.shared):  # different voters behind the same row
-            x, diagonal = first[:, self.shared], self.diagonal[self.shared]
-            y = self.both[self.shared] - x
+class SquaredMMD(GroupStatistic):
+    """The squared maximum mean discrepancy of two groups times ``factor``, as a function of the first group."""
+
+    def __init__(self, voters: GroupedVoters, biased: bool, seed: int, factor: float = 1.0) -> None:
+        self.voters, self.biased, self.factor = voters, biased, factor
+        self.gram, self.counts = voters.gram, voters.counts
+        self.diagonal = np.diagonal(self.gram).copy()
+        self.row_sums, absolute = off_diagonal_sums(self.gram, self.counts)
+        self.total = float(self.counts @ self.row_sums)
+        equal_pairs = self.counts * (self.counts - (not biased))
+        self.tolerance = RELATIVE_TOLERANCE * factor * (absolute + float(equal_pairs @ np.abs(self.diagonal)))
+        self.tolerance /= self.counts.sum() ** 2
+        self.shared_rows = np.flatnonzero(self.counts > 1)
+        self.divisions = RandomDivisions(voters.table, seed)
+        self.dispersion_factor = factor * float(voters.sizes.sum() / voters.sizes.prod())
+        self.value = float(self.of_counts(voters.by_group[:1])[0])
+
+    def draw(self, n_permutations: int) -> FloatArray:
+        """Return the statistic for the next random divisions."""
+        return np.concatenate([self.of_counts(counts) for counts in self.divisions.draw(n_permutations)])
+
+    def of_counts(self, first: FloatArray) -> FloatArray:
+        """Return the statistic for each row of numbers of voters of the first group."""
+        m, n = (int(size) for size in self.voters.sizes)
+        within, with_all = off_diagonal_forms(self.gram, first), first @ self.row_sums
+        XX, YY, XY = within, self.total - 2 * with_all + within, with_all - within
+        if len(self.shared_rows):  # pairs of different voters with the same ranking
+            x, diagonal = first[:, self.shared_rows], self.diagonal[self.shared_rows]
+            y = self.counts[self.shared_rows] - x
             XX, YY, XY = XX + (x * (x - 1)) @ diagonal, YY + (y * (y - 1)) @ diagonal, XY + (x * y) @ diagonal
-        m, n = self.m, self.n
-        if not self.biased:
-            return np.asarray(XX / (m * (m - 1)) + YY / (n * (n - 1)) - 2 * XY / (m * n))
-        own = first @ self.diagonal
-        return np.asarray((XX + own) / m**2 + (YY + self.both @ self.diagonal - own) / n**2 - 2 * XY / (m * n))
+        if self.biased:
+            self_pairs = first @ self.diagonal
+            XX, YY = XX + self_pairs, YY + self.counts @ self.diagonal - self_pairs
+        less = 0 if self.biased else 1
+        return np.asarray(self.factor * (XX / (m * (m - less)) + YY / (n * (n - less)) - 2 * XY / (m * n)))
 
 
 def off_diagonal_sums(gram: FloatArray, counts: FloatArray) -> tuple[FloatArray, float]:
-    """Return the sum of each row over the voters of other rows, and the sum of the sizes of all entries."""
+    """Return the sum of each row over the voters of other rows, and the sum of the absolute values of all entries."""
     sums, absolute = np.empty(len(gram)), 0.0
-    for start in range(0, len(gram), FEW_ROWS):
-        tile = gram[start : start + FEW_ROWS].copy()
-        np.fill_diagonal(tile[:, start:], 0.0)
-        sums[start : start + FEW_ROWS] = tile @ counts
-        absolute += float(counts[start : start + FEW_ROWS] @ np.abs(tile, out=tile) @ counts)
+    for rows in slices(len(gram), BLOCK_ROWS):
+        block = gram[rows].copy()
+        np.fill_diagonal(block[:, rows], 0.0)
+        sums[rows] = block @ counts
+        absolute += float(counts[rows] @ np.abs(block, out=block) @ counts)
     return sums, absolute
 
 
-# ---------------------------------------------------------------------- any number of groups
-
-
-class ManyGroups(RandomDivisions):
-    """The dispersion between groups."""
+class Dispersion(GroupStatistic):
+    """The dispersion between any number of groups."""
 
     def __init__(self, voters: GroupedVoters, biased: bool, seed: int) -> None:
-        self.voters, self.biased = voters, biased
-        check_divisible(voters.table)
+        self.voters, self.biased, self.dispersion_factor = voters, biased, 1.0
+        check_exchangeable(voters.table)
         check_voters(int(voters.sizes.sum()), VOTER_BYTES, "a test of several groups")
         strata, groups, rows = np.nonzero(voters.table)
-        times = voters.table[strata, groups, rows]
+        counts = voters.table[strata, groups, rows]
         self.gram, self.sizes = voters.gram, voters.sizes
-        self.groups = np.repeat(groups, times)
-        self.shuffles = Shuffles(np.repeat(rows, times), np.repeat(strata, times), seed)
-        self.diagonal = np.diagonal(self.gram).copy()
+        self.groups = np.repeat(groups, counts)
+        rng = named_generator(seed, "shuffles of voters")
+        self.shuffles = Shuffles(np.repeat(rows, counts), np.repeat(strata, counts), rng)
         n = float(self.sizes.sum())
-        self.alike = voters.alike(biased)
-        sums, absolute = off_diagonal_sums(self.gram, voters.counts)
-        shared = voters.counts * (voters.counts - (not biased)) * self.diagonal
-        self.constant = (float(voters.counts @ sums) + float(shared.sum())) / n
-        self.tolerance = TIED * (absolute + float(np.abs(shared).sum())) / n
-        self.statistic = float(self.of_counts(voters.by_group[None])[0])
-        self.per_dispersion = 1.0
+        self.weights = voters.pair_weights(biased)
+        row_sums, absolute = off_diagonal_sums(self.gram, voters.counts)
+        equal_pairs = voters.counts * (voters.counts - (not biased)) * np.diagonal(self.gram)
+        self.constant = (float(voters.counts @ row_sums) + float(equal_pairs.sum())) / n
+        self.tolerance = RELATIVE_TOLERANCE * (absolute + float(np.abs(equal_pairs).sum())) / n
+        self.value = float(self.of_counts(voters.by_group[None])[0])
 
-    @property
-    def few_rows(self) -> bool:
-        """Whether matrix products are quicker than sums over pairs of voters."""
-        return len(self.gram) ** 2 * len(self.sizes) < TERM * float(self.sizes @ self.sizes)
+    def draw(self, n_permutations: int) -> FloatArray:
+        """Return the statistic for the next permutations, by whichever of two ways takes fewer operations."""
+        n_rows, n_groups = len(self.gram), len(self.sizes)
+        by_counts = n_rows**2 * n_groups < PAIR_COST * float(self.sizes @ self.sizes)
+        evaluate, n_entries = (self.by_counts, n_rows * n_groups) if by_counts else (self.by_pairs, n_groups)
+        chunks = self.shuffles.draw(n_permutations, n_entries)
+        return np.concatenate([run_interruptibly(evaluate, rows) for rows in chunks])
 
-    def draw(self, n_divisions: int) -> FloatArray:
-        """Return the statistic of the next divisions."""
-        width = len(self.gram) * len(self.sizes) if self.few_rows else len(self.sizes)
-        parts = slices(n_divisions, max(ENTRIES // width, 1))
-        return np.concatenate([run_interruptibly(self.next, part.stop - part.start) for part in parts])
+    def by_counts(self, rows: IntArray) -> FloatArray:
+        """Return the statistic for permutations of the rows of voters, by matrix products."""
+        counts = np.zeros((len(rows), len(self.sizes), len(self.gram)))
+        _loops.permutations.count_by_group(rows, self.groups, counts)
+        return self.of_counts(counts)
 
-    def next(self, n_divisions: int) -> FloatArray:
-        """Return the statistic of divisions that fit into memory at once."""
-        if self.few_rows:
-            return self.of_counts(self.shuffles.counts(self.groups, n_divisions, len(self.sizes), len(self.gram)))
-        return np.asarray(
-            self.shuffles.sums(self.groups, n_divisions, self.gram, self.biased) @ self.alike - self.constant
-        )
+    def by_pairs(self, rows: IntArray) -> FloatArray:
+        """Return the statistic for permutations of the rows of voters, by sums over pairs of voters."""
+        sums = np.empty((len(rows), len(self.sizes)))
+        _loops.permutations.sum_by_group(self.gram, rows, *sort_by_label(self.groups), float(self.biased), sums)
+        return np.asarray(sums @ self.weights - self.constant)
 
     def of_counts(self, counts: FloatArray) -> FloatArray:
-        """Return the statistic of tables of voters by group and row."""
-        flat = counts.reshape(-1, counts.shape[2])
-        sums = voter_forms(self.gram, flat)
-        if self.biased:
-            sums = sums + flat @ self.diagonal
-        return np.asarray(sums.reshape(counts.shape[:2]) @ self.alike - self.constant)
+        """Return the statistic for tables of numbers of voters by group and row."""
+        sums = pair_sums(self.gram, counts.reshape(-1, counts.shape[2]), self.biased)
+        return np.asarray(sums.reshape(counts.shape[:2]) @ self.weights - self.constant)
 
 
-def dispersion_of(voters: GroupedVoters, biased: bool, seed: int) -> RandomDivisions:
-    """Return the statistic of groups, and its permutations."""
-    two = len(voters.names) == 2
-    return TwoGroups(voters, biased, seed) if two else ManyGroups(voters, biased, seed)
+def dispersion_statistic(voters: GroupedVoters, biased: bool, seed: int) -> GroupStatistic:
+    """Return the dispersion between groups as a test statistic; two groups have a quicker one."""
+    if len(voters.names) > 2:
+        return Dispersion(voters, biased, seed)
+    return SquaredMMD(voters, biased, seed, float(voters.sizes.prod() / voters.sizes.sum()))
+
+
+# ---------------------------------------------------------------------- the effect
+
+
+@dataclass(frozen=True, eq=False)
+class Stratum:
+    """The groups of one stratum, each with at least two voters."""
+
+    number: int  # of the stratum
+    groups: Indices  # the numbers of its groups
+    rows: Indices  # its rows of the Gram matrix of all voters
+    table: FloatArray  # the number of voters, of shape (n_groups, n_rows)
+    centred: CentredKernel  # the kernel between the rows, centred over the voters of the stratum
+    contrast: FloatArray  # B is the sum of its products with the inner products of the mean embeddings of groups
+    group_weights: FloatArray  # W is the sum of the dispersions within groups with these weights
+
+    @property
+    def sizes(self) -> FloatArray:
+        """The number of voters of each group."""
+        return np.asarray(self.table.sum(axis=1))
+
+    @property
+    def population(self) -> FloatArray:
+        """The shares of the rows in each group, after adding pooled voters: see ``PRIOR_VOTERS``."""
+        pooled = self.table.sum(axis=0) / self.table.sum()
+        return np.asarray((self.table + PRIOR_VOTERS * pooled) / (self.sizes + PRIOR_VOTERS)[:, None])
+
+    def weighted_by_size(self) -> Stratum:
+        """Return the same groups with the contrast of the test statistic, which weights groups by size."""
+        n = self.sizes
+        contrast = np.diag(n) - np.outer(n, n) / n.sum()
+        return replace(self, contrast=contrast * (1 - 1 / len(n)) / np.trace(contrast))
+
+    def parts(self) -> tuple[float, float]:
+        """Return unbiased estimates of B and W."""
+        n, sums = self.sizes, self.table @ self.centred.gram @ self.table.T
+        self_pairs = self.table @ np.diagonal(self.centred.gram)
+        within = (np.diagonal(sums) - self_pairs) / (n * (n - 1))
+        products = sums / np.outer(n, n)
+        np.fill_diagonal(products, within)
+        return float((self.contrast * products).sum()), float(self.group_weights @ (self_pairs / n - within))
+
+    def null_moments(self, skewness: float) -> Moments:
+        """Return the moments of B under permutations of voters; ``skewness`` is used if it is not known exactly."""
+        n = self.sizes
+        kernel = self.contrast / np.outer(n, n)
+        np.fill_diagonal(kernel, np.diagonal(self.contrast) / (n * (n - 1)))
+        moments = permutation_moments(self.centred, CentredKernel.from_gram(kernel, n, False))
+        return Moments(0.0, moments.variance, skewness if np.isnan(moments.skewness) else moments.skewness)
+
+    def influences(self, total: float) -> Iterator[InfluenceSample]:
+        """Yield the influences of the voters of each group."""
+        means, diagonal = self.population, np.diagonal(self.centred.gram)
+        embedded = means @ self.centred.gram
+        between = 2 * self.contrast @ embedded / total
+        for group, shares in enumerate(means):
+            within = self.group_weights[group] * (diagonal - 2 * embedded[group]) / total
+            yield InfluenceSample(between[group], within, shares, float(self.sizes[group]))
+
+
+@dataclass(frozen=True, eq=False)
+class GroupEffect(Effect):
+    """The share of the dispersion of voters that lies between groups, within strata."""
+
+    voters: GroupedVoters
+    by_size: bool = False  # weight groups by size, as the test statistic does
+
+    @property
+    def strata(self) -> list[Stratum]:
+        """The strata that contribute."""
+        strata = self.voters.strata
+        return [stratum.weighted_by_size() for stratum in strata] if self.by_size else strata
+
+    @property
+    def scale(self) -> float:
+        """The mean absolute kernel value of a ranking with itself."""
+        return diagonal_scale(self.voters.gram)
+
+    def parts(self) -> tuple[float, float]:
+        """Return unbiased estimates of B and W; nan if groups are too small."""
+        if not self.strata:
+            return float("nan"), float("nan")
+        between, within = (sum(parts) for parts in zip(*(each.parts() for each in self.strata), strict=True))
+        return float(between), float(within)
+
+    def population_parts(self) -> tuple[float, float]:
+        """Return B and W of the population in which influences are computed."""
+        parts = [dispersion_parts(s.centred.gram, s.population, s.contrast, s.group_weights) for s in self.strata]
+        return sum(between for between, _ in parts), sum(within for _, within in parts)
+
+    def null_moments(self, null: Moments) -> Moments:
+        """Return the moments of B under permutations within strata."""
+        return sum((stratum.null_moments(null.skewness) for stratum in self.strata), ZERO_MOMENTS)
+
+    def influences(self, total: float) -> Iterator[InfluenceSample]:
+        """Yield the influences of the voters of each stratum and group."""
+        for stratum in self.strata:
+            yield from stratum.influences(total)
+
+    def interval(self, null: Moments, mcse: float, confidence_level: float = 0.95) -> Interval:
+        """Return the confidence interval.
+
+        For several groups of unequal sizes, the test weights groups by size and the effect does not. The lower limit is
+        that of the effect weighted by size, rescaled: moving groups towards each other reduces both by the same factor.
+        """
+        low, high = super().interval(null, mcse, confidence_level)
+        sizes = [stratum.sizes for stratum in self.strata]
+        if self.by_size or len(sizes) != 1 or len(sizes[0]) == 2 or len(set(sizes[0].tolist())) == 1:
+            return low, high
+        weighted = GroupEffect(self.voters, by_size=True)
+        if not (self.value > 0 and weighted.value > 0):
+            return (low, high) if np.isnan(self.value) else (0.0, high)
+        weighted_low = weighted.interval(null, mcse, confidence_level)[0]
+        return min(weighted_low / weighted.value, 1.0) * self.value, high
+
+    def gradient(self) -> Gradient:
+        """Return the derivative of the effect by the kernel matrix."""
+        strata, n_rows = self.strata, len(self.voters.gram)
+        total, effect = sum(self.parts()), self.value
+        tables = [np.zeros((len(stratum.sizes), n_rows)) for stratum in strata]
+        n_cells = sum(map(len, tables))
+        pairs, self_pairs, start = np.zeros((n_cells, n_cells)), np.zeros(n_cells), 0
+        for stratum, table in zip(strata, tables, strict=True):
+            table[:, stratum.rows] = stratum.table
+            n, weights, contrast = stratum.sizes, stratum.group_weights, stratum.contrast
+            cells = slice(start, start + len(table))
+            between = (1 - effect) * contrast / np.outer(n, n)
+            within = ((1 - effect) * np.diagonal(contrast) + effect * weights) / (n * (n - 1))
+            np.fill_diagonal(between, within)
+            pairs[cells, cells], self_pairs[cells] = between / total, -(within + effect * weights / n) / total
+            start = cells.stop
+        table = np.concatenate(tables)
+
+        def gradient(rows: Indices) -> FloatArray:
+            values = table[:, rows].T @ pairs @ table
+            values[np.arange(len(rows)), rows] += self_pairs @ table[:, rows]
+            return np.asarray(values)
+
+        return gradient
+
+
+def equal_weights(n_groups: int) -> tuple[FloatArray, FloatArray]:
+    """Return the contrast and the weights of groups that count equally."""
+    return np.eye(n_groups) / n_groups - 1 / n_groups**2, np.full(n_groups, 1 / n_groups)
+
+
+def dispersion_parts(
+    gram: FloatArray, shares: FloatArray, contrast: FloatArray, group_weights: FloatArray
+) -> tuple[float, float]:
+    """Return B and W of a population, from the share of each ranking in each group."""
+    products = shares @ gram @ shares.T
+    within = shares @ np.diagonal(gram) - np.diagonal(products)
+    return float((contrast * products).sum()), float(group_weights @ within)
+
+
+def population_effect(gram: FloatArray, shares: FloatArray) -> float:
+    """Return the effect of a population, from the share of each ranking in each group."""
+    return share(*dispersion_parts(gram, shares, *equal_weights(len(shares))), diagonal_scale(gram))

@@ -1,16 +1,15 @@
-r"""The first three moments of a permutation distribution, exactly, and the Pearson III curve through them.
+r"""Exact moments of permutation distributions, and the Pearson type III approximation that has them.
 
-A statistic :math:`\Gamma = \sum_{i,j} A_{ij} B_{\pi(i) \pi(j)}` of two symmetric matrices of voters, one of them
+The statistic :math:`\Gamma = \sum_{i,j} A_{ij} B_{\pi(i) \pi(j)}` of two symmetric matrices of voters, one of them
 permuted at random, has moments that are sums over the matrices (Kazi-Aoual, Hitier, Sabatier and Lebreton 1995; Mielke,
-Berry and Johnson 1976 for groups). A power of Gamma is a sum over several edges (i, j). Which of their ends are the
-same voter is a partition of the ends; given it, all voters in its place are equally likely, so that the two matrices
-come apart:
+Berry and Johnson 1976 for groups). A power of Gamma is a sum over k edges (i, j). A partition P of the 2k ends says
+which of them are the same voter; given P, all assignments of voters are equally likely, so the two matrices separate:
 
     E Gamma^k = sum over partitions P of 2k ends of S_A(P) S_B(P) / N (N - 1) ... (N - |P| + 1),
 
-with S(P) the sum of the products of k entries over all choices of |P| different voters. Different voters are got from
-any voters by the Moebius function of the partitions, and where all rows add up to 0 and the trace is 0, few sums over
-any voters remain: two for the second moment, five for the third.
+where S(P) is the sum of products of k entries over all choices of |P| different voters. Sums over different voters
+follow from sums over arbitrary voters by Moebius inversion on the partition lattice. If all rows sum to 0 and the trace
+is 0, few sums over arbitrary voters are nonzero: two for the second moment, five for the third.
 """
 
 from __future__ import annotations
@@ -19,15 +18,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import factorial, prod
+from typing import NamedTuple
 
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray, Indices
 from rankernel.gram.blocks import slices
 
-TILE = 512  # rows of a matrix that are centred at once
-MOST_ROWS = 2000  # of a matrix whose third power is taken: its cost grows with the cube
-# Sums that remain, by their number of vertices and of loops.
+BLOCK_ROWS = 256  # rows of a matrix that are processed at once
+MAX_ROWS_FOR_SKEWNESS = 2000  # the third moment takes the cube of the number of rows
+# Sums that can be nonzero, by their numbers of vertices and of loops.
 SECOND = {(2, 0): 0, (1, 2): 1}  # sum of a_ij^2, of a_ii^2
 THIRD = {(3, 0): 0, (2, 0): 1, (2, 1): 2, (2, 2): 3, (1, 3): 4}  # tr A^3, a_ij^3, a_ii a_ij^2, a_ii a_ij a_jj, a_ii^3
 
@@ -41,31 +41,32 @@ class Moments:
     skewness: float
 
     @classmethod
-    def of_cumulants(cls, mean: float, variance: float, third: float) -> Moments:
-        """Return the moments of a distribution by its first three cumulants."""
+    def from_cumulants(cls, mean: float, variance: float, third: float) -> Moments:
+        """Return the moments of a distribution with the given first three cumulants."""
         return cls(mean, variance, third / variance**1.5 if variance > 0 else 0.0)
 
     @classmethod
-    def of_sample(cls, values: FloatArray) -> Moments:
-        """Return the moments of what was drawn."""
-        spread = values - values.mean()
-        return cls.of_cumulants(float(values.mean()), float((spread**2).mean()), float((spread**3).mean()))
+    def from_sample(cls, values: FloatArray) -> Moments:
+        """Return the moments of a sample."""
+        deviations = values - values.mean()
+        return cls.from_cumulants(float(values.mean()), float((deviations**2).mean()), float((deviations**3).mean()))
 
     @property
-    def third(self) -> float:
+    def third_cumulant(self) -> float:
         """The third cumulant."""
-        return float(self.skewness * max(self.variance, 0.0) ** 1.5)  # rounding may leave a little less than nothing
+        return float(self.skewness * max(self.variance, 0.0) ** 1.5)  # rounding can make a variance negative
 
-    def times(self, factor: float) -> Moments:
+    def scaled(self, factor: float) -> Moments:
         """Return the moments of a positive multiple."""
         return Moments(self.mean * factor, self.variance * factor**2, self.skewness)
 
     def __add__(self, other: Moments) -> Moments:
-        """Return the moments of the sum of two independent quantities."""
-        return Moments.of_cumulants(self.mean + other.mean, self.variance + other.variance, self.third + other.third)
+        """Return the moments of the sum of two independent variables."""
+        third = self.third_cumulant + other.third_cumulant
+        return Moments.from_cumulants(self.mean + other.mean, self.variance + other.variance, third)
 
-    def tail(self, value: float) -> float:
-        """Return the probability of so large a value, by the Pearson III curve with these moments."""
+    def sf(self, value: float) -> float:
+        """Return the probability of at least ``value`` under the Pearson type III distribution with these moments."""
         from scipy.special import gammainc, gammaincc, ndtr
 
         if not self.variance > 0:
@@ -74,13 +75,15 @@ class Moments:
         if abs(self.skewness) < 1e-6:
             return float(ndtr(-z))
         shape = 4 / self.skewness**2
-        place = max(shape + 2 * z / self.skewness, 0.0)
-        return float(gammaincc(shape, place) if self.skewness > 0 else gammainc(shape, place))
+        x = max(shape + 2 * z / self.skewness, 0.0)
+        return float(gammaincc(shape, x) if self.skewness > 0 else gammainc(shape, x))
 
 
-@dataclass(frozen=True, eq=False)
-class PowerSums:
-    """What the moments take from one matrix: its trace, sums of degree two and of degree three."""
+ZERO_MOMENTS = Moments(0.0, 0.0, 0.0)
+
+
+class PowerSums(NamedTuple):
+    """The trace of a centred matrix, and its nonzero sums of degree two and three (None for too many rows)."""
 
     trace: float
     second: FloatArray
@@ -88,22 +91,22 @@ class PowerSums:
 
 
 @dataclass(frozen=True, eq=False)
-class CentredVoters:
-    """A symmetric matrix of voters, centred: its rows add up to 0. Voters of one row of ``gram`` are alike.
+class CentredKernel:
+    """A doubly centred kernel matrix of voters, stored by the distinct values and the number of voters of each.
 
-    Unbiased: no voter is paired with itself, and the diagonal is 0. Biased: each is, and the diagonal is that of
-    ``gram``.
+    Unbiased: a voter is not paired with itself, the diagonal is 0 and rows sum to 0 without it. Biased: each voter is
+    paired with itself, with the diagonal of ``gram``.
     """
 
     gram: FloatArray
     counts: FloatArray
     biased: bool
-    shifts: FloatArray  # taken from rows and from columns
-    constant: float  # added to all
+    row_offsets: FloatArray  # subtracted from rows and from columns
+    constant: float  # added to all entries
 
     @classmethod
-    def of(cls, gram: FloatArray, counts: FloatArray, biased: bool) -> CentredVoters:
-        """Centre a kernel between values that occur ``counts`` times."""
+    def from_gram(cls, gram: FloatArray, counts: FloatArray, biased: bool) -> CentredKernel:
+        """Centre the kernel matrix of values that occur ``counts`` times."""
         n = counts.sum()
         if biased:
             means = gram @ counts / n
@@ -111,135 +114,127 @@ class CentredVoters:
         sums = gram @ counts - np.diagonal(gram)
         return cls(gram, counts, biased, sums / (n - 2), float(counts @ sums / ((n - 1) * (n - 2))))
 
-    def part(self, rows: slice | Indices, columns: Indices | None = None) -> FloatArray:
-        """Return some rows of the centred matrix, for two different voters; of all columns, or of some."""
-        values, shifts = self.gram[rows], self.shifts
+    def block(self, rows: slice | Indices, columns: Indices | None = None) -> FloatArray:
+        """Return rows of the centred matrix, for pairs of different voters; all columns, or the given ones."""
+        values, offsets = self.gram[rows], self.row_offsets
         if columns is not None:
-            values, shifts = values[:, columns], shifts[columns]
-        return np.asarray(values - self.shifts[rows, None] - shifts + self.constant)
+            values, offsets = values[:, columns], offsets[columns]
+        return np.asarray(values - self.row_offsets[rows, None] - offsets + self.constant)
 
-    def whole(self) -> FloatArray:
+    def matrix(self) -> FloatArray:
         """Return the centred matrix."""
         out = np.empty(self.gram.shape)
-        for rows in slices(len(out), TILE):
-            out[rows] = self.part(rows)
+        for rows in slices(len(out), BLOCK_ROWS):
+            out[rows] = self.block(rows)
         return out
 
     @property
     def diagonal(self) -> FloatArray:
-        """The diagonal of the centred matrix."""
-        return np.asarray(np.diagonal(self.gram) - 2 * self.shifts + self.constant)
+        """The entries for two voters with the same value."""
+        return np.asarray(np.diagonal(self.gram) - 2 * self.row_offsets + self.constant)
 
     @cached_property
-    def sums(self) -> PowerSums:
-        """The power sums of the matrix, less the multiple of the identity that makes its trace 0."""
+    def power_sums(self) -> PowerSums:
+        """The power sums of the matrix, after subtracting the multiple of the identity that makes its trace 0."""
         c, n = self.counts, float(self.counts.sum())
         trace = float(c @ self.diagonal) if self.biased else 0.0
-        level = trace / (n - 1)  # A - level (1 - 1/n), centred still
-        shifted = CentredVoters(self.gram, c, self.biased, self.shifts, self.constant + level / n)
-        between = shifted.diagonal  # two voters of one row
-        own = between - level if self.biased else np.zeros(len(c))
-        squares, cubes, products = shifted.row_sums(own)
-        more = own - between
-        second = np.array([c @ (squares - between**2 + own**2), c @ own**2])
-        if len(c) > MOST_ROWS:
+        shift = trace / (n - 1)  # A - shift (I - 1/n) is still centred
+        shifted = CentredKernel(self.gram, c, self.biased, self.row_offsets, self.constant + shift / n)
+        equal = shifted.diagonal  # two voters with the same value
+        same = equal - shift if self.biased else np.zeros(len(c))  # a voter with itself
+        squares, cubes, products = shifted._row_sums(same)
+        excess = same - equal
+        second = np.array([c @ (squares - equal**2 + same**2), c @ same**2])
+        if len(c) > MAX_ROWS_FOR_SKEWNESS:
             return PowerSums(trace, second, None)
         third = np.array(
             [
-                shifted.cubed_trace() + c @ (3 * more * squares + 3 * more**2 * between + more**3),
-                c @ (cubes - between**3 + own**3),
-                c @ (own * (squares - between**2 + own**2)),
-                c @ (own * products + own**2 * more),
-                c @ own**3,
+                shifted._cubed_trace() + c @ (3 * excess * squares + 3 * excess**2 * equal + excess**3),
+                c @ (cubes - equal**3 + same**3),
+                c @ (same * (squares - equal**2 + same**2)),
+                c @ (same * products + same**2 * excess),
+                c @ same**3,
             ]
         )
         return PowerSums(trace, second, third)
 
-    def row_sums(self, own: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the sums over the voters of each row of squares, of cubes, and of products with ``own``."""
+    def _row_sums(self, same: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the sums over voters of the squares, the cubes and the products with ``same`` in each row."""
         parts = []
-        for rows in slices(len(self.counts), TILE):
-            matrix = self.part(rows)
+        for rows in slices(len(self.counts), BLOCK_ROWS):
+            matrix = self.block(rows)
             squares = matrix * matrix
-            parts.append((squares @ self.counts, (squares * matrix) @ self.counts, matrix @ (self.counts * own)))
+            parts.append((squares @ self.counts, (squares * matrix) @ self.counts, matrix @ (self.counts * same)))
         squares, cubes, products = (np.concatenate(kind) for kind in zip(*parts, strict=True))
         return squares, cubes, products
 
-    def cubed_trace(self) -> float:
-        """Return the trace of the third power, as if each voter were paired with itself like with its equals."""
+    def _cubed_trace(self) -> float:
+        """Return the trace of the third power if the diagonal were that of two voters with the same value."""
         weights = np.sqrt(self.counts)
-        matrix = weights[:, None] * self.whole() * weights  # of few rows: see MOST_ROWS
+        matrix = weights[:, None] * self.matrix() * weights
         total = 0.0
-        for rows in slices(len(matrix), TILE):
-            square = matrix[rows] @ matrix[:, : rows.stop]  # up to the diagonal: it is symmetric
+        for rows in slices(len(matrix), BLOCK_ROWS):
+            square = matrix[rows] @ matrix[:, : rows.stop]  # the lower triangle of a symmetric matrix
             square[:, : rows.start] *= 2
             total += float(np.einsum("uv,uv->", square, matrix[rows, : rows.stop]))
         return total
 
 
-def permutation_moments(left: CentredVoters, right: CentredVoters) -> Moments:
+def permutation_moments(left: CentredKernel, right: CentredKernel) -> Moments:
     """Return the moments of the sum over voters of one matrix times the other, one of them permuted at random.
 
-    The skewness is nan where matrices are too large for it.
+    The skewness is nan if a matrix has more than ``MAX_ROWS_FOR_SKEWNESS`` rows.
     """
-    A, B, n = left.sums, right.sums, int(left.counts.sum())
+    A, B, n = left.power_sums, right.power_sums, int(left.counts.sum())
     mean = A.trace * B.trace / (n - 1)
     variance = expected_power(A.second, B.second, n, 2)
     if A.third is None or B.third is None:
         return Moments(mean, variance, float("nan"))
-    return Moments.of_cumulants(mean, variance, expected_power(A.third, B.third, n, 3))
+    return Moments.from_cumulants(mean, variance, expected_power(A.third, B.third, n, 3))
 
 
 def expected_power(left: FloatArray, right: FloatArray, n_voters: int, power: int) -> float:
-    """Return the mean of a power of the statistic, from the sums that remain of two matrices."""
+    """Return the mean of a power of the statistic, from the nonzero sums of two matrices of trace 0."""
     return float(
         sum(
-            left @ table @ right / prod(range(n_voters - places + 1, n_voters + 1))
-            for places, table in pattern_tables(power).items()
-            if places <= n_voters
+            left @ table @ right / prod(range(n_voters - n_different + 1, n_voters + 1))
+            for n_different, table in partition_tables(power).items()
+            if n_different <= n_voters
         )
     )
 
 
 @lru_cache(maxsize=2)
-def pattern_tables(power: int) -> dict[int, FloatArray]:
-    """Return for each number of different voters the sum over patterns of what they take from both matrices."""
-    found: dict[int, FloatArray] = {}
-    for pattern in partitions(2 * power):
-        row = distinct_sum(pattern, SECOND if power == 2 else THIRD)
-        places = max(pattern) + 1
-        found[places] = found.get(places, 0.0) + np.outer(row, row)
-    return found
+def partition_tables(power: int) -> dict[int, FloatArray]:
+    """Return for each number of different voters the coefficients of products of sums of the two matrices."""
+    tables: dict[int, FloatArray] = {}
+    for partition in partitions(2 * power):
+        row = distinct_sum(partition, SECOND if power == 2 else THIRD)
+        n_different = max(partition) + 1
+        tables[n_different] = tables.get(n_different, 0.0) + np.outer(row, row)
+    return tables
 
 
-def distinct_sum(pattern: tuple[int, ...], remain: dict[tuple[int, int], int]) -> FloatArray:
-    """Return the sum over different voters as a combination of the sums over any voters that remain."""
-    row = np.zeros(len(remain))
-    for merger in partitions(max(pattern) + 1):
-        place = remaining([merger[end] for end in pattern], remain)
-        if place is not None:
-            sizes = np.bincount(merger)
-            row[place] += prod((-1) ** (int(size) - 1) * factorial(int(size) - 1) for size in sizes)
+def distinct_sum(partition: tuple[int, ...], nonzero: dict[tuple[int, int], int]) -> FloatArray:
+    """Return a sum over different voters as a combination of the nonzero sums over arbitrary voters."""
+    row = np.zeros(len(nonzero))
+    for merger in partitions(max(partition) + 1):
+        ends = [merger[end] for end in partition]
+        n_loops = sum(a == b for a, b in zip(ends[::2], ends[1::2], strict=True))
+        index = nonzero.get((len(set(ends)), n_loops))
+        if index is not None and min(np.bincount(ends)) > 1:  # otherwise a row sum or the trace factors out, which is 0
+            row[index] += prod((-1) ** (int(size) - 1) * factorial(int(size) - 1) for size in np.bincount(merger))
     return row
 
 
-def remaining(ends: list[int], remain: dict[tuple[int, int], int]) -> int | None:
-    """Return which sum the edges between ``ends`` stand for, or None if it is 0: a row, or the trace, factors out."""
-    n_vertices = len(set(ends))
-    if min(np.bincount(ends)) < 2:
-        return None
-    n_loops = sum(a == b for a, b in zip(ends[::2], ends[1::2], strict=True))
-    return remain.get((n_vertices, n_loops))
-
-
 def partitions(n: int) -> Iterator[tuple[int, ...]]:
-    """Return all partitions of so many things, as the number of the part of each."""
+    """Yield all partitions of n elements, as the number of the part of each element."""
 
-    def grow(start: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    def extend(start: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         if len(start) == n:
             yield start
             return
         for part in range(max(start, default=-1) + 2):
-            yield from grow((*start, part))
+            yield from extend((*start, part))
 
-    return grow(())
+    return extend(())

@@ -1,289 +1,409 @@
-"""What permutation tests share: random divisions of voters, quadratic forms of many at once, p-values with ties."""
+"""The permutation engine that all tests share.
+
+A test is a :class:`PermutationStatistic`: the statistic of the data as a function of sums over the Gram matrix, a
+stream of its values under random permutations, and its exact moments over all permutations where they are known.
+:func:`sample_null_distribution` turns it into p-values. The module also has the permutation schemes (divide voters
+into two samples, shuffle values within strata), the sums over pairs of voters, and adaptive stopping.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from math import ceil
-from typing import Any, Literal
+from functools import lru_cache
+from math import ceil, log, sqrt
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from rankernel import _loops
-from rankernel._utils.arrays import FloatArray, IntArray
-from rankernel._utils.checks import check_integer
+from rankernel._utils.arrays import FloatArray, IntArray, RankArray
+from rankernel._utils.checks import check_integer, check_number
+from rankernel._utils.interrupts import run_interruptibly
 from rankernel._utils.rng import Seed, as_seed, stream_key
 from rankernel.errors import RankingError
 from rankernel.gram.blocks import slices
-from rankernel.stats._moments import Moments
-from rankernel.stats.adaptive import Adaptive
+from rankernel.stats._moments import BLOCK_ROWS, Moments
 
-SIDE = 256  # of a tile of the Gram matrix
-ENTRIES = 2**22  # of an array that holds one row for each permutation
-MOST_DENSE = 10**9  # voters that NumPy divides at random
-DENSE = 32  # voters a ballot, from which drawing ballot by ballot is quicker than voter by voter
-ENOUGH = 4  # permutations, times what the smallest p-value that counts needs
-FOR_MOMENTS = 1000  # permutations behind a tail whose moments are not known exactly
-TERM = 8  # multiplications in a matrix product that take as long as one term of a sum over pairs of voters
-TIED = 1e-13  # of the mean size of a kernel value: closer statistics differ by rounding only
+if TYPE_CHECKING:
+    from rankernel.stats._effects import Effect
 
-Permutations = int | Adaptive
-PermutationsLike = int | Literal["adaptive"] | Adaptive
+CHUNK_ENTRIES = 2**22  # entries of an array that has one row for each permutation
+VOTER_BYTES = 64  # memory for each voter of a test that shuffles voters one by one
+RELATIVE_TOLERANCE = 1e-13  # of the mean absolute kernel value: statistics that are closer differ by rounding only
+MAX_HYPERGEOMETRIC = 10**9  # voters in NumPy's multivariate hypergeometric sampler
+VOTERS_PER_ROW = 32  # from which hypergeometric sampling is quicker than a shuffle of voters
 
 
-def generator(rng: Seed, purpose: str) -> np.random.Generator:
-    """Return a generator for one purpose, which no other purpose disturbs."""
-    return np.random.default_rng(int(stream_key(as_seed(rng), purpose)))
+def named_generator(seed: Seed, purpose: str) -> np.random.Generator:
+    """Return a generator whose stream depends on the seed and the purpose only."""
+    return np.random.default_rng(int(stream_key(as_seed(seed), purpose)))
 
 
-def as_permutations(wanted: Any) -> Permutations:
-    """Return how many permutations are wanted: a number, or a rule that decides while they are drawn."""
-    if isinstance(wanted, str) and wanted == "adaptive":
-        return Adaptive()
-    return wanted if isinstance(wanted, Adaptive) else check_integer("n_permutations", wanted)
+# ---------------------------------------------------------------------- the engine
 
 
-def sure_for_many(wanted: Permutations, level: float, n_tests: int) -> Permutations:
-    """Return a rule whose decisions are sure for the smallest of many p-values, too; a number stays as it is."""
-    if isinstance(wanted, int) or n_tests == 1:
-        return wanted
-    return Adaptive(level / n_tests, max(wanted.most, ENOUGH * ceil(n_tests / level)))
-
-
-def least_pvalue(wanted: Permutations) -> float:
-    """Return the smallest p-value that there can be."""
-    return 1 / (1 + wanted) if isinstance(wanted, int) else wanted.boundaries().least_pvalue()
-
-
-# ---------------------------------------------------------------------- p-values
-
-
-@dataclass(frozen=True, eq=False)
-class Null:
-    """The statistic for random permutations, and the p-values that they give.
+class PermutationStatistic(ABC):
+    """A test statistic and its distribution under random permutations of the data.
 
     Attributes
     ----------
-    values : array
-        The statistic for the permutations that were asked for.
-    pvalue : float
-        The p-value that they give.
-    moments : Moments
-        Those of all permutations, as far as they are known, else of what was drawn.
-    n_for_moments : int
-        How many permutations that is, if need be more than were asked for; 0 where the moments are exact.
+    value : float
+        The statistic of the data.
+    tolerance : float
+        Statistics that differ by less are ties.
+    min_moment_draws : int
+        Least number of permutations from which moments are estimated if they are not known exactly.
     """
 
-    values: FloatArray
-    pvalue: float
-    moments: Moments
-    n_for_moments: int
+    value: float
+    tolerance: float
+    min_moment_draws: int = 1000
 
-    @classmethod
-    def drawn(
-        cls,
-        draw: Callable[[int], FloatArray],
-        statistic: float,
-        tolerance: float,
-        wanted: Permutations,
-        exact: Moments | None,
-    ) -> Null:
-        """Draw as many permutations as are wanted, ``exact`` the moments of all; ``draw`` goes on where it stopped."""
-        if isinstance(wanted, int):
-            values = draw(wanted)
-            return cls.of(values, pvalue(values, statistic, tolerance), exact, draw)
-        rule, values, look, exceedances = wanted.boundaries(), np.empty(0), -1, 0
-        while look < 0 or not rule.stops(look, exceedances):
-            look += 1
-            values = np.concatenate([values, draw(rule.looks[look] - len(values))])
-            exceedances = int(count_at_least(values, np.array([statistic]), tolerance)[0])
-        return cls.of(values, rule.pvalue(look, exceedances), exact, draw)
+    @abstractmethod
+    def draw(self, n_permutations: int) -> FloatArray:
+        """Return the statistic for the next random permutations."""
 
-    @classmethod
-    def of(
-        cls, values: FloatArray, found: float, exact: Moments | None, draw: Callable[[int], FloatArray] | None = None
-    ) -> Null:
-        """Return a null distribution with its moments; where these are not known, enough are drawn for a tail."""
-        if exact is not None and not np.isnan(exact.skewness):
-            return cls(values, found, exact, 0)
-        missing = FOR_MOMENTS - len(values)
-        enough = np.concatenate([values, draw(missing)]) if draw is not None and missing > 0 else values
-        sampled = Moments.of_sample(enough)
-        moments = sampled if exact is None else Moments(exact.mean, exact.variance, sampled.skewness)
-        return cls(values, found, moments, len(enough))
+    def moments(self) -> Moments | None:
+        """Return the exact moments over all permutations; None if unknown, skewness nan if only that is unknown."""
+        return None
 
-    def tail(self, statistic: float, tolerance: float, least: float) -> float:
-        """Return the p-value by a Pearson III curve.
+    def min_pvalue(self) -> float:
+        """Return a lower bound of the p-value: the probability of the observed arrangement of the data."""
+        return 0.0
 
-        ``least`` is the probability of the data themselves, which no p-value is below.
-        """
-        return min(max(self.moments.tail(statistic - tolerance), least), 1.0)
+    def effect(self) -> Effect | None:
+        """Return the effect size; None if there is none."""
+        return None
+
+    def standard_errors(self) -> tuple[float, float]:
+        """Return the Monte Carlo standard errors of statistic and effect; 0 if kernel values are exact."""
+        return 0.0, 0.0
 
 
-def count_at_least(null: FloatArray, values: FloatArray, tolerance: float) -> IntArray:
-    """Return how many of a null distribution are at least as large as each value, equal ones included."""
-    below = np.searchsorted(np.sort(null), values - tolerance, side="left")
-    return np.asarray(len(null) - below, dtype=np.int64)
+@dataclass(frozen=True, eq=False)
+class NullDistribution:
+    """The distribution of a statistic under the null hypothesis, and the p-values of the observed value."""
+
+    values: FloatArray  # the statistic for random permutations
+    pvalue: float  # by permutations
+    moments: Moments  # exact over all permutations, or estimates of those that are not known
+    n_moment_draws: int  # permutations behind estimated moments; 0 if all moments are exact
+    moment_pvalue: float  # by the Pearson type III approximation
 
 
-def pvalue(null: FloatArray, statistic: float, tolerance: float) -> float:
-    """Return (1 + #{null >= statistic}) / (1 + #null): the test has its level exactly, ties count against it."""
-    return float(1 + count_at_least(null, np.array([statistic]), tolerance)[0]) / (1 + len(null))
+def sample_null_distribution(statistic: PermutationStatistic, n_permutations: int | Adaptive) -> NullDistribution:
+    """Return the null distribution of a statistic."""
+    moments = statistic.moments()
+    values, pvalue = sample_permutations(statistic, n_permutations)
+    n_moment_draws = 0
+    if moments is None or np.isnan(moments.skewness):
+        missing = statistic.min_moment_draws - len(values)
+        draws = np.concatenate([values, statistic.draw(missing)]) if missing > 0 else values
+        estimated = Moments.from_sample(draws)
+        moments = estimated if moments is None else Moments(moments.mean, moments.variance, estimated.skewness)
+        n_moment_draws = len(draws)
+    moment_pvalue = max(moments.sf(statistic.value - statistic.tolerance), statistic.min_pvalue())
+    return NullDistribution(values, pvalue, moments, n_moment_draws, min(moment_pvalue, 1.0))
 
 
-def probability_of(strata: IntArray, groups: IntArray, rows: IntArray, times: IntArray) -> float:
-    """Return how likely permutations within strata give these very voters: of each cell its place, and how many.
+def sample_permutations(statistic: PermutationStatistic, n_permutations: int | Adaptive) -> tuple[FloatArray, float]:
+    """Return the statistic for random permutations, and the permutation p-value.
+
+    The p-value of B permutations is (1 + #{values >= statistic}) / (1 + B), which is valid for every B.
+    """
+    observed, values = np.array([statistic.value]), np.empty(0)
+    if isinstance(n_permutations, int):
+        values = statistic.draw(n_permutations)
+        n_exceedances = int(count_exceedances(values, observed, statistic.tolerance)[0])
+        return values, (1 + n_exceedances) / (1 + len(values))
+    rule, look, n_exceedances = n_permutations.stopping_rule(), -1, 0
+    while look < 0 or not rule.stops(look, n_exceedances):
+        look += 1
+        values = np.concatenate([values, statistic.draw(rule.looks[look] - len(values))])
+        n_exceedances = int(count_exceedances(values, observed, statistic.tolerance)[0])
+    return values, rule.pvalue(look, n_exceedances)
+
+
+def count_exceedances(null: FloatArray, values: FloatArray, tolerance: float) -> IntArray:
+    """Return how many entries of a null distribution are at least as large as each value, ties included."""
+    n_below = np.searchsorted(np.sort(null), values - tolerance, side="left")
+    return np.asarray(len(null) - n_below, dtype=np.int64)
+
+
+def arrangement_probability(strata: IntArray, groups: IntArray, rows: IntArray, counts: IntArray) -> float:
+    """Return the probability that permutations within strata give the observed arrangement of voters.
+
+    Cell i has ``counts[i]`` voters of stratum ``strata[i]``, group ``groups[i]`` and ranking ``rows[i]``.
 
     Examples
     --------
     Two voters of each group, all different: one of six divisions.
 
     >>> one = np.ones(4, dtype=np.int64)
-    >>> round(probability_of(0 * one, np.array([0, 0, 1, 1]), np.arange(4), one), 6)
+    >>> round(arrangement_probability(0 * one, np.array([0, 0, 1, 1]), np.arange(4), one), 6)
     0.166667
     """
     from scipy.special import gammaln
 
-    def ways(*parts: IntArray) -> float:
-        place = np.unique(np.stack((strata, *parts)), axis=1, return_inverse=True)[1]
-        return float(gammaln(np.bincount(place.ravel(), times) + 1).sum())
+    def log_factorials(*labels: IntArray) -> float:
+        cells = np.unique(np.stack((strata, *labels)), axis=1, return_inverse=True)[1]
+        return float(gammaln(np.bincount(cells.ravel(), counts) + 1).sum())
 
-    return float(np.exp(ways(groups) + ways(rows) - float(gammaln(times + 1).sum()) - ways()))
-
-
-# ---------------------------------------------------------------------- permutations
+    by_cell = float(gammaln(counts + 1).sum())
+    return float(np.exp(log_factorials(groups) + log_factorials(rows) - by_cell - log_factorials()))
 
 
-class Divisions:
-    """Random divisions of all voters into two samples, one after the other: how many of each row go to the first.
+# ---------------------------------------------------------------------- adaptive stopping
 
-    Permuting voters that share rows makes these numbers multivariate hypergeometric. ``table`` holds the voters by
-    stratum, by sample and by row; each stratum keeps the size of its first sample.
+
+@dataclass(frozen=True)
+class Adaptive:
+    """Number of permutations decided while they are drawn; pass it as ``n_permutations``.
+
+    A test stops at one of several looks, fixed in advance, once the number of exceedances would be improbable (0.001
+    over all looks) if the p-value were exactly ``alpha`` (Gandy 2009). The p-value of a test that stops is that of its
+    path (Fay, Kim and Hachey 2007): under the null hypothesis exceedances follow Polya's urn, so the probability of
+    each stopping point is known, and the p-value is the total probability of all stopping points with at least as much
+    evidence. It is exact: P(p <= a) <= a for every a.
+
+    Parameters
+    ----------
+    alpha : float
+        Significance level: sampling continues while the p-value may be on either side of it.
+    max_permutations : int
+        Largest number of permutations.
+
+    Examples
+    --------
+    >>> from rankernel import datasets, mmd_test
+    >>> same = mmd_test(datasets.uniform(30, 4, rng=1), datasets.uniform(30, 4, rng=2), n_permutations="adaptive")
+    >>> len(same.null_distribution), same.pvalue > 0.2
+    (100, True)
+    """
+
+    alpha: float = 0.05
+    max_permutations: int = 100_000
+
+    def __post_init__(self) -> None:
+        check_number("alpha", self.alpha, 0, 1)
+        check_integer("max_permutations", self.max_permutations)
+
+    def __str__(self) -> str:
+        return f"at most {self.max_permutations:,} permutations, fewer if p is clearly above or below {self.alpha:g}"
+
+    def stopping_rule(self) -> StoppingRule:
+        """Return the looks and the stopping boundaries."""
+        return stopping_rule(self.alpha, self.max_permutations)
+
+
+PermutationsLike = int | Literal["adaptive"] | Adaptive
+
+
+def check_permutations(value: Any) -> int | Adaptive:
+    """Return the number of permutations, or the rule that decides it."""
+    if isinstance(value, str) and value == "adaptive":
+        return Adaptive()
+    return value if isinstance(value, Adaptive) else check_integer("n_permutations", value)
+
+
+@lru_cache(maxsize=32)
+def stopping_rule(alpha: float, max_permutations: int) -> StoppingRule:
+    """Return looks at 100 permutations and then 1.5 times as many each, with binomial stopping boundaries."""
+    from scipy.stats import binom
+
+    first = min(100, max_permutations)
+    n_looks = 1 + ceil(log(max_permutations / first) / log(1.5))
+    looks = np.unique(np.geomspace(first, max_permutations, n_looks).round().astype(np.int64))
+    risk = 1e-3 / len(looks) / 2  # the error probability is shared by looks and by the two boundaries
+    # The largest number of exceedances with P(Bin <= s) <= risk, and the smallest with P(Bin >= s) <= risk.
+    low = binom.ppf(risk, looks, alpha).astype(np.int64)
+    low -= binom.cdf(low, looks, alpha) > risk
+    high = binom.isf(risk, looks, alpha).astype(np.int64) + 1
+    return StoppingRule(tuple(looks.tolist()), tuple(low.tolist()), tuple(high.tolist()))
+
+
+@dataclass(frozen=True)
+class StoppingRule:
+    """After ``looks[k]`` permutations a test stops with at most ``low[k]`` or at least ``high[k]`` exceedances."""
+
+    looks: tuple[int, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+
+    def stops(self, look: int, n_exceedances: int) -> bool:
+        """Return whether a test stops at a look."""
+        last = look == len(self.looks) - 1
+        return last or n_exceedances <= self.low[look] or n_exceedances >= self.high[look]
+
+    def min_pvalue(self) -> float:
+        """Return the smallest p-value: no exceedance at the first look where that stops the test."""
+        can_stop = [look for look, low in enumerate(self.low) if low >= 0]
+        return self.pvalue(can_stop[0] if can_stop else len(self.looks) - 1, 0)
+
+    def pvalue(self, look: int, n_exceedances: int) -> float:
+        """Return the null probability of stopping here or with more evidence against the null hypothesis.
+
+        Stopping early with few exceedances is the strongest evidence, stopping early with many the weakest.
+        """
+        reached = look_probabilities(self, look)
+        if n_exceedances >= self.high[look]:
+            weaker = sum(look_probabilities(self, k)[self.high[k] :].sum() for k in range(look))
+            return float(1 - weaker - reached[n_exceedances + 1 :].sum())
+        stronger = sum(look_probabilities(self, k)[: self.low[k] + 1].sum() for k in range(look))
+        return float(stronger + reached[: n_exceedances + 1].sum())
+
+
+@lru_cache(maxsize=256)
+def look_probabilities(rule: StoppingRule, look: int) -> FloatArray:
+    """Return the null probability of reaching a look with 0, 1, ... exceedances."""
+    if look == 0:
+        return np.full(rule.looks[0] + 1, 1 / (rule.looks[0] + 1))  # all numbers are equally likely
+    reached, (last, here) = look_probabilities(rule, look - 1), rule.looks[look - 1 : look + 1]
+    probabilities = np.zeros(here + 1)
+    for n_exceedances in range(max(rule.low[look - 1] + 1, 0), min(rule.high[look - 1], last + 1)):
+        first, pmf = polya_pmf(n_exceedances, last, here - last)
+        start = n_exceedances + first
+        probabilities[start : start + len(pmf)] += reached[n_exceedances] * pmf
+    return probabilities
+
+
+def polya_pmf(n_exceedances: int, n_before: int, n_draws: int) -> tuple[int, FloatArray]:
+    """Return the distribution of exceedances in ``n_draws`` more permutations by Polya's urn.
+
+    From the first number of non-negligible probability on; the range covers more than 12 standard deviations.
+    """
+    from scipy.special import betaln, gammaln
+
+    a, b = n_exceedances + 1, n_before - n_exceedances + 1
+    mean = n_draws * a / (a + b)
+    reach = 12 * sqrt(mean * b / (a + b) * (1 + n_draws / (a + b))) + 40 * (1 + n_draws / n_before)
+    first, last = max(int(mean - reach), 0), min(int(mean + reach) + 1, n_draws)
+    k = np.arange(first, last + 1)
+    log_choose = gammaln(n_draws + 1) - gammaln(k + 1) - gammaln(n_draws - k + 1)
+    return first, np.asarray(np.exp(log_choose + betaln(k + a, n_draws - k + b) - betaln(a, b)))
+
+
+# ---------------------------------------------------------------------- permutation schemes
+
+
+class RandomDivisions:
+    """A stream of random divisions of voters into two samples, as the number of voters of each row in the first.
+
+    If voters are permuted, these numbers are multivariate hypergeometric. ``table`` has the number of voters by
+    stratum, sample and row; the first sample keeps its size in each stratum.
     """
 
     def __init__(self, table: IntArray, seed: int) -> None:
-        check_divisible(table)
+        check_exchangeable(table)
         self.n_rows = table.shape[2]
         self.strata = [
-            DivisionStream(voters.sum(axis=0), int(voters[0].sum()), generator(seed, f"divisions of stratum {number}"))
-            for number, voters in enumerate(table)
+            StratumDivisions(
+                voters.sum(axis=0), int(voters[0].sum()), named_generator(seed, f"divisions of stratum {s}")
+            )
+            for s, voters in enumerate(table)
         ]
 
     def draw(self, n_divisions: int) -> Iterator[FloatArray]:
-        """Yield the next divisions, many at a time."""
-        for part in slices(n_divisions, max(ENTRIES // self.n_rows, 1)):
+        """Yield the next divisions in chunks, each an array of shape (n, n_rows)."""
+        for part in slices(n_divisions, max(CHUNK_ENTRIES // self.n_rows, 1)):
             counts = np.zeros((part.stop - part.start, self.n_rows))
             for stratum in self.strata:
                 stratum.add_to(counts)
             yield counts
 
 
-class DivisionStream:
-    """One division of the voters of a stratum after another: ``size`` of them go to the first sample."""
+class StratumDivisions:
+    """Random divisions of the voters of one stratum, ``size`` of them in the first sample."""
 
     def __init__(self, voters: IntArray, size: int, rng: np.random.Generator) -> None:
         self.size, self.rng = size, rng
         self.rows = np.flatnonzero(voters)
-        self.present = voters[self.rows]
-        self.dense = self.present.sum() >= DENSE * len(self.rows)
-        if self.dense and self.present.sum() >= MOST_DENSE:
+        self.counts = voters[self.rows]
+        n_voters = int(self.counts.sum())
+        self.by_row = n_voters >= VOTERS_PER_ROW * len(self.rows)
+        if self.by_row and n_voters >= MAX_HYPERGEOMETRIC:
             raise RankingError(
-                f"there are {int(self.present.sum()):,} voters, and at most {MOST_DENSE:,} can be permuted; divide all "
-                "counts by the same number: with so many voters the p-value is next to 0 for any difference"
+                f"there are {n_voters:,} voters, and at most {MAX_HYPERGEOMETRIC:,} can be permuted; divide all counts "
+                "by the same number: with this many voters the p-value of any difference is close to 0"
             )
-        if not self.dense:
-            self.row_of_voter = np.repeat(self.rows, self.present)
-            self.state = rng.integers(2**64, size=4, dtype=np.uint64)
+        if not self.by_row:
+            self.row_of_voter = np.repeat(self.rows, self.counts)
+            self.state = random_state(rng)
 
     def add_to(self, counts: FloatArray) -> None:
-        """Add a division to each row of ``counts``, ballot by ballot where voters are many, else voter by voter."""
-        if self.dense:
-            drawn = self.rng.multivariate_hypergeometric(self.present, self.size, size=len(counts), method="marginals")
+        """Add a random division to each row of ``counts``."""
+        if self.by_row:
+            drawn = self.rng.multivariate_hypergeometric(self.counts, self.size, size=len(counts), method="marginals")
             counts[:, self.rows] += drawn.astype(np.float64)
         else:
-            _loops.permuted_sums.choose_voters(self.row_of_voter, self.size, self.state, counts)
+            _loops.permutations.choose_voters(self.row_of_voter, self.size, self.state, counts)
 
 
 class Shuffles:
-    """Random permutations of the rows of voters, within strata, one after the other."""
+    """A stream of random permutations, within strata, of one value for each voter."""
 
-    def __init__(self, rows: IntArray, strata: IntArray, seed: int) -> None:
-        self.rows, self.strata = rows.copy(), runs(strata)
-        self.state = generator(seed, "shuffles of voters").integers(2**64, size=4, dtype=np.uint64)
+    def __init__(self, values: IntArray, strata: IntArray, rng: np.random.Generator) -> None:
+        self.values, self.strata = values.astype(np.int32), sort_by_label(strata)
+        self.state = random_state(rng)
 
-    def counts(self, groups: IntArray, n_shuffles: int, n_groups: int, n_rows: int) -> FloatArray:
-        """Return for the next permutations how many voters of each group stand behind each row."""
-        found = np.zeros((n_shuffles, n_groups, n_rows))
-        _loops.permuted_sums.grouped_counts(self.rows, self.strata, groups, self.state, found)
-        return found
+    def draw(self, n_permutations: int, n_entries: int = 1) -> Iterator[RankArray]:
+        """Yield the next permutations in chunks, each of shape (n, n_voters), valid until the next one.
 
-    def sums(self, groups: IntArray, n_shuffles: int, gram: FloatArray, biased: bool) -> FloatArray:
-        """Return for the next permutations the sums over pairs of voters of each group, those with itself if biased."""
-        members = runs(groups)
-        found = np.empty((n_shuffles, len(members[1]) - 1))
-        _loops.permuted_sums.grouped_sums(gram, self.rows, self.strata, members, float(biased), self.state, found)
-        return found
-
-
-def runs(labels: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the places of labels 0, 1, ... sorted by label, and where each label begins among them."""
-    sizes = np.bincount(labels)
-    return np.argsort(labels, kind="stable"), np.concatenate([[0], np.cumsum(sizes)])
-
-
-class PermutedValues:
-    """Random permutations of one value a voter, within strata, one after the other."""
-
-    def __init__(self, values: IntArray, strata: IntArray, seed: int) -> None:
-        self.values = values
-        self.streams = [generator(seed, f"permutations of stratum {s}") for s in range(int(strata.max()) + 1)]
-        self.members = [np.flatnonzero(strata == stratum) for stratum in range(len(self.streams))]
-
-    def draw(self, n_permutations: int, n_at_once: int) -> Iterator[IntArray]:
-        """Yield the next permutations, each a row, ``n_at_once`` at a time."""
-        for part in slices(n_permutations, n_at_once):
-            shuffled = np.tile(self.values, (part.stop - part.start, 1))
-            for rng, inside in zip(self.streams, self.members, strict=True):
-                shuffled[:, inside] = rng.permuted(shuffled[:, inside], axis=1)
+        ``n_entries`` is the number of array entries that the caller needs for each permutation.
+        """
+        size = max(CHUNK_ENTRIES // max(n_entries, len(self.values)), 1)
+        buffer = np.empty((min(size, n_permutations), len(self.values)), dtype=np.int32)
+        for part in slices(n_permutations, size):
+            shuffled = buffer[: part.stop - part.start]
+            run_interruptibly(_loops.permutations.shuffle_within, self.values, *self.strata, self.state, shuffled)
             yield shuffled
 
 
-def is_divisible(table: IntArray) -> bool:
-    """Say whether a voter can change sides within a stratum: voters by stratum, by group and by row."""
+def random_state(rng: np.random.Generator) -> Any:
+    """Return a random state for compiled loops."""
+    return rng.integers(2**64, size=4, dtype=np.uint64)
+
+
+def sort_by_label(labels: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the indices of labels 0, 1, ... sorted by label, and where each label begins."""
+    return np.argsort(labels, kind="stable"), np.concatenate([[0], np.cumsum(np.bincount(labels))])
+
+
+def is_exchangeable(table: IntArray) -> bool:
+    """Return whether any stratum has voters of two groups; ``table`` is by stratum, group and row."""
     return bool(((table.sum(axis=2) > 0).sum(axis=1) > 1).any())
 
 
-def check_divisible(table: IntArray) -> None:
-    """Refuse strata in which no voter can change sides."""
-    if not is_divisible(table):
-        raise RankingError(
-            "no stratum has voters of two groups, so that there is nothing to permute; use coarser strata"
-        )
+def check_exchangeable(table: IntArray) -> None:
+    """Raise an error if no stratum has voters of two groups."""
+    if not is_exchangeable(table):
+        raise RankingError("no stratum has voters of two groups, so there is nothing to permute; use coarser strata")
 
 
-# ---------------------------------------------------------------------- forms
+# ---------------------------------------------------------------------- sums over pairs of voters
 
 
 def off_diagonal_forms(gram: FloatArray, vectors: FloatArray) -> FloatArray:
     r"""Return :math:`\sum_{u \ne v} c_u c_v K_{uv}` for each row c of ``vectors``.
 
-    Matrix products over the lower triangle of K alone, tile by tile: half the work of one product with all of it, and
-    no second matrix of its size. The diagonal never enters, so it cannot drown smaller entries by rounding.
+    Matrix products over blocks of the lower triangle take half the time of one product with the full matrix, and no
+    second matrix of its size. The diagonal is left out, so a large diagonal causes no rounding errors.
     """
     total = np.zeros(len(vectors))
-    for start in range(0, len(gram), SIDE):
-        inside = slice(start, start + SIDE)
-        tile = gram[inside, inside].copy()
-        np.fill_diagonal(tile, 0.0)
-        products = 2 * (vectors[:, :start] @ gram[inside, :start].T) if start else 0.0
-        total += np.einsum("pu,pu->p", products + vectors[:, inside] @ tile, vectors[:, inside])
+    for rows in slices(len(gram), BLOCK_ROWS):
+        block = gram[rows, rows].copy()
+        np.fill_diagonal(block, 0.0)
+        products = 2 * (vectors[:, : rows.start] @ gram[rows, : rows.start].T) if rows.start else 0.0
+        total += np.einsum("pu,pu->p", products + vectors[:, rows] @ block, vectors[:, rows])
     return total
 
 
-def voter_forms(gram: FloatArray, vectors: FloatArray) -> FloatArray:
-    """Return the sum over pairs of different voters, for each row of numbers of voters."""
-    total, shared = off_diagonal_forms(gram, vectors), np.flatnonzero(vectors.max(axis=0, initial=0) > 1)
-    if len(shared):
-        several = vectors[:, shared]
-        total += (several * (several - 1)) @ np.diagonal(gram)[shared]
-    return total
+def pair_sums(gram: FloatArray, counts: FloatArray, biased: bool) -> FloatArray:
+    """Return for each row of counts the sum of the kernel over ordered pairs of voters.
+
+    Pairs of a voter with itself are included if ``biased``.
+    """
+    equal_pairs = counts * (counts - (not biased))
+    return np.asarray(off_diagonal_forms(gram, counts) + equal_pairs @ np.diagonal(gram))

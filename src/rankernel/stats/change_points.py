@@ -1,16 +1,16 @@
-r"""Change points: where a stream of rankings begins to speak differently.
+r"""Change points of a sequence of rankings.
 
 A segment costs the scatter of its voters around their mean embedding. The best segments for every number of changes are
-found by dynamic programming on the Gram matrix (Harchaoui and Cappé 2007); the number of changes by a penalty whose
-constants are the slopes of the costs where there are more changes than needed (Arlot, Celisse and Harchaoui 2019). A
-permutation test of the best single change says whether there is any.
+computed by dynamic programming on the Gram matrix (Harchaoui and Cappé 2007). The number of changes is chosen by a
+penalty whose constants are estimated from the decrease of the costs at large numbers of changes (slope heuristic:
+Arlot, Celisse and Harchaoui 2019). A permutation test of the best single change decides whether there is any.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -24,64 +24,104 @@ from rankernel.data import as_data
 from rankernel.errors import RankingError
 from rankernel.gram.blocks import slices
 from rankernel.gram.methods import MethodLike
-from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
-from rankernel.stats._effects import group_effect, group_effect_interval, kernel_errors
-from rankernel.stats._groups import GroupedVoters
-from rankernel.stats._permutations import ENTRIES, TIED, Null, PermutationsLike, as_permutations, generator
-from rankernel.stats._voters import Ballots, plan_for_test, voter_gram, warn_if_noisy
-from rankernel.stats.mmd import check_kernel
-from rankernel.stats.results import ChangePointResult
+from rankernel.stats._groups import GroupedVoters, GroupEffect, group_standard_errors
+from rankernel.stats._moments import ZERO_MOMENTS
+from rankernel.stats._permutations import (
+    CHUNK_ENTRIES,
+    RELATIVE_TOLERANCE,
+    PermutationsLike,
+    PermutationStatistic,
+    check_permutations,
+    named_generator,
+    sample_null_distribution,
+)
+from rankernel.stats._sample import Sample, voter_gram, warn_if_noisy
+from rankernel.stats.results import GroupTestResult, SummaryLines, result_fields
 
-MOST_ROWS = 10_000
+if TYPE_CHECKING:
+    from rankernel.stats.differences import Contributions, Differences
+
+MAX_ROWS = 10_000  # the costs of segments take the square of the number of rows
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ChangePointResult(GroupTestResult):
+    """Result of :func:`change_point_test`; ``groups`` are the segments between changes.
+
+    Attributes
+    ----------
+    statistic : float
+        The largest dispersion between the rows before and after a single change.
+    null_distribution : array of shape (n_permutations,)
+        The statistic for random orders of the rows.
+    changes : tuple of int
+        The first row of each segment but the first; empty if the test does not reject.
+    costs : array of shape (max_changes + 1,)
+        The scatter within the best segments for 0, 1, ... changes.
+    effect : float
+        The effect of :func:`k_sample_test` between the segments. Segments are chosen on the same data, so it is biased
+        upwards, and its interval does not account for the selection; the p-value does.
+    """
+
+    changes: tuple[int, ...]
+    costs: FloatArray = field(repr=False)
+
+    _draws_noun: ClassVar[str] = "random orders"
+
+    def _summary(self) -> SummaryLines:
+        rows = f"row{'s' * (len(self.changes) > 1)} {', '.join(map(str, self.changes))}"
+        text = f"at {rows}: {len(self.groups):,} segments" if self.changes else "none"
+        return [("changes", text), *super()._summary()]
+
+    def differences(self, confidence_level: float = 0.95, *, contributions: Contributions = "auto") -> Differences:
+        """Return in which items and pairs of items the segments differ: see :meth:`MMDResult.differences`."""
+        if not self.changes:
+            raise RankingError("changes is empty, so there are no segments to compare; n_changes=1 finds the best one")
+        return super().differences(confidence_level, contributions=contributions)
 
 
 def change_point_test(
     X: Any,
-    kernel: Kernel | None = None,
+    kernel: Kernel | str | None = None,
+    *,
     n_changes: int | Literal["auto"] = "auto",
-    n_permutations: PermutationsLike = 1000,
+    max_changes: int = 10,
+    min_rows: int = 5,
+    n_permutations: PermutationsLike = 999,
     rng: Seed = 0,
-    level: float = 0.05,
-    most_changes: int = 10,
-    least_rows: int = 5,
+    alpha: float = 0.05,
     method: MethodLike = "auto",
     n_jobs: int | None = None,
 ) -> ChangePointResult:
-    r"""Find where a stream of rankings changes, and test whether it changes at all.
+    r"""Find the changes of a sequence of rankings, and test whether there is any.
 
     The statistic is the largest dispersion :math:`\frac{m n}{m + n} \|\mu_1 - \mu_2\|^2` between the m voters before
-    and the n voters after one change. Its null distribution is that of the rows in random orders: the test has its
-    level exactly, however rankings are distributed, if they are independent of each other.
+    and the n voters after a single change. Its null distribution is that of random orders of the rows: the test has its
+    exact level for independent rows with any distribution.
 
     Parameters
     ----------
     X : Rankings, Preferences or integer array
         The rankings in the order of time; a row of count c is c voters at the same time.
-    kernel : Kernel, optional
-        The kernel; ``Mallows("median")`` if left out.
     n_changes : int or "auto"
-        How many changes to find. "auto": none if the p-value is above ``level``, else as many as the penalty says, and
-        at least one.
+        The number of changes. "auto": none if the p-value is above ``alpha``, otherwise at least one, chosen by the
+        slope heuristic.
+    max_changes : int
+        The largest number of changes considered.
+    min_rows : int
+        The smallest number of rows between two changes.
     n_permutations : int, "adaptive" or Adaptive
-        How many random orders make the null distribution.
-    rng : int or Generator
-        Where they come from.
-    level : float
-        The level of the test.
-    most_changes : int
-        The most changes that are looked for.
-    least_rows : int
-        The least number of rows between two changes.
-    method : as in :meth:`Kernel.gram`
-        How to compute kernel values.
-    n_jobs : int, optional
-        How many tiles of the Gram matrix to compute at once.
+        The number of random orders.
+    alpha : float
+        The significance level.
+    kernel, rng, method, n_jobs
+        As in :func:`mmd_test`.
 
     Returns
     -------
     ChangePointResult
-        ``changes`` are the rows with which something new begins.
+        ``changes`` are the first rows of the segments after a change.
 
     Examples
     --------
@@ -92,142 +132,114 @@ def change_point_test(
     >>> result.changes, result.pvalue < 0.01
     ((40,), True)
     """
-    wanted, start = as_permutations(n_permutations), as_seed(rng)
+    n_permutations, seed = check_permutations(n_permutations), as_seed(rng)
     data = as_data(X)
-    level = check_number("level", level, 0, 1)
-    least = check_integer("least_rows", least_rows)
-    if len(data) < 2 * least:
+    n_rows = len(data)
+    alpha, least = check_number("alpha", alpha, 0, 1), check_integer("min_rows", min_rows)
+    if n_rows < 2 * least:
         raise RankingError(
-            f"X has {len(data)} rows; a change with at least {least} rows on either side needs {2 * least}"
+            f"X has {n_rows} rows; a change with at least min_rows={least} rows on either side needs {2 * least}"
         )
-    if len(data) > MOST_ROWS:
+    if n_rows > MAX_ROWS:
         raise RankingError(
-            f"X has {len(data):,} rows, and finding changes takes the square of their number; join rows of one "
-            f"time to at most {MOST_ROWS:,}, or look at a part"
+            f"X has {n_rows:,} rows, and the time to find changes grows with the square; merge rows of one time to at "
+            f"most {MAX_ROWS:,}, or give a part of them"
         )
-    most = min(check_integer("most_changes", most_changes), len(data) // least - 1)
-    plan = plan_for_test(check_kernel(kernel), data, method)
-    check_task("a search for changes", len(data))
-    ballots = Ballots.of(data, plan)
-    stream = Stream.of(plan, data.counts.astype(np.float64), least, n_jobs)
-    gains = stream.gains(np.arange(len(data))[None])
-    statistic = float(gains[0])
-    null = Null.drawn(RandomOrders(stream, start).draw, statistic, TIED * stream.scale, wanted, None)
-    error = stream.kernel_error(plan, statistic)
-    warn_if_noisy(error, float(null.values.std()))
+    most = min(check_integer("max_changes", max_changes), n_rows // least - 1)
+    sample = Sample.planned(data, kernel, method, n_jobs)
+    check_task("a search for changes", n_rows)
+    statistic = BestSplit(sample, data.counts.astype(np.float64), least, seed)
+    null = sample_null_distribution(statistic, n_permutations)
+    mcse = statistic.standard_errors()[0]
+    warn_if_noisy(mcse, float(null.values.std()))
     if isinstance(n_changes, str) and n_changes == "auto":
-        costs, starts = stream.segments(most)
-        chosen = max(penalised(costs, len(data)), 1) if null.pvalue <= level else 0
+        costs, starts = statistic.segments(most)
+        chosen = max(penalised_changes(costs, n_rows), 1) if null.pvalue <= alpha else 0
     else:
-        chosen = check_integer("n_changes", n_changes, 0, len(data) // least - 1)
-        costs, starts = stream.segments(max(chosen, most))
-    changes = tuple(traced(starts, chosen, len(data)))
-    segments = np.searchsorted(np.array(changes), np.arange(len(data)), side="right")
-    names = tuple(f"rows {a} to {b - 1}" for a, b in zip((0, *changes), (*changes, len(data)), strict=True))
-    voters = GroupedVoters.counted(ballots, segments, names, np.zeros_like(segments), plan, n_jobs)
+        chosen = check_integer("n_changes", n_changes, 0, n_rows // least - 1)
+        costs, starts = statistic.segments(max(chosen, most))
+    changes = tuple(trace_back(starts, chosen, n_rows))
+    segment = np.searchsorted(np.array(changes), np.arange(n_rows), side="right")
+    names = tuple(f"rows {a} to {b - 1}" for a, b in zip((0, *changes), (*changes, n_rows), strict=True))
+    voters = GroupedVoters.count(sample, names, segment, np.zeros_like(segment), data.counts)
+    effect_mcse = group_standard_errors(voters, biased=True)[1] if changes else 0.0
     text = (
-        f"kernel change points, {len(null.values):,} random orders of {len(data):,} rows, at least {least} rows "
-        f"between changes, kernel values: {plan.method}"
+        f"kernel change points, {len(null.values):,} random orders of {n_rows:,} rows, at least {least} rows between "
+        f"changes, kernel values: {sample.method}"
     )
-    single = len(names) == 1
-    effect_error = 0.0 if single else kernel_errors(voters, biased=True)[1]
-    return ChangePointResult(
-        statistic,
-        null.pvalue,
-        null.values,
-        null.tail(statistic, TIED * stream.scale, 0.0),
-        null.n_for_moments,
-        0.0 if single else group_effect(voters),
-        text,
-        plan,
-        plan.kernel,
-        data,
-        error,
-        effect_error,
-        (lambda: (0.0, 0.0)) if single else partial(group_effect_interval, voters, 0.0, effect_error),
-        voters,
-        True,
-        changes,
-        costs,
-    )
+    effect = GroupEffect(voters) if changes else None
+    fields = result_fields(statistic.value, null, effect, (mcse, effect_mcse), sample) | {"rankings": data}
+    if effect is not None:  # the skewness of the largest dispersion is not that of the dispersion of fixed segments
+        fields["_interval"] = partial(effect.interval, ZERO_MOMENTS, effect_mcse)
+    return ChangePointResult(**fields, method=text, changes=changes, costs=costs, _voters=voters, _biased=True)
 
 
-@dataclass(frozen=True, eq=False)
-class Stream:
-    """Rows in the order of time: the kernel between their voters, and how many there are of each."""
+class BestSplit(PermutationStatistic):
+    """The largest dispersion between the rows before and after a single change, with rows in random order."""
 
-    gram: FloatArray
-    weights: FloatArray
-    least: int
+    def __init__(self, sample: Sample, weights: FloatArray, min_rows: int, seed: int) -> None:
+        self.sample, self.weights, self.min_rows = sample, weights, min_rows
+        self.rng = named_generator(seed, "orders of rows")
+        self.gram = self.expand(sample.gram)
+        self.value = float(self.of_orders(np.arange(len(weights))[None], self.gram)[0])
+        self.tolerance = RELATIVE_TOLERANCE * float(np.abs(self.gram).mean() * weights.sum())
 
-    @classmethod
-    def of(cls, plan: Plan, weights: FloatArray, least: int, n_jobs: int | None = None) -> Stream:
-        """Return the rows of a plan."""
-        matrix = voter_gram(plan, n_jobs)
-        return cls(matrix if plan._rows is None else matrix[np.ix_(plan._rows, plan._rows)], weights, least)
+    def expand(self, gram: FloatArray) -> FloatArray:
+        """Return the Gram matrix of all rows from that of distinct rankings."""
+        assert self.sample.plan is not None
+        rows = self.sample.plan._rows
+        return gram if rows is None else gram[np.ix_(rows, rows)]
 
-    @property
-    def scale(self) -> float:
-        """The size of the statistic were all voters alike."""
-        return float(np.abs(self.gram).mean() * self.weights.sum())
+    def draw(self, n_permutations: int) -> FloatArray:
+        """Return the statistic for the next random orders."""
+        rows, values = np.arange(len(self.weights)), np.empty(n_permutations)
+        for part in slices(n_permutations, max(CHUNK_ENTRIES // len(rows), 1)):
+            orders = np.stack([self.rng.permutation(rows) for _ in range(n_permutations)[part]])
+            values[part] = self.of_orders(orders, self.gram)
+        return values
 
-    def gains(self, orders: IntArray) -> FloatArray:
-        """Return the largest dispersion between two sides of one change, for each order of the rows."""
-        found = np.empty(len(orders))
-        run_interruptibly(_loops.segments.best_splits, self.gram, self.weights, orders, self.least, found)
-        return found
+    def of_orders(self, orders: IntArray, gram: FloatArray) -> FloatArray:
+        """Return the statistic for each order of the rows."""
+        values = np.empty(len(orders))
+        run_interruptibly(_loops.permutations.best_splits, gram, self.weights, orders, self.min_rows, values)
+        return values
 
-    def segments(self, most: int) -> tuple[FloatArray, IntArray]:
-        """Return the least scatter for 0, 1, ... changes, and where the last segment begins, for every end."""
-        costs, starts = run_interruptibly(_loops.segments.best_segments, self.gram, self.weights, most, self.least)
-        return costs, starts
+    def segments(self, max_changes: int) -> tuple[FloatArray, IntArray]:
+        """Return the smallest scatter for 0, 1, ... changes, and where the last segment starts, for every end."""
+        return run_interruptibly(_loops.permutations.best_segments, self.gram, self.weights, max_changes, self.min_rows)
 
-    def kernel_error(self, plan: Plan, statistic: float) -> float:
-        """Return how much the statistic differs where kernel values are drawn again; 0 where they are exact."""
-        other = plan._redrawn(1)
+    def standard_errors(self) -> tuple[float, float]:
+        """Return the Monte Carlo standard error of the statistic, by drawing all kernel values again."""
+        other = None if self.sample.plan is None else self.sample.plan._redrawn(1)
         if other is None:
-            return 0.0
-        again = Stream.of(other, self.weights, self.least).gains(np.arange(len(self.weights))[None])
-        return abs(float(again[0]) - statistic) / float(np.sqrt(2))
+            return 0.0, 0.0
+        again = self.of_orders(np.arange(len(self.weights))[None], self.expand(voter_gram(other)))
+        return abs(float(again[0]) - self.value) / float(np.sqrt(2)), 0.0
 
 
-class RandomOrders:
-    """The statistic for one random order of the rows after another."""
-
-    def __init__(self, stream: Stream, seed: int) -> None:
-        self.stream, self.rng = stream, generator(seed, "orders of rows")
-
-    def draw(self, n_orders: int) -> FloatArray:
-        """Return the statistic of the next orders."""
-        rows, found = np.arange(len(self.stream.weights)), np.empty(n_orders)
-        for part in slices(n_orders, max(ENTRIES // len(rows), 1)):
-            found[part] = self.stream.gains(np.stack([self.rng.permutation(rows) for _ in range(n_orders)[part]]))
-        return found
-
-
-def penalised(costs: FloatArray, n_rows: int) -> int:
-    r"""Return how many changes are worth their penalty.
+def penalised_changes(costs: FloatArray, n_rows: int) -> int:
+    r"""Return the number of changes with the smallest penalised cost.
 
     The penalty of D segments of N rows is :math:`c_1 \log \binom{N - 1}{D - 1} + c_2 D`, its constants minus twice the
-    slopes of the costs of the larger numbers of segments.
+    regression coefficients of the costs of the larger numbers of segments.
     """
     from scipy.special import gammaln
 
     n_segments = np.arange(1, len(costs) + 1)
-    ways = gammaln(n_rows) - gammaln(n_segments) - gammaln(n_rows - n_segments + 1)
-    late = slice(int(np.ceil(0.6 * len(costs))), None)
-    terms = np.stack([ways, n_segments, np.ones(len(costs))], axis=1)
-    if len(costs[late]) < 3:
+    log_choose = gammaln(n_rows) - gammaln(n_segments) - gammaln(n_rows - n_segments + 1)
+    large = slice(int(np.ceil(0.6 * len(costs))), None)
+    terms = np.stack([log_choose, n_segments, np.ones(len(costs))], axis=1)
+    if len(costs[large]) < 3:
         terms = terms[:, 1:]
-    slopes = np.linalg.lstsq(terms[late], costs[late], rcond=None)[0][:-1]
-    totals = costs - 2 * terms[:, :-1] @ np.minimum(slopes, 0.0)
-    return int(np.argmax(totals <= totals.min() + TIED * costs[0]))  # more changes must gain more than a rounding
+    coefficients = np.linalg.lstsq(terms[large], costs[large], rcond=None)[0][:-1]
+    totals = costs - 2 * terms[:, :-1] @ np.minimum(coefficients, 0.0)
+    return int(np.argmax(totals <= totals.min() + RELATIVE_TOLERANCE * costs[0]))  # ties go to fewer changes
 
 
-def traced(starts: IntArray, n_changes: int, n_rows: int) -> list[int]:
-    """Return the changes of the best segments, from where the last segment of every end begins."""
+def trace_back(starts: IntArray, n_changes: int, n_rows: int) -> list[int]:
+    """Return the changes of the best segments, from where the last segment of every end starts."""
     changes, end = [], n_rows
-    for left in range(n_changes, 0, -1):
-        end = int(starts[left, end])
+    for remaining in range(n_changes, 0, -1):
+        end = int(starts[remaining, end])
         changes.append(end)
     return changes[::-1]

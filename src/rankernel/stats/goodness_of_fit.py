@@ -1,11 +1,10 @@
-"""The one-sample test: whether rankings come from a given model."""
+"""The goodness-of-fit test: whether rankings come from a given model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,69 +16,86 @@ from rankernel.completions.draws import CompletionModel, Uniform, draw
 from rankernel.data import as_data, concat
 from rankernel.datasets.simulate import draw_permutations
 from rankernel.errors import RankingError
+from rankernel.gram.blocks import slices
 from rankernel.gram.methods import Method, MethodLike, MonteCarlo, unbiased_method
 from rankernel.kernels.base import Kernel
 from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings, as_rankings, unique_rows
-from rankernel.stats._effect_law import UNKNOWN, EstimatedEffect, Influence, Interval
-from rankernel.stats._effects import own_size, share_of
+from rankernel.stats._effects import Effect, InfluenceSample, diagonal_scale
 from rankernel.stats._moments import Moments
-from rankernel.stats._permutations import TIED, Null, generator, off_diagonal_forms, pvalue
-from rankernel.stats._voters import plan_for_test, voter_gram, warn_if_noisy
-from rankernel.stats.mmd import check_kernel
-from rankernel.stats.results import FitResult
+from rankernel.stats._permutations import RELATIVE_TOLERANCE, PermutationStatistic, named_generator, pair_sums
+from rankernel.stats._sample import Sample, check_kernel, check_voters_needed, voter_gram
+from rankernel.stats.results import KernelTestResult, evaluate
 
-AT_ONCE = 64  # simulations
-N_REDRAWN = 7  # times that estimated values of the data are drawn again, to see how sure they are
-FEW = 1024  # distinct rankings: fewer than these in many simulations are compared only once
+SIMULATIONS_PER_GRAM = 64  # simulated samples that are evaluated by one Gram matrix
+MAX_DISTINCT = 1024  # distinct rankings of these samples; of more, each sample has a Gram matrix of its own
+N_REDRAWS = 7  # replicates of estimated kernel values behind Monte Carlo errors
 
 Sampler = Callable[[int, np.random.Generator], RankArray]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GoodnessOfFitResult(KernelTestResult):
+    """Result of :func:`goodness_of_fit_test`.
+
+    Attributes
+    ----------
+    statistic : float
+        The estimate of the squared maximum mean discrepancy between data and model.
+    null_distribution : array of shape (n_simulations,)
+        The statistic of data simulated from the model.
+    rankings : Rankings
+        The distinct rankings, with their numbers of voters.
+    witness : array of shape (n_rankings,)
+        The witness function at each of them: the mean kernel with the data minus that with the model.
+    """
+
+    witness: FloatArray = field(repr=False)
+
+    _effect_noun: ClassVar[str] = "of the dispersion lies between data and model"
+    _draws_noun: ClassVar[str] = "simulations"
 
 
 def goodness_of_fit_test(
     X: Any,
     model: Any,
-    kernel: Kernel | None = None,
-    n_simulations: int = 1000,
+    kernel: Kernel | str | None = None,
+    *,
+    n_simulations: int = 999,
     rng: Seed = 0,
     biased: bool = False,
     method: MethodLike = "auto",
     n_reference: int = 1000,
-) -> FitResult:
-    r"""Test whether rankings come from a model of full rankings, each cut to the buckets of the one observed.
+) -> GoodnessOfFitResult:
+    r"""Test whether rankings come from a model of full rankings, each coarsened to the buckets of the observed one.
 
     The statistic is :math:`\frac{1}{N(N-1)} \sum_{i \ne j} K(X_i, X_j) - \frac{2}{N} \sum_i \mu(X_i) + \|\mu\|^2`,
-    with :math:`\mu` the mean embedding of the model: exact for the uniform one, which is embedded as the ranking that
-    says nothing, else from draws. Data simulated from the model have the same statistic, so that the test is exact
-    whatever the draws. Nothing is taken from the data but the sizes of the buckets of each voter: these must not
-    depend on the ranking behind them.
+    with :math:`\mu` the mean embedding of the model: exact for the uniform model, which is the embedding of the ranking
+    with all items tied, otherwise estimated from draws. Data simulated from the model have the same statistic, so the
+    test is exact for any draws. It conditions on the bucket sizes of each voter, which must not depend on the
+    underlying full ranking.
 
     Parameters
     ----------
     X : Rankings or integer array
-        The rankings, none of them with free items.
+        The rankings, without free items.
     model : CompletionModel or function
         ``Uniform()``, ``MallowsModel(center, theta)``, ``PlackettLuce(weights)``, or a function
         ``f(n_rankings, rng)`` that draws full rankings.
     kernel : Kernel, optional
-        The kernel; ``Mallows("median")`` if left out, its width taken from draws of the model.
+        The kernel, ``Mallows("median")`` by default: the median heuristic uses draws of the model.
     n_simulations : int
-        How many sets of data simulated from the model make the null distribution.
-    rng : int or Generator
-        Where they come from.
-    biased : bool
-        Whether to add the pairs of each voter with itself, and divide by N².
-    method : as in :meth:`Kernel.gram`
-        How to compute kernel values.
+        The number of simulated data sets of the null distribution.
     n_reference : int
-        How many draws stand for a model whose mean embedding is not known.
+        The number of draws that estimate the mean embedding of the model.
+    rng, biased, method
+        As in :func:`mmd_test`.
 
     Returns
     -------
-    FitResult
-        ``statistic``, ``pvalue``, ``tail_pvalue``, ``null_distribution``, ``effect``, ``effect_interval``, ``method``,
-        ``plan``, ``kernel``, ``rankings``, ``witness``. The tail is that of a curve with the moments of what was
-        simulated.
+    GoodnessOfFitResult
+        ``statistic``, ``pvalue``, ``moment_pvalue``, ``null_distribution``, ``effect``, ``effect_interval``,
+        ``witness``, ... The p-value from moments uses moments of the simulations.
 
     Examples
     --------
@@ -88,70 +104,68 @@ def goodness_of_fit_test(
     >>> goodness_of_fit_test(ballots, Uniform(), n_simulations=99).pvalue
     0.01
     """
-    n_needed, start = check_integer("n_simulations", n_simulations), as_seed(rng)
+    n_simulations, seed = check_integer("n_simulations", n_simulations), as_seed(rng)
     data = as_data(X)
     if isinstance(data, Preferences):
         raise RankingError(
-            "which pairs each user was asked about is not known, so that no draw of the model can be cut to such "
-            "preferences; compare them with a sample: mmd_test(X, Y)"
+            "X is Preferences, and it is not known which pairs each user was asked about, so draws of the model cannot "
+            "be coarsened likewise; compare with a sample: mmd_test(X, Y)"
         )
-    check_data(data, check_flag("biased", biased))
-    if not (isinstance(model, CompletionModel) or callable(model)):
-        raise TypeError(f"model={short_repr(model)} is no model; give one such as PlackettLuce(weights), or a function")
-    check_voters(data.n_voters, 4 * 8 * data.n_items, "a test of fit")
-    sampler = sampler_of(model, data)
-    places = buckets_of_places(data)
-    n_repeats = -(-check_integer("n_reference", n_reference, 2) // data.n_voters)
-    reference = cut(sampler, np.tile(places, (max(n_repeats, 1), 1)), data.items, generator(start, "reference"))
-    # Widths come from the model, not from the data: a kernel that depends on the data would be another for simulations.
-    check_task("a test of fit", max(len(data.unique()), len(reference) * (not isinstance(model, Uniform))))
-    fit = Embedding.of(check_kernel(kernel).resolve(reference), model, reference, data, method)
-    rng = generator(start, "simulations")
-    null = []
-    for first in range(0, n_needed, AT_ONCE):
-        samples = [cut(sampler, places, data.items, rng) for _ in range(min(AT_ONCE, n_needed - first))]
-        null.append(fit.statistics(samples, biased))
-    return fit.result(data, np.concatenate(null), biased, model, start)
-
-
-def check_data(data: Rankings, biased: bool) -> None:
-    """Refuse data whose shape cannot be imposed on draws."""
-    if data.n_voters < (1 if biased else 2):
-        raise RankingError(f"X has {data.n_voters} voter(s); this statistic needs at least {1 if biased else 2}")
+    check_voters_needed(data, 1 if check_flag("biased", biased) else 2)
     if not data.is_exhaustive():
         row = int(np.argmax(data.n_free > 0))
         raise RankingError(
-            f"row {row} has free items, and why these are not ranked is not known, so that no draw of the model can be "
-            "cut likewise; read unlisted items as 'last', or compare with a sample: mmd_test(X, Y)"
+            f"row {row} of X has free items, and it is not known why they are not ranked, so draws of the model cannot "
+            "be coarsened likewise; read unlisted items as 'last', or compare with a sample: mmd_test(X, Y)"
         )
+    if not (isinstance(model, CompletionModel) or callable(model)):
+        raise TypeError(
+            f"model={short_repr(model)} is not a model; give one such as PlackettLuce(weights), or a function"
+        )
+    check_voters(data.n_voters, 4 * 8 * data.n_items, "a test of fit")
+    sampler, patterns = make_sampler(model, data), bucket_patterns(data)
+    n_repeats = max(-(-check_integer("n_reference", n_reference, 2) // data.n_voters), 1)
+    reference = simulate(sampler, np.tile(patterns, (n_repeats, 1)), data.items, named_generator(seed, "reference"))
+    check_task("a test of fit", max(len(data.unique()), len(reference) * (not isinstance(model, Uniform))))
+    # A kernel resolved on the data would be another one for each simulation.
+    resolved = check_kernel(kernel).resolve(reference)
+    embedding = Embedding.from_model(resolved, model, reference, data, method)
+    rng = named_generator(seed, "simulations")
+    statistic = FitStatistic(embedding, data.unique(), lambda: simulate(sampler, patterns, data.items, rng), biased)
+    fields = evaluate(statistic, n_simulations, statistic.sample)
+    text = (
+        f"{'biased' if biased else 'unbiased'} squared MMD, {n_simulations:,} simulations from {model}, kernel values: "
+        f"{embedding.method}"
+    )
+    return GoodnessOfFitResult(**fields, method=text, witness=statistic.witness())
 
 
-# ---------------------------------------------------------------------- draws
+# ---------------------------------------------------------------------- simulations
 
 
-def sampler_of(model: Any, data: Rankings) -> Sampler:
-    """Return the function that draws full rankings from a model, over the items of the data."""
+def make_sampler(model: Any, data: Rankings) -> Sampler:
+    """Return the function that draws full rankings of the items of the data from a model."""
     if isinstance(model, Uniform):
         return lambda n_rankings, rng: draw_permutations(n_rankings, data.n_items, rng)
     if isinstance(model, CompletionModel):
-        return lambda n_rankings, rng: drawn_freely(model, n_rankings, data.n_items, rng)
-    return lambda n_rankings, rng: drawn_by_function(model, n_rankings, data, rng)
+        return lambda n_rankings, rng: draw_from_model(model, n_rankings, data.n_items, rng)
+    return lambda n_rankings, rng: draw_from_function(model, n_rankings, data, rng)
 
 
-def drawn_freely(model: CompletionModel, n_rankings: int, n_items: int, rng: np.random.Generator) -> RankArray:
-    """Return completions of the ranking that says nothing: draws from the model itself."""
+def draw_from_model(model: CompletionModel, n_rankings: int, n_items: int, rng: np.random.Generator) -> RankArray:
+    """Return draws from a model: completions of the ranking with all items tied."""
     draws = draw(np.zeros((1, n_items), dtype=np.int32), n_rankings, completions=model, rng=rng)
     if draws.weights is not None:
-        raise RankingError(f"{model} cannot be drawn from without weights; give a function f(n_rankings, rng) instead")
+        raise RankingError(f"model={model} has only weighted draws; give a function f(n_rankings, rng) instead")
     return np.asarray(draws.ranks[0], dtype=np.int32)
 
 
-def drawn_by_function(model: Any, n_rankings: int, data: Rankings, rng: np.random.Generator) -> RankArray:
-    """Return what a function draws, checked to be full rankings of the same items."""
+def draw_from_function(model: Any, n_rankings: int, data: Rankings, rng: np.random.Generator) -> RankArray:
+    """Return draws from a function, checked to be full rankings of the same items."""
     drawn = as_rankings(model(n_rankings, rng), "a draw of model")
     if drawn.n_voters != n_rankings or not drawn.is_full() or set(drawn.items) != set(data.items):
         raise RankingError(
-            f"the model was asked for {n_rankings} full rankings of the items of X and gave {drawn!r}; a model is a "
+            f"model was called for {n_rankings} full rankings of the items of X and returned {drawn!r}; give a "
             "function f(n_rankings, rng) such as lambda n, rng: datasets.mallows(n, center, theta, rng=rng, "
             "items=X.items)"
         )
@@ -159,15 +173,15 @@ def drawn_by_function(model: Any, n_rankings: int, data: Rankings, rng: np.rando
     return voters.with_items(data.items).ranks
 
 
-def buckets_of_places(data: Rankings) -> RankArray:
-    """Return for each voter the bucket of the item at each place, shape (n_voters, n_items)."""
+def bucket_patterns(data: Rankings) -> RankArray:
+    """Return for each voter the bucket of the item at each position, of shape (n_voters, n_items)."""
     return np.repeat(np.sort(data.ranks, axis=1), data.counts, axis=0)
 
 
-def cut(sampler: Sampler, places: RankArray, items: tuple[str, ...], rng: np.random.Generator) -> Rankings:
-    """Return distinct draws, each with its items put into the buckets of one voter."""
-    full = sampler(len(places), rng)
-    return Rankings(np.take_along_axis(places, full.astype(np.intp), axis=1), items).unique()
+def simulate(sampler: Sampler, patterns: RankArray, items: tuple[str, ...], rng: np.random.Generator) -> Rankings:
+    """Return the distinct rankings of a simulated sample, each draw coarsened to the buckets of one voter."""
+    full = sampler(len(patterns), rng)
+    return Rankings(np.take_along_axis(patterns, full.astype(np.intp), axis=1), items).unique()
 
 
 # ---------------------------------------------------------------------- the statistic
@@ -175,150 +189,149 @@ def cut(sampler: Sampler, places: RankArray, items: tuple[str, ...], rng: np.ran
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """A kernel, and the mean embedding of a model as the mean of weighted rankings."""
+    """A kernel, and the mean embedding of a model as a weighted mean of embedded rankings."""
 
     kernel: Kernel
     method: Method
     rankings: Rankings
     shares: FloatArray
     squared_norm: float
-    own: float  # the mean kernel of a ranking of the model with itself
+    self_kernel: float  # the mean kernel of a ranking of the model with itself
 
     @classmethod
-    def of(cls, kernel: Kernel, model: Any, reference: Rankings, data: Rankings, method: MethodLike) -> Embedding:
-        """Embed a model: exactly if it is uniform, else by draws from it.
+    def from_model(
+        cls, kernel: Kernel, model: Any, reference: Rankings, data: Rankings, method: MethodLike
+    ) -> Embedding:
+        """Embed a model: exactly if it is uniform, otherwise by draws.
 
-        How values are computed is decided for all rankings that the test compares, so that they have one method.
+        The method is resolved for all rankings that the test compares, so that they share one.
         """
-        nothing = Rankings(np.zeros((1, reference.n_items), dtype=np.int32), reference.items)
-        rankings = nothing if isinstance(model, Uniform) else reference
-        decision = plan_for_test(kernel, concat([reference, data, rankings]), method)
-        unbiased = unbiased_method(decision.method)  # also between a ballot and an equal one among the draws
+        tied = Rankings(np.zeros((1, reference.n_items), dtype=np.int32), reference.items)
+        rankings = tied if isinstance(model, Uniform) else reference
+        resolved = Sample.planned(concat([reference, data, rankings]), kernel, method).plan
+        assert resolved is not None
+        unbiased = unbiased_method(resolved.method)  # also between a ranking and an equal one among the draws
         plan = kernel.plan(rankings, method=unbiased)
         counts, n_draws = reference.counts.astype(np.float64), reference.n_voters
-        own = float(counts @ kernel.plan(reference, method=unbiased).diagonal(unbiased=True)) / n_draws
+        self_kernel = float(counts @ kernel.plan(reference, method=unbiased).diagonal(unbiased=True)) / n_draws
         if isinstance(model, Uniform):
-            return cls(kernel, unbiased, nothing, np.ones(1), float(plan.gram()[0, 0]), own)
+            return cls(kernel, unbiased, tied, np.ones(1), float(plan.gram()[0, 0]), self_kernel)
         pairs = float(pair_sums(voter_gram(plan), counts[None], biased=False)[0])
-        return cls(kernel, unbiased, reference, counts / n_draws, pairs / (n_draws * (n_draws - 1)), own)
+        squared_norm = pairs / (n_draws * (n_draws - 1))
+        return cls(kernel, unbiased, reference, counts / n_draws, squared_norm, self_kernel)
 
-    def statistics(self, samples: list[Rankings], biased: bool) -> FloatArray:
-        """Return the squared discrepancy between each sample and the model."""
+    def squared_mmd(self, X: Rankings, counts: FloatArray, biased: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the statistic for each row of counts of rankings, the Gram matrix, and the embedding at each."""
+        gram = voter_gram(self.kernel.plan(X, method=self.method))
+        n_voters = int(counts[0].sum())
+        model_means = self.kernel.gram(X, self.rankings, method=self.method) @ self.shares
+        within = pair_sums(gram, counts, biased) / (n_voters * (n_voters - (not biased)))
+        return within - 2 * (counts @ model_means) / n_voters + self.squared_norm, gram, model_means
+
+
+class FitStatistic(PermutationStatistic):
+    """The squared discrepancy between data and model, with data simulated from the model as null distribution."""
+
+    min_moment_draws = 0  # moments come from the simulations that were requested
+
+    def __init__(self, embedding: Embedding, data: Rankings, draw_sample: Callable[[], Rankings], biased: bool) -> None:
+        self.embedding, self.data, self.draw_sample, self.biased = embedding, data, draw_sample, biased
+        self.counts = data.counts.astype(np.float64)
+        values, self.gram, self.model_means = embedding.squared_mmd(data, self.counts[None], biased)
+        self.value = float(values[0])
+        size = np.abs(self.gram).mean() + 2 * np.abs(self.model_means).mean() + abs(embedding.squared_norm)
+        self.tolerance = RELATIVE_TOLERANCE * float(size)
+
+    @property
+    def sample(self) -> Sample:
+        """The distinct rankings, and the kernel between them."""
+        kernel = self.embedding.kernel
+        return Sample(self.data, kernel, kernel.plan(self.data, method=self.embedding.method))
+
+    def draw(self, n_permutations: int) -> FloatArray:
+        """Return the statistic of the next simulated samples."""
+        chunks = slices(n_permutations, SIMULATIONS_PER_GRAM)
+        return np.concatenate(
+            [self.of_samples([self.draw_sample() for _ in range(n_permutations)[chunk]]) for chunk in chunks]
+        )
+
+    def of_samples(self, samples: list[Rankings]) -> FloatArray:
+        """Return the statistic of each sample, from one Gram matrix if they have few distinct rankings."""
         ranks = np.concatenate([sample.ranks for sample in samples])
         first, inverse = unique_rows(ranks)
-        if len(first) > FEW:
-            return np.concatenate([self.parts(sample, sample.counts[None], biased)[0] for sample in samples])
+        if len(first) > MAX_DISTINCT:
+            each = [self.embedding.squared_mmd(s, s.counts[None].astype(np.float64), self.biased)[0] for s in samples]
+            return np.concatenate(each)
         counts = np.zeros((len(samples), len(first)))
-        counts[np.repeat(np.arange(len(samples)), [len(sample) for sample in samples]), inverse] = np.concatenate(
-            [sample.counts for sample in samples]
-        )
-        return self.parts(Rankings(ranks[first], samples[0].items), counts, biased)[0]
+        row = np.repeat(np.arange(len(samples)), [len(sample) for sample in samples])
+        counts[row, inverse] = np.concatenate([sample.counts for sample in samples])
+        return self.embedding.squared_mmd(Rankings(ranks[first], samples[0].items), counts, self.biased)[0]
 
-    def parts(self, X: Rankings, counts: Any, biased: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the statistic for each row of counts of rankings, the Gram matrix, and the embedding at each."""
-        K = voter_gram(self.kernel.plan(X, method=self.method))
-        counts, n_voters = np.asarray(counts, dtype=np.float64), int(counts[0].sum())
-        toward = self.kernel.gram(X, self.rankings, method=self.method) @ self.shares
-        within = pair_sums(K, counts, biased) / (n_voters * (n_voters - (not biased)))
-        return within - 2 * (counts @ toward) / n_voters + self.squared_norm, K, toward
+    def effect(self) -> FitEffect:
+        """Return the share of the dispersion between data and model."""
+        return FitEffect(self.gram, self.counts, self.model_means, self.embedding)
 
-    def result(self, data: Rankings, null: FloatArray, biased: bool, model: Any, seed: int) -> FitResult:
-        """Return what the kernel says of the data."""
-        ballots = data.unique()
-        found, K, toward = self.parts(ballots, ballots.counts[None], biased)
-        statistic, (error, effect_error) = float(found[0]), self.kernel_errors(ballots, biased)
-        tolerance = TIED * float(np.abs(K).mean() + 2 * np.abs(toward).mean() + abs(self.squared_norm))
-        warn_if_noisy(error, float(null.std()))
-        drawn = Null.of(null, pvalue(null, statistic, tolerance), None)
-        text = f"{'biased' if biased else 'unbiased'} squared MMD, {len(null):,} simulations from {model}"
-        effect = self.effect(K, ballots, toward)
-        return FitResult(
-            statistic,
-            drawn.pvalue,
-            null,
-            drawn.tail(statistic, tolerance, 0.0),
-            drawn.n_for_moments,
-            effect.estimate(),
-            f"{text}, kernel values: {self.method}",
-            self.kernel.plan(ballots, method=self.method),
-            self.kernel,
-            ballots,
-            error,
-            effect_error,
-            partial(effect.interval, drawn.moments, effect_error),
-            K @ ballots.counts / ballots.n_voters - toward,
-        )
-
-    def effect(self, gram: FloatArray, ballots: Rankings, toward: FloatArray) -> FitEffect:
-        """Return how far data and model are apart."""
-        return FitEffect(gram, ballots.counts.astype(np.float64), toward, self.squared_norm, self.own)
-
-    def kernel_errors(self, ballots: Rankings, biased: bool) -> tuple[float, float]:
-        """Return the standard errors of statistic and effect that come from estimated kernel values of the data."""
-        if not isinstance(self.method, MonteCarlo):
+    def standard_errors(self) -> tuple[float, float]:
+        """Return the Monte Carlo standard errors of statistic and effect, from replicates of the kernel values."""
+        method = self.embedding.method
+        if not isinstance(method, MonteCarlo):
             return 0.0, 0.0
-        base, found = as_seed(self.method.rng), []
-        for times in range(N_REDRAWN):
-            seed = int(stream_key(base, f"drawn again {times}") >> np.uint64(1))
-            other = replace(self, method=replace(self.method, rng=seed))
-            statistic, K, toward = other.parts(ballots, ballots.counts[None], biased)
-            found.append((float(statistic[0]), other.effect(K, ballots, toward).estimate()))
-        statistic_error, effect_error = np.std(found, axis=0, ddof=1)
-        return float(statistic_error), float(effect_error)
+        base, replicates = as_seed(method.rng), []
+        for number in range(N_REDRAWS):
+            seed = int(stream_key(base, f"drawn again {number}") >> np.uint64(1))
+            other = replace(self.embedding, method=replace(method, rng=seed))
+            values, gram, model_means = other.squared_mmd(self.data, self.counts[None], self.biased)
+            replicates.append((float(values[0]), FitEffect(gram, self.counts, model_means, other).value))
+        statistic, effect = np.std(replicates, axis=0, ddof=1)
+        return float(statistic), float(effect)
+
+    def witness(self) -> FloatArray:
+        """Return the witness function at each ranking."""
+        return np.asarray(self.gram @ self.counts / self.counts.sum() - self.model_means)
 
 
 @dataclass(frozen=True, eq=False)
-class FitEffect:
-    """The share of the dispersion of data and model, of equal weight, that lies between the two."""
+class FitEffect(Effect):
+    """The share of the dispersion that lies between data and model, with equal weights for both."""
 
     gram: FloatArray
     counts: FloatArray
-    toward: FloatArray
-    squared_norm: float
-    own: float
+    model_means: FloatArray
+    embedding: Embedding
 
-    def estimate(self) -> float:
-        """Return the share without bias; nan for a single voter."""
-        if self.counts.sum() < 2:
-            return float("nan")
-        return share_of(*self.dispersions(biased=False), own_size(self.gram))
+    @property
+    def scale(self) -> float:
+        """The mean absolute kernel value of a ranking with itself."""
+        return diagonal_scale(self.gram)
 
-    def dispersions(self, biased: bool) -> tuple[float, float]:
-        """Return B and W: of a population that consists of the voters, if biased, or as estimated from a sample."""
-        n = float(self.counts.sum())
-        alike = float(pair_sums(self.gram, self.counts[None], biased)[0]) / (n * (n - (not biased)))
-        apart = alike - 2 * float(self.counts @ self.toward) / n + self.squared_norm
-        spread = float(self.counts @ np.diagonal(self.gram)) / n - alike + self.own - self.squared_norm
-        return apart / 4, spread / 2
+    def parts(self) -> tuple[float, float]:
+        """Return unbiased estimates of B and W; nan for a single voter."""
+        return self._parts(biased=False) if self.counts.sum() > 1 else (float("nan"), float("nan"))
 
-    def interval(self, null: Moments, error: float) -> Interval:
-        """Return the interval of the share; the model is known, and simulations from it are the null distribution."""
-        found = self.estimate()
-        if np.isnan(found):
-            return UNKNOWN
-        total = sum(self.dispersions(biased=False))
-        if not total > 0:
-            return 0.0, 1.0
+    def population_parts(self) -> tuple[float, float]:
+        """Return B and W if the voters are the population."""
+        return self._parts(biased=True)
+
+    def _parts(self, biased: bool) -> tuple[float, float]:
+        n, model = float(self.counts.sum()), self.embedding
+        within = float(pair_sums(self.gram, self.counts[None], biased)[0]) / (n * (n - (not biased)))
+        between = within - 2 * float(self.counts @ self.model_means) / n + model.squared_norm
+        data_dispersion = float(self.counts @ np.diagonal(self.gram)) / n - within
+        return between / 4, (data_dispersion + model.self_kernel - model.squared_norm) / 2
+
+    def influences(self, total: float) -> list[InfluenceSample]:
+        """Return the influences of voters; the model is known."""
         n = float(self.counts.sum())
         shares = self.counts / n
         embedded = self.gram @ shares
-        between, within = self.dispersions(biased=True)
-        sample = (
-            (embedded - self.toward) / (2 * total),
-            (np.diagonal(self.gram) - 2 * embedded) / (2 * total),
-            shares,
-            n,
-        )
-        return EstimatedEffect(
-            found,
-            Moments(0.0, null.variance, null.skewness).times(1 / (4 * total)),
-            Influence.of(between / (between + within), [sample]),
-            error,
-            explained=0.0,
-        ).interval()
+        between = (embedded - self.model_means) / (2 * total)
+        within = (np.diagonal(self.gram) - 2 * embedded) / (2 * total)
+        return [InfluenceSample(between, within, shares, n)]
 
+    def null_moments(self, null: Moments) -> Moments:
+        """Return the moments of B in simulations from the model."""
+        return Moments(0.0, null.variance, null.skewness).scaled(1 / 4)
 
-def pair_sums(gram: FloatArray, counts: FloatArray, biased: bool) -> FloatArray:
-    """Return for each row of counts the sum over ordered pairs of voters, with or without those of one and itself."""
-    own = counts * (counts - (not biased))
-    return np.asarray(off_diagonal_forms(gram, counts) + own @ np.diagonal(gram))
+    def explained(self, total: float) -> float:
+        """Return 0: simulations from the model do not depend on the effect."""
+        return 0.0

@@ -1,10 +1,16 @@
-"""The independence test: whether rankings tell anything about something else that is known of the voters."""
+r"""The independence test by the Hilbert-Schmidt independence criterion (HSIC), and the trend test, a special case.
+
+The effect is the correlation :math:`\mathrm{HSIC}(K, L) / \sqrt{\mathrm{HSIC}(K, K)\, \mathrm{HSIC}(L, L)}` of the two
+kernels, with unbiased estimates of all three (Song et al. 2012). Within strata, each of them is the mean over strata
+weighted by their numbers of voters; strata of fewer than four voters are left out.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,47 +21,62 @@ from rankernel._utils.interrupts import run_interruptibly
 from rankernel._utils.memory import check_task, check_voters
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data
-from rankernel.errors import RankingError
 from rankernel.gram.blocks import slices
+from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.methods import MethodLike
-from rankernel.gram.plan import Plan
+from rankernel.gram.rows import as_rows
 from rankernel.kernels.base import Kernel
-from rankernel.stats._correlations import Correlation, correlation_slopes
-from rankernel.stats._covariates import Covariate, CovariateKernel, covariate_of
-from rankernel.stats._groups import strata_codes
-from rankernel.stats._moments import CentredVoters, Moments, permutation_moments
+from rankernel.stats._covariates import Covariate, CovariateKernel, check_times, make_covariate, time_covariate
+from rankernel.stats._effects import Effect, Gradient, InfluenceSample
+from rankernel.stats._groups import PAIR_COST
+from rankernel.stats._moments import BLOCK_ROWS, ZERO_MOMENTS, CentredKernel, Moments, permutation_moments
 from rankernel.stats._permutations import (
-    ENTRIES,
-    TERM,
-    TIED,
-    Null,
-    Permutations,
+    CHUNK_ENTRIES,
+    RELATIVE_TOLERANCE,
+    VOTER_BYTES,
+    Adaptive,
     PermutationsLike,
-    PermutedValues,
-    as_permutations,
-    probability_of,
+    PermutationStatistic,
+    Shuffles,
+    arrangement_probability,
+    check_permutations,
+    named_generator,
 )
-from rankernel.stats._voters import (
-    Ballots,
-    Slopes,
-    errors_of_draws,
-    plan_for_test,
-    voter_gram,
-    warn_if_noisy,
-)
-from rankernel.stats.mmd import check_kernel
-from rankernel.stats.results import HSICResult
+from rankernel.stats._sample import Sample, check_voters_needed, stratum_codes
+from rankernel.stats.results import KernelTestResult, SummaryLines, evaluate
 
-WITNESS_ROWS = 256
-VOTER_BYTES = 64
-PAIRS_AT_ONCE = 2**28  # of voters, in one call of compiled code
+MIN_VOTERS = 4  # of the unbiased criterion
+PAIRS_PER_CALL = 2**28  # pairs of voters in one call of a compiled loop, which cannot be interrupted
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HSICResult(KernelTestResult):
+    """Result of :func:`hsic_test`.
+
+    Attributes
+    ----------
+    statistic : float
+        The estimate of the Hilbert-Schmidt independence criterion.
+    effect : float
+        The correlation of the two kernels: 0 if rankings and covariate are independent, 1 if the kernels are the same.
+    rankings : Rankings or Preferences
+        The rankings as given.
+    witness : array of shape (n_rankings,)
+        The witness function at each ranking and its covariate: positive if they occur together more often than under
+        independence. Its mean over voters is the biased statistic.
+    """
+
+    witness: FloatArray = field(repr=False)
+
+    _effect_noun: ClassVar[str] = "is the correlation of the kernels"
 
 
 def hsic_test(
     X: Any,
     covariate: Any,
-    kernel: Kernel | None = None,
-    n_permutations: PermutationsLike = 1000,
+    kernel: Kernel | str | None = None,
+    *,
+    n_permutations: PermutationsLike = 999,
     rng: Seed = 0,
     biased: bool = False,
     method: MethodLike = "auto",
@@ -77,34 +98,24 @@ def hsic_test(
         The rankings.
     covariate : array of shape (n_rankings,) or (n_rankings, n_features), Rankings or Preferences
         One value for each row of X. Integers, strings and booleans are labels (delta kernel), floats are numbers
-        (Gaussian kernel, its width the median distance between two voters).
-    kernel : Kernel, optional
-        The kernel of the rankings; ``Mallows("median")`` if left out.
-    n_permutations : int, "adaptive" or Adaptive
-        How many permutations make the null distribution; "adaptive" draws many only where the p-value is near 0.05.
-    rng : int or Generator
-        Where the permutations come from.
-    biased : bool
-        Which statistic.
-    method : as in :meth:`Kernel.gram`
-        How to compute kernel values; two voters with the same ballot are compared by different draws.
+        (Gaussian kernel, whose bandwidth is the median distance between two voters).
     covariate_kernel : {"auto", "delta", "gaussian"} or Kernel
-        The kernel of the covariate, if not the one above; a Kernel for a covariate that is rankings.
+        The kernel of the covariate; a Kernel if the covariate is rankings.
     strata : array of shape (n_rankings,), optional
-        A label for each row: the covariate is permuted only within strata.
-    n_jobs : int, optional
-        How many tiles of the Gram matrix to compute at once.
+        A label for each row: the covariate is permuted within strata only.
+    kernel, n_permutations, rng, biased, method, n_jobs
+        As in :func:`mmd_test`.
 
     Returns
     -------
     HSICResult
-        ``statistic``, ``pvalue``, ``tail_pvalue``, ``null_distribution``, ``effect``, ``effect_interval``, ``method``,
-        ``plan``, ``kernel``, ``rankings``, ``witness``.
+        ``statistic``, ``pvalue``, ``moment_pvalue``, ``null_distribution``, ``effect``, ``effect_interval``,
+        ``witness``, ...
 
     Examples
     --------
-    Four voters who rank two items, two each way, and a label that says which way: K = L, and with K_ij = L_ij = 1 for
-    equal ones and 0 else, the biased statistic is 1/4.
+    Four voters who rank two items, two each way, and a label that says which way: K = L, with K_ij = 1 for equal
+    rankings and 0 otherwise, and the biased statistic is 1/4.
 
     >>> from rankernel import Hamming, Rankings
     >>> ballots = Rankings.from_orders([["a", "b"], ["b", "a"]], counts=[2, 2])
@@ -113,172 +124,174 @@ def hsic_test(
     (0.25, array([0.25, 0.25]))
     """
     data = as_data(X)
-    wanted, start = as_permutations(n_permutations), as_seed(rng)
-    least = 2 if check_flag("biased", biased) else 4
-    if data.n_voters < least:
-        raise RankingError(f"X has {data.n_voters} voter(s); this statistic needs at least {least}")
+    n_permutations, seed = check_permutations(n_permutations), as_seed(rng)
+    check_voters_needed(data, 2 if check_flag("biased", biased) else MIN_VOTERS)
     check_voters(data.n_voters, VOTER_BYTES, "an independence test")
-    plan = plan_for_test(check_kernel(kernel), data, method)
-    if (
+    is_dense = (
         isinstance(covariate, Data) or check_array("covariate", covariate, "one value for each row").dtype.kind == "f"
-    ):  # a value for each row
+    )
+    sample = Sample.planned(data, kernel, method, n_jobs, None if is_dense else "an independence test of labels")
+    if is_dense:
         check_task("an independence test", len(data))
-    else:
-        check_task("an independence test of labels", len(plan._X))
-    stratum = strata_codes(strata, data)
-    other = covariate_of(covariate, data, covariate_kernel, method)
-    form = Dependence(voter_gram(plan, n_jobs), Ballots.of(data, plan).of_voter, other, biased)
-    return dependence_result(form, data, plan, np.repeat(stratum, data.counts), wanted, start)
+    stratum = stratum_codes(strata, len(data))
+    other = make_covariate(covariate, data, covariate_kernel, method)
+    return HSICResult(**hsic_fields(HSIC(sample, data, other, stratum, biased, seed), n_permutations))
 
 
-def dependence_result(
-    form: Dependence, data: Data, plan: Plan, strata: IntArray, wanted: Permutations, seed: int
-) -> HSICResult:
-    """Return what the kernels of rankings and covariate say; ``strata`` is a number for each voter."""
-    statistic, tolerance = float(form.sums(form.values[None])[0]), TIED * form.scale
-    exact = form.moments() if strata.max() == 0 else None
-    null = Null.drawn(form.permuted(strata, seed).draw, statistic, tolerance, wanted, exact)
-    correlation = Correlation.within(form.gram, form.rows, form.covariate.gram, form.values, strata)
-    error, effect_error = form.kernel_errors(plan, correlation)
-    warn_if_noisy(error, float(null.values.std()))
-    within = " within strata" if strata.max() else ""
+def hsic_fields(statistic: HSIC, n_permutations: int | Adaptive) -> dict[str, Any]:
+    """Return the attributes of the result of an independence test."""
+    fields = evaluate(statistic, n_permutations, statistic.sample)
+    within = " within strata" if statistic.strata.max() else ""
     text = (
-        f"{'biased' if form.biased else 'unbiased'} HSIC of rankings and {form.covariate.text}, {len(null.values):,} "
-        f"permutations of the voters{within}, kernel values: {plan.method}"
+        f"{'biased' if statistic.biased else 'unbiased'} HSIC of rankings and {statistic.covariate.text}, "
+        f"{len(fields['null_distribution']):,} permutations of the voters{within}, "
+        f"kernel values: {statistic.sample.method}"
     )
-    return HSICResult(
-        statistic,
-        null.pvalue,
-        null.values,
-        null.tail(statistic, tolerance, form.least(strata)),
-        null.n_for_moments,
-        correlation.value(),
-        text,
-        plan,
-        plan.kernel,
-        data,
-        error,
-        effect_error,
-        partial(correlation.interval, null.moments.skewness, effect_error),
-        by_row(form.witness(), data),
-    )
+    return fields | {"rankings": statistic.data, "method": text, "witness": statistic.witness()}
 
 
-def by_row(values: FloatArray, X: Data) -> FloatArray:
-    """Return the mean over the voters of each row."""
-    row_of_voter = np.repeat(np.arange(len(X)), X.counts)
-    return np.asarray(np.bincount(row_of_voter, weights=values) / X.counts)
+# ---------------------------------------------------------------------- trends
 
 
-@dataclass(frozen=True, eq=False)
-class Dependence:
-    """The statistic as a function of the value of each voter: a sum over pairs of voters, divided by ``divisor``.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TrendResult(HSICResult):
+    """Result of :func:`trend_test`.
 
-    Only the covariate is centred, and only once: permuting it changes no mean.
+    Attributes
+    ----------
+    statistic : float
+        The estimate of the Hilbert-Schmidt independence criterion with the product kernel of times.
+    rank_changes : dict of str to float
+        The change of the mean rank of each item per unit of time, by least squares; negative if the item rises.
     """
 
-    gram: FloatArray
-    rows: IntArray
-    covariate: Covariate
-    biased: bool
+    rank_changes: dict[str, float] = field(repr=False)
 
-    @property
-    def values(self) -> IntArray:
-        """The number of the value of each voter."""
-        return self.covariate.of_voter
+    def _summary(self) -> SummaryLines:
+        rising = sorted((change, item) for item, change in self.rank_changes.items() if change < 0)
+        falling = sorted((-change, item) for item, change in self.rank_changes.items() if change > 0)
+        return [*super()._summary(), ("rises", changes_text(rising)), ("falls", changes_text(falling))]
 
-    @cached_property
-    def centred(self) -> FloatArray:
-        """The centred kernel of the covariate."""
-        return self.centred_values(self.biased).whole()
 
-    def centred_values(self, biased: bool) -> CentredVoters:
-        """Return the kernel of the covariate, centred over voters."""
-        gram = self.covariate.gram
-        return CentredVoters.of(gram, np.bincount(self.values, minlength=len(gram)).astype(np.float64), biased)
+def changes_text(changes: Sequence[tuple[float, str]]) -> str:
+    """Return the first three items with the size of their change."""
+    shown = [f"{item} ({abs(change):.2g} ranks per unit of time)" for change, item in changes[:3]]
+    more = [f"{len(changes) - 3:,} more"] if len(changes) > 3 else []
+    return ", ".join([*shown, *more]) or "no item"
 
-    @property
-    def row_counts(self) -> FloatArray:
-        """How many voters stand behind each row."""
-        return np.bincount(self.rows, minlength=len(self.gram)).astype(np.float64)
 
-    @property
-    def divisor(self) -> float:
-        """N² or N (N - 3)."""
+def trend_test(
+    X: Any,
+    time: Any,
+    kernel: Kernel | str | None = None,
+    *,
+    n_permutations: PermutationsLike = 999,
+    rng: Seed = 0,
+    method: MethodLike = "auto",
+    strata: Any = None,
+    n_jobs: int | None = None,
+) -> TrendResult:
+    r"""Test whether rankings change linearly with time, or along ordered groups.
+
+    The statistic is the Hilbert-Schmidt independence criterion with the kernel
+    :math:`(t_i - \bar t)(t_j - \bar t)`: the squared norm of the covariance of time and embedding. It has more power
+    against a linear trend than :func:`hsic_test` or :func:`k_sample_test`, which find any dependence on time.
+
+    Parameters
+    ----------
+    X : Rankings, Preferences or integer array
+        The rankings.
+    time : array of shape (n_rankings,)
+        The time of each row: numbers, or dates of any kind (NumPy, pandas, ``datetime``), which are converted to days.
+        Or its group: 1, 2, 3, ... for ordered groups, or an ordered categorical of pandas.
+    strata : array of shape (n_rankings,), optional
+        A label for each row: times are permuted within strata only.
+    kernel, n_permutations, rng, method, n_jobs
+        As in :func:`mmd_test`.
+
+    Returns
+    -------
+    TrendResult
+
+    Examples
+    --------
+    Over three years b overtakes a:
+
+    >>> from rankernel import Rankings
+    >>> ballots = Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]] * 3, counts=[8, 1, 5, 4, 2, 8])
+    >>> result = trend_test(ballots, [2019, 2019, 2020, 2020, 2021, 2021])
+    >>> result.pvalue < 0.05, {item: round(change, 1) for item, change in result.rank_changes.items()}
+    (True, {'a': 0.3, 'b': -0.3, 'c': 0.0})
+    """
+    data = as_data(X)
+    n_permutations, seed = check_permutations(n_permutations), as_seed(rng)
+    check_voters_needed(data, MIN_VOTERS)
+    check_voters(data.n_voters, VOTER_BYTES, "a test of a trend")
+    times, stratum = check_times(time, len(data)), stratum_codes(strata, len(data))
+    sample = Sample.planned(data, kernel, method, n_jobs)
+    check_task("a test of a trend", len(data))
+    statistic = HSIC(sample, data, time_covariate(times, data), stratum, False, seed)
+    changes = dict(zip(data.items, rank_changes(data, times).tolist(), strict=True))
+    return TrendResult(**hsic_fields(statistic, n_permutations), rank_changes=changes)
+
+
+def rank_changes(X: Data, times: FloatArray) -> FloatArray:
+    """Return the regression coefficient of the rank of each item on time, by least squares over voters."""
+    weights = X.counts / X.n_voters
+    deviations = times - weights @ times
+    return np.asarray((weights * deviations) @ mean_statistics(as_rows(X), "ranks") / (weights @ deviations**2))
+
+
+# ---------------------------------------------------------------------- the statistic
+
+
+class HSIC(PermutationStatistic):
+    """The criterion as a sum over pairs of voters, with the covariate permuted between voters within strata.
+
+    It is enough to centre the kernel of the covariate, which permutations do not change.
+    """
+
+    def __init__(
+        self, sample: Sample, data: Data, covariate: Covariate, stratum: IntArray, biased: bool, seed: int
+    ) -> None:
+        self.sample, self.data, self.covariate, self.biased = sample, data, covariate, biased
+        self.gram, self.rows = sample.gram, np.repeat(sample.index, data.counts)
+        self.values, self.strata = covariate.values, np.repeat(stratum, data.counts)
+        self.row_counts = np.bincount(self.rows, minlength=len(self.gram)).astype(np.float64)
+        self.centred = covariate.centred(biased).matrix()
         n = len(self.rows)
-        return float(n**2 if self.biased else n * (n - 3))
+        self.divisor = float(n**2 if biased else n * (n - 3))
+        self.tolerance = RELATIVE_TOLERANCE * float(np.abs(self.gram).mean() * np.abs(self.centred).mean())
+        self.shuffles = Shuffles(self.values, self.strata, named_generator(seed, "shuffles of values"))
+        self.value = float(self.of_values(self.values[None])[0])
 
     @property
-    def scale(self) -> float:
-        """The mean size of a term."""
-        return float(np.abs(self.gram).mean() * np.abs(self.centred).mean())
-
-    @property
-    def few_values(self) -> bool:
-        """Whether tables of rows and values are quicker than sums over pairs of voters."""
+    def by_table(self) -> bool:
+        """Whether matrix products take fewer operations than sums over pairs of voters."""
         n_rows, n_values = len(self.gram), len(self.centred)
-        return n_rows * n_values * (n_rows + n_values) < TERM * len(self.rows) ** 2
+        return n_rows * n_values * (n_rows + n_values) < PAIR_COST * len(self.rows) ** 2
 
-    def permuted(self, strata: IntArray, seed: int) -> PermutedDependence:
-        """Return the statistic for random permutations of the values."""
-        return PermutedDependence(self, PermutedValues(self.values, strata, seed))
+    def draw(self, n_permutations: int) -> FloatArray:
+        """Return the statistic for the next permutations of the covariate."""
+        chunks = self.shuffles.draw(n_permutations, len(self.gram) * len(self.centred) if self.by_table else 1)
+        return np.concatenate([run_interruptibly(self.of_values, values) for values in chunks])
 
-    def moments(self) -> Moments:
-        """Return the exact moments of the statistic, where voters are permuted freely."""
-        rankings = CentredVoters.of(self.gram, self.row_counts, self.biased)
-        return permutation_moments(rankings, self.centred_values(self.biased)).times(1 / self.divisor)
+    def of_values(self, values: IntArray) -> FloatArray:
+        """Return the statistic for each row of values of the voters."""
+        sums = self.sums_by_table(values) if self.by_table else self.sums_by_pair(values)
+        return np.asarray(sums / self.divisor)
 
-    def least(self, strata: IntArray) -> float:
-        """Return how likely permutations leave everything as it is."""
-        cells, times = np.unique(np.stack((strata, self.values, self.rows)), axis=1, return_counts=True)
-        return probability_of(cells[0], cells[1], cells[2], times)
-
-    def kernel_errors(self, plan: Plan, correlation: Correlation) -> tuple[float, float]:
-        """Return the standard errors of statistic and effect from estimated values of rankings and covariate."""
-        sides = [(plan, self.gram, False), (self.covariate.plan, self.covariate.gram, True)]
-        found = np.zeros(2)
-        for own, gram, covariate in sides:
-            if own is None or own._estimator is None:
-                continue
-            slopes = [self.slopes(covariate)]
-            if np.isfinite(correlation.value()) and correlation.criteria()[1:].min() > 0:
-                slopes.append(correlation_slopes(correlation, len(gram), covariate))
-            errors = errors_of_draws(own, gram, np.arange(len(gram)), slopes)
-            found = np.hypot(found, errors if len(errors) == 2 else (*errors, float("nan")))
-        return float(found[0]), float(found[1])
-
-    def slopes(self, covariate: bool) -> Slopes:
-        """Return by how much the statistic changes with the kernel of the rankings, or of the covariate."""
-        table = np.zeros((len(self.gram), len(self.centred)))
-        np.add.at(table, (self.rows, self.values), 1.0)
-        other = self.centred
-        if covariate:  # either side may be centred
-            table, other = table.T, CentredVoters.of(self.gram, self.row_counts, self.biased).whole()
-        own = np.zeros(len(table)) if self.biased else table @ np.diagonal(other)
-
-        def slopes_of(some: Indices) -> FloatArray:
-            found = table[some] @ other @ table.T
-            found[np.arange(len(some)), some] -= own[some]
-            return np.asarray(found / self.divisor)
-
-        return slopes_of
-
-    def sums(self, values: IntArray) -> FloatArray:
-        """Return the statistic for each row of values."""
-        total = self.by_table(values) if self.few_values else self.by_pairs(values)
-        return np.asarray(total / self.divisor)
-
-    def by_pairs(self, values: IntArray) -> FloatArray:
-        """Return the sums over pairs of voters, one by one."""
+    def sums_by_pair(self, values: IntArray) -> FloatArray:
+        """Return the sums over pairs of voters by a loop."""
         total = np.empty(len(values))
-        for part in slices(len(values), max(PAIRS_AT_ONCE // len(self.rows) ** 2, 1)):
-            total[part] = _loops.permuted_sums.paired_sums(self.gram, self.rows, self.centred, values[part])
+        for part in slices(len(values), max(PAIRS_PER_CALL // len(self.rows) ** 2, 1)):
+            total[part] = _loops.permutations.sum_products(self.gram, self.rows, self.centred, values[part])
         if self.biased:
             total += (np.diagonal(self.gram)[self.rows] * np.diagonal(self.centred)[values]).sum(axis=1)
         return total
 
-    def by_table(self, values: IntArray) -> FloatArray:
-        """Return the same sums by matrix products, from how many voters stand behind each row with each value."""
+    def sums_by_table(self, values: IntArray) -> FloatArray:
+        """Return the sums over pairs of voters by matrix products, from the number of voters of each row and value."""
         n_rows, n_values, n_tables = len(self.gram), len(self.centred), len(values)
         cells = (self.rows * n_tables + np.arange(n_tables)[:, None]) * n_values + values
         tables = np.bincount(cells.ravel(), minlength=n_rows * n_tables * n_values).astype(np.float64)
@@ -289,36 +302,242 @@ class Dependence:
             total -= np.einsum("u,upv,v->p", np.diagonal(self.gram), tables, np.diagonal(self.centred), optimize=True)
         return total
 
+    def moments(self) -> Moments | None:
+        """Return the exact moments over all permutations; None with strata."""
+        if self.strata.max() > 0:
+            return None
+        left, right = self.centred_rankings(), self.covariate.centred(self.biased)
+        return permutation_moments(left, right).scaled(1 / self.divisor)
+
+    def centred_rankings(self) -> CentredKernel:
+        """Return the kernel of the rankings, centred over voters."""
+        return CentredKernel.from_gram(self.gram, self.row_counts, self.biased)
+
+    def min_pvalue(self) -> float:
+        """Return the probability of the observed arrangement."""
+        cells = np.stack((self.strata, self.values, self.rows))
+        (strata, values, rows), counts = np.unique(cells, axis=1, return_counts=True)
+        return arrangement_probability(strata, values, rows, counts)
+
+    def effect(self) -> KernelCorrelation:
+        """Return the correlation of the two kernels."""
+        return self.correlation
+
+    @cached_property
+    def correlation(self) -> KernelCorrelation:
+        """The correlation of the two kernels."""
+        return KernelCorrelation.within(self.gram, self.rows, self.covariate.gram, self.values, self.strata)
+
+    def standard_errors(self) -> tuple[float, float]:
+        """Return the Monte Carlo standard errors of statistic and effect, from both kernels."""
+        total = np.zeros(2)
+        for sample, is_covariate in ((self.sample, False), (self.covariate.sample, True)):
+            if sample is not None and sample.is_estimated:
+                effect = (
+                    self.correlation.gradient(len(sample.gram), is_covariate) if self.correlation.is_defined else None
+                )
+                total = np.hypot(total, sample.standard_errors([self.gradient(is_covariate), effect]))
+        return float(total[0]), float(total[1])
+
+    def gradient(self, covariate: bool) -> Gradient:
+        """Return the derivative of the statistic by the kernel of the rankings, or by that of the covariate."""
+        table = np.zeros((len(self.gram), len(self.centred)))
+        np.add.at(table, (self.rows, self.values), 1.0)
+        other = self.centred
+        if covariate:  # the criterion is the same if the kernel of the rankings is centred instead
+            table, other = table.T, self.centred_rankings().matrix()
+        self_pairs = np.zeros(len(table)) if self.biased else table @ np.diagonal(other)
+
+        def gradient(rows: Indices) -> FloatArray:
+            values = table[rows] @ other @ table.T
+            values[np.arange(len(rows)), rows] -= self_pairs[rows]
+            return np.asarray(values / self.divisor)
+
+        return gradient
+
     def witness(self) -> FloatArray:
-        """Return the witness function at each voter, from the kernels centred over voters."""
-        other = self.covariate.gram
-        counts = np.bincount(self.values, minlength=len(other)).astype(np.float64)
-        other_means = other @ counts / counts.sum()
-        # Voters of the same row with the same value are one cell.
-        codes, cell, sizes = np.unique(self.rows * len(other) + self.values, return_inverse=True, return_counts=True)
-        rows, values = codes // len(other), codes % len(other)
-        means = self.gram @ self.row_counts / len(self.rows)
-        out = np.empty(len(rows))
-        for part in slices(len(rows), WITNESS_ROWS):
-            left = self.gram[np.ix_(rows[part], rows)] - means[rows]
-            right = other[np.ix_(values[part], values)] - other_means[values[part], None] - other_means[values]
-            right += counts @ other_means / counts.sum()
-            out[part] = (left * right) @ sizes / len(self.rows)
-        return np.asarray(out[cell.ravel()])
+        """Return the mean of the witness function over the voters of each row of the data."""
+        left = CentredKernel.from_gram(self.gram, self.row_counts, biased=True)
+        right = self.covariate.centred(biased=True)
+        n_values = len(right.gram)
+        codes, cell, sizes = np.unique(self.rows * n_values + self.values, return_inverse=True, return_counts=True)
+        rows, values = codes // n_values, codes % n_values
+        at_cells = np.empty(len(codes))
+        for part in slices(len(codes), BLOCK_ROWS):
+            products = left.block(rows[part], rows) * right.block(values[part], values)
+            at_cells[part] = products @ sizes / len(self.rows)
+        row_of_voter = np.repeat(np.arange(len(self.data)), self.data.counts)
+        return np.asarray(np.bincount(row_of_voter, weights=at_cells[cell.ravel()]) / self.data.counts)
+
+
+# ---------------------------------------------------------------------- the effect
 
 
 @dataclass(frozen=True, eq=False)
-class PermutedDependence:
-    """The statistic for one permutation of the values after another."""
+class PairedKernels:
+    """The centred kernels of rankings (``left``) and covariate (``right``) over the voters of a stratum.
 
-    form: Dependence
-    values: PermutedValues
+    Cell i has ``counts[i]`` voters with ranking ``rows[i]`` and value ``values[i]``; ``row_index`` and ``value_index``
+    are the positions of these rankings and values in the full kernel matrices.
+    """
 
-    def draw(self, n_permutations: int) -> FloatArray:
-        """Return the statistic of the next permutations."""
-        form = self.form
-        width = len(form.gram) * len(form.centred) if form.few_values else len(form.rows)
-        n_at_once = max(ENTRIES // max(width, len(form.rows)), 1)
-        return np.concatenate(
-            [run_interruptibly(form.sums, values) for values in self.values.draw(n_permutations, n_at_once)]
+    left: CentredKernel
+    right: CentredKernel
+    rows: IntArray
+    values: IntArray
+    counts: FloatArray
+    row_index: IntArray
+    value_index: IntArray
+
+    @classmethod
+    def from_voters(cls, gram: FloatArray, rows: IntArray, other: FloatArray, values: IntArray) -> PairedKernels:
+        """Return the kernels, from the row and the value of each voter."""
+        cells, n_voters = np.unique(np.stack((rows, values)), axis=1, return_counts=True)
+        counts = n_voters.astype(np.float64)
+        left, row_codes, row_index = centre_codes(gram, cells[0], counts)
+        right, value_codes, value_index = centre_codes(other, cells[1], counts)
+        return cls(left, right, row_codes, value_codes, counts, row_index, value_index)
+
+    def swapped(self) -> PairedKernels:
+        """Return the same voters with rankings and covariate exchanged."""
+        return PairedKernels(
+            self.right, self.left, self.values, self.rows, self.counts, self.value_index, self.row_index
         )
+
+    @property
+    def n_voters(self) -> float:
+        """The number of voters."""
+        return float(self.counts.sum())
+
+    def criteria(self) -> FloatArray:
+        """Return the unbiased HSIC(K, L), HSIC(K, K) and HSIC(L, L)."""
+        n, c = self.n_voters, self.counts
+        K, L = self.left.diagonal[self.rows], self.right.diagonal[self.values]
+        self_pairs = np.array([c @ (K * L), c @ K**2, c @ L**2])
+        return np.asarray((self.product_sums(self.left, self.right) @ c - self_pairs) / (n * (n - 3)))
+
+    def product_sums(self, left: CentredKernel, right: CentredKernel) -> FloatArray:
+        """Return the sums over voters of the products K L, K² and L² at each cell, of shape (3, n_cells)."""
+        sums = np.empty((3, len(self.counts)))
+        for part in slices(len(self.counts), max(CHUNK_ENTRIES // len(self.counts), 1)):
+            K = left.block(self.rows[part], self.rows)
+            L = right.block(self.values[part], self.values)
+            for index, (first, second) in enumerate(((K, L), (K, K), (L, L))):
+                sums[index, part] = (first * second) @ self.counts
+        return sums
+
+    @cached_property
+    def witnesses(self) -> FloatArray:
+        """The means over voters of the products K L, K² and L² at each cell, of kernels with the biased centring."""
+        left, right = (CentredKernel.from_gram(side.gram, side.counts, True) for side in (self.left, self.right))
+        return np.asarray(self.product_sums(left, right) / self.n_voters)
+
+    def null_moments(self, skewness: float) -> Moments:
+        """Return the moments of HSIC(K, L) if values are permuted; ``skewness`` is used if it is not known exactly."""
+        n = self.n_voters
+        moments = permutation_moments(self.left, self.right).scaled(1 / (n * (n - 3)))
+        return Moments(0.0, moments.variance, skewness if np.isnan(moments.skewness) else moments.skewness)
+
+    def gradient(self, rows: Indices, ratio: float) -> FloatArray:
+        """Return rows of the derivative of HSIC(K, L) - ratio HSIC(K, K) / 2 by the kernel of the rankings."""
+        counts, n = self.left.counts, self.n_voters
+        table = np.zeros((len(counts), len(self.right.counts)))
+        table[self.rows, self.values] = self.counts
+        right, diagonal = self.right.matrix(), np.arange(len(rows))
+        cross = table[rows] @ right @ table.T
+        cross[diagonal, rows] -= table[rows] @ np.diagonal(right)
+        same = counts[rows, None] * self.left.block(rows) * counts
+        same[diagonal, rows] -= counts[rows] * self.left.diagonal[rows]
+        return np.asarray((cross - ratio * same) / (n * (n - 3)))
+
+
+def centre_codes(gram: FloatArray, codes: IntArray, counts: FloatArray) -> tuple[CentredKernel, IntArray, IntArray]:
+    """Return the centred kernel between the codes that occur, the position of each code among them, and these codes."""
+    used, positions = np.unique(codes, return_inverse=True)
+    values = gram if len(used) == len(gram) else gram[np.ix_(used, used)]
+    weights = np.bincount(positions.ravel(), counts).astype(np.float64)
+    return CentredKernel.from_gram(values, weights, biased=False), positions.ravel(), used
+
+
+@dataclass(frozen=True, eq=False)
+class KernelCorrelation(Effect):
+    """The correlation of two kernels over the voters of the strata: B = HSIC(K, L), W the rest of the denominator."""
+
+    strata: tuple[PairedKernels, ...]
+
+    @classmethod
+    def within(
+        cls, gram: FloatArray, rows: IntArray, other: FloatArray, values: IntArray, strata: IntArray
+    ) -> KernelCorrelation:
+        """Return the correlation within strata, from the row, the value and the stratum of each voter."""
+        members = [strata == number for number in range(int(strata.max()) + 1)]
+        large = [voters for voters in members if voters.sum() >= MIN_VOTERS]
+        return cls(tuple(PairedKernels.from_voters(gram, rows[voters], other, values[voters]) for voters in large))
+
+    @property
+    def weights(self) -> FloatArray:
+        """The share of the voters in each stratum."""
+        sizes = np.array([stratum.n_voters for stratum in self.strata])
+        return np.asarray(sizes / sizes.sum())
+
+    @cached_property
+    def criteria(self) -> FloatArray:
+        """The unbiased HSIC(K, L), HSIC(K, K) and HSIC(L, L)."""
+        return np.asarray(self.weights @ np.array([stratum.criteria() for stratum in self.strata]))
+
+    @cached_property
+    def value(self) -> float:
+        """The correlation: 0 if rankings or covariate do not vary, nan if it is undefined."""
+        if not self.strata:
+            return float("nan")
+        cross, *norms = self.criteria
+        if min(norms) > 0:
+            return float(cross / np.sqrt(norms[0] * norms[1]))
+        return 0.0 if min(norms) == 0 else float("nan")
+
+    def parts(self) -> tuple[float, float]:
+        """Return HSIC(K, L), and the difference between it and the denominator of the correlation."""
+        denominator = float(np.sqrt(self.criteria[1] * self.criteria[2]))
+        return float(self.criteria[0]), denominator - float(self.criteria[0])
+
+    def population_parts(self) -> tuple[float, float]:
+        """Return the same of the biased criteria."""
+        means = self._population_criteria()
+        return float(means[0]), float(np.sqrt(means[1] * means[2]) - means[0])
+
+    def _population_criteria(self) -> FloatArray:
+        means = [stratum.witnesses @ (stratum.counts / stratum.n_voters) for stratum in self.strata]
+        return np.asarray(self.weights @ np.array(means))
+
+    def influences(self, total: float) -> Iterator[InfluenceSample]:
+        """Yield the influences of the voters of each stratum."""
+        means = self._population_criteria()
+        for weight, stratum in zip(self.weights, self.strata, strict=True):
+            cross, first, second = 2 * weight * stratum.witnesses
+            between = cross / np.sqrt(means[1] * means[2])
+            within = (first / means[1] + second / means[2]) / 2 - between
+            yield InfluenceSample(between, within, stratum.counts / stratum.n_voters, stratum.n_voters)
+
+    def null_moments(self, null: Moments) -> Moments:
+        """Return the moments of HSIC(K, L) under permutations within strata."""
+        moments = ZERO_MOMENTS
+        for weight, stratum in zip(self.weights.tolist(), self.strata, strict=True):
+            moments += stratum.null_moments(null.skewness).scaled(weight)
+        return moments
+
+    def gradient(self, n_rows: int, covariate: bool) -> Gradient:
+        """Return the derivative of the correlation by the kernel of the rankings, or by that of the covariate."""
+        denominator = sum(self.parts())
+        ratio = float(self.criteria[0] / self.criteria[2 if covariate else 1])
+
+        def gradient(rows: Indices) -> FloatArray:
+            values = np.zeros((len(rows), n_rows))
+            for weight, stratum in zip(self.weights, self.strata, strict=True):
+                side = stratum.swapped() if covariate else stratum
+                present = np.flatnonzero(np.isin(rows, side.row_index))
+                own_rows = np.searchsorted(side.row_index, rows[present])
+                part = side.gradient(own_rows, ratio) * weight / denominator
+                values[np.ix_(present, side.row_index)] += part
+            return values
+
+        return gradient

@@ -1,39 +1,82 @@
-"""The two-sample test: whether two sets of rankings come from one distribution."""
+"""Two-sample tests by the maximum mean discrepancy, with one kernel or with several.
+
+The test with several kernels is MMDAgg (Schrab, Kim, Albert, Laurent, Guedj and Gretton 2023). Each kernel ranks its
+statistic among B1 permutations, and B2 other permutations give the distribution of the best rank of all kernels under
+the null hypothesis. The paper fixes a level and finds by bisection how much the level of each kernel must be lowered;
+here adjusted p-values express that rule for all levels: a kernel rejects at a level if its adjusted p-value is not
+above it. Under the null hypothesis the data and the B2 permutations are exchangeable given the B1 others, so the level
+is exact for every number of permutations.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, IntArray
-from rankernel._utils.checks import check_flag, check_labels, check_list, check_numbers
+from rankernel._utils.arrays import FloatArray, IntArray, Mask
+from rankernel._utils.checks import (
+    check_flag,
+    check_integer,
+    check_labels,
+    check_list,
+    check_number,
+    is_number,
+    short_repr,
+)
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.completions.draws import CompletionModel
 from rankernel.data import Data, as_data, concat
 from rankernel.errors import RankingError
+from rankernel.gram.bandwidth import median_rate
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
-from rankernel.stats._effect_law import Interval
-from rankernel.stats._effects import group_effect, group_effect_interval, kernel_errors
-from rankernel.stats._groups import GroupedVoters, TwoGroups, table_of
-from rankernel.stats._permutations import Null, Permutations, PermutationsLike, as_permutations
-from rankernel.stats._voters import Ballots, group_codes, warn_if_noisy
-from rankernel.stats.results import MMDResult
+from rankernel.stats._groups import GroupedVoters, SquaredMMD
+from rankernel.stats._permutations import (
+    Adaptive,
+    PermutationsLike,
+    check_permutations,
+    count_exceedances,
+)
+from rankernel.stats._sample import Sample, check_voters_needed, stratum_codes, warn_if_noisy
+from rankernel.stats.results import GroupTestResult, evaluate
 
 NAMES = ("X", "Y")
+TASK = "a test of groups"
+AUTO_SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)  # bandwidths of the aggregated test, relative to the median heuristic
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MMDResult(GroupTestResult):
+    """Result of :func:`mmd_test`.
+
+    Attributes
+    ----------
+    statistic : float
+        The estimate of the squared maximum mean discrepancy.
+    rankings : Rankings or Preferences
+        The distinct rankings of both samples, with their numbers of voters.
+    witness : array of shape (n_rankings,)
+        The witness function at each of them: the mean kernel with the first sample minus that with the second.
+    """
+
+    witness: FloatArray = field(repr=False)
+
+    @property
+    def _dispersion_factor(self) -> float:
+        return float(self._voters.sizes.sum() / self._voters.sizes.prod())
 
 
 def mmd_test(
     X: Any,
     Y: Any,
-    kernel: Kernel | None = None,
-    n_permutations: PermutationsLike = 1000,
+    kernel: Kernel | str | None = None,
+    *,
+    n_permutations: PermutationsLike = 999,
     rng: Seed = 0,
     biased: bool = False,
     method: MethodLike = "auto",
@@ -41,52 +84,51 @@ def mmd_test(
     precomputed: Any = None,
     n_jobs: int | None = None,
 ) -> MMDResult:
-    r"""Test whether two sets of rankings come from one distribution, by their maximum mean discrepancy.
+    r"""Test whether two samples of rankings have the same distribution, by the maximum mean discrepancy.
 
     The statistic is the unbiased estimate of the squared discrepancy (Gretton et al. 2012),
     :math:`\frac{1}{m(m-1)} \sum_{i \ne j} K(X_i, X_j) + \frac{1}{n(n-1)} \sum_{i \ne j} K(Y_i, Y_j)
-    - \frac{2}{mn} \sum_{i,j} K(X_i, Y_j)`, where the last sum goes over all pairs. Its null distribution is that of
-    random divisions of all voters into two samples of these sizes. A row of count c is c voters, exactly as if it
-    were written c times.
+    - \frac{2}{mn} \sum_{i,j} K(X_i, Y_j)`. Its null distribution is that of random divisions of all voters into two
+    samples of these sizes. A row of count c is c voters.
 
     Parameters
     ----------
     X, Y : Rankings, Preferences or integer arrays
         The two samples, over the same items.
     kernel : Kernel, optional
-        The kernel; ``Mallows("median")`` if left out, its width taken from both samples together.
+        The kernel, ``Mallows("median")`` by default: the median heuristic uses both samples.
     n_permutations : int, "adaptive" or Adaptive
-        How many divisions make the null distribution; "adaptive" draws many only where the p-value is near 0.05.
-    rng : int or Generator
-        Where the divisions come from. The draws of a Monte Carlo method have a seed of their own.
+        The number of permutations. "adaptive" draws many only if the p-value is near 0.05; see :class:`Adaptive`.
+    rng : int, Generator or None
+        The source of the permutations; the same call gives the same result for an integer. Monte Carlo draws have a
+        seed of their own.
     biased : bool
-        Whether to add the pairs of each voter with itself, and divide by m² and n².
+        Whether to use the biased estimate, which includes i = j and divides by m² and n².
     method : as in :meth:`Kernel.gram`
-        How to compute kernel values. Estimated ones belong to the ballots, so that the level of the test is exact
-        with them, too; two voters with the same ballot are compared by different draws.
+        How to compute kernel values. With estimated values the test has its exact level too: draws depend on the
+        ranking only. Two voters with the same ranking are compared by different draws.
     strata : pair of arrays, optional
-        A label for each row of X and for each row of Y: voters change sides only within their stratum.
+        A label for each row of X and for each row of Y: voters are permuted within strata only.
     precomputed : array, optional
-        The Gram matrix of the rows of X and then those of Y, if it is known already.
+        The Gram matrix of the rows of X followed by those of Y.
     n_jobs : int, optional
-        How many tiles of the Gram matrix to compute at once.
+        The number of threads that compute the Gram matrix.
 
     Returns
     -------
     MMDResult
-        ``statistic``, ``pvalue``, ``tail_pvalue``, ``null_distribution``, ``effect``, ``effect_interval``, ``method``,
-        ``plan``, ``kernel``, ``rankings``, ``witness``; ``differences()`` says in what the samples differ.
+        ``statistic``, ``pvalue``, ``moment_pvalue``, ``null_distribution``, ``effect``, ``effect_interval``,
+        ``witness``, ...; ``differences()`` compares the samples by items and pairs of items.
 
     Notes
     -----
-    The p-value is (1 + #{null >= statistic}) / (1 + n_permutations): it is valid for every number of permutations. The
-    one by the tail comes from the exact first three moments of all permutations, by a Pearson III curve; where there
-    are more than 2,000 different ballots the third comes from permutations that were drawn, and with strata all do:
-    from 1,000 at least (``tail_draws`` says of how many). Where hardly any two voters are alike the curve can be far
-    too cautious.
+    The p-value from moments uses the exact mean, variance and skewness over all permutations. With more than 2,000
+    distinct rankings the skewness, and with strata all moments, are estimated from at least 1,000 permutations
+    (``n_moment_draws``). If hardly any two voters are similar to the kernel, the approximation can be very
+    conservative.
 
-    A partial ranking acts as the uniform distribution on its completions. So of two distributions of partial
-    rankings only the distributions of their completions are compared.
+    A partial ranking is embedded as the uniform distribution on its completions, so only the distributions of
+    completions are compared.
 
     Examples
     --------
@@ -102,137 +144,196 @@ def mmd_test(
     >>> print(result)
     MMDResult
       statistic  0.6931
-      p-value    0.00999 (1,000 permutations), 0.0036 (tail)
+      p-value    0.01 (999 permutations), 0.0036 (moments)
       effect     0.35 of the dispersion of the voters lies between the groups, 95% interval 0.0906 to 0.619
       kernel     Mallows(nu=0.6931471805599453)
-      method     unbiased squared MMD, 1,000 permutations of the voters, kernel values: exact
+      method     unbiased squared MMD, 999 permutations of the voters, kernel values: exact
     """
-    wanted, start = as_permutations(n_permutations), as_seed(rng)
-    samples = Samples.checked(X, Y, strata, biased)
-    if precomputed is not None:
-        ballots = Ballots.of(samples.data)
-        table = table_of(ballots, samples.second, samples.stratum, 2)
-        voters = GroupedVoters(ballots.data, NAMES, table, kernel, None, given_gram(samples.data, precomputed))
+    n_permutations, seed = check_permutations(n_permutations), as_seed(rng)
+    data, count_voters = check_samples(X, Y, strata, biased)
+    if precomputed is None:
+        sample = Sample.planned(data, kernel, method, n_jobs, TASK)
     else:
-        voters = samples.planned(check_kernel(kernel), method, n_jobs)
-    return two_sample_result(voters, wanted, start, biased)
+        sample = Sample.from_gram(data, precomputed, kernel)
+    return mmd_result(SquaredMMD(count_voters(sample), biased, seed), n_permutations)
 
 
-def two_sample_result(voters: GroupedVoters, wanted: Permutations, seed: int, biased: bool) -> MMDResult:
-    """Return what the voters of two groups say."""
-    found = evidence_of(voters, wanted, seed, biased)
-    warn_if_noisy(found.error, float(found.null.values.std()))
-    return MMDResult(
-        found.statistic,
-        found.null.pvalue,
-        found.null.values,
-        found.tail,
-        found.null.n_for_moments,
-        found.effect,
-        description(len(found.null.values), biased, voters),
-        voters.plan,
-        voters.kernel,
-        voters.data,
-        found.error,
-        found.effect_error,
-        found.interval(voters),
-        voters,
-        biased,
-        found.witness,
-    )
-
-
-def check_kernel(kernel: Kernel | None) -> Kernel:
-    """Return a kernel, the Mallows kernel if there is none, refusing anything else."""
-    return Mallows(nu="median") if kernel is None else as_kernel(kernel)
-
-
-def given_gram(X: Data, matrix: Any) -> FloatArray:
-    """Return a Gram matrix that the caller has, one row for each row of the data."""
-    values = check_numbers("precomputed", matrix, (len(X), len(X)))  # the rows of X, then those of Y
-    if not np.allclose(values, values.T):
-        raise ValueError("precomputed is not symmetric; a Gram matrix is")
-    return values
-
-
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """What one kernel says: its statistic, a null distribution, and how close a tie may be by rounding."""
-
-    statistic: float
-    null: Null
-    tolerance: float
-    tail: float
-    effect: float
-    error: float
-    effect_error: float
-    witness: FloatArray
-
-    def interval(self, voters: GroupedVoters) -> Callable[[], Interval]:
-        """Return what makes the interval of the effect, when it is asked for."""
-        return partial(group_effect_interval, voters, self.null.moments.skewness, self.effect_error)
-
-
-def evidence_of(voters: GroupedVoters, wanted: Permutations, seed: int, biased: bool) -> Evidence:
-    """Return the statistic of two groups and of random divisions of their voters."""
-    form = TwoGroups(voters, biased, seed)
-    null = form.null(wanted)
-    tail = null.tail(form.statistic, form.tolerance, voters.least())
+def mmd_result(statistic: SquaredMMD, n_permutations: int | Adaptive, *, warn: bool = True) -> MMDResult:
+    """Return the result of the test of two groups."""
+    voters, biased = statistic.voters, statistic.biased
+    fields = evaluate(statistic, n_permutations, voters.sample, warn=warn)
     first, second = voters.by_group / voters.sizes[:, None]
-    error, effect_error = kernel_errors(voters, biased)
-    witness = voters.gram @ (first - second)
-    effect = group_effect(voters)
-    return Evidence(
-        form.statistic, null, form.tolerance, tail, effect, error * form.per_dispersion, effect_error, witness
+    return MMDResult(
+        **fields,
+        method=describe(voters, biased, len(fields["null_distribution"])),
+        witness=np.asarray(voters.gram @ (first - second)),
+        _voters=voters,
+        _biased=biased,
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Samples:
-    """Two samples: the rows of both, and for each row whether it is of the second one, and its stratum."""
-
-    data: Data
-    second: IntArray
-    stratum: IntArray
-
-    @classmethod
-    def checked(cls, X: Any, Y: Any, strata: tuple[Any, Any] | None, biased: bool) -> Samples:
-        """Return the two samples, having refused those that are too small for the statistic."""
-        if isinstance(Y, CompletionModel) or callable(Y):
-            raise TypeError("Y is a model, not a sample of rankings; use goodness_of_fit_test(X, model)")
-        first, second = as_data(X), as_data(Y, name="Y")
-        check_flag("biased", biased)
-        least = 1 if biased else 2
-        for name, sample in zip(NAMES, (first, second), strict=True):
-            if sample.n_voters < least:
-                raise RankingError(f"{name} has {sample.n_voters} voter(s); this statistic needs at least {least}")
-        both = concat([first, second])
-        in_second = (np.arange(len(both)) >= len(first)).astype(np.int64)
-        return cls(both, in_second, strata_of(strata, both, len(first)))
-
-    def planned(self, kernel: Kernel, method: MethodLike, n_jobs: int | None) -> GroupedVoters:
-        """Return the voters with the plan of a kernel."""
-        return GroupedVoters.planned(self.data, self.second, NAMES, self.stratum, kernel, method, n_jobs)
-
-
-def strata_of(strata: tuple[Any, Any] | None, both: Data, n_first: int) -> IntArray:
-    """Return the number of the stratum of each row."""
-    if strata is None:
-        return np.zeros(len(both), dtype=np.int64)
-    pair = check_list("strata", strata, "a pair of arrays: a label for each row of X, and one for each row of Y")
-    if len(pair) != 2:
-        raise RankingError(f"strata is a pair of arrays, one for the rows of X and one for those of Y; got {len(pair)}")
-    given = [
-        check_labels("strata", part, length) for part, length in zip(pair, (n_first, len(both) - n_first), strict=True)
-    ]
-    return group_codes(np.concatenate(given), both, "strata")
-
-
-def description(n_permutations: int, biased: bool, voters: GroupedVoters, statistic: str = "squared MMD") -> str:
-    """Return what was done, in words."""
-    within = " within strata" if len(voters.table) > 1 else ""
-    values = "given" if voters.plan is None else voters.plan.method
+def describe(voters: GroupedVoters, biased: bool, n_permutations: int, statistic: str = "squared MMD") -> str:
+    """Return the description of a test of groups."""
+    within = " within strata" if voters.is_stratified() else ""
     return (
         f"{'biased' if biased else 'unbiased'} {statistic}, {n_permutations:,} permutations of the voters{within}, "
-        f"kernel values: {values}"
+        f"kernel values: {voters.sample.method}"
     )
+
+
+def check_samples(X: Any, Y: Any, strata: Any, biased: bool) -> tuple[Data, Callable[[Sample], GroupedVoters]]:
+    """Return the rows of two samples, and the function that counts their voters, after checking the arguments."""
+    if isinstance(Y, CompletionModel) or callable(Y):
+        raise TypeError("Y is a model, not a sample of rankings; use goodness_of_fit_test(X, model)")
+    first, second = as_data(X), as_data(Y, name="Y")
+    least = 1 if check_flag("biased", biased) else 2
+    for name, data in zip(NAMES, (first, second), strict=True):
+        check_voters_needed(data, least, name)
+    sizes = len(first), len(second)
+    if strata is not None:
+        pair = check_list("strata", strata, "a pair of arrays: a label for each row of X, and one for each row of Y")
+        if len(pair) != 2:
+            raise RankingError(f"strata has {len(pair)} parts; give a pair of arrays, one for X and one for Y")
+        strata = np.concatenate([check_labels("strata", part, size) for part, size in zip(pair, sizes, strict=True)])
+    both = concat([first, second])
+    codes, sample_of_row = stratum_codes(strata, len(both)), np.repeat([0, 1], sizes)
+    return both, lambda sample: GroupedVoters.count(sample, NAMES, sample_of_row, codes, both.counts)
+
+
+# ---------------------------------------------------------------------- several kernels
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AggregatedMMDResult(MMDResult):
+    """Result of :func:`mmd_aggregated_test`.
+
+    ``statistic`` is -log10 of the smallest p-value of a kernel, ``null_distribution`` the same for random divisions of
+    the voters, and ``pvalue`` compares the two. ``kernel``, ``effect``, ``witness`` and ``differences()`` are those of
+    the kernel with the smallest p-value. ``moment_pvalue`` is the smallest of all kernels times their number
+    (Bonferroni).
+
+    Attributes
+    ----------
+    kernels : tuple of Kernel
+        The kernels with all parameters resolved.
+    statistics : array of shape (n_kernels,)
+        The squared discrepancy with each kernel.
+    pvalues : array of shape (n_kernels,)
+        Adjusted p-values: the smallest level at which the aggregated test rejects because of each kernel.
+    rejected : array of shape (n_kernels,)
+        Whether each kernel rejects at ``alpha``; the aggregated test rejects if any does.
+    alpha : float
+        The significance level.
+    """
+
+    kernels: tuple[Kernel, ...]
+    statistics: FloatArray
+    pvalues: FloatArray
+    rejected: Mask
+    alpha: float
+
+
+def mmd_aggregated_test(
+    X: Any,
+    Y: Any,
+    kernels: Any = "auto",
+    *,
+    n_permutations: int = 999,
+    rng: Seed = 0,
+    biased: bool = False,
+    method: MethodLike = "auto",
+    strata: tuple[Any, Any] | None = None,
+    alpha: float = 0.05,
+    n_jobs: int | None = None,
+) -> AggregatedMMDResult:
+    """Test whether two samples of rankings have the same distribution, with several kernels at one level.
+
+    Parameters
+    ----------
+    X, Y, rng, biased, method, strata, n_jobs
+        As in :func:`mmd_test`.
+    kernels : "auto", or a list of kernels or of decay rates nu
+        Decay rates are those of Mallows kernels; "auto" is five of them around the median heuristic of both samples.
+    n_permutations : int
+        The number of permutations for the p-value of each kernel; as many again give the distribution of the smallest
+        p-value. All kernels use the same permutations, so adaptive stopping is not possible.
+    alpha : float
+        The significance level of ``rejected``.
+
+    Returns
+    -------
+    AggregatedMMDResult
+
+    Examples
+    --------
+    >>> from rankernel import Rankings
+    >>> X = Rankings.from_orders([["a", "b", "c"], ["a", "c", "b"]], counts=[9, 7])
+    >>> Y = Rankings.from_orders([["a", "b", "c"], ["c", "b", "a"]], items=X.items, counts=[4, 12])
+    >>> result = mmd_aggregated_test(X, Y)
+    >>> len(result.kernels), bool(result.rejected.any())
+    (5, True)
+    """
+    half, seed = check_integer("n_permutations", n_permutations), as_seed(rng)
+    alpha = check_number("alpha", alpha, 0, 1)
+    data, count_voters = check_samples(X, Y, strata, biased)
+    results, rank_rows = [], []
+    for kernel in resolve_kernels(kernels, data):
+        voters = count_voters(Sample.planned(data, kernel, method, n_jobs, TASK))
+        statistic = SquaredMMD(voters, biased, seed)
+        result = mmd_result(statistic, 2 * half, warn=False)
+        null, mcse = result.null_distribution, result.statistic_mcse
+        values = np.concatenate([result.statistic + np.array([0.0, -mcse, mcse]), null[half:]])
+        rank_rows.append(1 + count_exceedances(null[:half], values, statistic.tolerance))
+        results.append(result)
+        voters.release()  # one Gram matrix at a time
+    ranks = np.array(rank_rows)  # of the data, of the data plus and minus an error, and of the second half
+    observed, best = ranks[:, 0], ranks[:, 3:].min(axis=0)
+    adjusted, index = adjusted_pvalues(observed, best), int(np.argmin(observed))
+    winner = results[index]
+    warn_if_noisy(winner.statistic_mcse, float(winner.null_distribution.std()))
+    aggregated = {
+        "statistic": float(-np.log10(observed[index] / (1 + half))),
+        "pvalue": float(adjusted.min()),
+        "null_distribution": -np.log10(best / (1 + half)),
+        "moment_pvalue": min(len(results) * min(result.moment_pvalue for result in results), 1.0),
+        "n_moment_draws": max(result.n_moment_draws for result in results),
+        "statistic_mcse": float(np.log10(ranks[index, 1] / ranks[index, 2])) / 2,
+        "method": f"{describe(winner._voters, biased, half)}; {len(results)} kernels aggregated",
+    }
+    return AggregatedMMDResult(
+        **vars(winner) | aggregated,
+        kernels=tuple(result.kernel for result in results if result.kernel is not None),
+        statistics=np.array([result.statistic for result in results]),
+        pvalues=adjusted,
+        rejected=adjusted <= alpha,
+        alpha=alpha,
+    )
+
+
+def resolve_kernels(kernels: Any, data: Data) -> list[Kernel]:
+    """Return the kernels of an aggregated test with all parameters resolved."""
+    if isinstance(kernels, str) and kernels == "auto":
+        median = median_rate(Mallows(nu="median"), data)
+        return [Mallows(nu=scale * median) for scale in AUTO_SCALES]
+    is_list = isinstance(kernels, Sequence | np.ndarray) and not isinstance(kernels, str | bytes)
+    if not is_list or getattr(kernels, "ndim", 1) == 0 or not len(kernels):
+        raise TypeError(
+            f"kernels={short_repr(kernels)} is not a list of kernels; give one such as [Mallows(0.1), Kendall()], or "
+            "'auto'"
+        )
+    checked = [
+        Mallows(nu=check_number("one of kernels", each, 0)) if is_number(each) else as_kernel(each, "one of kernels")
+        for each in kernels
+    ]
+    return [kernel.resolve(data) for kernel in checked]
+
+
+def adjusted_pvalues(ranks: IntArray, best: IntArray) -> FloatArray:
+    """Return for each rank the null probability that the best rank of all kernels is not larger.
+
+    Examples
+    --------
+    >>> adjusted_pvalues(np.array([1, 4]), best=np.array([1, 2, 3, 4, 5, 6, 7, 8, 9]))
+    array([0.2, 0.5])
+    """
+    return np.asarray((1 + np.searchsorted(np.sort(best), ranks, side="right")) / (1 + len(best)))

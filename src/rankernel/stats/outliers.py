@@ -1,105 +1,106 @@
-r"""Outlying ballots: those far from the mean embedding of the rest, with a bound on how many are named wrongly."""
+"""Outlier detection: ballots far from the mean embedding of the others, at a given false discovery rate."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, Indices, Mask
+from rankernel._utils.arrays import FloatArray, Indices, IntArray, Mask
 from rankernel._utils.checks import check_number
 from rankernel._utils.memory import check_task
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data, concat
 from rankernel.errors import MisfitWarning, RankingError, SamplingWarning, missing_extra, warn
-from rankernel.gram.methods import MethodLike
+from rankernel.gram.methods import MethodLike, unbiased_method
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
-from rankernel.models.null_models import Model, inlier_models
-from rankernel.stats._permutations import generator
-from rankernel.stats._usual import UsualDistances
-from rankernel.stats._voters import NOISY, REDRAWN, voter_gram
-from rankernel.stats.corrections import benjamini_hochberg
-from rankernel.stats.mmd import check_kernel
-from rankernel.stats.results import Facts, Told, error_text
+from rankernel.models.null_models import InlierModel, Model, WeightedSample, inlier_models, sample_inliers, shape_codes
+from rankernel.preferences import Preferences
+from rankernel.stats._permutations import named_generator
+from rankernel.stats._sample import MAX_RELATIVE_ERROR, Sample, check_kernel
+from rankernel.stats.results import PrintedResult, SummaryLines, mcse_text
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-LEAST_VOTERS = 20  # that say what is usual
-MOST_OUTLYING = 0.2  # of all ballots: more are no outliers, but another kind
-QUARTER, SLACK, ERRORS = 0.25, 0.02, 4  # how many p-values may be below a quarter: so much more, and standard errors
+MIN_VOTERS = 20  # to fit a null model
+MAX_OUTLIER_SHARE = 0.2  # a larger share is another group of voters rather than outliers
+N_SIMULATED = 4000  # ballots of each null model, divided among the shapes of ballots (benchmarks/outliers.py)
+MIN_SIMULATED = 800  # for each shape
+MAX_SHAPES = 20  # shapes that are simulated separately; rarer ones are pooled
+TIE_TOLERANCE = 1e-10  # of the kernel of a ballot with itself: distances that are closer differ by rounding only
 
 
-@dataclass(frozen=True, eq=False)
-class OutlierResult(Told):
-    """What :func:`outlier_test` found.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OutlierResult(PrintedResult):
+    """Result of :func:`outlier_test`.
 
     Attributes
     ----------
     distances : array of shape (n_rankings,)
-        The squared distance of each ballot from the mean embedding of the rest, or of the reference.
+        The squared distance of each ballot from the mean embedding of the others, or of the reference.
     pvalues : array of shape (n_rankings,)
-        How often a usual ballot is so far away.
-    corrected : array of shape (n_rankings,)
-        P-values corrected by the method of Benjamini and Hochberg, each voter counted.
-    level : float
-        The share of ballots named wrongly that is allowed.
+        The probability of at least this distance for an inlier.
+    adjusted_pvalues : array of shape (n_rankings,)
+        P-values adjusted by the method of Benjamini and Hochberg, each voter counted.
+    alpha : float
+        The false discovery rate.
     method : str
-        What was done.
+        Description of the test.
     plan : Plan
-        How kernel values were computed.
+        The plan of the kernel values.
     kernel : Kernel
-        The kernel, its width a number.
+        The kernel with all parameters resolved.
     rankings : Rankings or Preferences
         The rankings as given.
     models : tuple of models
-        What usual ballots are like, where no reference says it.
-    distance_error : float
-        The typical standard error of a distance that comes from estimated kernel values; 0 where they are exact.
+        The fitted null models; empty with a reference.
+    distance_mcse : float
+        The typical Monte Carlo standard error of a distance that comes from estimated kernel values; 0 if they are
+        exact.
     """
 
     distances: FloatArray = field(repr=False)
     pvalues: FloatArray = field(repr=False)
-    corrected: FloatArray = field(repr=False)
-    level: float
+    adjusted_pvalues: FloatArray = field(repr=False)
+    alpha: float
     method: str
-    plan: Plan = field(repr=False)
-    kernel: Kernel
+    plan: Plan | None = field(repr=False)
+    kernel: Kernel | None
     rankings: Data = field(repr=False)
     models: tuple[Model, ...]
-    distance_error: float
+    distance_mcse: float
 
     @property
-    def outlying(self) -> Mask:
-        """Which ballots are outlying."""
-        return np.asarray(self.corrected <= self.level)
+    def is_outlier(self) -> Mask:
+        """Whether each ballot is an outlier at false discovery rate ``alpha``."""
+        return np.asarray(self.adjusted_pvalues <= self.alpha)
 
-    @property
     def order(self) -> Indices:
-        """The rows, the farthest first."""
+        """Return the rows sorted by distance, the largest first."""
         return np.argsort(-self.distances, kind="stable")
 
-    def facts(self) -> Facts:
-        """Return what there is to say, each with its name."""
-        n = int(self.rankings.counts[self.outlying].sum())
+    def _summary(self) -> SummaryLines:
+        n = int(self.rankings.counts[self.is_outlier].sum())
         return [
-            ("outlying", f"{n:,} of {self.rankings.n_voters:,} ballots, at a false discovery rate of {self.level:g}"),
-            ("farthest", f"{self.distances.max():.3g}{error_text(self.distance_error)}, squared distance"),
+            ("outliers", f"{n:,} of {self.rankings.n_voters:,} ballots, at a false discovery rate of {self.alpha:g}"),
+            ("farthest", f"{self.distances.max():.3g}{mcse_text(self.distance_mcse)}, squared distance"),
             ("kernel", str(self.kernel)),
             ("method", self.method),
         ]
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the distances of all ballots, the farthest first, and which are outlying."""
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """Draw the distances of all ballots, the largest first, with outliers in colour."""
         from rankernel.plots import outliers
 
         return outliers(self, ax=ax)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a table with one row for each ballot, the farthest first; its index is the row in the data."""
+        """Return a table with one row for each ballot, the largest distance first; its index is the row of the data."""
         try:
             import pandas as pd
         except ImportError:
@@ -107,167 +108,268 @@ class OutlierResult(Told):
         columns = {
             "distance": self.distances,
             "pvalue": self.pvalues,
-            "corrected": self.corrected,
-            "outlying": self.outlying,
+            "adjusted_pvalue": self.adjusted_pvalues,
+            "is_outlier": self.is_outlier,
             "voters": self.rankings.counts,
         }
-        return pd.DataFrame(columns).iloc[self.order]
+        return pd.DataFrame(columns).iloc[self.order()]
 
 
 def outlier_test(
     X: Any,
+    kernel: Kernel | str | None = None,
+    *,
     reference: Any = None,
-    kernel: Kernel | None = None,
-    level: float = 0.05,
+    alpha: float = 0.05,
     rng: Seed = 0,
     method: MethodLike = "auto",
     n_jobs: int | None = None,
 ) -> OutlierResult:
-    r"""Name ballots that are unlike the rest, so that a share of about ``level`` of those named is wrong.
+    r"""Find outlying ballots at a given false discovery rate.
 
-    The distance of a ballot is :math:`\|\phi(R) - \mu\|^2`. With a ``reference`` of ballots known to be usual,
-    :math:`\mu` is the mean embedding of one half of them, and the p-value of a ballot is the share of the other half
-    that is at least as far away (conformal p-values: Bates, Candès, Lei, Romano and Sesia 2023). If usual ballots are
-    drawn like the reference, the false discovery rate is at most ``level``, whatever their distribution.
+    The distance of a ballot is :math:`\|\phi(R) - \mu\|^2`. With a ``reference`` of inliers, :math:`\mu` is the mean
+    embedding of one half of them, and the p-value of a ballot is the share of the other half that is at least as far
+    away (conformal p-values: Bates, Candès, Lei, Romano and Sesia 2023). If inliers have the distribution of the
+    reference, the false discovery rate is at most ``alpha``, whatever that distribution.
 
-    Without one, :math:`\mu` is the mean of the rest, and what is usual is taken from models of one kind of voter: a
-    Plackett-Luce model, and a Mallows model if no item is free, both fitted so that ballots which they do not explain
-    do not count, their voters more or less sure. The p-value of a ballot is the larger of the two probabilities that a
-    ballot with as many items, ties and free items is at least as far away, by simulation; draws from flatter models
-    reach far into the tail. So ``level`` holds if usual ballots come from either model, approximately. A
-    :class:`MisfitWarning` tells where the ballots disagree with both, or where so many are outlying that they are
-    another kind of voter: groups are no outliers, see :func:`linkage`.
+    Without a reference, :math:`\mu` is the mean embedding of the other ballots, and inliers follow a null model: a
+    Plackett-Luce model, and a Mallows model if no item is free, both fitted robustly, with a mixture of concentrations.
+    The p-value of a ballot is the larger of the two probabilities that a ballot with the same numbers of items, ties
+    and free items is at least as far away, by importance sampling. So ``alpha`` holds approximately if inliers follow
+    either model. A :class:`MisfitWarning` is raised if the ballots fit neither model, or if so many are outliers that
+    they are another group of voters: see :func:`linkage`.
 
     Parameters
     ----------
     X : Rankings, Preferences or integer array
         The ballots.
     reference : Rankings, Preferences or integer array, optional
-        Ballots known to be usual.
-    kernel : Kernel, optional
-        The kernel; ``Mallows("median")`` if left out.
-    level : float
+        Ballots known to be inliers.
+    alpha : float
         The false discovery rate.
-    rng : int or Generator
-        How a reference is divided, and where simulated ballots come from.
-    method : as in :meth:`Kernel.gram`
-        How to compute kernel values.
-    n_jobs : int, optional
-        How many tiles of the Gram matrix to compute at once.
+    rng : int, Generator or None
+        The source of the division of the reference and of simulated ballots.
+    kernel, method, n_jobs
+        As in :func:`mmd_test`.
+
+    Returns
+    -------
+    OutlierResult
 
     Examples
     --------
     >>> from rankernel import Rankings, concat, datasets
-    >>> usual = datasets.mallows(200, [0, 1, 2, 3, 4, 5, 6, 7], 1.0, rng=1)
-    >>> odd = Rankings([[7, 6, 5, 4, 3, 2, 1, 0]], usual.items)
-    >>> outlier_test(concat([odd, usual[:100]]), usual[100:], level=0.1).order[0]
+    >>> inliers = datasets.mallows(200, [0, 1, 2, 3, 4, 5, 6, 7], 1.0, rng=1)
+    >>> reversed_ballot = Rankings([[7, 6, 5, 4, 3, 2, 1, 0]], inliers.items)
+    >>> outlier_test(concat([reversed_ballot, inliers[:100]]), reference=inliers[100:], alpha=0.1).order()[0]
     np.int64(0)
     """
-    data, start = as_data(X), as_seed(rng)
-    level = check_number("level", level, 0, 1)
+    data, seed = as_data(X), as_seed(rng)
+    alpha = check_number("alpha", alpha, 0, 1)
     models: tuple[Model, ...] = ()
     if reference is None:
         check_enough(data, "X")
-        plan = check_kernel(kernel).plan(data, method=method)
-        check_task("a search for outliers", len(plan._X))
-        gram = voter_gram(plan, n_jobs)
+        sample = make_sample(data, kernel, method, n_jobs)
         fitted = inlier_models(data)
         models = tuple(model.fitted for model in fitted)
-        usual = UsualDistances.of(plan, gram, data)
-        distances, pvalues = usual.distances, usual.pvalues(fitted, generator(start, "usual ballots"))
-        weights = usual.weights
-        text = "the rest, beside simulations from " + " and ".join(type(model).__name__ for model in models)
+        null = SimulatedDistances.from_sample(sample, data)
+        distances, weights = null.distances, null.weights
+        pvalues = null.pvalues(fitted, named_generator(seed, "usual ballots"))
+        text = "the other ballots, null distribution simulated from " + " and ".join(type(m).__name__ for m in models)
     else:
-        known = as_data(reference, name="reference")
-        check_enough(known, "reference")
-        if set(data.items) != set(known.items):
+        inliers = as_data(reference, name="reference")
+        check_enough(inliers, "reference")
+        if set(data.items) != set(inliers.items):
             raise RankingError("X and reference are not over the same items; use .with_items(items)")
-        both = concat([data, known])
-        plan = check_kernel(kernel).plan(both, method=method)
-        check_task("a search for outliers", len(plan._X))
-        gram = voter_gram(plan, n_jobs)
-        halves = divided(known.counts, start)
-        row_of = np.arange(len(both)) if plan._rows is None else plan._rows
-        weights = np.bincount(row_of[len(data) :], halves[0] / halves[0].sum(), len(gram)).astype(np.float64)
-        all_distances = np.asarray(np.diagonal(gram) - 2 * gram @ weights + weights @ gram @ weights)[row_of]
-        distances, others = np.split(all_distances, [len(data)])
-        pvalues = conformal_pvalues(distances, others, halves[1])
-        text = f"one half of {known.n_voters:,} ballots of reference, beside the other half"
-    corrected = benjamini_hochberg(pvalues, data.counts)
-    error = distance_error(plan, gram, weights)
-    warn_if_unclear(error, distances)
+        both = concat([data, inliers])
+        sample = make_sample(both, kernel, method, n_jobs)
+        gram, index, halves = sample.gram, sample.index, divide(inliers.counts, seed)
+        weights = np.bincount(index[len(data) :], halves[0] / halves[0].sum(), len(gram)).astype(np.float64)
+        all_distances = np.asarray(np.diagonal(gram) - 2 * gram @ weights + weights @ gram @ weights)[index]
+        distances, reference_distances = np.split(all_distances, [len(data)])
+        pvalues = conformal_pvalues(distances, reference_distances, halves[1])
+        text = f"one half of {inliers.n_voters:,} reference ballots, null distribution from the other half"
+    adjusted = adjust_weighted_pvalues(pvalues, data.counts)
+    mcse = distance_mcse(sample, weights)
+    warn_if_noisy_distances(mcse, float(distances.std()))
     if models:
-        warn_if_misfit(pvalues, corrected <= level, data.counts.astype(np.float64))
-    text = f"squared distance from {text}, kernel values: {plan.method}"
-    return OutlierResult(distances, pvalues, corrected, level, text, plan, plan.kernel, data, models, error)
+        warn_if_misfit(pvalues, adjusted <= alpha, data.counts.astype(np.float64))
+    return OutlierResult(
+        distances=distances,
+        pvalues=pvalues,
+        adjusted_pvalues=adjusted,
+        alpha=alpha,
+        method=f"squared distance from {text}, kernel values: {sample.method}",
+        plan=sample.plan,
+        kernel=sample.kernel,
+        rankings=data,
+        models=models,
+        distance_mcse=mcse,
+    )
 
 
 def check_enough(data: Data, name: str) -> None:
-    """Refuse too few ballots to say what is usual."""
-    if data.n_voters < LEAST_VOTERS:
-        raise RankingError(f"{name} has {data.n_voters} ballots; to say what is usual takes at least {LEAST_VOTERS}")
+    """Raise an error if there are too few ballots for a null distribution."""
+    if data.n_voters < MIN_VOTERS:
+        raise RankingError(f"{name} has {data.n_voters} ballots; the null distribution needs at least {MIN_VOTERS}")
 
 
-def distance_error(plan: Plan, gram: FloatArray, weights: FloatArray) -> float:
-    """Return the typical standard error of a distance from estimated kernel values, by drawing some rows again.
+def make_sample(data: Data, kernel: Any, method: MethodLike, n_jobs: int | None) -> Sample:
+    """Return the sample of the ballots, after checking memory."""
+    plan = check_kernel(kernel).plan(data, method=method)
+    check_task("a search for outliers", len(plan._X))
+    return Sample.from_plan(data, plan, n_jobs)
 
-    ``weights`` are the shares of the rows in the mean. What the mean itself errs by is the same for all ballots.
+
+def adjust_weighted_pvalues(pvalues: FloatArray, counts: IntArray) -> FloatArray:
+    """Return Benjamini-Hochberg adjusted p-values, each repeated as often as its count says.
+
+    Examples
+    --------
+    >>> adjust_weighted_pvalues(np.array([0.01, 0.04, 0.03]), np.array([1, 1, 1]))
+    array([0.03, 0.04, 0.04])
     """
-    other = plan._distinct._redrawn(1)
-    if other is None:
+    order = np.argsort(-pvalues, kind="stable")
+    weights = counts[order].astype(np.float64)
+    n_larger = np.cumsum(weights) - weights
+    adjusted = np.empty(len(pvalues))
+    adjusted[order] = np.minimum.accumulate(pvalues[order] * weights.sum() / (weights.sum() - n_larger))
+    return adjusted
+
+
+# ---------------------------------------------------------------------- Monte Carlo errors and warnings
+
+
+def distance_mcse(sample: Sample, weights: FloatArray) -> float:
+    """Return the typical Monte Carlo standard error of a distance, by drawing some rows again.
+
+    ``weights`` are the shares of the rows in the mean embedding, whose error is common to all ballots and left out.
+    """
+    change = sample.redraw(1)
+    if change is None:
         return 0.0
-    some = np.sort(np.random.default_rng(1).permutation(len(gram))[:REDRAWN])
-    again = other.block(some, np.arange(len(gram)))
-    again[np.arange(len(some)), some] = own = other.diagonal(unbiased=True)[some]
-    change = (own - 2 * again @ weights) - (np.diagonal(gram)[some] - 2 * gram[some] @ weights)
-    return float(np.sqrt((change**2).mean() / 2))
+    rows, difference = change
+    distance_changes = difference[np.arange(len(rows)), rows] - 2 * difference @ weights
+    return float(np.sqrt((distance_changes**2).mean() / 2))
 
 
-def warn_if_unclear(error: float, distances: FloatArray) -> None:
-    """Warn where ballots may be far away by the errors of estimated kernel values alone."""
-    spread = float(distances.std())
-    if error > NOISY * spread > 0:
+def warn_if_noisy_distances(mcse: float, std: float) -> None:
+    """Warn if Monte Carlo errors are large relative to the differences between ballots."""
+    if mcse > MAX_RELATIVE_ERROR * std > 0:
         warn(
-            f"kernel values are estimated, and their errors change distances by {error:.2g}, beside a standard "
-            f"deviation of {spread:.2g} between ballots: few outlying ballots can be told; take more draws",
+            f"kernel values are estimated, and the Monte Carlo standard error of distances, {mcse:.2g}, is large "
+            f"relative to their standard deviation, {std:.2g}: few outliers can be detected; increase n_draws",
             SamplingWarning,
         )
 
 
-def warn_if_misfit(pvalues: FloatArray, named: Mask, counts: FloatArray) -> None:
-    """Warn where ballots are not as the models say: too many outlying, or too many others in the outer quarter."""
-    share = float(counts[named].sum() / counts.sum())
-    usual = float(counts[~named].sum())
-    outer = float(counts[~named & (pvalues <= QUARTER)].sum()) / usual if usual else 0.0
-    if share > MOST_OUTLYING:
-        problem = f"{share:.0%} of the ballots are outlying, which makes them another kind of voter, see linkage"
-    elif usual and outer > QUARTER + SLACK + ERRORS * (QUARTER * (1 - QUARTER) / usual) ** 0.5:
-        problem = f"{outer:.0%} of the usual ballots are as far away as {QUARTER:.0%} should be"
+def warn_if_misfit(pvalues: FloatArray, is_outlier: Mask, counts: FloatArray) -> None:
+    """Warn if there are too many outliers, or if p-values of inliers are too often below 0.25.
+
+    The share below 0.25 may exceed 0.25 by 0.02 and four standard errors.
+    """
+    outlier_share = float(counts[is_outlier].sum() / counts.sum())
+    n_inliers = float(counts[~is_outlier].sum())
+    small_share = float(counts[~is_outlier & (pvalues <= 0.25)].sum()) / n_inliers if n_inliers else 0.0
+    if outlier_share > MAX_OUTLIER_SHARE:
+        problem = f"{outlier_share:.0%} of the ballots are outliers, and may be another group of voters: see linkage"
+    elif n_inliers and small_share > 0.25 + 0.02 + 4 * (0.25 * 0.75 / n_inliers) ** 0.5:
+        problem = f"{small_share:.0%} of the inliers have a p-value of at most 0.25"
     else:
         return
     warn(
-        f"the ballots do not look like those of one kind of voter: {problem}; more of those that are named may be "
-        "usual than level says, give a reference of usual ballots",
+        f"the ballots do not fit the null models: {problem}; the false discovery rate may exceed alpha, give a "
+        "reference of inliers",
         MisfitWarning,
     )
 
 
-def divided(counts: Any, seed: int) -> tuple[FloatArray, FloatArray]:
-    """Return how many voters of each row are in each half."""
-    rng = generator(seed, "halves of a reference")
+# ---------------------------------------------------------------------- null distributions
+
+
+def divide(counts: Any, seed: int) -> tuple[FloatArray, FloatArray]:
+    """Return the number of voters of each row in each half of a random division."""
+    rng = named_generator(seed, "halves of a reference")
     first = rng.multivariate_hypergeometric(counts, int(counts.sum()) // 2, method="marginals")
     return first.astype(np.float64), (counts - first).astype(np.float64)
 
 
-def conformal_pvalues(distances: FloatArray, others: FloatArray, counts: FloatArray) -> FloatArray:
-    """Return (1 + how many usual voters are at least as far) / (1 + how many there are).
+def conformal_pvalues(distances: FloatArray, reference: FloatArray, counts: FloatArray) -> FloatArray:
+    """Return (1 + number of reference voters that are at least as far) / (1 + number of reference voters).
 
     Examples
     --------
     >>> conformal_pvalues(np.array([0.5, 2.0]), np.array([0.0, 1.0]), np.array([2.0, 1.0]))
     array([0.5 , 0.25])
     """
-    order = np.argsort(others)
+    order = np.argsort(reference)
     below = np.concatenate([[0.0], np.cumsum(counts[order])])
-    reached = below[np.searchsorted(others[order], distances - 1e-12, side="left")]
-    return np.asarray((1 + counts.sum() - reached) / (1 + counts.sum()))
+    n_nearer = below[np.searchsorted(reference[order], distances - 1e-12, side="left")]
+    return np.asarray((1 + counts.sum() - n_nearer) / (1 + counts.sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedDistances:
+    """Squared distances of ballots from the mean embedding of the others, and of simulated ballots.
+
+    A ballot is part of the mean embedding of all n, so its distance from that of the others is larger by the factor
+    :math:`(n / (n - 1))^2`. Distances of simulated ballots have the same factor, so equal ballots have equal distances.
+    """
+
+    data: Data
+    sample: Sample  # the distinct ballots
+    weights: FloatArray  # their shares
+    squared_norm: float  # of the mean embedding
+    factor: float
+    distances: FloatArray
+
+    @classmethod
+    def from_sample(cls, sample: Sample, data: Data) -> SimulatedDistances:
+        """Return the distances of the rows of the data, from the Gram matrix of its distinct ballots."""
+        gram, n = sample.gram, float(data.n_voters)
+        weights = sample.data.counts / n
+        factor, squared_norm = (n / (n - 1)) ** 2, float(weights @ gram @ weights)
+        distances = factor * (np.diagonal(gram) - 2 * gram @ weights + squared_norm)
+        return cls(data, sample, weights, squared_norm, factor, np.asarray(distances[sample.index]))
+
+    def pvalues(self, models: Sequence[InlierModel], rng: np.random.Generator) -> FloatArray:
+        """Return the largest p-value of each row over the null models, compared with ballots of the same shape."""
+        pvalues = np.zeros(len(self.data))
+        for rows in self.shape_classes():
+            counts = self.data.counts[rows]
+            n_simulated = max(round(N_SIMULATED * float(counts.sum() / self.data.n_voters)), MIN_SIMULATED)
+            for model in models:
+                drawn = sample_inliers(model, self.data, rng.choice(rows, n_simulated, p=counts / counts.sum()), rng)
+                exceedance = self.exceedance(drawn, self.distances[rows])
+                bounded = np.maximum(exceedance, self.min_pvalues(model, rows, n_simulated))
+                pvalues[rows] = np.maximum(pvalues[rows], np.minimum(bounded, 1.0))
+        return pvalues
+
+    def shape_classes(self) -> list[Indices]:
+        """Return the rows of each shape, with rare shapes pooled."""
+        codes = shape_codes(self.data)
+        counts = np.bincount(codes, self.data.counts)
+        rank = np.empty(len(counts), dtype=np.intp)
+        rank[np.argsort(-counts, kind="stable")] = np.minimum(np.arange(len(counts)), MAX_SHAPES - 1)
+        classes = rank[codes]
+        return [np.flatnonzero(classes == number) for number in range(int(classes.max()) + 1)]
+
+    def exceedance(self, drawn: WeightedSample, distances: FloatArray) -> FloatArray:
+        """Return the weighted share of drawn ballots that are at least as far away as each distance."""
+        first, inverse = drawn.ballots.unique_indices()
+        plan, distinct = self.sample.plan, drawn.ballots[first]
+        assert plan is not None
+        method = unbiased_method(plan.method)
+        means = plan.kernel.gram(distinct, self.sample.data, method=method) @ self.weights
+        diagonal = plan.kernel.plan(distinct, method=method).diagonal(unbiased=True)
+        simulated = self.factor * (diagonal - 2 * means + self.squared_norm)[inverse]
+        order = np.argsort(simulated)
+        above = np.concatenate([np.cumsum(drawn.weights[order][::-1])[::-1], [0.0]]) / len(simulated)
+        tolerance = TIE_TOLERANCE * float(np.abs(diagonal).mean())
+        return np.asarray(above[np.searchsorted(simulated[order], distances - tolerance, side="left")])
+
+    def min_pvalues(self, model: InlierModel, rows: Indices, n_simulated: int) -> FloatArray:
+        """Return lower bounds of p-values: the probability of the ballot, or one over the number of simulations."""
+        if isinstance(self.data, Preferences):
+            return np.full(len(rows), 1 / (1 + n_simulated))
+        return np.exp(model.log_prob(self.data[rows]))

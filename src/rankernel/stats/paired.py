@@ -1,89 +1,91 @@
-r"""The test of paired samples: whether the same judges rank otherwise the second time.
+r"""The test of paired samples: whether the same judges rank differently the second time.
 
 Judge i ranks :math:`X_i` before and :math:`Y_i` after. With :math:`d_i = \phi(X_i) - \phi(Y_i)` the statistic is the
-squared length of the mean of all :math:`d_i`. If before and after do not differ, each :math:`d_i` may as well have the
-other sign: the null distribution is that of random signs.
+squared norm of the mean of all :math:`d_i`. Under the null hypothesis each :math:`d_i` may have either sign, so the
+null distribution is that of random signs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray, Indices, IntArray
 from rankernel._utils.checks import check_flag
-from rankernel._utils.memory import check_task
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import as_data, concat
 from rankernel.errors import RankingError
 from rankernel.gram.blocks import slices
 from rankernel.gram.methods import MethodLike
-from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
-from rankernel.stats._effect_law import EXTRA_VOTER, UNKNOWN, EstimatedEffect, Influence, Interval
-from rankernel.stats._effects import own_size, share_of
-from rankernel.stats._groups import GroupedVoters
+from rankernel.stats._effects import PRIOR_VOTERS, Effect, Gradient, InfluenceSample, diagonal_scale
+from rankernel.stats._groups import GroupedVoters, dispersion_parts, equal_weights
 from rankernel.stats._moments import Moments
 from rankernel.stats._permutations import (
-    ENTRIES,
-    TIED,
-    Null,
-    Permutations,
+    CHUNK_ENTRIES,
+    RELATIVE_TOLERANCE,
     PermutationsLike,
-    as_permutations,
-    generator,
+    PermutationStatistic,
+    check_permutations,
+    named_generator,
     off_diagonal_forms,
 )
-from rankernel.stats._voters import (
-    Ballots,
-    Slopes,
-    errors_of_draws,
-    plan_for_test,
-    voter_gram,
-    warn_if_noisy,
-)
-from rankernel.stats.mmd import check_kernel
-from rankernel.stats.results import PairedResult
+from rankernel.stats._sample import Sample, check_voters_needed
+from rankernel.stats.differences import GroupFeatures, JudgeFeatures
+from rankernel.stats.results import GroupTestResult, evaluate
 
-NAMES = ("before", "after")
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PairedResult(GroupTestResult):
+    """Result of :func:`paired_test`.
+
+    ``effect`` is that of :func:`mmd_test`; its interval takes the pairing into account. ``differences()`` compares
+    before and after as two groups, with intervals of changes that take the pairing into account.
+
+    Attributes
+    ----------
+    statistic : float
+        The estimate of the squared maximum mean discrepancy between before and after.
+    null_distribution : array of shape (n_permutations,)
+        The statistic for random signs of the judges.
+    rankings : Rankings or Preferences
+        The distinct rankings of before and after, with their numbers of judges.
+    """
+
+    _judges: Judges = field(repr=False)
+
+    def _features(self) -> GroupFeatures:
+        return JudgeFeatures(self._voters, self._biased, 1.0, self._judges)
 
 
 def paired_test(
     X: Any,
     Y: Any,
-    kernel: Kernel | None = None,
-    n_permutations: PermutationsLike = 1000,
+    kernel: Kernel | str | None = None,
+    *,
+    n_permutations: PermutationsLike = 999,
     rng: Seed = 0,
     biased: bool = False,
     method: MethodLike = "auto",
     n_jobs: int | None = None,
 ) -> PairedResult:
-    r"""Test whether the same judges rank otherwise the second time, by flipping before and after of each at random.
+    r"""Test whether the same judges rank differently the second time, by random exchange of before and after.
 
     The unbiased statistic is :math:`\frac{1}{N(N-1)} \sum_{i \ne j} h_{ij}` with
     :math:`h_{ij} = K(X_i, X_j) + K(Y_i, Y_j) - K(X_i, Y_j) - K(Y_i, X_j)`, an estimate of the squared discrepancy
-    between before and after; the biased one adds i = j and divides by N². What judges keep to themselves drops out, so
-    that it finds much smaller changes than :func:`mmd_test` would.
+    between before and after; the biased one adds i = j and divides by N². Differences between judges cancel, so the
+    test detects much smaller changes than :func:`mmd_test`.
 
     Parameters
     ----------
     X, Y : Rankings, Preferences or integer arrays
         The rankings before and after: row i of both is of the same judge, or of the same number of judges.
-    kernel : Kernel, optional
-        The kernel; ``Mallows("median")`` if left out, its width taken from both together.
     n_permutations : int, "adaptive" or Adaptive
-        How many random choices of signs make the null distribution.
-    rng : int or Generator
-        Where the signs come from.
-    biased : bool
-        Which statistic.
-    method : as in :meth:`Kernel.gram`
-        How to compute kernel values.
-    n_jobs : int, optional
-        How many tiles of the Gram matrix to compute at once.
+        The number of random sign vectors.
+    kernel, rng, biased, method, n_jobs
+        As in :func:`mmd_test`.
 
     Returns
     -------
@@ -91,7 +93,7 @@ def paired_test(
 
     Examples
     --------
-    Ten judges of whom nine move item c up:
+    Ten judges, nine of whom move item c up:
 
     >>> from rankernel import Rankings
     >>> before = Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"], ["a", "c", "b"]], counts=[5, 4, 1])
@@ -99,244 +101,231 @@ def paired_test(
     >>> paired_test(before, after).pvalue < 0.01
     True
     """
-    wanted, start = as_permutations(n_permutations), as_seed(rng)
+    n_permutations, seed = check_permutations(n_permutations), as_seed(rng)
     first, second = as_data(X), as_data(Y, name="Y")
     if len(first) != len(second) or not np.array_equal(first.counts, second.counts):
         raise RankingError(
-            f"X has {len(first)} rows and Y has {len(second)}, and row i of both must be the same judge (or as many "
-            "judges, by counts); bring them into one order, and leave out judges of whom one ranking is missing"
+            f"X has {len(first)} rows and Y has {len(second)}, and row i of both must be the same judge (or the same "
+            "number of judges, by counts); sort both by judge, and leave out judges with one ranking"
         )
-    least = 1 if check_flag("biased", biased) else 2
-    if first.n_voters < least:
-        raise RankingError(f"X has {first.n_voters} judge(s); this statistic needs at least {least}")
+    check_voters_needed(first, 1 if check_flag("biased", biased) else 2, noun="judge")
     both = concat([first, second])
-    plan = plan_for_test(check_kernel(kernel), both, method)
-    check_task("a test of pairs", len(plan._X))
-    ballots = Ballots.of(both, plan)
-    before, after = np.split(ballots.of_row, 2)
-    pairs = JudgePairs.of(voter_gram(plan, n_jobs), before, after, first.counts, biased)
+    sample = Sample.planned(both, kernel, method, n_jobs, "a test of pairs")
+    before, after = np.split(sample.index, 2)
+    judges = Judges.from_rows(sample.gram, before, after, first.counts, biased)
     side = np.repeat([0, 1], len(first))
-    voters = GroupedVoters.counted(ballots, side, NAMES, np.zeros_like(side), plan, n_jobs)
-    return paired_result(pairs, voters, plan, wanted, start)
-
-
-def paired_result(
-    pairs: JudgePairs, voters: GroupedVoters, plan: Plan, wanted: Permutations, seed: int
-) -> PairedResult:
-    """Return what the judges say."""
-    statistic, tolerance = pairs.statistic, TIED * pairs.scale
-    null = Null.drawn(SignFlips(pairs, seed).draw, statistic, tolerance, wanted, pairs.moments(pairs.biased))
-    error, effect_error = pairs.kernel_errors(plan)
-    warn_if_noisy(error, float(null.values.std()))
+    voters = GroupedVoters.count(sample, ("before", "after"), side, np.zeros_like(side), both.counts)
+    fields = evaluate(SignFlips(judges, judges.counts, seed, sample), n_permutations, sample)
     text = (
-        f"{'biased' if pairs.biased else 'unbiased'} squared MMD of paired samples, {len(null.values):,} choices of "
-        f"signs of {pairs.n_judges:,} judges, kernel values: {plan.method}"
+        f"{'biased' if biased else 'unbiased'} squared MMD of paired samples, {len(fields['null_distribution']):,} "
+        f"random signs of {judges.n_judges:,} judges, kernel values: {sample.method}"
     )
-    return PairedResult(
-        statistic,
-        null.pvalue,
-        null.values,
-        null.tail(statistic, tolerance, 2.0 ** (1 - pairs.n_judges)),
-        null.n_for_moments,
-        pairs.effect(),
-        text,
-        plan,
-        plan.kernel,
-        voters.data,
-        error,
-        effect_error,
-        partial(pairs.effect_interval, effect_error),
-        voters,
-        pairs.biased,
-        pairs,
-    )
+    return PairedResult(**fields, method=text, _voters=voters, _biased=biased, _judges=judges)
 
 
 @dataclass(frozen=True, eq=False)
-class JudgePairs:
-    """Judges by what they ranked before and after: the rows of each such pair, and how many judges have it."""
+class Judges:
+    """Judges by their rankings before and after: the rows of each pair of rankings, and the number of its judges."""
 
     gram: FloatArray
     before: IntArray
     after: IntArray
-    times: FloatArray
+    counts: FloatArray
     biased: bool
-    changes: FloatArray  # the kernel between the differences of two judges
+    change_gram: FloatArray  # inner products of the differences d of two pairs
 
     @classmethod
-    def of(cls, gram: FloatArray, before: IntArray, after: IntArray, counts: IntArray, biased: bool) -> JudgePairs:
-        """Return judges by pairs, from the rows of those who are alike, and how many these are."""
-        cells, place = np.unique(np.stack((before, after)), axis=1, return_inverse=True)
-        times = np.bincount(place.ravel(), counts.astype(np.float64)).astype(np.float64)
-        x, y = cells
-        apart = gram[np.ix_(x, y)]
-        changes = gram[np.ix_(x, x)] + gram[np.ix_(y, y)] - apart - apart.T
-        return cls(gram, x, y, times, biased, changes)
+    def from_rows(cls, gram: FloatArray, before: IntArray, after: IntArray, counts: IntArray, biased: bool) -> Judges:
+        """Return the judges by distinct pairs of rankings, from the rows and the counts of pairs."""
+        (x, y), pair = np.unique(np.stack((before, after)), axis=1, return_inverse=True)
+        totals = np.bincount(pair.ravel(), counts.astype(np.float64)).astype(np.float64)
+        cross = gram[np.ix_(x, y)]
+        change_gram = gram[np.ix_(x, x)] + gram[np.ix_(y, y)] - cross - cross.T
+        return cls(gram, x, y, totals, biased, change_gram)
 
-    def on(self, gram: FloatArray, rows: Indices) -> JudgePairs:
-        """Return the same judges with another kernel, between ballots of which ``rows`` says what became of each."""
-        times = self.times.astype(np.int64)
-        return JudgePairs.of(gram, rows[self.before], rows[self.after], times, self.biased)
+    def with_gram(self, gram: FloatArray, index: Indices) -> Judges:
+        """Return the same judges with another Gram matrix, in which ``index`` is the row of each ranking."""
+        counts = self.counts.astype(np.int64)
+        return Judges.from_rows(gram, index[self.before], index[self.after], counts, self.biased)
 
     @property
     def n_judges(self) -> int:
-        """How many judges there are."""
-        return int(self.times.sum())
+        """The number of judges."""
+        return int(self.counts.sum())
 
     @property
-    def divisor(self) -> float:
-        """N² or N (N - 1)."""
-        n = self.n_judges
-        return float(n * (n - (not self.biased)))
+    def n_pairs(self) -> float:
+        """The number of ordered pairs of judges: N² or N (N - 1)."""
+        return float(self.n_judges * (self.n_judges - (not self.biased)))
 
     @property
-    def scale(self) -> float:
-        """The mean size of a term."""
-        return float(4 * np.abs(self.gram).mean())
+    def self_pairs(self) -> float:
+        """The sum over judges of the squared norm of their differences, which signs do not change."""
+        return float(self.counts @ np.diagonal(self.change_gram))
 
     @property
     def statistic(self) -> float:
-        """The statistic of the judges as they are."""
-        return float(self.statistics(self.times[None])[0])
+        """The statistic of the data."""
+        return float(self.statistics(self.counts[None])[0])
 
-    def statistics(self, signs: FloatArray) -> FloatArray:
-        """Return the statistic for each row of sums of signs, over the judges of each pair."""
-        total = off_diagonal_forms(self.changes, signs) + signs**2 @ np.diagonal(self.changes)
-        return np.asarray((total - (0.0 if self.biased else self.own)) / self.divisor)
-
-    @property
-    def own(self) -> float:
-        """The sum over judges of the kernel of a difference with itself, which no sign changes."""
-        return float(self.times @ np.diagonal(self.changes))
+    def statistics(self, sign_sums: FloatArray) -> FloatArray:
+        """Return the statistic for each row of sums of signs over the judges of each pair of rankings."""
+        total = off_diagonal_forms(self.change_gram, sign_sums) + sign_sums**2 @ np.diagonal(self.change_gram)
+        return np.asarray((total - (0.0 if self.biased else self.self_pairs)) / self.n_pairs)
 
     def moments(self, biased: bool) -> Moments:
-        """Return the exact moments of a statistic under random signs: sums over two and three different judges."""
-        c, H, own, n = self.times, self.changes, np.diagonal(self.changes), self.n_judges
+        """Return the exact moments of the statistic under random signs: sums over two and three different judges."""
+        c, H, diagonal, n = self.counts, self.change_gram, np.diagonal(self.change_gram), self.n_judges
         squares = H**2 @ c
-        second = float(c @ (squares - own**2))
+        second = float(c @ (squares - diagonal**2))
         weighted = np.sqrt(c)[:, None] * H * np.sqrt(c)
         cubes = float(np.einsum("uv,uv->", weighted @ weighted, weighted))
-        third = cubes - float(c @ (3 * own * squares)) + 2 * float(c @ own**3)
-        mean = self.own if biased else 0.0
-        return Moments.of_cumulants(mean, 2 * second, 8 * third).times(1 / (n * (n - (not biased))))
+        third = cubes - float(c @ (3 * diagonal * squares)) + 2 * float(c @ diagonal**3)
+        mean = self.self_pairs if biased else 0.0
+        return Moments.from_cumulants(mean, 2 * second, 8 * third).scaled(1 / (n * (n - (not biased))))
 
-    def kernel_errors(self, plan: Plan) -> tuple[float, float]:
-        """Return the standard errors of statistic and effect that come from estimated kernel values."""
-        if plan._estimator is None:
-            return 0.0, 0.0
-        between, within = self.dispersions()
-        slopes = [self.slopes(self.biased, 0.0)]
-        if between + within > 0:
-            slopes.append(self.slopes(False, between / (between + within)))
-        statistic, *effect = errors_of_draws(plan, self.gram, np.arange(len(self.gram)), slopes)
-        return statistic, effect[0] / (4 * (between + within)) if effect else float("nan")
+    @property
+    def prior_weight(self) -> float:
+        """The part of the judges that is as observed after adding judges without change: see ``PRIOR_VOTERS``."""
+        return self.n_judges / (self.n_judges + PRIOR_VOTERS)
 
-    def slopes(self, biased: bool, effect: float) -> Slopes:
-        """Return by how much (1 - e) T - 4 e W changes with each kernel value: T the statistic, e the effect."""
-        from scipy.sparse import csr_array
+    def mixture(self, kept: float) -> tuple[FloatArray, FloatArray]:
+        """Return the shares of pairs, and of pairs with before and after exchanged, in a population of judges.
 
-        n_rows, n_pairs, n = len(self.gram), len(self.times), float(self.n_judges)
-        sides = [
-            csr_array((np.ones(n_pairs), (np.arange(n_pairs), rows)), shape=(n_pairs, n_rows))
-            for rows in (self.before, self.after)
-        ]
-        signs = sides[0] - sides[1]
-        own, both = signs.T @ (self.times[:, None] * signs.toarray()), signs.T @ self.times
-        less, pairs = (0.0 if biased else 1.0), n * (n - (not biased))
-        counts = [side.T @ self.times for side in sides]
-
-        def slopes_of(some: Indices) -> FloatArray:
-            found = (1 - effect) * (np.outer(both[some], both) - less * own[some]) / pairs
-            for count in counts if effect else ():
-                found += 2 * effect * np.outer(count[some], count) / (n * (n - 1))
-                found[np.arange(len(some)), some] -= 2 * effect * count[some] * (1 / (n * (n - 1)) + 1 / n)
-            return np.asarray(found)
-
-        return slopes_of
-
-    # ------------------------------------------------------------------ the effect
-
-    def effect(self) -> float:
-        """Return the share of the dispersion that lies between before and after; nan for a single judge."""
-        if self.n_judges < 2:
-            return float("nan")
-        return share_of(*self.dispersions(), own_size(self.gram))
-
-    def effect_interval(self, error: float) -> Interval:
-        """Return the interval of the effect: the law of the estimate is that of judges."""
-        found = self.effect()
-        if np.isnan(found):
-            return UNKNOWN
-        total = sum(self.dispersions())
-        if not total > 0:
-            return 0.0, 1.0
-        kept, turned = self.shares(self.n_judges / (self.n_judges + EXTRA_VOTER))
-        between, within = self.of_population(kept, turned)
-        toward = self.changes @ (kept - turned) / (2 * total)
-        spread = [
-            sum(np.diagonal(self.gram)[rows] - 2 * (self.gram @ weights)[rows] for rows, weights in sides)
-            for sides in (
-                zip((self.before, self.after), self.by_ballot(kept, turned), strict=True),
-                zip((self.after, self.before), self.by_ballot(kept, turned), strict=True),
-            )
-        ]
-        sample = (
-            np.concatenate([toward, -toward]),
-            np.concatenate(spread) / (2 * total),
-            np.concatenate([kept, turned]),
-            float(self.n_judges),
-        )
-        exchanged = self.own / self.n_judges
-        return EstimatedEffect(
-            found,
-            self.moments(biased=False).times(1 / (4 * total)),
-            Influence.of(between / (between + within), [sample]),
-            error,
-            4 * total / exchanged if exchanged > 0 else 0.0,
-        ).interval()
-
-    def shares(self, kept: float) -> tuple[FloatArray, FloatArray]:
-        """Return the shares of pairs, and of the same turned round, in a population of judges.
-
-        A part ``kept`` is as found; the others have before and after in any order, as if nothing had changed.
+        A part ``kept`` of the judges is as observed; the others have before and after in random order.
         """
-        own = self.times / self.n_judges
-        return np.asarray((1 + kept) / 2 * own), np.asarray((1 - kept) / 2 * own)
+        shares = self.counts / self.n_judges
+        return np.asarray((1 + kept) / 2 * shares), np.asarray((1 - kept) / 2 * shares)
 
-    def by_ballot(self, kept: FloatArray, turned: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the shares of the ballots before and after, from those of pairs and of pairs turned round."""
+    def ranking_shares(self, pairs: FloatArray, exchanged: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the shares of the rankings before and after, from those of pairs and of exchanged pairs."""
         n = len(self.gram)
-        before = np.bincount(self.before, kept, n) + np.bincount(self.after, turned, n)
-        after = np.bincount(self.after, kept, n) + np.bincount(self.before, turned, n)
+        before = np.bincount(self.before, pairs, n) + np.bincount(self.after, exchanged, n)
+        after = np.bincount(self.after, pairs, n) + np.bincount(self.before, exchanged, n)
         return before.astype(np.float64), after.astype(np.float64)
 
-    def dispersions(self) -> tuple[float, float]:
-        """Return B and W without bias: no judge is paired with itself."""
-        c, n, own = self.times, float(self.n_judges), np.diagonal(self.gram)
-        within = 0.0
-        for rows, weights in zip((self.before, self.after), self.by_ballot(c, 0 * c), strict=True):
-            alone = float(c @ own[rows])
-            within += alone / n - (float(weights @ self.gram @ weights) - alone) / (n * (n - 1))
-        return float(c @ self.changes @ c - self.own) / (4 * n * (n - 1)), within / 2
-
-    def of_population(self, kept: FloatArray, turned: FloatArray) -> tuple[float, float]:
-        """Return B and W of a population with these shares of pairs, and of pairs turned round."""
-        apart, within = kept - turned, 0.0
-        for weights in self.by_ballot(kept, turned):
-            within += float(weights @ np.diagonal(self.gram) - weights @ self.gram @ weights)
-        return float(apart @ self.changes @ apart) / 4, within / 2
+    def population_parts(self, pairs: FloatArray, exchanged: FloatArray) -> tuple[float, float]:
+        """Return B and W of a population with these shares of pairs and of exchanged pairs."""
+        shares = np.stack(self.ranking_shares(pairs, exchanged))
+        return dispersion_parts(self.gram, shares, *equal_weights(2))
 
 
-class SignFlips:
-    """The statistic for one random choice of signs of all judges after another."""
+class SignFlips(PermutationStatistic):
+    """The statistic of paired samples under random signs; ``sign_sums`` are the sums of the observed signs."""
 
-    def __init__(self, pairs: JudgePairs, seed: int) -> None:
-        self.pairs, self.rng = pairs, generator(seed, "signs of judges")
+    def __init__(self, judges: Judges, sign_sums: FloatArray, seed: int, sample: Sample | None = None) -> None:
+        self.judges, self.sample = judges, sample
+        self.rng = named_generator(seed, "signs of judges")
+        self.value = float(judges.statistics(sign_sums[None])[0])
+        self.tolerance = RELATIVE_TOLERANCE * float(4 * np.abs(judges.gram).mean())
 
-    def draw(self, n_choices: int) -> FloatArray:
-        """Return the statistic of the next choices; the sum of c signs is twice a binomial number less c."""
-        times, parts = self.pairs.times.astype(np.int64), []
-        for part in slices(n_choices, max(ENTRIES // len(times), 1)):
-            up = self.rng.binomial(times, 0.5, size=(part.stop - part.start, len(times)))
-            parts.append(self.pairs.statistics((2 * up - times).astype(np.float64)))
+    def draw(self, n_permutations: int) -> FloatArray:
+        """Return the statistic for the next random signs; the sum of c signs is 2 Binomial(c, 1/2) - c."""
+        counts, parts = self.judges.counts.astype(np.int64), []
+        for part in slices(n_permutations, max(CHUNK_ENTRIES // len(counts), 1)):
+            n_positive = self.rng.binomial(counts, 0.5, size=(part.stop - part.start, len(counts)))
+            parts.append(self.judges.statistics((2 * n_positive - counts).astype(np.float64)))
         return np.concatenate(parts)
+
+    def moments(self) -> Moments:
+        """Return the exact moments over all signs."""
+        return self.judges.moments(self.judges.biased)
+
+    def min_pvalue(self) -> float:
+        """Return the probability of the observed signs, or of all opposite ones."""
+        return float(2.0 ** (1 - self.judges.n_judges))
+
+    def effect(self) -> PairedEffect:
+        """Return the share of the dispersion between before and after."""
+        return PairedEffect(self.judges)
+
+    def standard_errors(self) -> tuple[float, float]:
+        """Return the Monte Carlo standard errors of statistic and effect."""
+        if self.sample is None or not self.sample.is_estimated:
+            return 0.0, 0.0
+        effect = self.effect()
+        gradients = [paired_gradient(self.judges, self.judges.biased, 0.0)]
+        if not effect.is_defined:
+            return self.sample.standard_errors(gradients)[0], float("nan")
+        errors = self.sample.standard_errors([*gradients, paired_gradient(self.judges, False, effect.value)])
+        return errors[0], errors[1] / (4 * sum(effect.parts()))
+
+
+def paired_gradient(judges: Judges, biased: bool, effect: float) -> Gradient:
+    """Return the derivative of (1 - e) T - 4 e W by the kernel matrix: T the statistic, e the effect, W as in it."""
+    from scipy.sparse import csr_array
+
+    n_rows, n_cells, n = len(judges.gram), len(judges.counts), float(judges.n_judges)
+    sides = [
+        csr_array((np.ones(n_cells), (np.arange(n_cells), rows)), shape=(n_cells, n_rows))
+        for rows in (judges.before, judges.after)
+    ]
+    signs = sides[0] - sides[1]
+    same, total = signs.T @ (judges.counts[:, None] * signs.toarray()), signs.T @ judges.counts
+    less, n_pairs = (0.0 if biased else 1.0), n * (n - (not biased))
+    side_counts = [side.T @ judges.counts for side in sides]
+
+    def gradient(rows: Indices) -> FloatArray:
+        values = (1 - effect) * (np.outer(total[rows], total) - less * same[rows]) / n_pairs
+        for counts in side_counts if effect else ():
+            values += 2 * effect * np.outer(counts[rows], counts) / (n * (n - 1))
+            values[np.arange(len(rows)), rows] -= 2 * effect * counts[rows] * (1 / (n * (n - 1)) + 1 / n)
+        return np.asarray(values)
+
+    return gradient
+
+
+@dataclass(frozen=True, eq=False)
+class PairedEffect(Effect):
+    """The share of the dispersion of rankings that lies between before and after, estimated from pairs of judges."""
+
+    judges: Judges
+
+    @property
+    def scale(self) -> float:
+        """The mean absolute kernel value of a ranking with itself."""
+        return diagonal_scale(self.judges.gram)
+
+    def parts(self) -> tuple[float, float]:
+        """Return unbiased estimates of B and W; nan for a single judge."""
+        judges, c, n = self.judges, self.judges.counts, float(self.judges.n_judges)
+        if n < 2:
+            return float("nan"), float("nan")
+        diagonal, within = np.diagonal(judges.gram), 0.0
+        for rows, counts in zip((judges.before, judges.after), judges.ranking_shares(c, 0 * c), strict=True):
+            self_pairs = float(c @ diagonal[rows])
+            within += self_pairs / n - (float(counts @ judges.gram @ counts) - self_pairs) / (n * (n - 1))
+        return float(c @ judges.change_gram @ c - judges.self_pairs) / (4 * n * (n - 1)), within / 2
+
+    def population_parts(self) -> tuple[float, float]:
+        """Return B and W of the population in which influences are computed."""
+        return self.judges.population_parts(*self.judges.mixture(self.judges.prior_weight))
+
+    def influences(self, total: float) -> list[InfluenceSample]:
+        """Return the influences of judges, as observed and with before and after exchanged."""
+        judges = self.judges
+        pairs, exchanged = judges.mixture(judges.prior_weight)
+        between = judges.change_gram @ (pairs - exchanged) / (2 * total)
+        shares, diagonal = judges.ranking_shares(pairs, exchanged), np.diagonal(judges.gram)
+        at_rows = [diagonal - 2 * (judges.gram @ side) for side in shares]
+        within = [
+            at_rows[0][first] + at_rows[1][second]
+            for first, second in ((judges.before, judges.after), (judges.after, judges.before))
+        ]
+        return [
+            InfluenceSample(
+                np.concatenate([between, -between]),
+                np.concatenate(within) / (2 * total),
+                np.concatenate([pairs, exchanged]),
+                float(judges.n_judges),
+            )
+        ]
+
+    def null_moments(self, null: Moments) -> Moments:
+        """Return the moments of B under random signs."""
+        return self.judges.moments(biased=False).scaled(1 / 4)
+
+    def explained(self, total: float) -> float:
+        """Return how much of the permuted dispersion one unit of the effect explains: judges agree with themselves."""
+        permuted = self.judges.self_pairs / self.judges.n_judges
+        return 4 * total / permuted if permuted > 0 else 0.0

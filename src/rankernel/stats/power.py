@@ -1,275 +1,544 @@
-r"""Power: how likely a test finds a difference, and how many ballots it needs, by simulation.
+r"""Power and sample size of tests, by simulation.
 
-Simulated voters come from pilot data, or from models, drawn towards each other until they differ by the effect that was
-estimated without bias, or by any smaller one that was asked for. Each simulated set of data is tested as real data
-would be: within strata, judges by changing signs.
+Simulated voters come from pilot data or from models, with the groups moved towards each other until they differ by the
+unbiased estimate of the effect, or by a given smaller one: with :math:`P_g` the distribution of group g and M that of
+all groups, group g of a simulation has the distribution :math:`M + \lambda (P_g - M)`. Within strata each stratum has
+its own M. For judges who rank twice, a part :math:`\lambda` of the pairs is as observed, and the others have before and
+after in random order. Each simulated data set is tested as the pilot was: within strata, or by random signs of judges.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray, IntArray
-from rankernel._utils.checks import check_integer, check_number
+from rankernel._utils.checks import check_integer, check_list, check_number, is_number, short_repr
 from rankernel._utils.rng import Seed, as_seed
+from rankernel.data import Data, concat
 from rankernel.errors import RankingError
 from rankernel.kernels.base import Kernel
-from rankernel.stats._effect_law import Interval
-from rankernel.stats._permutations import generator
-from rankernel.stats._pilots import population_of
-from rankernel.stats._populations import Population
-from rankernel.stats._progress import Progress, as_progress
-from rankernel.stats.adaptive import Adaptive
-from rankernel.stats.differences import normal_quantile, share_intervals
-from rankernel.stats.results import Facts, Told
+from rankernel.rankings import Rankings, as_rankings
+from rankernel.stats._effects import Interval, diagonal_scale, first_true, share
+from rankernel.stats._groups import GroupedVoters, dispersion_parts, dispersion_statistic, equal_weights
+from rankernel.stats._permutations import (
+    Adaptive,
+    PermutationStatistic,
+    is_exchangeable,
+    named_generator,
+    sample_permutations,
+)
+from rankernel.stats.k_sample import KSampleResult, k_sample_test
+from rankernel.stats.mmd import AggregatedMMDResult, MMDResult, mmd_test
+from rankernel.stats.paired import Judges, PairedResult, SignFlips
+from rankernel.stats.results import KernelTestResult, PrintedResult, SummaryLines
 
-MOST_PERMUTATIONS = 2000  # of one simulated test
-ROUNDS = 8  # of a search for a number of ballots
+MAX_PERMUTATIONS = 2000  # of one simulated test
+N_SIZES = 8  # sample sizes that are simulated before the power curve is fitted
+N_FROM_MODEL = 1000  # voters that represent a model
+
+Pilot = MMDResult | KSampleResult | PairedResult
+Progress = Callable[[int, int], object]
 
 
-@dataclass(frozen=True, eq=False)
-class PowerResult(Told):
-    """What :func:`power` found.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PowerResult(PrintedResult):
+    """Result of :func:`power`.
 
     Attributes
     ----------
     power : float
         The share of simulated tests that reject.
     power_interval : pair of float
-        Its 95 % interval, from the number of simulations.
+        Its 95 % confidence interval, from the number of simulations (Wilson).
     n_voters : tuple of int
-        How many voters each group has.
-    level : float
-        The level of the test.
+        The number of voters of each group.
+    alpha : float
+        The significance level.
     effect : float
-        The effect of the population: as in the results of tests.
+        The effect of the population, as in the results of tests.
     n_simulations : int
-        How many tests were simulated.
+        The number of simulated tests.
     """
 
     power: float
     power_interval: Interval
     n_voters: tuple[int, ...]
-    level: float
+    alpha: float
     effect: float
     n_simulations: int
 
-    def facts(self) -> Facts:
-        """Return what there is to say, each with its name."""
+    def _summary(self) -> SummaryLines:
         low, high = self.power_interval
         return [
             ("power", f"{self.power:.0%}, 95% interval {low:.0%} to {high:.0%} ({self.n_simulations:,} simulations)"),
             ("voters", " and ".join(f"{n:,}" for n in self.n_voters)),
-            ("level", f"{self.level:g}"),
+            ("alpha", f"{self.alpha:g}"),
             ("effect", f"{self.effect:.3g}"),
         ]
 
 
-@dataclass(frozen=True, eq=False)
-class BallotsNeeded(Told):
-    """What :func:`ballots_needed` found.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SampleSizeResult(PrintedResult):
+    """Result of :func:`sample_size`.
 
     Attributes
     ----------
     n_voters : tuple of int
-        How many voters each group needs.
+        The number of voters that each group needs.
     power : float
-        The power that was asked for.
-    level, effect
+        The required power.
+    alpha, effect
         As in :class:`PowerResult`.
-    tried : tuple of PowerResult
-        What was simulated on the way.
+    simulated : tuple of PowerResult
+        The power of each simulated sample size.
     """
 
     n_voters: tuple[int, ...]
     power: float
-    level: float
+    alpha: float
     effect: float
-    tried: tuple[PowerResult, ...] = field(repr=False)
+    simulated: tuple[PowerResult, ...] = field(repr=False)
 
-    def facts(self) -> Facts:
-        """Return what there is to say, each with its name."""
+    def _summary(self) -> SummaryLines:
         return [
             ("voters", " and ".join(f"{n:,}" for n in self.n_voters)),
-            ("power", f"{self.power:.0%} at level {self.level:g}"),
+            ("power", f"{self.power:.0%} at alpha = {self.alpha:g}"),
             ("effect", f"{self.effect:.3g}"),
-            ("simulated", f"{sum(each.n_simulations for each in self.tried):,} tests"),
+            ("simulated", f"{sum(each.n_simulations for each in self.simulated):,} tests"),
         ]
 
 
 def power(
     pilot: Any,
     n: int | Sequence[int],
-    level: float = 0.05,
+    kernel: Kernel | str | None = None,
+    *,
     effect: float | None = None,
+    models: Any = None,
+    alpha: float = 0.05,
     n_simulations: int = 400,
     rng: Seed = 0,
     progress: Progress | bool | None = None,
-    models: Any = None,
-    kernel: Kernel | None = None,
 ) -> PowerResult:
-    """Return how likely a test finds a difference like that of pilot data, or of a given size, by simulation.
+    """Return the power of a test against the difference of pilot data, or against a given effect, by simulation.
 
     Parameters
     ----------
     pilot : MMDResult, KSampleResult or PairedResult, pair of data, or float
-        What was found in pilot data: by :func:`mmd_test`, :func:`k_sample_test` or :func:`paired_test`, with the kernel
-        that will be used. The test that is simulated is the same: within strata if that was, by the signs of judges if
-        that was. Or the data themselves: two samples, or rankings and the group of each. Or an effect alone, with
-        ``models``.
+        The result of :func:`mmd_test`, :func:`k_sample_test` or :func:`paired_test` on pilot data; the simulated test
+        is the same, with its kernel and strata. Or the pilot data: two samples, or rankings and the group of each. Or
+        an effect, with ``models``.
     n : int or sequence of int
-        How many voters there will be: of all groups, in the proportions of the pilot, or of each. Of judges who rank
-        twice, how many judges.
-    level : float
-        The level of the test.
-    effect : float, optional
-        The effect of the population, between 0 and the plug-in effect of the pilot; if left out, that of the pilot as
-        it was estimated without bias (0 if that was negative, and then the power is the level).
-    n_simulations : int
-        How many tests to simulate.
-    rng : int or Generator
-        Where the voters come from.
-    progress : bool or function of (n_done, n_simulations), optional
-        True shows a bar on standard error; a function is called after each simulation.
-    models : list of CompletionModel or of functions, optional
-        One model for each group, of which 1,000 voters each are drawn together until they differ by the effect. An
-        effect alone does not say what voters are like, and power depends on that, too: the more they are alike, the
-        smaller it is for the same effect.
+        The number of voters: of all groups, in the proportions of the pilot, or of each group. For judges who rank
+        twice, the number of judges.
     kernel : Kernel, optional
-        The kernel, where data or models are given; ``Mallows("median")`` if left out.
+        The kernel if data or models are given, ``Mallows("median")`` by default.
+    effect : float, optional
+        The effect of the population, between 0 and the plug-in effect of the pilot; by default the unbiased estimate of
+        the pilot (0 if that is negative).
+    models : list of CompletionModel or of functions, optional
+        One model for each group, represented by 1,000 voters, with the groups moved towards each other until they
+        differ by the effect. Power depends on the models, not on the effect only.
+    alpha : float
+        The significance level.
+    n_simulations : int
+        The number of simulated tests.
+    rng : int, Generator or None
+        The source of the voters.
+    progress : bool or function of (n_done, n_simulations), optional
+        True shows the number of simulations on standard error; a function is called after each simulation.
+
+    Returns
+    -------
+    PowerResult
 
     Examples
     --------
     >>> from rankernel import MallowsModel, datasets, mmd_test, power
     >>> pilot = mmd_test(datasets.mallows(50, 5, 0.0, rng=1), datasets.mallows(50, 5, 0.5, rng=2))
-    >>> found = power(pilot, 100, n_simulations=100)
-    >>> found.n_voters, 0.5 < found.power <= 1
+    >>> result = power(pilot, 100, n_simulations=100)
+    >>> result.n_voters, 0.5 < result.power <= 1
     ((50, 50), True)
-    >>> apart = [MallowsModel([0, 1, 2, 3], 0.8), MallowsModel([1, 0, 3, 2], 0.8)]
-    >>> small, large = (power(0.02, n, models=apart, n_simulations=60).power for n in (60, 240))
+    >>> models = [MallowsModel([0, 1, 2, 3], 0.8), MallowsModel([1, 0, 3, 2], 0.8)]
+    >>> small, large = (power(0.02, n, models=models, n_simulations=60).power for n in (60, 240))
     >>> small < large
     True
     """
-    level = check_number("level", level, 0, 1)
-    n_runs, start = check_integer("n_simulations", n_simulations), as_seed(rng)
-    population = population_of(pilot, effect, models, kernel, start)
-    return simulated(population, population.sizes(n), level, n_runs, start, as_progress(progress))
+    alpha = check_number("alpha", alpha, 0, 1)
+    n_simulations, seed = check_integer("n_simulations", n_simulations), as_seed(rng)
+    population = make_population(pilot, effect, models, kernel, seed)
+    return simulate_power(population, population.sizes(n), alpha, n_simulations, seed, check_progress(progress))
 
 
-def ballots_needed(
+def sample_size(
     pilot: Any,
+    kernel: Kernel | str | None = None,
+    *,
     power: float = 0.8,
-    level: float = 0.05,
     effect: float | None = None,
-    n_simulations: int = 200,
-    rng: Seed = 0,
-    most: int = 100_000,
-    progress: Progress | bool | None = None,
     models: Any = None,
-    kernel: Kernel | None = None,
-) -> BallotsNeeded:
-    """Return how many ballots a test needs to find a difference like that of pilot data, by simulation.
+    alpha: float = 0.05,
+    n_simulations: int = 200,
+    max_size: int = 100_000,
+    rng: Seed = 0,
+    progress: Progress | bool | None = None,
+) -> SampleSizeResult:
+    """Return the sample size that a test needs for a given power, by simulation.
 
     Parameters
     ----------
-    pilot, level, effect, seed, models, kernel
+    pilot, kernel, effect, models, alpha, rng, progress
         As in :func:`power`.
     power : float
-        How likely the test shall find it.
+        The required power.
     n_simulations : int
-        How many tests to simulate for each number that is tried.
-    most : int
-        The largest number of ballots to try.
-    progress : bool or function of (n_done, n_simulations), optional
-        True shows a bar on standard error for each number that is tried; a function is called after each simulation.
+        The number of simulated tests for each sample size.
+    max_size : int
+        The largest sample size that is simulated.
+
+    Returns
+    -------
+    SampleSizeResult
 
     Notes
     -----
-    Numbers are doubled until the power is reached, then halved into; the answer is that of a probit curve through all
-    that were tried.
+    The sample size is doubled until the power is reached, then bisected; the result is interpolated by a probit curve
+    through all simulated sizes.
 
     Examples
     --------
-    >>> from rankernel import ballots_needed, datasets, mmd_test
+    >>> from rankernel import datasets, mmd_test, sample_size
     >>> pilot = mmd_test(datasets.mallows(50, 5, 0.0, rng=1), datasets.mallows(50, 5, 0.5, rng=2))
-    >>> sum(ballots_needed(pilot, n_simulations=50).n_voters) in range(30, 300)
+    >>> sum(sample_size(pilot, n_simulations=50).n_voters) in range(30, 300)
     True
     """
-    level = check_number("level", level, 0, 1)
-    wanted = check_number("power", power, level, 1)
-    n_runs, start = check_integer("n_simulations", n_simulations), as_seed(rng)
-    check_integer("most", most)
-    told = as_progress(progress)
-    population = population_of(pilot, effect, models, kernel, start)
+    alpha = check_number("alpha", alpha, 0, 1)
+    required = check_number("power", power, alpha, 1)
+    n_simulations, seed = check_integer("n_simulations", n_simulations), as_seed(rng)
+    check_integer("max_size", max_size)
+    report = check_progress(progress)
+    population = make_population(pilot, effect, models, kernel, seed)
     if population.effect <= 0:
         raise RankingError(
-            "the pilot shows no difference beyond chance, so that no number of ballots would find it; give the "
-            "smallest effect that would matter, as effect=0.02"
+            "the estimated effect of the pilot is not positive, so no sample size is enough; give the smallest effect "
+            "of interest, such as effect=0.02"
         )
-    tried: list[PowerResult] = []
-    low, high = 2 * population.least, 4 * population.least
-    while len(tried) < ROUNDS or not max(each.power for each in tried) >= wanted:
-        searching = not tried or max(each.power for each in tried) < wanted
-        n = high if searching else round((low * high) ** 0.5)
-        if n > most:
-            reached = f"{tried[-1].power:.0%} with {sum(tried[-1].n_voters):,}" if tried else "nothing was tried"
+    simulated: list[PowerResult] = []
+    low, high = 2 * population.min_size, 4 * population.min_size
+    while len(simulated) < N_SIZES or max(each.power for each in simulated) < required:
+        is_doubling = not simulated or max(each.power for each in simulated) < required
+        n = high if is_doubling else round((low * high) ** 0.5)
+        if n > max_size:
+            last = f", {simulated[-1].power:.0%} with {sum(simulated[-1].n_voters):,}" if simulated else ""
             raise RankingError(
-                f"most={most:,} ballots do not reach a power of {wanted:.0%} ({reached}); ask for less power, or raise "
-                "most"
+                f"max_size={max_size:,} voters do not reach a power of {required:.0%}{last}; require less power, or "
+                "increase max_size"
             )
-        run = len(tried)
-        found = simulated(population, population.sizes(n), level, n_runs, start + run, told)
-        tried.append(found)
-        if found.power >= wanted:
+        seed_of_size = seed + len(simulated)
+        result = simulate_power(population, population.sizes(n), alpha, n_simulations, seed_of_size, report)
+        simulated.append(result)
+        if result.power >= required:
             high = n
         else:
-            low, high = n, (2 * n if searching else high)
-        if not searching and high - low <= max(1, high // 20):
+            low, high = n, (2 * n if is_doubling else high)
+        if not is_doubling and high - low <= max(1, high // 20):
             break
-    return BallotsNeeded(
-        tuple(population.sizes(interpolated(tried, wanted)).tolist()), wanted, level, population.effect, tuple(tried)
+    sizes = population.sizes(interpolate_size(simulated, required))
+    return SampleSizeResult(
+        n_voters=tuple(sizes.tolist()),
+        power=required,
+        alpha=alpha,
+        effect=population.effect,
+        simulated=tuple(simulated),
     )
 
 
-def interpolated(tried: Sequence[PowerResult], wanted: float) -> int:
-    """Return the number of voters with the power that is wanted, by a probit curve in the root of their number."""
+def interpolate_size(simulated: Sequence[PowerResult], required: float) -> int:
+    """Return the sample size with the required power, by a probit curve in the root of the sample size."""
     from scipy.optimize import minimize
     from scipy.special import log_ndtr, ndtri
 
-    roots = np.sqrt([sum(each.n_voters) for each in tried])
-    hits = np.array([each.power * each.n_simulations for each in tried])
-    misses = np.array([each.n_simulations for each in tried]) - hits
+    roots = np.sqrt([sum(each.n_voters) for each in simulated])
+    n_rejected = np.array([each.power * each.n_simulations for each in simulated])
+    n_accepted = np.array([each.n_simulations for each in simulated]) - n_rejected
 
-    def surprise(curve: FloatArray) -> float:
-        at = curve[0] + curve[1] * roots
-        return -float(hits @ log_ndtr(at) + misses @ log_ndtr(-at))
+    def negative_log_likelihood(curve: FloatArray) -> float:
+        z = curve[0] + curve[1] * roots
+        return -float(n_rejected @ log_ndtr(z) + n_accepted @ log_ndtr(-z))
 
-    base, slope = minimize(surprise, np.array([-1.5, 2.5 / roots[-1]]), method="Nelder-Mead").x
-    inside = np.clip((ndtri(min(wanted, 0.999)) - base) / slope if slope > 0 else roots.max(), roots.min(), roots.max())
-    return int(np.ceil(inside**2))
-
-
-# ---------------------------------------------------------------------- simulation
+    start = np.array([-1.5, 2.5 / roots[-1]])
+    intercept, gradient = minimize(negative_log_likelihood, start, method="Nelder-Mead").x
+    root = (ndtri(min(required, 0.999)) - intercept) / gradient if gradient > 0 else roots.max()
+    return int(np.ceil(np.clip(root, roots.min(), roots.max()) ** 2))
 
 
-def simulated(
-    population: Population, sizes: IntArray, level: float, n_simulations: int, seed: int, progress: Progress | None
+def simulate_power(
+    population: GroupPopulation | JudgePopulation,
+    sizes: IntArray,
+    alpha: float,
+    n_simulations: int,
+    seed: int,
+    progress: Progress | None,
 ) -> PowerResult:
     """Return the share of simulated tests that reject."""
-    rng, rejected = generator(seed, "simulated voters"), 0
-    rule = Adaptive(level, max(MOST_PERMUTATIONS, int(np.ceil(4 / level)) if level > 0 else 1))
+    from scipy.stats import binomtest
+
+    rng, n_rejected = named_generator(seed, "simulated voters"), 0
+    rule = Adaptive(alpha, max(MAX_PERMUTATIONS, int(np.ceil(4 / alpha)) if alpha > 0 else 1))
     for run in range(n_simulations):
-        rejected += population.rejects(sizes, rng, rule, seed + run)
+        statistic = population.simulate(sizes, rng, seed + run)
+        n_rejected += statistic is not None and sample_permutations(statistic, rule)[1] <= alpha
         if progress is not None:
             progress(run + 1, n_simulations)
-    share = rejected / n_simulations
-    low, high = share_intervals(
-        np.array([share]), np.array([share * (1 - share)]), np.array([float(n_simulations)]), normal_quantile(0.95)
-    )
+    interval = binomtest(n_rejected, n_simulations).proportion_ci(0.95, method="wilson")
     return PowerResult(
-        share, (float(low[0]), float(high[0])), tuple(sizes.tolist()), level, population.effect, n_simulations
+        power=n_rejected / n_simulations,
+        power_interval=(float(interval.low), float(interval.high)),
+        n_voters=tuple(sizes.tolist()),
+        alpha=alpha,
+        effect=population.effect,
+        n_simulations=n_simulations,
     )
+
+
+def check_progress(progress: Any) -> Progress | None:
+    """Return the function that is called after each simulation; True shows their number on standard error."""
+    if progress is None or progress is False:
+        return None
+    if progress is True:
+        return show_progress
+    if not callable(progress):
+        raise TypeError(
+            f"progress={short_repr(progress)} is not possible; give True, or a function of (n_done, n_simulations)"
+        )
+    function: Progress = progress
+    return function
+
+
+def show_progress(n_done: int, n_simulations: int) -> None:
+    """Write the number of simulations to standard error; the last one ends the line."""
+    end = "\n" if n_done == n_simulations else ""
+    sys.stderr.write(f"\r{n_done:,} of {n_simulations:,} simulations{end}")
+    sys.stderr.flush()
+
+
+# ---------------------------------------------------------------------- pilots
+
+
+def make_population(
+    pilot: Any, effect: float | None, models: Any, kernel: Any, seed: int
+) -> GroupPopulation | JudgePopulation:
+    """Return the population of a pilot, of pilot data, or of models that differ by an effect."""
+    if is_number(pilot):
+        if effect is not None:
+            raise ValueError(f"pilot={short_repr(pilot)} is an effect already; leave out effect={short_repr(effect)}")
+        effect, pilot = check_number("pilot", pilot, 0, 1), pilot_from_models(models, kernel, seed)
+    elif models is not None:
+        raise ValueError("models are for an effect without pilot data, such as power(0.02, 200, models=[...])")
+    elif not isinstance(pilot, KernelTestResult):
+        pilot = pilot_from_data(pilot, kernel)
+    elif kernel is not None:
+        raise ValueError("pilot is a result with a kernel; leave out kernel, or give the pilot data instead")
+    checked = check_pilot(pilot)
+    target = max(checked.effect, 0.0) if effect is None else check_number("effect", effect, 0, 1)
+    if isinstance(checked, PairedResult):
+        return JudgePopulation.with_effect(checked._judges, target)
+    return GroupPopulation.with_effect(checked._voters, target, checked._biased)
+
+
+def check_pilot(pilot: KernelTestResult) -> Pilot:
+    """Return the result of a test that can be simulated."""
+    if isinstance(pilot, AggregatedMMDResult) or not isinstance(pilot, Pilot):
+        raise TypeError(
+            f"pilot is {type(pilot).__name__}, which has no fixed groups and kernel to simulate; give the result of "
+            "mmd_test, k_sample_test or paired_test, two samples, or rankings and the group of each"
+        )
+    if np.isnan(pilot.effect):
+        raise RankingError("the effect of the pilot is undefined; each group needs at least two voters")
+    return pilot
+
+
+def pilot_from_data(pilot: Any, kernel: Any) -> Pilot:
+    """Return the test of pilot data: two samples, or rankings and the group of each."""
+    if not isinstance(pilot, tuple | list) or len(pilot) != 2:
+        raise TypeError(
+            f"pilot={short_repr(pilot)} is not possible; give a result such as that of mmd_test(X, Y), a pair (X, Y) "
+            "or (rankings, groups), or an effect"
+        )
+    first, second = pilot
+    if isinstance(second, Data) or np.ndim(second) == 2:
+        return mmd_test(first, second, kernel, n_permutations=1)
+    return k_sample_test(first, second, kernel, n_permutations=1)
+
+
+def pilot_from_models(models: Any, kernel: Any, seed: int) -> Pilot:
+    """Return the test of voters drawn from models, one for each group."""
+    if models is None:
+        raise ValueError(
+            "models is missing: power depends on the distribution of rankings, not on the effect only; give models "
+            "such as models=[MallowsModel([0, 1, 2], 1.0), MallowsModel([1, 0, 2], 1.0)], or pilot data"
+        )
+    checked = check_list("models", models, "a list of models, one for each group")
+    if len(checked) < 2:
+        raise ValueError(f"models has {len(checked)} models; give one for each of at least two groups")
+    samples = [sample_model(model, named_generator(seed, f"voters of model {i}")) for i, model in enumerate(checked)]
+    if len({sample.n_items for sample in samples}) > 1:
+        n_items = ", ".join(str(sample.n_items) for sample in samples)
+        raise RankingError(f"models rank {n_items} items; give models of the same items")
+    groups = np.repeat(np.arange(len(samples)), [len(sample) for sample in samples])
+    return k_sample_test(concat(samples), groups, kernel, n_permutations=1)
+
+
+def sample_model(model: Any, rng: np.random.Generator) -> Rankings:
+    """Return the voters that represent a model."""
+    if hasattr(model, "sample"):
+        return as_rankings(model.sample(N_FROM_MODEL, rng=rng), "a draw of models")
+    if callable(model):
+        return as_rankings(model(N_FROM_MODEL, rng), "a draw of models")
+    raise TypeError(
+        f"models holds {short_repr(model)}; give models such as MallowsModel(center, theta), or functions of "
+        "(n_rankings, rng)"
+    )
+
+
+# ---------------------------------------------------------------------- populations
+
+
+def mixing_weight(effect_at: Callable[[float], float], effect: float) -> float:
+    """Return the lambda at which the population has the given effect."""
+    largest = effect_at(1.0)
+    if effect > largest:
+        raise RankingError(
+            f"effect={effect:g} is larger than that of the pilot, {largest:.3g}; give pilot data or models that differ "
+            "more"
+        )
+    return first_true(lambda weight: not effect_at(weight) < effect, 0.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupPopulation:
+    """Groups of different voters: the shares of the rankings in each stratum and group."""
+
+    voters: GroupedVoters
+    shares: FloatArray
+    effect: float
+    biased: bool
+
+    @classmethod
+    def with_effect(cls, voters: GroupedVoters, effect: float, biased: bool) -> GroupPopulation:
+        """Return groups like those of a pilot that differ by an effect."""
+        table = voters.table.astype(np.float64)
+        sizes = table.sum(axis=2, keepdims=True)
+        pooled = table.sum(axis=1, keepdims=True) / sizes.sum(axis=1, keepdims=True)
+        observed = np.where(sizes > 0, table / np.maximum(sizes, 1.0), pooled)
+
+        def shares_at(weight: float) -> FloatArray:
+            return np.asarray(pooled + weight * (observed - pooled))
+
+        def effect_at(weight: float) -> float:
+            return stratified_effect(voters.gram, shares_at(weight), sizes[:, :, 0])
+
+        return cls(voters, shares_at(mixing_weight(effect_at, effect)), effect, biased)
+
+    @property
+    def min_size(self) -> int:
+        """Two voters of each group, or one with the biased statistic."""
+        return len(self.voters.names) * (1 if self.biased else 2)
+
+    def sizes(self, n: int | Sequence[int]) -> IntArray:
+        """Return the number of voters of each group; a total is divided as in the pilot."""
+        n_groups = len(self.voters.names)
+        least = self.min_size // n_groups
+        if isinstance(n, Sequence | np.ndarray) and not isinstance(n, str | bytes) and getattr(n, "ndim", 1) != 0:
+            if len(n) != n_groups:
+                raise ValueError(f"n has {len(n)} numbers, and there are {n_groups} groups; give one for each")
+            return np.array([check_integer("n", each, least) for each in n])
+        total = check_integer("n", n, self.min_size)
+        exact = self.voters.sizes / self.voters.sizes.sum() * total
+        return np.asarray(np.maximum(np.round(exact).astype(np.int64), least))
+
+    def simulate(self, sizes: IntArray, rng: np.random.Generator, seed: int) -> PermutationStatistic | None:
+        """Return the statistic of newly simulated voters within strata; None if no stratum has voters of two groups."""
+        table = np.zeros(self.voters.table.shape, dtype=np.int64)
+        stratum_shares = self.voters.table.sum(axis=2) / self.voters.sizes
+        for group, size in enumerate(sizes.tolist()):
+            for stratum, n_voters in enumerate(apportion(stratum_shares[:, group], size).tolist()):
+                table[stratum, group] = rng.multinomial(n_voters, self.shares[stratum, group])
+        if not is_exchangeable(table):
+            return None
+        rows = np.flatnonzero(table.any(axis=(0, 1)))
+        sample = self.voters.sample.subset(rows, table[:, :, rows].sum(axis=(0, 1)))
+        voters = GroupedVoters(sample, self.voters.names, table[:, :, rows])
+        return dispersion_statistic(voters, self.biased, seed)
+
+
+def stratified_effect(gram: FloatArray, shares: FloatArray, sizes: FloatArray) -> float:
+    """Return the effect within strata, from the shares of the rankings and the sizes of each stratum and group."""
+    parts = np.zeros(2)
+    for stratum_shares, stratum_sizes in zip(shares, sizes, strict=True):
+        groups = np.flatnonzero(stratum_sizes)
+        if len(groups) > 1:
+            stratum_parts = dispersion_parts(gram, stratum_shares[groups], *equal_weights(len(groups)))
+            parts += stratum_sizes.sum() * np.array(stratum_parts)
+    return share(float(parts[0]), float(parts[1]), float(diagonal_scale(gram) * sizes.sum()))
+
+
+def apportion(shares: FloatArray, size: int) -> IntArray:
+    """Return integers in given proportions that sum to ``size`` (largest remainders).
+
+    Examples
+    --------
+    >>> apportion(np.array([0.5, 0.3, 0.2]), 7)
+    array([4, 2, 1])
+    """
+    exact = shares / shares.sum() * size
+    counts: IntArray = np.floor(exact).astype(np.int64)
+    counts[np.argsort(counts - exact, kind="stable")[: size - int(counts.sum())]] += 1
+    return counts
+
+
+@dataclass(frozen=True, eq=False)
+class JudgePopulation:
+    """Judges who rank twice: the shares of pairs of rankings, and of pairs with before and after exchanged."""
+
+    judges: Judges
+    shares: FloatArray
+    effect: float
+
+    @classmethod
+    def with_effect(cls, judges: Judges, effect: float) -> JudgePopulation:
+        """Return judges like those of a pilot who change by an effect."""
+
+        def effect_at(weight: float) -> float:
+            return share(*judges.population_parts(*judges.mixture(weight)), diagonal_scale(judges.gram))
+
+        return cls(judges, np.concatenate(judges.mixture(mixing_weight(effect_at, effect))), effect)
+
+    @property
+    def min_size(self) -> int:
+        """Two judges, or one with the biased statistic."""
+        return 1 if self.judges.biased else 2
+
+    def sizes(self, n: int | Sequence[int]) -> IntArray:
+        """Return the number of judges."""
+        if isinstance(n, Sequence | np.ndarray):
+            raise ValueError("n is the number of judges, each of whom ranks twice; give one number")
+        return np.array([check_integer("n", n, self.min_size)])
+
+    def simulate(self, sizes: IntArray, rng: np.random.Generator, seed: int) -> PermutationStatistic:
+        """Return the statistic of newly simulated judges."""
+        kept, exchanged = np.split(rng.multinomial(int(sizes[0]), self.shares).astype(np.float64), 2)
+        pairs = np.flatnonzero(kept + exchanged)
+        judges = replace(
+            self.judges,
+            before=self.judges.before[pairs],
+            after=self.judges.after[pairs],
+            counts=(kept + exchanged)[pairs],
+            change_gram=self.judges.change_gram[np.ix_(pairs, pairs)],
+        )
+        return SignFlips(judges, (kept - exchanged)[pairs], seed)
