@@ -58,7 +58,7 @@ from rankernel.completions import herd as herd
 
 # Errors of Gram matrices
 from rankernel.errors import ExactnessError as ExactnessError
-from rankernel.errors import GramMemoryError as GramMemoryError
+from rankernel.errors import InsufficientMemoryError as InsufficientMemoryError
 from rankernel.errors import IndefiniteKernelWarning as IndefiniteKernelWarning
 from rankernel.errors import SamplingWarning as SamplingWarning
 

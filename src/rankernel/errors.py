@@ -112,7 +112,7 @@ class ExactnessError(PhrasedMessage, ValueError):
     """An exact value was requested but there is neither a closed form nor a feasible enumeration."""
 
 
-class GramMemoryError(PhrasedMessage, MemoryError):
+class InsufficientMemoryError(PhrasedMessage, MemoryError):
     """An array does not fit into memory; nothing was allocated."""
 
 

@@ -303,6 +303,8 @@ def gram(matrix: ArrayLike, *, groups: ArrayLike | None = None, ax: Axes | None 
 def pairwise_preferences(X: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the percentage of voters who prefer the item of the row to that of the column, items in Borda order.
 
+    A voter who prefers neither counts one half for each.
+
     Examples
     --------
     >>> from rankernel import Rankings
@@ -381,7 +383,7 @@ def differences(result: Any, *, limit: int = 12, ax: Axes | None = None) -> Axes
         colour = COLOURS[number % len(COLOURS)]
         ax.errorbar(shares, y, xerr=errors, fmt="o", color=colour, markersize=5, label=escape_math(group))
     ax.set_yticks(range(len(pairs)), [escape_math(f"{pair.first} to {pair.second}") for pair in pairs])
-    ax.invert_yaxis()
+    ax.set_ylim(len(pairs) - 0.5, -0.5)
     ax.set_xlim(0, 1)
     ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     ax.set_xlabel(f"share that prefers the first, {result.confidence_level:.0%} intervals", color=SOFT)
@@ -419,7 +421,7 @@ def pairwise_effects(result: Any, *, limit: int = 20, ax: Axes | None = None) ->
     ax.hlines(rows, intervals[:, 0], intervals[:, 1], colors=colours, linewidth=2)
     ax.scatter(result.effects[shown], rows, c=colours, zorder=3)
     ax.set_yticks(rows, [escape_math(f"{result.first[pair]} and {result.second[pair]}") for pair in shown])
-    ax.invert_yaxis()
+    ax.set_ylim(len(shown) - 0.5, -0.5)
     ax.set_xlabel("effect, 95% intervals; significant ones in colour", color=SOFT)
     ax.tick_params(left=False)
     remove_frame(ax, "bottom")

@@ -155,7 +155,7 @@ def test_every_way_makes_the_same_decision(tmp_path, decided, way, kernel, X):
     assert {(found, method) for found, method, _ in decided} == {(plan.kernel, plan.method)}
 
 
-# Hypothesis tests draw again with other seeds, for the standard error of their statistic.
+# Tests draw again with other seeds to estimate the Monte Carlo error of their statistic.
 DRAWS_AGAIN = {name for name in ways(None) if name.endswith("_test")}
 
 

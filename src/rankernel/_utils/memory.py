@@ -8,7 +8,7 @@ import numpy as np
 import psutil
 from numpy.typing import DTypeLike
 
-from rankernel.errors import Argument, GramMemoryError
+from rankernel.errors import Argument, InsufficientMemoryError
 
 ALWAYS_FITS = 2**24  # bytes; asking for the free memory would take longer than computing so small a matrix
 CGROUP = Path("/sys/fs/cgroup")  # control group of this process, as containers see it
@@ -57,7 +57,7 @@ def check_bytes(needed: int, what: str, *advice: object) -> None:
     free = available_memory()
     if needed > free:
         problem = f"{what} takes {size_text(needed)}; {size_text(free)} are free"
-        raise GramMemoryError(problem, *((": ", *advice) if advice else ()))
+        raise InsufficientMemoryError(problem, *((": ", *advice) if advice else ()))
 
 
 def check_memory(shape: tuple[int, int], dtype: DTypeLike, n_matrices: float = 1, task: str = "") -> None:

@@ -312,11 +312,10 @@ class MallowsSignFeatures(RankingTransformer):
 
         def fill(block: slice) -> None:
             full, offsets = sample_completions(rows[block], self.n_draws, self.seed_)
-            reversed_pairs = pairs_in_order(-full)  # type: ignore[no-untyped-call]
+            reversed_pairs = pairs_in_order(-full)
             mean_parities(reversed_pairs, offsets, self.pair_sets_, means[block])
 
-        step = max(ENTRIES // (64 * self.pair_sets_.shape[1] * self.n_draws), 1)
-        run_in_threads(fill, slices(len(rows), step))
+        run_in_threads(fill, slices(len(rows), max(ENTRIES // (64 * self.pair_sets_.shape[1] * self.n_draws), 1)))
         return np.asarray(means[inverse] / np.sqrt(self.n_features))
 
 
@@ -369,5 +368,5 @@ def mean_parities(signs: Words, offsets: IntArray, pair_sets: Words, out: FloatA
                 word = np.uint64(0)
                 for w in range(n_words):
                     word ^= signs[k, w] & pair_sets[j, w]
-                odd += np.int64(popcount(word) & np.uint64(1))  # type: ignore[call-arg]
+                odd += np.int64(popcount(word) & np.uint64(1))
             out[i, j] = 1.0 - 2.0 * odd / (stop - start)

@@ -12,7 +12,7 @@ import real_data
 import rankernel as rk
 from rankernel import MonteCarlo, Rankings
 from rankernel.completions import draw
-from rankernel.gram.exact.overlap import Overlap
+from rankernel.gram.exact.formulas import Overlap
 from rankernel.gram.montecarlo.variance import mallows_variance
 from rankernel.learn.mmd_streamed import mmd2_streamed
 

@@ -28,8 +28,8 @@ from rankernel.completions.couplings import complete
 from rankernel.completions.enumerate import enumerate_completions
 from rankernel.errors import ArgumentValueError, ExactnessError
 from rankernel.gram.exact.choice import about
-from rankernel.gram.exact.mallows import ExhaustiveMallows
-from rankernel.gram.exact.overlap import Overlap
+from rankernel.gram.exact.formulas import Overlap
+from rankernel.gram.exact.kendall import log_mallows
 from rankernel.gram.methods import MAX_EVALUATIONS
 from rankernel.gram.rows import check_n_items
 from rankernel.kernels import as_kernel
@@ -132,7 +132,7 @@ def mallows_components(overlap: Overlap, nu: float, antithetic: bool) -> Varianc
         for i, u in enumerate(left)
         for j, v in enumerate(right)
     ]
-    square = exp(2 * ExhaustiveMallows().log_value(overlap, nu)[0])
+    square = exp(2 * log_mallows(overlap, nu)[0])
     return Variance(square * fmean(map(expm1, left)), square * fmean(map(expm1, right)), square * fmean(residual))
 
 

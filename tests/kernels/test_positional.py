@@ -1,4 +1,4 @@
-"""Kernels that add up over items by their places: members of the family, overlaps by their definitions, features."""
+"""Positional kernels: members of the family, overlaps by their definitions, and features."""
 
 import itertools
 import math
@@ -14,8 +14,7 @@ from scipy.sparse import vstack
 from sklearn.gaussian_process import GaussianProcessRegressor
 
 import rankernel as rk
-from rankernel.gram.exact import place_tables
-from rankernel.gram.exact.place_tables import MarginalEvaluator, PlaceEvaluator, place_evaluator
+from rankernel.gram.exact.features import MarginalEvaluator, PositionalEvaluator, positional_evaluator
 from rankernel.kernels.positional import PositionalKernel
 
 ROWS = [
@@ -32,8 +31,8 @@ OVERLAP = rk.RankBiasedOverlap(0.8)
 
 
 def centred(n):
-    places = np.arange(n) - (n - 1) / 2
-    return np.outer(places, places)
+    positions = np.arange(n) - (n - 1) / 2
+    return np.outer(positions, positions)
 
 
 def smaller(n):
@@ -41,10 +40,10 @@ def smaller(n):
 
 
 def top_lists(n_rankings, n_items, k, seed=0):
-    """Lists of k items, the popular ones more often."""
+    """Return lists of k items, sampled from a Plackett-Luce model."""
     rng = np.random.default_rng(seed)
-    heights = np.log(1 / np.arange(1, n_items + 1)) + rng.gumbel(size=(n_rankings, n_items))
-    ranks = np.argsort(np.argsort(-heights, axis=1), axis=1)
+    utilities = np.log(1 / np.arange(1, n_items + 1)) + rng.gumbel(size=(n_rankings, n_items))
+    ranks = np.argsort(np.argsort(-utilities, axis=1), axis=1)
     return rk.Rankings(np.minimum(ranks, k))
 
 
@@ -55,14 +54,14 @@ def test_hamming_is_the_identity():
     np.testing.assert_allclose(rk.Positional(np.eye).gram(MIXED), rk.Hamming().gram(MIXED), rtol=1e-13)
 
 
-def test_spearman_is_the_product_of_centred_places():
-    length = naive.spearman_kernel(range(5), range(5))
-    found = rk.Positional(centred).gram(MIXED) / length
+def test_spearman_is_the_product_of_centred_positions():
+    norm = naive.spearman_kernel(range(5), range(5))
+    found = rk.Positional(centred).gram(MIXED) / norm
     np.testing.assert_allclose(found, rk.Spearman().gram(MIXED), rtol=1e-12, atol=1e-14)
 
 
-def test_the_footrule_is_the_smaller_place():
-    """n (n - 1) / 2 less half the distance, and seen from a center the kernel that the distance induces."""
+def test_footrule_is_the_smaller_position():
+    """n (n - 1) / 2 minus half the distance; relative to a center it is the kernel induced by the distance."""
     kernel, center = rk.Positional(smaller), rk.Rankings([[2, 0, 1, 4, 3]])
     full = rk.Rankings(list(itertools.permutations(range(4))))
     np.testing.assert_allclose(kernel.gram(full), 4 * 3 / 2 - rk.distances.footrule(full) / 2, rtol=1e-14)
@@ -73,7 +72,7 @@ def test_the_footrule_is_the_smaller_place():
 
 
 @pytest.mark.parametrize("kernel", [OVERLAP, rk.RankBiasedOverlap(0.6, 3), rk.AverageOverlap(2), rk.DCG("hyperbolic")])
-def test_the_named_ones_are_members(kernel):
+def test_named_kernels_are_positional(kernel):
     matrix = kernel.facts(5).positions.matrix
     np.testing.assert_allclose(rk.Positional(matrix).gram(MIXED), kernel.gram(MIXED), rtol=1e-12)
     factor = kernel.facts(5).positions.root
@@ -83,17 +82,17 @@ def test_the_named_ones_are_members(kernel):
 # ---------------------------------------------------------------------- overlaps
 
 
-def test_equal_rankings_overlap_fully_and_reversed_ones_behind_the_middle():
+def test_overlap_of_equal_and_reversed_rankings():
     full = np.array([[0, 1, 2, 3], [3, 2, 1, 0]])
     p = 0.8
-    behind = 0.5 * 0 + (1 - p) * p**2 * (2 / 3) + p**3  # depths 1 and 2 share nothing
-    np.testing.assert_allclose(rk.RankBiasedOverlap(p).gram(full), [[1, behind], [behind, 1]], rtol=1e-14)
+    reverse = 0.5 * 0 + (1 - p) * p**2 * (2 / 3) + p**3  # depths 1 and 2 share nothing
+    np.testing.assert_allclose(rk.RankBiasedOverlap(p).gram(full), [[1, reverse], [reverse, 1]], rtol=1e-14)
     np.testing.assert_allclose(np.diag(rk.RankBiasedOverlap(p, 3).gram(full)), 1 - p**3, rtol=1e-14)
     np.testing.assert_allclose(np.diag(rk.AverageOverlap(9).gram(full)), 1, rtol=1e-14)
 
 
-def test_ties_are_broken_in_all_ways():
-    """RBO^a of Corsi and Urbano: the mean over all orders inside of the ties, here written out."""
+def test_ties_are_averaged():
+    """RBO^a of Corsi and Urbano: the mean over all orders within ties."""
     x, y = (0, 0, 1, 1), (1, 0, 0, 2)
     broken_x = [(0, 1, 2, 3), (0, 1, 3, 2), (1, 0, 2, 3), (1, 0, 3, 2)]
     broken_y = [(2, 0, 1, 3), (2, 1, 0, 3)]
@@ -102,7 +101,7 @@ def test_ties_are_broken_in_all_ways():
     assert rk.RankBiasedOverlap(0.9).gram([x], [y]).item() == pytest.approx(mean, rel=1e-13)
 
 
-# What the package rbo 0.1.3 gives for the pairs (0, 1), (0, 2) and (1, 2) of LISTS, by ``RankingSimilarity(S, T)``:
+# Values of the package rbo 0.1.3 for the pairs (0, 1), (0, 2) and (1, 2) of LISTS, by ``RankingSimilarity(S, T)``:
 # "full" by .rbo(p=p, ext=True) and by .rbo_ext(p=p), "even" by .rbo(p=p) of the first five of both, "extrapolated" by
 # .rbo_ext(p=p) of these, "uneven" by .rbo(p=p) of the first five of S and the first three of T.
 LISTS = [[0, 1, 2, 3, 4, 5, 6, 7], [2, 0, 3, 1, 7, 4, 6, 5], [5, 3, 0, 6, 1, 2, 4, 7]]
@@ -130,23 +129,23 @@ AVERAGE_BY_RBO = [0.5933333333333334, 0.2866666666666666, 0.35333333333333333]  
 
 
 @pytest.mark.parametrize("p", BY_RBO)
-def test_agrees_with_the_package_rbo_where_the_definitions_meet(p):
-    """On full lists with its extrapolation, which is then no guess; on shorter ones down to the end of the shorter."""
+def test_matches_the_package_rbo(p):
+    """On full lists with extrapolation, and on shorter lists up to the length of the shorter one."""
     full = rk.Rankings.from_orders(LISTS, items=range(8))
     pairs = ([0, 0, 1], [1, 2, 2])
     five, three = full.top(5), full.top(3)
     theirs = {name: np.array(values) for name, values in BY_RBO[p].items()}
-    to_the_fifth = rk.RankBiasedOverlap(p, depth=5)
-    extrapolated = to_the_fifth + p**5 * rk.DCG([5**-0.5] * 5, depth=5)  # as many in common behind as at the end
+    up_to_five = rk.RankBiasedOverlap(p, depth=5)
+    extrapolated = up_to_five + p**5 * rk.DCG([5**-0.5] * 5, depth=5)  # constant agreement beyond the last depth
     np.testing.assert_allclose(rk.RankBiasedOverlap(p).gram(full)[pairs], theirs["full"], rtol=1e-13)
-    np.testing.assert_allclose(to_the_fifth.gram(five)[pairs], theirs["even"], rtol=1e-13)
+    np.testing.assert_allclose(up_to_five.gram(five)[pairs], theirs["even"], rtol=1e-13)
     np.testing.assert_allclose(extrapolated.gram(five)[pairs], theirs["extrapolated"], rtol=1e-13)
     np.testing.assert_allclose(rk.RankBiasedOverlap(p, 3).gram(five, three)[pairs], theirs["uneven"], rtol=1e-13)
     np.testing.assert_allclose(rk.AverageOverlap(5).gram(five)[pairs], AVERAGE_BY_RBO, rtol=1e-13)
 
 
-def test_what_is_not_listed_is_not_extrapolated():
-    """Behind the lists the mean over completions takes over from the lower bound, by at most what is left of p."""
+def test_unlisted_items_are_not_extrapolated():
+    """The mean over completions exceeds the lower bound by at most the weight of the depths beyond the lists."""
     short = rk.datasets.uniform(20, 30, rng=2).top(7)
     lower, mean = rk.RankBiasedOverlap(0.9, depth=7).gram(short), rk.RankBiasedOverlap(0.9).gram(short)
     assert (mean > lower).all()
@@ -156,7 +155,7 @@ def test_what_is_not_listed_is_not_extrapolated():
     assert extrapolated.gram(apart)[0, 1] == 0 < rk.RankBiasedOverlap(0.9).gram(apart)[0, 1]
 
 
-def test_the_last_reader_never_stops():
+def test_limits_of_p_and_depth():
     full = rk.datasets.uniform(5, 6, rng=0)
     np.testing.assert_allclose(rk.RankBiasedOverlap(1.0).gram(full), 1.0, rtol=1e-14)
     np.testing.assert_allclose(rk.RankBiasedOverlap(0.0).gram(full), rk.AverageOverlap(1).gram(full), rtol=1e-14)
@@ -167,12 +166,12 @@ def test_the_last_reader_never_stops():
 @pytest.mark.parametrize("depth", [None, 2, 4, 9])
 def test_derivatives_in_p_for_partial_rankings(depth):
     kernel, step = rk.RankBiasedOverlap(0.6, depth), 1e-6
-    slope = kernel.estimate(MIXED, gradient=True).gradient["p"]
+    derivative = kernel.estimate(MIXED, gradient=True).gradient["p"]
     up, down = (kernel.replace(p=0.6 + s).gram(MIXED) for s in (step, -step))
-    np.testing.assert_allclose(slope, (up - down) / (2 * step), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(derivative, (up - down) / (2 * step), rtol=1e-7, atol=1e-9)
 
 
-def test_p_is_fitted_within_its_limits():
+def test_p_is_fitted_within_its_bounds():
     X = top_lists(40, 12, 5)
     y = rk.RankBiasedOverlap(0.5).gram(X)[:, 0]
     model = GaussianProcessRegressor(rk.SklearnKernel(rk.RankBiasedOverlap(0.9)), alpha=1e-6).fit(X.ranks, y)
@@ -181,10 +180,10 @@ def test_p_is_fitted_within_its_limits():
     assert model.log_marginal_likelihood_value_ > start + 1
 
 
-def test_numbers_down_to_the_depth_are_enough():
-    few, all_places = rk.DCG([1, 0.5], depth=2), rk.DCG([1, 0.5, 0, 0, 0])
-    np.testing.assert_array_equal(few.gram(MIXED), all_places.gram(MIXED))
-    np.testing.assert_array_equal(rk.DCG([1, 0.5, 9, 9, 9], depth=2).gram(MIXED), all_places.gram(MIXED))
+def test_discounts_up_to_the_depth_suffice():
+    few, all_positions = rk.DCG([1, 0.5], depth=2), rk.DCG([1, 0.5, 0, 0, 0])
+    np.testing.assert_array_equal(few.gram(MIXED), all_positions.gram(MIXED))
+    np.testing.assert_array_equal(rk.DCG([1, 0.5, 9, 9, 9], depth=2).gram(MIXED), all_positions.gram(MIXED))
     np.testing.assert_array_equal(few.gram([[0]]), [[1.0]])
 
 
@@ -202,12 +201,12 @@ def test_numbers_down_to_the_depth_are_enough():
         ([[1.0, 2.0], [2.0, 1.0]], "G is not positive semi-definite.*add at least 1 to its diagonal"),
     ],
 )
-def test_other_matrices_are_refused(G, message):
+def test_invalid_matrices_raise(G, message):
     with pytest.raises(ValueError, match=message):
         rk.Positional(G)
 
 
-def test_a_callable_is_checked_where_it_is_used():
+def test_callable_is_checked_on_use():
     with pytest.raises(ValueError, match="not positive semi-definite"):
         rk.Positional(lambda n: -np.eye(n)).gram(MIXED)
     with pytest.raises(ValueError, match="G has 3 positions but the data has 5 items"):
@@ -228,12 +227,12 @@ def test_a_callable_is_checked_where_it_is_used():
         (lambda: rk.DCG(depth=-1), ValueError, "depth=-1"),
     ],
 )
-def test_impossible_parameters_are_refused(build, error, message):
+def test_invalid_parameters_raise(build, error, message):
     with pytest.raises(error, match=message):
         build()
 
 
-def test_matrices_are_values():
+def test_kernels_compare_by_matrix():
     G = np.eye(7) + 1
     kernel = rk.Positional(G)
     G[0, 0] = 99.0
@@ -248,8 +247,8 @@ def test_matrices_are_values():
         kernel.G[0, 0] = 2.0
 
 
-def test_a_kernel_from_another_process_is_found_in_a_set():
-    """Hashes of bytes differ from process to process: they must not travel."""
+def test_pickled_kernel_has_the_hash_of_this_process():
+    """Hashes of bytes differ between processes and must not be pickled."""
     code = (
         "import pickle, sys, numpy as np, rankernel as rk; kernel = rk.Positional(np.eye(3)); hash(kernel);"
         "sys.stdout.buffer.write(pickle.dumps(kernel))"
@@ -260,37 +259,36 @@ def test_a_kernel_from_another_process_is_found_in_a_set():
     np.testing.assert_array_equal(kernel.gram([[0, 1, 2]]), [[3.0]])
 
 
-# ---------------------------------------------------------------------- the two ways to add up
+# ---------------------------------------------------------------------- two evaluators
 
 
-def test_tables_and_marginals_agree(monkeypatch):
-    kernel = 0.5 * OVERLAP + rk.Hamming()
-    by_table = kernel.gram(MIXED)
-    assert isinstance(place_evaluator(MIXED, MIXED), PlaceEvaluator)
-    monkeypatch.setattr(place_tables, "MOST_CODES", 0)
-    assert isinstance(place_evaluator(MIXED, MIXED), MarginalEvaluator)
-    np.testing.assert_allclose(kernel.gram(MIXED), by_table, rtol=1e-12)
-    slope = OVERLAP.estimate(MIXED, gradient=True).gradient["p"]
-    monkeypatch.undo()
-    np.testing.assert_allclose(slope, OVERLAP.estimate(MIXED, gradient=True).gradient["p"], rtol=1e-11, atol=1e-14)
+def test_tables_and_marginals_agree():
+    everything = slice(None), slice(None)
+    by_table, by_marginals = positional_evaluator(MIXED, MIXED), MarginalEvaluator(MIXED, MIXED)
+    assert isinstance(by_table, PositionalEvaluator)
+    for kernel in (OVERLAP, rk.Hamming()):
+        value, other = (evaluator.values([kernel], everything) for evaluator in (by_table, by_marginals))
+        np.testing.assert_allclose(value, other, rtol=1e-12)
+    derivative, other = (evaluator.gradients(OVERLAP, everything)["p"] for evaluator in (by_table, by_marginals))
+    np.testing.assert_allclose(derivative, other, rtol=1e-11, atol=1e-14)
 
 
-def test_long_lists_in_blocks_are_the_same_to_the_bit():
+def test_blocks_of_long_lists_are_bitwise_equal():
     lists = rk.concat([top_lists(60, 200, 10), top_lists(40, 200, 3, seed=1)])
     whole = OVERLAP.gram(lists)
     np.testing.assert_array_equal(whole, whole.T)
     np.testing.assert_array_equal(OVERLAP.gram(lists[50:], lists[:30]), whole[50:, :30])
     matrix = OVERLAP.facts(200).positions.matrix
-    laws = [[naive_law(row, item) for item in range(200)] for row in lists.ranks[[3, 70]]]
-    expected = sum(np.asarray(a) @ matrix @ np.asarray(b) for a, b in zip(*laws, strict=True))
+    pmfs = [[position_pmf(row, item) for item in range(200)] for row in lists.ranks[[3, 70]]]
+    expected = sum(np.asarray(a) @ matrix @ np.asarray(b) for a, b in zip(*pmfs, strict=True))
     assert whole[3, 70] == pytest.approx(expected, rel=1e-12)
 
 
-def naive_law(row, item):
-    """Where an item of a ranking without free items stands: anywhere in its bucket."""
+def position_pmf(row, item):
+    """Return the distribution of the position of an item of a ranking without free items: uniform in its bucket."""
     before, size = np.count_nonzero(row < row[item]), np.count_nonzero(row == row[item])
-    places = np.arange(len(row))
-    return ((places >= before) & (places < before + size)) / size
+    positions = np.arange(len(row))
+    return ((positions >= before) & (positions < before + size)) / size
 
 
 def test_partial_orders():
@@ -312,14 +310,14 @@ def test_partial_orders():
 
 # ---------------------------------------------------------------------- features
 
-slowly = cache(naive.rank_biased_overlap(0.8, 200))  # the same full rankings come again and again
+slow_overlap = cache(naive.rank_biased_overlap(0.8, 200))  # the same full rankings recur
 FEATURED = [
-    (OVERLAP, slowly),
+    (OVERLAP, slow_overlap),
     (rk.AverageOverlap(2), naive.average_overlap(2)),
     (rk.DCG(), naive.positional(lambda p, q: 1 / math.log2(p + 2) / math.log2(q + 2))),
     (
         2 * OVERLAP + rk.Hamming(),
-        lambda x, y: 2 * slowly(x, y) + naive.hamming_kernel(x, y),
+        lambda x, y: 2 * slow_overlap(x, y) + naive.hamming_kernel(x, y),
     ),
 ]
 
@@ -346,8 +344,8 @@ def test_short_lists_have_few_features():
     np.testing.assert_allclose(dense @ dense.T, OVERLAP.gram(lists[:20]), rtol=1e-11)
 
 
-def test_features_where_unlisted_items_count_more():
-    """The constant would be negative: nothing is taken from anyone."""
+def test_features_without_a_constant():
+    """The constant would be negative, so no base value is subtracted."""
     lists, kernel = top_lists(30, 12, 4), rk.Positional(centred)
     Z = rk.MeanFeatures(kernel, sparse_output=True).fit_transform(lists)
     np.testing.assert_allclose((Z @ Z.T).toarray(), kernel.gram(lists), rtol=1e-10, atol=1e-10)
@@ -360,7 +358,7 @@ def test_features_in_chunks_are_the_same():
     assert (vstack(chunks) != features.transform(lists)).nnz == 0
 
 
-def test_features_that_cannot_be_are_refused():
+def test_invalid_features_raise():
     lists = top_lists(30, 12, 4)
     features = rk.MeanFeatures(OVERLAP, sparse_output=True).fit(lists)
     with pytest.raises(rk.RankingError, match=r"X\.top\(4\)"):
@@ -371,7 +369,7 @@ def test_features_that_cannot_be_are_refused():
         rk.MeanFeatures(OVERLAP, depth=-1).fit(lists)
 
 
-def test_one_item_and_one_kind_of_kernel():
+def test_one_item():
     assert isinstance(OVERLAP, PositionalKernel)
     for kernel in (OVERLAP, rk.AverageOverlap(), rk.DCG(), rk.Positional(np.eye)):
         np.testing.assert_allclose(kernel.gram([[0]]), 1.0, rtol=1e-14)
