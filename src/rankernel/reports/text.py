@@ -50,8 +50,11 @@ def plural(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+SMALLEST_PVALUE = 1e-300  # smaller ones from moments may underflow to zero
+
+
 def pvalue_text(p: float, n_permutations: int, from_moments: bool = False) -> str:
-    """Return a p-value; the lower bound 1 / (B + 1) of a permutation p-value is written as a bound.
+    """Return a p-value; the lower bound 1 / (B + 1) of a permutation p-value, and an underflow, are written as bounds.
 
     Examples
     --------
@@ -59,6 +62,8 @@ def pvalue_text(p: float, n_permutations: int, from_moments: bool = False) -> st
     ('p ≤ 0.001', 'p = 0.043', 'p = 2e-05')
     """
     bound = 1 / (1 + n_permutations)
+    if from_moments and p < SMALLEST_PVALUE:
+        return f"p < {SMALLEST_PVALUE:g}"
     return f"p ≤ {bound:.2g}" if p <= bound * (1 + 1e-9) and not from_moments else f"p = {p:.2g}"
 
 

@@ -194,6 +194,33 @@ class OneTieCodes(Codes):
         return codes, offsets
 
 
+class FootruleCodes(OneTieCodes):
+    """The same for the footrule; the means of many pairs are computed in one compiled loop."""
+
+    def __init__(self, X: Rankings, Y: Rankings) -> None:
+        super().__init__(X, Y, power=1)
+
+    @cached_property
+    def ties(self) -> tuple[IntArray, ...]:
+        """The start and end of each tie, for rows and columns."""
+        return tuple(tie_bounds(side) for side in (self.X, self.Y))
+
+    def solve(
+        self, formula: Formula, kernel: Kernel, rate: float | None, rows: Indices, columns: Indices
+    ) -> list[tuple[Any, ...]]:
+        """Return the log means of several pairs."""
+        assert rate is not None
+        ((left, _), (right, _)), (tie, tie_Y) = self.positions, self.ties
+        out: list[tuple[Any, ...]] = []
+        for part in slices(len(rows), PAIRS_AT_ONCE):
+            i, j = rows[part], columns[part]
+            X, Y = left[i], right[j]
+            offsets = np.abs(X - Y).sum(axis=1, where=(X >= 0) & (Y >= 0))
+            found = one_tie_means(X, Y, tie[i], tie_Y[j], rate)
+            out.extend((offset, *pair) for offset, pair in zip(offsets.tolist(), found.tolist(), strict=True))
+        return out
+
+
 def single_positions(X: Rankings) -> IntArray:
     """Return the position of each single item, -1 for tied ones."""
     sizes = X.bucket_sizes()
@@ -244,7 +271,7 @@ class ExponentialFootrule(Formula):
 
     def codes(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Codes:
         """Return codes of the positions that meet a tie, for rankings with one tie each."""
-        return OneTieCodes(X, Y, 1) if all(have_one_tie(*pair) for pair in pairs) else super().codes(X, Y, pairs)
+        return FootruleCodes(X, Y) if all(have_one_tie(*pair) for pair in pairs) else super().codes(X, Y, pairs)
 
     def log_mean(self, overlap: Overlap, rate: float) -> LogMean:
         """Return the sum of the logarithms of all groups."""
@@ -255,27 +282,6 @@ class ExponentialFootrule(Formula):
             value += log_permanent + group.log_share
             derivative += d_log_permanent
         return LogMean(int(np.abs(matching.left - matching.right).sum()), value, derivative)
-
-    def solve(
-        self, kernel: Kernel, rate: float | None, X: Rankings, Y: Rankings, rows: Indices, columns: Indices
-    ) -> list[tuple[Any, ...]]:
-        """Return the means of several pairs, in compiled code if each ranking has at most one tie."""
-        assert rate is not None
-        if any(
-            (side.bucket_sizes()[part] > 1).sum(axis=1).max(initial=0) > 1 for side, part in ((X, rows), (Y, columns))
-        ):
-            return super().solve(kernel, rate, X, Y, rows, columns)
-        (used, row), (used_Y, column) = (np.unique(part, return_inverse=True) for part in (rows, columns))
-        left, right = single_positions(X[used]), single_positions(Y[used_Y])
-        tie, tie_Y = tie_bounds(X[used]), tie_bounds(Y[used_Y])
-        out: list[tuple[Any, ...]] = []
-        for part in slices(len(rows), PAIRS_AT_ONCE):
-            i, j = row[part], column[part]
-            single = (left[i] >= 0) & (right[j] >= 0)
-            offsets = np.abs(left[i] - right[j]).sum(axis=1, where=single)
-            found = one_tie_means(left[i], right[j], tie[i], tie_Y[j], rate)
-            out.extend((offset, *pair) for offset, pair in zip(offsets.tolist(), found.tolist(), strict=True))
-        return out
 
 
 FORMULAS: tuple[Formula, ...] = (ExponentialFootrule(),)

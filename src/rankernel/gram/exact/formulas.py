@@ -245,13 +245,6 @@ class Formula(ABC):
         table = function_table(kernel, overlap.n_items)[:, offset : offset + len(pmf)]
         return tuple((table @ pmf).tolist())
 
-    def solve(
-        self, kernel: Kernel, rate: float | None, X: Rankings, Y: Rankings, rows: Indices, columns: Indices
-    ) -> list[tuple[Any, ...]]:
-        """Return :meth:`log_mean` (or :meth:`mean` if there is no rate) for several pairs of rankings."""
-        overlaps = (Overlap.of(X.ranks[i], Y.ranks[j]) for i, j in zip(rows, columns, strict=True))
-        return [self.mean(kernel, each) if rate is None else self.log_mean(each, rate) for each in overlaps]
-
 
 @lru_cache(maxsize=16)
 def function_table(kernel: Kernel, n_items: int) -> FloatArray:
@@ -296,6 +289,13 @@ class Codes(ABC):
     @abstractmethod
     def of(self, block: Block) -> tuple[CodeArray, IntArray | None]:
         """Return the codes of a block and the offsets of the distances; None if the codes include the offsets."""
+
+    def solve(
+        self, formula: Formula, kernel: Kernel, rate: float | None, rows: Indices, columns: Indices
+    ) -> list[tuple[Any, ...]]:
+        """Return the log mean (or the mean if there is no rate) of several pairs of rankings."""
+        overlaps = (Overlap.of(self.X.ranks[i], self.Y.ranks[j]) for i, j in zip(rows, columns, strict=True))
+        return [formula.mean(kernel, each) if rate is None else formula.log_mean(each, rate) for each in overlaps]
 
     def empty(self, block: Block) -> tuple[CodeArray, IntArray]:
         """Return arrays for the codes and offsets of a block."""
@@ -504,12 +504,12 @@ class FormulaEvaluator(Evaluator):
         """Return the solutions of some pairs, by the formulas for their shapes."""
         formulas = list(dict.fromkeys(self.chosen.values()))
         if len(formulas) == 1:
-            found = formulas[0].solve(kernel, rate, self.X, self.Y, rows, columns)
+            found = self.codes.solve(formulas[0], kernel, rate, rows, columns)
         else:
             found = []
             for i, j in zip(rows, columns, strict=True):
                 formula = self.chosen[shape_of(self.X.ranks[i]), shape_of(self.Y.ranks[j])]
-                found += formula.solve(kernel, rate, self.X, self.Y, np.array([i]), np.array([j]))
+                found += self.codes.solve(formula, kernel, rate, np.array([i]), np.array([j]))
         if rate is None:
             return found
         return [(v - rate * offset, d - offset) if with_offset else (v, d) for offset, v, d in found]
