@@ -37,8 +37,8 @@ def count_inversions(x, order, position, end, words):
     """Count the pairs of items in opposite strict order in two rankings.
 
     ``order`` lists the items by x, best first. ``position[a]`` is the position of item a in the other ranking, ties
-    broken in any way, and ``end[a]`` that of the first item of later buckets. The positions of earlier items are kept
-    as bits of ``words``, a work array of n // 64 + 1 words.
+    broken in any way, and ``end[a]`` that of the first item of later buckets. The positions of earlier items are
+    bits of ``words``, a work array of n // 64 + 1 words.
     """
     n, count, start = len(order), 0, 0
     for w in range(len(words)):

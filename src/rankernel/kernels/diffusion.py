@@ -127,9 +127,9 @@ def type_weights(n_items: int) -> IntArray:
 def types_by_code(n_items: int) -> IntArray:
     """Return a table of the cycle type of each code."""
     codes = type_index(n_items).codes
-    found = np.zeros(2**CODE_BITS, dtype=np.int64)
-    found[codes] = np.arange(len(codes))
-    return found
+    result = np.zeros(2**CODE_BITS, dtype=np.int64)
+    result[codes] = np.arange(len(codes))
+    return result
 
 
 def pair_types(X: RankArray, Y: RankArray) -> IntArray:
