@@ -142,7 +142,7 @@ class Kernel(ABC):
         --------
         >>> from rankernel import Mallows, Rankings
         >>> print(Mallows(nu=0.5).plan(Rankings.from_orders([["a", "b", "c"], ["c"]], counts=[7, 5])))
-        Mallows(nu=0.5) of 2 different rankings (12 voters, 3 items)
+        Mallows(nu=0.5) of 2 distinct rankings (12 voters, 3 items)
           exact: closed form
           4 entries, 32 bytes, less than 0.01 s
         """
