@@ -151,8 +151,8 @@ def read_excel(source: SourceFile) -> TextTable:
         if isinstance(error, RankingError):
             raise
         raise source.error(None, f"the workbook cannot be read ({error}); save it as .csv") from None
-    width = max((len(row) for row in rows), default=0)
-    padded = ((line, row + [""] * (width - len(row))) for line, row in enumerate(rows, start=1) if any(row))
+    n_columns = max((len(row) for row in rows), default=0)
+    padded = ((line, row + [""] * (n_columns - len(row))) for line, row in enumerate(rows, start=1) if any(row))
     return table_of(padded, source)
 
 

@@ -365,7 +365,7 @@ def write_csv(
     if count in rankings.items:
         raise RankingError(f"count: {printable(count)!r} is also the name of an item; give another name")
     if count is None and (rankings.counts != 1).any():
-        raise RankingError("count=None would lose counts that are not 1; name a column for them")
+        raise RankingError("count=None would lose counts other than 1; name a column for them")
     given = check_instance("labels", {} if labels is None else labels, Mapping, "a mapping of names to strings")
     columns = {name: check_labels("labels", texts, len(rankings)).tolist() for name, texts in given.items()}
     for name in columns:

@@ -1,4 +1,4 @@
-"""The Mallows kernel of rankings with free items: dynamic programs over the items inserted so far.
+"""The Mallows kernel of rankings with free items: dynamic programs over the items placed so far.
 
 Each program follows random completions item by item, and holds for each state the mean of ``q^cost``, q = exp(-nu),
 where cost is the number of discordant pairs so far. A state is ``(low, mean, excess)``: the mean of ``q^cost`` is
@@ -276,8 +276,8 @@ def within_buckets(overlap: Overlap, nu: float, value: float, derivative: float)
 
 # The loops are flat and allocate nothing, as both would be compiled into each of them. ``work`` is for intermediate
 # results, and ``now`` is the index of the table that holds the states (an argument, as a constant 0 would be compiled
-# separately). The occupancies of m + 1 gaps are held as prefix sums; those of one total form a layer and are indexed by
-# the combinatorial number system: sum over j < m of binomial(prefix[j] + j, j + 1).
+# separately). The occupancies of m + 1 gaps are stored as prefix sums; those of one total form a layer and are indexed
+# by the combinatorial number system: sum over j < m of binomial(prefix[j] + j, j + 1).
 
 PREFIX, NUMBERS, AGAINST, FILLED, CAME = range(5)  # rows of ``work`` of a program over gaps
 
