@@ -484,8 +484,8 @@ class KendallMoments(Formula):
         assert power is not None
         sizes = tuple(sorted((*overlap.left_shape.sizes, *overlap.right_shape.sizes)))
         mean, *central = central_moments(sizes, tuple(sorted(overlap.cell_sizes.tolist())), power.degree)
-        slope = Fraction(power.slope)
-        scaled = [float(moment * slope ** (2 * k)) for k, moment in enumerate(central)]
+        coefficient = Fraction(power.slope)
+        scaled = [float(moment * coefficient ** (2 * k)) for k, moment in enumerate(central)]
         return (binomial_sum(power, power.intercept + power.slope * float(overlap.n_discordant + mean), scaled),)
 
 

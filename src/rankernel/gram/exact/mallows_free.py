@@ -1,4 +1,4 @@
-"""The Mallows kernel of rankings with free items: dynamic programs over the items placed so far.
+"""The Mallows kernel of rankings with free items: dynamic programs over the items inserted so far.
 
 Each program follows random completions item by item, and holds for each state the mean of ``q^cost``, q = exp(-nu),
 where cost is the number of discordant pairs so far. A state is ``(low, mean, excess)``: the mean of ``q^cost`` is
