@@ -62,7 +62,7 @@ class DistanceFunction:
 
 @dataclass(frozen=True)
 class AffinePower:
-    """A kernel ``factor * (intercept + coefficient * d) ** degree`` of its distance d; degree 1 is a linear function."""
+    """A kernel ``factor * (intercept + coefficient * d) ** degree`` of its distance d; linear if the degree is 1."""
 
     intercept: float
     coefficient: float
