@@ -71,8 +71,8 @@ def dublin_words(result: MMDResult) -> str:
     return (
         f"In Dublin North in 2002, {result.n_voters[0]:,} voters ranked all {len(found.items)} candidates or all but "
         f"one, and {result.n_voters[1]:,} ranked at least three but fewer. The first three preferences of the two "
-        f"groups {'differ' if result.pvalue <= 0.05 else 'do not clearly differ'} ({p_text(result)}). The difference is "
-        f"{result.effect:.2%} of the dispersion (95% interval {low:.2%} to {high:.2%}). It is largest for the pair "
+        f"groups {'differ' if result.pvalue <= 0.05 else 'do not clearly differ'} ({p_text(result)}). The difference "
+        f"is {result.effect:.2%} of the dispersion (95% interval {low:.2%} to {high:.2%}). It is largest for the pair "
         f"{pair.first} and {pair.second}: {percent(pair.shares[0])} of the voters with long ballots and "
         f"{percent(pair.shares[1])} of those with short ballots ({percent(pair.intervals[1][0])} to "
         f"{percent(pair.intervals[1][1])}) prefer {pair.first}, with ties counted as one half. The mean rank of "

@@ -123,6 +123,7 @@ ALLOWED = [
     ("docs/conf.py", r"show_toc_level", "an option of the theme"),
     ("docs/*_picture.py", r"width", "graphics"),
     ("README.md", r'width="\d+"', "graphics"),
+    ("docs/reproduction/index.html", r"width=device-width", "graphics"),
     ("docs/bibliography.md", r".*", "titles of publications"),
 ]
 
