@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar, copy_context
+from numbers import Integral
 from threading import Event, Lock, Thread, current_thread, main_thread
 from typing import Any, TypeVar
 
@@ -55,7 +56,7 @@ def n_threads(n_jobs: int | None) -> int:
     if n_jobs is None:
         variable = os.environ.get("RANKERNEL_NUM_THREADS", "")
         n_jobs = int(variable) if variable.isdigit() and int(variable) else -1
-    if isinstance(n_jobs, bool) or not hasattr(n_jobs, "__index__") or (n_jobs < 1 and n_jobs != -1):
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or (n_jobs < 1 and n_jobs != -1):
         raise ArgumentValueError("n_jobs", n_jobs, "an integer >= 1, -1 (all cores), or None")
     if n_jobs == -1:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
