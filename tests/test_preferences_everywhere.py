@@ -397,7 +397,7 @@ GIVES = {
     "Plan": gram,
     "Estimate": gram,
     "MonteCarlo": monte_carlo,
-    "GramSums": sums,
+    "Plan.sums": sums,
     "pairwise_preferences": shares,
     "borda": borda,
     "kemeny": kemeny,

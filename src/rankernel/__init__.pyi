@@ -20,7 +20,6 @@ from rankernel.gram import Auto as Auto
 from rankernel.gram import Enumeration as Enumeration
 from rankernel.gram import Estimate as Estimate
 from rankernel.gram import Exact as Exact
-from rankernel.gram import GramSums as GramSums
 from rankernel.gram import Mixed as Mixed
 from rankernel.gram import MonteCarlo as MonteCarlo
 from rankernel.gram import Plan as Plan
@@ -39,13 +38,13 @@ from rankernel.io import write_blt as write_blt
 from rankernel.io import write_csv as write_csv
 from rankernel.io import write_preflib as write_preflib
 from rankernel.kernels import *
+from rankernel.learn.features import MeanFeatures as MeanFeatures
 from rankernel.learn.hierarchy import flat_clusters as flat_clusters
 from rankernel.learn.hierarchy import kernel_distances as kernel_distances
 from rankernel.learn.hierarchy import linkage as linkage
 from rankernel.learn.kmeans import KernelKMeans as KernelKMeans
 from rankernel.learn.kmeans import KernelKMedoids as KernelKMedoids
 from rankernel.learn.maps import KernelMap as KernelMap
-from rankernel.learn.features import MeanFeatures as MeanFeatures
 from rankernel.learn.nystrom import NystromFeatures as NystromFeatures
 from rankernel.learn.ranking_regressor import KernelRankingRegressor as KernelRankingRegressor
 from rankernel.learn.sklearn import SklearnKernel as SklearnKernel
