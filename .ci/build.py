@@ -10,6 +10,7 @@ import shutil
 import sys
 import tarfile
 import tempfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from environments import ROOT, environment, install, run
 sys.path.insert(0, str(ROOT / "tests"))
 from readme import ten_lines
 
-CARRIED = {".ci", "benchmarks", "docs", "src", "tests", ".gitignore", "CITATION.cff", "LICENSE", "PKG-INFO"}
+FOLDERS = {".ci", "benchmarks", "docs", "reproduction", "src", "tests"}
+CARRIED = FOLDERS | {".gitignore", "CITATION.cff", "LICENSE", "PKG-INFO"}
 MADE = {"__pycache__", "_build", "generated", "venv"}
 NOT_OURS = (".pyc", ".nbi", ".nbc", ".cat", ".soc", ".soi", ".toc", ".toi")  # caches; data that is not ours to pass on
 
@@ -88,7 +90,8 @@ def check_wheel(path: Path, version: str) -> None:
         check(metadata[field] == value, f"the metadata say {field}: {metadata[field]}")
     check(metadata["Description-Content-Type"] == "text/markdown", "README would not be shown as Markdown")
     needs = [line.split(">=")[0] for line in metadata.get_all("Requires-Dist") if "extra ==" not in line]
-    check(sorted(needs) == ["numba", "numpy", "scikit-learn", "scipy", "threadpoolctl"], f"the wheel needs {needs}")
+    promised = [line.split(">=")[0] for line in tomllib.loads(text("pyproject.toml"))["project"]["dependencies"]]
+    check(sorted(needs) == sorted(promised), f"the wheel needs {needs}, pyproject.toml names {promised}")
 
 
 def use(wheel: Path, version: str, folder: Path) -> None:

@@ -21,6 +21,7 @@ import rankernel as rk
 from benchmarks.clock import save
 from benchmarks.intervals import coverage
 from benchmarks.outliers import with_null_models, with_reference
+from rankernel.stats import KSampleResult
 from rankernel.stats._groups import SquaredMMD
 from rankernel.stats.k_sample import adjust_pvalues
 
@@ -92,7 +93,7 @@ def within_strata(run: int, different: bool) -> PValues:
     return found.pvalue, found.moment_pvalue
 
 
-def four_groups(run: int, different: bool) -> rk.KSampleResult:
+def four_groups(run: int, different: bool) -> KSampleResult:
     """Return the test of four groups, of which the last may differ."""
     centers = [CENTER, CENTER, CENTER, OTHER if different else CENTER]
     X = rk.concat([draw(20, 0.5, 4 * run + k, None, center) for k, center in enumerate(centers)])

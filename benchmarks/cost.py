@@ -72,7 +72,7 @@ def sized_plan(kernel: rk.Kernel, kind: str, n_items: int, method: str, aim: flo
 def one_core(plan: rk.Plan) -> float:
     """Return the prediction for one core."""
     n_rows, n_columns = plan.shape
-    return plan.evaluator.seconds(n_rows, n_columns) / (2 if plan.symmetric else 1)
+    return plan._evaluator.seconds(n_rows, n_columns) / (2 if plan.symmetric else 1)
 
 
 def rows() -> Iterator[dict[str, object]]:

@@ -15,26 +15,27 @@ from typing import Any
 import rankernel as rk
 from benchmarks.clock import save
 from rankernel.reports.text import pvalue_text
+from rankernel.stats import MMDResult, PairDifference
 
 
 def percent(share: float) -> str:
     return f"{share:.0%}"
 
 
-def apart(pair: rk.PairDifference) -> float:
+def apart(pair: PairDifference) -> float:
     """Return how far the shares of two groups are apart."""
     return abs(pair.shares[0] - pair.shares[1])
 
 
 # start: sushi
-def sushi_test(root: str) -> rk.MMDResult:
+def sushi_test(root: str) -> MMDResult:
     """Do people who live in the east and in the west of Japan want the same sushi?"""
     sushi = rk.load_sushi(root)
     west = sushi.users["east_west"] == 1
     return rk.mmd_test(sushi.rankings[~west], sushi.rankings[west], n_permutations=500)
 
 
-def sushi_words(result: rk.MMDResult) -> str:
+def sushi_words(result: MMDResult) -> str:
     """Return what a newspaper could print."""
     found = result.differences(contributions="pairs")
     pair, item = max(found.pairs, key=apart), max(found.items, key=lambda each: each.rank_range)
@@ -54,7 +55,7 @@ def sushi_words(result: rk.MMDResult) -> str:
 
 
 # start: dublin
-def dublin_test(root: str) -> rk.MMDResult:
+def dublin_test(root: str) -> MMDResult:
     """Do voters who number every candidate want the same as those who stop early, in their first three choices?"""
     ballots = rk.read_preflib(Path(root, "preflib", "00001-00000001.soi"))
     named = ballots.n_buckets - (ballots.kinds() == "top-k")  # what is left out shares the last bucket
@@ -63,7 +64,7 @@ def dublin_test(root: str) -> rk.MMDResult:
     return rk.mmd_test(patient.top(3), brief.top(3), n_permutations=999)
 
 
-def dublin_words(result: rk.MMDResult) -> str:
+def dublin_words(result: MMDResult) -> str:
     """Return what a newspaper could print."""
     found = result.differences(contributions="pairs")
     pair, item = max(found.pairs, key=apart), max(found.items, key=lambda each: each.rank_range)
@@ -83,12 +84,12 @@ def dublin_words(result: rk.MMDResult) -> str:
 # end: dublin
 
 
-def p_text(result: rk.MMDResult) -> str:
+def p_text(result: MMDResult) -> str:
     """Return the p-value by permutations; the smallest that they can give is a bound."""
     return pvalue_text(result.pvalue, len(result.null_distribution))
 
 
-PARAGRAPHS: dict[str, tuple[Callable[[str], rk.MMDResult], Callable[[rk.MMDResult], str]]] = {
+PARAGRAPHS: dict[str, tuple[Callable[[str], MMDResult], Callable[[MMDResult], str]]] = {
     "SUSHI": (sushi_test, sushi_words),
     "Dublin North 2002": (dublin_test, dublin_words),
 }

@@ -17,7 +17,6 @@ import numpy as np
 
 import rankernel as rk
 from benchmarks.clock import save
-from rankernel._utils.memory import GramMemoryError
 
 LINES = {  # what is drawn: label, power of N, colour
     "gram": ("Gram matrix", 2, "C0"),
@@ -52,7 +51,7 @@ def gram_or_store(kernel, options, X):
     """Compute a Gram matrix, in memory where it fits."""
     try:
         kernel.gram(X)
-    except GramMemoryError:
+    except MemoryError:
         with tempfile.TemporaryDirectory(dir=options.folder) as place:
             kernel.plan(X).store(Path(place, "K.zarr"))
         return "disk"

@@ -23,6 +23,8 @@ os.environ["IPYTHONDIR"] = str(profile.parent)
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 font_manager.findfont("sans")  # the first use of matplotlib makes a list of fonts, and says so
 
+from public_names import write_lists  # noqa: E402 - the folder of extensions is on the path now
+
 project = "rankernel"
 author = "The rankernel developers"
 copyright = "the rankernel developers"  # noqa: A001 - the name that Sphinx reads
@@ -42,7 +44,7 @@ extensions = [
     "mathml_renderer",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}  # generated pages take the first
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "reference/names-*.rst"]  # included by pages
 templates_path = ["_templates"]
 nitpicky = True
 
@@ -68,7 +70,9 @@ copybutton_prompt_is_regexp = True
 
 # ---------------------------------------------------------------------- reference
 
-autosummary_generate = True
+REFERENCE = HERE / "reference"
+autosummary_generate = [f"reference/{name}" for name in (*write_lists(REFERENCE), *os.listdir(REFERENCE))]
+autosummary_generate = sorted({name for name in autosummary_generate if name.endswith((".md", ".rst"))})
 autosummary_imported_members = True
 autodoc_typehints = "none"  # the text of each docstring says what it takes, in words
 autodoc_mock_imports = ["GPy", "botorch", "dask", "gpytorch", "paramz", "torch"]  # documented, not installed

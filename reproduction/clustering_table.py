@@ -279,7 +279,7 @@ def with_nu(kernel: Kernel, full: Any, nu: str) -> Kernel:
     distance = kernel.facts(full.n_items).distance
     if "nu" not in kernel.params or distance is None:
         return kernel
-    median = median_distance(distance, full)
+    median = median_distance(full, distance)
     return kernel.replace(nu={"1/median": 1 / median, "1": 1.0, "median": median}[nu])
 
 

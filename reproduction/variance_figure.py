@@ -11,7 +11,7 @@ from rankernel import Mallows
 from rankernel._utils.arrays import FloatArray, RankArray
 from rankernel.completions.draws import draw
 from rankernel.datasets import uniform
-from rankernel.gram.exact.overlap import Overlap
+from rankernel.gram.exact.formulas import Overlap
 from rankernel.gram.montecarlo.variance import mallows_variance
 from reproduction.results import COLOURS, Entry, Interval, Table, ratio_of_variances, saved_axes
 from reproduction.study import Experiment, Study

@@ -39,7 +39,7 @@ CALLS = {
     "consensus": lambda: (rk.borda(X), rk.kemeny(X)),
     "models": lambda: (rk.PlackettLuce.fit(X), rk.MallowsModel.fit(X)),
     "purity": lambda: dendrogram_purity(rk.linkage(X, rk.Kendall()), [0, 0, 1], X.counts),
-    "width": lambda: rk.median_distance(rk.distances.kendall, X),
+    "width": lambda: rk.median_distance(X, rk.distances.kendall),
     "report": lambda: rk.report(X, groups=["a", "b", "b"]),
 }
 

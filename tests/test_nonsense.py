@@ -5,12 +5,15 @@ message that names the argument or the row of the data.
 """
 
 import atexit
+import dataclasses
 import inspect
 import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
 
+import all_kernels
+import all_tests
 import numpy as np
 import pytest
 from nonsense import faults
@@ -143,8 +146,8 @@ CALLS = {
     ),
     "Plan.log_gram": (KERNEL.plan(BALLOTS).log_gram, {"n_jobs": 1}),
     "Plan.block": (KERNEL.plan(BALLOTS).block, {"rows": slice(2), "columns": slice(2), "n_jobs": 1}),
-    "Plan.blocks": (lambda side, n_jobs: list(KERNEL.plan(BALLOTS).blocks(side, n_jobs)), {"side": 2, "n_jobs": 1}),
-    "Plan.diagonal": (KERNEL.plan(BALLOTS).diagonal, {"unbiased": False}),
+    "Plan.blocks": (lambda **given: list(KERNEL.plan(BALLOTS).blocks(**given)), {"side": 2, "n_jobs": 1}),
+    "Plan.diagonal": (KERNEL.plan(BALLOTS).diagonal, {"unbiased": False, "n_jobs": 1}),
     "Plan.store": (
         KERNEL.plan(BALLOTS).store,
         {
@@ -159,12 +162,12 @@ CALLS = {
     ),
     "Plan.times": (KERNEL.plan(BALLOTS).times, {"weights": [1, 2, 3, 4], "n_jobs": 1}),
     "Plan.sums": (KERNEL.plan(BALLOTS).sums, {"n_jobs": 1}),
-    "Plan.path": (KERNEL.plan(BALLOTS).path, {"n_jobs": 1, "nu": [0.1, 0.2]}),
+    "Plan.paired": (KERNEL.plan(BALLOTS).paired, {"n_jobs": 1}),
     "Plan.part": (KERNEL.plan(BALLOTS).part, {"rows": slice(2)}),
     "Plan.against": (KERNEL.plan(BALLOTS).against, {"new": FULL}),
     "Plan.between": (KERNEL.plan(BALLOTS).between, {"new": FULL, "others": FULL}),
     "Plan.with_kernel": (KERNEL.plan(BALLOTS).with_kernel, {"kernel": rk.Mallows(0.1)}),
-    "median_distance": (rk.median_distance, {"distance": distances.kendall, "X": BALLOTS}),
+    "median_distance": (rk.median_distance, {"X": BALLOTS, "distance": distances.kendall}),
     "monte_carlo_variance": (
         rk.monte_carlo_variance,
         {"X": BALLOTS, "Y": FULL, "kernel": KERNEL, "n_draws": 4, "coupling": "antithetic", "limit": 10_000},
@@ -175,10 +178,10 @@ CALLS = {
     },
     "distances.lp": (distances.lp, {"p": 2}),
     # ------------------------------------------------------------------ methods and models
-    "Auto": (rk.Auto, {"patience": 1, "ratio": 2, "estimate": METHOD}),
+    "Auto": (rk.Auto, {"max_seconds": 1, "max_ratio": 2, "fallback": METHOD}),
     "Exact": (rk.Exact, {"limit": 100}),
     "Enumeration": (rk.Enumeration, {"limit": 100}),
-    "Mixed": (rk.Mixed, {"estimate": METHOD}),
+    "Mixed": (rk.Mixed, {"fallback": METHOD}),
     "MonteCarlo": (
         rk.MonteCarlo,
         {
@@ -472,7 +475,7 @@ CALLS = {
     "borda": (rk.borda, {"X": BALLOTS, "ties": "keep"}),
     "kemeny": (rk.kemeny, {"X": BALLOTS, "limit": 10, "n_starts": 1, "rng": 0}),
     "bradley_terry": (rk.bradley_terry, {"X": BALLOTS, "prior": 0.5, "ties": "half"}),
-    "cluster_consensus": (rk.cluster_consensus, {"X": BALLOTS, "labels": LABELS, "rule": rk.borda}),
+    "cluster_consensus": (rk.cluster_consensus, {"X": BALLOTS, "groups": LABELS, "rule": rk.borda}),
     "kernel_consensus": (
         rk.kernel_consensus,
         {"X": BALLOTS, "kernel": rk.Kendall(), "limit": 10, "n_starts": 1, "rng": 0},
@@ -565,12 +568,12 @@ CALLS = {
     ),
     "Report.save": (rk.report(BALLOTS).save, {"path": FOLDER / "saved.html"}),
     "Picture.save": (rk.Picture("map", "<svg/>").save, {"path": FOLDER / "saved.svg"}),
-    "plots.gram": (plots.gram, {"matrix": np.eye(4), "labels": LABELS}),
+    "plots.gram": (plots.gram, {"matrix": np.eye(4), "groups": LABELS}),
     "plots.dendrogram": (
         plots.dendrogram,
         {
             "Z": TREE,
-            "labels": [0, 1, 0, 1],
+            "groups": [0, 1, 0, 1],
             "n_branches": 3,
             "leaves": ["a", "b", "c", "d"],
             "counts": [1, 2, 3, 4],
@@ -582,7 +585,7 @@ CALLS = {
         {
             "points": np.zeros((4, 2)),
             "counts": [1, 2, 3, 4],
-            "labels": [0, 1, 0, 1],
+            "groups": [0, 1, 0, 1],
             "names": ["u", "v"],
             "variance": [0.5, 0.2],
         },
@@ -606,34 +609,28 @@ CALLS = {
     ),
 }
 
+# Kernels and hypothesis tests without an entry: the arguments of the lists of kernels and tests.
+for each, _ in all_kernels.on(3):
+    name = type(each).__name__
+    if name in rk.__all__ and name not in CALLS:
+        CALLS[name] = (type(each), {field.name: getattr(each, field.name) for field in dataclasses.fields(each)})
+for name in all_tests.TESTS:
+    if name not in CALLS:
+        CALLS[name] = (getattr(rk, name), all_tests.arguments(name, rk.concat([FULL] * 2), KERNEL))
+
 # Results of functions, which users do not create.
 RECORDS = {
-    "AggregatedMMDResult",
-    "SampleSizeResult",
-    "ChangePointResult",
     "BradleyTerryResult",
     "CompletionModel",
     "Consensus",
-    "Differences",
     "Estimate",
-    "GoodnessOfFitResult",
-    "HSICResult",
-    "ItemDifference",
-    "KSampleResult",
     "Kernel",
-    "MMDResult",
-    "OutlierResult",
-    "PairDifference",
-    "PairedResult",
-    "PairwiseResult",
     "Plan",
     "Picture",
     "Report",
-    "PowerResult",
     "Preferences",
     "Example",
     "Mixture",
-    "TrendResult",
     "TwoSample",
 }
 FUNCTIONS = {

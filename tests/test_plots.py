@@ -31,7 +31,7 @@ def test_functions_take_and_return_axes():
 
 def test_map_coordinates_and_areas():
     points = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
-    ax = plots.kernel_map(points, counts=[100, 25, 50], labels=[0, 1, -1], names=["A", "$B$"], variance=[0.5, 0.25])
+    ax = plots.kernel_map(points, counts=[100, 25, 50], groups=[0, 1, -1], names=["A", "$B$"], variance=[0.5, 0.25])
     (drawn,) = ax.collections
     order = [0, 2, 1]  # the largest first, so that small points are seen
     assert np.allclose(drawn.get_offsets(), points[order])
@@ -65,7 +65,7 @@ def test_colours_are_unique():
     n = len(plots.COLOURS) + 3
     counts = [*range(1, n), 50]  # the last group is the largest, the first three are the smallest
     names = [f"group {number}" for number in range(n)]
-    ax = plots.kernel_map(np.zeros((n, 2)), counts=counts, labels=range(n), names=names)
+    ax = plots.kernel_map(np.zeros((n, 2)), counts=counts, groups=range(n), names=names)
     legend = legend_of(ax)
     assert legend.pop("3 others") == plots.GREY
     assert list(legend) == [f"group {number}" for number in range(3, n)]
@@ -76,7 +76,7 @@ def test_colours_are_unique():
 
 def test_branch_names():
     Z = np.array([[0, 1, 1.0, 2], [2, 3, 2.0, 2], [4, 5, 5.0, 4]])
-    clusters = {"labels": [0, 0, 1, 1], "names": ["one", "two"]}
+    clusters = {"groups": [0, 0, 1, 1], "names": ["one", "two"]}
     ax = plots.dendrogram(Z, **clusters, leaves=["a", "$b", "c", "d"], counts=[1, 4, 2, 2], n_branches=3)
     written = {label.get_text(): matplotlib.colors.to_hex(label.get_color()) for label in ax.get_yticklabels()}
     first, second = plots.COLOURS[:2]
@@ -99,7 +99,7 @@ def test_labels_do_not_overlap(n_rankings):
     names = [f"{number} · " + "a candidate whose name is long" * (number % 2 + 1) for number in range(9)]
     leaves = ["Jim Glennon F.F. > Michael Kennedy F.F. > …"] * n_rankings
     points = rng.normal(size=(n_rankings, 2))
-    clusters = {"labels": labels, "names": names}
+    clusters = {"groups": labels, "names": names}
     for ax in (plots.dendrogram(Z, leaves=leaves, **clusters), plots.kernel_map(points, **clusters)):
         figure = ax.figure
         figure.draw_without_rendering()
@@ -113,7 +113,7 @@ def test_labels_do_not_overlap(n_rankings):
 
 def test_dendrogram_heights_and_colours():
     Z = np.array([[0, 1, 1.0, 2], [2, 3, 2.0, 2], [4, 5, 5.0, 4]])
-    ax = plots.dendrogram(Z, labels=[0, 0, 1, 1])
+    ax = plots.dendrogram(Z, groups=[0, 0, 1, 1])
     (lines,) = ax.collections
     heights = [float(path[:, 0].max()) for path in lines.get_segments()]
     colours = [matplotlib.colors.to_hex(colour) for colour in lines.get_colors()]
@@ -127,9 +127,9 @@ def test_large_dendrogram_is_truncated():
     assert len(plots.dendrogram(Z, n_branches=10).collections[0].get_segments()) == 9
 
 
-def test_gram_is_sorted_by_labels():
+def test_gram_is_sorted_by_groups():
     G = np.arange(9.0).reshape(3, 3)
-    ax = plots.gram(G, labels=[1, 0, 1])
+    ax = plots.gram(G, groups=[1, 0, 1])
     assert np.array_equal(ax.images[0].get_array(), G[np.ix_([1, 0, 2], [1, 0, 2])])
     assert [line.get_ydata()[0] for line in ax.lines[:1]] == [0.5]
 

@@ -30,7 +30,7 @@ def test_many_voters():
 @pytest.mark.parametrize("n_draws", [-1, 0, 1.5])
 def test_variance_needs_draws(n_draws):
     with pytest.raises(ValueError, match="n_draws="):
-        rk.monte_carlo_variance(BALLOTS, BALLOTS, rk.Mallows(0.1), n_draws)
+        rk.monte_carlo_variance(BALLOTS, BALLOTS, rk.Mallows(0.1), n_draws=n_draws)
 
 
 @pytest.mark.parametrize("level", [-1, 2, np.nan, "high"])
@@ -189,7 +189,7 @@ def test_empty_name_of_counts(tmp_path):
 @pytest.mark.parametrize("rows", [None, [[0, 1]], np.zeros((2, 2), dtype=int)])
 def test_invalid_row_indices(rows):
     for data in (FOUR, rk.Preferences.from_rankings(FOUR)):
-        with pytest.raises(TypeError, match=r"indexed by (row|user) only"):
+        with pytest.raises(TypeError, match=r"indexed by (row|user)"):
             data[rows]
 
 
@@ -203,11 +203,11 @@ def test_unreachable_tolerance():
         rk.Exponential("footrule", 0.1).estimate(ties, method=rk.MonteCarlo(4, control_variates=0), tol=5e-324)
 
 
-def test_labels_of_rectangular_matrix():
+def test_groups_of_rectangular_matrix():
     with pytest.raises(ValueError, match=r"matrix has shape \(4, 3\)"):
-        rk.plots.gram(np.zeros((4, 3)), labels=list("abcd"))
+        rk.plots.gram(np.zeros((4, 3)), groups=list("abcd"))
 
 
 def test_variance_of_different_items():
     with pytest.raises(rk.RankingError, match="X is about 3 items and Y about 2"):
-        rk.monte_carlo_variance(FOUR, [[0, 1]], rk.Mallows(0.1), 4)
+        rk.monte_carlo_variance(FOUR, [[0, 1]], rk.Mallows(0.1), n_draws=4)

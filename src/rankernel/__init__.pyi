@@ -1,94 +1,127 @@
-from rankernel import datasets as datasets
-from rankernel import distances as distances
-from rankernel import interop as interop
-from rankernel import plots as plots
-from rankernel.completions import CompletionModel as CompletionModel
-from rankernel.completions import LogDensity as LogDensity
-from rankernel.completions import Uniform as Uniform
-from rankernel.completions import antithetic as antithetic
-from rankernel.completions import herd as herd
-from rankernel.completions import project as project
+# ---------------------------------------------------------------------- Data
+
+# Rankings and partial orders
+from rankernel.rankings import Rankings as Rankings
+from rankernel.preferences import Preferences as Preferences
 from rankernel.data import concat as concat
-from rankernel.errors import ExactnessError as ExactnessError
-from rankernel.errors import IndefiniteKernelWarning as IndefiniteKernelWarning
-from rankernel.errors import MisfitWarning as MisfitWarning
-from rankernel.errors import NotCharacteristicWarning as NotCharacteristicWarning
-from rankernel.errors import RankingError as RankingError
-from rankernel.errors import ReadingWarning as ReadingWarning
-from rankernel.errors import SamplingWarning as SamplingWarning
-from rankernel.gram import Auto as Auto
-from rankernel.gram import Enumeration as Enumeration
-from rankernel.gram import Estimate as Estimate
-from rankernel.gram import Exact as Exact
-from rankernel.gram import Mixed as Mixed
-from rankernel.gram import MonteCarlo as MonteCarlo
-from rankernel.gram import Plan as Plan
-from rankernel.gram import median_distance as median_distance
-from rankernel.gram import monte_carlo_variance as monte_carlo_variance
-from rankernel.io import fetch_preflib as fetch_preflib
-from rankernel.io import fetch_sushi as fetch_sushi
-from rankernel.io import load_sushi as load_sushi
+
+# Files
 from rankernel.io import read as read
-from rankernel.io import read_blt as read_blt
 from rankernel.io import read_csv as read_csv
+from rankernel.io import read_preflib as read_preflib
+from rankernel.io import read_blt as read_blt
 from rankernel.io import read_cvr as read_cvr
 from rankernel.io import read_pairs as read_pairs
-from rankernel.io import read_preflib as read_preflib
-from rankernel.io import write_blt as write_blt
 from rankernel.io import write_csv as write_csv
 from rankernel.io import write_preflib as write_preflib
+from rankernel.io import write_blt as write_blt
+
+# Data sets
+from rankernel import datasets as datasets
+from rankernel.io import load_sushi as load_sushi
+from rankernel.io import fetch_sushi as fetch_sushi
+from rankernel.io import fetch_preflib as fetch_preflib
+
+# Conversion to other packages
+from rankernel import interop as interop
+
+# Errors of data
+from rankernel.errors import RankingError as RankingError
+from rankernel.errors import ReadingWarning as ReadingWarning
+
+# ---------------------------------------------------------------------- Kernels
+
+# Kernels on rankings
 from rankernel.kernels import *
+
+# Distances
+from rankernel import distances as distances
+from rankernel.gram import median_distance as median_distance
+
+# Gram matrices
+from rankernel.gram import Plan as Plan
+from rankernel.gram import Auto as Auto
+from rankernel.gram import Exact as Exact
+from rankernel.gram import Enumeration as Enumeration
+from rankernel.gram import MonteCarlo as MonteCarlo
+from rankernel.gram import Mixed as Mixed
+from rankernel.gram import Estimate as Estimate
+from rankernel.gram import monte_carlo_variance as monte_carlo_variance
+
+# Completions
+from rankernel.completions import CompletionModel as CompletionModel
+from rankernel.completions import Uniform as Uniform
+from rankernel.completions import LogDensity as LogDensity
+from rankernel.completions import antithetic as antithetic
+from rankernel.completions import project as project
+from rankernel.completions import herd as herd
+
+# Errors of Gram matrices
+from rankernel.errors import ExactnessError as ExactnessError
+from rankernel.errors import InsufficientMemoryError as InsufficientMemoryError
+from rankernel.errors import IndefiniteKernelWarning as IndefiniteKernelWarning
+from rankernel.errors import SamplingWarning as SamplingWarning
+
+# ---------------------------------------------------------------------- Statistics
+
+# Hypothesis tests
+from rankernel.stats.mmd import mmd_test as mmd_test
+from rankernel.stats.mmd import mmd_aggregated_test as mmd_aggregated_test
+from rankernel.stats.k_sample import k_sample_test as k_sample_test
+from rankernel.stats.paired import paired_test as paired_test
+from rankernel.stats.hsic import hsic_test as hsic_test
+from rankernel.stats.hsic import trend_test as trend_test
+from rankernel.stats.change_points import change_point_test as change_point_test
+from rankernel.stats.goodness_of_fit import goodness_of_fit_test as goodness_of_fit_test
+from rankernel.stats.outliers import outlier_test as outlier_test
+
+# Power and precision
+from rankernel.stats.power import power as power
+from rankernel.stats.power import sample_size as sample_size
+from rankernel.stats._permutations import Adaptive as Adaptive
+
+# Warnings of tests
+from rankernel.errors import NotCharacteristicWarning as NotCharacteristicWarning
+
+# ---------------------------------------------------------------------- Models and consensus
+
+# Models
+from rankernel.models.mallows import MallowsModel as MallowsModel
+from rankernel.models.plackett_luce import PlackettLuce as PlackettLuce
+from rankernel.models.bradley_terry import bradley_terry as bradley_terry
+from rankernel.models.bradley_terry import BradleyTerryResult as BradleyTerryResult
+
+# Consensus rankings
+from rankernel.models.consensus import kemeny as kemeny
+from rankernel.models.consensus import borda as borda
+from rankernel.models.consensus import kernel_consensus as kernel_consensus
+from rankernel.models.consensus import cluster_consensus as cluster_consensus
+from rankernel.models.consensus import Consensus as Consensus
+from rankernel.models.consensus import pairwise_preferences as pairwise_preferences
+
+# Warnings of models
+from rankernel.errors import MisfitWarning as MisfitWarning
+
+# ---------------------------------------------------------------------- Learning
+
+# Estimators
+from rankernel.learn.sklearn import SklearnKernel as SklearnKernel
+from rankernel.learn.ranking_regressor import KernelRankingRegressor as KernelRankingRegressor
+from rankernel.learn.nystrom import NystromFeatures as NystromFeatures
 from rankernel.learn.features import MeanFeatures as MeanFeatures
-from rankernel.learn.hierarchy import flat_clusters as flat_clusters
-from rankernel.learn.hierarchy import kernel_distances as kernel_distances
-from rankernel.learn.hierarchy import linkage as linkage
+
+# Clustering and maps
 from rankernel.learn.kmeans import KernelKMeans as KernelKMeans
 from rankernel.learn.kmeans import KernelKMedoids as KernelKMedoids
 from rankernel.learn.maps import KernelMap as KernelMap
-from rankernel.learn.nystrom import NystromFeatures as NystromFeatures
-from rankernel.learn.ranking_regressor import KernelRankingRegressor as KernelRankingRegressor
-from rankernel.learn.sklearn import SklearnKernel as SklearnKernel
-from rankernel.models.bradley_terry import BradleyTerryResult as BradleyTerryResult
-from rankernel.models.bradley_terry import bradley_terry as bradley_terry
-from rankernel.models.consensus import Consensus as Consensus
-from rankernel.models.consensus import borda as borda
-from rankernel.models.consensus import cluster_consensus as cluster_consensus
-from rankernel.models.consensus import kemeny as kemeny
-from rankernel.models.consensus import kernel_consensus as kernel_consensus
-from rankernel.models.consensus import pairwise_preferences as pairwise_preferences
-from rankernel.models.mallows import MallowsModel as MallowsModel
-from rankernel.models.plackett_luce import PlackettLuce as PlackettLuce
-from rankernel.preferences import Preferences as Preferences
-from rankernel.rankings import Rankings as Rankings
-from rankernel.reports import Picture as Picture
-from rankernel.reports import Report as Report
+from rankernel.learn.hierarchy import linkage as linkage
+from rankernel.learn.hierarchy import flat_clusters as flat_clusters
+from rankernel.learn.hierarchy import kernel_distances as kernel_distances
+
+# Figures and reports
+from rankernel import plots as plots
 from rankernel.reports import report as report
-from rankernel.stats._permutations import Adaptive as Adaptive
-from rankernel.stats.change_points import ChangePointResult as ChangePointResult
-from rankernel.stats.change_points import change_point_test as change_point_test
-from rankernel.stats.differences import Differences as Differences
-from rankernel.stats.differences import ItemDifference as ItemDifference
-from rankernel.stats.differences import PairDifference as PairDifference
-from rankernel.stats.goodness_of_fit import GoodnessOfFitResult as GoodnessOfFitResult
-from rankernel.stats.goodness_of_fit import goodness_of_fit_test as goodness_of_fit_test
-from rankernel.stats.hsic import HSICResult as HSICResult
-from rankernel.stats.hsic import TrendResult as TrendResult
-from rankernel.stats.hsic import hsic_test as hsic_test
-from rankernel.stats.hsic import trend_test as trend_test
-from rankernel.stats.k_sample import KSampleResult as KSampleResult
-from rankernel.stats.k_sample import PairwiseResult as PairwiseResult
-from rankernel.stats.k_sample import k_sample_test as k_sample_test
-from rankernel.stats.mmd import AggregatedMMDResult as AggregatedMMDResult
-from rankernel.stats.mmd import MMDResult as MMDResult
-from rankernel.stats.mmd import mmd_aggregated_test as mmd_aggregated_test
-from rankernel.stats.mmd import mmd_test as mmd_test
-from rankernel.stats.outliers import OutlierResult as OutlierResult
-from rankernel.stats.outliers import outlier_test as outlier_test
-from rankernel.stats.paired import PairedResult as PairedResult
-from rankernel.stats.paired import paired_test as paired_test
-from rankernel.stats.power import PowerResult as PowerResult
-from rankernel.stats.power import SampleSizeResult as SampleSizeResult
-from rankernel.stats.power import power as power
-from rankernel.stats.power import sample_size as sample_size
+from rankernel.reports import Report as Report
+from rankernel.reports import Picture as Picture
 
 __version__: str

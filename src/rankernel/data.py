@@ -218,8 +218,8 @@ def sum_relations(data: Data, relation: Any) -> IntArray:
 # ---------------------------------------------------------------------- groups
 
 
-def group_codes(labels: NDArray[Any]) -> tuple[tuple[str, ...], IntArray]:
-    """Return the names of the groups, and for each label the index of its group; texts are in natural order.
+def group_codes(groups: NDArray[Any]) -> tuple[tuple[str, ...], IntArray]:
+    """Return the distinct names of groups, and for each row the index of its group; texts are in natural order.
 
     Examples
     --------
@@ -227,10 +227,10 @@ def group_codes(labels: NDArray[Any]) -> tuple[tuple[str, ...], IntArray]:
     >>> names, codes.tolist()
     (('ward 2', 'ward 10'), [1, 0, 1])
     """
-    labels = labels.astype(str) if labels.dtype == object else labels
-    names, codes = np.unique(labels, return_inverse=True)
+    groups = groups.astype(str) if groups.dtype == object else groups
+    names, codes = np.unique(groups, return_inverse=True)
     order = np.arange(len(names))
-    if labels.dtype.kind in "US":
+    if groups.dtype.kind in "US":
         order = np.array(sorted(order, key=lambda index: natural_key(str(names[index]))), dtype=np.intp)
     return tuple(map(str, names[order].tolist())), np.asarray(np.argsort(order)[codes.ravel()], dtype=np.int64)
 

@@ -298,7 +298,7 @@ ALL = {distance.name: distance for distance in (kendall, footrule, spearman, ham
 
 
 def as_distance(distance: Distance | str | Callable[[RankArray, RankArray], float]) -> Distance:
-    """Return a distance: as it is, by its name ("kendall", "lp(3)"), or from a function of two rank vectors.
+    """Return a distance given as a Distance, by its name ("kendall", "lp(3)"), or as a function of two rank vectors.
 
     A function is called for every pair of full rankings with two integer arrays of length n (the position of each
     item, from 0) and returns one number >= 0.
@@ -341,15 +341,15 @@ def function_distance(function: Callable[[RankArray, RankArray], float]) -> Dist
     name = getattr(function, "__name__", type(function).__name__)
 
     def value(x: RankArray, y: RankArray) -> float:
-        found = function(x, y)
-        given = found.item() if isinstance(found, np.generic | np.ndarray) and np.ndim(found) == 0 else found
-        if not is_number(given) or not 0 <= given < math.inf:
-            came = f"an array of shape {np.shape(found)}" if np.ndim(found) else short_repr(found)
+        result = function(x, y)
+        number = result.item() if isinstance(result, np.generic | np.ndarray) and np.ndim(result) == 0 else result
+        if not is_number(number) or not 0 <= number < math.inf:
+            shown = f"an array of shape {np.shape(result)}" if np.ndim(result) else short_repr(result)
             raise ValueError(
-                f"distance={name} returned {came} for two rank vectors of length {len(x)}; it must take two rank "
+                f"distance={name} returned {shown} for two rank vectors of length {len(x)}; it must take two rank "
                 "vectors and return one finite number >= 0"
             )
-        return float(given)
+        return float(number)
 
     def fill(X: RankArray, Y: RankArray, out: FloatArray) -> None:
         for i, x in enumerate(X):

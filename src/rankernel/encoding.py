@@ -1,7 +1,7 @@
 """Conversion of tables of ranks or scores, item names and counts to checked arrays.
 
 Inside the package a ranking is a row of *ranks*: ``ranks[a]`` is the bucket index of item ``a``, 0 is the best bucket,
-indices have no gaps, and -1 marks a free item, of which nothing is known.
+indices have no gaps, and -1 marks a free item: nothing is known about its position.
 """
 
 from __future__ import annotations
@@ -290,7 +290,7 @@ def ranks_by_bits(values: NDArray[Any], listed: Mask) -> RankArray:
 
 
 def ranks_by_sorting(values: NDArray[Any], listed: Mask) -> RankArray:
-    """Return what :func:`ranks_by_bits` returns, for arbitrary numbers."""
+    """Return the ranks as :func:`ranks_by_bits`, for arbitrary numbers."""
     order = np.lexsort((values, ~listed), axis=-1)  # unlisted items after the listed items of each row
     in_order = np.take_along_axis(values, order, axis=1)
     is_listed = np.take_along_axis(listed, order, axis=1)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
-from contextvars import ContextVar
 from importlib.util import find_spec
 from inspect import Parameter
 from types import FrameType
@@ -113,6 +112,10 @@ class ExactnessError(PhrasedMessage, ValueError):
     """An exact value was requested but there is neither a closed form nor a feasible enumeration."""
 
 
+class InsufficientMemoryError(PhrasedMessage, MemoryError):
+    """An array does not fit into memory; nothing was allocated."""
+
+
 class OutputExistsError(PhrasedMessage, FileExistsError):
     """A file to write exists already."""
 
@@ -152,10 +155,6 @@ def require(package: str, extra: str) -> None:
         raise missing_extra(package, extra)
 
 
-#: In a worker thread: the frame of the thread that waits for it.
-CALLER: ContextVar[FrameType | None] = ContextVar("CALLER", default=None)
-
-
 def warn(message: str | tuple[object, ...], category: type[Warning]) -> None:
     """Issue a warning attributed to the first caller outside of this package.
 
@@ -168,19 +167,12 @@ def warn(message: str | tuple[object, ...], category: type[Warning]) -> None:
     """
     parts = message if isinstance(message, tuple) else (message,)
     instance = category(*parts) if issubclass(category, PhrasedMessage) else category("".join(map(str, parts)))
-    frame, waiting = sys._getframe(1), CALLER.get()
-    while is_internal(frame):
-        if frame.f_back is None:
-            break
-        frame = frame.f_back
-        if waiting is not None and not is_internal(frame):  # the start of a thread
-            frame, waiting = waiting, None
-    module = frame.f_globals
-    registry = module.setdefault("__warningregistry__", {})
-    name = module.get("__name__") or "<string>"
-    warnings.warn_explicit(instance, category, frame.f_code.co_filename, frame.f_lineno, name, registry)
+    frame, stacklevel = sys._getframe(1), 2
+    while frame.f_back is not None and is_internal(frame):
+        frame, stacklevel = frame.f_back, stacklevel + 1
+    warnings.warn(instance, stacklevel=stacklevel)
 
 
 def is_internal(frame: FrameType) -> bool:
-    """Whether a frame belongs to this package or to the import machinery."""
+    """Whether a frame belongs to this package, or to the standard library between two frames of this package."""
     return str(frame.f_globals.get("__name__", "")).partition(".")[0] in ("rankernel", "importlib", "functools")

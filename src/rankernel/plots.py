@@ -78,7 +78,7 @@ def kernel_map(
     points: ArrayLike,
     *,
     counts: ArrayLike | None = None,
-    labels: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     names: Sequence[str] | None = None,
     variance: ArrayLike | None = None,
     ax: Axes | None = None,
@@ -91,10 +91,10 @@ def kernel_map(
         Coordinates of the rankings.
     counts : array, optional
         Number of voters of each ranking, shown as the area of its point.
-    labels : array of int, optional
+    groups : array of int, optional
         Cluster or group of each ranking, from 0; -1 is grey.
     names : sequence of str, optional
-        Names of the labels, for the legend. Of more labels than colours the smallest are grey "others".
+        Names of the groups, for the legend. Of more groups than colours the smallest are grey "others".
     variance : pair of float, optional
         Shares of the variance, for the names of the axes.
     ax : Axes, optional
@@ -109,15 +109,15 @@ def kernel_map(
     ax = axes(ax, 7.5, 5.5)
     xy = check_numbers("points", points, (None, 2))
     weights = np.ones(len(xy)) if counts is None else check_numbers("counts", counts, (len(xy),), 0)
-    groups = np.zeros(len(xy), dtype=np.intp) if labels is None else label_numbers(labels, len(xy))
+    numbers = np.zeros(len(xy), dtype=np.intp) if groups is None else group_numbers(groups, len(xy))
     titles = [] if names is None else check_list("names", names, "a list of names")
     order = np.argsort(-weights, kind="stable")  # small points over large ones
-    colour_of = colours_by_size(groups, weights)
-    colours = [colour_of.get(group, GREY) for group in groups[order].tolist()]
+    colour_of = colours_by_size(numbers, weights)
+    colours = [colour_of.get(group, GREY) for group in numbers[order].tolist()]
     sizes = point_areas(weights[order])
     ax.scatter(xy[order, 0], xy[order, 1], s=sizes, c=colours, alpha=0.75, edgecolors="white", linewidths=0.4)
     if titles:
-        add_legend(ax, groups, titles, colour_of)
+        add_legend(ax, numbers, titles, colour_of)
     shares = [""] * 2
     if variance is not None:
         shares = [f", {share:.0%} of the variance" for share in check_numbers("variance", variance, (None,))[:2]]
@@ -161,15 +161,15 @@ def point_areas(weights: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(weights * scale, MIN_AREA))
 
 
-def label_numbers(labels: ArrayLike, length: int) -> NDArray[Any]:
-    """Return the label of each row as an integer."""
-    return check_numbers("labels", labels, (length,)).astype(np.intp)
+def group_numbers(groups: ArrayLike, length: int) -> NDArray[Any]:
+    """Return the group of each row as an integer."""
+    return check_numbers("groups", groups, (length,)).astype(np.intp)
 
 
 def dendrogram(
     Z: ArrayLike,
     *,
-    labels: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     leaves: Sequence[str] | None = None,
     counts: ArrayLike | None = None,
     names: Sequence[str] | None = None,
@@ -182,14 +182,14 @@ def dendrogram(
     ----------
     Z : array of shape (n_rankings - 1, 4)
         A linkage matrix.
-    labels : array of int, optional
+    groups : array of int, optional
         Cluster of each leaf: branches of one cluster have its colour.
     leaves : sequence of str, optional
         Name of each ranking, by default its index; a branch has the name of its ranking with most voters.
     counts : array, optional
         Number of voters of each ranking.
     names : sequence of str, optional
-        Names of the labels, for the legend.
+        Names of the groups, for the legend.
     n_branches : int
         Maximum number of branches.
     ax : Axes, optional
@@ -212,9 +212,9 @@ def dendrogram(
     leaf_names = [*map(str, range(n_leaves))] if leaves is None else check_list("leaves", leaves, "a list of names")
     if len(leaf_names) != n_leaves:
         raise ValueError(f"leaves has {len(leaf_names)} names; the tree has {n_leaves} rankings")
-    groups = np.full(n_leaves, -1) if labels is None else label_numbers(labels, n_leaves)
+    numbers = np.full(n_leaves, -1) if groups is None else group_numbers(groups, n_leaves)
     titles = [] if names is None else check_list("names", names, "a list of names")
-    clusters, colour_of = node_clusters(tree, groups), colours_by_size(groups, weights)
+    clusters, colour_of = node_clusters(tree, numbers), colours_by_size(numbers, weights)
     drawn = scipy_dendrogram(
         tree,
         p=limit,
@@ -236,7 +236,7 @@ def dendrogram(
     ax.set_xlabel("distance", color=SOFT)
     remove_frame(ax, "bottom")
     if titles:
-        add_legend(ax, groups, titles, colour_of, below=True)
+        add_legend(ax, numbers, titles, colour_of, below=True)
     return ax
 
 
@@ -263,16 +263,16 @@ def node_summaries(tree: FloatArray, weights: NDArray[Any]) -> tuple[list[int], 
     return largest, sizes, sums
 
 
-def node_clusters(tree: FloatArray, labels: NDArray[Any]) -> list[int]:
+def node_clusters(tree: FloatArray, groups: NDArray[Any]) -> list[int]:
     """Return the cluster of all leaves below each node, -1 if they are of several."""
-    clusters: list[int] = labels.tolist()
+    clusters: list[int] = groups.tolist()
     for left, right in tree[:, :2].astype(np.intp).tolist():
         clusters.append(clusters[left] if clusters[left] == clusters[right] else -1)
     return clusters
 
 
-def gram(matrix: ArrayLike, *, labels: ArrayLike | None = None, ax: Axes | None = None) -> Axes:
-    """Draw a Gram matrix, with its rows and columns sorted by label if labels are given.
+def gram(matrix: ArrayLike, *, groups: ArrayLike | None = None, ax: Axes | None = None) -> Axes:
+    """Draw a Gram matrix, with its rows and columns sorted by group if groups are given.
 
     Examples
     --------
@@ -284,13 +284,13 @@ def gram(matrix: ArrayLike, *, labels: ArrayLike | None = None, ax: Axes | None 
     values = check_numbers("matrix", matrix, (None, None))
     if not values.size:
         raise ValueError(f"matrix has shape {values.shape}; it must have at least one entry")
-    if labels is not None:
+    if groups is not None:
         if values.shape[0] != values.shape[1]:
-            raise ValueError(f"matrix has shape {values.shape}; with labels it must be square")
-        groups = np.unique(check_labels("labels", labels, len(values)), return_inverse=True)[1].ravel()
-        order = np.argsort(groups, kind="stable")
+            raise ValueError(f"matrix has shape {values.shape}; with groups it must be square")
+        numbers = np.unique(check_labels("groups", groups, len(values)), return_inverse=True)[1].ravel()
+        order = np.argsort(numbers, kind="stable")
         values = values[np.ix_(order, order)]
-        for edge in np.flatnonzero(np.diff(groups[order])) + 0.5:
+        for edge in np.flatnonzero(np.diff(numbers[order])) + 0.5:
             ax.axhline(edge, color="white", linewidth=0.8)
             ax.axvline(edge, color="white", linewidth=0.8)
     image = ax.imshow(values, cmap="cividis", interpolation="nearest")
@@ -302,6 +302,8 @@ def gram(matrix: ArrayLike, *, labels: ArrayLike | None = None, ax: Axes | None 
 
 def pairwise_preferences(X: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the percentage of voters who prefer the item of the row to that of the column, items in Borda order.
+
+    A voter who prefers neither counts one half for each.
 
     Examples
     --------
@@ -381,7 +383,7 @@ def differences(result: Any, *, limit: int = 12, ax: Axes | None = None) -> Axes
         colour = COLOURS[number % len(COLOURS)]
         ax.errorbar(shares, y, xerr=errors, fmt="o", color=colour, markersize=5, label=escape_math(group))
     ax.set_yticks(range(len(pairs)), [escape_math(f"{pair.first} to {pair.second}") for pair in pairs])
-    ax.invert_yaxis()
+    ax.set_ylim(len(pairs) - 0.5, -0.5)
     ax.set_xlim(0, 1)
     ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     ax.set_xlabel(f"share that prefers the first, {result.confidence_level:.0%} intervals", color=SOFT)
@@ -419,7 +421,7 @@ def pairwise_effects(result: Any, *, limit: int = 20, ax: Axes | None = None) ->
     ax.hlines(rows, intervals[:, 0], intervals[:, 1], colors=colours, linewidth=2)
     ax.scatter(result.effects[shown], rows, c=colours, zorder=3)
     ax.set_yticks(rows, [escape_math(f"{result.first[pair]} and {result.second[pair]}") for pair in shown])
-    ax.invert_yaxis()
+    ax.set_ylim(len(shown) - 0.5, -0.5)
     ax.set_xlabel("effect, 95% intervals; significant ones in colour", color=SOFT)
     ax.tick_params(left=False)
     remove_frame(ax, "bottom")

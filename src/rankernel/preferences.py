@@ -118,7 +118,7 @@ class Preferences:
             Number of voters with the preferences of each user; 1 by default.
         users : iterable of names, optional
             Names of the users: with lists of pairs, one per list (numbers from 0 by default); with a long table, all
-            users in the wanted order, some of which may have no rows.
+            users in order; users without rows are allowed.
         columns : mapping, optional
             Roles of columns whose names are not recognised: ``{"user": "expert"}``. The roles are user, better, worse;
             a, b, winner; count.
@@ -392,7 +392,7 @@ class Preferences:
                 x, y = (printable(self.items[item]) for item in wrong[0])
                 raise RankingError(
                     f"user {printable(self.users[row])!r} (row {row}) has a partial order that is not a ranking: "
-                    f"{x!r} and {y!r} are unrelated, yet not interchangeable; is_ranking() tells which users have one"
+                    f"{x!r} and {y!r} are unrelated, yet not interchangeable; is_ranking() returns which users have one"
                 )
         return Rankings._trusted(ranks, self.items, self.counts)
 

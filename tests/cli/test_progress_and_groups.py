@@ -139,7 +139,9 @@ for command in ("info", "gram", "test", "cluster", "map", "report -o x.html"):
 """
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)
     commands = ("info", "gram", "test", "cluster", "map", "report -o x.html")
-    assert result.stdout == "".join(f"Reading []\nof {command}\n" for command in commands), result.stderr
+    assert result.stdout == "".join(
+        f"{'Reading' if command == 'info' else 'Starting'} []\nof {command}\n" for command in commands
+    ), result.stderr
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no pseudo-terminal")

@@ -54,7 +54,7 @@ def pairs_of_kinds():
 
 
 @EVERY
-def test_equals_brute_force(number):
+def test_gram_matches_brute_force(number):
     kernels = {n: all_kernels.on(n)[number] for n in range(1, 5)}
     oracles = {n: cache(oracle) for n, (_, oracle) in kernels.items()}
     for rows, columns in pairs_of_kinds():
@@ -85,7 +85,7 @@ def test_equals_brute_force_up_to_seven_items(kernel, oracle, rows):
 
 
 @EVERY
-def test_derivatives_are_those_of_the_mean(number):
+def test_gradients_match_enumeration(number):
     """Closed-form derivatives against the mean of the derivatives of the kernel over all completions."""
     kernels = {n: all_kernels.on(n)[number][0] for n in range(1, 5)}
     for X, Y in pairs_of_kinds():
@@ -98,7 +98,7 @@ def test_derivatives_are_those_of_the_mean(number):
 
 
 @pytest.mark.parametrize("distance", ["kendall", "hamming", "cayley", "footrule", "spearman"])
-def test_derivatives_in_nu_against_the_oracle(distance):
+def test_gradients_match_brute_force(distance):
     nu, between = math.log(2), cache(getattr(naive, distance))
     for rows, columns in pairs_of_kinds():
         estimate = rk.Exponential(distance, nu).estimate(rows, columns, method="exact", gradient=True)
@@ -107,7 +107,7 @@ def test_derivatives_in_nu_against_the_oracle(distance):
 
 
 @EVERY
-def test_closed_forms_and_enumeration_agree_and_are_told_apart(number):
+def test_closed_forms_match_enumeration(number):
     kernel, _ = all_kernels.on(5)[number]
     rows = Rankings.from_ranks([[0, 1, 2, 2, 2], [3, 1, 0, 2, 3], [0, 1, 2, 3, 4]])
     exact = kernel.estimate(rows, method="exact")
@@ -143,7 +143,7 @@ def test_blocks_symmetry_and_repeated_rows(number):
     np.testing.assert_allclose(kernel(rows, rows[:2]), kernel.gram(rows, rows[:2]), rtol=1e-15)
 
 
-def test_many_tiles_and_threads_give_the_same_bits():
+def test_bits_do_not_depend_on_threads():
     ballots = rk.datasets.truncate(rk.datasets.uniform(1200, 7, rng=1), {2: 0.5, 5: 0.5}, rng=2)
     for kernel in (rk.Mallows(0.1), rk.Kendall(), rk.Exponential("hamming", 0.2)):
         one = kernel.gram(ballots, n_jobs=1)
@@ -162,7 +162,7 @@ def test_out_and_dtype():
     repeated = np.zeros((2, 2))
     assert kernel.gram([rows[0], rows[0]], out=repeated) is repeated
     np.testing.assert_allclose(repeated, expected[0, 0])
-    with pytest.raises(ValueError, match=r"out has shape \(3, 3\); this Gram matrix has shape \(2, 2\)"):
+    with pytest.raises(ValueError, match="out"):
         kernel.gram(rows[:2], out=out)
 
 
@@ -181,11 +181,11 @@ def test_different_items_are_refused():
     a, b = Rankings([[0, 1]], items=["x", "y"]), Rankings([[0, 1]], items=["y", "x"])
     with pytest.raises(RankingError, match="name their items differently"):
         rk.Kendall().gram(a, b)
-    with pytest.raises(RankingError, match="2 items and Y about 3"):
+    with pytest.raises(RankingError, match="Y"):
         rk.Kendall().gram([[0, 1]], [[0, 1, 2]])
 
 
-def test_rankings_that_say_nothing_are_one_ranking():
+def test_uninformative_rankings_are_equal():
     """No listed item, one listed item, or one bucket and free items: all leave every order open."""
     nothing = np.array([[-1, -1, -1], [0, -1, -1], [0, 0, -1], [0, 0, 0]])
     for kernel in (rk.Mallows(0.4), rk.Exponential("hamming", 0.3), rk.Kendall(), rk.Diffusion(0.2)):
@@ -203,7 +203,7 @@ def test_one_item(rows):
 # ---------------------------------------------------------------------- choosing
 
 
-def test_auto_is_exact_then_enumeration_then_monte_carlo():
+def test_auto_prefers_exact_values():
     top = rk.datasets.uniform(5, 10, rng=0).top(3)
     free = rk.datasets.uniform(5, 10, rng=0).top(3, unlisted="free")
     assert rk.Mallows(0.1).plan(top).details.startswith("closed form")
@@ -217,21 +217,19 @@ def test_auto_is_exact_then_enumeration_then_monte_carlo():
     assert method.coupling == "iid"
 
 
-def test_exact_where_there_is_none_says_what_blocks_it_and_what_to_do():
+def test_exact_is_refused_where_there_is_none():
     free = rk.datasets.uniform(5, 12, rng=0).top(3, unlisted="free")
-    with pytest.raises(ExactnessError, match=r"no closed form of Exponential\('cayley'.*free items of 12 items"):
+    with pytest.raises(ExactnessError, match="MonteCarlo"):
         rk.Exponential("cayley", math.log(2)).gram(free, method="exact")
-    with pytest.raises(ExactnessError, match="use method=MonteCarlo"):
-        rk.Exponential("cayley", math.log(2)).gram(free, method="exact")
-    with pytest.raises(ExactnessError, match=r"the limit is 1,000"):
+    with pytest.raises(ExactnessError, match="limit"):
         rk.Kendall().gram(free, method=rk.Enumeration(limit=1000))
-    with pytest.raises(ValueError, match="method='guess' is not known"):
+    with pytest.raises(ValueError, match="method"):
         rk.Kendall().gram(free, method="guess")
-    with pytest.raises(TypeError, match="is no method"):
+    with pytest.raises(TypeError, match="method"):
         rk.Kendall().gram(free, method=3)
 
 
-def test_the_limit_of_enumeration_is_settable():
+def test_limit_of_enumeration():
     rows = Rankings.from_ranks([[0, 1, 1, 1, 1], [1, 0, 1, 1, 1]])
     kernel = rk.Mallows(0.3) * rk.Hamming()
     assert rk.Enumeration(limit=48 * 48).limit == 48 * 48
@@ -240,8 +238,8 @@ def test_the_limit_of_enumeration_is_settable():
         kernel.gram(rows, method=rk.Exact(limit=48 * 48 - 1))
 
 
-@pytest.mark.filterwarnings("ignore:.*rest on a few draws:rankernel.SamplingWarning")
-def test_a_mixture_is_exact_where_possible_and_warns():
+@pytest.mark.filterwarnings("ignore::rankernel.SamplingWarning")
+def test_mixed_is_exact_where_possible():
     full = rk.datasets.uniform(6, 12, rng=3)
     rows = rk.concat([full[:3].top(4), full[3:].top(4, unlisted="free")])
     kernel = rk.Exponential("cayley", math.log(2))
@@ -256,20 +254,16 @@ def test_a_mixture_is_exact_where_possible_and_warns():
     assert "closed form" in estimate.details
 
 
-# ---------------------------------------------------------------------- many widths
+# ---------------------------------------------------------------------- several parameters
 
 
 @pytest.mark.parametrize("distance", ["kendall", "hamming", "cayley", "footrule", "spearman"])
-def test_a_path_of_widths_is_the_matrices_one_by_one(distance):
+def test_one_plan_serves_several_decay_rates(distance):
     rows = rk.datasets.uniform(12, 6, rng=0).top(3)
-    nus = [0.0, math.log(2), math.log(3)]
-    path = rk.Exponential(distance, nus[1]).plan(rows).path(nu=nus)
-    for nu, value in zip(nus, path, strict=True):
-        np.testing.assert_allclose(value, rk.Exponential(distance, nu).gram(rows), rtol=1e-13)
-    with pytest.raises(ValueError, match="one parameter"):
-        rk.Mallows().plan(rows).path()
-    with pytest.raises(ValueError, match="nu is empty"):
-        rk.Mallows().plan(rows).path(nu=[])
+    plan = rk.Exponential(distance, math.log(2)).plan(rows)
+    for nu in (0.0, math.log(2), math.log(3)):
+        kernel = rk.Exponential(distance, nu)
+        np.testing.assert_allclose(plan.with_kernel(kernel).gram(), kernel.gram(rows), rtol=1e-13)
 
 
 # ---------------------------------------------------------------------- numerically sound
@@ -295,7 +289,7 @@ def test_mallows_keeps_full_precision(n, q):
     assert rk.Mallows(nu).gram(tied)[0, 0] == pytest.approx(float(expected), rel=1e-12)
 
 
-def test_the_limit_of_small_nu():
+def test_small_decay_rates():
     """K = 1 - nu E d + O(nu^2): the difference from 1 is right, not lost."""
     rows = rk.datasets.uniform(5, 9, rng=1).top(4)
     mean = (1 - rk.Kendall().gram(rows)) * 36 / 2
@@ -323,7 +317,7 @@ def test_nothing_overflows(n, nu):
         assert (estimate.gradient["nu"] <= 1e-12).all()
 
 
-def test_few_and_many_items_take_different_paths_to_the_same_value():
+def test_items_ranked_last_by_all_change_nothing():
     """Bits up to 24 items, then shared buckets or inversions: items that all put last change nothing."""
     rng = np.random.default_rng(5)
     rows = np.array([rng.integers(0, 6, 10), rng.permutation(10), np.minimum(rng.permutation(10), 4)])
@@ -331,40 +325,6 @@ def test_few_and_many_items_take_different_paths_to_the_same_value():
     np.testing.assert_allclose(rk.Mallows(0.2).gram(padded), rk.Mallows(0.2).gram(rows), rtol=1e-12)
     kendall, pairs, more = rk.Kendall(), 45, 40 * 39 // 2
     np.testing.assert_allclose(kendall.gram(padded) * more, kendall.gram(rows) * pairs + (more - pairs), rtol=1e-12)
-
-
-@pytest.mark.parametrize("n", [25, 40])
-def test_short_lists_count_listed_items_only(n, monkeypatch):
-    from rankernel.gram.exact import kendall_means
-
-    rows = rk.datasets.truncate(rk.datasets.uniform(60, n, rng=4), {0: 0.1, 1: 0.2, 3: 0.4, 5: 0.3}, rng=5)
-    kernel = rk.Mallows(0.07)
-    short = kernel.estimate(rows, gradient=True)
-    monkeypatch.setattr(kendall_means, "SHORT", 10**6)
-    whole = kernel.estimate(rows, gradient=True)
-    assert "listed items" in short.details
-    assert "pairs as bits" in whole.details
-    np.testing.assert_allclose(short.value, whole.value, rtol=1e-13)
-    np.testing.assert_allclose(short.gradient["nu"], whole.gradient["nu"], rtol=1e-12)
-
-
-@pytest.mark.parametrize("kernel", [rk.Kendall(), rk.Polynomial(3), rk.Mallows(0.2), rk.Kendall() + rk.Mallows(0.1)])
-@pytest.mark.parametrize(
-    "rows",
-    [rk.datasets.uniform(30, 11, rng=1).top(4), rk.Rankings(np.random.default_rng(2).integers(0, 9, (20, 11)))],
-    ids=["top 4", "ties"],
-)
-def test_bits_and_sums_over_buckets_agree(kernel, rows, monkeypatch):
-    from rankernel.gram.exact import kendall_means
-
-    by_bits = kernel.estimate(rows, gradient=True)
-    monkeypatch.setattr(kendall_means, "PACKED_ITEMS", 0)
-    for most_bits in (kendall_means.BITS_ITEMS, 0):
-        monkeypatch.setattr(kendall_means, "BITS_ITEMS", most_bits)
-        by_sums = kernel.estimate(rows, gradient=True)
-        np.testing.assert_allclose(by_sums.value, by_bits.value, rtol=1e-13, atol=1e-15)
-        for name, slope in by_bits.gradient.items():
-            np.testing.assert_allclose(by_sums.gradient[name], slope, rtol=1e-12, atol=1e-15)
 
 
 def mallows_of_many_items(x, y, nu):
@@ -381,15 +341,15 @@ def mallows_of_many_items(x, y, nu):
 
 
 @pytest.mark.parametrize("n", [25, 70, 257])
-def test_many_items_of_every_kind_against_the_definition(n):
+def test_many_items_match_the_definition(n):
     full = rk.datasets.uniform(8, n, rng=n).ranks
-    parts = [full[:2], full[2:4] // 2, full[4:6] // (n // 4), np.minimum(full[6:], n // 2)]
+    parts = [full[:2], full[2:4] // 2, full[4:6] // (n // 4), np.minimum(full[6:], n // 2), np.minimum(full[:3], 4)]
     rows = np.concatenate(parts)
     wanted = [[mallows_of_many_items(x, y, 0.3 / n) for y in rows.tolist()] for x in rows.tolist()]
     np.testing.assert_allclose(rk.Mallows(0.3 / n).gram(rows), wanted, rtol=1e-11)
 
 
-def test_logarithms_of_other_kernels():
+def test_log_gram():
     rows = rk.datasets.uniform(4, 6, rng=0).top(3)
     for distance in ("hamming", "cayley", "footrule", "spearman"):
         kernel = rk.Exponential(distance, math.log(3))
@@ -405,13 +365,13 @@ def test_logarithms_of_other_kernels():
         rk.Kendall().log_gram(rows)
 
 
-def test_a_formula_that_is_not_accurate_enough_gives_way():
+def test_inaccurate_formulas_are_not_used():
     """Spearman's series at a large width with many tied items: auto estimates, exact says so."""
     rows = Rankings.from_orders([[0, 1], [2, 1]], items=range(40))
     kernel = rk.Exponential("spearman", 0.01)
     with pytest.raises(ExactnessError, match="series"):
         kernel.gram(rows, method="exact")
-    with pytest.warns(rk.SamplingWarning, match="rest on a few draws"):
+    with pytest.warns(rk.SamplingWarning):
         assert isinstance(kernel.estimate(rows).method, rk.MonteCarlo)
     assert np.isfinite(kernel.gram(rows)).all()
 

@@ -63,6 +63,9 @@ FILES = [
     ),
     ("ward.blt", '2 1 3 1 2 0 1 2 0 0 "Ann" "Bob" "Title"', {}, ["3*Ann>Bob", "Bob>Ann"]),
     ("ward.blt", "2 1\n3 1 2\n1 2\n0\nAnn\nBob\n", {}, ["3*Ann>Bob", "Bob>Ann"]),
+    ("ward.blt", "2 1\n3 1 2 0\n0\nAnn Ash (Ind)\nBob Bow (Lab)\nWard 4\n", {}, ["3*Ann Ash (Ind)>Bob Bow (Lab)"]),
+    ("ward.blt", '2 1\n3 1 2 0\n0\n"Ann" "Ind"\n"Bob" "Lab"\n"Ward 4"', {}, ["3*Ann>Bob"]),
+    ("ward.blt", "2 1\n3 1 2 0\n0\nAnn Ash Bob Bow\n", {}, "line 4: 'Bob' and more"),
     ("ward.blt", '3 1\n1 2\n 3 1 0\n0\n"A" "B" "C"', {}, ["B>C>A"]),
     ("ward.blt", '2 1\n1 - 2 0\n0\n"Ann \\"A\\" Ash"\n"Bob"\n"x"', {}, ['Bob>Ann "A" Ash']),
     ("ward.blt", '2 1\n(id 4) 1 2 1 0\n0\n"Ann"\n"Bob"\n"x"', {}, ["Bob>Ann"]),
@@ -166,6 +169,7 @@ FILES = [
     ),
     ("ward.csv", SCOTTISH.replace("12,1,2,3", "12,1,2,9"), {}, "line 2: candidate 9"),
     ("ward.csv", SCOTTISH.replace("4,3", '4",3', 1), {}, "line 2: "),
+    ("ward.csv", '2,1\n3,1,2,\nCandidate 1,Ann,\nCandidate 2,Bob,\n""""Ward 4"""",', {}, ["3*Ann>Bob"]),
     ("ward.csv", "2,1\n3,1,2,\nCandidate 1 or so,Ann,\n", {}, "2 candidates"),
     # pairs
     ("p.csv", "winner,loser\ntea,milk\nmilk,beer\n", {}, ["tea>milk", "milk>beer"]),

@@ -221,13 +221,13 @@ def test_detected_kind(tmp_path, rows, kind):
 @pytest.mark.parametrize(
     ("rows", "kind", "advice"),
     [
-        ([[0, 1, 1]], "soc", "kind='toc'"),
-        ([[0, 0, 1]], "soi", "kind='toc'"),
-        ([[0, 0, 0]], "soi", "kind='toc'"),
-        ([[0, 1, -1]], "toc", "kind='toi'"),
-        ([[0, 1, 1], [0, 1, -1]], "soi", "kind='toi'"),
-        ([[-1, -1, -1]], "toi", "kind='cat'"),
-        ([[0, 1, 2], [-1, -1, -1]], "soi", "kind='cat'"),
+        ([[0, 1, 1]], "soc", "write toc"),
+        ([[0, 0, 1]], "soi", "write toc"),
+        ([[0, 0, 0]], "soi", "write toc"),
+        ([[0, 1, -1]], "toc", "write toi"),
+        ([[0, 1, 1], [0, 1, -1]], "soi", "write toi"),
+        ([[-1, -1, -1]], "toi", "write cat"),
+        ([[0, 1, 2], [-1, -1, -1]], "soi", "write cat"),
     ],
 )
 def test_kind_that_does_not_fit(tmp_path, rows, kind, advice):

@@ -304,14 +304,14 @@ def test_median_heuristic_on_full_rankings():
 def test_median_heuristic_counts_voters():
     ballots = rk.Rankings([[0, 1, 2], [2, 1, 0], [0, 2, 1]], counts=[1, 1, 50])
     expanded = rk.Rankings(np.repeat(ballots.ranks, ballots.counts, axis=0))
-    assert rk.median_distance(rk.distances.kendall, ballots) == rk.median_distance(rk.distances.kendall, expanded)
+    assert rk.median_distance(ballots, rk.distances.kendall) == rk.median_distance(expanded, rk.distances.kendall)
 
 
 def test_median_heuristic_never_divides_by_zero():
-    assert rk.median_distance(rk.distances.kendall, [[0, 1, 2]]) == 1.0
-    assert rk.median_distance(rk.distances.kendall, rk.Rankings([[0, 1, 2]], counts=[9])) == 1.0
+    assert rk.median_distance([[0, 1, 2]], rk.distances.kendall) == 1.0
+    assert rk.median_distance(rk.Rankings([[0, 1, 2]], counts=[9]), rk.distances.kendall) == 1.0
     mostly_equal = rk.Rankings([[0, 1, 2], [2, 1, 0]], counts=[99, 1])
-    assert rk.median_distance(rk.distances.kendall, mostly_equal) == pytest.approx(3 * 2 * 99 / (100 * 99))
+    assert rk.median_distance(mostly_equal, rk.distances.kendall) == pytest.approx(3 * 2 * 99 / (100 * 99))
     with pytest.raises(ValueError, match="no rankings"):
         rk.Mallows("median").gram(rk.Rankings.from_orders([], items=["a"]))
 
@@ -321,6 +321,6 @@ def test_median_distance_of_partial_rankings_is_the_mean_over_completions():
     full = [enumerate_completions(row).astype(np.int32) for row in ballots.ranks]
     for distance in (rk.distances.kendall, rk.distances.footrule, rk.distances.hamming, rk.distances.spearman):
         expected = distance(*full).mean()
-        assert rk.median_distance(distance, ballots) == pytest.approx(expected, rel=1e-12)
-    estimated = rk.median_distance(rk.distances.cayley, ballots)
+        assert rk.median_distance(ballots, distance) == pytest.approx(expected, rel=1e-12)
+    estimated = rk.median_distance(ballots, rk.distances.cayley)
     assert estimated == pytest.approx(rk.distances.cayley(*full).mean(), rel=0.3)

@@ -1,4 +1,4 @@
-"""Imports follow the flow of data; names are said once; numba stays in its corner; only the command line prints."""
+"""Imports follow the data flow, tests mirror the package, numba stays in `_loops`, and only commands print."""
 
 import ast
 import subprocess
@@ -41,19 +41,17 @@ ORDER = [
 GRAM_ORDER = [
     "methods",
     "cost",
+    "jackknife",
     "evaluator",
     "blocks",
-    "poset_rows",
+    "rows",
     "exact",
     "bandwidth",
     "montecarlo",
-    "hybrid",
-    "normalize",
-    "tolerance",
+    "decide",
     "estimate",
-    "sums",
     "plan",
-    "disk",
+    "storage",
     "__init__",
 ]
 # Methods that hand over to a later layer, imported when they are called: kernel.gram(...), result.plot().
@@ -61,7 +59,7 @@ HANDED_OVER = {
     ("kernels", "gram"),
     ("distances", "completions"),
     ("preferences", "completions"),
-    ("plan", "disk"),
+    ("plan", "storage"),
     ("stats", "plots"),
     ("models", "gram"),
     ("learn", "plots"),
@@ -75,30 +73,30 @@ def layer(module):
 
 @cache
 def nodes_of(path):
-    """All imports and calls of a file; whether they stand inside of a function, and where only type checkers look."""
-    found, left = [], [(ast.parse(path.read_text(encoding="utf-8")), False, False)]
-    while left:
-        node, inside, unseen = left.pop()
+    """All imports and calls of a file, whether they are in a function, and whether only type checkers read them."""
+    result, stack = [], [(ast.parse(path.read_text(encoding="utf-8")), False, False)]
+    while stack:
+        node, in_function, for_types = stack.pop()
         if isinstance(node, ast.Import | ast.ImportFrom | ast.Call):
-            found.append((node, inside, unseen))
-        inside |= isinstance(node, ast.FunctionDef)
-        unseen |= isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
-        left += [(child, inside, unseen) for child in ast.iter_child_nodes(node)]
-    return found
+            result.append((node, in_function, for_types))
+        in_function |= isinstance(node, ast.FunctionDef)
+        for_types |= isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+        stack += [(child, in_function, for_types) for child in ast.iter_child_nodes(node)]
+    return result
 
 
-def of_the_package(path):
-    """Every import from the package."""
-    for node, inside, unseen in nodes_of(path):
+def package_imports(path):
+    """All imports from the package."""
+    for node, in_function, for_types in nodes_of(path):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "rankernel":
-            yield node, inside, unseen
+            yield node, in_function, for_types
 
 
 def imports_that_run(path):
-    """Every module of the package that a file imports, and whether only inside a function."""
-    for node, in_function, unseen in of_the_package(path):
+    """The modules of the package that a file imports, and whether within a function."""
+    for node, in_function, for_types in package_imports(path):
         names = [f"rankernel.{alias.name}" for alias in node.names] if node.module == "rankernel" else [node.module]
-        if not unseen:
+        if not for_types:
             yield from ((name, in_function) for name in names)
 
 
@@ -125,10 +123,10 @@ def test_imports_inside_gram_point_upwards_only():
 
 
 def test_private_names_stay_in_their_folder():
-    """What begins with an underscore is imported only from inside the folder that it belongs to."""
+    """Names with an underscore are imported only within their folder."""
     for path in FILES:
         folder = ("rankernel", *path.relative_to(PACKAGE).parent.parts)
-        for node, *_ in of_the_package(path):
+        for node, *_ in package_imports(path):
             for name in ((*node.module.split("."), alias.name) for alias in node.names):
                 private = [part.startswith("_") and not part.startswith("__") for part in name]
                 owner = name[: private.index(True)] if any(private) else ()
@@ -143,7 +141,7 @@ def names_of_imports(path):
             yield node.module
 
 
-def test_numba_lives_in_its_corner_and_nothing_prints():
+def test_only_loops_import_numba_and_only_commands_print():
     for path in FILES:
         here = path.relative_to(PACKAGE).with_suffix("").parts[0]
         if here != "_loops":
@@ -153,16 +151,24 @@ def test_numba_lives_in_its_corner_and_nothing_prints():
             assert not any(getattr(call.func, "id", "") == "print" for call in calls), path
 
 
-def test_importing_the_package_loads_nothing_heavy():
+def test_import_is_light():
     steps = ("import rankernel as rk", "rk.Rankings.from_orders([['a', 'b']]).kinds(); rk.Mallows(0.1)")
     heavy = ("numba", "sklearn", "pandas", "matplotlib", "scipy.stats")
-    told = f"print([name for name in {heavy!r} if name in sys.modules])"
-    script = "\n".join(["import sys", *(f"{step}\n{told}" for step in steps)])
+    show = f"print([name for name in {heavy!r} if name in sys.modules])"
+    script = "\n".join(["import sys", *(f"{step}\n{show}" for step in steps)])
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n[]\n"
 
 
-def test_every_public_name_exists():
+def test_tests_mirror_the_package():
+    tests = Path(__file__).parents[1]
+    packages = {path.parent.relative_to(PACKAGE) for path in PACKAGE.rglob("__init__.py")} - {Path(), Path("gram/disk")}
+    folders = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")} - {Path()}
+    assert folders - {Path("project"), Path("reproduction")} <= packages
+    assert {folder for folder in packages if not folder.parts[0].startswith("_")} <= folders
+
+
+def test_public_names_exist():
     for name in rankernel.__all__:
         assert getattr(rankernel, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'Malows'"):

@@ -7,7 +7,7 @@ from string import Formatter
 import pytest
 
 import rankernel.reports
-from rankernel.reports.wording import Wording, pluralized, sentences, with_article
+from rankernel.reports.text import Wording, pluralized, sentences, with_article
 
 FOLDER = Path(rankernel.reports.__file__).parent
 PYTHON = "\n".join(path.read_text(encoding="utf-8") for path in FOLDER.glob("*.py"))

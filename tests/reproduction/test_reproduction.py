@@ -14,7 +14,7 @@ typer = pytest.importorskip("typer")
 from typer.testing import CliRunner  # noqa: E402
 
 import rankernel as rk  # noqa: E402
-from rankernel.gram.exact.overlap import Overlap  # noqa: E402
+from rankernel.gram.exact.formulas import Overlap  # noqa: E402
 from rankernel.gram.montecarlo.variance import mallows_variance  # noqa: E402
 from reproduction import classification_table, clustering_table, figures, mmd_table, paper, variance_figure  # noqa: E402
 from reproduction.__main__ import EXPERIMENTS, main, run_experiments  # noqa: E402

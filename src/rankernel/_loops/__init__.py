@@ -1,7 +1,7 @@
-"""Compiled loops: arrays in, arrays out. Nothing else in the package touches numba.
+"""Compiled loops that several modules share: arrays in, arrays out.
 
-Modules load on first use, so that importing rankernel neither imports numba nor compiles anything:
-``_loops.rank_distances.kendall(...)``.
+Modules are imported on first use, as ``_loops.rank_distances.kendall(...)``, so that importing rankernel neither
+imports numba nor compiles anything. Loops of one family of formulas are in the module of that family.
 """
 
 from collections.abc import Callable
@@ -10,10 +10,10 @@ from importlib.util import find_spec
 from types import ModuleType
 
 before_compiling: list[Callable[[], object]] = []
-"""What to call once, before the first loop that is not on disk already is compiled."""
+"""Functions to call once, before the first loop that is not stored on disk is compiled."""
 
 
 def __getattr__(name: str) -> ModuleType:
     if name.startswith("__") or find_spec(f"{__name__}.{name}") is None:
-        raise AttributeError(f"there is no module of loops called {name!r}")
+        raise AttributeError(f"rankernel._loops has no module {name!r}")
     return import_module(f"{__name__}.{name}")

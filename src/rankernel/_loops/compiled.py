@@ -1,40 +1,55 @@
-"""The one place where numba's flags are set, and where it says that it compiles."""
+"""The flags of numba, set once for all compiled loops of the package."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from numba import njit
 from numba.core import event
 
 from rankernel import _loops
-from rankernel._loops.kept_code import keep
+from rankernel.errors import warn
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
-# No bare fastmath: it lets the compiler assume that no value is nan or inf. These four only let it reorder sums.
-QUICKLY = njit(nogil=True, fastmath={"nsz", "arcp", "contract", "reassoc"})
-STRICTLY = njit(nogil=True)
+# No bare fastmath, which lets the compiler assume that no value is nan or inf. These four only let it reorder sums.
+REORDER = {"nsz", "arcp", "contract", "reassoc"}
+
+
+def has_cache_folder() -> bool:
+    """Whether numba has a folder for compiled code that can be written."""
+    try:
+        njit(cache=True)(has_cache_folder)
+    except RuntimeError:
+        return False
+    return True
+
+
+CACHE = has_cache_folder()
+if not CACHE:
+    warn(
+        "compiled loops cannot be stored because no folder can be written, so each start takes some seconds longer; "
+        "set NUMBA_CACHE_DIR to a folder that can be written",
+        UserWarning,
+    )
 
 
 def compiled(function: Loop) -> Loop:
     """Compile a loop."""
-    loop: Loop = keep(QUICKLY(function))
-    return loop
+    return cast(Loop, njit(nogil=True, cache=CACHE, fastmath=REORDER)(function))
 
 
 def compiled_strictly(function: Loop) -> Loop:
-    """Compile a loop whose order of rounding matters: compensated sums, cancelling terms."""
-    loop: Loop = keep(STRICTLY(function))
-    return loop
+    """Compile a loop whose order of operations matters: compensated sums, cancelling terms."""
+    return cast(Loop, njit(nogil=True, cache=CACHE)(function))
 
 
-class Announcer(event.Listener):
-    """Tells those who want to know that a loop is about to be compiled, once; what is loaded from disk is not."""
+class CompileListener(event.Listener):
+    """Calls the functions in ``_loops.before_compiling`` before the first loop is compiled (not loaded from disk)."""
 
     def on_start(self, event):
-        """Call everyone who waits for it."""
-        function = getattr(event.data["dispatcher"], "py_func", None)  # anyone's: numba tells of all it compiles
-        if getattr(function, "__module__", "").startswith("rankernel."):
+        """Call every waiting function once."""
+        function = getattr(event.data["dispatcher"], "py_func", None)  # numba reports all functions, of any package
+        if getattr(function, "__module__", "").split(".")[0] == "rankernel":
             while _loops.before_compiling:
                 _loops.before_compiling.pop()()
 
@@ -42,4 +57,4 @@ class Announcer(event.Listener):
         """Do nothing."""
 
 
-event.register("numba:compile", Announcer())
+event.register("numba:compile", CompileListener())

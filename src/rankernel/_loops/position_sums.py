@@ -19,35 +19,6 @@ def of_full(X, Y, matrix, out):
             out[i, j] = total
 
 
-@compiled_strictly
-def of_listed(
-    base, starts, items, codes, other_base, other_starts, other_items, other_codes, n_items, bases, table, out
-):
-    """``out[i, j]`` = ``bases[base, other base]``, and ``table[code, other code]`` for every item that both list.
-
-    Row i lists ``items[starts[i]:starts[i + 1]]``, in ascending order, each with a code; columns likewise.
-    """
-    first = np.zeros(n_items + 2, np.int64)  # of the columns that list an item
-    for e in range(len(other_items)):
-        first[other_items[e] + 2] += 1
-    for a in range(n_items):
-        first[a + 2] += first[a + 1]
-    columns = np.empty(len(other_items), np.int64)
-    their_codes = np.empty(len(other_items), np.int64)
-    for j in range(len(other_starts) - 1):
-        for e in range(other_starts[j], other_starts[j + 1]):
-            place = first[other_items[e] + 1]
-            columns[place] = j
-            their_codes[place] = other_codes[e]
-            first[other_items[e] + 1] += 1
-    for i in range(len(starts) - 1):
-        for j in range(len(other_base)):
-            out[i, j] = bases[base[i], other_base[j]]
-        for e in range(starts[i], starts[i + 1]):
-            for f in range(first[items[e]], first[items[e] + 1]):
-                out[i, columns[f]] += table[codes[e], their_codes[f]]
-
-
 # ---------------------------------------------------------------------- laws
 
 

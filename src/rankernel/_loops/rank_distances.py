@@ -1,4 +1,4 @@
-"""All-pairs distances between full rankings, as rows of ranks (item -> position)."""
+"""Distances between all pairs of full rankings, given as rows of ranks (item -> position)."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from rankernel._loops.compiled import compiled
 
 @compiled
 def differing_bits(X, Y, out):
-    """Bits in which the words of X differ from those of Y, which come transposed: one row for each word."""
+    """Count the bits in which the words of X differ from those of Y, which is transposed: one row for each word."""
     for i in range(X.shape[0]):
         out[i] = 0
         for w in range(X.shape[1]):
@@ -19,44 +19,43 @@ def differing_bits(X, Y, out):
 
 @compiled
 def kendall(X, Y, out):
-    """Pairs that two rankings order differently, of so many items that bits of their pairs would take much memory."""
+    """Count the pairs of items in opposite order, without bits for all pairs."""
     n = X.shape[1]
-    order = np.empty(n, np.int64)
-    seen, blocks = np.zeros(n, np.int32), np.zeros(n // BLOCK + 1, np.int32)
+    order, words = np.empty(n, np.int64), np.zeros((n >> 6) + 1, np.uint64)
     for i in range(X.shape[0]):
         for a in range(n):
             order[X[i, a]] = a
         for j in range(Y.shape[0]):
-            out[i, j] = discordant_pairs(X[i], order, Y[j], seen, blocks)
+            out[i, j] = count_inversions(X[i], order, Y[j], Y[j], words)
 
 
-BLOCK = 64
+ONE, SIX, LOW_BITS = np.uint64(1), np.uint64(6), np.uint64(63)
 
 
 @compiled
-def discordant_pairs(x, order, y, seen, blocks):
-    """Count the pairs of items that two rankings order in opposite ways, walking through one of them, best first.
+def count_inversions(x, order, position, end, words):
+    """Count the pairs of items in opposite strict order in two rankings.
 
-    ``seen`` and ``blocks`` are room to work in, all zero: how many items of earlier buckets stand at each place of the
-    other ranking, and in each block of places.
+    ``order`` lists the items by x, best first. ``position[a]`` is the position of item a in the other ranking, ties
+    broken in any way, and ``end[a]`` that of the first item of later buckets. The positions of earlier items are kept
+    as bits of ``words``, a work array of n // 64 + 1 words.
     """
-    n, count, start = len(x), 0, 0
+    n, count, start = len(order), 0, 0
+    for w in range(len(words)):
+        words[w] = 0
     while start < n:
-        end = start
-        while end < n and x[order[end]] == x[order[start]]:
-            place = y[order[end]]
-            block = place // BLOCK
-            for later in range(block + 1, len(blocks)):
-                count += blocks[later]
-            for later in range(place + 1, min((block + 1) * BLOCK, n)):
-                count += seen[later]
-            end += 1
-        for p in range(start, end):
-            seen[y[order[p]]] += 1
-            blocks[y[order[p]] // BLOCK] += 1
-        start = end
-    seen[:] = 0
-    blocks[:] = 0
+        stop = start
+        while stop < n and x[order[stop]] == x[order[start]]:
+            later = np.uint64(end[order[stop]])
+            first = later >> SIX
+            count += popcount(words[first] >> (later & LOW_BITS))
+            for w in range(first + ONE, len(words)):
+                count += popcount(words[w])
+            stop += 1
+        for p in range(start, stop):
+            bit = np.uint64(position[order[p]])
+            words[bit >> SIX] |= ONE << (bit & LOW_BITS)
+        start = stop
     return count
 
 

@@ -1,55 +1,95 @@
-"""Ctrl-C is heard while compiled code runs: that code goes to threads of its own, and the main thread waits.
+"""Worker threads that stop at an interrupt.
 
-Python handles signals in the main thread alone, between two of its own steps: a loop of compiled code in the main
-thread is deaf until it ends. Threads that are left behind by an interruption begin nothing new, and do not keep the
-interpreter from ending.
+Python handles signals in the main thread, between two bytecode instructions. A compiled loop in the main thread would
+delay Ctrl-C until the loop ends, so compiled loops run in worker threads (they release the global interpreter lock)
+while the main thread waits. After an interrupt, workers stop before their next piece of work.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from contextvars import copy_context
-from threading import Thread, current_thread, main_thread
+import os
+import time
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar, copy_context
+from threading import Event, Lock, Thread, current_thread, main_thread
 from typing import Any, TypeVar
 
-from rankernel.errors import CALLER
+from rankernel.errors import ArgumentValueError
 
 Value = TypeVar("Value")
 
-GLANCE = 0.5  # seconds after which a waiting thread looks up where waiting itself is deaf (Windows)
+POLL = 0.5  # seconds between two checks for signals where waiting cannot be interrupted (Windows)
+GRACE = 1.5  # seconds to wait for the current pieces of work after an interrupt
 
 
-class Call:
-    """A call in a thread of its own."""
+class StopFlag:
+    """Tells worker threads to stop; one that was created in a worker thread is also set by that thread's own flag."""
 
-    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
-        self.function, self.arguments = function, arguments
+    def __init__(self) -> None:
+        self.event, self.parent = Event(), _STOP.get()
+
+    def is_set(self) -> bool:
+        """Whether the workers should stop."""
+        return self.event.is_set() or (self.parent is not None and self.parent.is_set())
+
+
+_STOP: ContextVar[StopFlag | None] = ContextVar("_STOP", default=None)
+
+
+class InterruptedWorkerError(Exception):
+    """Raised in a worker thread whose caller was interrupted."""
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Return the number of threads for an ``n_jobs`` argument.
+
+    None is the environment variable ``RANKERNEL_NUM_THREADS`` if it is set, else one thread for each available core;
+    -1 is one thread for each available core, as in scikit-learn.
+
+    Examples
+    --------
+    >>> n_threads(0)
+    Traceback (most recent call last):
+    rankernel.errors.ArgumentValueError: n_jobs=0 is not possible; it must be an integer >= 1, -1 (all cores), or None
+    """
+    if n_jobs is None:
+        variable = os.environ.get("RANKERNEL_NUM_THREADS", "")
+        n_jobs = int(variable) if variable.isdigit() and int(variable) else -1
+    if isinstance(n_jobs, bool) or not hasattr(n_jobs, "__index__") or (n_jobs < 1 and n_jobs != -1):
+        raise ArgumentValueError("n_jobs", n_jobs, "an integer >= 1, -1 (all cores), or None")
+    if n_jobs == -1:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(n_jobs)
+
+
+class Worker(Thread):
+    """A daemon thread that calls a function in a copy of the caller's context, and keeps its result or exception."""
+
+    def __init__(self, function: Callable[[], Any], stop: StopFlag) -> None:
+        context = copy_context()
+        context.run(_STOP.set, stop)
+        super().__init__(target=context.run, args=(self._call, function), daemon=True)
         self.value: Any = None
         self.error: BaseException | None = None
-        context = copy_context()
-        context.run(CALLER.set, sys._getframe(1))  # where warnings belong
-        self.thread = Thread(target=context.run, args=(self.work,), daemon=True)
-        self.thread.start()
+        self.finished = Event()  # an interrupt while a thread is joined may mark it as ended
+        self.start()
 
-    def work(self) -> None:
-        """Make the call."""
+    def _call(self, function: Callable[[], Any]) -> None:
         try:
-            self.value = self.function(*self.arguments)
+            self.value = function()
         except BaseException as error:
             self.error = error
+        finally:
+            self.finished.set()
 
-    def result(self) -> Any:
-        """Wait for the call and return what it returned, or raise what it raised."""
-        while self.thread.is_alive():
-            self.thread.join(GLANCE)
-        if self.error is not None:
-            raise self.error
-        return self.value
+    def wait(self) -> None:
+        """Wait for the function, handling signals meanwhile."""
+        while not self.finished.wait(POLL):
+            pass
 
 
 def run_interruptibly(function: Callable[..., Value], *arguments: Any) -> Value:
-    """Return the value of a function that may take long without looking up, hearing signals meanwhile.
+    """Return ``function(*arguments)``, computed in a worker thread so that signals are handled meanwhile.
 
     Examples
     --------
@@ -58,5 +98,68 @@ def run_interruptibly(function: Callable[..., Value], *arguments: Any) -> Value:
     """
     if current_thread() is not main_thread():
         return function(*arguments)
-    value: Value = Call(function, *arguments).result()
+    stop = StopFlag()
+    worker = Worker(lambda: function(*arguments), stop)
+    wait_for([worker], stop)
+    value: Value = worker.value
     return value
+
+
+def run_in_threads(function: Callable[[Any], object], pieces: Iterable[Any], n_jobs: int | None = None) -> None:
+    """Call a function for each piece of work, on several threads.
+
+    Pieces are taken one at a time from the iterable, so that a long list is never built. After an error or an
+    interrupt no further piece is started.
+
+    Examples
+    --------
+    >>> squares = {}
+    >>> run_in_threads(lambda n: squares.update({n: n * n}), range(3))
+    >>> sorted(squares.items())
+    [(0, 0), (1, 1), (2, 4)]
+    """
+    lock, stop, remaining = Lock(), StopFlag(), iter(pieces)
+
+    def work() -> None:
+        while not stop.is_set():
+            with lock:
+                piece = next(remaining, remaining)
+            if piece is remaining:  # the iterator is exhausted
+                return
+            try:
+                function(piece)
+            except BaseException:
+                stop.event.set()
+                raise
+
+    in_main = current_thread() is main_thread()
+    workers = [Worker(work, stop) for _ in range(n_threads(n_jobs) - (not in_main))]
+    try:
+        if not in_main:
+            work()
+    finally:
+        wait_for(workers, stop)
+    check_interrupt()  # pieces may be missing
+
+
+def wait_for(workers: list[Worker], stop: StopFlag) -> None:
+    """Wait for workers and raise their first error; after an interrupt, stop them."""
+    try:
+        for worker in workers:
+            worker.wait()
+    except BaseException:
+        stop.event.set()
+        deadline = time.monotonic() + GRACE
+        for worker in workers:
+            worker.finished.wait(max(deadline - time.monotonic(), 0.0))
+        raise
+    errors = [worker.error for worker in workers if worker.error is not None]
+    if errors:
+        raise next((error for error in errors if not isinstance(error, InterruptedWorkerError)), errors[0])
+
+
+def check_interrupt() -> None:
+    """Raise an exception in a worker thread whose caller was interrupted; long Python loops call this now and then."""
+    stop = _STOP.get()
+    if stop is not None and stop.is_set():
+        raise InterruptedWorkerError("the calling thread was interrupted")

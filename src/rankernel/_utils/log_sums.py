@@ -1,4 +1,4 @@
-"""Logarithms of sums of positive terms, with their derivatives: where every exact exponential kernel ends."""
+"""Logarithms of sums of exponentials, with their derivatives."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def logs(values: FloatArray) -> FloatArray:
         return np.log(values)
 
 
-def log_sum_exp(exponents: FloatArray, slopes: FloatArray) -> tuple[float, float]:
+def log_sum_exp(exponents: FloatArray, derivatives: FloatArray) -> tuple[float, float]:
     """Return ``log sum_i exp(e_i)`` and its derivative, given the derivatives of the e_i.
 
     >>> log_sum_exp(np.log([1.0, 3.0]), np.array([0.0, -4.0])) == (np.log(4), -3.0)
@@ -28,17 +28,17 @@ def log_sum_exp(exponents: FloatArray, slopes: FloatArray) -> tuple[float, float
     largest = float(exponents.max())
     terms = np.exp(exponents - largest)
     total = float(terms.sum())
-    return largest + math.log(total), float(terms @ slopes) / total
+    return largest + math.log(total), float(terms @ derivatives) / total
 
 
-def log_mean_exp(log_weights: FloatArray, exponents: FloatArray, slopes: FloatArray) -> tuple[float, float]:
+def log_mean_exp(log_weights: FloatArray, exponents: FloatArray, derivatives: FloatArray) -> tuple[float, float]:
     """Return ``log sum_i w_i exp(e_i)`` and its derivative, for weights that sum to 1 and exponents of at most 0.
 
-    Where all exponents are nearly 0 the logarithm is too, and keeps its relative precision.
+    The relative precision is full also if all exponents, and so the logarithm, are close to 0.
 
     >>> log_mean_exp(np.log([0.5, 0.5]), np.array([0.0, -2e-20]), np.array([0.0, -2.0]))
     (-1e-20, -1.0)
     """
-    log_mean, slope = log_sum_exp(log_weights + exponents, slopes)
-    lack = float(np.exp(log_weights) @ np.expm1(exponents))
-    return (math.log1p(lack) if lack > -0.5 else log_mean), slope
+    log_mean, derivative = log_sum_exp(log_weights + exponents, derivatives)
+    deficit = float(np.exp(log_weights) @ np.expm1(exponents))
+    return (math.log1p(deficit) if deficit > -0.5 else log_mean), derivative

@@ -1,24 +1,20 @@
-"""Memory: a matrix that cannot fit is refused before it is allocated.
-
-How much is free is read from the files of Linux; where there are none, nothing is known and nothing is refused.
-"""
+"""Memory checks: a matrix that does not fit is refused before it is allocated."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import psutil
 from numpy.typing import DTypeLike
 
-ALWAYS_FITS = 2**24  # bytes; looking how much is free would take longer than to compute so small a matrix
-CGROUP_FILES = {  # where a control group says how much it may use, does use, and could give back
-    "v2": ("memory.max", "memory.current", "inactive_file"),
-    "v1": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-}
+from rankernel.errors import Argument, InsufficientMemoryError
 
+ALWAYS_FITS = 2**24  # bytes; asking for the free memory would take longer than computing so small a matrix
+CGROUP = Path("/sys/fs/cgroup")  # control group of this process, as containers see it
 
-HELD = {  # matrices of different rankings that a task holds at once, parts of the last one in strips
+#: The one list of how many matrices of the distinct rankings each task holds at once (strips of a matrix as fractions).
+MATRICES_HELD = {
     "a map": 2.1,
     "k-medoids": 1.2,
     "a dendrogram": 2,
@@ -34,123 +30,79 @@ HELD = {  # matrices of different rankings that a task holds at once, parts of t
 }
 
 
-class GramMemoryError(MemoryError):
-    """A Gram matrix does not fit into memory; nothing was allocated."""
+def available_memory() -> int:
+    """Return the number of bytes that can still be allocated, within the limit of a container if there is one."""
+    free = int(psutil.virtual_memory().available)
+    limit = cgroup_memory(CGROUP)
+    return free if limit is None else min(free, limit)
 
 
-# ---------------------------------------------------------------------- how much there is
+def cgroup_memory(folder: Path) -> int | None:
+    """Return the bytes left below the memory limit of a control group (version 2); None without a limit.
 
-
-def available_memory(root: Path = Path("/")) -> int | None:
-    """Return how many bytes this process can still use: of the machine and of its control groups; None if unknown."""
-    known = [free for free in (machine_memory(root), *cgroup_memory(root)) if free is not None]
-    return min(known, default=None)
-
-
-def machine_memory(root: Path) -> int | None:
-    """Return what the machine has left without swapping."""
-    fields = named_numbers(root / "proc/meminfo")
-    return 1024 * fields["MemAvailable:"] if "MemAvailable:" in fields else None
-
-
-def cgroup_memory(root: Path) -> Iterator[int]:
-    """Return what each control group with a limit has left, from the one of this process up to the root."""
+    Cached file pages that can be dropped count as free.
+    """
     try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
-    except OSError:
+        limit, used = ((folder / name).read_text().strip() for name in ("memory.max", "memory.current"))
+        cached = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+    except (OSError, ValueError):  # no control groups here, or the root group
+        return None
+    return None if limit == "max" else max(int(limit) - int(used) + int(cached.get("inactive_file", 0)), 0)
+
+
+def check_bytes(needed: int, what: str, *advice: object) -> None:
+    """Raise a MemoryError if something takes more bytes than are free; advice may refer to arguments."""
+    if needed <= ALWAYS_FITS:
         return
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if controllers and "memory" not in controllers.split(","):
-            continue
-        mount, version = (root / "sys/fs/cgroup/memory", "v1") if controllers else (root / "sys/fs/cgroup", "v2")
-        group = mount / path.lstrip("/")
-        for folder in (group, *group.parents):
-            free = group_memory(folder, version)
-            if free is not None:
-                yield free
-            if folder == mount:
-                break
-
-
-def group_memory(folder: Path, version: str) -> int | None:
-    """Return what one control group has left; files in its cache count as free. None if it has no limit."""
-    limit_file, usage_file, cache = CGROUP_FILES[version]
-    try:
-        limit, usage = (folder / limit_file).read_text().strip(), int((folder / usage_file).read_text())
-    except OSError:
-        return None
-    if limit == "max":
-        return None
-    return max(int(limit) - usage + named_numbers(folder / "memory.stat").get(cache, 0), 0)
-
-
-def named_numbers(path: Path) -> dict[str, int]:
-    """Return the numbers of a file with a name and a number on each line; nothing if there is no such file."""
-    try:
-        lines = path.read_text().splitlines()
-    except OSError:
-        return {}
-    return {words[0]: int(words[1]) for words in map(str.split, lines) if len(words) > 1}
-
-
-# ---------------------------------------------------------------------- whether it is enough
+    free = available_memory()
+    if needed > free:
+        problem = f"{what} takes {size_text(needed)}; {size_text(free)} are free"
+        raise InsufficientMemoryError(problem, *((": ", *advice) if advice else ()))
 
 
 def check_memory(shape: tuple[int, int], dtype: DTypeLike, n_matrices: float = 1, task: str = "") -> None:
-    """Refuse Gram matrices that do not fit into the memory that is free, with what to do instead.
+    """Raise a MemoryError if Gram matrices do not fit into the free memory.
 
-    A task that needs several at once, not all of them whole, says so before the first one is made.
+    Parameters
+    ----------
+    shape : pair of int
+        Shape of each matrix.
+    dtype : dtype
+        Type of the entries.
+    n_matrices : float
+        Number of matrices held at once.
+    task : str, optional
+        The computation that holds the matrices, for the message.
 
     Examples
     --------
     >>> check_memory((1000, 1000), np.float64)
     """
-    kind = np.dtype(dtype)
-    needed = int(kind.itemsize * n_matrices * shape[0] * shape[1])
-    if needed <= ALWAYS_FITS:
-        return
-    free = available_memory()
-    if free is None or needed <= free:
-        return
+    kind, (n_rows, n_columns) = np.dtype(dtype), shape
+    matrix = f"{n_rows:,} x {n_columns:,} {kind}"
+    advice: list[object]
     if task:
-        raise GramMemoryError(
-            f"{task} of {shape[0]:,} rankings holds {n_matrices:g} matrices of {shape[0]:,} x {shape[1]:,} {kind} at "
-            f"once, {size_text(needed)}; {size_text(free)} are free: take some of the rankings, or those that differ "
-            "with their counts (.unique()), or features of them (NystromFeatures)"
-        )
-    several = f"{n_matrices:g} Gram matrices" if n_matrices > 1 else "the Gram matrix"
-    advice = ["" if kind == np.float32 or n_matrices > 1 else "dtype=float32, ", "out= a memmap or a zarr array, "]
-    raise GramMemoryError(
-        f"{several} of {shape[0]:,} x {shape[1]:,} {kind} would take {size_text(needed)}; {size_text(free)} are free: "
-        f"use {''.join(advice)}kernel.plan(X).store(path) or `rankernel gram -o K.zarr`, or NystromFeatures"
-    )
+        what = f"{task} of {n_rows:,} rankings holds {n_matrices:g} matrices of {matrix} at once, which"
+        advice = ["use a sample of the rankings, the distinct rankings with their counts, or Nyström features"]
+    else:
+        what = f"{n_matrices:g} Gram matrices of {matrix}" if n_matrices > 1 else f"the Gram matrix of {matrix}"
+        smaller = [Argument("dtype", "float32"), ", "] if kind != np.float32 and n_matrices <= 1 else []
+        advice = ["use ", *smaller, "a matrix on disk (Plan.store, rankernel gram -o K.zarr), or Nyström features"]
+    check_bytes(int(kind.itemsize * n_matrices * n_rows * n_columns), what, *advice)
 
 
 def check_task(task: str, n_rows: int) -> None:
-    """Refuse a task whose matrices of so many different rankings do not fit, before the first one is made."""
-    check_memory((n_rows, n_rows), np.float64, HELD[task], task)
+    """Raise a MemoryError if the matrices that a task holds do not fit, before the first one is computed."""
+    check_memory((n_rows, n_rows), np.float64, MATRICES_HELD[task], task)
 
 
 def check_voters(n_voters: int, n_bytes: int, task: str) -> None:
-    """Refuse a task that needs so many bytes for each voter, where these do not fit."""
-    check_bytes(
-        n_voters * n_bytes, f"{task} of {n_voters:,} voters", "give fewer voters, such as a random part of them"
-    )
-
-
-def check_bytes(needed: int, what: str, advice: str = "") -> None:
-    """Refuse what takes more bytes than are free."""
-    if needed <= ALWAYS_FITS:
-        return
-    free = available_memory()
-    if free is not None and needed > free:
-        problem = f"{what} takes {size_text(needed)}; {size_text(free)} are free"
-        raise GramMemoryError(f"{problem}: {advice}" if advice else problem)
+    """Raise a MemoryError if a task that takes ``n_bytes`` for each voter does not fit."""
+    check_bytes(n_voters * n_bytes, f"{task} of {n_voters:,} voters", "use a random sample of the voters")
 
 
 def size_text(n_bytes: int) -> str:
-    """Return a number of bytes as people read it.
+    """Return a number of bytes with a binary unit.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Logarithms of q-factorials over factorials: what the Mallows kernel is made of."""
+"""Logarithms of q-factorials divided by factorials, which occur in the Mallows kernel and the Mallows model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def log_q_factorials(n: int, nu: float) -> FloatArray:
     """Return ``T[m] = log([m]_q! / m!)`` for m = 0..n, with ``q = exp(-nu)``.
 
     ``exp(T[m])`` is the mean of ``exp(-nu * inversions)`` over all orders of m items. Every sum has terms of one sign,
-    so the relative error is a few units in the last place for any ``nu >= 0``, 0 included.
+    so the relative error is a few rounding errors for any ``nu >= 0``, 0 included.
 
     Examples
     --------
@@ -26,12 +26,11 @@ def log_q_factorials(n: int, nu: float) -> FloatArray:
     """
     steps = np.arange(n, dtype=np.float64)
     number = steps + 1
-    # [i]_q / i is one less the mean of 1 - q^j over j < i: the first form is exact where it is small, the second where
-    # it is near one.
-    shortfall = running_sum(-np.expm1(-nu * steps)) / number
+    # [i]_q / i is 1 minus the mean of 1 - q^j over j < i, which is accurate close to 1; the mean of q^j is elsewhere.
+    deficit = running_sum(-np.expm1(-nu * steps)) / number
     average = running_sum(np.exp(-nu * steps)) / number
-    near_one = shortfall < 0.5
-    logs = np.where(near_one, np.log1p(-np.where(near_one, shortfall, 0.0)), np.log(average))
+    near_one = deficit < 0.5
+    logs = np.where(near_one, np.log1p(-np.where(near_one, deficit, 0.0)), np.log(average))
     return np.concatenate([[0.0], running_sum(logs)])
 
 
@@ -52,7 +51,7 @@ def log_q_factorials_derivative(n: int, nu: float) -> FloatArray:
 
 
 def running_sum(terms: FloatArray) -> FloatArray:
-    """Return cumulative sums, each corrected by the rounding errors made on the way to it."""
+    """Return cumulative sums with compensation of rounding errors."""
     sums = np.cumsum(terms)
     before = np.concatenate([[0.0], sums[:-1]])
     added = sums - before
@@ -63,10 +62,10 @@ def running_sum(terms: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=64)
 def tables(n: int, nu: float) -> tuple[FloatArray, FloatArray]:
-    """Return the logarithms of the q-factorials up to n items, and their derivatives, remembered."""
-    logs, slopes = log_q_factorials(n, nu), log_q_factorials_derivative(n, nu)
-    logs.flags.writeable = slopes.flags.writeable = False
-    return logs, slopes
+    """Return the logarithms of the q-factorials up to n items, and their derivatives, cached."""
+    logs, derivatives = log_q_factorials(n, nu), log_q_factorials_derivative(n, nu)
+    logs.flags.writeable = derivatives.flags.writeable = False
+    return logs, derivatives
 
 
 def log_q_factorial(n: int, nu: float) -> float:
@@ -80,18 +79,20 @@ def mean_inversions(n: int, nu: float) -> float:
 
 
 def inversion_probabilities(n: int, nu: float) -> FloatArray:
-    """Return how likely two items are inverted that stand 0..n places apart, where an order has this weight.
+    """Return the probability that two items at distance 0..n in the center are inverted, under the Mallows model.
 
-    By how many items there are, and where the two stand, it does not matter (Mallows 1957): they keep their order with
-    probability h(d + 1) - h(d), d places apart, where ``h(d) = d / (1 - exp(-nu d))``.
+    The probability depends only on the distance d of the two positions (Mallows 1957): it is 1 - h(d + 1) + h(d) with
+    ``h(d) = d / (1 - exp(-nu d))``.
 
     Examples
     --------
-    >>> inversion_probabilities(2, np.log(2)).round(4)  # neighbours: 1 to 2
+    Neighbours are inverted with odds 1 to 2:
+
+    >>> inversion_probabilities(2, np.log(2)).round(4)
     array([0.    , 0.3333, 0.2381])
     """
-    apart = np.arange(n + 1)
-    if nu < 1e-6:  # where h(d) is so large that its digits are lost
-        return np.where(apart > 0, 0.5, 0.0)
-    h = (apart[1:] + 1) / -np.expm1(-nu * (apart[1:] + 1)) - apart[1:] / -np.expm1(-nu * apart[1:])
-    return np.concatenate([[0.0], 1 - h])
+    if nu < 1e-6:  # the difference of h would lose its precision
+        return np.where(np.arange(n + 1) > 0, 0.5, 0.0)
+    distances = np.arange(1, n + 2)
+    h = distances / -np.expm1(-nu * distances)
+    return np.concatenate([[0.0], 1 - np.diff(h)])

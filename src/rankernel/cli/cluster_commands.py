@@ -114,7 +114,7 @@ def write_clusters(path: Path, summary: Summary, clustering: Clustering) -> None
     if summary.grouped:
         names = [f"{each.title} ({percent(each.share)} of all)" for each in clustering.clusters]
         labels = clustering.shown
-    ax = plots.dendrogram(clustering.tree, labels=labels, leaves=leaves, counts=view.counts, names=names)
+    ax = plots.dendrogram(clustering.tree, groups=labels, leaves=leaves, counts=view.counts, names=names)
     title = f"{summary.source.title}: the most common {words.ballot} of each branch, and its {words.voters}"
     ax.set_title(plots.escape_math(title), loc="left")
     plots.save(ax, path)
@@ -233,7 +233,7 @@ def write_map(path: Path, summary: Summary, by_group: bool) -> None:
 
         legend = names if any(names) else None
         points, shown = embedding.points[view.rows], labels[view.rows]
-        ax = plots.kernel_map(points, counts=view.counts, labels=shown, names=legend, variance=embedding.variance)
+        ax = plots.kernel_map(points, counts=view.counts, groups=shown, names=legend, variance=embedding.variance)
         ax.set_title(plots.escape_math(summary.source.title), loc="left")
         plots.save(ax, path)
         return

@@ -12,10 +12,9 @@ import typer
 
 from rankernel._utils.checks import printable
 from rankernel.cli.failures import UsageError
-from rankernel.cli.kernel_text import parse_kernel, parse_method
 from rankernel.cli.options import COMPUTING, Computing, Permutations, Reading, Showing, choice
 from rankernel.cli.output import console, print_facts, print_json, print_table, progress
-from rankernel.cli.reading import align_items, read_source
+from rankernel.cli.reading import align_items, parse_computing, read_source
 from rankernel.errors import RankingError
 from rankernel.reports.source import Source
 
@@ -97,12 +96,8 @@ def compare(
     auto, two groups are compared by an aggregated test of five Mallows kernels around the median heuristic, more groups
     by the kernel at the median.
     """
-    kernel = None if computing.kernel == "auto" else parse_kernel(computing.kernel)
-    options: dict[str, Any] = {
-        "method": parse_method(computing.method, computing.seed),
-        "n_permutations": permutations,
-        "rng": computing.seed,
-    }
+    kernel, method = parse_computing(computing, auto=True)
+    options: dict[str, Any] = {"method": method, "n_permutations": permutations, "rng": computing.seed}
     if paired and sample:
         raise UsageError("--paired compares each judge with itself; give either --sample or --paired")
     samples, sources, items = read_samples(files or [], reading, paired, over)
@@ -331,13 +326,14 @@ def verdict(pvalue: float) -> str:
 
 def comparison_text(comparison: dict[str, Any], n_tests: int, permutations: int) -> str:
     """Return the numbers of one comparison as text."""
+    from rankernel.reports.text import pvalue_text
     from rankernel.stats.results import mcse_text
 
-    parts = [pvalue_texts(comparison, permutations)]
-    if comparison.get("adjusted_from") == "moments":
-        parts = [f"p = {comparison['moment_pvalue']:.2g} (moments)"]
+    from_moments = comparison.get("adjusted_from") == "moments"
+    parts = [moment_text(comparison) if from_moments else pvalue_texts(comparison, permutations)]
     if n_tests > 1:
-        parts[0] += f" (adjusted for {n_tests} tests: {comparison['adjusted_pvalue']:.2g})"
+        adjusted = pvalue_text(comparison["adjusted_pvalue"], permutations, from_moments=True)
+        parts[0] += f" (adjusted for {n_tests} tests: {adjusted})"
     if comparison["statistic_is"] == "squared MMD":
         parts.append(f"squared MMD {comparison['statistic']:.4g}{mcse_text(comparison['statistic_mcse'])}")
     return ", ".join([*parts, effect_text(comparison)])
@@ -348,7 +344,7 @@ def effect_text(numbers: dict[str, Any]) -> str:
     from rankernel.stats.results import mcse_text
 
     interval = " ({:.2g} to {:.2g})".format(*numbers["effect_interval"]) if "effect_interval" in numbers else ""
-    return f"effect {numbers['effect']:.2g}{mcse_text(numbers['effect_mcse'])}{interval}"
+    return f"effect {numbers['effect']:.2g}{interval}{mcse_text(numbers['effect_mcse'])}"
 
 
 def pvalue_texts(numbers: dict[str, Any], permutations: int) -> str:
@@ -356,4 +352,11 @@ def pvalue_texts(numbers: dict[str, Any], permutations: int) -> str:
     from rankernel.reports.text import pvalue_text
 
     text = pvalue_text(numbers["pvalue"], permutations)
-    return f"{text} (moments {numbers['moment_pvalue']:.2g})" if text.startswith("p ≤") else text
+    return f"{text}, {moment_text(numbers)}" if text.startswith("p ≤") else text
+
+
+def moment_text(numbers: dict[str, Any]) -> str:
+    """Return the p-value from moments."""
+    from rankernel.reports.text import pvalue_text
+
+    return f"{pvalue_text(numbers['moment_pvalue'], 0, from_moments=True)} from moments"

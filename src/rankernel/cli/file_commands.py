@@ -104,6 +104,7 @@ def clean(reading: Reading, writing: Writing, file: File = None, merge: Merge = 
     --labels), PrefLib (.soc .soi .toc .toi .cat), or .blt.
     """
     from rankernel.io.registry import FORMATS
+    from rankernel.io.text_files import Repairs
 
     target = writing.output
     if target is None:
@@ -127,14 +128,15 @@ def clean(reading: Reading, writing: Writing, file: File = None, merge: Merge = 
     assert chosen.write is not None
     with progress(None, "Writing"):
         chosen.write(rankings.unique() if merge else rankings, target, overwrite=writing.force, **labels)
+    repairs = Repairs() if rankings.source is None else rankings.source.repairs
+    words = source.wording
     facts: dict[str, Any] = {
-        "data": f"{source.title}: {plural(rankings.n_voters, 'voter')}, {plural(rankings.n_items, 'item')}",
+        "data": f"{source.title}: {words.count_voters(rankings.n_voters)}, {words.count_items(rankings.n_items)}",
         "read as": source.reading,
-        "changed": source.description or "nothing",
+        "repaired": asdict(repairs) if writing.json else str(repairs),
         "written": printable(target),
     }
     if writing.json:
-        about = rankings.source
-        print_json(facts | {"repairs": asdict(about.repairs) if about is not None else {}})
+        print_json(facts)
     else:
         print_facts(console(), facts)

@@ -93,14 +93,14 @@ def print_plan(plan: Plan, json: bool) -> None:
 
 def check_unfinished(output: Path) -> None:
     """Raise an error if other files have the names that an unfinished matrix would have."""
-    from rankernel.gram.disk.store import Home
+    from rankernel.gram.storage import Target
 
-    Home.at(output)
+    Target(output)
 
 
 def store(output: Path, plan: Plan, dtype: str, resume: bool, force: bool) -> None:
     """Write the matrix in chunks; an interruption notes how to continue."""
-    from rankernel.gram.disk.store import Home
+    from rankernel.gram.storage import Target
 
     try:
         with progress(1, "Gram matrix", even=True) as step:
@@ -110,11 +110,9 @@ def store(output: Path, plan: Plan, dtype: str, resume: bool, force: bool) -> No
 
             plan.store(output, dtype=dtype, resume=resume, overwrite=force, progress=advance)
     except (KeyboardInterrupt, SystemExit) as stop:
-        home = Home.at(output)
-        if home.journal.exists():
-            stop.add_note(
-                f"finished chunks are kept in {printable(home.work)}; the same command with --resume continues"
-            )
+        work = Target(output).work
+        if work.exists():
+            stop.add_note(f"finished chunks are kept in {printable(work)}; the same command with --resume continues")
         raise
 
 
@@ -122,13 +120,13 @@ def compute(output: Path | None, plan: Plan, X: Data, dtype: str, force: bool) -
     """Compute the matrix in memory, and write it or return its corner."""
     import numpy as np
 
-    from rankernel._utils.files import check_room
+    from rankernel._utils.files import check_disk_space
     from rankernel._utils.memory import check_memory
 
     check_memory(plan.shape, dtype)
     if output is not None:
         bytes_per_value = {".csv": 2, ".npz": np.dtype(dtype).itemsize}[output.suffix.lower()]  # at least
-        check_room(output, bytes_per_value * plan.shape[0] * plan.shape[1])
+        check_disk_space(output, bytes_per_value * plan.shape[0] * plan.shape[1])
     matrix = np.empty(plan.shape, dtype=dtype)
     n_rows = -(-plan.shape[0] // SIDE)
     with progress(n_rows * (n_rows + 1) // 2, "Gram matrix", even=True) as step:

@@ -111,7 +111,7 @@ def parse_method(text: str, seed: int) -> MethodLike:
     from rankernel.gram.methods import Auto, MonteCarlo
 
     if name == "auto":
-        return Auto(estimate=MonteCarlo(rng=seed))
+        return Auto(fallback=MonteCarlo(rng=seed))
     if name != "montecarlo":
         return name  # type: ignore[return-value]
     arguments = parse_arguments(rest, tuple(MONTE_CARLO_ARGUMENTS), "--method montecarlo")

@@ -38,7 +38,7 @@ def read_source(file: Path | None, reading: Reading, *labels: str) -> Source:
     if reading.only and file is not None and reading.by is None:
         raise UsageError("--only selects groups of a column: give --by COLUMN, too")
     with progress(None, "Reading"):
-        source = bundled_example(reading) if file is None else file_source(file, reading, labels)
+        source = bundled_example(reading, labels) if file is None else file_source(file, reading, labels)
         return select_groups(source, reading.only) if reading.only else source
 
 
@@ -51,7 +51,7 @@ def file_source(file: Path, reading: Reading, labels: tuple[str, ...]) -> Source
     about = data.source
     sentences = [f"Read as {about.format}."]
     if about.ignored:
-        sentences.append(f"Columns ignored: {', '.join(map(printable, about.ignored[:12]))}.")
+        sentences.append(f"Columns ignored: {about.ignored_text}.")
     if about.repairs:
         sentences.append(f"Repaired: {about.repairs}.")
     n_cycles = getattr(data, "n_contradicting", 0)
@@ -72,12 +72,14 @@ def file_source(file: Path, reading: Reading, labels: tuple[str, ...]) -> Source
     )
 
 
-def bundled_example(reading: Reading) -> Source:
+def bundled_example(reading: Reading, labels: tuple[str, ...]) -> Source:
     """Return the bundled example, grouped by district or bloc."""
     from rankernel.datasets import load_example
 
     for name in reading.options:
         raise UsageError(f"{option_of(name)} is for a file; the bundled example has no options")
+    if labels:
+        raise UsageError(f"the bundled example has no column {printable(labels[0])!r}; name a file")
     example = load_example()
     groups = {"district": example.districts, "group": example.groups}
     column = reading.by or "district"
@@ -174,9 +176,17 @@ class Job:
         }
 
 
+def parse_computing(computing: Computing, auto: bool = False) -> tuple[Kernel | None, MethodLike]:
+    """Return the kernel and the method of a command; with ``auto``, the kernel "auto" is None."""
+    with progress(None, "Starting"):  # the numerical modules are imported here
+        kernel = None if auto and computing.kernel == "auto" else parse_kernel(computing.kernel)
+        return kernel, parse_method(computing.method, computing.seed)
+
+
 def read_job(file: Path | None, reading: Reading, computing: Computing) -> Job:
     """Return the job of a command; the options are checked before the file is read."""
-    kernel, method = parse_kernel(computing.kernel), parse_method(computing.method, computing.seed)
+    kernel, method = parse_computing(computing)
+    assert kernel is not None
     source = read_source(file, reading)
     with progress(None, "Kernel"):
         return Job(source, kernel.resolve(source.rankings), method)

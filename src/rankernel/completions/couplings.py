@@ -1,7 +1,7 @@
 """Couplings: dependent uniform completions of one ranking whose mean has a smaller variance.
 
 Every draw is made from keys. Give each item an independent uniform key, sort the keys of the listed items, assign them
-to the buckets in order (inside a bucket: by the item's own key), and leave the keys of free items unchanged. The order
+to the buckets in order (inside a bucket: by the key of the item), and leave the keys of free items unchanged. The order
 of all keys is a uniform completion, so a coupling of uniform keys is a coupling of completions.
 
 Coupled draws come in independent, identically distributed blocks. Inside a block the order of each bucket is coupled
@@ -195,7 +195,7 @@ def insert_free_items(rows: IntArray, n_listed: Indices, among_all: FullRanks, o
 class KeyCoupling(Coupling):
     """A coupling defined by a joint distribution of keys.
 
-    Each part and each block of draws has its own random stream, so that draws do not depend on how they are chunked.
+    Each part and each block of draws has a separate random stream, so that draws do not depend on how they are chunked.
     """
 
     @abstractmethod
@@ -448,8 +448,3 @@ def coupling_named(name: str, kernel: FullKernel | None = None) -> Coupling:
     if kernel is None:
         raise RankingError(Argument("coupling", name), " chooses draws for a kernel; give ", Argument("kernel", ...))
     return Herding(kernel)
-
-
-def coupling_summaries() -> str:
-    """Return one line per coupling for documentation: its name and the first line of its docstring."""
-    return "\n".join(f'- ``"{name}"``: {(kind.__doc__ or "").splitlines()[0]}' for name, kind in COUPLINGS.items())

@@ -29,7 +29,7 @@ class PositionDistributions:
     """The distributions of the positions of all items of several rankings.
 
     Items of one bucket have the same distribution, which depends only on the number of listed items and on the first
-    and last rank of the bucket among them, so many rankings share few distributions. Rankings with equal bucket sizes
+    and last rank of the bucket among them; many rankings share a few distributions. Rankings with equal bucket sizes
     have the same *shape*.
 
     Attributes

@@ -1,11 +1,10 @@
-"""Rankings and a kernel to a Gram matrix: exact, by enumeration, or estimated, as one plan decides."""
+"""Gram matrices of partial rankings: exact, by enumeration or by Monte Carlo, as decided in a plan."""
 
 from rankernel.gram.bandwidth import median_distance
-from rankernel.gram.estimate import Estimate
+from rankernel.gram.estimate import Estimate, GramSums
 from rankernel.gram.methods import Auto, Enumeration, Exact, Mixed, MonteCarlo
 from rankernel.gram.montecarlo.variance import monte_carlo_variance
 from rankernel.gram.plan import Plan
-from rankernel.gram.sums import GramSums
 
 __all__ = [
     "Auto",

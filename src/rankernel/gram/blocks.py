@@ -1,105 +1,77 @@
-"""Filling a matrix tile by tile, on plain Python threads: the compiled loops release the interpreter lock."""
+"""Filling matrices block by block, on several threads."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from threading import Event, Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel import _loops
 from rankernel._utils.arrays import FloatArray, Indices
-from rankernel._utils.checks import check_integer
-from rankernel._utils.interrupts import Call, run_interruptibly
+from rankernel._utils.interrupts import n_threads, run_in_threads, run_interruptibly
 from rankernel.gram.evaluator import Evaluator, Part
 from rankernel.kernels.base import Kernel
 
 Slices = tuple[slice, slice]
 
-STRIP = 64  # rows that one thread spreads at a time
-
-
-def n_threads(n_jobs: int | None) -> int:
-    """Return how many threads to use: as asked, else as the environment says, else one for each usable core."""
-    if n_jobs is None:
-        for name in ("RANKERNEL_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
-            value = os.environ.get(name, "")
-            if value.isdigit() and int(value):
-                return int(value)
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return check_integer("n_jobs", n_jobs)
+STRIP = 64  # rows that one thread copies at a time
 
 
 def slices(length: int, step: int) -> Iterator[slice]:
-    """Return a length in slices of a step, the last one as it comes."""
+    """Return consecutive slices of a length.
+
+    Examples
+    --------
+    >>> list(slices(5, 2))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
     return (slice(start, min(start + step, length)) for start in range(0, length, step))
 
 
-def tiles(n_rows: int, n_columns: int, side: int, symmetric: bool) -> Iterator[Slices]:
-    """Return the tiles of a matrix; of a symmetric one those on and above the diagonal."""
-    for top in range(0, n_rows, side):
-        for left in range(top if symmetric else 0, n_columns, side):
-            yield slice(top, min(top + side, n_rows)), slice(left, min(left + side, n_columns))
+def block_slices(n_rows: int, n_columns: int, side: int, symmetric: bool) -> Iterator[Slices]:
+    """Return the blocks of a matrix; of a symmetric matrix those on and above the diagonal."""
+    for rows in slices(n_rows, side):
+        for columns in slices(n_columns, side):
+            if not symmetric or columns.start >= rows.start:
+                yield rows, columns
 
 
-def run(work: Iterator[Any], one: Callable[[Any], object], n_jobs: int | None) -> None:
-    """Do something for every piece of work, several at once."""
-    lock, stopped = Lock(), Event()
-
-    def worker() -> None:
-        # Each takes the next piece when it is ready for one: a matrix of millions of tiles needs no list of them.
-        while not stopped.is_set():
-            with lock:
-                piece = next(work, None)
-            if piece is None:
-                return
-            one(piece)
-
-    others = [Call(worker) for _ in range(n_threads(n_jobs) - 1)]
-    try:
-        run_interruptibly(worker)
-        for other in others:
-            other.result()
-    except Exception:
-        stopped.set()
-        for other in others:
-            other.thread.join()
-        raise
-    finally:
-        stopped.set()  # after an interruption no further piece is begun, and nothing is waited for
-
-
-def run_tiles(
-    one: Callable[[Slices], object],
+def run_blocks(
+    compute: Callable[[Slices], object],
     shape: tuple[int, ...],
     side: int,
     symmetric: bool,
     n_jobs: int | None,
     quick: bool = False,
 ) -> None:
-    """Do something for every tile of a matrix, several at once unless there is only one, which may be quick."""
+    """Call a function for every block of a matrix, on several threads if there are several blocks."""
     n_rows, n_columns = shape
+    if n_jobs is not None:
+        n_threads(n_jobs)  # checked also where one thread suffices
     if max(n_rows, n_columns) > side:
-        run(tiles(n_rows, n_columns, side, symmetric), one, n_jobs)
+        run_in_threads(compute, block_slices(n_rows, n_columns, side, symmetric), n_jobs)
     elif n_rows and n_columns:
-        tile = slice(0, n_rows), slice(0, n_columns)
+        block = slice(0, n_rows), slice(0, n_columns)
         if quick:
-            one(tile)
+            compute(block)
         else:
-            run_interruptibly(one, tile)
+            run_interruptibly(compute, block)
 
 
-def place(out: NDArray[Any], mirror: NDArray[Any] | None, value: FloatArray, on_diagonal: bool) -> None:
-    """Write a tile into its place and, if there is one, into that of its mirror image.
+def put(out: NDArray[Any], block: Slices, value: FloatArray, symmetric: bool) -> None:
+    """Write a block into a matrix, and its transpose if the matrix is symmetric.
 
-    A tile on the diagonal is made symmetric to the bit: its lower half is the mirror of the upper one.
+    A block on the diagonal is made symmetric to the bit: its lower half is the transpose of its upper half.
     """
-    out[:] = np.triu(value) + np.triu(value, 1).T if on_diagonal else value
-    if mirror is not None:
-        mirror[:] = value.T
+    rows, columns = block
+    if not symmetric:
+        out[rows, columns] = value
+    elif rows == columns:
+        out[rows, columns] = np.triu(value) + np.triu(value, 1).T
+    else:
+        out[rows, columns] = value
+        out[columns, rows] = value.T
 
 
 def fill(
@@ -110,15 +82,13 @@ def fill(
     n_jobs: int | None = None,
     quick: bool = False,
 ) -> None:
-    """Fill matrices of one shape, tile by tile; a symmetric one is computed half and mirrored."""
+    """Fill matrices of one shape block by block; of symmetric matrices one half is computed."""
 
-    def one(tile: Slices) -> None:
-        rows, columns = tile
-        for out, value in zip(outputs, compute(tile), strict=True):
-            mirror = out[columns, rows] if symmetric and rows != columns else None
-            place(out[rows, columns], mirror, value, symmetric and rows == columns)
+    def one(block: Slices) -> None:
+        for out, value in zip(outputs, compute(block), strict=True):
+            put(out, block, value, symmetric)
 
-    run_tiles(one, outputs[0].shape, side, symmetric, n_jobs, quick)
+    run_blocks(one, outputs[0].shape, side, symmetric, n_jobs, quick)
 
 
 def fill_gram(
@@ -130,73 +100,69 @@ def fill_gram(
     symmetric: bool,
     n_jobs: int | None,
 ) -> None:
-    """Fill the Gram matrix of all rows, given which distinct ranking each of them is (None: each its own).
+    """Fill the Gram matrix of all rows, given the index of the distinct ranking of each (None: all are distinct).
 
-    Where an entry takes no longer to compute than to copy, equal rows are computed again. Otherwise each pair of
-    distinct rankings is computed once, at its first place in the matrix, and spread from there: no second matrix.
+    Entries that are cheap to compute are computed again for equal rows. Otherwise each pair of distinct rankings is
+    computed once, at its first position in the matrix, and copied from there: no second matrix is needed.
     """
     side = evaluator.block_side
-    if evaluator.direct or (rows is None and columns is None):
-
-        def one(tile: Slices) -> None:
-            top, left = tile
-            mirror = out[left, top] if symmetric and top != left else None
-            chosen = taken(rows, top), taken(columns, left)
-            if evaluator.direct:
-                evaluator.write(kernel, chosen, out[top, left], mirror, symmetric and top == left)
-            else:
-                place(out[top, left], mirror, evaluator.values([kernel], chosen)[0], symmetric and top == left)
-
-        run_tiles(one, out.shape, side, symmetric, n_jobs, evaluator.direct or evaluator.quick)
+    if not evaluator.direct and (rows is not None or columns is not None):
+        fill_repeated(out, evaluator, kernel, rows, columns, symmetric, n_jobs)
         return
-    first_row = first_places(rows, out.shape[0])
-    first_column = first_row if symmetric else first_places(columns, out.shape[1])
 
-    def scattered(tile: Slices) -> None:
-        top, left = tile
-        value = evaluator.values([kernel], tile)[0]
+    def one(block: Slices) -> None:
+        top, left = block
+        chosen: tuple[Part, Part] = top if rows is None else rows[top], left if columns is None else columns[left]
+        if evaluator.direct:
+            mirror = out[left, top] if symmetric and top != left else None
+            evaluator.write(kernel, chosen, out[top, left], mirror, symmetric and top == left)
+        else:
+            put(out, block, evaluator.values([kernel], chosen)[0], symmetric)
+
+    run_blocks(one, out.shape, side, symmetric, n_jobs, evaluator.direct or evaluator.quick)
+
+
+def fill_repeated(
+    out: NDArray[Any],
+    evaluator: Evaluator,
+    kernel: Kernel,
+    rows: Indices | None,
+    columns: Indices | None,
+    symmetric: bool,
+    n_jobs: int | None,
+) -> None:
+    """Fill the Gram matrix of rows of which some are equal: compute distinct pairs, then copy columns, then rows."""
+    first_row = first_indices(rows, out.shape[0])
+    first_column = first_row if symmetric else first_indices(columns, out.shape[1])
+
+    def scatter(block: Slices) -> None:
+        top, left = block
+        value = evaluator.values([kernel], block)[0]
         if symmetric and top == left:
             value = np.triu(value) + np.triu(value, 1).T
         out[np.ix_(first_row[top], first_column[left])] = value
         if symmetric and top != left:
             out[np.ix_(first_column[left], first_row[top])] = value.T
 
-    run_tiles(scattered, (len(first_row), len(first_column)), side, symmetric, n_jobs)
-    spread(out, first_row, first_column, rows, columns, n_jobs)
-
-
-def taken(place: Indices | None, part: slice) -> Part:
-    """Return which distinct rankings stand in a part of the rows."""
-    return part if place is None else place[part]
-
-
-def first_places(place: Indices | None, length: int) -> Indices:
-    """Return where each distinct ranking first stands."""
-    return np.arange(length) if place is None else np.unique(place, return_index=True)[1]
-
-
-def spread(
-    out: NDArray[Any],
-    first_row: Indices,
-    first_column: Indices,
-    rows: Indices | None,
-    columns: Indices | None,
-    n_jobs: int | None,
-) -> None:
-    """Copy every entry from where it was first computed: along the rows that have values, then to all others."""
+    run_blocks(scatter, (len(first_row), len(first_column)), evaluator.block_side, symmetric, n_jobs)
     if columns is not None:
         source = first_column[columns]
 
-        def along(part: slice) -> None:
-            _loops.spreading.along_rows(out, first_row[part], source)
+        def copy_columns(part: slice) -> None:
+            for row in first_row[part]:
+                out[row] = out[row].take(source)
 
-        run(slices(len(first_row), STRIP), along, n_jobs)
+        run_in_threads(copy_columns, slices(len(first_row), STRIP), n_jobs)
     if rows is not None:
-        later = np.ones(out.shape[0], dtype=bool)
-        later[first_row] = False
-        others = np.flatnonzero(later)
+        repeated = np.setdiff1d(np.arange(out.shape[0]), first_row)
 
-        def down(part: slice) -> None:
-            _loops.spreading.whole_rows(out, others[part], first_row[rows[others[part]]])
+        def copy_rows(part: slice) -> None:
+            for row in repeated[part]:
+                out[row] = out[first_row[rows[row]]]
 
-        run(slices(len(others), STRIP), down, n_jobs)
+        run_in_threads(copy_rows, slices(len(repeated), STRIP), n_jobs)
+
+
+def first_indices(index: Indices | None, length: int) -> Indices:
+    """Return the first row of each distinct ranking."""
+    return np.arange(length) if index is None else np.unique(index, return_index=True)[1]

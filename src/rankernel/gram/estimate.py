@@ -1,51 +1,65 @@
-"""The Gram matrix as people ask for it: value, standard error, derivative, and what was done."""
+"""Gram matrices with standard errors, gradients and normalisation, and the results that a plan returns."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel._utils.arrays import FloatArray, Mask
-from rankernel._utils.checks import check_flag, check_number, short_repr
+from rankernel._utils.arrays import FloatArray, Indices, Mask
+from rankernel._utils.checks import check_flag, check_number
 from rankernel._utils.memory import check_memory
 from rankernel._utils.notebook import html_card
-from rankernel.errors import SamplingWarning, warn
-from rankernel.gram.blocks import fill_gram, slices, tiles
-from rankernel.gram.methods import Method, Mixed, MonteCarlo
-from rankernel.gram.normalize import lengths, own_numbers, scale_strip, warn_if_estimated
-from rankernel.gram.tolerance import Measured, measured, within
+from rankernel.errors import (
+    Argument,
+    ArgumentTypeError,
+    ArgumentValueError,
+    ExactnessError,
+    SamplingWarning,
+    warn,
+)
+from rankernel.gram.blocks import block_slices, fill_gram, slices
+from rankernel.gram.decide import own_evaluators
+from rankernel.gram.evaluator import Block, BlockEstimate
+from rankernel.gram.jackknife import Norms
+from rankernel.gram.methods import Auto, Exact, Method, Mixed, MonteCarlo
+from rankernel.gram.montecarlo.evaluator import MonteCarloEvaluator, pooled
+from rankernel.gram.rows import Rows
 from rankernel.kernels.base import Kernel
 
 if TYPE_CHECKING:
     from rankernel.gram.plan import Plan
 
-STRIP = 128  # rows that are divided by lengths at a time: a few copies of them are held
+STRIP = 128  # rows that are normalised at a time
+MAX_DRAWS = 4096  # of one replicate, for a requested tolerance: the cost grows with the square
+MAX_REPLICATES = 1024
+MAX_GROWTH = 8.0  # of the number of draws in one step: large standard errors are estimated less precisely
+MARGIN = 1.2  # more draws than the standard error asks for, because it is itself an estimate
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """A Gram matrix, and how sure it is.
+    """A Gram matrix with standard errors.
 
     Attributes
     ----------
     value : array
         The Gram matrix.
     stderr : array
-        The standard error of each entry: its distance from the truth to be expected, with the bias of entries that
-        have one (a ranking with itself); 0 where it is exact.
-    method : Exact, Enumeration, Mixed or MonteCarlo
-        What was done, nothing left open.
-    details : str
-        The same in words.
-    kernel : Kernel
-        The kernel, its width a number.
+        The standard error of each entry, 0 for exact values. For entries with a bias (a ranking with itself) it is the
+        root mean squared error. Not a number where the draws form too few independent blocks.
     unreliable : array of bool
-        Which entries rest on a few draws, so that their errors are uncertain, too.
+        Which entries are carried by so few draws that their standard errors are unreliable.
+    method : Exact, Enumeration, Mixed or MonteCarlo
+        The resolved method.
+    details : str
+        The method in words.
+    kernel : Kernel
+        The kernel, its parameters numbers.
     gradient : dict of arrays, or None
-        The derivative in each parameter, if it was asked for.
+        The derivative in each parameter, if requested.
     gradient_stderr : dict of arrays, or None
         The standard errors of the derivatives.
 
@@ -69,11 +83,35 @@ class Estimate:
     gradient_stderr: dict[str, FloatArray] | None = None
 
 
-# ---------------------------------------------------------------------- the matrix alone
+@dataclass(frozen=True, eq=False)
+class GramSums:
+    """Sums over a Gram matrix, in which each ranking counts as often as it occurs.
+
+    Attributes
+    ----------
+    rows : array of shape (n_rows,)
+        The sum over all voters of the columns, for each row.
+    columns : array of shape (n_columns,)
+        The sum over all voters of the rows, for each column.
+    total : float
+        The sum over all pairs of voters.
+    trace : float or None
+        The sum over all voters of the kernel with themselves; None where rows and columns are different rankings.
+    """
+
+    _repr_html_ = html_card
+
+    rows: FloatArray
+    columns: FloatArray
+    total: float
+    trace: float | None
 
 
-def gram_into(plan: Plan, out: Any, dtype: DTypeLike, normalize: bool, n_jobs: int | None) -> NDArray[Any]:
-    """Return the Gram matrix of a plan: see :meth:`Kernel.gram`."""
+# ---------------------------------------------------------------------- the matrix
+
+
+def fill_output(plan: Plan, out: Any, dtype: DTypeLike, normalize: bool, n_jobs: int | None) -> NDArray[Any]:
+    """Return the Gram matrix of a plan, in a new array or in a given one."""
     check_flag("normalize", normalize)
     if out is None:
         check_float("dtype", dtype)
@@ -81,120 +119,249 @@ def gram_into(plan: Plan, out: Any, dtype: DTypeLike, normalize: bool, n_jobs: i
         out = np.empty(plan.shape, dtype=dtype)
     check_output(out, plan.shape)
     if isinstance(out, np.ndarray):
-        matrix = out.view(np.ndarray)  # of a memory map, too
-        fill_gram(matrix, plan.evaluator, plan.kernel, plan.rows, plan.columns, plan.symmetric, n_jobs)
+        matrix = out.view(np.ndarray)  # also of a memory map
+        fill_gram(matrix, plan._evaluator, plan.kernel, plan._rows, plan._columns, plan.symmetric, n_jobs)
     else:
-        fill_store(out, plan, n_jobs)
+        fill_chunked(out, plan, n_jobs)
     if normalize:
-        known = np.array(np.diagonal(out), dtype=np.float64) if isinstance(out, np.ndarray) and plan.symmetric else None
-        sides, own = lengths(plan, known), own_numbers(plan)
-        warn_if_estimated(plan, sides)
-        for strip in slices(out.shape[0], chunk_rows(out)):
-            out[strip] = scale_strip(out[strip], strip, sides, own)
+        sides, numbers = norms_of(plan), ranking_numbers(plan)
+        warn_if_norms_estimated(plan, sides)
+        chunks = getattr(out, "chunks", None)
+        for strip in slices(out.shape[0], int(chunks[0]) if chunks else STRIP):
+            scaled = out[strip] * sides[0].inverse_roots[strip, None] * sides[1].inverse_roots
+            same = np.equal.outer(numbers[0][strip], numbers[1]) & (sides[0].value[strip, None] > 0)
+            out[strip] = np.where(same, 1.0, scaled).astype(out.dtype)
     return cast(NDArray[Any], out)
 
 
 def check_float(name: str, dtype: DTypeLike) -> None:
-    """Refuse numbers that cannot hold kernel values."""
+    """Raise a TypeError unless a dtype is float64 or float32."""
     try:
         kind = None if dtype is None else np.dtype(dtype)
     except (TypeError, ValueError):
         kind = None
     if kind not in (np.float64, np.float32):
-        raise TypeError(
-            f"{name}={short_repr(dtype if kind is None else kind)} cannot hold kernel values; use float64 or float32"
-        )
+        raise ArgumentTypeError(name, dtype, "float64 or float32")
 
 
 def check_output(out: Any, shape: tuple[int, int]) -> None:
-    """Refuse an output of another shape or kind, or one that may not be written."""
+    """Raise an error if ``out`` is not a writable matrix of the right shape."""
     if not (hasattr(out, "shape") and hasattr(out, "dtype") and hasattr(out, "__setitem__")):
-        raise TypeError(
-            f"out={short_repr(out)} is not possible; give an array, a memory map or a zarr array to write into"
-        )
+        raise ArgumentTypeError("out", out, "an array, a memory map or a zarr array")
     if tuple(out.shape) != shape:
-        raise ValueError(f"out has shape {out.shape}; this Gram matrix has shape {shape}")
-    check_float("the dtype of out", out.dtype)
+        raise ArgumentValueError("out", out, f"an array of shape {shape}", problem=f"has shape {out.shape}")
+    check_float("out.dtype", out.dtype)
     if isinstance(out, np.ndarray) and not out.flags.writeable:
-        raise ValueError("out is read-only; give an array, or a memory map opened with mode 'r+' or 'w+'")
+        raise ArgumentValueError("out", out, "an array, or a memory map of mode 'r+' or 'w+'", problem="is read-only")
 
 
-def fill_store(out: Any, plan: Plan, n_jobs: int | None) -> None:
-    """Fill a matrix that is no array in memory (zarr, h5py), from one thread, as few of its chunks apart as possible.
-
-    Two threads that write into one chunk of such a matrix would overwrite each other's work.
-    """
+def fill_chunked(out: Any, plan: Plan, n_jobs: int | None) -> None:
+    """Fill a chunked array (zarr, h5py) from one thread: two threads that write into one chunk would lose data."""
     chunks = getattr(out, "chunks", None)
-    for rows, columns in tiles(*plan.shape, plan.side(int(max(chunks)) if chunks else None), plan.symmetric):
-        value = plan.block(rows, columns, n_jobs)
+    side = int(max(chunks)) if chunks else plan._side(None)
+    for rows, columns in block_slices(*plan.shape, side, plan.symmetric):
+        value = plan.block(rows, columns, n_jobs=n_jobs)
         out[rows, columns] = value.astype(out.dtype)
         if plan.symmetric and rows != columns:
             out[columns, rows] = np.ascontiguousarray(value.T).astype(out.dtype)
 
 
-def chunk_rows(out: Any) -> int:
-    """Return how many rows of a matrix are best read and written at once."""
-    chunks = getattr(out, "chunks", None)
-    return int(chunks[0]) if chunks else STRIP
+# ---------------------------------------------------------------------- normalisation
 
 
-# ---------------------------------------------------------------------- with errors
+def norms_of(plan: Plan) -> tuple[Norms, Norms]:
+    """Return the squared norms of all rows and columns, exact where entries are exact and this is possible."""
+    left = side_norms(plan, 0)
+    right = left if plan.symmetric else side_norms(plan, 1)
+    return left if plan._rows is None else left[plan._rows], right if plan._columns is None else right[plan._columns]
 
 
-def estimated(plan: Plan, tol: float | None, gradient: bool, normalize: bool, n_jobs: int | None) -> Estimate:
-    """Return the matrix of a plan with its standard error: see :meth:`Kernel.estimate`."""
-    check_flag("gradient", gradient)
-    if check_flag("normalize", normalize) and gradient:
-        raise ValueError("the derivative of the normalised kernel is not available; use normalize=False")
-    several = plan.rows is not None or plan.columns is not None
-    n_matrices = (3 + 2 * len(plan.kernel.params) * gradient) * (1 + several)
-    check_memory(plan.shape, np.float64, n_matrices=n_matrices)
-    if tol is None:
-        found = measured(plan, normalize, n_jobs)
-    else:
-        check_number("tol", tol, 0, above=True)
-        found = within(plan, tol, normalize, n_jobs)
-    plan, bars = found.plan, found.bars
-    if found.sides is not None:
-        warn_if_estimated(plan, found.sides)
-    if bars.unreliable.any():
+def side_norms(plan: Plan, side: int) -> Norms:
+    """Return the squared norms of the distinct rows (side 0) or columns (side 1)."""
+    X: Rows = (plan._X, plan._Y)[side]
+    if isinstance(plan.method, MonteCarlo):
+        assert isinstance(plan._evaluator, MonteCarloEvaluator)
+        evaluator = plan._evaluator.of_side(side)
+        return evaluator.norms(plan.kernel, evaluator.row_of)
+    if plan.symmetric and plan._estimator is None:
+        return Norms.exact(plan._distinct.diagonal())
+    value, few, left_out = np.empty(len(X)), np.zeros(len(X), dtype=bool), np.empty((len(X), 1, 1))
+    for rows, each in own_evaluators(plan.kernel, X, plan.method, plan._fallback):
+        if isinstance(each, MonteCarloEvaluator):
+            found = each.norms(plan.kernel, each.row_of)
+            left_out = np.repeat(left_out, found.left_out[0].size, axis=1).reshape(len(X), *found.left_out.shape[1:])
+            value[rows], left_out[rows], few[rows] = found.value, found.left_out, found.unreliable
+        else:
+            value[rows] = each.paired(plan.kernel, np.arange(len(rows)), np.arange(len(rows)))
+            left_out[rows] = value[rows, None, None]
+    return Norms(value, left_out, few)
+
+
+def warn_if_norms_estimated(plan: Plan, sides: tuple[Norms, Norms]) -> None:
+    """Warn where entries are exact by the plan's own choice, but some norms are estimated."""
+    n_estimated = sum(int(side.estimated.sum()) for side in sides[: 1 if plan.symmetric else 2])
+    if n_estimated and isinstance(plan.requested, Auto) and isinstance(plan.method, Exact):
         warn(
-            f"{int(bars.unreliable.sum()):,} of {bars.unreliable.size:,} estimates rest on a few draws, so that their "
-            "errors are uncertain, too (they are widened): take more draws, a smaller width, or method='exact'",
+            f"the norms of {n_estimated} rankings have no exact value and are estimated: {plan._fallback}",
             SamplingWarning,
         )
-    slope = slope_bars(plan, n_jobs) if gradient else (None, None)
-    return Estimate(bars.value, bars.error, bars.unreliable, *what_was_done(found), plan.kernel, *slope)
 
 
-def what_was_done(found: Measured) -> tuple[Method, str]:
-    """Return the method, a mixed one where some values are exact and others not, and the same in words."""
-    plan, estimator = found.plan, found.estimator
-    if estimator is None or isinstance(plan.method, MonteCarlo):
-        return plan.method, plan.details
-    lengths_only = f"; lengths: {estimator}" if plan.estimator is None else ""
-    return Mixed(estimator), plan.details + lengths_only
+def ranking_numbers(plan: Plan) -> tuple[Indices, Indices]:
+    """Return a number for each row and each column, equal for equal rankings that share their draws."""
+    independent = isinstance(plan.method, MonteCarlo) and plan.method.distinct_rows
+    _, rows, columns, _ = pooled(plan._X, plan._Y, independent)
+    return (
+        rows if plan._rows is None else rows[plan._rows],
+        columns if plan._columns is None else columns[plan._columns],
+    )
 
 
-def slopes(plan: Plan, n_jobs: int | None) -> dict[str, FloatArray]:
-    """Return the derivative of the matrix in each parameter."""
+# ---------------------------------------------------------------------- standard errors
+
+
+def estimate(plan: Plan, tol: float | None, gradient: bool, normalize: bool, n_jobs: int | None) -> Estimate:
+    """Return the matrix of a plan with standard errors: see :meth:`Kernel.estimate`."""
+    check_flag("gradient", gradient)
+    if check_flag("normalize", normalize) and gradient:
+        raise ArgumentValueError("gradient", True, "False with normalize=True")
+    if tol is not None:
+        check_number("tol", tol, 0, above=True)
+    repeated = plan._rows is not None or plan._columns is not None
+    n_matrices = (3 + 2 * len(plan.kernel.params) * gradient) * (1 + repeated)
+    check_memory(plan.shape, np.float64, n_matrices=n_matrices)
+    while True:
+        found, sides = measure(plan, normalize, n_jobs)
+        estimator = plan._estimator
+        if sides is not None and estimator is None and any(side.estimated.any() for side in sides):
+            estimator = plan._fallback
+        if tol is None or estimator is None or not (found.stderr > tol).any():
+            break
+        plan = plan._with_estimator(more_draws(plan, found, estimator, tol, normalize))
+    if sides is not None:
+        warn_if_norms_estimated(plan, sides)
+    warn_if_unreliable(found, estimator)
+    details = plan.details
+    if plan._estimator is None and estimator is not None:
+        details += f"; norms: {estimator}"
+    method = plan.method if estimator is None or isinstance(plan.method, MonteCarlo) else Mixed(estimator)
+    slopes = gradient_estimates(plan, n_jobs) if gradient else (None, None)
+    return Estimate(found.value, found.stderr, found.unreliable, method, details, plan.kernel, *slopes)
+
+
+def measure(plan: Plan, normalize: bool, n_jobs: int | None) -> tuple[BlockEstimate, tuple[Norms, Norms] | None]:
+    """Return the matrix of a plan with standard errors, and the norms that it was divided by."""
+    distinct = plan._distinct
+    sides = norms_of(distinct) if normalize else None
+
+    def compute(block: Block) -> list[FloatArray]:
+        norms = None if sides is None else (sides[0][block[0]], sides[1][block[1]])
+        found = distinct._evaluator.estimate_block(plan.kernel, block, norms)
+        return [found.value, found.stderr, found.unreliable.astype(np.float64)]
+
+    value, stderr, unreliable = distinct._fill(compute, 3, n_jobs)
+    if sides is not None:
+        same = np.equal.outer(*ranking_numbers(distinct)) & (sides[0].value > 0)[:, None]
+        value[same], stderr[same], unreliable[same] = 1.0, 0.0, 0.0
+    found = BlockEstimate(*(plan._expand(matrix) for matrix in (value, stderr, unreliable > 0)))
+    return found, sides
+
+
+def warn_if_unreliable(found: BlockEstimate, estimator: MonteCarlo | None) -> None:
+    """Warn of entries without a standard error, and of entries that are carried by few draws."""
+    missing = np.isnan(found.stderr)
+    few = found.unreliable & ~missing
+    if missing.any():
+        problem = f"{missing.sum():,} of {missing.size:,} estimates have no standard error ({estimator}): use "
+        warn((problem, Argument("coupling", "iid"), ", or a larger ", Argument("n_draws")), SamplingWarning)
+    if few.any():
+        problem = f"{few.sum():,} of {few.size:,} estimates are carried by few draws: use a larger "
+        advice = (Argument("n_draws"), ", a smaller decay rate (wider kernel), or ", Argument("method", "exact"))
+        warn((problem, *advice), SamplingWarning)
+
+
+def more_draws(plan: Plan, found: BlockEstimate, method: MonteCarlo, tol: float, normalize: bool) -> MonteCarlo:
+    """Return a method with as many draws as a tolerance needs by the measured standard errors, or raise an error.
+
+    The bias of a ranking with itself falls with the number of draws. The variance falls with the number of replicates
+    as well, which cost less.
+    """
+    biased = 0.0
+    if not normalize and plan._estimator is not None and method.diagonal == "embedding":
+        same = np.equal.outer(*ranking_numbers(plan))
+        biased = float(found.stderr[same].max(initial=0.0))
+    worst = float(np.nanmax(found.stderr, initial=0.0))
+    if biased > tol and method.n_draws < MAX_DRAWS:
+        n_draws = method.n_draws * min(MARGIN * biased / tol, MAX_GROWTH)
+        return replace(method, n_draws=min(2 * -(-int(n_draws) // 2), MAX_DRAWS))
+    if biased > tol:
+        raise ExactnessError(
+            f"{method} leaves an error of {biased:.2g} where a ranking meets itself, above tol={tol:g}: use "
+            "diagonal='unbiased', which has no bias there, a larger tol, or ",
+            Argument("method", "exact"),
+        )
+    if method.replicates >= MAX_REPLICATES:
+        raise ExactnessError(
+            f"{method} leaves a standard error of {worst:.2g}, above tol={tol:g}; use a larger tol, or ",
+            Argument("method", "exact"),
+        )
+    growth = min(MARGIN * (worst / tol) ** 2, MAX_GROWTH)
+    return replace(method, replicates=min(max(int(np.ceil(method.replicates * growth)), 2), MAX_REPLICATES))
+
+
+# ---------------------------------------------------------------------- gradients
+
+
+def gradient_of(plan: Plan, n_jobs: int | None = None) -> dict[str, FloatArray]:
+    """Return the derivative of the matrix of a plan in each parameter."""
     names = list(plan.kernel.params)
 
-    def compute(tile: Any) -> list[FloatArray]:
-        found = plan.evaluator.gradients(plan.kernel, tile)
+    def compute(block: Block) -> list[FloatArray]:
+        found = plan._evaluator.gradients(plan.kernel, block)
         return [found[name] for name in names]
 
-    found: Any = plan.filled(compute, len(names), n_jobs) if names else []
-    return {name: plan.spread(matrix) for name, matrix in zip(names, found, strict=True)}
+    found: Any = plan._fill(compute, len(names), n_jobs) if names else []
+    return {name: plan._expand(matrix) for name, matrix in zip(names, found, strict=True)}
 
 
-def slope_bars(plan: Plan, n_jobs: int | None) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-    """Return the derivative of the matrix in each parameter, and its errors."""
+def gradient_estimates(plan: Plan, n_jobs: int | None) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    """Return the derivative of the matrix of a plan in each parameter, and its standard errors."""
     names = list(plan.kernel.params)
 
-    def compute(tile: Any) -> list[FloatArray]:
-        found = plan.evaluator.gradient_estimates(plan.kernel, tile)
-        return [part for name in names for part in found[name]]
+    def compute(block: Block) -> list[FloatArray]:
+        found = plan._evaluator.gradient_estimates(plan.kernel, block)
+        return [matrix for name in names for matrix in found[name]]
 
-    found = [plan.spread(matrix) for matrix in plan.filled(compute, 2 * len(names), n_jobs)] if names else []
+    found = [plan._expand(matrix) for matrix in plan._fill(compute, 2 * len(names), n_jobs)] if names else []
     return dict(zip(names, found[::2], strict=True)), dict(zip(names, found[1::2], strict=True))
+
+
+# ---------------------------------------------------------------------- sums and products
+
+
+def gram_products(plan: Plan, weights: FloatArray, n_jobs: int | None) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the matrix of distinct rankings times weights, the counts of its rows times it, and its diagonal.
+
+    Blocks are discarded as soon as they are added, so that memory grows with the number of rankings only.
+    """
+    counts = plan._X.counts.astype(np.float64)
+    rows, columns = np.zeros((len(plan._X), weights.shape[1])), np.zeros(len(plan._Y))
+    diagonals = [np.empty(0)]
+    for top, left, block in plan._distinct.blocks(n_jobs=n_jobs):
+        rows[top] += block @ weights[left]
+        columns[left] += counts[top] @ block
+        if plan.symmetric and top == left:
+            diagonals.append(np.diagonal(block).copy())
+        elif plan.symmetric:
+            rows[left] += block.T @ weights[top]
+            columns[top] += block @ counts[left]
+    return rows, columns, np.concatenate(diagonals)
+
+
+def sum_by_index(weights: FloatArray, index: Indices | None, length: int) -> FloatArray:
+    """Return the weights of distinct rankings: those of equal rows added."""
+    if index is None:
+        return weights
+    out = np.zeros((length, *weights.shape[1:]))
+    np.add.at(out, index, weights)
+    return out

@@ -1,34 +1,27 @@
-"""How to compute a Gram matrix is an object, which can be printed, compared and passed on."""
+"""Methods: objects that say how a Gram matrix is computed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal, TypeAlias
 
-from rankernel._utils.checks import check_choice, check_flag, check_instance, check_integer, check_number, short_repr
+from rankernel._utils.checks import check_choice, check_flag, check_instance, check_integer, check_number
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.completions.couplings import COUPLINGS
 from rankernel.completions.draws import CompletionModel, Uniform
+from rankernel.errors import ArgumentTypeError, ArgumentValueError
+
+MAX_EVALUATIONS = 2**24
 
 
 @dataclass(frozen=True)
-class Limited:
-    """What may enumerate completions, up to a limit."""
-
-    limit: int = 2**24
-
-    def __post_init__(self) -> None:
-        check_integer("limit", self.limit, 0, 2**63 - 1)
-
-
-@dataclass(frozen=True)
-class Exact(Limited):
-    """The exact value: in closed form, or by enumeration where the completions are few.
+class Exact:
+    """The exact value: in closed form, or by enumeration where there are few completions.
 
     Parameters
     ----------
     limit : int
-        The most kernel evaluations that enumeration may take for the whole matrix.
+        The largest number of kernel evaluations that enumeration may take for the whole matrix.
 
     Examples
     --------
@@ -38,19 +31,24 @@ class Exact(Limited):
            [-0.333,  0.667]])
     """
 
+    limit: int = MAX_EVALUATIONS
+
+    def __post_init__(self) -> None:
+        check_integer("limit", self.limit, 0, 2**63 - 1)
+
     def __str__(self) -> str:
         return "exact"
 
 
 @dataclass(frozen=True)
-class Enumeration(Limited):
-    """The exact value by listing all completions of every ranking once, and averaging over all pairs of them.
+class Enumeration:
+    """The exact value as the mean over all pairs of completions, which are enumerated once for each ranking.
 
     Parameters
     ----------
     limit : int
-        The most kernel evaluations it may take for the whole matrix: the completions of all rows times those of all
-        columns.
+        The largest number of kernel evaluations for the whole matrix: the number of completions of all rows times that
+        of all columns.
 
     Examples
     --------
@@ -60,76 +58,50 @@ class Enumeration(Limited):
            [-0.333,  0.667]])
     """
 
+    limit: int = MAX_EVALUATIONS
+
+    def __post_init__(self) -> None:
+        check_integer("limit", self.limit, 0, 2**63 - 1)
+
     def __str__(self) -> str:
         return "enumeration of all completions"
 
 
-@dataclass(frozen=True)
-class Mixed:
-    """Exact where a pair has an exact value, estimated elsewhere.
-
-    More precise than one estimator for all, but no longer the Gram matrix of anything: it may have negative
-    eigenvalues.
-
-    Parameters
-    ----------
-    estimate : MonteCarlo, optional
-        The estimate; ``MonteCarlo()`` if left out.
-
-    Examples
-    --------
-    >>> from rankernel import Mallows, Mixed, Rankings
-    >>> Mallows(nu=0.0).gram(Rankings([[0, 1, 1], [0, 1, -1]]), method=Mixed())  # here all entries are exact
-    array([[1., 1.],
-           [1., 1.]])
-    """
-
-    estimate: MonteCarlo | None = None
-
-    def __post_init__(self) -> None:
-        if self.estimate is not None:
-            check_instance("estimate", self.estimate, MonteCarlo, "a MonteCarlo(...), or None")
-
-    def __str__(self) -> str:
-        return "exact where possible, estimated elsewhere" + (f": {self.estimate}" if self.estimate else "")
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MonteCarlo:
-    """Estimation from draws of the completions of each ranking.
+    """Monte Carlo estimation from draws of the completions of each ranking.
 
     The paper's two estimators are ``MonteCarlo(m, coupling="iid", control_variates=0)`` and
-    ``MonteCarlo(m, coupling="antithetic", control_variates=0)``. The draws belong to the ranking: they depend on it and on the
-    seed alone, so that equal rankings share them, and the Gram matrix is positive semi-definite whatever they are.
-    Between different rankings the estimate is unbiased. That of a ranking with itself, or with an equal one, is the
-    squared length of a sampled embedding: biased upwards, by the variance of the embedding (for independent draws by
-    (1 - K)/m, appendix B of the paper).
+    ``MonteCarlo(m, coupling="antithetic", control_variates=0)``. Draws depend on the ranking and the seed only, so that
+    equal rankings share them and the Gram matrix is positive semi-definite. Entries between different rankings are
+    unbiased. The entry of a ranking with itself, or with an equal one, is the squared norm of a sampled embedding; its
+    bias is the variance of the embedding ((1 - K)/m for independent draws, appendix B of the paper).
 
     Parameters
     ----------
     n_draws : int
-        Full rankings for each partial one; an antithetic pair counts two.
+        Number of draws per ranking; an antithetic pair counts two. The cost grows with its square.
     coupling : {"auto", "iid", "antithetic", "orthogonal", "latin", "herding"}
-        How the draws of one ranking depend on each other; "auto" is what serves the kernel best.
+        Joint distribution of the draws of one ranking. "auto" is the coupling with the smallest variance for the kernel
+        if it gives at least 8 independent blocks of draws, else "iid".
     control_variates : {"auto", 0, 1, 2}
-        Up to which degree the coordinates of the embedding are replaced by their exact values, where the kernel has
-        such coordinates; "auto" is the highest degree that is not too large for the number of items.
+        Degree up to which coordinates of the embedding are replaced by their exact values, where the kernel has such
+        coordinates; "auto" is the highest affordable degree.
     completions : CompletionModel
         The distribution p(.|R) of the completions of a ranking.
-    rng : int or Generator
-        Where the draws come from.
+    rng : int, Generator or None
+        Seed of the draws; a generator is drawn from once, None is random.
     distinct_rows : bool
-        Whether equal rankings in different rows get draws of their own: then they depend on the row, too.
+        Whether equal rankings in different rows get independent draws.
     diagonal : {"embedding", "unbiased"}
-        The entry of a ranking with itself: the squared length of its embedding, which keeps the matrix positive
-        semi-definite, or from pairs of independent draws only, which makes it unbiased.
+        The entry of a ranking with itself: the squared norm of the sampled embedding, which keeps the matrix positive
+        semi-definite, or the mean over pairs of independent draws, which is unbiased.
     replicates : int
-        How many independent estimates of so many draws are averaged: their cost grows with their number, that of
-        draws with its square.
+        Number of independent estimates that are averaged. The cost grows linearly.
 
     Examples
     --------
-    The mean of two antithetic draws of two tied items is exact: one draw has them one way round, the other the other.
+    The mean over two antithetic draws of two tied items is exact, because the draws are the two orders.
 
     >>> from rankernel import Mallows, MonteCarlo, Rankings
     >>> method = MonteCarlo(n_draws=2, coupling="antithetic", control_variates=0)
@@ -153,62 +125,96 @@ class MonteCarlo:
         check_choice("coupling", self.coupling, ("auto", *COUPLINGS))
         check_choice("diagonal", self.diagonal, ("embedding", "unbiased"))
         check_flag("distinct_rows", self.distinct_rows)
-        if (
-            not isinstance(self.control_variates, int | str)
-            or self.control_variates not in ("auto", 0, 1, 2)
-            or self.control_variates is True
-        ):
-            raise ValueError(
-                f"control_variates={short_repr(self.control_variates)} is not possible; it is 0, 1, 2 or 'auto'"
-            )
+        degree = self.control_variates
+        if not isinstance(degree, int | str) or degree not in ("auto", 0, 1, 2) or isinstance(degree, bool):
+            raise ArgumentValueError("control_variates", degree, "0, 1, 2 or 'auto'")
         if not isinstance(self.completions, CompletionModel):
-            raise TypeError(f"completions={self.completions!r} is no completion model; give one such as Uniform()")
-        if self.control_variates not in ("auto", 0) and not isinstance(self.completions, Uniform):
-            raise ValueError("exact moments are known for uniform completions only; use control_variates=0")
+            raise ArgumentTypeError("completions", self.completions, "a completion model such as Uniform()")
+        if degree not in ("auto", 0) and not isinstance(self.completions, Uniform):
+            raise ArgumentValueError("control_variates", degree, "0 or 'auto', unless completions are uniform")
         object.__setattr__(self, "rng", as_seed(self.rng))
 
+    def __repr__(self) -> str:
+        changed = {one.name: getattr(self, one.name) for one in fields(self)}
+        changed = {name: value for name, value in changed.items() if value != getattr(DEFAULT, name, None)}
+        return f"MonteCarlo({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
     def __str__(self) -> str:
-        text = f"Monte Carlo, {self.n_draws} draws of each ranking, {self.coupling}"
+        text = f"Monte Carlo, {self.n_draws} draws per ranking"
         if self.replicates > 1:
-            text = f"Monte Carlo, {self.replicates} times {self.n_draws} draws of each ranking, {self.coupling}"
+            text += f" in each of {self.replicates} replicates"
+        text += f", {self.coupling} coupling" if self.coupling != "iid" else ", independent draws"
         if self.control_variates:
-            text += f", exact moments up to degree {self.control_variates}"
+            text += f", control variates of degree {self.control_variates}"
         if not isinstance(self.completions, Uniform):
-            text += f", completions by {self.completions}"
+            text += f", completions from {self.completions}"
         return f"{text}, seed {self.rng}"
+
+
+DEFAULT = MonteCarlo()
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """Exact entries where a pair has an exact value, Monte Carlo estimates elsewhere.
+
+    More precise than one estimator for all entries, but the matrix may have negative eigenvalues.
+
+    Parameters
+    ----------
+    fallback : MonteCarlo, optional
+        The estimator of the other entries.
+
+    Examples
+    --------
+    >>> from rankernel import Mallows, Mixed, Rankings
+    >>> Mallows(nu=0.0).gram(Rankings([[0, 1, 1], [0, 1, -1]]), method=Mixed())  # all entries are exact
+    array([[1., 1.],
+           [1., 1.]])
+    """
+
+    fallback: MonteCarlo = DEFAULT
+
+    def __post_init__(self) -> None:
+        check_instance("fallback", self.fallback, MonteCarlo, "a MonteCarlo(...)")
+
+    def __str__(self) -> str:
+        return f"exact where possible, else {self.fallback}"
 
 
 @dataclass(frozen=True)
 class Auto:
-    """What ``method="auto"`` is: exact, unless that takes both some seconds and many times what the estimate takes.
+    """The method "auto": exact values if these are affordable, else a Monte Carlo estimate.
 
-    Both times are predicted from the same small model on every machine, so that a decision can be repeated anywhere.
+    Exact values are affordable if they take at most ``max_seconds`` on one core, or at most ``max_ratio`` times as long
+    as the estimate. Both times come from a fixed cost model, so that the decision is the same on every machine.
 
     Parameters
     ----------
-    patience : float
-        Seconds on one core that exact values may take whatever the estimate would take.
-    ratio : float
-        How many times as long as the estimate they may take.
-    estimate : MonteCarlo
-        The estimate.
+    max_seconds : float
+        Affordable time of exact values, in seconds on one core.
+    max_ratio : float
+        Affordable time of exact values, as a multiple of the time of the estimate.
+    fallback : MonteCarlo
+        The estimator.
 
     Examples
     --------
     >>> from rankernel import Auto, Mallows, MonteCarlo, Rankings
     >>> ballots = Rankings([[0, 1, 1], [0, 1, -1]])
-    >>> print(Mallows(0.5).plan(ballots, method=Auto(patience=0, ratio=0, estimate=MonteCarlo(8))).method)
-    Monte Carlo, 8 draws of each ranking, antithetic, exact moments up to degree 2, seed 0
+    >>> method = Auto(max_seconds=0, max_ratio=0, fallback=MonteCarlo(16))
+    >>> print(Mallows(0.5).plan(ballots, method=method).method)
+    Monte Carlo, 16 draws per ranking, antithetic coupling, control variates of degree 2, seed 0
     """
 
-    patience: float = 10.0
-    ratio: float = 20.0
-    estimate: MonteCarlo = field(default_factory=MonteCarlo)
+    max_seconds: float = 10.0
+    max_ratio: float = 20.0
+    fallback: MonteCarlo = DEFAULT
 
     def __post_init__(self) -> None:
-        check_number("patience", self.patience, 0)
-        check_number("ratio", self.ratio, 0)
-        check_instance("estimate", self.estimate, MonteCarlo, "a MonteCarlo(...)")
+        check_number("max_seconds", self.max_seconds, 0)
+        check_number("max_ratio", self.max_ratio, 0)
+        check_instance("fallback", self.fallback, MonteCarlo, "a MonteCarlo(...)")
 
     def __str__(self) -> str:
         return "auto"
@@ -221,15 +227,15 @@ NAMED: dict[str, Method | Auto] = {"auto": Auto(), "exact": Exact(), "enumeratio
 
 
 def as_method(method: MethodLike) -> Method | Auto:
-    """Return the object that a method is, by its name or as it is."""
-    if isinstance(method, str):
-        if method not in NAMED:
-            raise ValueError(
-                f"method={short_repr(method)} is not known; there are {', '.join(map(repr, NAMED))} and MonteCarlo(...)"
-            )
+    """Return the method object for a name or a method object."""
+    if isinstance(method, str) and method in NAMED:
         return NAMED[method]
-    if not isinstance(method, Method | Auto):
-        raise TypeError(
-            f"method={short_repr(method)} is no method; use one of {', '.join(map(repr, NAMED))} or MonteCarlo(...)"
-        )
-    return method
+    if isinstance(method, Method | Auto):
+        return method
+    error = ArgumentValueError if isinstance(method, str) else ArgumentTypeError
+    raise error("method", method, f"{', '.join(map(repr, NAMED))} or a method object such as MonteCarlo(n_draws)")
+
+
+def unbiased_method(method: Method) -> Method:
+    """Return a method whose estimates on the diagonal are unbiased."""
+    return replace(method, diagonal="unbiased") if isinstance(method, MonteCarlo) else method

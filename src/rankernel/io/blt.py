@@ -131,6 +131,12 @@ class Tokens:
         self.index += 1
         return token
 
+    def rest(self) -> list[Token]:
+        """Return all following words and advance to the end."""
+        following = self.tokens[self.index :]
+        self.index = len(self.tokens)
+        return following
+
     def take_integer(self, expected: str) -> tuple[int, int]:
         """Return the next word as an integer, and its line."""
         token = self.take(expected)
@@ -210,17 +216,26 @@ def read_order(tokens: Tokens, line: int | None) -> list[list[int]]:
 
 
 def read_names(tokens: Tokens, n_items: int) -> tuple[tuple[str, ...], str]:
-    """Return the names of the candidates and the title, which is optional."""
-    names = [tokens.take(f"the name of candidate {number}").text for number in range(1, n_items + 1)]
-    rest = []
-    while tokens.peek():
-        rest.append(tokens.take("the title"))
-    if len(rest) > 1 and not all(token.quoted for token in rest):
-        problem = (
-            f"{printable(rest[0].text)!r} and more follow the names of {n_items} candidates; quote names and title"
-        )
-        raise tokens.source.error(rest[0].line, problem)
-    return tokens.source.item_names(names, tokens.last_line), rest[0].text if rest else ""
+    """Return the names of the candidates and the title, which is optional.
+
+    Names without quotation marks, or followed by a party, stand one per line.
+    """
+    names = tokens.rest()
+    by_line = {name.line: name for name in reversed(names)}  # the first of each line
+    if len(names) > n_items + 1 and n_items <= len(by_line) <= n_items + 1:
+        text = tokens.source.text.split("\n")
+        names = [name if name.quoted else Token(text[line - 1].strip(), line, True) for line, name in by_line.items()]
+        names.reverse()
+    if len(names) < n_items:
+        problem = f"the file ends before the name of candidate {len(names) + 1}; is it truncated?"
+        raise tokens.source.error(tokens.last_line, problem)
+    title = names[n_items:]
+    if len(title) > 1 and not all(token.quoted for token in title):
+        shown = printable(title[0].text)
+        problem = f"{shown!r} and more follow the names of {n_items} candidates; quote names and title"
+        raise tokens.source.error(title[0].line, problem)
+    items = tokens.source.item_names((name.text for name in names[:n_items]), tokens.last_line)
+    return items, title[0].text if title else ""
 
 
 # ---------------------------------------------------------------------- writing

@@ -177,7 +177,7 @@ def is_scottish(text: str) -> bool:
 
 def read_scottish(source: SourceFile) -> Rankings:
     """Return the ballots of a Scottish council: numbers of candidates and seats, counted ballots, then the names."""
-    rows = [(line, trimmed(cells)) for line, cells in split_rows(source.text, ",", source)]
+    rows = [(line, trimmed(cells)) for line, cells in split_rows(source.text, ",", source, strict=False)]
     rows = [(line, cells) for line, cells in rows if cells]
     n_items, seats = map(int, rows[0][1])
     rest = rows[1:]
@@ -222,7 +222,7 @@ def scottish_names(rows: list[tuple[int, list[str]]], n_items: int, source: Sour
         elif candidate or title:
             raise source.error(line, "the lines after the ballots must be candidates with their names, then the ward")
         else:
-            title = " ".join(cells)
+            title = " ".join(cells).strip('" ')  # some files quote the ward twice
     if len(names) < n_items:
         raise source.error(None, f"the first line states {n_items} candidates, but {len(names)} are named")
     return source.item_names([names[number] for number in range(1, n_items + 1)]), title

@@ -1,4 +1,4 @@
-"""Exports of voting systems, which state a mark for each candidate and rank: Dominion (.csv, .json) and NIST (.json)."""
+"""Exports of voting systems with a mark for each candidate and rank: Dominion (.csv, .json) and NIST (.json)."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def read_documents(source: SourceFile) -> Iterator[tuple[str, dict[str, Any]]]:
         n_bytes = sum(len(content) for _, content in raw)
         source.check_expanded_size(n_bytes, sum(file.stat().st_size for file in files))
     if not raw:
-        raise source.error(None, "there is no .json file in it")
+        raise source.error(None, "the folder or archive has no .json file; name the file to read")
     for name, content in raw:
         yield name, read_document(content, SourceFile(name))
 

@@ -308,9 +308,9 @@ def check_fits(rankings: Rankings, kind: Kind) -> None:
     if row is None:
         return
     if kind in ("soi", "toi") and (rankings.ranks[row] == FREE).all():
-        hint = "an order lists at least one item; remove the row, or give kind='cat'"
+        hint = "an order lists at least one item; remove the row, or write cat"
     else:
-        hint = f"give kind={'toc' if rankings.is_exhaustive() else 'toi'!r}"
+        hint = f"write {'toc' if rankings.is_exhaustive() else 'toi'}, by the suffix of the file or by the kind"
     raise RankingError(f"row {row} of rankings ({rankings[row].kinds()[0]}) cannot be represented as {kind}; {hint}")
 
 

@@ -135,8 +135,9 @@ def read(path: AnyPath, *, format: str = "auto", **options: Any) -> Data:  # noq
     chosen = detected_format(source) if check_text("format", format) == "auto" else named_format(format)
     for name in options:
         if name not in chosen.options:
-            problem = f"{source.name} is read as {chosen.name}, which has no option ", Argument(name)
-            raise RankingError(*problem, f"; its options are {', '.join(chosen.options)}")
+            others = [part for option in chosen.options for part in (", ", Argument(option))][1:]
+            problem = f"{source.name} is read as {chosen.name}, which has no option "
+            raise RankingError(problem, Argument(name), "; its options are ", *others)
     return chosen.read(source, **options)
 
 

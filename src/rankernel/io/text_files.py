@@ -230,13 +230,18 @@ class FileSource:
     n_all_in_first: int | None = None
     repairs: Repairs = field(default_factory=Repairs)
 
+    @property
+    def ignored_text(self) -> str:
+        """The first columns that were not used, separated by commas."""
+        return ", ".join(printable(name) or "a column without a name" for name in self.ignored[:12])
+
     def __str__(self) -> str:
         parts = [
             f"read as {self.format}" if self.format else "",
             f"title {printable(self.title)!r}" if self.title else "",
             "" if self.seats is None else f"{self.seats:,} seat{'s' * (self.seats != 1)}",
             f"withdrawn: {', '.join(map(printable, self.withdrawn))}" if self.withdrawn else "",
-            f"ignored: {', '.join(map(printable, self.ignored[:12]))}" if self.ignored else "",
+            f"ignored: {self.ignored_text}" if self.ignored else "",
         ]
         lines = ["; ".join(part for part in parts if part), f"repaired: {self.repairs}" if self.repairs else ""]
         return "\n".join(line for line in lines if line)

@@ -255,9 +255,9 @@ class Numbering(dict[str, int]):
         return number
 
 
-def split_rows(text: str, delimiter: str, source: SourceFile) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line number and the cells of each row."""
-    reader = csv.reader(split_lines(text), delimiter=delimiter, strict=True)
+def split_rows(text: str, delimiter: str, source: SourceFile, strict: bool = True) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line number and the cells of each row; if not strict, quotation marks within cells are accepted."""
+    reader = csv.reader(split_lines(text), delimiter=delimiter, strict=strict)
     line = 1
     try:
         for cells in reader:

@@ -143,7 +143,7 @@ class Kernel(ABC):
         >>> from rankernel import Mallows, Rankings
         >>> print(Mallows(nu=0.5).plan(Rankings.from_orders([["a", "b", "c"], ["c"]], counts=[7, 5])))
         Mallows(nu=0.5) of 2 different rankings (12 voters, 3 items)
-          exact: closed form (q-factorials of shared buckets; pairs as bits)
+          exact: closed form
           4 entries, 32 bytes, less than 0.01 s
         """
         from rankernel.gram.plan import make_plan
@@ -232,6 +232,28 @@ class Kernel(ABC):
         """
         plan = self.plan(X, Y, method=method)
         return plan.estimate(tol=tol, gradient=gradient, normalize=normalize, n_jobs=n_jobs)
+
+    def paired(self, X: Any, Y: Any, *, method: MethodLike = "auto", n_jobs: int | None = None) -> FloatArray:
+        """Return the kernel of row i of ``X`` with row i of ``Y``: the diagonal of :meth:`gram`, at its own cost.
+
+        Parameters
+        ----------
+        X, Y : Rankings, Preferences or integer array
+            Two sets of equally many rankings.
+        method : {"auto", "exact", "enumeration", "mixed"} or a method object
+            How to compute it: see :meth:`gram`.
+        n_jobs : int, optional
+            Number of threads; -1 or None for one thread a core.
+
+        Examples
+        --------
+        >>> from rankernel import Kendall
+        >>> Kendall().paired([[0, 1, 2], [2, 1, 0]], [[0, 1, 2], [2, 0, 1]])
+        array([1.        , 0.33333333])
+        """
+        from rankernel.gram.plan import make_plan
+
+        return make_plan(self, X, Y, method, paired=True).paired(n_jobs=n_jobs)
 
     def log_gram(self, X: Any, Y: Any = None, *, n_jobs: int | None = None) -> FloatArray:
         """Return the logarithm of the exact Gram matrix, also where its values underflow."""

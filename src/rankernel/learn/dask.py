@@ -20,10 +20,10 @@ from rankernel._utils.checks import check_instance, check_integer
 from rankernel._utils.rng import Seed, as_seed, stream_key
 from rankernel.data import Data, as_data
 from rankernel.errors import missing_extra
-from rankernel.gram.blocks import slices, tiles
+from rankernel.gram.blocks import block_slices, slices
+from rankernel.gram.estimate import sum_by_index
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
-from rankernel.gram.sums import gathered
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.learn.mmd_streamed import pooled_plan, unbiased_mmd2
@@ -65,17 +65,17 @@ def gram(plan: Plan, *, chunks: int | None = None) -> Any:
     array([ 0.33333333, -0.33333333,  1.        ])
     """
     side = chunk_side(check_instance("plan", plan, Plan, "a Plan, such as kernel.plan(X)"), chunks)
-    if plan.evaluator.direct:
+    if plan._evaluator.direct:
         return blockwise_gram(plan, side)
-    array = blockwise_gram(plan.distinct, side)
-    array = array if plan.rows is None else array[plan.rows]
-    array = array if plan.columns is None else array[:, plan.columns]
-    return array if plan.rows is None and plan.columns is None else array.rechunk(side)
+    array = blockwise_gram(plan._distinct, side)
+    array = array if plan._rows is None else array[plan._rows]
+    array = array if plan._columns is None else array[:, plan._columns]
+    return array if plan._rows is None and plan._columns is None else array.rechunk(side)
 
 
 def chunk_side(plan: Plan, chunks: int | None) -> int:
     """Return the number of rows and columns of a chunk."""
-    return plan.side(None if chunks is None else check_integer("chunks", chunks))
+    return plan._side(None if chunks is None else check_integer("chunks", chunks))
 
 
 def blockwise_gram(plan: Plan, side: int) -> Any:
@@ -214,10 +214,10 @@ def mmd2(X: Any, Y: Any, kernel: Kernel | str, *, method: MethodLike = "auto", c
     4.0
     """
     plan, weights = pooled_plan(X, Y, kernel, method)
-    side, distinct = chunk_side(plan, chunks), plan.distinct
-    shared = (distinct, gathered(weights, plan.rows, len(plan.X)))
+    side, distinct = chunk_side(plan, chunks), plan._distinct
+    shared = (distinct, sum_by_index(weights, plan._rows, len(plan._X)))
     key, name, graph = shared_value(shared, f"rankernel-sums-{side}")
-    pairs = list(tiles(*distinct.shape, side, symmetric=True))
+    pairs = list(block_slices(*distinct.shape, side, symmetric=True))
     for number, (rows, columns) in enumerate(pairs):
         graph[name, number, 0] = (block_sums, key, rows, columns)
     parts = as_dask(graph, name, [slice(number, number + 1) for number in range(len(pairs))], [slice(0, 6)])

@@ -13,15 +13,16 @@ from rankernel._loops.bits import pairs_in_order, popcount
 from rankernel._loops.compiled import compiled
 from rankernel._utils.arrays import FloatArray, FullRanks, IntArray, Mask
 from rankernel._utils.checks import check_flag, check_integer
+from rankernel._utils.interrupts import run_in_threads
 from rankernel._utils.rng import Seed, as_seed, stream_key
 from rankernel.completions.draws import Uniform, draw
 from rankernel.completions.enumerate import enumerate_completions
 from rankernel.completions.marginals import position_distributions
 from rankernel.encoding import Unlisted
 from rankernel.errors import RankingError
-from rankernel.gram.blocks import run, slices
+from rankernel.gram.blocks import slices
 from rankernel.gram.exact.features import mean_features, mean_statistics
-from rankernel.gram.poset_rows import PartialOrders, Rows, as_rows
+from rankernel.gram.rows import PartialOrders, Rows, as_rows
 from rankernel.kernels import as_kernel
 from rankernel.kernels.algebra import terms
 from rankernel.kernels.base import Kernel
@@ -311,10 +312,10 @@ class MallowsSignFeatures(RankingTransformer):
 
         def fill(block: slice) -> None:
             full, offsets = sample_completions(rows[block], self.n_draws, self.seed_)
-            reversed_pairs = pairs_in_order(-full)  # type: ignore[no-untyped-call]
+            reversed_pairs = pairs_in_order(-full)
             mean_parities(reversed_pairs, offsets, self.pair_sets_, means[block])
 
-        run(slices(len(rows), max(ENTRIES // (64 * self.pair_sets_.shape[1] * self.n_draws), 1)), fill, None)
+        run_in_threads(fill, slices(len(rows), max(ENTRIES // (64 * self.pair_sets_.shape[1] * self.n_draws), 1)))
         return np.asarray(means[inverse] / np.sqrt(self.n_features))
 
 
@@ -337,7 +338,7 @@ def pack(bits: Mask) -> Words:
 def sample_completions(X: Rows, n_draws: int, seed: int) -> tuple[FullRanks, IntArray]:
     """Return completions of each ranking, all if there are at most ``n_draws``, and the offsets of the rankings."""
     if isinstance(X, PartialOrders):
-        samples = list(X.draw(n_draws, Uniform(), seed).ranks)
+        samples = list(X.draw(n_draws, Uniform(), seed)[0])
         for row in range(len(X)):
             if X[row : row + 1].has_at_most(n_draws):
                 samples[row] = X[row : row + 1].all_completions(n_draws)[0]
@@ -367,5 +368,5 @@ def mean_parities(signs: Words, offsets: IntArray, pair_sets: Words, out: FloatA
                 word = np.uint64(0)
                 for w in range(n_words):
                     word ^= signs[k, w] & pair_sets[j, w]
-                odd += np.int64(popcount(word) & np.uint64(1))  # type: ignore[call-arg]
+                odd += np.int64(popcount(word) & np.uint64(1))
             out[i, j] = 1.0 - 2.0 * odd / (stop - start)

@@ -110,7 +110,7 @@ class RankingKern(GPy.kern.Kern):  # type: ignore[misc]
             The rankings.
         """
         rankings = to_rankings(X)
-        method = self.blocks.plan_against(self._current_kernel(), rankings).estimator
+        method = self.blocks.plan_against(self._current_kernel(), rankings)._estimator
         if method is None:
             raise ValueError("the values are exact, so there are no draws; use method=MonteCarlo(...)")
         drawn = draw(

@@ -9,8 +9,8 @@ import numpy as np
 from rankernel._utils.arrays import FloatArray
 from rankernel.data import Data, as_data, concat
 from rankernel.errors import RankingError
-from rankernel.gram.methods import MethodLike
-from rankernel.gram.plan import Plan, unbiased_method
+from rankernel.gram.methods import MethodLike, unbiased_method
+from rankernel.gram.plan import Plan
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings
@@ -42,7 +42,7 @@ def mmd2_streamed(
     4.0
     """
     plan, weights = pooled_plan(X, Y, kernel, method)
-    sums = weights.T @ plan.times(weights, n_jobs)
+    sums = weights.T @ plan.times(weights, n_jobs=n_jobs)
     return unbiased_mmd2(sums, plan.diagonal() @ weights, weights.sum(axis=0))
 
 

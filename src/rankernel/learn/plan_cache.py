@@ -12,7 +12,7 @@ from typing import Any
 
 from rankernel._utils.arrays import FloatArray
 from rankernel.data import Data, as_data
-from rankernel.gram.estimate import slopes
+from rankernel.gram.estimate import gradient_of
 from rankernel.gram.methods import MethodLike, as_method
 from rankernel.gram.plan import Plan
 from rankernel.kernels import as_kernel
@@ -80,12 +80,12 @@ class GramBlocks:
     def gram(self, kernel: Kernel, X: Data, Y: Data | None = None, gradient: bool = False) -> Block:
         """Return a block for a kernel with other parameters, with its derivatives if ``gradient``."""
         plan = self.plan(kernel, X, Y)
-        return plan.gram(), slopes(plan, None) if gradient else {}
+        return plan.gram(), gradient_of(plan) if gradient else {}
 
     def diagonal(self, kernel: Kernel, X: Data, gradient: bool = False) -> Block:
         """Return the diagonal of a block, with its derivatives if ``gradient``."""
         plan = self.plan_against(kernel, X)
-        return plan.diagonal(), plan.diagonal_gradient() if gradient else {}
+        return plan.diagonal(), plan._diagonal_gradient() if gradient else {}
 
     def plan(self, kernel: Kernel, X: Data, Y: Data | None = None) -> Plan:
         """Return the plan of a block."""

@@ -32,7 +32,7 @@ from rankernel.encoding import Unlisted
 from rankernel.errors import RankingError
 from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.methods import MethodLike
-from rankernel.gram.poset_rows import as_rows
+from rankernel.gram.rows import as_rows
 from rankernel.kernels import KERNELS_BY_NAME, as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.learn.estimators import KernelParameters, check_table, error_prefix, has_names

@@ -14,7 +14,7 @@ from rankernel._utils.arrays import FloatArray
 from rankernel._utils.memory import check_memory
 from rankernel.data import as_data
 from rankernel.encoding import Unlisted
-from rankernel.gram.estimate import slopes
+from rankernel.gram.estimate import gradient_of
 from rankernel.gram.methods import MethodLike, MonteCarlo, as_method
 from rankernel.gram.plan import Plan
 from rankernel.kernels import as_kernel
@@ -121,7 +121,7 @@ class SklearnKernel(GaussianProcessKernel):  # type: ignore[misc]
             return plan.gram()
         params = self.kernel.params
         check_memory(plan.shape, np.float64, 1 + 2 * len(params), "a kernel with its derivatives")
-        value, gradients = plan.gram(), slopes(plan, None)
+        value, gradients = plan.gram(), gradient_of(plan)
         for name, gradient in gradients.items():
             gradient *= params[name]
         free = [gradients[each.name] for each in self.hyperparameters if not each.fixed]

@@ -16,7 +16,7 @@ from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data, as_nonempty_data
 from rankernel.errors import ArgumentTypeError
 from rankernel.gram.exact.features import mean_statistics
-from rankernel.gram.poset_rows import PartialOrders, as_rows
+from rankernel.gram.rows import PartialOrders, as_rows
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.linear_features import Statistic, uniform_mean
@@ -213,15 +213,15 @@ def kernel_consensus(X: Any, kernel: Kernel | str, *, limit: int = 20, n_starts:
     return Consensus(ranking, cost, gap, f"kernel consensus: {decoder.how}, {proof}")
 
 
-def cluster_consensus(X: Any, labels: Any, *, rule: Callable[[Any], Any] = borda) -> dict[Any, Any]:
-    """Return the consensus of each cluster.
+def cluster_consensus(X: Any, groups: Any, *, rule: Callable[[Any], Any] = borda) -> dict[Any, Any]:
+    """Return the consensus of each group of rows, such as the clusters of :class:`KernelKMeans`.
 
     Parameters
     ----------
     X : Rankings, Preferences or array of ranks
         The data.
-    labels : array of shape (n_rankings,)
-        The cluster of each row.
+    groups : array of shape (n_rankings,)
+        The group of each row.
     rule : callable
         :func:`borda`, :func:`kemeny`, or another function of data, such as
         ``lambda rows: kernel_consensus(rows, kernel)``.
@@ -233,10 +233,10 @@ def cluster_consensus(X: Any, labels: Any, *, rule: Callable[[Any], Any] = borda
     [['b', 'a']]
     """
     data = as_data(X)
-    given = check_labels("labels", labels, len(data))
+    given = check_labels("groups", groups, len(data))
     if not callable(rule):
         raise ArgumentTypeError("rule", rule, "a function of rankings, such as borda or kemeny")
-    return {label: rule(data[np.flatnonzero(given == label)]) for label in np.unique(given).tolist()}
+    return {group: rule(data[np.flatnonzero(given == group)]) for group in np.unique(given).tolist()}
 
 
 # ---------------------------------------------------------------------- steps

@@ -1,8 +1,8 @@
 """Pre-images: the full ranking nearest to a point in the feature space of a kernel.
 
 All full rankings have the same norm there, so the nearest one has the largest inner product with the point. The
-statistic in which the kernel is linear decides how it is found: for positions by a linear assignment, for ranks by
-sorting, for signs of pairs by a Kemeny search. Among equally near rankings, items are ordered by their mean positions.
+statistic in which the kernel is linear determines the algorithm: linear assignment for positions, sorting for ranks, a
+Kemeny search for signs of pairs. Among equally near rankings, items are ordered by their mean positions.
 """
 
 from __future__ import annotations

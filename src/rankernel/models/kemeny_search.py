@@ -53,7 +53,7 @@ def kemeny_order(
     """Return an order of least total cost, or a local minimum for components of more than ``limit`` items.
 
     Among optimal orders, items with lower indices come first in components that are solved exactly. Nothing is proven
-    if preferences are shares of so many voters that rounding may hide one of them.
+    if there are more voters than the precision of their shares can resolve.
     """
     components = majority_components(preferences)
     parts = [order_component(preferences, items, limit, n_starts, rng) for items in components]
@@ -135,11 +135,11 @@ def majority_components(preferences: FloatArray) -> list[Indices]:
     np.fill_diagonal(reach, True)
     reach = unpacked(closure(np.packbits(reach[None], axis=2)), len(reach))[0]
     # An item reaches more items than those of later components, so sorting by reach puts winners first.
-    mutual, components, placed = reach & reach.T, [], np.zeros(len(reach), dtype=bool)
+    mutual, components, ordered = reach & reach.T, [], np.zeros(len(reach), dtype=bool)
     for item in np.argsort(-reach.sum(axis=1), kind="stable"):
-        if not placed[item]:
+        if not ordered[item]:
             components.append(np.flatnonzero(mutual[item]))
-            placed |= mutual[item]
+            ordered |= mutual[item]
     return components
 
 

@@ -6,7 +6,7 @@ neither approximates the other; a finding must exceed the null distribution of b
 Inlier models are fitted robustly. With a small estimated probability a row is an outlier, drawn uniformly from all
 rankings; the EM algorithm weights each row by its posterior probability of being an inlier. The concentration of the
 fitted model is then mixed over factors from 0.5 to 2, with shares estimated by EM, because voters differ in how closely
-they follow the model. Probabilities in the tails are estimated by importance sampling from the model at all these
+they follow the model. Small tail probabilities are estimated by importance sampling from the model at all these
 concentrations and at smaller ones, down to the uniform distribution.
 """
 
@@ -40,11 +40,6 @@ MIXING_ROUNDS = 200
 
 
 # ---------------------------------------------------------------------- fits
-
-
-def fit_null_models(data: Data) -> tuple[Model, ...]:
-    """Return the fit of each family of models without clusters."""
-    return fit_plackett_luce(data), fit_mallows(data)
 
 
 def fit_plackett_luce(data: Data) -> PlackettLuce:
@@ -82,11 +77,11 @@ def with_concentration(model: Model, factor: float) -> Model:
 # ---------------------------------------------------------------------- samples of the same shape
 
 
-def sample_like(data: Data, labels: Indices, models: Sequence[Model], rng: np.random.Generator) -> Data:
+def sample_like(data: Data, clusters: Indices, models: Sequence[Model], rng: np.random.Generator) -> Data:
     """Return for each row a sample of the same shape from the model of its cluster."""
     full = np.empty((len(data), data.n_items), dtype=np.int32)
     for number, model in enumerate(models):
-        rows = labels == number
+        rows = clusters == number
         full[rows] = model.sample(int(rows.sum()), rng=rng).ranks
     return coarsen(full, data)
 

@@ -317,13 +317,13 @@ def first_later_arrival(rates: FloatArray, later: float, peak: float, height: fl
     log_peak = log_density(peak, rates, later)
     while True:
         x = 2.0 * uniform(state)
-        level = -exponential(state)
+        log_height = -exponential(state)
         if x > 1.0:
             excess = exponential(state)
             x = 1.0 + excess
-            level -= excess
+            log_height -= excess
         y = peak + x / height if uniform(state) < 0.5 else peak - x / height
-        if y > 0.0 and level <= log_density(y, rates, later) - log_peak:
+        if y > 0.0 and log_height <= log_density(y, rates, later) - log_peak:
             return y
 
 

@@ -22,9 +22,9 @@ from rankernel._utils.files import whole_file
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import as_data
 from rankernel.errors import RankingError, require
-from rankernel.gram.methods import MethodLike
 
 if TYPE_CHECKING:
+    from rankernel.gram.methods import MethodLike
     from rankernel.kernels.base import Kernel
 
 __all__ = ["Picture", "Report", "report"]

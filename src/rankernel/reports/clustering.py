@@ -19,8 +19,7 @@ from rankernel.reports.embedding import Embedding
 from rankernel.reports.number_of_clusters import Evidence, cut_tree, number_of_clusters, tree_of
 from rankernel.reports.source import Ballots, View
 from rankernel.reports.standing import approved_counts, count_contests, first_counts, standings
-from rankernel.reports.text import ballot_text
-from rankernel.reports.wording import Wording
+from rankernel.reports.text import Wording, ballot_text
 
 # Weights of the differences in shares by which a cluster is named: a first choice is easier to read than a pair, and
 # the most common ballot, which exists for every cluster, is the last resort.

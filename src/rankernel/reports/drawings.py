@@ -13,8 +13,7 @@ import numpy as np
 from rankernel.reports.clustering import largest_shifts
 from rankernel.reports.groups import Comparison
 from rankernel.reports.summary import Summary
-from rankernel.reports.text import fit_names, percent, short_names, text_width
-from rankernel.reports.wording import Wording
+from rankernel.reports.text import Wording, fit_names, percent, short_names, text_width
 
 COLOURS = 7  # of clusters and groups; a grey is shared by all others
 

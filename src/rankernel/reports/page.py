@@ -25,8 +25,7 @@ from rankernel.reports import statements
 from rankernel.reports.drawings import Drawing
 from rankernel.reports.number_of_clusters import MAX_CLUSTERS
 from rankernel.reports.summary import Summary
-from rankernel.reports.text import ballot_text, percent, pvalue_text, round_numbers, short_name, short_names
-from rankernel.reports.wording import sentences
+from rankernel.reports.text import ballot_text, percent, pvalue_text, round_numbers, sentences, short_name, short_names
 
 if TYPE_CHECKING:
     from jinja2 import Environment

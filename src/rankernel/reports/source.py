@@ -14,7 +14,7 @@ from rankernel.data import Data, group_codes, rename_items, with_counts
 from rankernel.errors import RankingError
 from rankernel.preferences import Preferences
 from rankernel.reports.standing import are_approvals, has_preference
-from rankernel.reports.wording import Wording
+from rankernel.reports.text import Wording
 
 UNNAMED = "(none)"  # shown for a group whose name is empty
 DOMINANT_SHARE = 0.6  # of the voters of a ballot, to colour it by their group

@@ -13,7 +13,6 @@ import numpy as np
 from rankernel._utils.arrays import FloatArray, Indices, IntArray, Mask
 from rankernel.data import Data, pairwise_wins
 from rankernel.encoding import FREE
-from rankernel.models.kemeny_search import kemeny_order, next_best_order
 from rankernel.preferences import Preferences
 
 MAX_EXACT_CYCLE = 16  # items of a majority cycle up to which the Kemeny ranking is proven optimal
@@ -189,6 +188,8 @@ class KemenyRanking:
 
 def find_kemeny_ranking(contests: Contests, seed: int) -> KemenyRanking:
     """Return the Kemeny ranking and the second-best ranking."""
+    from rankernel.models.kemeny_search import kemeny_order, next_best_order
+
     ahead, n_voters = contests.ahead, contests.n_voters
     shares: FloatArray = 0.5 + (ahead - ahead.T) / (2 * n_voters)
     n_starts = N_STARTS if len(shares) <= MANY_ITEMS else 1

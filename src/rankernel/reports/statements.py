@@ -186,9 +186,11 @@ def step_fields(summary: Summary, evidence: Evidence, k: int) -> dict[str, objec
     """Return the fields of the sentence about the test of the k-th cluster."""
     step, sampled = evidence.steps[k - 2], evidence.sample_size < summary.ballots.rankings.n_voters
     sample = summary.wording.say("in_sample", sample_size=evidence.sample_size) if sampled else ""
-    numbers = {"k": k, "fewer": k - 1, "n_sets": N_REPLICATES, "pvalue": step.pvalue}
+    numbers = {"k": k, "fewer": k - 1, "n_sets": N_REPLICATES}
+    pvalue = f"p = {step.pvalue:.2g}" if step.pvalue >= 0.001 else "p < 0.001"
     return {
         **numbers,
+        "pvalue": pvalue,
         "gain": percent(step.gain),
         "null_gain": percent(step.null_gain),
         "model": step.model,

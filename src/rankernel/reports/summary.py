@@ -29,7 +29,7 @@ from rankernel.reports.standing import (
     has_preference,
     mean_positions,
 )
-from rankernel.reports.wording import Wording
+from rankernel.reports.text import Wording
 
 MAX_ITEMS = 3000  # of which all pairs are compared
 MAX_BALLOTS = 1500  # on the map and in the dendrogram

@@ -15,7 +15,7 @@ from rankernel._utils.checks import check_choice, check_labels, check_unmasked, 
 from rankernel.data import Data, as_data, with_counts
 from rankernel.encoding import is_missing
 from rankernel.errors import RankingError
-from rankernel.gram.bandwidth import MOST_RANKINGS, median_of_pairs
+from rankernel.gram.bandwidth import MAX_RANKINGS, median_of_pairs
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.stats._moments import CentredKernel
@@ -88,8 +88,8 @@ def numeric_covariate(values: NDArray[Any], X: Data) -> Covariate:
     counts = np.bincount(codes.ravel(), weights=X.counts).astype(np.float64)
     squares = cdist(points, points, "sqeuclidean")
     subset: Any = slice(None)
-    if len(points) > MOST_RANKINGS:
-        subset = np.sort(np.random.default_rng(0).choice(len(points), MOST_RANKINGS, replace=False))
+    if len(points) > MAX_RANKINGS:
+        subset = np.sort(np.random.default_rng(0).choice(len(points), MAX_RANKINGS, replace=False))
     bandwidth = median_of_pairs(np.sqrt(squares[subset][:, subset]), counts[subset])
     text = f"numbers (Gaussian kernel, bandwidth {bandwidth:.6g})"
     squares /= -2 * bandwidth**2  # in place, to hold one matrix

@@ -53,13 +53,13 @@ class Sample:
         plan = check_kernel(kernel).plan(data, method=method)
         warn_if_not_characteristic(plan.kernel, data.n_items)
         if task is not None:
-            check_task(task, len(plan.X))
+            check_task(task, len(plan._X))
         return cls.from_plan(data, plan, n_jobs)
 
     @classmethod
     def from_plan(cls, data: Data, plan: Plan, n_jobs: int | None = None) -> Sample:
         """Return the sample of the data that a plan was made for."""
-        index = np.arange(len(data)) if plan.rows is None else plan.rows
+        index = np.arange(len(data)) if plan._rows is None else plan._rows
         _, first = np.unique(index, return_index=True)
         distinct = with_counts(data[first], np.bincount(index, data.counts))
         return cls(distinct, plan.kernel, plan, n_jobs=n_jobs)
@@ -91,7 +91,7 @@ class Sample:
     @property
     def index(self) -> Indices:
         """The row of the Gram matrix of each row of the original data."""
-        return np.arange(len(self.data)) if self.plan is None or self.plan.rows is None else self.plan.rows
+        return np.arange(len(self.data)) if self.plan is None or self.plan._rows is None else self.plan._rows
 
     @property
     def method(self) -> str:
@@ -101,7 +101,7 @@ class Sample:
     @property
     def is_estimated(self) -> bool:
         """Whether kernel values are Monte Carlo estimates."""
-        return self.plan is not None and self.plan.estimator is not None
+        return self.plan is not None and self.plan._estimator is not None
 
     def subset(self, rows: Indices, counts: IntArray) -> Sample:
         """Return the sample of the given rows with other numbers of voters."""
@@ -132,7 +132,7 @@ class Sample:
 
     def redraw(self, times: int) -> tuple[Indices, FloatArray] | None:
         """Return up to 64 rows, and the change of the Gram matrix there with new draws; None if values are exact."""
-        other = None if self.plan is None else self.plan.distinct.redrawn(times)
+        other = None if self.plan is None else self.plan._distinct._redrawn(times)
         if other is None:
             return None
         all_rows = np.arange(len(self.data)) if self.rows is None else self.rows
@@ -149,7 +149,7 @@ def check_kernel(kernel: Any) -> Kernel:
 
 def voter_gram(plan: Plan, n_jobs: int | None = None) -> FloatArray:
     """Return the Gram matrix of distinct rankings, with the kernel of two different voters on its diagonal."""
-    distinct = plan.distinct
+    distinct = plan._distinct
     matrix = np.asarray(distinct.gram(n_jobs=n_jobs), dtype=np.float64)
     if isinstance(plan.method, MonteCarlo):
         np.fill_diagonal(matrix, distinct.diagonal(unbiased=True))

@@ -185,7 +185,7 @@ class BestSplit(PermutationStatistic):
     def expand(self, gram: FloatArray) -> FloatArray:
         """Return the Gram matrix of all rows from that of distinct rankings."""
         assert self.sample.plan is not None
-        rows = self.sample.plan.rows
+        rows = self.sample.plan._rows
         return gram if rows is None else gram[np.ix_(rows, rows)]
 
     def draw(self, n_permutations: int) -> FloatArray:
@@ -208,7 +208,7 @@ class BestSplit(PermutationStatistic):
 
     def standard_errors(self) -> tuple[float, float]:
         """Return the Monte Carlo standard error of the statistic, by drawing all kernel values again."""
-        other = None if self.sample.plan is None else self.sample.plan.redrawn(1)
+        other = None if self.sample.plan is None else self.sample.plan._redrawn(1)
         if other is None:
             return 0.0, 0.0
         again = self.of_orders(np.arange(len(self.weights))[None], self.expand(voter_gram(other)))

@@ -24,7 +24,7 @@ from rankernel.data import Data
 from rankernel.errors import RankingError
 from rankernel.gram.blocks import slices
 from rankernel.gram.exact.features import mean_statistics
-from rankernel.gram.poset_rows import as_rows
+from rankernel.gram.rows import as_rows
 from rankernel.kernels.kendall import Kendall
 from rankernel.stats._effects import Interval
 from rankernel.stats._groups import GroupedVoters, GroupEffect

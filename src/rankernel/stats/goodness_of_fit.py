@@ -17,8 +17,7 @@ from rankernel.data import as_data, concat
 from rankernel.datasets.simulate import draw_permutations
 from rankernel.errors import RankingError
 from rankernel.gram.blocks import slices
-from rankernel.gram.methods import Method, MethodLike, MonteCarlo
-from rankernel.gram.plan import unbiased_method
+from rankernel.gram.methods import Method, MethodLike, MonteCarlo, unbiased_method
 from rankernel.kernels.base import Kernel
 from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings, as_rankings, unique_rows

@@ -24,7 +24,7 @@ from rankernel.data import Data, as_data
 from rankernel.gram.blocks import slices
 from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.methods import MethodLike
-from rankernel.gram.poset_rows import as_rows
+from rankernel.gram.rows import as_rows
 from rankernel.kernels.base import Kernel
 from rankernel.stats._covariates import Covariate, CovariateKernel, check_times, make_covariate, time_covariate
 from rankernel.stats._effects import Effect, Gradient, InfluenceSample

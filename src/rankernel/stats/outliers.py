@@ -14,8 +14,8 @@ from rankernel._utils.memory import check_task
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data, concat
 from rankernel.errors import MisfitWarning, RankingError, SamplingWarning, missing_extra, warn
-from rankernel.gram.methods import MethodLike
-from rankernel.gram.plan import Plan, unbiased_method
+from rankernel.gram.methods import MethodLike, unbiased_method
+from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
 from rankernel.models.null_models import InlierModel, Model, WeightedSample, inlier_models, sample_inliers, shape_codes
 from rankernel.preferences import Preferences
@@ -217,7 +217,7 @@ def check_enough(data: Data, name: str) -> None:
 def make_sample(data: Data, kernel: Any, method: MethodLike, n_jobs: int | None) -> Sample:
     """Return the sample of the ballots, after checking memory."""
     plan = check_kernel(kernel).plan(data, method=method)
-    check_task("a search for outliers", len(plan.X))
+    check_task("a search for outliers", len(plan._X))
     return Sample.from_plan(data, plan, n_jobs)
 
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankernel.errors import ExactnessError
-from rankernel.gram.exact.kendall_law import KendallLaw
-from rankernel.gram.exact.overlap import Overlap
+from rankernel.gram.exact.formulas import Overlap
+from rankernel.gram.exact.kendall import KendallDistribution
 from rankernel.gram.montecarlo.variance import mallows_variance, variance_from_values
 
 
@@ -135,10 +135,10 @@ def test_closed_forms_for_mallows(pair, nu, half_left, half_right):
     assert closed == pytest.approx(coupled, rel=1e-11, abs=1e-15 * scale)
 
 
-def test_fifty_items_against_the_law_of_the_distance():
+def test_fifty_items_match_the_distribution_of_the_distance():
     """Two unordered rankings: every left draw has the same mean, so the variance is that of the kernel over M N."""
     overlap = Overlap.of(np.zeros(50, dtype=int), np.zeros(50, dtype=int))
-    pmf = KendallLaw().pmf(overlap)
+    _, pmf = KendallDistribution().pmf(overlap)
     values = np.exp(-0.02 * np.arange(len(pmf)))
     of_kernel = float(pmf @ (values - pmf @ values) ** 2)
     assert mallows_variance(overlap, 0.02, 10, 7) == pytest.approx(of_kernel / 70, rel=1e-12)

@@ -1,7 +1,7 @@
-"""Exact means of functions of the Cayley distance: n less the cycles of the map between positions.
+"""Functions of the Cayley distance: n minus the number of cycles of the map between the positions of two completions.
 
-For two rankings with ties in many buckets the value is #P-hard to compute; with at most one tied bucket on each side
-it is a short sum. Write q = exp(-nu).
+For two rankings with several tied buckets the mean is #P-hard to compute; with at most one tied bucket on each side it
+is a short sum. Write q = exp(-nu).
 """
 
 from __future__ import annotations
@@ -11,144 +11,143 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankernel import _loops
-from rankernel._utils.arrays import FloatArray, Mask
+from rankernel._loops.compiled import compiled
+from rankernel._utils.arrays import FloatArray, Indices, IntArray, Mask, RankArray
 from rankernel._utils.log_sums import log_mean_exp, logs
-from rankernel.gram.exact.overlap import DistanceLaw, Formula, Overlap, Shape
+from rankernel.gram.exact.formulas import (
+    CodeArray,
+    Codes,
+    Formula,
+    LogMean,
+    Overlap,
+    Pairs,
+    Shape,
+    are_top_k,
+    have_one_tie,
+    is_exponential,
+)
+from rankernel.gram.exact.hamming import AgreementCodes
+from rankernel.kernels.base import Kernel
+from rankernel.rankings import Rankings
 
-MOST_ITEMS = 300
-
-
-class Unconstrained(Formula):
-    """One side says nothing (at most one bucket, whatever is free): ``K = prod_{i<n} (1 + i q) / (1 + i)``.
-
-    >>> from rankernel.gram.exact.overlap import Overlap
-    >>> log_value, slope = Unconstrained().log_value(Overlap.of(np.array([-1, -1]), np.array([0, 1])), np.log(2))
-    >>> round(math.exp(log_value), 12)  # (1 + 1/2) / 2
-    0.75
-    """
-
-    name = "exp-Cayley, one ranking says nothing"
-
-    def covers(self, left: Shape, right: Shape) -> bool:
-        """At most one bucket on one side: each order of the items is a completion, equally likely."""
-        return min(len(left.sizes), len(right.sizes)) <= 1
-
-    def log_value(self, overlap: Overlap, nu: float) -> tuple[float, float]:
-        """Return the logarithm of the kernel and its derivative in nu."""
-        log_means, slopes = random_cycles(overlap.n_items, nu)
-        return float(log_means[-1]), float(slopes[-1])
+MAX_PMF_ITEMS = 300  # a table of n^2 probabilities
 
 
-class TopKCycles(Formula):
-    """Two top-k lists: ``K = q^(m - c) prod_{i<n-m} (1 + i q) / (1 + i)``, m the length of the shorter list.
+class RandomCycles(Formula):
+    """At most one tied bucket on each side and no free items, or one unordered ranking.
 
-    Of its places, c cycles close among themselves; all other places are joined at random.
-
-    >>> from rankernel.gram.exact.overlap import Overlap
-    >>> log_value, slope = TopKCycles().log_value(Overlap.of(np.array([0, 1, 1]), np.array([1, 0, 1])), np.log(2))
-    >>> round(math.exp(log_value), 12)  # (1/2 + 1/4) / 2
-    0.375
-    """
-
-    name = "exp-Cayley, top-k lists (random cycles)"
-
-    def covers(self, left: Shape, right: Shape) -> bool:
-        """Single items and one last bucket, none free, on both sides."""
-        return left.is_top_k and right.is_top_k
-
-    def log_value(self, overlap: Overlap, nu: float) -> tuple[float, float]:
-        """Return the logarithm of the kernel and its derivative in nu."""
-        value, slope = self.log_rest(overlap, nu)
-        apart = top_k_cycles(overlap)[1]
-        return value - nu * apart, slope - apart
-
-    def log_rest(self, overlap: Overlap, nu: float) -> tuple[float, float]:
-        """Return the same for the places that are joined at random."""
-        log_means, slopes = random_cycles(overlap.n_items - top_k_cycles(overlap)[0], nu)
-        return float(log_means[-1]), float(slopes[-1])
-
-
-def top_k_cycles(overlap: Overlap) -> tuple[int, int]:
-    """Return the length of the shorter of two top-k lists, and how many of its places close no cycle."""
-    lengths = (len(shape.sizes) - (not shape.is_full) for shape in (overlap.left_shape, overlap.right_shape))
-    shorter = min(lengths)
-    step = dict(zip(overlap.left.tolist(), overlap.right.tolist(), strict=True))
-    cycles, seen = 0, set()
-    for start in range(shorter):
-        place = start
-        while place < shorter and place not in seen:
-            seen.add(place)
-            place = step[place]
-            cycles += place == start
-    return shorter, shorter - cycles
-
-
-class SingleTie(Formula):
-    """No free items, and at most one tied bucket on each side, anywhere: top-k lists, and full rankings, too.
-
-    Let the left bucket have b items and the right one N. Joining the b paths at random gives
-    ``prod_{i<b} (1 + i q) / (1 + i)``. Of the right bucket, w places are left on paths that come back to it without
-    meeting the left one; r of them join into cycles of their own with chance ``p_r = w!/(w-r)! (N-w) (N-r-1)! / N!``,
-    so with c certain cycles
+    Let the left tied bucket have b items and the right one N. Joining the b paths at random gives
+    ``prod_{i<b} (1 + i q) / (1 + i)``. Of the right bucket, w positions are on paths that return to it without meeting
+    the left one; r of them form cycles among themselves with probability ``p_r = w!/(w-r)! (N-w) (N-r-1)! / N!``, so
+    with c certain cycles
     ``K = q^(n-c-b-w) prod_{i<b} (1 + i q) / (1 + i) * sum_r p_r q^(w-r) prod_{i<r} (1 + i q) / (1 + i)``.
 
-    >>> from rankernel.gram.exact.overlap import Overlap
-    >>> log_value, slope = SingleTie().log_value(Overlap.of(np.array([0, 1, 1]), np.array([1, 0, 2])), np.log(2))
-    >>> round(math.exp(log_value), 12)  # (1/2 + 1/4) / 2
+    Exponentials are not computed from the distribution, which takes O(n^2) and underflows beyond 170 items.
+
+    Examples
+    --------
+    >>> overlap = Overlap.of(np.array([0, 1, 1]), np.array([1, 0, 2]))
+    >>> offset, value, _ = RandomCycles().log_mean(overlap, np.log(2))
+    >>> round(math.exp(value - np.log(2) * offset), 12)  # (1/2 + 1/4) / 2
     0.375
+    >>> RandomCycles().pmf(Overlap.of(np.array([0, 0, 0]), np.array([0, 1, 2])))[1] * 6
+    array([1., 3., 2.])
     """
 
-    name = "exp-Cayley, at most one tied bucket each"
+    def covers(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
+        """Whether each side has at most one tied bucket and no free items, or one side is unordered."""
+        if not is_exponential(kernel, left.n_items) and left.n_items > MAX_PMF_ITEMS:
+            return False
+        return have_one_tie(left, right) or left.is_unordered or right.is_unordered
 
-    def covers(self, left: Shape, right: Shape) -> bool:
-        """No free items and at most one bucket of several items, on both sides."""
-        return left.is_exhaustive and right.is_exhaustive and max(left.n_ties, right.n_ties) <= 1
+    def codes(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Codes:
+        """Return codes of the closed cycles, for top-k lists."""
+        return CycleCodes(X, Y) if all(are_top_k(*pair) for pair in pairs) else super().codes(X, Y, pairs)
 
-    def log_value(self, overlap: Overlap, nu: float) -> tuple[float, float]:
-        """Return the logarithm of the kernel and its derivative in nu."""
+    def log_mean(self, overlap: Overlap, rate: float) -> LogMean:
+        """Return the logarithm of the kernel."""
         joins = joins_of(overlap)
-        log_means, slopes = random_cycles(max(joins.n_left, joins.n_returns), nu)
-        away = np.arange(joins.n_returns, -1.0, -1.0)
-        inner, inner_slope = log_mean_exp(
-            log_closed_law(joins.n_right, joins.n_returns),
-            log_means[: joins.n_returns + 1] - nu * away,
-            slopes[: joins.n_returns + 1] - away,
+        log_means, derivatives = random_cycles(max(joins.n_left, joins.n_returns), rate)
+        if not joins.n_right:
+            return LogMean(joins.offset, float(log_means[joins.n_left]), float(derivatives[joins.n_left]))
+        others = np.arange(joins.n_returns, -1.0, -1.0)
+        inner, d_inner = log_mean_exp(
+            log_closed_pmf(joins.n_right, joins.n_returns),
+            log_means[: joins.n_returns + 1] - rate * others,
+            derivatives[: joins.n_returns + 1] - others,
         )
-        log_mean = inner + float(log_means[joins.n_left]) - nu * joins.n_apart
-        return log_mean, inner_slope + float(slopes[joins.n_left]) - joins.n_apart
+        return LogMean(joins.offset, inner + float(log_means[joins.n_left]), d_inner + float(derivatives[joins.n_left]))
+
+    def pmf(self, overlap: Overlap) -> tuple[int, FloatArray]:
+        """Return the distribution of the distance.
+
+        A random permutation of r elements has ``r - cycles = sum_{i<r} X_i``, independent, X_i = 1 with probability
+        i/(1+i). All probabilities are sums of positive terms.
+        """
+        joins = joins_of(overlap)
+        pmfs = random_distance_pmfs(max(joins.n_left, joins.n_returns))
+        inner = np.zeros(joins.n_returns + 1)
+        chances = np.exp(log_closed_pmf(joins.n_right, joins.n_returns)) if joins.n_right else np.ones(1)
+        for r, chance in enumerate(chances):
+            inner[joins.n_returns - r :] += chance * pmfs[r, : r + 1]
+        pmf = np.convolve(inner, pmfs[joins.n_left, : joins.n_left + 1])
+        return joins.offset, pmf[: overlap.n_items - joins.offset]
 
 
-EXP_CAYLEY: tuple[Formula, ...] = (TopKCycles(), Unconstrained(), SingleTie())
+FORMULAS: tuple[Formula, ...] = (RandomCycles(),)
 
 
 class Joins(NamedTuple):
-    """What the cycles between two rankings depend on: items tied left and right, returns, and the least distance."""
+    """What the cycles between two rankings depend on.
+
+    The items tied on the left and on the right, the paths that return to the right bucket, and the smallest distance.
+    """
 
     n_left: int
     n_right: int
     n_returns: int
-    n_apart: int
+    offset: int
 
 
 def joins_of(overlap: Overlap) -> Joins:
-    """Return what the cycles depend on, from one completion of each side and the positions of their tied buckets."""
-    left_tied, right_tied = tied_positions(overlap.left_shape), tied_positions(overlap.right_shape)
-    # Items are sorted by left bucket, so their own numbers are positions in a completion of the left ranking.
-    target = np.empty(overlap.n_items, dtype=np.int64)
-    target[np.argsort(overlap.right, kind="stable")] = np.arange(overlap.n_items)
-    n_cycles, n_returns = _loops.cayley_paths.cycles_and_returns(target, left_tied, right_tied)
+    """Return what the cycles depend on, from one completion of each side and the positions of the tied buckets."""
+    left, right, n_items = overlap.left_shape, overlap.right_shape, overlap.n_items
+    if are_top_k(left, right):  # the same numbers for all pairs of lists with the same code
+        shorter, n_cycles = top_k_cycles(overlap)
+        return Joins(n_items - shorter, 0, 0, shorter - n_cycles)
+    if left.is_unordered or right.is_unordered:
+        return Joins(n_items, 0, 0, 0)
+    left_tied, right_tied = tied_positions(left), tied_positions(right)
+    # Items are sorted by left bucket, so their indices are positions in a completion of the left ranking.
+    target = np.empty(n_items, dtype=np.int64)
+    target[np.argsort(overlap.right, kind="stable")] = np.arange(n_items)
+    n_cycles, n_returns = cycles_and_returns(target, left_tied, right_tied)
     n_left, n_right = int(left_tied.sum()), int(right_tied.sum())
-    return Joins(n_left, n_right, n_returns, overlap.n_items - n_cycles - n_left - n_returns)
+    return Joins(n_left, n_right, n_returns, n_items - n_cycles - n_left - n_returns)
+
+
+def top_k_cycles(overlap: Overlap) -> tuple[int, int]:
+    """Return the length of the shorter of two top-k lists, and the number of cycles among its positions."""
+    lengths = (len(shape.sizes) - (not shape.is_full) for shape in (overlap.left_shape, overlap.right_shape))
+    shorter = min(lengths)
+    step = dict(zip(overlap.left.tolist(), overlap.right.tolist(), strict=True))
+    n_cycles, visited = 0, set()
+    for start in range(shorter):
+        position = start
+        while position < shorter and position not in visited:
+            visited.add(position)
+            position = step[position]
+            n_cycles += position == start
+    return shorter, n_cycles
 
 
 def tied_positions(shape: Shape) -> Mask:
-    """Return which positions belong to a bucket of several items."""
+    """Return which positions belong to a tied bucket."""
     return np.repeat(np.array(shape.sizes) > 1, shape.sizes)
 
 
-def log_closed_law(size: int, n_returns: int) -> FloatArray:
-    """Return log probabilities that r = 0..n_returns of given elements fill cycles of their own, joined at random."""
+def log_closed_pmf(size: int, n_returns: int) -> FloatArray:
+    """Return log probabilities that r = 0..n_returns of given elements form cycles of their own, joined at random."""
     n_others = size - n_returns
     if n_others == 0:
         return logs((np.arange(n_returns + 1) == n_returns).astype(np.float64))
@@ -161,68 +160,87 @@ def log_closed_law(size: int, n_returns: int) -> FloatArray:
 def random_cycles(size: int, nu: float) -> tuple[FloatArray, FloatArray]:
     """Return log of ``E exp(-nu (r - cycles))`` for random permutations of r = 0..size elements, and its derivative."""
     i = np.arange(float(size))
-    log_means, slopes = np.zeros(size + 1), np.zeros(size + 1)
+    log_means, derivatives = np.zeros(size + 1), np.zeros(size + 1)
     np.cumsum(np.log1p(math.expm1(-nu) * i / (1 + i)), out=log_means[1:])
-    np.cumsum(-i * math.exp(-nu) / (1 + i * math.exp(-nu)), out=slopes[1:])
-    return log_means, slopes
+    np.cumsum(-i * math.exp(-nu) / (1 + i * math.exp(-nu)), out=derivatives[1:])
+    return log_means, derivatives
 
 
-# ---------------------------------------------------------------------- the law
-
-
-class CayleyLaw(DistanceLaw):
-    """Law of n less the number of cycles, for at most one tied bucket on each side or one side that says nothing.
-
-    A random permutation of r elements has ``r - cycles = sum_{i<r} X_i``, independent, X_i = 1 with chance i/(1+i):
-    all probabilities are sums of positive terms.
-
-    >>> from rankernel.gram.exact.overlap import Overlap
-    >>> CayleyLaw().pmf(Overlap.of(np.array([0, 0, 0]), np.array([0, 1, 2]))) * 6
-    array([1., 3., 2.])
-    """
-
-    name = "Cayley law, at most one tied bucket each"
-    distance = "cayley"
-
-    def covers(self, left: Shape, right: Shape) -> bool:
-        """At most one tied bucket on each side and none free, or at most one bucket on one side."""
-        if left.n_items > MOST_ITEMS:
-            return False
-        says_nothing = min(len(left.sizes), len(right.sizes)) <= 1
-        return says_nothing or (left.is_exhaustive and right.is_exhaustive and max(left.n_ties, right.n_ties) <= 1)
-
-    def pmf(self, overlap: Overlap) -> FloatArray:
-        """Return the probabilities of the distances 0..n-1."""
-        n_items = overlap.n_items
-        if overlap.left_shape.is_top_k and overlap.right_shape.is_top_k:
-            listed, apart = top_k_cycles(overlap)
-            joins = Joins(n_left=n_items - listed, n_right=0, n_returns=0, n_apart=apart)
-        elif min(len(overlap.left_shape.sizes), len(overlap.right_shape.sizes)) <= 1:
-            joins = Joins(n_left=n_items, n_right=0, n_returns=0, n_apart=0)
-        else:
-            joins = joins_of(overlap)
-        inner = closed_distance_law(joins.n_right, joins.n_returns)
-        law = np.convolve(inner, random_distance_laws(joins.n_left)[joins.n_left])
-        out = np.zeros(n_items)
-        out[joins.n_apart : joins.n_apart + len(law)] = law[: n_items - joins.n_apart]
-        return out
-
-
-def random_distance_laws(size: int) -> FloatArray:
-    """Return for each r = 0..size the law of r less the cycles of a random permutation of r elements."""
-    laws = np.zeros((size + 1, size + 1))
-    laws[0, 0] = 1.0
+def random_distance_pmfs(size: int) -> FloatArray:
+    """Return for each r = 0..size the distribution of r minus the cycles of a random permutation of r elements."""
+    pmfs = np.zeros((size + 1, size + 1))
+    pmfs[0, 0] = 1.0
     for r in range(size):
-        laws[r + 1] = laws[r] / (r + 1)
-        laws[r + 1, 1:] += laws[r, :-1] * (r / (r + 1))
-    return laws
+        pmfs[r + 1] = pmfs[r] / (r + 1)
+        pmfs[r + 1, 1:] += pmfs[r, :-1] * (r / (r + 1))
+    return pmfs
 
 
-def closed_distance_law(size: int, n_returns: int) -> FloatArray:
-    """Return the law of n_returns less the cycles that the returning paths of a bucket form among themselves."""
-    chances = np.exp(log_closed_law(size, n_returns)) if size else np.ones(1)
-    laws = random_distance_laws(n_returns)
-    out = np.zeros(n_returns + 1)
-    for r, chance in enumerate(chances):
-        out[n_returns - r :] += chance * laws[r, : r + 1]
-    return out
+class CycleCodes(AgreementCodes):
+    """Codes of two top-k lists: the length of the shorter list, and its positions minus its cycles as offsets."""
+
+    def fill(
+        self,
+        items: Indices,
+        listed: IntArray,
+        Y: RankArray,
+        listed_Y: IntArray,
+        codes: CodeArray,
+        offsets: IntArray,
+    ) -> None:
+        """Write the codes and offsets."""
+        closed_cycles(items, listed, Y, listed_Y, codes, offsets)
+
+
+# ---------------------------------------------------------------------- compiled loops
+
+
+@compiled
+def closed_cycles(items, listed, Y, listed_Y, out, offsets):
+    """Write the length of the shorter of two top-k lists, and how many of its positions exceed its closed cycles."""
+    step = np.empty(Y.shape[1], np.int64)
+    for i in range(items.shape[0]):
+        for j in range(Y.shape[0]):
+            m = min(listed[i], listed_Y[j])
+            for position in range(m):
+                target = Y[j, items[i, position]]
+                step[position] = target if target < m else -1
+            cycles = 0
+            for start in range(m):
+                position = start
+                while step[position] >= 0:
+                    following = step[position]
+                    step[position] = -1
+                    if following == start:
+                        cycles += 1
+                        break
+                    position = following
+            out[i, j] = m
+            offsets[i, j] = m - cycles
+
+
+@compiled
+def cycles_and_returns(target, loose_starts, loose_ends):
+    """Return the number of certain cycles, and of loose ends from which the path leads to a loose end again.
+
+    Position p leads to ``target[p]``; loose starts and ends are joined at random. A path ends at a loose start. A cycle
+    is certain if none of its positions is loose.
+    """
+    visited = np.zeros(len(target), dtype=np.bool_)
+    n_cycles = n_returns = 0
+    for first in range(len(target)):
+        is_certain = not visited[first]
+        p = first
+        while not visited[p]:
+            visited[p] = True
+            is_certain = is_certain and not loose_starts[p] and not loose_ends[p]
+            p = target[p]
+        n_cycles += is_certain
+        if loose_ends[first]:
+            p = first
+            while not loose_starts[p]:
+                p = target[p]
+                if loose_ends[p]:
+                    n_returns += 1
+                    break
+    return n_cycles, n_returns

@@ -1,86 +1,109 @@
-"""Kernels and distances that are inner products of features: averaging over completions averages the features.
+"""Linear and positional kernels: averaging over completions averages the features.
 
-For any two rankings, free items included, and for partial orders: one vector for each, one matrix product for all.
+Exact for any two rankings, free items included, and for partial orders. A linear kernel is the inner product of the
+mean features. A positional kernel is ``K(R, R') = sum_i <u(i), u'(i)>`` with u(i) the mean over completions of the root
+of its position matrix at the position of item i. Most items of a short list share one bucket, the largest, and one u.
+Subtracting it from all items leaves few items to sum over, and its own contribution needs no sum: every position is
+taken once, so the u(i) of a ranking add up to the sum t over all positions, and ``K(R, R') = <u, t> + <u', t> - n <u,
+u'>`` plus the sum over the items listed by both of the differences.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from math import comb, sqrt
 
 import numpy as np
 
 from rankernel import _loops
-from rankernel._utils.arrays import FloatArray
-from rankernel.completions.marginals import pair_product_features, rank_products, statistic_means
+from rankernel._loops.compiled import compiled_strictly
+from rankernel._utils.arrays import FloatArray, Indices, IntArray
+from rankernel.completions.marginals import (
+    pair_product_features,
+    position_distributions,
+    rank_products,
+    statistic_means,
+)
 from rankernel.distances import Distance
 from rankernel.gram.cost import STEP
-from rankernel.gram.evaluator import Block, Evaluator
-from rankernel.gram.poset_rows import PartialOrders, Rows
+from rankernel.gram.evaluator import Block, Evaluator, Part
+from rankernel.gram.rows import PartialOrders, Rows
 from rankernel.kernels.base import Kernel
+from rankernel.linear_features import Statistic
+from rankernel.rankings import Rankings
 
-KEPT = 2**27  # numbers; beyond, features are made anew for each tile
-TILE = 2**25
-MOST_PRODUCTS = 2**21  # of one ranking: about 50 items
+CACHED_NUMBERS = 2**27  # features of all rankings up to 1 GB are kept; beyond, they are computed for each block
+BLOCK_NUMBERS = 2**25
+MAX_PAIR_PRODUCTS = 2**21  # of one ranking: about 50 items
+MAX_CODES = 2**10  # kinds of listed items: beyond, the table of all pairs of kinds is larger than the features
+CACHED_TABLES = 8  # a kernel and its derivatives
 
 Features = Callable[[Rows], FloatArray]
-Weigh = Callable[[FloatArray], FloatArray]
+Transform = Callable[[FloatArray], FloatArray]
+
+
+# ---------------------------------------------------------------------- linear kernels
 
 
 class FeatureEvaluator(Evaluator):
     """The inner products of the mean features of two sets of rankings, plus a constant."""
 
-    details = "closed form (inner product of mean features)"
+    details = "closed form"
 
     def __init__(self, X: Rows, Y: Rows, features: Features, constant: float = 0.0) -> None:
         self.X, self.Y, self.features, self.constant = X, Y, features, constant
         self.n_features = features(X[:1]).shape[1] if len(X) else 1
-        self.kept = max(len(X), len(Y)) * self.n_features <= KEPT
-        if not self.kept:
-            self.block_side = min(max(TILE // self.n_features, 1), self.block_side)
+        self.is_cached = max(len(X), len(Y)) * self.n_features <= CACHED_NUMBERS
+        if not self.is_cached:
+            self.block_side = min(max(BLOCK_NUMBERS // self.n_features, 1), self.block_side)
 
     @cached_property
     def all_features(self) -> tuple[FloatArray, FloatArray]:
-        """The features of both sides."""
+        """The features of rows and columns."""
         left = self.features(self.X)
         return left, left if self.Y is self.X else self.features(self.Y)
 
-    def products(self, tile: Block, weigh: Weigh | None = None) -> FloatArray:
-        """Return the inner products of a tile, those of the columns changed in a linear way first."""
-        if self.kept:
-            left, right = (side[part] for side, part in zip(self.all_features, tile, strict=True))
+    def products(self, block: Block, transform: Transform | None = None) -> FloatArray:
+        """Return the inner products of a block, after a linear transformation of the features of the columns."""
+        if self.is_cached:
+            left, right = (side[part] for side, part in zip(self.all_features, block, strict=True))
         else:
-            left, right = self.features(self.X[tile[0]]), self.features(self.Y[tile[1]])
-        right = right if weigh is None else weigh(right)
+            left, right = self.features(self.X[block[0]]), self.features(self.Y[block[1]])
+        right = right if transform is None else transform(right)
         out = np.empty((len(left), len(right)))
         _loops.products.inner_products(np.ascontiguousarray(left), np.ascontiguousarray(right.T), out)
         return out + self.constant if self.constant else out
 
-    def values(self, kernels: Sequence[Kernel], tile: Block) -> FloatArray:
-        """Return the kernel, which has no parameters, once for each."""
-        value = self.products(tile)
+    def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
+        """Return the kernel, which has no parameters, for each copy of it."""
+        value = self.products(block)
         return np.broadcast_to(value, (len(kernels), *value.shape))
 
-    def gradients(self, kernel: Kernel, tile: Block) -> dict[str, FloatArray]:
-        """Return nothing: the kernel has no parameters."""
+    def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
+        """Return an empty dictionary: the kernel has no parameters."""
         return {}
 
     def seconds(self, n_rows: int, n_columns: int) -> float:
-        """Return the time to make the features, and to multiply them."""
-        made = STEP["feature"] * (n_rows + n_columns) * self.n_features
-        return made + n_rows * n_columns * (STEP["entry"] + STEP["product"] * self.n_features)
+        """Return the time to compute the features, and to multiply them."""
+        features = STEP["feature"] * (n_rows + n_columns) * self.n_features
+        return features + n_rows * n_columns * (STEP["entry"] + STEP["product"] * self.n_features)
 
 
-def mean_statistics(X: Rows, sees: str, n_draws: int = 0) -> FloatArray:
-    """Return the mean over completions of what a linear kernel sees; of partial orders out of reach, over draws."""
-    return X.seen_means(sees, n_draws) if isinstance(X, PartialOrders) else statistic_means(X, sees)
+def mean_statistics(X: Rows, statistic: Statistic, n_draws: int = 0) -> FloatArray:
+    """Return the mean of a statistic over the completions of each row.
+
+    For partial orders that are too large for exact means it is the mean over ``n_draws`` draws, or an error if that is
+    0.
+    """
+    return X.seen_means(statistic, n_draws) if isinstance(X, PartialOrders) else statistic_means(X, statistic)
 
 
 def mean_features(kernel: Kernel, n_items: int, rankings_only: bool) -> tuple[Features, float] | None:
-    """Return the mean features of a kernel that is their inner product plus a constant, or None.
+    """Return the mean features of a kernel that is their inner product plus a constant; None if it is not.
 
-    Products of pairs are known of rankings only, and made only if they are not too many.
+    Products of pairs of items have known means for rankings only, and are used for few items only.
     """
     facts = kernel.facts(n_items)
     linear = facts.features
@@ -89,7 +112,7 @@ def mean_features(kernel: Kernel, n_items: int, rankings_only: bool) -> tuple[Fe
     series, distance = facts.series, facts.distance
     if series is None or series.constant is None or distance is None or distance.embedding is None:
         return None
-    if len(series.coefficients) > 1 and (not rankings_only or comb(n_items, 2) ** 2 > MOST_PRODUCTS):
+    if len(series.coefficients) > 1 and (not rankings_only or comb(n_items, 2) ** 2 > MAX_PAIR_PRODUCTS):
         return None
 
     def features(X: Rows) -> FloatArray:
@@ -105,20 +128,222 @@ def mean_features(kernel: Kernel, n_items: int, rankings_only: bool) -> tuple[Fe
 
 def centred_products(distance: Distance, X: Rows, degree: int) -> FloatArray:
     """Return vectors whose inner product is the mean of ``z^degree``, z that of centred features: degree 1 or 2."""
-    form, n_items = distance.embedding, X.n_items
-    assert form is not None
+    embedding, n_items = distance.embedding, X.n_items
+    assert embedding is not None
     if degree == 1:
-        means = mean_statistics(X, form.statistic)
-        return form.scale * means if form.scale else form.transform(means) - form.mean(n_items)
+        means = mean_statistics(X, embedding.statistic)
+        return embedding.scale * means if embedding.scale else embedding.transform(means) - embedding.mean(n_items)
     assert not isinstance(X, PartialOrders)
-    assert form.scale is not None
-    products = pair_product_features(X) if form.statistic == "pairs" else rank_products(X).reshape(len(X), -1)
-    return form.scale**2 * products
+    assert embedding.scale is not None
+    is_pairs = embedding.statistic == "pairs"
+    return embedding.scale**2 * (pair_product_features(X) if is_pairs else rank_products(X).reshape(len(X), -1))
 
 
 def expected_distances(distance: Distance, X: Rows, Y: Rows) -> FloatArray | None:
-    """Return the mean distance between the completions of each pair, where the distance is a square of features."""
+    """Return the mean distance between the completions of each pair, if the distance has an embedding."""
     if distance.embedding is None:
         return None
     left, right = (mean_statistics(side, distance.embedding.statistic) for side in (X, Y))
     return distance.from_mean_statistics(left, right, X.n_items)
+
+
+# ---------------------------------------------------------------------- positional kernels
+
+
+@dataclass(frozen=True, eq=False)
+class ListedItems:
+    """The items outside the largest bucket of each ranking, in ascending order, ranking by ranking.
+
+    Attributes
+    ----------
+    starts : array of shape (n_rankings + 1,)
+        Index of the first item of each ranking.
+    items : array of shape (n_listed,)
+        The items.
+    codes : array of shape (n_listed,)
+        The kind of each: its bucket and the largest bucket.
+    differences : array of shape (n_codes, n_items)
+        The distribution of the position of each kind minus that of the largest bucket.
+    base : array of shape (n_rankings,)
+        Index of the distribution of the largest bucket.
+    base_pmfs : array of shape (n_bases, n_items)
+        These distributions.
+    """
+
+    starts: IntArray
+    items: IntArray
+    codes: IntArray
+    differences: FloatArray
+    base: Indices
+    base_pmfs: FloatArray
+
+    def part(self, rows: Part) -> ListedItems:
+        """Return some of the rankings."""
+        chosen = np.arange(len(self.base))[rows]
+        sizes = np.diff(self.starts)[chosen]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        entries = np.repeat(self.starts[chosen] - starts[:-1], sizes) + np.arange(starts[-1])
+        return ListedItems(
+            starts, self.items[entries], self.codes[entries], self.differences, self.base[chosen], self.base_pmfs
+        )
+
+
+def listed_items(X: Rankings) -> ListedItems:
+    """Return the items of each ranking that are not in its largest bucket, the last of several."""
+    found = position_distributions(X)
+    n_shapes, n_buckets = found.sizes.shape
+    largest = n_buckets - 1 - np.argmax(found.sizes[:, ::-1], axis=1)
+    bases, base_of_shape = np.unique(found.pmf_of[np.arange(n_shapes), largest], return_inverse=True)
+    pairs = found.pmf_of * len(bases) + base_of_shape.reshape(-1, 1)
+    others = (found.sizes > 0) & (np.arange(n_buckets) != largest[:, None])
+    kinds, inverse = np.unique(pairs[others], return_inverse=True)
+    code_of = np.full(found.sizes.shape, -1, dtype=np.intp)
+    code_of[others] = inverse.ravel()
+    return ListedItems(
+        *found.items_with(X, code_of),
+        found.pmfs[kinds // len(bases)] - found.pmfs[bases[kinds % len(bases)]],
+        base_of_shape.ravel()[found.shape_of],
+        found.pmfs[bases],
+    )
+
+
+class PositionalEvaluator(Evaluator):
+    """Positional kernels as sums over the items that two rankings both list."""
+
+    details = "closed form"
+    block_side = 1024
+
+    def __init__(self, X: Rankings, Y: Rankings, left: ListedItems, right: ListedItems) -> None:
+        self.n_items, self.left, self.right = X.n_items, left, right
+        self.cached_tables: dict[tuple[Kernel, str], tuple[FloatArray, FloatArray]] = {}
+        frequencies = (np.bincount(side.items, minlength=X.n_items) for side in (left, right))
+        self.mean_shared = float(np.multiply(*frequencies).sum()) / max(len(X) * len(Y), 1)
+
+    def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
+        """Return the kernels."""
+        found = [self.sums(kernel, "", block) for kernel in kernels]
+        return found[0][None] if len(found) == 1 else np.stack(found)
+
+    def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
+        """Return the derivatives."""
+        return {name: self.sums(kernel, name, block) for name in kernel.params}
+
+    def sums(self, kernel: Kernel, parameter: str, block: Block) -> FloatArray:
+        """Return the block of the kernel, or of its derivative in a parameter."""
+        bases, table = self.tables(kernel, parameter)
+        left, right = self.left.part(block[0]), self.right.part(block[1])
+        out = np.empty((len(left.base), len(right.base)))
+        sum_listed(
+            *(left.base, left.starts, left.items, left.codes),
+            *(right.base, right.starts, right.items, right.codes),
+            self.n_items,
+            bases,
+            table,
+            out,
+        )
+        return out
+
+    def tables(self, kernel: Kernel, parameter: str) -> tuple[FloatArray, FloatArray]:
+        """Return the contributions of the largest buckets of two rankings, and of two kinds of listed items."""
+        key = kernel, parameter
+        if key not in self.cached_tables:
+            if len(self.cached_tables) >= CACHED_TABLES:
+                self.cached_tables.clear()
+            matrix = position_matrix(kernel, self.n_items, parameter)
+            own, other = self.left.base_pmfs @ matrix.sum(axis=1), self.right.base_pmfs @ matrix.sum(axis=1)
+            both = bilinear(self.left.base_pmfs, matrix, self.right.base_pmfs)
+            bases = own[:, None] + other[None, :] - self.n_items * both
+            self.cached_tables[key] = bases, bilinear(self.left.differences, matrix, self.right.differences)
+        return self.cached_tables[key]
+
+    def seconds(self, n_rows: int, n_columns: int) -> float:
+        """Return the time to find the listed items, to compute the table, and to look up shared items."""
+        n_codes = len(self.left.differences) + len(self.right.differences)
+        n_listed = len(self.left.items) + len(self.right.items)
+        features = STEP["feature"] * (n_listed + self.n_items * (n_rows + n_columns) / 8)
+        table = STEP["product"] * self.n_items * n_codes * (self.n_items + n_codes)
+        return features + table + n_rows * n_columns * (STEP["entry"] + STEP["listed"] * self.mean_shared)
+
+
+class MarginalEvaluator(FeatureEvaluator):
+    """Positional kernels as inner products of the distributions of the positions of all items.
+
+    For partial orders, whose items all have different distributions, and for rankings of very many kinds.
+    """
+
+    def __init__(self, X: Rows, Y: Rows) -> None:
+        super().__init__(X, Y, lambda rows: mean_statistics(rows, "positions").reshape(len(rows), -1))
+
+    def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
+        """Return the kernels."""
+        return np.stack([self.products(block, self.transform(kernel)) for kernel in kernels])
+
+    def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
+        """Return the derivatives."""
+        return {name: self.products(block, self.transform(kernel, name)) for name in kernel.params}
+
+    def transform(self, kernel: Kernel, parameter: str = "") -> Transform:
+        """Return the multiplication by the position matrix, or by its derivative in a parameter."""
+        n_items = self.X.n_items
+        matrix = position_matrix(kernel, n_items, parameter)
+        return lambda pmfs: product(pmfs.reshape(-1, n_items), matrix).reshape(pmfs.shape)
+
+
+def positional_evaluator(X: Rows, Y: Rows) -> PositionalEvaluator | MarginalEvaluator:
+    """Return the evaluator of positional kernels."""
+    if isinstance(X, PartialOrders) or isinstance(Y, PartialOrders):
+        return MarginalEvaluator(X, Y)
+    left = listed_items(X)
+    right = left if Y is X else listed_items(Y)
+    if max(len(left.differences), len(right.differences)) > MAX_CODES:
+        return MarginalEvaluator(X, Y)
+    return PositionalEvaluator(X, Y, left, right)
+
+
+def position_matrix(kernel: Kernel, n_items: int, parameter: str) -> FloatArray:
+    """Return the position matrix of a kernel, or its derivative in a parameter."""
+    positions = kernel.facts(n_items).positions
+    assert positions is not None
+    return positions.derivatives[parameter] if parameter else positions.matrix
+
+
+def product(left: FloatArray, matrix: FloatArray) -> FloatArray:
+    """Return ``left @ matrix``, each entry summed in an order that does not depend on the other rows."""
+    out = np.empty((len(left), matrix.shape[1]))
+    _loops.products.inner_products(np.ascontiguousarray(left), np.ascontiguousarray(matrix), out)
+    return out
+
+
+def bilinear(left: FloatArray, matrix: FloatArray, right: FloatArray) -> FloatArray:
+    """Return ``left @ matrix @ right.T``, with the same rounding if left and right are exchanged."""
+    one, other = product(product(left, matrix), right.T), product(product(right, matrix), left.T)
+    return (one + other.T) / 2
+
+
+@compiled_strictly
+def sum_listed(
+    base, starts, items, codes, other_base, other_starts, other_items, other_codes, n_items, bases, table, out
+):
+    """Write ``bases[base, other base]`` plus ``table[code, other code]`` for every item that both rankings list.
+
+    Row i lists ``items[starts[i]:starts[i + 1]]``, in ascending order, each with a code; columns likewise.
+    """
+    first = np.zeros(n_items + 2, np.int64)  # of the columns that list an item
+    for e in range(len(other_items)):
+        first[other_items[e] + 2] += 1
+    for a in range(n_items):
+        first[a + 2] += first[a + 1]
+    columns = np.empty(len(other_items), np.int64)
+    column_codes = np.empty(len(other_items), np.int64)
+    for j in range(len(other_starts) - 1):
+        for e in range(other_starts[j], other_starts[j + 1]):
+            index = first[other_items[e] + 1]
+            columns[index] = j
+            column_codes[index] = other_codes[e]
+            first[other_items[e] + 1] += 1
+    for i in range(len(starts) - 1):
+        for j in range(len(other_base)):
+            out[i, j] = bases[base[i], other_base[j]]
+        for e in range(starts[i], starts[i + 1]):
+            for f in range(first[items[e]], first[items[e] + 1]):
+                out[i, columns[f]] += table[codes[e], column_codes[f]]

@@ -1,13 +1,13 @@
 """The exact variance of a Monte Carlo estimate of one entry of a Gram matrix.
 
-The estimate is the mean of the kernel over all pairs of draws of the two rankings, so that each draw of one ranking
-meets every draw of the other. Sharing draws correlates the pairs, and
+The estimate is the mean of the kernel over all pairs of draws of the two rankings. Pairs that share a draw are
+correlated, and
 
     Var = (A - K^2) / M + (B - K^2) / N + (Q - A - B + K^2) / (M N)
 
-for M and N independent draws, where K is the kernel's mean, Q the mean of its square, and A and B the mean squares of
-its means over the right and over the left draws. For antithetic pairs the same holds with pairs in place of draws and
-the mean of the kernel over the pairs in place of the kernel.
+for M and N independent draws, where K is the mean of the kernel, Q the mean of its square, and A and B are the mean
+squares of its conditional means given a left and given a right draw. For antithetic pairs the same holds with pairs in
+place of draws, and the mean of the kernel over the pairs in place of the kernel.
 """
 
 from __future__ import annotations
@@ -26,34 +26,38 @@ from rankernel._utils.checks import check_choice, check_integer
 from rankernel._utils.q_factorials import tables
 from rankernel.completions.couplings import complete
 from rankernel.completions.enumerate import enumerate_completions
-from rankernel.errors import ExactnessError, RankingError
+from rankernel.errors import ArgumentValueError, ExactnessError
 from rankernel.gram.exact.choice import about
-from rankernel.gram.exact.mallows import ExhaustiveMallows
-from rankernel.gram.exact.overlap import Overlap
+from rankernel.gram.exact.formulas import Overlap
+from rankernel.gram.exact.kendall import log_mallows
+from rankernel.gram.methods import MAX_EVALUATIONS
+from rankernel.gram.rows import check_n_items
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings, as_rankings
 
 Coupling = Literal["iid", "antithetic"]
 
-LIMIT = 2**24
-
 
 @dataclass(frozen=True)
 class Variance:
-    """The three parts of the variance of the mean of a kernel over all pairs of draws.
-
-    ``left`` and ``right`` are the variances of the kernel's mean given one left draw, given one right draw, and
-    ``both`` is what remains of the kernel's variance.
-    """
+    """Components of the variance of a kernel: of its mean given a left draw, given a right draw, and the residual."""
 
     left: float
     right: float
-    both: float
+    residual: float
 
-    def of(self, n_left: int, n_right: int) -> float:
+    @classmethod
+    def from_values(cls, kernel: FloatArray) -> Variance:
+        """Return the components from the values of a kernel between all completions."""
+        centred = kernel - kernel.mean()  # so that no large means cancel
+        left, right = centred.mean(axis=1), centred.mean(axis=0)
+        rest = centred - left[:, None] - right
+        return cls(float((left**2).mean()), float((right**2).mean()), float((rest**2).mean()))
+
+    def of_mean(self, n_left: int, n_right: int) -> float:
         """Return the variance of the mean over all pairs of ``n_left`` and ``n_right`` independent draws."""
-        return self.left / n_left + self.right / n_right + self.both / (n_left * n_right)
+        return self.left / n_left + self.right / n_right + self.residual / (n_left * n_right)
 
 
 def variance_from_values(
@@ -65,6 +69,8 @@ def variance_from_values(
 ) -> float:
     """Return the variance of the mean of a kernel over all pairs of draws, from its values on all completions.
 
+    Partners are the antithetic completions of each completion, where draws are antithetic pairs.
+
     Examples
     --------
     One draw on each side has the variance of the kernel itself:
@@ -73,28 +79,17 @@ def variance_from_values(
     0.25
     """
     kernel = np.asarray(values, dtype=np.float64)
-    units_left, units_right = n_left, n_right
     if left_partner is not None:
-        units_left = pairs_of(n_left)
-        kernel = (kernel + kernel[np.asarray(left_partner)]) / 2
+        n_left, kernel = n_pairs(n_left), (kernel + kernel[np.asarray(left_partner)]) / 2
     if right_partner is not None:
-        units_right = pairs_of(n_right)
-        kernel = (kernel + kernel[:, np.asarray(right_partner)]) / 2
-    return parts_of(kernel).of(units_left, units_right)
+        n_right, kernel = n_pairs(n_right), (kernel + kernel[:, np.asarray(right_partner)]) / 2
+    return Variance.from_values(kernel).of_mean(n_left, n_right)
 
 
-def parts_of(kernel: FloatArray) -> Variance:
-    """Return the parts of the variance, from centred values, so that no large means cancel."""
-    centred = kernel - kernel.mean()
-    left, right = centred.mean(axis=1), centred.mean(axis=0)
-    rest = centred - left[:, None] - right
-    return Variance(float((left**2).mean()), float((right**2).mean()), float((rest**2).mean()))
-
-
-def pairs_of(n_draws: int) -> int:
-    """Return half the number of draws, refusing an odd one."""
+def n_pairs(n_draws: int) -> int:
+    """Return the number of antithetic pairs of an even number of draws."""
     if n_draws < 2 or n_draws % 2:
-        raise ValueError(f"n_draws={n_draws} does not make antithetic pairs; give an even number, at least 2")
+        raise ArgumentValueError("n_draws", n_draws, "an even number >= 2 for antithetic pairs")
     return n_draws // 2
 
 
@@ -103,7 +98,7 @@ def mallows_variance(overlap: Overlap, nu: float, n_left: int, n_right: int, cou
 
     Examples
     --------
-    Two items, unordered on the left: the kernel is 1 or q, each half of the time.
+    Two items, unordered on the left: the kernel is 1 or q, with probability 1/2 each.
 
     >>> overlap = Overlap.of(np.array([0, 0]), np.array([0, 1]))
     >>> q = np.exp(-0.5)
@@ -111,83 +106,79 @@ def mallows_variance(overlap: Overlap, nu: float, n_left: int, n_right: int, cou
     True
     """
     if not (overlap.left_shape.is_exhaustive and overlap.right_shape.is_exhaustive):
-        raise ExactnessError(
-            "the variance of the Mallows kernel has a closed form for rankings without free items only; enumerate the "
-            "completions and use variance_from_values"
-        )
+        raise ExactnessError("the variance of the Mallows kernel has a closed form without free items only")
     check_choice("coupling", coupling, get_args(Coupling))
-    if coupling == "iid":
-        return mallows_parts(overlap, nu, antithetic=False).of(n_left, n_right)
-    return mallows_parts(overlap, nu, antithetic=True).of(pairs_of(n_left), pairs_of(n_right))
+    if coupling == "antithetic":
+        n_left, n_right = n_pairs(n_left), n_pairs(n_right)
+    return mallows_components(overlap, nu, coupling == "antithetic").of_mean(n_left, n_right)
 
 
-def mallows_parts(overlap: Overlap, nu: float, antithetic: bool) -> Variance:
-    """Return the parts of the variance of the Mallows kernel, or of its mean over antithetic pairs.
+def mallows_components(overlap: Overlap, nu: float, antithetic: bool) -> Variance:
+    """Return the components of the variance of the Mallows kernel, or of its mean over antithetic pairs.
 
-    The mean of a product of two kernel values that share a draw, or have draws that are each other's reversal, is
-    again a product of q-factorials. Its logarithm less that of ``K^2`` is written so that K cancels by itself.
+    The mean of a product of two kernel values that share a draw, or whose draws are reversals of each other, is a
+    product of q-factorials. The logarithms of these means are relative to ``K^2``, so that nothing cancels.
     """
     single, double = (tables(overlap.n_items, factor * nu)[0] for factor in (1, 2))
     sizes = np.arange(overlap.n_items + 1)
     same = double - 2 * single  # the same draw twice
-    reversed_ = -2 * single - nu * sizes * (sizes - 1) / 2  # a draw and its reversal
-    kinds = (same, reversed_) if antithetic else (same,)
+    opposite = -2 * single - nu * sizes * (sizes - 1) / 2  # a draw and its reversal
+    kinds = (same, opposite) if antithetic else (same,)
     cells = overlap.cell_sizes
     left = [table[list(overlap.left_shape.sizes)].sum() - table[cells].sum() for table in kinds]
     right = [table[list(overlap.right_shape.sizes)].sum() - table[cells].sum() for table in kinds]
-    both = [
+    residual = [
         expm1(u) * expm1(v) + exp(u + v) * expm1(kinds[i != j][cells].sum())
         for i, u in enumerate(left)
         for j, v in enumerate(right)
     ]
-    square = exp(2 * ExhaustiveMallows().log_value(overlap, nu)[0])
-    return Variance(square * fmean(map(expm1, left)), square * fmean(map(expm1, right)), square * fmean(both))
-
-
-# ---------------------------------------------------------------------- of whole sets of rankings
+    square = exp(2 * log_mallows(overlap, nu)[0])
+    return Variance(square * fmean(map(expm1, left)), square * fmean(map(expm1, right)), square * fmean(residual))
 
 
 def monte_carlo_variance(
-    X: Any, Y: Any, kernel: Kernel, n_draws: int, coupling: Coupling = "iid", limit: int = LIMIT
+    X: Any,
+    Y: Any,
+    kernel: Kernel,
+    *,
+    n_draws: int,
+    coupling: Coupling = "iid",
+    limit: int = MAX_EVALUATIONS,
 ) -> FloatArray:
-    r"""Return the exact variance of each entry of a Monte Carlo Gram matrix (without exact moments).
+    r"""Return the exact variance of each entry of a Monte Carlo Gram matrix without control variates.
 
-    All draws of one ranking meet all draws of the other, so that for m draws each
-    :math:`\mathrm{Var} = (A - K^2)/m + (B - K^2)/m + (Q - A - B + K^2)/m^2`, with Q the mean of the squared kernel
-    and A, B the mean squares of its means over one side. (Theorem 4 of the paper leaves out the terms in B, which is
-    right only if every draw of the one meets fresh draws of the other.) In closed form for the Mallows kernel of
-    rankings without free items, else by enumeration.
+    For m draws of each ranking, :math:`\mathrm{Var} = (A - K^2)/m + (B - K^2)/m + (Q - A - B + K^2)/m^2`, with Q the
+    mean of the squared kernel and A, B the mean squares of its means over one side. (Theorem 4 of the paper omits the
+    terms in B; it holds if every draw of one ranking is compared with fresh draws of the other.) In closed form for the
+    Mallows kernel of rankings without free items, else by enumeration.
 
     Parameters
     ----------
     X, Y : Rankings
         Rows and columns; a ranking in both is treated as drawn twice, independently.
     kernel : Kernel
-        The kernel, its width a number.
+        The kernel, its parameters numbers.
     n_draws : int
-        Full rankings drawn for each partial one; an antithetic pair counts two.
+        Number of draws per ranking; an antithetic pair counts two.
     coupling : {"iid", "antithetic"}
-        Independent draws, or pairs of a draw and its mirror image.
+        Independent draws, or antithetic pairs.
     limit : int
-        The most kernel evaluations that enumeration may take for one entry.
+        The largest number of kernel evaluations that enumeration may take for one entry.
 
     Examples
     --------
     >>> from rankernel import Mallows, Rankings
-    >>> tied, full = Rankings([[0, 0]]), Rankings([[0, 1]])  # the kernel is 1 or q, each half of the time
+    >>> tied, full = Rankings([[0, 0]]), Rankings([[0, 1]])  # the kernel is 1 or q, with probability 1/2 each
     >>> print(monte_carlo_variance(tied, full, Mallows(nu=np.log(2)), n_draws=1).round(12))
     [[0.0625]]
-    >>> print(monte_carlo_variance(tied, full, Mallows(nu=np.log(2)), 2, coupling="antithetic").round(12) + 0.0)
+    >>> print(monte_carlo_variance(tied, full, Mallows(nu=np.log(2)), n_draws=2, coupling="antithetic").round(12) + 0.0)
     [[0.]]
     """
     check_integer("n_draws", n_draws)
     check_choice("coupling", coupling, get_args(Coupling))
     check_integer("limit", limit, 0, 2**63 - 1)
     rows, columns, kernel = as_rankings(X, "X"), as_rankings(Y, "Y"), as_kernel(kernel)
-    if rows.n_items != columns.n_items:
-        raise RankingError(
-            f"X is about {rows.n_items} items and Y about {columns.n_items}; both must rank the same items"
-        )
+    check_n_items(columns, rows)
     facts = kernel.facts(rows.n_items)
     rate = facts.decay.rate if facts.decay is not None and facts.distance == distances.kendall else None
     out = np.empty((len(rows), len(columns)))
@@ -196,30 +187,28 @@ def monte_carlo_variance(
             if rate is not None and left.min() >= 0 and right.min() >= 0:
                 out[i, j] = mallows_variance(Overlap.of(left, right), rate, n_draws, n_draws, coupling)
             else:
-                out[i, j] = by_enumeration(kernel, left, right, n_draws, coupling, limit)
+                out[i, j] = enumerated_variance(kernel, left, right, n_draws, coupling, limit)
     return out
 
 
-def by_enumeration(
+def enumerated_variance(
     kernel: Kernel, left: RankArray, right: RankArray, n_draws: int, coupling: Coupling, limit: int
 ) -> float:
     """Return the variance of one entry from the kernel between all completions of two rankings."""
     (n_left,), (n_right,) = Rankings(left[None]).n_completions(), Rankings(right[None]).n_completions()
     if n_left * n_right > limit:
         raise ExactnessError(
-            f"two rankings have {about(n_left * n_right)} pairs of completions (the limit is {limit:,}); the variance "
-            "has a closed form for the Mallows kernel of rankings without free items only"
+            f"two rankings have {about(n_left * n_right)} pairs of completions, and the limit is {limit:,}; the "
+            "variance has a closed form for the Mallows kernel of rankings without free items only"
         )
     X, Y = (enumerate_completions(row).astype(np.int32) for row in (left, right))
-    values = kernel.matrix(X, Y)
-    if coupling == "iid":
-        return variance_from_values(values, n_draws, n_draws)
-    return variance_from_values(values, n_draws, n_draws, mirror_images(left, X), mirror_images(right, Y))
+    partners = (None, None) if coupling == "iid" else (antithetic_partners(left, X), antithetic_partners(right, Y))
+    return variance_from_values(kernel.matrix(X, Y), n_draws, n_draws, *partners)
 
 
-def mirror_images(ranks: RankArray, full: RankArray) -> Indices:
-    """Return for each completion the number of its antithetic partner: all keys turned round."""
+def antithetic_partners(ranks: RankArray, full: RankArray) -> Indices:
+    """Return for each completion the index of its antithetic completion: the one with the keys 1 - u."""
     keys = (full + 0.5) / full.shape[1]
     partners = complete(ranks[None], 1 - keys[None])[0]
-    number = {row.tobytes(): place for place, row in enumerate(full.astype(np.int16))}
-    return np.array([number[row.tobytes()] for row in np.ascontiguousarray(partners, dtype=np.int16)], dtype=np.intp)
+    index = {row.tobytes(): number for number, row in enumerate(full.astype(np.int16))}
+    return np.array([index[row.tobytes()] for row in np.ascontiguousarray(partners, dtype=np.int16)], dtype=np.intp)

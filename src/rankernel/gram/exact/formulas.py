@@ -1,0 +1,566 @@
+"""Exact means as functions of the overlap of two rankings.
+
+Kernels ignore the labels of the items, so the mean over the completions of two rankings depends only on how many items
+each bucket of one ranking shares with each bucket of the other: their *overlap*. Many rankings have few distinct
+overlaps (two top-4 lists have 209, for any number of items). A formula is evaluated once for each, and the entries of a
+Gram matrix are looked up.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_right, insort
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankernel._loops.compiled import compiled
+from rankernel._utils.arrays import FloatArray, Indices, IntArray, RankArray
+from rankernel.encoding import FREE
+from rankernel.errors import ExactnessError
+from rankernel.gram.cost import STEP, distinct_values
+from rankernel.gram.evaluator import Block, Evaluator, block_shape
+from rankernel.kernels.base import Kernel, distance_derivatives
+from rankernel.rankings import Rankings, unique_rows
+
+Pairs = list[tuple["Shape", "Shape"]]
+CodeArray = NDArray[np.uint64]
+
+CACHED_VALUES = 2**18  # values of formulas that one evaluator keeps: about 50 MB
+SLOW = 2e-5  # seconds for one value, above which small blocks keep all threads busy (benchmarks/grid.py)
+MAX_RATE = 1e6  # above this decay rate only the nearest completions count, and logarithms are linear in the rate
+
+
+# ---------------------------------------------------------------------- overlaps
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes of the buckets of one ranking, best first, and the number of its free items."""
+
+    sizes: tuple[int, ...]
+    free: int = 0
+
+    @property
+    def n_items(self) -> int:
+        """Number of items, listed and free."""
+        return sum(self.sizes) + self.free
+
+    @property
+    def n_listed(self) -> int:
+        """Number of items that are not free."""
+        return sum(self.sizes)
+
+    @property
+    def is_exhaustive(self) -> bool:
+        """Whether no item is free."""
+        return self.free == 0
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether the listed items have no ties."""
+        return all(size == 1 for size in self.sizes)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no item is free or tied."""
+        return self.is_exhaustive and self.is_chain
+
+    @property
+    def is_top_k(self) -> bool:
+        """Whether all items before the last bucket are single and no item is free; true for full rankings."""
+        return self.is_exhaustive and all(size == 1 for size in self.sizes[:-1])
+
+    @property
+    def is_unordered(self) -> bool:
+        """Whether at most one bucket is listed, so that every full ranking is a completion."""
+        return len(self.sizes) <= 1
+
+    @property
+    def n_ties(self) -> int:
+        """Number of buckets with more than one item."""
+        return sum(size > 1 for size in self.sizes)
+
+    @property
+    def kind(self) -> str:
+        """The kind of ranking in words."""
+        if self.free:
+            return "ranking with free items"
+        return "full ranking" if self.is_full else "top-k list" if self.is_top_k else "ranking with ties"
+
+
+def have_one_tie(left: Shape, right: Shape) -> bool:
+    """Whether both rankings have no free items and at most one tied bucket."""
+    return left.is_exhaustive and right.is_exhaustive and max(left.n_ties, right.n_ties) <= 1
+
+
+def are_top_k(left: Shape, right: Shape) -> bool:
+    """Whether both rankings are top-k lists or full."""
+    return left.is_top_k and right.is_top_k
+
+
+@dataclass(frozen=True, eq=False)
+class Overlap:
+    """The bucket of each item in two rankings, with the items sorted by these two numbers.
+
+    ``left[a]`` and ``right[a]`` are bucket indices, -1 for a free item. Two pairs of rankings have equal overlaps
+    exactly if relabelling the items takes one pair to the other.
+    """
+
+    left: RankArray
+    right: RankArray
+
+    @classmethod
+    def of(cls, left: RankArray, right: RankArray) -> Overlap:
+        """Return the overlap of two rankings, given as rows of ranks."""
+        order = np.lexsort((right, left))
+        return cls(np.asarray(left, dtype=np.int32)[order], np.asarray(right, dtype=np.int32)[order])
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.left)
+
+    @cached_property
+    def swapped(self) -> Overlap:
+        """The overlap with left and right exchanged."""
+        return Overlap.of(self.right, self.left)
+
+    @cached_property
+    def left_shape(self) -> Shape:
+        """Bucket sizes of the left ranking."""
+        return shape_of(self.left)
+
+    @cached_property
+    def right_shape(self) -> Shape:
+        """Bucket sizes of the right ranking."""
+        return shape_of(self.right)
+
+    @cached_property
+    def cell_sizes(self) -> IntArray:
+        """The number of shared items for each pair of buckets that share any."""
+        steps = (np.diff(self.left) != 0) | (np.diff(self.right) != 0)
+        ends = np.concatenate([[-1], np.flatnonzero(steps), [self.n_items - 1]])
+        return np.diff(ends).astype(np.int64)
+
+    @cached_property
+    def n_discordant(self) -> int:
+        """The number of pairs of items in opposite strict order in the two rankings."""
+        before: list[int] = []
+        count = 0
+        for value in self.right.tolist():
+            count += len(before) - bisect_right(before, value)
+            insort(before, value)
+        return count
+
+    @cached_property
+    def counts(self) -> IntArray:
+        """``counts[i, j]`` items are in bucket i on the left and j on the right; last row and column: free items."""
+        counts = np.zeros((len(self.left_shape.sizes) + 1, len(self.right_shape.sizes) + 1), dtype=np.int64)
+        np.add.at(counts, (self.left, self.right), 1)
+        return counts
+
+
+def shape_of(ranks: RankArray) -> Shape:
+    """Return the shape of one ranking."""
+    listed = ranks[ranks != FREE]
+    return Shape(tuple(np.bincount(listed).tolist()) if len(listed) else (), int(len(ranks) - len(listed)))
+
+
+def first_and_shape(X: Rankings) -> tuple[Indices, Indices]:
+    """Return the index of the first ranking of each shape, and for each ranking the index of its shape."""
+    return unique_rows(np.column_stack([X.bucket_sizes(), X.n_free]))
+
+
+def shapes(X: Rankings) -> list[Shape]:
+    """Return the distinct shapes of rankings."""
+    first, _ = first_and_shape(X)
+    rows = zip(X[first].bucket_sizes().tolist(), X[first].n_free.tolist(), strict=True)
+    return [Shape(tuple(size for size in sizes if size), free) for sizes, free in rows]
+
+
+def shape_pairs(X: Rankings, Y: Rankings) -> Pairs:
+    """Return all pairs of a shape of X and a shape of Y."""
+    left = shapes(X)
+    right = left if Y is X else shapes(Y)
+    return [(a, b) for a in left for b in right]
+
+
+# ---------------------------------------------------------------------- formulas
+
+
+class LogMean(NamedTuple):
+    """The mean of ``exp(-rate d)`` as ``exp(value - rate offset)``, and the derivative of ``value`` in the rate.
+
+    ``offset`` is a part of the distance that is the same for all completions.
+    """
+
+    offset: int
+    value: float
+    derivative: float
+
+
+class Formula(ABC):
+    """The exact mean of the kernels of one family, as a function of the overlap of two rankings.
+
+    A formula computes exponential kernels (:meth:`log_mean`), all functions of a distance (:meth:`pmf`), or its own
+    kernels (:meth:`mean`); :meth:`covers` says for which kernels and shapes it does.
+    """
+
+    method = "closed form"  # shown to users
+
+    @abstractmethod
+    def covers(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
+        """Whether two rankings of these shapes have an exact mean here, at an affordable cost."""
+
+    def is_accurate(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
+        """Whether all overlaps of two covered shapes have an accurate value with these parameters."""
+        return True
+
+    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
+        """Return the approximate time of one value."""
+        return 5e-5
+
+    def codes(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Codes:
+        """Return codes that are equal for pairs of rankings with the same distribution of the distance."""
+        return OverlapCodes(X, Y)
+
+    def log_mean(self, overlap: Overlap, rate: float) -> LogMean:
+        """Return the logarithm of the mean of ``exp(-rate d)``."""
+        raise NotImplementedError
+
+    def pmf(self, overlap: Overlap) -> tuple[int, FloatArray]:
+        """Return an offset and the probability of each distance offset, offset + 1, ..."""
+        raise NotImplementedError
+
+    def mean(self, kernel: Kernel, overlap: Overlap) -> tuple[float, ...]:
+        """Return the mean of a kernel and its derivative in each parameter."""
+        offset, pmf = self.pmf(overlap)
+        table = function_table(kernel, overlap.n_items)[:, offset : offset + len(pmf)]
+        return tuple((table @ pmf).tolist())
+
+
+@lru_cache(maxsize=16)
+def function_table(kernel: Kernel, n_items: int) -> FloatArray:
+    """Return a kernel at every value of its distance, and below it the derivative in each parameter."""
+    facts = kernel.facts(n_items)
+    assert facts.distance is not None
+    assert facts.function is not None
+    d = np.arange(int(facts.distance.maximum(n_items)) + 1)
+    derivatives = distance_derivatives(kernel, n_items, d)
+    return np.stack([facts.function.value(d), *(derivatives[name] for name in kernel.params)])
+
+
+def is_exponential(kernel: Kernel, n_items: int) -> bool:
+    """Whether a kernel is ``exp(-rate d)``."""
+    return kernel.facts(n_items).decay is not None
+
+
+def decay_rate(kernel: Kernel, n_items: int) -> float:
+    """Return the rate of an exponential kernel."""
+    decay = kernel.facts(n_items).decay
+    assert decay is not None
+    return decay.rate
+
+
+# ---------------------------------------------------------------------- codes
+
+SALT = 20190313
+
+
+class Codes(ABC):
+    """Codes of the entries of a Gram matrix: equal codes, equal distributions of the distance minus its offset.
+
+    Codes are 64-bit sums of random numbers. Among a million different ones the probability that any two collide is
+    below 1e-7.
+    """
+
+    are_few = False  # whether a matrix has few distinct codes however large it is
+
+    def __init__(self, X: Rankings, Y: Rankings) -> None:
+        self.X, self.Y = X, Y
+
+    @abstractmethod
+    def of(self, block: Block) -> tuple[CodeArray, IntArray | None]:
+        """Return the codes of a block and the offsets of the distances; None if the codes include the offsets."""
+
+    def solve(
+        self, formula: Formula, kernel: Kernel, rate: float | None, rows: Indices, columns: Indices
+    ) -> list[tuple[Any, ...]]:
+        """Return the log mean (or the mean if there is no rate) of several pairs of rankings."""
+        overlaps = (Overlap.of(self.X.ranks[i], self.Y.ranks[j]) for i, j in zip(rows, columns, strict=True))
+        return [formula.mean(kernel, each) if rate is None else formula.log_mean(each, rate) for each in overlaps]
+
+    def empty(self, block: Block) -> tuple[CodeArray, IntArray]:
+        """Return arrays for the codes and offsets of a block."""
+        shape = block_shape((len(self.X), len(self.Y)), block)
+        return np.empty(shape, dtype=np.uint64), np.empty(shape, dtype=np.int64)
+
+
+class OverlapCodes(Codes):
+    """Codes of the overlaps themselves."""
+
+    @cached_property
+    def salt(self) -> CodeArray:
+        """A fixed random number for each pair of buckets."""
+        return salts(int(self.X.n_buckets.max(initial=0)) + 1, int(self.Y.n_buckets.max(initial=0)) + 1)
+
+    def of(self, block: Block) -> tuple[CodeArray, None]:
+        """Return the codes of a block."""
+        codes, _ = self.empty(block)
+        overlap_codes(self.X.ranks[block[0]], self.Y.ranks[block[1]], self.salt, codes)
+        return codes, None
+
+
+def salts(*shape: int) -> CodeArray:
+    """Return fixed random numbers."""
+    return np.random.default_rng(SALT).integers(2**64, size=shape, dtype=np.uint64)
+
+
+def unique_codes(codes: CodeArray) -> tuple[Indices, Indices]:
+    """Return the flat index where each distinct code first occurs, and which distinct code each entry has.
+
+    The same as ``numpy.unique`` with ``return_index`` and ``return_inverse``, by hashing and in order of appearance.
+    """
+    flat = np.ascontiguousarray(codes).ravel()
+    inverse, first = np.empty(len(flat), dtype=np.intp), np.empty(len(flat), dtype=np.intp)
+    bits = max((2 * len(flat) - 1).bit_length(), 1)
+    n_distinct = fill_slots(flat, inverse, first, np.full(1 << bits, EMPTY), np.uint64(64 - bits))
+    return first[:n_distinct].copy(), inverse.reshape(codes.shape)
+
+
+MIX = np.uint64(0x9E3779B97F4A7C15)
+EMPTY = np.int64(-1)
+
+
+@compiled
+def fill_slots(codes, inverse, first, slots, shift):
+    """Number the distinct codes by open addressing in a table of slots, a power of two in number."""
+    mask = len(slots) - 1
+    n_distinct = 0
+    for k in range(len(codes)):
+        code = codes[k]
+        slot = np.int64((code * MIX) >> shift)
+        while True:
+            number = slots[slot]
+            if number == EMPTY:
+                slots[slot] = n_distinct
+                first[n_distinct] = k
+                inverse[k] = n_distinct
+                n_distinct += 1
+                break
+            if codes[first[number]] == code:
+                inverse[k] = number
+                break
+            slot = (slot + 1) & mask
+    return n_distinct
+
+
+@compiled
+def overlap_codes(X, Y, salt, out):
+    """Write the sum over items of ``salt[b + 1, c + 1]``, b and c the buckets of the item, -1 for free items."""
+    for i in range(X.shape[0]):
+        for j in range(Y.shape[0]):
+            total = np.uint64(0)
+            for a in range(X.shape[1]):
+                total += salt[X[i, a] + 1, Y[j, a] + 1]
+            out[i, j] = total
+
+
+@compiled
+def look_up(values, factors, inverse, offsets, out):
+    """Write the value of each code times the factor of each offset."""
+    for i in range(inverse.shape[0]):
+        for j in range(inverse.shape[1]):
+            out[i, j] = values[inverse[i, j]] * factors[offsets[i, j]]
+
+
+# ---------------------------------------------------------------------- evaluation
+
+
+class ValueCache:
+    """Values by code, each computed once even if several threads need it at the same time.
+
+    The cache is cleared when it holds more than ``max_size`` values.
+    """
+
+    def __init__(self, max_size: int) -> None:
+        self.max_size = max_size
+        self.values: dict[int, Any] = {}
+        self.pending: dict[int, Future[dict[int, Any]]] = {}
+        self.lock = Lock()
+
+    def get(self, codes: list[int], solve: Callable[[Indices], Sequence[Any]]) -> list[Any]:
+        """Return the values of distinct codes; ``solve`` computes those at some positions of the list.
+
+        Examples
+        --------
+        >>> cache = ValueCache(10)
+        >>> cache.get([5, 7], lambda positions: [f"position {position}" for position in positions])
+        ['position 0', 'position 1']
+        >>> cache.get([9, 7, 5], lambda positions: [f"new position {position}" for position in positions])
+        ['new position 0', 'position 1', 'position 0']
+        """
+        future: Future[dict[int, Any]] = Future()
+        with self.lock:
+            found = {code: self.values[code] for code in codes if code in self.values}
+            others = {code: self.pending[code] for code in codes if code in self.pending}
+            new = [position for position, code in enumerate(codes) if code not in found and code not in others]
+            self.pending.update((codes[position], future) for position in new)
+        if new:
+            found |= self.compute(codes, new, solve, future)
+        # Publish results before waiting for other threads, which rules out deadlock.
+        for code, other in others.items():
+            found[code] = other.result()[code]
+        return [found[code] for code in codes]
+
+    def compute(
+        self,
+        codes: list[int],
+        new: list[int],
+        solve: Callable[[Indices], Sequence[Any]],
+        future: Future[dict[int, Any]],
+    ) -> dict[int, Any]:
+        """Return the values of new codes, and store them; other threads get them, or the error, from the future."""
+        own = [codes[position] for position in new]
+        solved: dict[int, Any] = {}
+        try:
+            solved = dict(zip(own, solve(np.array(new)), strict=True))
+            future.set_result(solved)
+        except BaseException as error:
+            future.set_exception(error)
+            raise
+        finally:
+            with self.lock:
+                for code in own:
+                    del self.pending[code]
+                if len(self.values) + len(solved) > self.max_size:
+                    self.values.clear()
+                self.values.update(solved)
+        return solved
+
+
+class FormulaEvaluator(Evaluator):
+    """Evaluates a formula once for each distinct code, and looks the entries up."""
+
+    block_side = 256
+
+    def __init__(self, kernel: Kernel, X: Rankings, Y: Rankings, chosen: dict[tuple[Shape, Shape], Formula]) -> None:
+        self.X, self.Y, self.chosen = X, Y, chosen
+        formulas = list(dict.fromkeys(chosen.values()))
+        self.codes = formulas[0].codes(X, Y, list(chosen)) if len(formulas) == 1 else OverlapCodes(X, Y)
+        self.details = ", ".join(dict.fromkeys(formula.method for formula in formulas))
+        self.exponential = is_exponential(kernel, X.n_items)
+        self.slowest = max(formula.seconds(kernel, *pair) for pair, formula in chosen.items())
+        if self.slowest > SLOW and not self.codes.are_few:
+            self.block_side = min(max(len(X) // 4, 32), 64)
+        self.caches: dict[Any, ValueCache] = {}
+
+    def is_accurate(self, kernel: Kernel) -> bool:
+        """Whether the formulas are accurate with these parameters."""
+        return all(formula.is_accurate(kernel, *pair) for pair, formula in self.chosen.items())
+
+    def seconds(self, n_rows: int, n_columns: int) -> float:
+        """Return the time for the distinct codes, and for looking up all entries."""
+        shape = len(self.X), len(self.Y)
+        n_codes = distinct_values(lambda rows, columns: self.codes.of((rows, columns))[0].view(np.int64), *shape)
+        step = STEP["code"] + STEP["item"] * self.X.n_items
+        return n_codes * self.slowest + n_rows * n_columns * step
+
+    def solved(
+        self, key: Any, kernel: Kernel, rate: float | None, block: Block
+    ) -> tuple[FloatArray, Indices, IntArray | None]:
+        """Return the solution for each distinct code of a block, the index of the code of each entry, and offsets."""
+        codes, offsets = self.codes.of(block)
+        rows, columns = np.arange(len(self.X))[block[0]], np.arange(len(self.Y))[block[1]]
+        if self.Y is self.X and np.array_equal(rows, columns):  # use each pair from one side only
+            below = np.tril_indices(len(rows), -1)
+            codes[below] = codes.T[below]
+            if offsets is not None:
+                offsets[below] = offsets.T[below]
+        if offsets is not None and rate is None:
+            codes, offsets = codes * MIX + offsets.view(np.uint64), None
+        first, inverse = unique_codes(codes)
+
+        def solve(positions: Indices) -> list[tuple[float, ...]]:
+            i, j = np.divmod(first[positions], len(columns))
+            return self.solve(kernel, rate, rows[i], columns[j], offsets is None)
+
+        if key not in self.caches and sum(len(each.values) for each in list(self.caches.values())) > CACHED_VALUES:
+            self.caches.clear()
+        cache = self.caches.setdefault(key, ValueCache(CACHED_VALUES))
+        found = cache.get(codes.ravel()[first].tolist(), solve)
+        return np.array(found, dtype=np.float64).T, inverse, offsets
+
+    def solve(
+        self, kernel: Kernel, rate: float | None, rows: Indices, columns: Indices, with_offset: bool
+    ) -> list[tuple[float, ...]]:
+        """Return the solutions of some pairs, by the formulas for their shapes."""
+        formulas = list(dict.fromkeys(self.chosen.values()))
+        if len(formulas) == 1:
+            found = self.codes.solve(formulas[0], kernel, rate, rows, columns)
+        else:
+            found = []
+            for i, j in zip(rows, columns, strict=True):
+                formula = self.chosen[shape_of(self.X.ranks[i]), shape_of(self.Y.ranks[j])]
+                found += self.codes.solve(formula, kernel, rate, np.array([i]), np.array([j]))
+        if rate is None:
+            return found
+        return [(v - rate * offset, d - offset) if with_offset else (v, d) for offset, v, d in found]
+
+    def log_table(self, kernel: Kernel, block: Block) -> tuple[FloatArray, FloatArray, Indices, IntArray | None]:
+        """Return the logarithm and its derivative in the rate for each code, codes, and offsets."""
+        requested = decay_rate(kernel, self.X.n_items)
+        rate = min(requested, MAX_RATE)
+        (logs, derivatives), inverse, offsets = self.solved(rate, kernel, rate, block)
+        return logs + derivatives * (requested - rate), derivatives, inverse, offsets
+
+    def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
+        """Return the block for each kernel."""
+        return np.stack([self.value(kernel, block) for kernel in kernels])
+
+    def value(self, kernel: Kernel, block: Block) -> FloatArray:
+        """Return the block for one kernel."""
+        if not self.exponential:
+            table, inverse, _ = self.solved(kernel, kernel, None, block)
+            return np.asarray(table[0][inverse])
+        logs, _, inverse, offsets = self.log_table(kernel, block)
+        return self.exponentials(kernel, logs, inverse, offsets)
+
+    def exponentials(self, kernel: Kernel, logs: FloatArray, inverse: Indices, offsets: IntArray | None) -> FloatArray:
+        """Return ``exp(log - rate offset)`` for each entry."""
+        if offsets is None:
+            return np.asarray(np.exp(logs)[inverse])
+        factors = np.exp(-decay_rate(kernel, self.X.n_items) * np.arange(offsets.max(initial=0) + 1))
+        out = np.empty(inverse.shape)
+        look_up(np.exp(logs), factors, inverse, offsets, out)  # releases the interpreter lock, unlike NumPy
+        return out
+
+    def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
+        """Return the derivatives."""
+        if not self.exponential:
+            table, inverse, _ = self.solved(kernel, kernel, None, block)
+            return {name: np.asarray(row[inverse]) for name, row in zip(kernel.params, table[1:], strict=True)}
+        logs, derivatives, inverse, offsets = self.log_table(kernel, block)
+        total = derivatives[inverse] if offsets is None else derivatives[inverse] - offsets
+        total = total * self.exponentials(kernel, logs, inverse, offsets)
+        decay = kernel.facts(self.X.n_items).decay
+        assert decay is not None
+        return {name: factor * total for name, factor in decay.derivatives.items()}
+
+    def log_values(self, kernel: Kernel, block: Block) -> FloatArray:
+        """Return the logarithm of the block."""
+        if self.exponential:
+            logs, _, inverse, offsets = self.log_table(kernel, block)
+            rate = decay_rate(kernel, self.X.n_items)
+            return np.asarray(logs[inverse] if offsets is None else logs[inverse] - rate * offsets)
+        values = self.value(kernel, block)
+        if (values <= 0).any():
+            raise ExactnessError(f"{kernel} is 0 in double precision, or negative, for some pair; use gram")
+        return np.asarray(np.log(values))

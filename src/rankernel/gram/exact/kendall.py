@@ -1,0 +1,807 @@
+"""Functions of the Kendall distance between rankings without free items.
+
+The distance is d = c + X with c the number of pairs in opposite strict order and X the number of tied pairs that random
+completions put in opposite order. With buckets of sizes n_i and n'_j that share C_ij items, the probability generating
+function of X is, up to a constant, ``prod_i [n_i]_q! prod_j [n'_j]_q! / prod_ij [C_ij]_q!``. Hence
+
+- exponentials: ``log K = -nu c + sum T[n_i] + sum T[n'_j] - sum T[C_ij]``, ``T[m] = log([m]_q! / m!)``, q = exp(-nu);
+- powers of affine functions: the cumulants of X add up in the same way;
+- any other function: its mean over the distribution of X.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from math import comb
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankernel import _loops
+from rankernel._loops.bits import popcount, stream
+from rankernel._loops.compiled import compiled
+from rankernel._loops.rank_distances import count_inversions
+from rankernel._utils.arrays import FloatArray, Indices, IntArray
+from rankernel._utils.q_factorials import tables
+from rankernel.gram.cost import STEP
+from rankernel.gram.evaluator import Block, Evaluator, Part, block_shape
+from rankernel.gram.exact.formulas import (
+    CodeArray,
+    Codes,
+    Formula,
+    FormulaEvaluator,
+    Overlap,
+    Pairs,
+    Shape,
+    decay_rate,
+    function_table,
+    is_exponential,
+    salts,
+    shape_pairs,
+)
+from rankernel.kernels.base import Kernel
+from rankernel.kernels.facts import AffinePower
+from rankernel.rankings import Rankings, unique_rows
+
+BLOCK_ITEMS = 2**15  # items of the rows of a block: larger blocks leave threads idle (benchmarks/grid.py)
+SHORT_LISTS = 4  # lists are short if there are this many times more items (benchmarks/grid.py)
+PACKED_ITEMS = 24  # up to here all pairs fit into five machine words
+SHARED = 32  # entries of a table for the number of shared items, at most PACKED_ITEMS
+TABLE_SIZE = 2**21  # numbers in the tables of a function for all pairs of bucket sizes
+MAX_ITEMS = 170  # the smallest probability is 1 / n!, which underflows beyond
+FLOAT_DEGREE = 8  # up to this degree moments lose no more than a factor 7!! = 105 of the machine precision
+MAX_DEGREE = 64  # of exact moments: some hundredths of a second
+
+Bits = NDArray[np.uint64]
+
+
+def kendall_evaluator(kernel: Kernel, X: Rankings, Y: Rankings) -> Evaluator | None:
+    """Return the evaluator of a function of the Kendall distance, None if there are too many items for it."""
+    n_items = X.n_items
+    if is_exponential(kernel, n_items) or is_linear(kernel, n_items):
+        return KendallEvaluator(kernel, X, Y)
+    evaluator = KendallEvaluator(kernel, X, Y)
+    if evaluator.is_tabulated or evaluator.power is not None:
+        return evaluator
+    if n_items <= MAX_ITEMS:
+        return formula_evaluator(KendallDistribution(), kernel, X, Y)
+    power = kernel.facts(n_items).affine_power
+    if power is None or kernel.params or power.degree > MAX_DEGREE:
+        return None
+    return formula_evaluator(KendallMoments(), kernel, X, Y)
+
+
+def formula_evaluator(formula: Formula, kernel: Kernel, X: Rankings, Y: Rankings) -> FormulaEvaluator:
+    """Return the evaluator of one formula for all pairs."""
+    return FormulaEvaluator(kernel, X, Y, dict.fromkeys(shape_pairs(X, Y), formula))
+
+
+def is_linear(kernel: Kernel, n_items: int) -> bool:
+    """Whether a kernel without parameters is a linear function of the distance."""
+    power = kernel.facts(n_items).affine_power
+    return power is not None and power.degree == 1 and not kernel.params
+
+
+def moment_power(kernel: Kernel, n_items: int) -> AffinePower | None:
+    """Return the power of an affine function that a kernel is, if its mean is accurate from floating-point moments."""
+    power = kernel.facts(n_items).affine_power
+    return None if power is None or kernel.params or power.degree > FLOAT_DEGREE else power
+
+
+def log_mallows(overlap: Overlap, nu: float) -> tuple[float, float]:
+    """Return the logarithm of the Mallows kernel of two rankings without free items, and its derivative in nu.
+
+    Examples
+    --------
+    One tied pair against the same pair in order is discordant with probability 1/2.
+
+    >>> value, _ = log_mallows(Overlap.of(np.array([0, 0]), np.array([0, 1])), 0.5)
+    >>> bool(np.isclose(np.exp(value), (1 + np.exp(-0.5)) / 2))
+    True
+    """
+    buckets = [*overlap.left_shape.sizes, *overlap.right_shape.sizes]
+    value, derivative = (float(t[buckets].sum() - t[overlap.cell_sizes].sum()) for t in tables(overlap.n_items, nu))
+    return value - nu * overlap.n_discordant, derivative - overlap.n_discordant
+
+
+# ---------------------------------------------------------------------- one side of a Gram matrix
+
+
+class Packed(NamedTuple):
+    """Rankings as bits: pairs in order and in reverse order, tied buckets, and the index of the bucket sizes."""
+
+    before: Bits
+    after: Bits
+    ties: Bits
+    kind: Indices
+
+    def part(self, rows: Part) -> tuple[Bits, Bits, Bits, Indices]:
+        """Return the bits of some rankings."""
+        return self.before[rows], self.after[rows], self.ties[rows], self.kind[rows]
+
+
+class Side:
+    """Rankings without free items, with derived arrays that are computed on first use."""
+
+    def __init__(self, rankings: Rankings) -> None:
+        self.rankings, self.ranks = rankings, rankings.ranks
+
+    @cached_property
+    def order(self) -> Indices:
+        """The items of each ranking, best first."""
+        return np.argsort(self.ranks, axis=1, kind="stable")
+
+    @cached_property
+    def n_buckets(self) -> IntArray:
+        """The number of buckets of each ranking."""
+        return self.rankings.n_buckets
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """The bucket sizes of each ranking."""
+        return self.rankings.bucket_sizes()
+
+    @cached_property
+    def kinds(self) -> tuple[list[Shape], Indices]:
+        """The distinct multisets of bucket sizes, and the index of that of each ranking."""
+        multisets = np.sort(self.sizes, axis=1)[:, ::-1]
+        first, kind = unique_rows(multisets)
+        return [Shape(tuple(size for size in row if size)) for row in multisets[first].tolist()], kind
+
+    @cached_property
+    def max_ties(self) -> int:
+        """The largest number of tied buckets of a ranking."""
+        return int((self.sizes > 1).sum(axis=1).max(initial=0))
+
+    @cached_property
+    def packed(self) -> Packed:
+        """The rankings as bits."""
+        bits, few = _loops.bits, self.ranks.shape[1] <= PACKED_ITEMS
+        ties = bits.tied_sets(self.ranks, self.sizes) if few else np.zeros((len(self.ranks), 1), dtype=np.uint64)
+        return Packed(bits.pairs_in_order(self.ranks), bits.pairs_in_order(-self.ranks), ties, self.kinds[1])
+
+    def pair_bits(self, rows: Part) -> tuple[Bits, Bits]:
+        """Return the bits of the pairs of some rankings in order and in reverse order; none for many items."""
+        if self.ranks.shape[1] > _loops.bits.MAX_ITEMS:
+            return np.zeros((0, 0), dtype=np.uint64), np.zeros((0, 0), dtype=np.uint64)
+        return self.packed.before[rows], self.packed.after[rows]
+
+    @cached_property
+    def positions(self) -> tuple[IntArray, IntArray]:
+        """The position of each item, ties broken by index, and the position where its bucket ends."""
+        position = np.empty_like(self.order)
+        np.put_along_axis(position, self.order, np.broadcast_to(np.arange(self.ranks.shape[1]), self.order.shape), 1)
+        return position, np.take_along_axis(np.cumsum(self.sizes, axis=1), self.ranks.astype(np.int64), axis=1)
+
+    def sums(self, table: FloatArray, rows: Part = slice(None)) -> FloatArray:
+        """Return the sum of a table over the bucket sizes of some rankings."""
+        return np.asarray(table[self.sizes[rows]].sum(axis=1))
+
+
+class PairCounter:
+    """Counts discordant pairs of two sets of rankings, and sums tables over the sizes of their shared buckets."""
+
+    def __init__(self, X: Rankings, Y: Rankings) -> None:
+        self.n_items, self.left = X.n_items, Side(X)
+        self.right = self.left if Y is X else Side(Y)
+
+    @cached_property
+    def is_short(self) -> bool:
+        """Whether all rankings are top-k lists that are short in comparison with the number of items."""
+        return self.n_items > PACKED_ITEMS and all(
+            bool(np.isin(side.rankings.kinds(), ("top-k", "full")).all())
+            and SHORT_LISTS * int(side.n_buckets.max(initial=0)) <= self.n_items
+            for side in (self.left, self.right)
+        )
+
+    def count(self, sums_of: FloatArray, block: Block) -> tuple[IntArray, FloatArray]:
+        """Return the discordant pairs of each entry, and each table summed over its shared buckets of two or more."""
+        rows, columns = block
+        X, Y = self.left.ranks[rows], self.right.ranks[columns]
+        discordant, n_buckets = np.empty((len(X), len(Y)), dtype=np.int64), self.left.n_buckets[rows]
+        if self.is_short:  # two lists share only the last bucket
+            shared = np.empty_like(discordant)
+            longest = int(self.left.n_buckets.max(initial=1)) - 1
+            items = np.ascontiguousarray(self.left.order[rows, :longest])
+            short_lists(items, n_buckets - 1, Y, self.right.n_buckets[columns] - 1, discordant, shared)
+            return discordant, np.asarray(sums_of[:, shared])
+        sums = np.empty((len(sums_of), len(X), len(Y)))
+        order, n_buckets_Y = self.left.order[rows], self.right.n_buckets[columns]
+        bits, bits_Y = self.left.pair_bits(rows), self.right.pair_bits(columns)
+        max_cells = self.n_items  # pairs of buckets up to which a table of all pairs of buckets is faster
+        if not bits[0].shape[1]:
+            max_cells = 4 * self.n_items + 64
+            position, end = (array[columns] for array in self.right.positions)
+            count_discordant(X, order, n_buckets, position, end, n_buckets_Y, max_cells, discordant)
+        pair_sums(X, order, n_buckets, bits, Y, n_buckets_Y, bits_Y, sums_of, max_cells, discordant, sums)
+        return discordant, sums
+
+
+# ---------------------------------------------------------------------- exponentials, powers, and tables
+
+
+class KendallEvaluator(Evaluator):
+    """Exponentials, powers of affine functions, and with few items and ties any function of the Kendall distance."""
+
+    details = "closed form"
+
+    def __init__(self, kernel: Kernel, X: Rankings, Y: Rankings) -> None:
+        self.kernel, self.X, self.Y, self.n_items = kernel, X, Y, X.n_items
+        self.counter = PairCounter(X, Y)
+        self.left, self.right = self.counter.left, self.counter.right
+        self.exponential = is_exponential(kernel, self.n_items)
+        self.linear = not self.exponential and is_linear(kernel, self.n_items)
+        self.power = None if self.exponential else moment_power(kernel, self.n_items)
+        if self.linear:
+            self.direct = self.n_items <= _loops.bits.MAX_ITEMS and not self.counter.is_short
+        else:
+            self.direct = self.n_items <= PACKED_ITEMS and (self.exponential or self.is_tabulated)
+        if not self.direct:
+            self.block_side = min(max(BLOCK_ITEMS // self.n_items, 16), 256)
+        self.cached_tables: tuple[Kernel, Tables] | None = None
+
+    @cached_property
+    def is_tabulated(self) -> bool:
+        """Whether one small table has the mean of a function for all pairs of bucket sizes: at most one tie each."""
+        n_kinds = len(self.left.kinds[0]) * len(self.right.kinds[0])
+        return (
+            self.n_items <= PACKED_ITEMS
+            and max(self.left.max_ties, self.right.max_ties) <= 1
+            and n_kinds * SHARED * (comb(self.n_items, 2) + 1) <= TABLE_SIZE
+        )
+
+    @cached_property
+    def distribution(self) -> FormulaEvaluator:
+        """The evaluator of any function of the distance."""
+        return formula_evaluator(KendallDistribution(), self.kernel, self.X, self.Y)
+
+    def seconds(self, n_rows: int, n_columns: int) -> float:
+        """Return the time for the pairs of bits, listed items or sorted items of all entries."""
+        n_words, ties = -(-comb(self.n_items, 2) // 64), (self.left.max_ties, self.right.max_ties)
+        if self.direct:
+            step = STEP["bits"] * n_words * (2 if self.linear else 1)
+            if self.exponential and max(ties) > 1:  # every two buckets are intersected
+                step += STEP["shared"] * max(ties[0], 1) * max(ties[1], 1)
+        elif self.counter.is_short:
+            step = STEP["listed"] * int(self.X.n_buckets.max(initial=0))
+        elif self.n_items <= _loops.bits.MAX_ITEMS:
+            step = STEP["differing"] * n_words + (STEP["tied"] * self.n_items if min(ties) > 0 else 0)
+        else:
+            step = STEP["inversion"] * self.n_items * (3 if max(ties) > 1 else 1)
+        return n_rows * n_columns * (STEP["entry"] + step)
+
+    # ------------------------------------------------------------------ values
+
+    def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
+        """Return the mean of each kernel."""
+        if self.direct:
+            out = np.empty((len(kernels), *block_shape((len(self.X), len(self.Y)), block)))
+            for kernel, matrix in zip(kernels, out, strict=True):
+                self.write_bits(kernel, block, matrix, matrix[:0, :0], False, False)
+            return out
+        if self.exponential:
+            return np.asarray(np.exp(self.log_means(kernels, block)))
+        return np.stack([self.from_moments(kernel, block) for kernel in kernels])
+
+    def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
+        """Return the derivatives."""
+        if self.exponential:
+            decay = kernel.facts(self.n_items).decay
+            assert decay is not None
+            value, derivative = self.assemble(np.stack(tables(self.n_items, decay.rate)), block, [decay.rate, 1.0])
+            slope = np.exp(value) * derivative
+            return {name: factor * slope for name, factor in decay.derivatives.items()}
+        return self.distribution.gradients(kernel, block) if kernel.params else {}
+
+    def log_values(self, kernel: Kernel, block: Block) -> FloatArray:
+        """Return the logarithm of the mean."""
+        if self.exponential:
+            return np.asarray(self.log_means([kernel], block)[0])
+        function = kernel.facts(self.n_items).function
+        assert function is not None
+        function.log_value(np.arange(comb(self.n_items, 2) + 1))  # raises an error if the kernel can be negative
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.values([kernel], block)[0]))
+
+    def log_means(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
+        """Return the logarithm of exponential kernels."""
+        rates = [decay_rate(kernel, self.n_items) for kernel in kernels]
+        return self.assemble(np.stack([tables(self.n_items, rate)[0] for rate in rates]), block, rates)
+
+    def assemble(self, sums_of: FloatArray, block: Block, factors: Sequence[float]) -> FloatArray:
+        """Return ``-factor c + row sums + column sums - shared sums`` for each table."""
+        discordant, shared = self.counter.count(sums_of, block)
+        left = np.stack([self.left.sums(table, block[0]) for table in sums_of])
+        right = np.stack([self.right.sums(table, block[1]) for table in sums_of])
+        factor = np.array(factors)[:, None, None]
+        return np.asarray(left[:, :, None] + right[:, None, :] - shared - factor * discordant)
+
+    def from_moments(self, kernel: Kernel, block: Block) -> FloatArray:
+        """Return the mean of a power of an affine function u of the distance, from the moments of u around its mean.
+
+        X is symmetric about its mean, so only even moments occur and all terms are positive.
+        """
+        power = moment_power(kernel, self.n_items)
+        assert power is not None
+        cumulants = self.assemble(
+            cumulant_tables(self.n_items, power.degree), block, [-1.0] + [0.0] * (power.degree // 2)
+        )
+        middle = power.intercept + power.slope * cumulants[0]
+        central = [np.ones_like(middle)]
+        for k in range(1, power.degree // 2 + 1):
+            terms = (
+                comb(2 * k - 1, 2 * j - 1) * power.slope ** (2 * j) * cumulants[j] * central[k - j]
+                for j in range(1, k + 1)
+            )
+            central.append(np.asarray(sum(terms)))
+        return np.asarray(binomial_sum(power, middle, central))
+
+    # ------------------------------------------------------------------ from bits
+
+    def write(
+        self, kernel: Kernel, block: Block, out: NDArray[Any], mirror: NDArray[Any] | None, on_diagonal: bool
+    ) -> None:
+        """Write a block and its transpose into a matrix."""
+        mirrored = out if on_diagonal else out[:0, :0] if mirror is None else mirror
+        self.write_bits(kernel, block, out, mirrored, mirror is not None, on_diagonal)
+
+    def write_bits(
+        self, kernel: Kernel, block: Block, out: NDArray[Any], mirrored: NDArray[Any], mirror: bool, triangle: bool
+    ) -> None:
+        """Write the means of a block, and its transpose if requested."""
+        left, right = self.left.packed.part(block[0]), self.right.packed.part(block[1])
+        if self.linear:
+            power = kernel.facts(self.n_items).affine_power
+            assert power is not None
+            middle = power.factor * (power.intercept + power.slope * comb(self.n_items, 2) / 2)
+            unit = -power.factor * power.slope / 2  # for each concordant pair minus each discordant pair
+            write_balance(left, right, middle, unit, mirror, triangle, buffers(left[0].shape[1]), out, mirrored)
+            return
+        cached = self.cached_tables
+        if cached is None or cached[0] != kernel:
+            cached = kernel, self.exponential_tables(kernel) if self.exponential else self.tables(kernel)
+            self.cached_tables = cached
+        table, offsets, inverse, row, column = cached[1]
+        row, column, work = row[block[0]], column[block[1]], buffers(left[0].shape[1], len(offsets))
+        write_packed(left, right, table, offsets, inverse, row, column, mirror, triangle, work, out, mirrored)
+
+    def exponential_tables(self, kernel: Kernel) -> Tables:
+        """Return one table for all bucket sizes, and the factors of the bucket sizes of rows and columns."""
+        logs, table = exponential_table(self.n_items, decay_rate(kernel, self.n_items))
+        row = np.exp(self.left.sums(logs))
+        column = row if self.Y is self.X else np.exp(self.right.sums(logs))
+        offsets = np.zeros((len(self.left.kinds[0]), len(self.right.kinds[0])), dtype=np.uint64)
+        return Tables(table, offsets, np.exp(-logs), row, column)
+
+    def tables(self, kernel: Kernel) -> Tables:
+        """Return one table for each pair of bucket sizes: the mean of f(c + X) by c and the number of shared items."""
+        (left, _), (right, _) = self.left.kinds, self.right.kinds
+        size = comb(self.n_items, 2) + 1
+        function = np.pad(function_table(kernel, self.n_items)[0], (0, size))
+        table = np.zeros((len(left), len(right), size, SHARED))
+        for i, one in enumerate(left):
+            for j, other in enumerate(right):
+                tie, other_tie = (max(shape.sizes) if shape.n_ties else 0 for shape in (one, other))
+                for shared in range(max(tie + other_tie - self.n_items, 0), min(tie, other_tie) + 1):
+                    pmf = tie_pmf(((shared,) + (1,) * (tie - shared),), (other_tie,))
+                    table[i, j, :, shared] = np.correlate(function[: size + len(pmf) - 1], pmf, "valid")
+        offsets = np.arange(len(left) * len(right), dtype=np.uint64).reshape(len(left), -1) * np.uint64(size * SHARED)
+        return Tables(table.ravel(), offsets, np.ones(self.n_items + 1), np.ones(len(self.X)), np.ones(len(self.Y)))
+
+
+class Tables(NamedTuple):
+    """The arguments of :func:`write_packed` that depend on the kernel."""
+
+    table: FloatArray
+    offsets: Bits
+    inverse: FloatArray
+    row: FloatArray
+    column: FloatArray
+
+
+@lru_cache(maxsize=32)
+def exponential_table(n_items: int, nu: float) -> tuple[FloatArray, FloatArray]:
+    """Return the log q-factorials, and ``q^c`` over the factor of m shared items at index ``32 c + m``."""
+    logs, _ = tables(n_items, nu)
+    table = np.zeros((comb(n_items, 2) + 1, SHARED))
+    table[:, : n_items + 1] = np.exp(-nu * np.arange(len(table)))[:, None] * np.exp(-logs)
+    return logs, table.ravel()
+
+
+def binomial_sum(power: AffinePower, middle: Any, central: Sequence[Any]) -> Any:
+    """Return the mean of a power of u from its mean and its central moments of order 0, 2, 4, ..."""
+    n = power.degree
+    return power.factor * sum(comb(n, 2 * k) * middle ** (n - 2 * k) * moment for k, moment in enumerate(central))
+
+
+@lru_cache(maxsize=64)
+def bernoulli(r: int) -> Fraction:
+    """Return the Bernoulli number of an even order; those of SciPy have an error of 1e-12.
+
+    Examples
+    --------
+    >>> bernoulli(4)
+    Fraction(-1, 30)
+    """
+    others = sum((comb(r + 1, k) * bernoulli(k) for k in range(0, r, 2)), Fraction(0))
+    return (Fraction(r + 1, 2) - others) / (r + 1) if r else Fraction(1)
+
+
+@lru_cache(maxsize=32)
+def cumulant_tables(n_items: int, degree: int) -> FloatArray:
+    """Return the cumulants of order 1, 2, 4, ... up to the degree of the inversions of m = 0..n items.
+
+    They are ``B_r / r sum_{i<=m} (i^r - 1)``, B_r a Bernoulli number: those of independent uniform variables.
+    """
+    i = np.arange(n_items + 1, dtype=np.float64)
+    sums = (float(bernoulli(r) / r) * np.cumsum(np.where(i > 0, i**r - 1, 0.0)) for r in range(2, degree + 1, 2))
+    return np.stack([i * (i - 1) / 4, *sums])
+
+
+# ---------------------------------------------------------------------- distributions
+
+
+class KendallDistribution(Formula):
+    """Any function of the distance, by the distribution of X."""
+
+    def covers(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
+        """Whether no item is free and no probability underflows."""
+        return left.is_exhaustive and right.is_exhaustive and left.n_items <= MAX_ITEMS
+
+    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
+        """Return the time of the convolutions."""
+        return 1e-4 + 1e-8 * left.n_items**3
+
+    def codes(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Codes:
+        """Return codes of the sizes of the buckets and of what they share."""
+        return SharedSizeCodes(X, Y)
+
+    def pmf(self, overlap: Overlap) -> tuple[int, FloatArray]:
+        """Return the number of strictly discordant pairs, and the distribution of X."""
+        rows = overlap.counts[:-1, :-1].tolist()
+        cells = tuple(sorted(tuple(sorted((c for c in row if c), reverse=True)) for row in rows))
+        return overlap.n_discordant, tie_pmf(cells, tuple(sorted(overlap.right_shape.sizes)))
+
+
+class KendallMoments(Formula):
+    """Powers of an affine function u of the distance between many items, from moments in exact fractions."""
+
+    def covers(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
+        """Whether no item is free and the degree is moderate."""
+        power = kernel.facts(left.n_items).affine_power
+        return power is not None and power.degree <= MAX_DEGREE and left.is_exhaustive and right.is_exhaustive
+
+    def codes(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Codes:
+        """Return codes of the sizes of the buckets and of what they share."""
+        return SharedSizeCodes(X, Y)
+
+    def mean(self, kernel: Kernel, overlap: Overlap) -> tuple[float, ...]:
+        """Return the mean."""
+        power = kernel.facts(overlap.n_items).affine_power
+        assert power is not None
+        sizes = tuple(sorted((*overlap.left_shape.sizes, *overlap.right_shape.sizes)))
+        mean, *central = central_moments(sizes, tuple(sorted(overlap.cell_sizes.tolist())), power.degree)
+        slope = Fraction(power.slope)
+        scaled = [float(moment * slope ** (2 * k)) for k, moment in enumerate(central)]
+        return (binomial_sum(power, power.intercept + power.slope * float(overlap.n_discordant + mean), scaled),)
+
+
+@lru_cache(maxsize=256)
+def central_moments(sizes: tuple[int, ...], cells: tuple[int, ...], degree: int) -> tuple[Fraction, ...]:
+    """Return the mean of X and its central moments of order 0, 2, 4, ... up to the degree.
+
+    Examples
+    --------
+    One tied pair is discordant with probability 1/2:
+
+    >>> central_moments((2,), (), 4)
+    (Fraction(1, 2), Fraction(1, 1), Fraction(1, 4), Fraction(1, 16))
+    """
+
+    def sum_of_powers(r: int) -> int:  # of i^r - 1 over the factors i = 2, ..., m of the q-factorials of all sizes m
+        return sum(
+            sign * (i**r - 1) for sign, all_m in ((1, sizes), (-1, cells)) for m in all_m for i in range(2, m + 1)
+        )
+
+    orders = range(1, degree // 2 + 1)
+    cumulants = [Fraction(0), *(bernoulli(2 * j) / (2 * j) * sum_of_powers(2 * j) for j in orders)]
+    central = [Fraction(1)]
+    for k in orders:
+        terms = (comb(2 * k - 1, 2 * j - 1) * cumulants[j] * central[k - j] for j in range(1, k + 1))
+        central.append(sum(terms, Fraction(0)))
+    return Fraction(sum_of_powers(1), 2), *central
+
+
+class SharedSizeCodes(Codes):
+    """Codes of the bucket sizes of two rankings and of the sizes of what their buckets share."""
+
+    def __init__(self, X: Rankings, Y: Rankings) -> None:
+        super().__init__(X, Y)
+        self.counter = PairCounter(X, Y)
+        n_left, n_right = (len(side.kinds[0]) for side in (self.counter.left, self.counter.right))
+        numbers = (salts(X.n_items + 1 + n_left + n_right) >> np.uint64(20)).astype(np.float64)  # their sums are exact
+        numbers[:2] = 0.0  # single shared items do not matter
+        self.of_shared, self.of_left, self.of_right = np.split(numbers, [X.n_items + 1, X.n_items + 1 + n_left])
+
+    def of(self, block: Block) -> tuple[CodeArray, IntArray]:
+        """Return codes, and the discordant pairs as offsets."""
+        left, right = self.counter.left.kinds[1][block[0]], self.counter.right.kinds[1][block[1]]
+        discordant, shared = self.counter.count(self.of_shared[None], block)
+        codes = shared[0] + self.of_left[left][:, None] + self.of_right[right][None, :]
+        return codes.view(np.uint64), discordant
+
+
+@lru_cache(maxsize=256)
+def tie_pmf(cells: tuple[tuple[int, ...], ...], sizes: tuple[int, ...]) -> FloatArray:
+    """Return the distribution of X, given the sizes of the cells of each left bucket and the right bucket sizes.
+
+    A left bucket contributes the q-multinomial coefficient ``[n_i]_q! / prod_j [C_ij]_q!``, a product of q-binomial
+    coefficients, and a right bucket ``[n'_j]_q!``. All are sums of positive terms.
+
+    Examples
+    --------
+    Three items in any order have 0, 1, 1, 2, 2 or 3 inversions:
+
+    >>> tie_pmf(((1, 1, 1),), (1, 1, 1)) * 6
+    array([1., 2., 2., 1.])
+    """
+    pmf = np.ones(1)
+    for row in cells:
+        total = 0
+        for size in row:
+            pmf = np.convolve(pmf, q_binomial_pmf(*sorted((total, size))))
+            total += size
+    for size in sizes:
+        for i in range(2, size + 1):
+            pmf = np.convolve(pmf, np.full(i, 1 / i))
+    pmf.flags.writeable = False
+    return pmf
+
+
+@lru_cache(maxsize=256)
+def q_binomial_pmf(a: int, b: int) -> FloatArray:
+    """Return the coefficients of the q-binomial coefficient (a + b choose b), normalised to probabilities.
+
+    They are the null distribution of the Mann-Whitney statistic, by the recursion over the group of the largest value:
+    ``P[a, b](x) = a / (a + b) P[a - 1, b](x) + b / (a + b) P[a, b - 1](x - a)``.
+
+    Examples
+    --------
+    >>> q_binomial_pmf(2, 2) * 6
+    array([1., 1., 2., 1., 1.])
+    """
+    rows = [np.ones(1) for _ in range(a + 1)]  # P[0, 0], P[1, 0], ..., P[a, 0]
+    for j in range(1, b + 1):
+        for i in range(1, a + 1):
+            pmf = np.zeros(i * j + 1)
+            pmf[: len(rows[i - 1])] += i / (i + j) * rows[i - 1]
+            pmf[i:] += j / (i + j) * rows[i]
+            rows[i] = pmf
+    return rows[a]
+
+
+# ---------------------------------------------------------------------- compiled loops
+
+SIDE = 64  # of blocks that stay in the nearest cache
+SIZES = np.uint64(5)  # bits of an index for the number of shared items: SHARED is 2^5
+
+
+def buffers(n_words: int, n_kinds: int = 1) -> tuple[NDArray[Any], ...]:
+    """Return work arrays for :func:`write_packed` and :func:`write_balance`."""
+    return (
+        np.empty((SIDE, SIDE + 8)),  # the margin keeps columns from sharing cache lines
+        np.empty(SIDE, np.uint64),
+        np.zeros((n_words, SIDE), np.uint64),
+        np.zeros((n_words, SIDE), np.uint64),
+        np.zeros(SIDE, np.uint64),
+        np.zeros((n_kinds, SIDE), np.uint64),
+    )
+
+
+@compiled
+def write_packed(left, right, table, offsets, inverse, row, column, mirror, triangle, work, out, mirrored):
+    """Write a function of the Kendall distance of few items from bits into a matrix.
+
+    A side is ``(before, after, ties, kind)``: the bits of the pairs (a, b) of items that each ranking orders a before
+    b, and b before a; the bit sets of its tied buckets; and the index of its bucket sizes. For c discordant pairs and m
+    items in the first tied bucket of both, the value is ``table[offsets[kind, kind'] + 32 c + m] * row * column``,
+    times ``inverse`` of the number of items in all other shared buckets. With ``mirror`` the transposed block is
+    written as well; with ``triangle`` the block is on the diagonal, and its lower half is the transpose of the upper
+    one.
+    """
+    before, after, ties, kind = left
+    Before, After, Ties, Kind = right
+    block, index, earlier, later, tied, start_of = work
+    words, several = before.shape[1], ties.shape[1] > 1 or Ties.shape[1] > 1
+    for start in range(0, len(column), SIDE):
+        width = min(SIDE, len(column) - start)
+        for j in range(width):
+            tied[j] = Ties[start + j, 0]
+            for w in range(words):
+                earlier[w, j], later[w, j] = Before[start + j, w], After[start + j, w]
+            for k in range(offsets.shape[0]):
+                start_of[k, j] = offsets[k, Kind[start + j]]
+        for top in range(0, start + 1 if triangle else len(row), SIDE):
+            bottom = min(top + SIDE, len(row))
+            for i in range(top, bottom):
+                for j in range(SIDE):
+                    index[j] = start_of[kind[i], j] + popcount(ties[i, 0] & tied[j])
+                for w in range(words):
+                    b, a = before[i, w], after[i, w]
+                    for j in range(SIDE):
+                        # No pair is in both terms, so one count serves.
+                        index[j] += popcount((b & later[w, j]) | (a & earlier[w, j])) << SIZES
+                for j in range(width):
+                    block[i - top, j] = table[index[j]] * (row[i] * column[start + j])
+                if several:
+                    for j in range(width):
+                        factor = 1.0
+                        for s in range(ties.shape[1]):
+                            for t in range(Ties.shape[1]):
+                                shared: int = popcount(ties[i, s] & Ties[start + j, t])
+                                if s + t > 0 and shared:
+                                    factor *= inverse[shared]
+                        block[i - top, j] *= factor
+                for j in range(width):
+                    stream(out, i, start + j, block[i - top, j])
+            if mirror or triangle:
+                for j in range(width):
+                    for i in range(top, min(bottom, start + j) if triangle else bottom):
+                        stream(mirrored, start + j, i, block[i - top, j])
+
+
+@compiled
+def write_balance(left, right, constant, unit, mirror, triangle, work, out, mirrored):
+    """Write ``constant + unit (concordant - discordant)`` into a matrix; arguments as in :func:`write_packed`."""
+    before, after = left[0], left[1]
+    Before, After = right[0], right[1]
+    block, balance, earlier, later = work[0], work[1], work[2], work[3]
+    words, n_rows, n_columns = before.shape[1], len(before), len(Before)
+    for start in range(0, n_columns, SIDE):
+        width = min(SIDE, n_columns - start)
+        for j in range(width):
+            for w in range(words):
+                earlier[w, j], later[w, j] = Before[start + j, w], After[start + j, w]
+        for top in range(0, start + 1 if triangle else n_rows, SIDE):
+            bottom = min(top + SIDE, n_rows)
+            for i in range(top, bottom):
+                for j in range(SIDE):
+                    balance[j] = 0
+                for w in range(words):
+                    b, a = before[i, w], after[i, w]
+                    for j in range(SIDE):
+                        balance[j] += popcount((b & earlier[w, j]) | (a & later[w, j]))
+                        balance[j] -= popcount((b & later[w, j]) | (a & earlier[w, j]))
+                for j in range(width):
+                    block[i - top, j] = constant + unit * np.int64(balance[j])  # as a signed number
+                    stream(out, i, start + j, block[i - top, j])
+            if mirror or triangle:
+                for j in range(width):
+                    for i in range(top, min(bottom, start + j) if triangle else bottom):
+                        stream(mirrored, start + j, i, block[i - top, j])
+
+
+@compiled
+def pair_sums(X, order, n_buckets, bits, Y, n_buckets_Y, bits_Y, tables, max_cells, discordant, sums):
+    """Count discordant pairs, and sum ``tables[g, m]`` over all pairs of buckets that share m >= 2 items.
+
+    ``order[i]`` lists the items of ranking i, best first. ``bits`` are those of the pairs of items that each ranking
+    has in order and in reverse order; without words, :func:`count_discordant` has counted the pairs of rankings with
+    more than ``max_cells`` pairs of buckets.
+    """
+    n = X.shape[1]
+    cells = np.zeros(max_cells, np.int64)
+    column = np.zeros(n + 1, np.int64)
+    for i in range(X.shape[0]):
+        for j in range(Y.shape[0]):
+            for g in range(tables.shape[0]):
+                sums[g, i, j] = 0.0
+            if n_buckets[i] * n_buckets_Y[j] <= max_cells:
+                discordant[i, j] = from_cells(
+                    X[i], n_buckets[i], Y[j], n_buckets_Y[j], tables, cells, column, sums[:, i, j]
+                )
+                continue
+            if bits[0].shape[1]:
+                discordant[i, j] = opposite(bits[0][i], bits[1][i], bits_Y[0][j], bits_Y[1][j])
+            if n_buckets[i] < n and n_buckets_Y[j] < n:
+                sum_shared(X[i], order[i], Y[j], tables, column, sums[:, i, j])
+
+
+@compiled
+def count_discordant(X, order, n_buckets, position, end, n_buckets_Y, max_cells, discordant):
+    """Count discordant pairs of many items where there are too many pairs of buckets for a table."""
+    words = np.zeros((X.shape[1] >> 6) + 1, np.uint64)
+    for i in range(X.shape[0]):
+        for j in range(len(position)):
+            if n_buckets[i] * n_buckets_Y[j] > max_cells:
+                discordant[i, j] = count_inversions(X[i], order[i], position[j], end[j], words)
+
+
+@compiled
+def from_cells(x, rows, y, columns, tables, cells, column, sums):
+    """Count the items of each pair of buckets, and from these the discordant pairs by running sums."""
+    for c in range(rows * columns):
+        cells[c] = 0
+    for c in range(columns):
+        column[c] = 0
+    for a in range(x.shape[0]):
+        cells[x[a] * columns + y[a]] += 1
+    discordant = 0
+    for r in range(rows):
+        later = 0  # items in earlier rows and later columns
+        for c in range(columns - 1, -1, -1):
+            size = cells[r * columns + c]
+            discordant += size * later
+            later += column[c]
+            if size > 1:
+                for g in range(tables.shape[0]):
+                    sums[g] += tables[g, size]
+        for c in range(columns):
+            column[c] += cells[r * columns + c]
+    return discordant
+
+
+@compiled
+def opposite(before, after, Before, After):
+    """Count the pairs of items in opposite order in two rankings."""
+    count = 0
+    for w in range(before.shape[0]):
+        count += popcount((before[w] & After[w]) | (after[w] & Before[w]))
+    return count
+
+
+@compiled
+def sum_shared(x, order, y, tables, count, sums):
+    """Sum tables over the sizes of shared buckets, bucket by bucket; ``count`` is a work array."""
+    n = x.shape[0]
+    start = 0
+    while start < n:
+        end = start + 1
+        while end < n and x[order[end]] == x[order[start]]:
+            end += 1
+        if end - start > 1:
+            for p in range(start, end):
+                count[y[order[p]]] = 0
+            for p in range(start, end):
+                count[y[order[p]]] += 1
+            for p in range(start, end):
+                shared = count[y[order[p]]]
+                count[y[order[p]]] = 0
+                if shared > 1:
+                    for g in range(tables.shape[0]):
+                        sums[g] += tables[g, shared]
+        start = end
+
+
+@compiled
+def short_lists(items, listed, Y, listed_Y, discordant, shared):
+    """Count discordant pairs, and items that neither list has, of short top-k lists from the listed items only.
+
+    ``items[i]`` are the listed items of ranking i, best first. A pair is strictly discordant if both lists have both
+    items and disagree; if one list has both and the other only the later one; or if each list has only one of them.
+    """
+    n = Y.shape[1]
+    places = np.empty(items.shape[1], np.int64)
+    for i in range(items.shape[0]):
+        for j in range(Y.shape[0]):
+            common, single, count = 0, 0, 0
+            for p in range(listed[i]):
+                place = Y[j, items[i, p]]
+                if place >= listed_Y[j]:
+                    single += 1
+                    continue
+                # Items of the left list only before this one, and items of the right list only before it.
+                count += single + place
+                q = common
+                while q > 0 and places[q - 1] > place:
+                    places[q] = places[q - 1]
+                    q -= 1
+                places[q] = place
+                count += common - q
+                common += 1
+            count -= common * (common - 1) // 2  # common items were counted among those of the right list
+            discordant[i, j] = count + single * (listed_Y[j] - common)
+            shared[i, j] = n - listed[i] - listed_Y[j] + common

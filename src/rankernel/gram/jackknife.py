@@ -1,0 +1,183 @@
+r"""Standard errors of Monte Carlo estimates by the delete-one-block jackknife (Efron and Stein 1981).
+
+The draws of a ranking form B independent blocks: one coupled set each, a single draw if draws are independent. Every
+estimate T, an entry, a squared norm, a cosine or a derivative, is a smooth function of block averages. With
+:math:`T_{(-b)}` the estimate without block b,
+
+.. math:: \mathrm{se}^2 = \sum_{\text{rankings involved}} \frac{B - 1}{B} \sum_b (T_{(-b)} - \bar T_{(-\cdot)})^2,
+
+times :math:`(t_{B-1, 0.977} / 2)^2`, so that two standard errors cover about 95 % also with few blocks.
+
+Arrays have the shape (n_pairs, n_replicates, n_blocks): independent replicates are strata, in each of which one block
+at a time is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankernel._utils.arrays import FloatArray, Indices, Mask
+
+FEW_BLOCKS = 5.0  # effective blocks below which an estimate is unreliable; set by benchmarks/coverage.py
+
+
+def leave_one_out(parts: FloatArray, shares: FloatArray) -> FloatArray:
+    """Return means over pairs of draws with one block left out.
+
+    Parameters
+    ----------
+    parts : array of shape (n_pairs, n_replicates, n_blocks)
+        What each block of draws adds to the mean of its replicate.
+    shares : array of the same shape
+        The share of each block in the draws, by weight.
+    """
+    totals = parts.sum(axis=2)
+    n_replicates, n_blocks = parts.shape[1:]
+    mean = totals.mean(axis=1)[:, None, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if n_blocks == 1:  # whole replicates are the blocks
+            return np.asarray((n_replicates * mean - totals[:, None, :]) / (n_replicates - 1))
+        left_out = (totals[:, :, None] - parts) / (1 - shares)
+    return np.asarray(mean + (left_out - totals[:, :, None]) / n_replicates)
+
+
+@dataclass(frozen=True, eq=False)
+class SquaredNorms:
+    """Estimates of the kernel of rankings with themselves, and their leave-one-out values.
+
+    Attributes
+    ----------
+    biased, unbiased : array of shape (n_rankings,)
+        The mean over all pairs of draws (V-statistic), and over pairs in different blocks only (U-statistic).
+    biased_left_out, unbiased_left_out : array of shape (n_rankings, n_replicates, n_blocks)
+        The same with one block left out.
+    """
+
+    biased: FloatArray
+    unbiased: FloatArray
+    biased_left_out: FloatArray
+    unbiased_left_out: FloatArray
+
+    @classmethod
+    def from_sums(cls, parts: FloatArray, within: FloatArray, shares: FloatArray) -> SquaredNorms:
+        """Return the estimates from what each block adds to the mean over all pairs, and adds with itself."""
+        total, own, squares = (array.sum(axis=2)[:, :, None] for array in (parts, within, shares**2))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            unbiased = (total - own) / (1 - squares)
+            without = (total - own - 2 * (parts - within)) / ((1 - shares) ** 2 - (squares - shares**2))
+            biased_without = (total - 2 * parts + within) / (1 - shares) ** 2
+        n = parts.shape[1]
+        means = [estimate.mean(axis=1) for estimate in (total, unbiased)]
+        left_out = [
+            mean[:, :, None] + (one - estimate) / n
+            for mean, one, estimate in zip(means, (biased_without, without), (total, unbiased), strict=True)
+        ]
+        return cls(means[0][:, 0], means[1][:, 0], left_out[0], left_out[1])
+
+    def mean_squared_error(self, unbiased: bool) -> FloatArray:
+        """Return the jackknife variance, plus the squared bias of the biased estimate."""
+        if unbiased:
+            return variance(self.unbiased_left_out)
+        return variance(self.biased_left_out) + (self.biased - self.unbiased) ** 2
+
+    def plus(self, known: FloatArray) -> SquaredNorms:
+        """Return the estimates with exactly known terms added."""
+        more = known[:, None, None]
+        return SquaredNorms(
+            self.biased + known, self.unbiased + known, self.biased_left_out + more, self.unbiased_left_out + more
+        )
+
+
+def variance(left_out: FloatArray) -> FloatArray:
+    """Return the jackknife variance from leave-one-out values of shape (..., n_replicates, n_blocks)."""
+    n_blocks = left_out.shape[-1]
+    deviations = left_out - left_out.mean(axis=-1, keepdims=True)
+    return np.asarray((n_blocks - 1) / n_blocks * (deviations**2).sum(axis=(-2, -1)))
+
+
+def student_factor(n_replicates: int, n_blocks: int) -> float:
+    """Return the factor by which standard errors are widened because they come from few blocks.
+
+    Examples
+    --------
+    >>> round(student_factor(1, 8), 2), round(student_factor(1, 64), 2)
+    (1.21, 1.02)
+    """
+    from scipy.special import stdtrit
+
+    degrees = n_replicates * (n_blocks - 1) if n_blocks > 1 else n_replicates - 1
+    return float(stdtrit(degrees, 0.977) / 2) if degrees else float("nan")
+
+
+def effective_blocks(parts: FloatArray) -> FloatArray:
+    r"""Return the participation ratio of blocks, :math:`(\sum_b |v_b|)^2 / \sum_b v_b^2`; 0 where all v are 0.
+
+    Examples
+    --------
+    >>> effective_blocks(np.array([[[1.0, 1.0, 1.0, 1.0]], [[0.0, 0.0, 5.0, 0.0]]]))
+    array([4., 1.])
+    """
+    sizes = np.abs(parts)
+    largest = sizes.max(axis=(1, 2), initial=0.0)
+    sizes = sizes / np.where(largest > 0, largest, 1.0)[:, None, None]  # squares of tiny values would underflow
+    squares = (sizes**2).sum(axis=(1, 2))
+    return np.asarray(sizes.sum(axis=(1, 2)) ** 2 / np.where(squares > 0, squares, 1.0))
+
+
+# ---------------------------------------------------------------------- cosines
+
+
+@dataclass(frozen=True, eq=False)
+class Norms:
+    """Squared norms that entries are divided by, exact or estimated.
+
+    Attributes
+    ----------
+    value : array of shape (n_rankings,)
+        The squared norms.
+    left_out : array of shape (n_rankings, n_replicates, n_blocks)
+        Their leave-one-out values, all equal for exact norms.
+    unreliable : array of bool
+        Which of them are estimates that rest on few draws.
+    """
+
+    value: FloatArray
+    left_out: FloatArray
+    unreliable: Mask
+
+    @classmethod
+    def exact(cls, value: FloatArray) -> Norms:
+        """Return exactly known norms."""
+        return cls(value, value[:, None, None], np.zeros(len(value), dtype=bool))
+
+    @property
+    def estimated(self) -> Mask:
+        """Which norms are estimates."""
+        return np.asarray((self.left_out != self.value[:, None, None]).any(axis=(1, 2)))
+
+    @property
+    def inverse_roots(self) -> FloatArray:
+        """The factors that turn entries into cosines; 0 for rankings of norm 0."""
+        return np.asarray(1 / np.sqrt(np.where(self.value > 0, self.value, np.inf)))
+
+    def __getitem__(self, rows: slice | Indices) -> Norms:
+        return Norms(self.value[rows], self.left_out[rows], self.unreliable[rows])
+
+
+def cosines(
+    value: FloatArray, left_out: tuple[FloatArray, FloatArray], norms: tuple[Norms, Norms]
+) -> tuple[FloatArray, FloatArray]:
+    """Return entries divided by the norms of both sides, and their variance.
+
+    The leave-one-out values of entries and norms belong to the same blocks of draws, so they contain the covariance of
+    numerator and denominator. A cosine lies in [-1, 1]: no variance is larger than 1.
+    """
+    roots = [side.inverse_roots for side in norms]
+    total = np.zeros(value.shape)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for without, side, other in zip(left_out, norms, reversed(roots), strict=True):
+            total += variance(without / np.sqrt(side.left_out) * other[:, None, None])
+    scale = roots[0] * roots[1]
+    return value * scale, np.where(scale > 0, np.fmin(total, 1.0), 0.0)

@@ -1,0 +1,234 @@
+"""One set of draws of all rankings, and sums of functions over pairs of draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankernel import _loops
+from rankernel._utils.arrays import FloatArray, Indices, IntArray, RankArray
+from rankernel.completions.draws import Draws
+from rankernel.distances import Distance
+from rankernel.gram.blocks import slices
+from rankernel.gram.montecarlo.control_variates import ControlVariates
+
+DRAW_PAIRS = 2**18  # pairs of draws whose distances or kernel values are held at once
+MAX_BLOCKS = 64  # blocks of draws in the jackknife; more coupled sets are grouped
+MAX_ITEMS_BITS = 128  # items whose pairs are compared as bits
+MAX_ITEMS_BYTE = 256  # items whose positions fit into one byte
+
+
+@dataclass(frozen=True)
+class Integrand:
+    """A function of two full rankings that is averaged over pairs of draws.
+
+    ``table`` holds its values at all distances, if it is a function of one; ``coefficients`` are those of the control
+    variates that are subtracted from it.
+    """
+
+    matrix: Callable[[Any, Any], FloatArray]
+    table: FloatArray | None
+    coefficients: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What blocks of draws add to means over pairs of draws: shape (n_pairs, n_blocks).
+
+    ``corrected`` is for a function less its control variates, ``plain`` for the function itself.
+    """
+
+    corrected: FloatArray
+    plain: FloatArray
+
+
+def block_bounds(n_draws: int, size: int) -> tuple[IntArray, IntArray]:
+    """Return where the independent blocks of draws start and end, given the size of a coupled set.
+
+    Examples
+    --------
+    >>> block_bounds(5, 2)
+    (array([0, 2, 4]), array([2, 4, 5]))
+    """
+    size = min(size, n_draws)
+    starts = np.arange(0, n_draws, size * -(-n_draws // (size * MAX_BLOCKS)))
+    return starts, np.append(starts[1:], n_draws)
+
+
+class DrawSet:
+    """Draws of all rankings.
+
+    Sums over pairs of draws are taken in an order that depends on the two rankings only.
+    """
+
+    def __init__(
+        self, draws: Draws, self_normalized: bool, controls: ControlVariates, distance: Distance | None, d: IntArray
+    ) -> None:
+        self.controls, self.distance, self.possible_distances = controls, distance, d
+        self.ranks, self.n_draws, self.self_normalized = draws.ranks, draws.n_draws, self_normalized
+        self.weights = np.empty((len(draws.ranks), 0)) if draws.weights is None else draws.weights
+        self.starts, self.ends = block_bounds(draws.n_draws, draws.block)
+
+    @cached_property
+    def packed(self) -> NDArray[Any]:
+        """The draws as the compiled loops take them: bits of pairs of items, or positions."""
+        n_rankings, n_draws, n_items = self.ranks.shape
+        if self.as_bits:
+            words = _loops.bits.pairs_in_order(self.ranks.reshape(-1, n_items)).reshape(n_rankings, n_draws, -1)
+            return np.ascontiguousarray(words.transpose(0, 2, 1))
+        kind = np.uint8 if n_items <= MAX_ITEMS_BYTE else np.int16
+        return np.ascontiguousarray(self.ranks.transpose(0, 2, 1), dtype=kind)
+
+    @property
+    def as_bits(self) -> bool:
+        """Whether draws are compared as bits of pairs of items."""
+        is_kendall = self.distance is not None and self.distance.name == "kendall"
+        return is_kendall and self.ranks.shape[2] <= MAX_ITEMS_BITS
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether draws have importance weights."""
+        return bool(self.weights.shape[1])
+
+    @cached_property
+    def order(self) -> Indices:
+        """An order of the rankings by their draws; the first of two is on the left in every mean."""
+        rows = np.ascontiguousarray(self.ranks).reshape(len(self.ranks), -1)
+        as_bytes = rows.view(np.dtype((np.void, max(rows.dtype.itemsize * rows.shape[1], 1))))
+        return np.unique(as_bytes, return_inverse=True)[1].ravel()
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """The share of each block in the draws of each ranking; by weight, if means are ratios of weighted sums."""
+        if not (self.is_weighted and self.self_normalized):
+            return np.tile((self.ends - self.starts) / self.n_draws, (len(self.ranks), 1))
+        return np.asarray(np.add.reduceat(self.weights, self.starts, axis=1) / self.n_draws)
+
+    # ------------------------------------------------------------------ sums over pairs of draws
+
+    def means(self, integrands: Sequence[Integrand], one: Indices, other: Indices) -> FloatArray:
+        """Return the means over all pairs of draws, for pairs of rankings: shape (n_integrands, n_pairs)."""
+        swapped = self.order[one] > self.order[other]
+        left, right = np.where(swapped, other, one), np.where(swapped, one, other)
+        if self.distance is None or self.is_weighted:
+            return np.array([self.margins(each, left, right)[0].corrected.sum(axis=1) for each in integrands])
+        tables = np.stack([self.table(each) for each in integrands])
+        out = np.zeros((len(integrands), len(left)))
+        for pairs in self.pair_slices(len(left)):
+            if self.as_bits and self.packed.shape[1] == 1:
+                _loops.draws.word_means(self.packed, left[pairs], right[pairs], tables, out[:, pairs])
+                continue
+            for draws in self.draw_slices():
+                _loops.draws.add_sums(self.distances(left[pairs], right[pairs], draws), tables, out[:, pairs])
+            out[:, pairs] /= self.n_draws**2
+        return out
+
+    def margins(self, integrand: Integrand, left: Indices, right: Indices) -> tuple[Parts, Parts]:
+        """Return what each block of draws on the left, and on the right, adds to the means of pairs of rankings."""
+        tables = self.both_tables(integrand)
+        rows, columns = np.zeros((2, len(tables), len(left), self.n_draws))
+        if self.distance is None:
+            for pairs, draws, values in self.kernel_values(integrand, left, right):
+                for k, each in enumerate(values):
+                    by_right = each * self.weights[right[pairs]] if self.is_weighted else each
+                    rows[k, pairs, draws] = by_right.sum(axis=2).T
+                    by_left = each * self.weights[left[pairs[0]], draws, None, None] if self.is_weighted else each
+                    columns[k, pairs] += by_left.sum(axis=0)
+        else:
+            for part in self.pair_slices(len(left)):
+                for draws in self.draw_slices():
+                    d = self.distances(left[part], right[part], draws)
+                    for k, table in enumerate(tables):
+                        given = (d, draws.start, table, self.weights, left[part], right[part])
+                        _loops.draws.add_margins(*given, rows[k, part], columns[k, part])
+        if self.is_weighted:
+            rows, columns = rows * self.weights[left], columns * self.weights[right]
+        sums = [np.add.reduceat(side, self.starts, axis=2) / self.n_draws**2 for side in (rows, columns)]
+        return Parts(sums[0][0], sums[0][-1]), Parts(sums[1][0], sums[1][-1])
+
+    def within_blocks(self, integrand: Integrand, rankings: Indices) -> Parts:
+        """Return what the pairs of draws inside each block add to the means of rankings with themselves."""
+        tables = self.both_tables(integrand)
+        out = np.zeros((len(tables), len(rankings), len(self.ends)))
+        if self.distance is None:
+            block = np.searchsorted(self.ends, np.arange(self.n_draws), side="right")
+            for pairs, draws, values in self.kernel_values(integrand, rankings, rankings):
+                same = (block[draws, None] == block)[:, None, :]
+                for k, each in enumerate(values):
+                    if self.is_weighted:
+                        own = self.weights[rankings[pairs[0]]]
+                        each = each * own * own[draws, None, None]
+                    sums = np.where(same, each, 0.0).sum(axis=2)
+                    np.add.at(out[k], (pairs[None, :], block[draws, None]), sums)
+        else:
+            for part in self.pair_slices(len(rankings)):
+                some = rankings[part]
+                for draws in self.draw_slices():
+                    d = self.distances(some, some, draws)
+                    for k, table in enumerate(tables):
+                        given = (d, draws.start, table, self.weights, some, self.starts, self.ends)
+                        _loops.draws.add_within_blocks(*given, out[k, part])
+        out /= self.n_draws**2
+        return Parts(out[0], out[-1])
+
+    # ------------------------------------------------------------------ steps
+
+    def pair_slices(self, n_pairs: int) -> Iterator[slice]:
+        """Return slices of pairs of rankings whose draws are compared at once."""
+        return slices(n_pairs, max(DRAW_PAIRS // self.n_draws**2, 1))
+
+    def draw_slices(self) -> Iterator[slice]:
+        """Return slices of the draws of a left ranking, each compared with all draws of the right one at once."""
+        return slices(self.n_draws, 4 * max(DRAW_PAIRS // self.n_draws // 4, 1))
+
+    def both_tables(self, integrand: Integrand) -> list[Any]:
+        """Return the table of a function less its control variates, and, if that differs, of the function itself."""
+        tables: list[Any] = [None if self.distance is None else self.table(integrand)]
+        return tables + [integrand.table] * (len(integrand.coefficients) > 0)
+
+    def table(self, integrand: Integrand) -> FloatArray:
+        """Return the values of a function of the distance, less its control variates."""
+        assert integrand.table is not None
+        if not len(integrand.coefficients):
+            return integrand.table
+        return integrand.table - self.controls.at_distance(integrand.coefficients, self.possible_distances)
+
+    def distances(self, left: Indices, right: Indices, draws: slice) -> NDArray[np.int32]:
+        """Return the distances of some draws on the left to all on the right: shape (n_pairs, n_left, n_draws)."""
+        distance = self.distance
+        assert distance is not None
+        d = np.empty((len(left), draws.stop - draws.start, self.n_draws), dtype=np.int32)
+        numbers = distance.cycle_weights(self.ranks.shape[2]) if distance.cycle_weights else np.zeros(1, dtype=np.int64)
+        name = "of_bits" if self.as_bits else "cycles" if distance.cycle_weights else distance.name
+        getattr(_loops.draws, name)(self.packed, left, right, draws.start, numbers, d)
+        return d
+
+    def kernel_values(
+        self, integrand: Integrand, left: Indices, right: Indices
+    ) -> Iterator[tuple[Indices, slice, list[FloatArray]]]:
+        """Yield pairs of rankings with the same left one, some of its draws, and values of the function between draws.
+
+        Values have the shape (n_left_draws, n_pairs, n_right_draws): less the control variates, and, if there are any,
+        the plain ones.
+        """
+        order = np.argsort(left, kind="stable")
+        for same_left in np.split(order, np.flatnonzero(np.diff(left[order])) + 1) if len(left) else ():
+            for part in self.pair_slices(len(same_left)):
+                pairs = same_left[part]
+                Y = self.full_ranks(right[pairs]).reshape(-1, self.ranks.shape[2])
+                for draws in self.draw_slices():
+                    X = self.full_ranks(left[pairs[0]])[draws]
+                    values = [integrand.matrix(X, Y)]
+                    if len(integrand.coefficients):
+                        values.insert(0, values[0] - self.controls.between(integrand.coefficients, X, Y))
+                    shape = len(X), len(pairs), self.n_draws
+                    yield pairs, draws, [np.ascontiguousarray(each).reshape(shape) for each in values]
+
+    def full_ranks(self, rankings: Any) -> RankArray:
+        """Return the draws of rankings as kernels take them."""
+        return np.asarray(self.ranks[rankings], dtype=np.int32)
