@@ -25,8 +25,8 @@ from rankernel.gram.bandwidth import median_rate
 N_RANKINGS, N_REPEATS = 40, 5
 N_DRAWS = (4, 16, 64)
 ESTIMATORS: dict[str, dict[str, Any]] = {
-    "Monte Carlo": {"coupling": "iid", "moments": 0},
-    "antithetic": {"coupling": "antithetic", "moments": 0},
+    "Monte Carlo": {"coupling": "iid", "control_variates": 0},
+    "antithetic": {"coupling": "antithetic", "control_variates": 0},
     "best": {},
 }
 COLOURS = {"Monte Carlo": "#d55e00", "antithetic": "#0072b2", "best": "#009e73"}

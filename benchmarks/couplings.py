@@ -80,14 +80,14 @@ def table() -> list[dict[str, object]]:
                     "kernel": name,
                     "nu times median": widths,
                     "coupling": coupling,
-                    "moments": moments,
+                    "control variates": moments,
                     "gain": plain / error if error else None,
                     "gain per second": plain * plain_seconds / (error * seconds) if error else None,
                     "truth": "exact" if exact is not None else "mean of runs",
                 }
             )
         best = max(found[-15:], key=lambda row: row["gain"] or 0)
-        way = f"{best['coupling']}, moments {best['moments']}"
+        way = f"{best['coupling']}, control variates {best['control variates']}"
         print(f"{case:26} {name:22} {widths:.0f}/median  best: {way}, {best['gain']:.3g} times", flush=True)
     return found
 

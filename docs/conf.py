@@ -1,4 +1,4 @@
-"""How the documentation is built: ``sphinx-build -W -n docs docs/_build/html``."""
+"""Sphinx configuration: ``sphinx-build -W -n docs docs/_build/html``."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ import rankernel
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
-# Pages run in kernels of their own, with the programs of this environment and nobody's personal settings.
+# Notebook kernels use the programs of this environment and no user settings.
 profile = Path(tempfile.mkdtemp(prefix="rankernel-docs-"), "profile_default")
 profile.mkdir()
 (profile / "ipython_kernel_config.json").write_text('{"IPKernelApp": {"log_level": 40}}')
 os.environ["IPYTHONDIR"] = str(profile.parent)
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-font_manager.findfont("sans")  # the first use of matplotlib makes a list of fonts, and says so
+font_manager.findfont("sans")  # build matplotlib's font cache, which prints a message, before pages are executed
 
 from public_names import write_lists  # noqa: E402 - the folder of extensions is on the path now
 
 project = "rankernel"
 author = "The rankernel developers"
-copyright = "the rankernel developers"  # noqa: A001 - the name that Sphinx reads
+copyright = "the rankernel developers"  # noqa: A001 - required by Sphinx
 version = release = rankernel.__version__
 
 extensions = [
@@ -43,18 +43,18 @@ extensions = [
     "example_report",
     "mathml_renderer",
 ]
-source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}  # generated pages take the first
+source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}  # generated pages use the first
 exclude_patterns = ["_build", "reference/names-*.rst"]  # included by pages
 templates_path = ["_templates"]
 nitpicky = True
 
-# ---------------------------------------------------------------------- pages that run
+# ---------------------------------------------------------------------- executed pages
 
 myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "cache"
 nb_execution_in_temp = True
-# Pages about other libraries are run where these are installed.
+# Pages about optional libraries are executed only if these are installed.
 nb_execution_excludepatterns = [
     f"tutorials/{page}.md"
     for page, library in {"dask": "dask", "gpy": "GPy", "gpytorch": "gpytorch"}.items()
@@ -64,7 +64,7 @@ nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_merge_streams = True
-nb_output_stderr = "error"  # a page that warns is a page to repair
+nb_output_stderr = "error"  # output to stderr fails the build
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
@@ -74,14 +74,14 @@ REFERENCE = HERE / "reference"
 autosummary_generate = [f"reference/{name}" for name in (*write_lists(REFERENCE), *os.listdir(REFERENCE))]
 autosummary_generate = sorted({name for name in autosummary_generate if name.endswith((".md", ".rst"))})
 autosummary_imported_members = True
-autodoc_typehints = "none"  # the text of each docstring says what it takes, in words
-autodoc_mock_imports = ["GPy", "botorch", "dask", "gpytorch", "paramz", "torch"]  # documented, not installed
+autodoc_typehints = "none"  # docstrings describe the types
+autodoc_mock_imports = ["GPy", "botorch", "dask", "gpytorch", "paramz", "torch"]  # optional libraries
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
-# ---------------------------------------------------------------------- looks
+# ---------------------------------------------------------------------- appearance
 
 html_theme = "pydata_sphinx_theme"
 html_title = "rankernel"

@@ -7,9 +7,9 @@ import rankernel as rk
 from rankernel import RankingError, Rankings
 
 ITEMS = ["Ann", "Bob", "Cy", "Dee"]
-FULL = Rankings([[0, 1, 2, 3], [3, 1, 0, 2]], ITEMS, [3, 1])
-CUT = Rankings.from_orders([["Ann"], ["Bob", {"Cy", "Dee"}, "Ann"], ["Dee", "Cy"]], ITEMS, [3, 1, 2])
-FREE = Rankings.from_orders([["Ann"], ["Bob", {"Cy", "Dee"}]], ITEMS, [3, 1], unlisted="free")
+FULL = Rankings([[0, 1, 2, 3], [3, 1, 0, 2]], ITEMS, counts=[3, 1])
+CUT = Rankings.from_orders([["Ann"], ["Bob", {"Cy", "Dee"}, "Ann"], ["Dee", "Cy"]], ITEMS, counts=[3, 1, 2])
+FREE = Rankings.from_orders([["Ann"], ["Bob", {"Cy", "Dee"}]], ITEMS, counts=[3, 1], unlisted="free")
 PACKAGES = {"votekit": "votekit", "pref_voting": "pref_voting", "preflibtools": "preflibtools"}
 
 
@@ -38,7 +38,7 @@ def test_irregular_votekit_ballots():
 
     ballots = (RankBallot(ranking=[{"a"}, set(), {"b"}], weight=2), RankBallot(ranking=[set()], weight=1))
     profile = RankProfile(ballots=ballots, candidates=("a", "b", "c"), max_ranking_length=3)
-    assert rk.interop.from_votekit(profile) == Rankings([[0, 1, 2]], ["a", "b", "c"], [2])
+    assert rk.interop.from_votekit(profile) == Rankings([[0, 1, 2]], ["a", "b", "c"], counts=[2])
     halves = RankProfile(ballots=(RankBallot(ranking=[{"a"}], weight=1.5),), candidates=("a", "b"))
     with pytest.raises(RankingError, match=r"weight 1\.5"):
         rk.interop.from_votekit(halves)

@@ -318,7 +318,7 @@ def test_to_pairs_is_minimal(data):
     n, users = data
     prefs = Preferences.from_pairs(users, items=range(n), counts=range(1, len(users) + 1))
     fewest = prefs.to_pairs()
-    assert Preferences.from_pairs(fewest, prefs.items, prefs.counts, prefs.users) == prefs
+    assert Preferences.from_pairs(fewest, prefs.items, counts=prefs.counts, users=prefs.users) == prefs
     for row, pairs in enumerate(fewest):
         for left_out in range(len(pairs)):
             fewer = Preferences.from_pairs([pairs[:left_out] + pairs[left_out + 1 :]], prefs.items)

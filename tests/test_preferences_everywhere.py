@@ -29,7 +29,7 @@ PAIRS = [
     [("a", "c"), ("b", "d"), ("c", "a")],  # a cycle
 ]
 COUNTS = [2, 1, 1, 3, 1, 2, 1]
-PREFS = Preferences.from_pairs(PAIRS, ITEMS, COUNTS)
+PREFS = Preferences.from_pairs(PAIRS, ITEMS, counts=COUNTS)
 X, Y = PREFS[:4], PREFS[3:]
 SINGLE = Preferences.from_pairs(PAIRS * 2, ITEMS)  # one voter each, for estimators, which see no counts
 LABELS = np.array([0, 1] * len(PAIRS))
@@ -367,7 +367,7 @@ def picture():
 
 
 def pairs_of_preferences():
-    assert Preferences.from_pairs(PREFS.to_pairs(), ITEMS, PREFS.counts, PREFS.users) == PREFS
+    assert Preferences.from_pairs(PREFS.to_pairs(), ITEMS, counts=PREFS.counts, users=PREFS.users) == PREFS
 
 
 def gpy():
@@ -509,11 +509,10 @@ def test_estimated_consensus():
     found = rk.borda(large)
     assert not found.exact
     assert "shares of 1 of 2 users estimated by 1,000 draws" in found.details
-    for kernel in (rk.Spearman(), rk.Hamming()):
-        nearest = rk.kernel_consensus(large, kernel)
-        assert not nearest.exact
-        assert np.isnan(nearest.gap)
-        assert "embeddings of 1 of 2 users estimated by 1,000 draws" in nearest.details
+    nearest = rk.kernel_consensus(large, rk.Hamming())
+    assert not nearest.exact
+    assert np.isnan(nearest.gap)
+    assert "embeddings of 1 of 2 users estimated by 1,000 draws" in nearest.details
     known = rk.pairwise_preferences(large[:1])
     better, worse = ([large.items.index(pair[side]) for pair in pairs] for side in (0, 1))
     assert (known[better, worse] == 1).all()

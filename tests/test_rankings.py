@@ -308,7 +308,7 @@ def test_with_items_and_concat():
 @given(strategies.sized(strategies.any_ranking, length=3))
 def test_round_trips(rows):
     ballots = Rankings(rows, counts=[1, 2, 3])
-    assert Rankings.from_orders(ballots.to_orders(), ballots.items, ballots.counts, unlisted="free") == ballots
+    assert Rankings.from_orders(ballots.to_orders(), ballots.items, counts=ballots.counts, unlisted="free") == ballots
     assert Rankings.from_ranks(ballots.to_frame(), counts="count", unlisted="free") == ballots
 
 

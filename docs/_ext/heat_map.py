@@ -1,7 +1,7 @@
-"""The directive ``heat-map``: a committed grid of measurements as coloured tables, one a method.
+"""The directive ``heat-map``: committed measurements as coloured tables, one for each method.
 
-The file holds rows with a kernel, a kind of rankings, a number of items, a method, and numbers; the option ``value``
-names the number to show. Colours go by powers of two, so that a step is a factor of two to the eye.
+The file contains rows with a kernel, a kind of rankings, a number of items, a method, and values; the option ``value``
+selects the value to show. The colour scale is logarithmic: one shade for each ``factor`` above ``low``.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ SHADES = 10
 
 
 class HeatMap(Directive):
-    """The tables of one number of a grid."""
+    """Coloured tables of one value."""
 
     required_arguments = 1
     option_spec: ClassVar = {"value": directives.unchanged_required, "low": float, "factor": float}
 
     def run(self) -> list[nodes.Node]:
-        """Return one table a method, or a sentence that there is none."""
+        """Return one table for each method."""
         path = DOCS / self.arguments[0]
         if not path.exists():
             return [nodes.paragraph(text="No results are committed yet.")]
@@ -40,7 +40,7 @@ class HeatMap(Directive):
 
 
 def heat_table(rows: list[dict[str, Any]], shown: str, low: float, factor: float) -> nodes.table:
-    """Return kernels by kinds and numbers of items, each cell in its shade; empty where there is no number."""
+    """Return a table of kernels by kind of rankings and number of items, with coloured cells."""
     kernels = list(dict.fromkeys(row["kernel"] for row in rows))
     columns = list(dict.fromkeys((row["rankings"], row["n"]) for row in rows if row.get(shown) is not None))
     kinds = list(dict.fromkeys(kind for kind, _ in columns))
@@ -60,19 +60,19 @@ def heat_table(rows: list[dict[str, Any]], shown: str, low: float, factor: float
 
 
 def heat_cell(value: float | None, low: float, factor: float) -> nodes.entry:
-    """Return one cell: the number to two digits, in the shade of its size."""
+    """Return one cell: the value with two digits, coloured by size."""
     if value is None:
         return nodes.entry("", nodes.paragraph(text="-"))
     return nodes.entry("", nodes.paragraph(text=short(value)), classes=[f"heat-{shade(value, low, factor)}"])
 
 
 def shade(value: float, low: float, factor: float) -> int:
-    """Return the shade of a number: one step darker for each factor above the lowest."""
+    """Return the index of the shade of a value."""
     return min(max(int(math.log(max(value, 1e-12) / low, factor)) + 1, 0), SHADES - 1) if value > low else 0
 
 
 def short(value: float) -> str:
-    """Return a number to two digits, with k and M for thousands and millions."""
+    """Return a number with two digits, with k and M for thousands and millions."""
     for unit, name in ((1e6, "M"), (1e3, "k")):
         if value >= 0.995 * unit:
             return f"{value / unit:.2g}{name}" if value < 99.5 * unit else f"{value / unit:.0f}{name}"
@@ -80,6 +80,6 @@ def short(value: float) -> str:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Connect to Sphinx."""
+    """Register the extension."""
     app.add_directive("heat-map", HeatMap)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""Formulas as MathML, written when the pages are built: they need no script, no font and no network to be read."""
+"""Render formulas as MathML when the pages are built, without scripts, fonts or network access."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from latex2mathml.converter import convert
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Connect to Sphinx."""
+    """Register the extension."""
     app.add_html_math_renderer("mathml", (visit_inline, None), (visit_block, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def visit_inline(translator: Any, node: nodes.Element) -> None:
-    """Write a formula within a line."""
+    """Write an inline formula."""
     translator.body.append(mathml(node.astext()))
     raise nodes.SkipNode
 
 
 def visit_block(translator: Any, node: nodes.Element) -> None:
-    """Write a formula of its own, with its number if it has one."""
+    """Write a displayed formula, with its number if it has one."""
     translator.body.append(translator.starttag(node, "div", CLASS="formula"))
     translator.body.append(mathml(node.astext(), display="block"))
     if node["number"]:
@@ -33,5 +33,5 @@ def visit_block(translator: Any, node: nodes.Element) -> None:
 
 
 def mathml(formula: str, display: str = "inline") -> str:
-    """Return a formula as MathML. A prime is a superscript there already: it must not shrink twice."""
+    """Return a formula as MathML. A prime is already a superscript glyph and must not be reduced twice."""
     return convert(formula, display=display).replace("<mo>&#x02032;</mo>", '<mo class="prime">&#x02032;</mo>')

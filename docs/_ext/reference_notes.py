@@ -1,6 +1,6 @@
-"""Adds to each public name what it costs and where its theory stands, and finds what docstrings call by short names.
+"""Add cost and theory links to the reference, and resolve short names in docstrings.
 
-``reference/notes.toml`` holds one entry a name; a test holds that there is one for every name.
+``reference/notes.toml`` contains one entry for each public name, which a test checks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NOTES = Path(__file__).parents[1] / "reference" / "notes.toml"
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Connect to Sphinx."""
+    """Register the extension."""
     notes = tomllib.loads(NOTES.read_text(encoding="utf-8"))
     app.connect("autodoc-process-docstring", lambda *event: append_note(notes, event[2], event[5]), priority=900)
     app.connect("missing-reference", by_short_name)
@@ -23,7 +23,7 @@ def setup(app: Any) -> dict[str, bool]:
 
 
 def append_note(notes: dict[str, dict[str, str]], name: str, lines: list[str]) -> None:
-    """Put cost and theory at the end of the docstring of a public name."""
+    """Append cost and theory links to the docstring of a public name."""
     package, _, public = name.partition(".")
     note = notes.get(public)
     if package != "rankernel" or note is None:
@@ -37,16 +37,16 @@ def append_note(notes: dict[str, dict[str, str]], name: str, lines: list[str]) -
 
 
 def by_short_name(app: Any, env: Any, node: Any, content: Any) -> Any:
-    """Resolve what a docstring calls by its short name, as its module does, wherever it is documented."""
+    """Resolve a reference to a documented object by its short name."""
     if node.get("refdomain") != "py":
         return None
-    domain = env.domains["py"]
     target = node["reftarget"].lstrip(".")
-    for name in (f"rankernel.{target}", f"rankernel.{target.rpartition('.')[2]}", target):
-        found = domain.find_obj(env, None, None, name, None, 1)
-        if len(found) == 1:
-            break
-    else:
-        return None
-    name, entry = found[0]
-    return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, content, name)
+    objects = env.domains["py"].objects
+    for name in (target, target.rpartition(".")[2]):
+        found = [full for full in objects if full.startswith("rankernel.") and full.endswith(f".{name}")]
+        if found:
+            full = min(found, key=len)
+            return make_refnode(
+                app.builder, node["refdoc"], objects[full].docname, objects[full].node_id, content, full
+            )
+    return None

@@ -43,7 +43,7 @@ def from_votekit(profile: Any, *, unlisted: Unlisted = "last") -> Rankings:
         if buckets:
             orders.append(buckets)
             weights.append(integer_weight(ballot.weight))
-    return Rankings.from_orders(orders, [str(name) for name in profile.candidates], weights, unlisted)
+    return Rankings.from_orders(orders, [str(name) for name in profile.candidates], counts=weights, unlisted=unlisted)
 
 
 def to_votekit(rankings: Any) -> Any:
@@ -83,7 +83,7 @@ def from_pref_voting(profile: Any, *, unlisted: Unlisted = "last") -> Rankings:
             position = {candidate: number for number, candidate in enumerate(ranking)}
             rows.append([float(position[candidate]) for candidate in candidates])
     names = [str(profile.cmap.get(candidate, candidate)) for candidate in candidates]
-    return Rankings.from_ranks(rows, names, [integer_weight(count) for count in counts], unlisted)
+    return Rankings.from_ranks(rows, names, counts=[integer_weight(count) for count in counts], unlisted=unlisted)
 
 
 def to_pref_voting(rankings: Any) -> Any:
@@ -129,7 +129,7 @@ def from_preflibtools(instance: Any, *, unlisted: Unlisted = "last") -> Rankings
                 row[column[number]] = rank
         rows.append(row)
         counts.append(integer_weight(instance.multiplicity[order]))
-    return Rankings.from_ranks(rows, names, counts, unlisted)
+    return Rankings.from_ranks(rows, names, counts=counts, unlisted=unlisted)
 
 
 def to_preflibtools(rankings: Any) -> Any:

@@ -93,6 +93,7 @@ class Preferences:
         cls,
         pairs: Any,
         items: Iterable[object] | None = None,
+        *,
         counts: Any = None,
         users: Iterable[object] | None = None,
         columns: Mapping[str, str] | None = None,
@@ -170,7 +171,7 @@ class Preferences:
         return cls._trusted(packed, names, number, stated.users, strict_cycles(stated, contracted))
 
     @classmethod
-    def from_rankings(cls, rankings: Any, users: Iterable[object] | None = None) -> Preferences:
+    def from_rankings(cls, rankings: Any, *, users: Iterable[object] | None = None) -> Preferences:
         """Build from rankings: an item is before the items of later buckets, and free items are unrelated.
 
         Examples
@@ -371,7 +372,7 @@ class Preferences:
 
     def with_items(self, items: Iterable[object]) -> Preferences:
         """Return the preferences with reordered or additional items; nothing is known of additional items."""
-        return Preferences.from_pairs(self.to_pairs(), items, self.counts, self.users)
+        return Preferences.from_pairs(self.to_pairs(), items, counts=self.counts, users=self.users)
 
     def to_rankings(self) -> Rankings:
         """Return the partial orders as rankings; raise an error for the first one that is not a ranking.
@@ -399,7 +400,7 @@ class Preferences:
     def to_pairs(self) -> list[list[Pair]]:
         """Return for each user the smallest set of pairs (better, worse) that implies the partial order.
 
-        ``Preferences.from_pairs(p.to_pairs(), p.items, p.counts, p.users)`` equals ``p``.
+        ``Preferences.from_pairs(p.to_pairs(), p.items, counts=p.counts, users=p.users)`` equals ``p``.
         """
         return [
             [(self.items[x], self.items[y]) for x, y in np.argwhere(covering(before)).tolist()]

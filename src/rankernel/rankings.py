@@ -77,7 +77,7 @@ class Rankings:
     #: How the file was read from which the rankings come, with its repairs; None for other rankings and for slices.
     source: Any
 
-    def __init__(self, ranks: Any, items: Iterable[object] | None = None, counts: Any = None) -> None:
+    def __init__(self, ranks: Any, items: Iterable[object] | None = None, *, counts: Any = None) -> None:
         check_not_rankings(ranks)
         table = number_table(ranks, items, scores=False)
         encoded = table.plain_ranks(None)
@@ -117,6 +117,7 @@ class Rankings:
         cls,
         orders: Any,
         items: Iterable[object] | None = None,
+        *,
         counts: Any = None,
         unlisted: Unlisted = "last",
     ) -> Rankings:
@@ -153,7 +154,7 @@ class Rankings:
 
     @classmethod
     def from_ranks(
-        cls, ranks: Any, items: Iterable[object] | None = None, counts: Any = None, unlisted: Unlisted = "last"
+        cls, ranks: Any, items: Iterable[object] | None = None, *, counts: Any = None, unlisted: Unlisted = "last"
     ) -> Rankings:
         """Build from a table of ranks: smaller is better, equal is tied, -1 or a missing cell is unlisted.
 
@@ -180,7 +181,7 @@ class Rankings:
 
     @classmethod
     def from_scores(
-        cls, scores: Any, items: Iterable[object] | None = None, counts: Any = None, unlisted: Unlisted = "last"
+        cls, scores: Any, items: Iterable[object] | None = None, *, counts: Any = None, unlisted: Unlisted = "last"
     ) -> Rankings:
         """Build from a table of scores: larger is better, equal is tied, a missing cell is unlisted.
 
@@ -338,7 +339,7 @@ class Rankings:
 
     # ------------------------------------------------------------------ new rankings from old
 
-    def top(self, k: int, unlisted: Unlisted = "last") -> Rankings:
+    def top(self, k: int, *, unlisted: Unlisted = "last") -> Rankings:
         """Return the rankings truncated after the first k positions.
 
         The leading buckets with at most k items in total are unchanged. The other listed items share one bucket
@@ -399,7 +400,7 @@ class Rankings:
         ranks = np.where(unordered[:, None], 0, self.ranks).astype(np.int32)
         return self._trusted(ranks, self.items, self.counts, self.labels)
 
-    def with_items(self, items: Iterable[object], unlisted: Unlisted = "last") -> Rankings:
+    def with_items(self, items: Iterable[object], *, unlisted: Unlisted = "last") -> Rankings:
         """Return the rankings with reordered or additional items; additional items are unlisted in every row.
 
         Examples
@@ -426,7 +427,7 @@ class Rankings:
     def to_orders(self) -> list[list[str | set[str]]]:
         """Return each ranking as a list of names, best first, with ties as sets and without free items.
 
-        ``Rankings.from_orders(r.to_orders(), r.items, r.counts, unlisted="free")`` equals ``r``.
+        ``Rankings.from_orders(r.to_orders(), r.items, counts=r.counts, unlisted="free")`` equals ``r``.
         """
         orders: list[list[str | set[str]]] = []
         for row, n_buckets in zip(self.ranks.tolist(), self.n_buckets.tolist(), strict=True):
@@ -437,7 +438,7 @@ class Rankings:
             orders.append([bucket[0] if len(bucket) == 1 else set(bucket) for bucket in buckets])
         return orders
 
-    def to_frame(self, count: str | None = "count") -> pd.DataFrame:
+    def to_frame(self, *, count: str | None = "count") -> pd.DataFrame:
         """Return a pandas frame with one column of ranks per item (missing if free), and a column of counts.
 
         ``Rankings.from_ranks(r.to_frame(), counts="count", unlisted="free")`` equals ``r``. With ``count=None`` there

@@ -144,7 +144,7 @@ def test_invalid_kernels(text, part):
 
 def test_methods():
     assert parse_method("exact", 3) == "exact"
-    assert parse_method("auto", 3) == Auto(estimate=MonteCarlo(rng=3))
+    assert parse_method("auto", 3) == Auto(fallback=MonteCarlo(rng=3))
     assert parse_method("montecarlo", 3) == MonteCarlo(rng=3)
     assert parse_method("montecarlo:draws=20,coupling=iid,control_variates=0", 3) == MonteCarlo(20, "iid", 0, rng=3)
 
@@ -248,7 +248,7 @@ def test_reason_of_the_plan(tmp_path):
     write_preflib(Rankings(np.argsort(np.random.default_rng(0).random((4, 30)), axis=1)).top(4), tmp_path / "x.soi")
     options = ("--unlisted", "free", "--kernel", "exponential:distance=footrule,nu=0.001", "--plan", "--seed", 5)
     words = run("gram", tmp_path / "x.soi", *options).stdout
-    assert "Monte Carlo, 64 draws of each ranking" in words
+    assert "Monte Carlo, 64 draws per ranking" in words
     assert "seed 5" in words
     assert "because there is no closed form of" in words
     facts = json.loads(run("gram", tmp_path / "x.soi", *options, "--json").stdout)
@@ -282,7 +282,7 @@ def test_gram_float32(votes):
 
 
 def test_gram_estimated(votes):
-    words = "Monte Carlo, 16 draws of each ranking"
+    words = "Monte Carlo, 16 draws per ranking"
     results = [
         run(
             "gram",
@@ -608,7 +608,7 @@ def test_extra_includes_matplotlib():
     extras = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"][
         "optional-dependencies"
     ]
-    assert "rankernel[plots,report]" in extras["cli"]
+    assert "rankernel[plots,report,zarr]" in extras["cli"]
     assert any(package.startswith("matplotlib") for package in extras["plots"])
     assert any(package.startswith("jinja2") for package in extras["report"])
 
@@ -773,7 +773,7 @@ def test_jobs(monkeypatch):
     monkeypatch.delenv("RANKERNEL_NUM_THREADS", raising=False)
     used = []
     monkeypatch.setattr(
-        "rankernel.gram.blocks.n_threads", lambda _: used.append(os.environ.get("RANKERNEL_NUM_THREADS")) or 1
+        "rankernel._utils.interrupts.n_threads", lambda _: used.append(os.environ.get("RANKERNEL_NUM_THREADS")) or 1
     )
     assert run("cluster", "--jobs", "3").exit_code == 0
     assert set(used) == {"3"}

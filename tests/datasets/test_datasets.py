@@ -362,7 +362,7 @@ def test_truncation_matches_oracle(data):
 def test_single_length_equals_top():
     rankings = uniform(30, 6)
     assert truncate(rankings, 2) == rankings.top(2)
-    assert truncate(rankings, np.int64(4), unlisted="free") == rankings.top(4, "free")
+    assert truncate(rankings, np.int64(4), unlisted="free") == rankings.top(4, unlisted="free")
 
 
 def test_random_lengths():

@@ -206,7 +206,7 @@ def test_command_line_makes_the_same_decision(tmp_path, kernel, X):
     options = ["--kernel", name, "--unlisted", "last" if X is LISTS else "free", "--plan", "--json"]
     facts = json.loads(CliRunner().invoke(app, ["gram", str(tmp_path / "votes.soi"), *options]).stdout)
     assert (facts["kernel"], facts["method"]) == (str(plan.kernel), str(plan.method))
-    assert (facts["details"], facts["why"]) == (plan.details, plan.reason)
+    assert (facts["details"], facts["reason"]) == (plan.details, plan.reason)
     assert (facts["seconds"], facts["bytes"]) == (plan.seconds, plan.bytes)
 
 

@@ -120,7 +120,7 @@ def test_toc_equals_soi_with_last():
 
 def rankings_of(rows, seed=0):
     counts = random.Random(seed).choices(range(1, 9), k=len(rows))
-    return Rankings(rows, [f"item {chr(97 + i)}: #{i}" for i in range(len(rows[0]))], counts)
+    return Rankings(rows, [f"item {chr(97 + i)}: #{i}" for i in range(len(rows[0]))], counts=counts)
 
 
 def unlisted_for(rankings):
@@ -190,7 +190,7 @@ def test_preflibtools_agrees(tmp_path, rows):
 
 
 def test_preflibtools_agrees_on_categories(tmp_path):
-    rankings = Rankings([[0, 1, 1], [0, 0, -1], [2, 1, 0], [-1, -1, -1]], ["a", "b", "c"], [4, 3, 2, 1])
+    rankings = Rankings([[0, 1, 1], [0, 0, -1], [2, 1, 0], [-1, -1, -1]], ["a", "b", "c"], counts=[4, 3, 2, 1])
     write_preflib(rankings, tmp_path / "votes.cat")
     instance = CategoricalInstance()
     instance.parse_file(str(tmp_path / "votes.cat"))
@@ -327,7 +327,7 @@ def test_categories(tmp_path):
 
 def test_spaces_line_ends_and_byte_order_marks(tmp_path):
     text = header("toi", 3, 6, 3) + "\n3 : 1 , { 3,2 } \n\n2: 2\n1:{3}\n\n"
-    expected = Rankings([[0, 1, 1], [1, 0, 1], [1, 1, 0]], ["item 1", "item 2", "item 3"], [3, 2, 1])
+    expected = Rankings([[0, 1, 1], [1, 0, 1], [1, 1, 0]], ["item 1", "item 2", "item 3"], counts=[3, 2, 1])
     assert read(tmp_path, text) == expected
     assert read(tmp_path, text.replace("\n", "\r\n")) == expected
     assert read(tmp_path, "\ufeff" + text) == expected

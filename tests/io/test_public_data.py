@@ -64,7 +64,7 @@ def sha256(path):
 
 def put_votes(path):
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_preflib(Rankings([[0, 1, 1]], ["a", "b", "c"], [5]), path)
+    write_preflib(Rankings([[0, 1, 1]], ["a", "b", "c"], counts=[5]), path)
 
 
 def test_folder_of_the_user_comes_first(cache, tmp_path, monkeypatch):

@@ -65,7 +65,7 @@ def test_detection(tmp_path, name):
 @given(rows=st.lists(any_ranking(4), min_size=1, max_size=5), counts=st.data())
 def test_round_trip(tmp_path, name, rows, counts):
     numbers = counts.draw(st.lists(st.integers(1, 10**12), min_size=len(rows), max_size=len(rows)))
-    rankings = Rankings(np.array(rows), ITEMS, numbers)
+    rankings = Rankings(np.array(rows), ITEMS, counts=numbers)
     file, options = ROUND_TRIP[name]
     # Without free items, a ranking with one bucket is an empty ballot; otherwise its ties can be written.
     empty = rankings.n_buckets < (2 if rankings.is_exhaustive() else 1)
@@ -139,9 +139,11 @@ def damaged(text, rng):
 def is_valid(data):
     """Whether the invariants of the classes hold, checked by their constructors."""
     if isinstance(data, Preferences):
-        again = Preferences.from_pairs(data.to_pairs(), data.items, data.counts, data.users)
+        again = Preferences.from_pairs(data.to_pairs(), data.items, counts=data.counts, users=data.users)
         return (again.packed == data.packed).all() and (data.counts > 0).all()
-    assert Rankings(data.ranks, data.items, data.counts) == Rankings(data.ranks.copy(), data.items, data.counts)
+    assert Rankings(data.ranks, data.items, counts=data.counts) == Rankings(
+        data.ranks.copy(), data.items, counts=data.counts
+    )
     return data.n_voters > 0 or not len(data)
 
 

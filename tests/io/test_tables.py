@@ -59,7 +59,7 @@ def test_items_select_columns(tmp_path):
 def test_counts_labels_and_ignored_columns(tmp_path):
     text = "id,tea,milk,n,town\n17,1,2,3,Ghent\n18,2,1,1,Köln\n"
     votes = read(tmp_path, text, count="n", label_columns=["town"], ignore=["id"])
-    assert votes == Rankings([[0, 1], [1, 0]], ["tea", "milk"], [3, 1])
+    assert votes == Rankings([[0, 1], [1, 0]], ["tea", "milk"], counts=[3, 1])
     assert votes.labels["town"].tolist() == ["Ghent", "Köln"]
     assert read(tmp_path, text, count="n", label_columns="town", ignore="id") == votes
     with pytest.raises(RankingError, match=r"line 1: label_columns.*'city'"):
@@ -300,7 +300,7 @@ def test_labels_and_source(tmp_path):
 @given(st.lists(any_ranking(4), max_size=5), st.sampled_from(["votes.csv", "votes.csv.gz"]))
 def test_round_trip(tmp_path, rows, name):
     items = ["=1+1", 'say "x"', "a;b", "Ann, Bo"]
-    rankings = Rankings(np.array(rows).reshape(-1, 4), items, np.arange(1, len(rows) + 1))
+    rankings = Rankings(np.array(rows).reshape(-1, 4), items, counts=np.arange(1, len(rows) + 1))
     write_csv(rankings, tmp_path / name, overwrite=True)
     back = read_csv(tmp_path / name, layout="ranks", count="count", unlisted="free", blank="keep")
     assert back == rankings
@@ -374,7 +374,7 @@ def test_any_bytes(tmp_path, raw, layout, unlisted):
     except RankingError:
         return
     # The invariants of the class, checked by its constructor.
-    assert Rankings(votes.ranks, votes.items, votes.counts) == votes
+    assert Rankings(votes.ranks, votes.items, counts=votes.counts) == votes
     assert len(votes) <= raw.count(b"\n") + raw.count(b"\r")
     assert unlisted == "free" or votes.is_exhaustive()
 

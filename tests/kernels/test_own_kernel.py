@@ -358,3 +358,12 @@ def test_class_without_the_base_class():
 def test_class_instead_of_instance():
     with pytest.raises(TypeError, match=r"Ulam is a class; give an instance"):
         rk.mmd_test(FULL[:12], FULL[12:], Ulam)
+
+
+def test_class_that_is_not_derived_from_kernel():
+    class Plain:
+        def matrix(self, X, Y):
+            return np.ones((len(X), len(Y)))
+
+    with pytest.raises(TypeError, match="Plain"):
+        rk.mmd_test(ROWS, ROWS, Plain())

@@ -107,7 +107,7 @@ def test_low_rank_matrix():
 def ballots(n_rankings, n_items, seed, cut=None, unlisted="last"):
     rng = np.random.default_rng(seed)
     full = rk.Rankings(np.argsort(rng.random((n_rankings, n_items)), axis=1))
-    cut = full if cut is None else full.top(cut, unlisted)
+    cut = full if cut is None else full.top(cut, unlisted=unlisted)
     return rk.Rankings(cut.ranks, counts=rng.integers(1, 4, n_rankings))
 
 

@@ -112,7 +112,7 @@ EXACT = {
         ("closed form", [exact(MALLOWS, X(100)) for X in (full, top)]),
         ("closed form", [exact(MALLOWS, ties(100))]),
         (
-            "short lists (4 of 20 items, 3 of 30, 2 of 100), else estimated",
+            "closed form for short lists (4 of 20 items, 3 of 30, 2 of 100), else estimated",
             [exact(MALLOWS, free(n, k)) for n, k in ((20, 4), (30, 3), (100, 2))]
             + [estimated(MALLOWS, free(n, k)) for n, k in ((20, 5), (30, 4), (100, 3))]
             + [exact(MALLOWS, free_ties(20, 3))],
@@ -122,7 +122,7 @@ EXACT = {
         ("closed form", [exact(CUBIC, X(100)) for X in (full, top)]),
         ("closed form", [exact(CUBIC, ties(100))]),
         (
-            "degree 2 up to 54 items, else estimated",
+            "closed form for degree 2 up to 54 items, else estimated",
             [exact(rk.Polynomial(2), free(54)), estimated(rk.Polynomial(2), free(55)), estimated(CUBIC, free(20))],
         ),
     ],
@@ -138,43 +138,46 @@ EXACT = {
         ("closed form", [exact(HAMMING, X(100)) for X in (full, top)]),
         ("closed form", [exact(HAMMING, ties(100))]),
         (
-            "without ties up to about 40 items, else estimated",
+            "closed form without ties up to about 40 items, else estimated",
             [exact(HAMMING, free(40)), estimated(HAMMING, free_ties(40)), estimated(HAMMING, free(100))],
         ),
     ],
     "exponential Cayley": [
         ("closed form", [exact(CAYLEY, X(100)) for X in (full, top)]),
-        ("one tie each; #P-hard in general, estimated", [exact(CAYLEY, one_tie(100)), estimated(CAYLEY, ties(21))]),
+        (
+            "closed form for one tie per ranking; #P-hard in general, estimated",
+            [exact(CAYLEY, one_tie(100)), estimated(CAYLEY, ties(21))],
+        ),
         ("estimated", [estimated(CAYLEY, free(20))]),
     ],
     "exponential footrule": [
         (
-            "closed form; beyond some 100 items for short lists",
+            "closed form up to about 100 items, for short lists beyond",
             [exact(FOOTRULE, X(100)) for X in (full, top)]
             + [exact(FOOTRULE, top(500, 5)), estimated(FOOTRULE, top(300))],
         ),
         (
-            "against full rankings, else estimated",
+            "closed form against full rankings, else estimated",
             [exact(FOOTRULE, ties(21), full(21)), estimated(FOOTRULE, ties(21))],
         ),
         ("estimated", [estimated(FOOTRULE, free(20))]),
     ],
     "exponential Spearman": [
         (
-            "up to 22 open items; beyond for moderate widths",
+            "closed form up to 22 unlisted items, for small nu beyond",
             [exact(SPEARMAN, X(100)) for X in (full, top)]
             + [cache(lambda: np.isfinite(SHARP_SPEARMAN.gram(top(22, 2), method="exact")).all())]
             + [estimated(SHARP_SPEARMAN, top(25, 2))],
         ),
         (
-            "against full rankings, else estimated",
+            "closed form against full rankings, else estimated",
             [exact(SPEARMAN, ties(21), full(21)), estimated(SPEARMAN, ties(21))],
         ),
         ("estimated", [estimated(SPEARMAN, free(20))]),
     ],
-    "diffusion, any swaps": [
+    "diffusion, all transpositions": [
         (
-            "full up to 36 items, top-k up to 24",
+            "closed form: full up to 36 items, top-k up to 24",
             [
                 exact(ALL_SWAPS, full(36)),
                 exact(ALL_SWAPS, top(24)),
@@ -182,12 +185,12 @@ EXACT = {
                 refused(ALL_SWAPS, full(37)),
             ],
         ),
-        ("few arrangements, else estimated", [exact(ALL_SWAPS, ties(9)), estimated(ALL_SWAPS, ties(21))]),
+        ("few completions, else estimated", [exact(ALL_SWAPS, ties(9)), estimated(ALL_SWAPS, ties(21))]),
         ("estimated up to 36 items", [estimated(ALL_SWAPS, free(36)), refused(ALL_SWAPS, free(37))]),
     ],
-    "diffusion, swaps of neighbours": [
+    "diffusion, adjacent transpositions": [
         (
-            "full up to 9 items, top-k if few arrangements",
+            "closed form: full up to 9 items, top-k with few completions",
             [
                 exact(NEIGHBOURS, full(9)),
                 refused(NEIGHBOURS, full(10)),
@@ -195,7 +198,7 @@ EXACT = {
                 refused(NEIGHBOURS, top(20)),
             ],
         ),
-        ("few arrangements", [exact(NEIGHBOURS, ties(9)), refused(NEIGHBOURS, ties(18))]),
+        ("few completions", [exact(NEIGHBOURS, ties(9)), refused(NEIGHBOURS, ties(18))]),
         ("estimated up to 9 items", [estimated(NEIGHBOURS, free(9)), refused(NEIGHBOURS, free(10))]),
     ],
 }
@@ -290,12 +293,12 @@ def overlap_table(depths, weights):
 PLACES = {
     "Hamming": (rk.Hamming().matrix, lambda p, q, n: p == q),
     "Spearman": (rk.Spearman().matrix, lambda p, q, n: (p - (n - 1) / 2) * (q - (n - 1) / 2) * 12 / (n**3 - n)),
-    "$\\frac{n(n-1)}2$ less half the footrule; seen from a center, the kernel that the footrule induces": (
+    "$\\frac{n(n-1)}2$ minus half the footrule distance": (
         lambda X, Y: 10 - rk.distances.footrule(X, Y) / 2,
         lambda p, q, n: min(p, q),
     ),
     "discounted gain": (rk.DCG().matrix, lambda p, q, n: 1 / math.log2(p + 2) / math.log2(q + 2)),
-    "average overlap down to $D$": (
+    "average overlap up to depth $D$": (
         rk.AverageOverlap(3).matrix,
         overlap_table(lambda n: range(1, 4), lambda n: [1 / 3] * 3),
     ),
@@ -342,7 +345,10 @@ def gains(coupling, kernels, but=()):
     found = {
         (row["case"], row["kernel"], row["nu times median"]): row["gain"]
         for row in rows
-        if row["coupling"] == coupling and row["kernel"] in kernels and row["moments"] == 0 and row["case"] not in but
+        if row["coupling"] == coupling
+        and row["kernel"] in kernels
+        and row["control variates"] == 0
+        and row["case"] not in but
     }
     assert found
     return found
@@ -352,12 +358,12 @@ SMOOTH = ("Mallows", "exp. Spearman", "exp. footrule")
 OTHERS = ("antithetic", "orthogonal", "latin", "herding")
 GOOD_FOR = {
     '`"iid"`': (
-        "Cayley: nothing else is better in all cases",
+        "Cayley: no other coupling has a smaller variance in all cases",
         lambda: all(min(gains(name, ["exp. Cayley"]).values()) <= 1.02 for name in OTHERS),
     ),
     '`"antithetic"`': ("Mallows, Spearman, footrule", lambda: min(gains("antithetic", SMOOTH).values()) > 5),
     '`"orthogonal"`': (
-        "the same, and better from 16 draws on",
+        "the same, with a smaller variance from 16 draws on",
         lambda: all(gain > gains("antithetic", SMOOTH)[cell] for cell, gain in gains("orthogonal", SMOOTH).items()),
     ),
     '`"latin"`': (
@@ -368,7 +374,7 @@ GOOD_FOR = {
         ),
     ),
     '`"herding"`': (
-        "rankings without free items, where draws are dear: it takes long to choose",
+        "rankings without free items, if kernel evaluations are expensive: selecting the draws is slow",
         lambda: all(gain > gains("orthogonal", SMOOTH)[cell] for cell, gain in gains("herding", SMOOTH).items()),
     ),
 }
@@ -401,22 +407,25 @@ BESIDE_OTHERS = {
         "yes",
         lambda: (MALLOWS.estimate(top(6), method=rk.MonteCarlo(8)).stderr > 0).all(),
     ),
-    "tests of groups, independence, trends": (
+    "two-sample, independence and trend tests": (
         "on rankings",
         lambda: all(map(callable, (rk.mmd_test, rk.k_sample_test, rk.hsic_test, rk.trend_test))),
     ),
-    "clusters, maps, classifiers": (
+    "clustering, kernel PCA, classification": (
         "on rankings, through scikit-learn",
         lambda: all(map(callable, (rk.linkage, rk.KernelKMeans, rk.KernelMap, rk.SklearnKernel))),
     ),
-    "rankings predicted from covariates": ("from full, top-k, tied and incomplete ones", predicts_from_partial_labels),
+    "prediction of rankings from covariates": (
+        "trained on full, top-k, tied and incomplete rankings",
+        predicts_from_partial_labels,
+    ),
     "voting rules, proportional representation": ("Borda, Kemeny", lambda: callable(rk.borda) and callable(rk.kemeny)),
-    "models of voters to draw from": ("Mallows, Plackett-Luce, mixtures", draws_voters),
-    "files": (
+    "models to simulate from": ("Mallows, Plackett-Luce, mixtures", draws_voters),
+    "file formats": (
         "PrefLib, BLT, cast vote records, tables",
         lambda: {"PrefLib", "BLT", "cast vote record", "table"} <= set(FORMATS),
     ),
-    "domains (single-peaked ...)": ("", lambda: not any("peaked" in name for name in rk.__all__)),
+    "preference domains (single-peaked ...)": ("", lambda: not any("peaked" in name for name in rk.__all__)),
 }
 
 
@@ -538,8 +547,12 @@ def coverage_is_as_listed():
 
 SENTENCES = [
     ("docs/results.md", "about a tenth (footrule) and less than a twentieth (Mallows)", moments_save_evaluations),
-    ("docs/results.md", "For 0.01 the 64 draws that all begin with are enough, but for", the_first_draws_are_enough),
-    ("docs/coverage.md", "Of the 2,145 quantities without a warning, 2,120 have", coverage_is_as_listed),
+    (
+        "docs/results.md",
+        "For an error of 0.01 the initial 64 draws are sufficient except for",
+        the_first_draws_are_enough,
+    ),
+    ("docs/coverage.md", "Among the 2,145 quantities without a warning, 2,120 have", coverage_is_as_listed),
     (
         "docs/results.md",
         "Kendall loses less than dropped items on all six sets",
@@ -547,17 +560,17 @@ SENTENCES = [
     ),
     (
         "docs/results.md",
-        "at 30 % it loses less than the default on iris, both sets from wine and digits, by 0.004 at most",
+        "at 30% it loses less than the default on iris, both sets from wine and digits, by 0.004 at most",
         pairs_alone_lose_less_where_little_is_missing,
     ),
     (
         "docs/results.md",
-        "At 60 % the default loses less on all six sets",
+        "At 60% the default loses less on all six sets",
         lambda: len(ahead(0.6, "Kendall", "Kendall, prior 0")) == 6,
     ),
     (
         "docs/results.md",
-        "Spearman is ahead on diabetes alone, by 0.003, and Hamming nowhere",
+        "Spearman is ahead of Kendall on diabetes alone, by 0.003, and Hamming nowhere",
         lambda: (
             [
                 {name.split(",")[0] for share in (0.3, 0.6) for name in ahead(share, kernel, "Kendall")}
@@ -567,19 +580,19 @@ SENTENCES = [
         ),
     ),
     ("docs/results.md", "There it is ahead of dropped items in all nine cells", the_default_prior_is_ahead),
-    ("README.md", "Estimates are unbiased between different ballots", unbiased_between_different_ballots),
+    ("README.md", "estimates are unbiased between different rankings", unbiased_between_different_ballots),
     ("docs/theory/estimation.md", "unbiased between different rankings", unbiased_between_different_ballots),
     (
         "docs/theory/rankings.md",
-        "otherwise perfectly, by coupling from the past",
+        "otherwise by coupling from the past",
         linear_extensions_are_uniform_either_way,
     ),
     (
         "docs/theory/tasks.md",
-        "Between full rankings the standard error is at most one over the square root of their number",
+        "Between full rankings the standard error is at most one over the square root of the number of features",
         sign_features_miss_where_draws_are_few,
     ),
-    ("docs/theory/closed_forms.md", "exact up to 22 open items", EXACT["exponential Spearman"][0][1][2]),
+    ("docs/theory/closed_forms.md", "exact up to 22 unlisted items", EXACT["exponential Spearman"][0][1][2]),
     (
         "docs/theory/kernels.md",
         "weighted Kendall from four items on",

@@ -1,9 +1,10 @@
-"""What the documentation promises without building it: every name is there, every link has an end."""
+"""The documentation without building it: public names, links, requirements, and code blocks that run."""
 
 import json
 import re
 import sys
 import tomllib
+import warnings
 from functools import cache
 from pathlib import Path
 
@@ -66,48 +67,89 @@ def test_results_are_on_the_page_of_statistics():
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
-def test_links_inside_the_documentation_have_an_end(path):
+def test_internal_links(path):
     text = text_of(path)
     assert set(re.findall(r"\]\(#([\w-]+)\)", text)) <= labels()
     for target in re.findall(r"\]\((?!#|<|https?:)([^)]+)\)", text):
         assert (path.parent / target).is_file()
 
 
+def cells_of(path: Path) -> list[str]:
+    """The Python cells that the documentation build executes."""
+    text = path.read_text(encoding="utf-8")
+    cells = re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    return ["\n".join(line for line in cell.splitlines() if not line.startswith((":tags:", "!"))) for cell in cells]
+
+
+def python_blocks(path: Path) -> list[str]:
+    """The Python blocks that are shown but not executed by the documentation build."""
+    return re.findall(r"^```python\n(.*?)^```", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
-def test_code_on_pages_compiles(path):
-    for code in re.findall(r"```\{code-cell\}[^\n]*\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.DOTALL):
-        lines = [line for line in code.splitlines() if not line.startswith((":tags:", "!"))]
-        compile("\n".join(lines), str(path), "exec")
+def test_cells_compile(path):
+    for cell in cells_of(path):
+        compile(cell, str(path), "exec")
 
 
-@pytest.mark.parametrize("name", ["tests.md", "tutorials/two_groups.md"])
-def test_cells_about_tests_run(name, monkeypatch, capsys):
-    """The build of the pages runs all cells of all pages; those about tests run here, too, as they are quick."""
+@pytest.mark.parametrize("name", ["tests.md", "tutorials/own_kernel.md", "tutorials/two_groups.md"])
+def test_cells_run(name, monkeypatch, capsys):
+    """The documentation build executes all cells; these pages are quick enough for a test."""
     pyplot = pytest.importorskip("matplotlib.pyplot")
     monkeypatch.setattr(pyplot, "show", lambda: None)
-    text, known = (DOCS / name).read_text(encoding="utf-8"), {}
-    cells = re.findall(r"^```\{code-cell\} ipython3\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    for cell in cells:
-        exec(compile(cell, name, "exec"), known)
+    known = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rankernel.NotCharacteristicWarning)
+        warnings.simplefilter("ignore", rankernel.IndefiniteKernelWarning)
+        for cell in cells_of(DOCS / name):
+            exec(compile(cell, name, "exec"), known)
     pyplot.close("all")
-    assert len(cells) > 3
     assert re.search(r"p-value +0\.\d|p = 0\.\d", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("path", [path for path in PAGES if python_blocks(path)], ids=lambda path: path.stem)
+def test_python_blocks_run(path, capsys):
+    known = {}
+    for block in python_blocks(path):
+        for library in set(re.findall(r"^(?:import|from) (\w+)", block, re.MULTILINE)) - {"rankernel"}:
+            pytest.importorskip(library)
+        exec(compile(block, str(path), "exec"), known)
+
+
+def test_shell_blocks_are_run_or_install():
+    """Commands run in test_printed_commands.py, recipes in test_contributing.py; installation needs a network."""
+    program = r"(\.venv/bin/)?(rankernel|pip install|sphinx-build|ruff|python -m pytest)\b"
+    allowed = re.compile(rf"{program}|python3 -m venv\b|#|$")
+    for path in (*PAGES, DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md"):
+        for block in re.findall(r"^```sh\n(.*?)^```", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+            assert all(allowed.match(line) for line in block.splitlines()), (path, block)
+
+
+def test_blocks_have_a_language_that_is_run():
+    """Python, shell and cells are executed here, in test_printed_commands.py or by the documentation build."""
+    known = re.compile(r"sh|python|text|\{[\w-]+\}.*|:::.*")
+    for path in PAGES:
+        opened = False
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if line.startswith("```"):
+                opened = not opened
+                assert not opened or known.fullmatch(line[3:].strip()), (path, line)
 
 
 RUN = [path for path in PAGES if "```{code-cell}" in path.read_text(encoding="utf-8")]
 EXTRAS = {"matplotlib": "plots", "pandas": "frames", "gpytorch": "gpytorch", "GPy": "gpy", "dask": "dask"}
 
 
-PROSE = {"bibliography.md", "changelog.md", "contributing.md", "glossary.md"}  # nothing to run
+PROSE = {"bibliography.md", "changelog.md", "contributing.md", "glossary.md"}  # no code
 
 
 @pytest.mark.parametrize("path", [path for path in PAGES if path.name not in PROSE], ids=lambda path: path.name)
-def test_every_page_says_what_to_install(path):
+def test_pages_name_requirements(path):
     assert "pip install" in path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("path", RUN, ids=lambda path: str(path.relative_to(DOCS)))
-def test_pages_with_code_say_what_to_install(path):
+def test_requirements_cover_imports(path):
     text = path.read_text(encoding="utf-8")
     (installed,) = re.findall(r"pip install '?(?:rankernel|\.)(?:\[([\w,]+)\])?", text)[:1]
     imported = set(re.findall(r"^(?:import|from) (\w+)", text, flags=re.MULTILINE))
@@ -115,10 +157,12 @@ def test_pages_with_code_say_what_to_install(path):
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
-def test_tests_that_pages_name_are_there(path):
-    for file, name in re.findall(r"`(test_\w+\.py)::(\w+)`", text_of(path)):
-        (found,) = Path(__file__).parents[1].rglob(file)
-        assert f"\ndef {name}(" in found.read_text(encoding="utf-8")
+def test_named_tests_and_modules_exist(path):
+    for name in re.findall(r"`((?:tests|benchmarks)/[\w./]+)`", text_of(path)):
+        assert (DOCS.parent / name).exists()
+    for name in re.findall(r"`(?:python -m )(benchmarks[\w.]*|reproduction)", text_of(path)):
+        module = DOCS.parent / name.replace(".", "/")
+        assert module.with_suffix(".py").exists() or (module / "__main__.py").exists()
 
 
 def test_committed_results_can_be_shown():

@@ -11,6 +11,8 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar, copy_context
+from functools import partial
+from numbers import Integral
 from threading import Event, Lock, Thread, current_thread, main_thread
 from typing import Any, TypeVar
 
@@ -55,7 +57,8 @@ def n_threads(n_jobs: int | None) -> int:
     if n_jobs is None:
         variable = os.environ.get("RANKERNEL_NUM_THREADS", "")
         n_jobs = int(variable) if variable.isdigit() and int(variable) else -1
-    if isinstance(n_jobs, bool) or not hasattr(n_jobs, "__index__") or (n_jobs < 1 and n_jobs != -1):
+    given: Any = n_jobs
+    if isinstance(given, bool) or not isinstance(given, Integral) or (given < 1 and given != -1):
         raise ArgumentValueError("n_jobs", n_jobs, "an integer >= 1, -1 (all cores), or None")
     if n_jobs == -1:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -106,7 +109,7 @@ def run_interruptibly(function: Callable[..., Value], *arguments: Any) -> Value:
 
 
 def run_in_threads(function: Callable[[Any], object], pieces: Iterable[Any], n_jobs: int | None = None) -> None:
-    """Call a function for each piece of work, on several threads.
+    """Call a function for each piece of work, on several threads but not more than there are pieces.
 
     Pieces are taken one at a time from the iterable, so that a long list is never built. After an error or an
     interrupt no further piece is started.
@@ -120,23 +123,30 @@ def run_in_threads(function: Callable[[Any], object], pieces: Iterable[Any], n_j
     """
     lock, stop, remaining = Lock(), StopFlag(), iter(pieces)
 
-    def work() -> None:
-        while not stop.is_set():
-            with lock:
-                piece = next(remaining, remaining)
-            if piece is remaining:  # the iterator is exhausted
-                return
+    def next_piece() -> Any:
+        with lock:
+            return next(remaining, remaining)  # the iterator itself if it is exhausted
+
+    def work(piece: Any) -> None:
+        while piece is not remaining and not stop.is_set():
             try:
                 function(piece)
             except BaseException:
                 stop.event.set()
                 raise
+            piece = next_piece()
 
     in_main = current_thread() is main_thread()
-    workers = [Worker(work, stop) for _ in range(n_threads(n_jobs) - (not in_main))]
+    workers: list[Worker] = []
+    n_workers = n_threads(n_jobs) - (not in_main)
     try:
+        while len(workers) < n_workers and (first := next_piece()) is not remaining:
+            workers.append(Worker(partial(work, first), stop))
         if not in_main:
-            work()
+            work(next_piece())
+    except BaseException:
+        stop.event.set()
+        raise
     finally:
         wait_for(workers, stop)
     check_interrupt()  # pieces may be missing

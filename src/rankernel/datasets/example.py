@@ -129,7 +129,7 @@ def make_example(*, rng: Seed = SEED) -> Example:
     districts = np.repeat(np.arange(len(DISTRICTS)), [n_voters for n_voters, _ in DISTRICTS.values()])
     rows, counts = distinct_rows(np.column_stack([districts, blocs, ballots.ranks]).astype(np.int32))
     return Example(
-        Rankings(rows[:, 2:], CANDIDATES, counts),
+        Rankings(rows[:, 2:], CANDIDATES, counts=counts),
         np.array(names)[rows[:, 1]],
         np.array(list(DISTRICTS))[rows[:, 0]],
         DESCRIPTION,
@@ -142,7 +142,7 @@ def add_ties(ballots: Rankings, share: float, rng: np.random.Generator) -> Ranki
     tied = (rng.random(len(ballots)) < share) & (n_listed > 1)
     above = np.floor(rng.random(len(ballots)) * (n_listed - 1)).astype(np.int32)
     last = np.where(tied, above, ballots.n_items)[:, None]
-    return Rankings(ballots.ranks - (ballots.ranks > last), ballots.items, ballots.counts)
+    return Rankings(ballots.ranks - (ballots.ranks > last), ballots.items, counts=ballots.counts)
 
 
 def distinct_rows(rows: RankArray) -> tuple[RankArray, Indices]:

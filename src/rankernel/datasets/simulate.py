@@ -351,7 +351,7 @@ def truncate(
     ranks = np.array(given.ranks)
     for k in np.unique(of_row).tolist():
         rows = of_row == k
-        ranks[rows] = given[rows].top(k, unlisted).ranks
+        ranks[rows] = given[rows].top(k, unlisted=unlisted).ranks
     return Rankings._trusted(ranks, given.items, given.counts)
 
 

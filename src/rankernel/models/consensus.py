@@ -117,10 +117,12 @@ def borda(X: Any, *, ties: Ties = "keep") -> Consensus:
     """
     check_choice("ties", ties, get_args(Ties))
     data = as_nonempty_data(X)
-    ranks = ranks_by_score(overall_mean(data, "ranks"), ROUNDING * data.n_items)
+    preferences = pairwise_preferences(data)
+    mean_positions = preferences.sum(axis=0)  # up to a constant: an item is preceded by the items preferred to it
+    ranks = ranks_by_score(mean_positions, ROUNDING * data.n_items)
     if ties == "items":
         ranks[np.argsort(ranks, kind="stable")] = np.arange(data.n_items)
-    return evaluate(data, pairwise_preferences(data), ranks, "Borda: items by their mean positions")
+    return evaluate(data, preferences, ranks, "Borda: items by their mean positions")
 
 
 def kemeny(X: Any, *, limit: int = 20, n_starts: int = 10, rng: Seed = 0) -> Consensus:

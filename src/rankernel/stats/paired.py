@@ -97,7 +97,8 @@ def paired_test(
 
     >>> from rankernel import Rankings
     >>> before = Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"], ["a", "c", "b"]], counts=[5, 4, 1])
-    >>> after = Rankings.from_orders([["a", "c", "b"], ["b", "c", "a"], ["a", "c", "b"]], before.items, [5, 4, 1])
+    >>> orders = [["a", "c", "b"], ["b", "c", "a"], ["a", "c", "b"]]
+    >>> after = Rankings.from_orders(orders, before.items, counts=[5, 4, 1])
     >>> paired_test(before, after).pvalue < 0.01
     True
     """
