@@ -282,7 +282,7 @@ def mmd_aggregated_test(
     winner = results[index]
     warn_if_noisy(winner.statistic_mcse, float(winner.null_distribution.std()))
     name = f"{'biased' if biased else 'unbiased'} squared MMD"
-    method = describe_test(name, half, winner._voters.scheme, winner._voters.sample)
+    text = describe_test(name, half, winner._voters.scheme, winner._voters.sample)
     aggregated = {
         "statistic": float(-np.log10(observed[index] / (1 + half))),
         "pvalue": float(adjusted.min()),
@@ -290,7 +290,7 @@ def mmd_aggregated_test(
         "moment_pvalue": min(len(results) * min(result.moment_pvalue for result in results), 1.0),
         "n_moment_draws": max(result.n_moment_draws for result in results),
         "statistic_mcse": float(np.log10(ranks[index, 1] / ranks[index, 2])) / 2,
-        "method": f"{method}; {len(results)} kernels aggregated",
+        "method": f"{text}; {len(results)} kernels aggregated",
     }
     return AggregatedMMDResult(
         **vars(winner) | aggregated,
