@@ -1,4 +1,4 @@
-"""Where nothing can be written, as in a container without a home, everything works all the same."""
+"""Compiled loops without a writable cache, as in a container without a home folder: a warning, the same results."""
 
 import pytest
 from forked import ANEW
@@ -23,34 +23,34 @@ caching.IndexDataCacheFile.{name} = full
 
 @pytest.fixture
 def run(loaded, tmp_path):
-    """What says whether one compiled function was loaded from disk, and what is said."""
+    """Return a function that runs a program: whether a compiled loop came from the cache, and the standard error."""
 
     def run(setup=""):
-        code, printed, said = loaded.run(setup + ANEW + PROGRAM, tmp_path)
-        assert code == 0, said
+        code, printed, errors = loaded.run(setup + ANEW + PROGRAM, tmp_path)
+        assert code == 0, errors
         value, n_loaded = printed.split()
         assert value == ANSWER
-        return n_loaded == "1", said
+        return n_loaded == "1", errors
 
     return run
 
 
-def test_one_line_says_that_nothing_is_kept(run):
-    loaded, said = run(NO_LOCATORS)
+def test_no_writable_folder(run):
+    loaded, errors = run(NO_LOCATORS)
     assert not loaded
-    assert said.count("compiled loops cannot be kept (no folder for them can be written)") == 1
-    assert "NUMBA_CACHE_DIR" in said
+    assert errors.count("compiled loops cannot be kept (no folder for them can be written)") == 1
+    assert "NUMBA_CACHE_DIR" in errors
 
 
 @pytest.mark.parametrize("name", ["_save_index", "_save_data"])
-def test_a_full_disk_is_said_in_one_line(run, name):
-    loaded, said = run(FULL.format(name=name))
+def test_full_disk(run, name):
+    loaded, errors = run(FULL.format(name=name))
     assert not loaded
-    assert said.count("compiled loops cannot be kept (No space left on device)") == 1
-    assert "NUMBA_CACHE_DIR" in said
+    assert errors.count("compiled loops cannot be kept (No space left on device)") == 1
+    assert "NUMBA_CACHE_DIR" in errors
 
 
-def test_damaged_files_are_written_anew(run, tmp_path):
+def test_damaged_cache_is_replaced(run, tmp_path):
     assert run() == (False, "")
     for ending in ("nbi", "nbc"):
         assert run() == (True, "")
