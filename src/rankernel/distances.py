@@ -119,7 +119,7 @@ class Distance:
         return out
 
     def _mean_between(self, X: Rankings, Y: Rankings) -> FloatArray:
-        from rankernel.completions.enumerate import enumerate_completions
+        from rankernel.completions.linear_extensions import enumerate_completions
         from rankernel.completions.marginals import statistic_means
 
         if self.embedding is not None:

@@ -15,7 +15,7 @@ from rankernel._utils.checks import check_flag, check_integer
 from rankernel._utils.interrupts import run_in_threads
 from rankernel._utils.rng import Seed, as_seed, stream_key
 from rankernel.completions.draws import Uniform, draw
-from rankernel.completions.enumerate import enumerate_completions
+from rankernel.completions.linear_extensions import enumerate_completions
 from rankernel.completions.marginals import position_distributions
 from rankernel.encoding import Unlisted
 from rankernel.errors import RankingError

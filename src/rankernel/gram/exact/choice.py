@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rankernel import distances
 from rankernel._utils.arrays import FullRanks
-from rankernel.completions.enumerate import enumerate_completions
+from rankernel.completions.linear_extensions import enumerate_completions
 from rankernel.completions.partial_orders import FEW_DOWN_SETS
 from rankernel.errors import ExactnessError
 from rankernel.gram.evaluator import ConstantEvaluator, Evaluator, SumEvaluator
