@@ -37,8 +37,17 @@ from rankernel.gram.jackknife import (
     variance,
 )
 from rankernel.gram.methods import MonteCarlo
-from rankernel.gram.montecarlo.control_variates import ControlMeans, ControlVariates, weighted_sum
-from rankernel.gram.montecarlo.draws import DRAW_PAIRS, MAX_ITEMS_BITS, DrawSet, Integrand, Parts, block_bounds
+from rankernel.gram.montecarlo.draws import (
+    DRAW_PAIRS,
+    MAX_ITEMS_BITS,
+    ControlMeans,
+    ControlVariates,
+    DrawSet,
+    Integrand,
+    Parts,
+    block_bounds,
+    weighted_sum,
+)
 from rankernel.gram.rows import PartialOrders, Rows, as_partial_orders
 from rankernel.kernels.base import Kernel, check_max_items, distance_derivatives
 from rankernel.rankings import Rankings
