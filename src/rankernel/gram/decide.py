@@ -64,7 +64,7 @@ def decide(
     evaluator : Evaluator
         What computes the matrix.
     reason : str
-        Why the method is not the exact one, if "auto" decided so.
+        The reason for not using exact values, if "auto" decided so.
     """
     if isinstance(requested, MonteCarlo):
         method = resolve(requested, kernel, X, Y)

@@ -1,4 +1,4 @@
-"""Methods: objects that say how a Gram matrix is computed."""
+"""Methods: objects that specify how a Gram matrix is computed."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ class Integrand:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What blocks of draws add to means over pairs of draws: shape (n_pairs, n_blocks).
+    """Terms that blocks of draws add to means over pairs of draws: shape (n_pairs, n_blocks).
 
     ``corrected`` is for a function less its control variates, ``plain`` for the function itself.
     """
@@ -261,7 +261,7 @@ class DrawSet:
         return out
 
     def margins(self, integrand: Integrand, left: Indices, right: Indices) -> tuple[Parts, Parts]:
-        """Return what each block of draws on the left, and on the right, adds to the means of pairs of rankings."""
+        """Return the terms that each block of draws on the left, and on the right, adds to the means of pairs."""
         tables = self.both_tables(integrand)
         rows, columns = np.zeros((2, len(tables), len(left), self.n_draws))
         if self.distance is None:
@@ -284,7 +284,7 @@ class DrawSet:
         return Parts(sums[0][0], sums[0][-1]), Parts(sums[1][0], sums[1][-1])
 
     def within_blocks(self, integrand: Integrand, rankings: Indices) -> Parts:
-        """Return what the pairs of draws inside each block add to the means of rankings with themselves."""
+        """Return the terms that pairs of draws in one block add to the means of rankings with themselves."""
         tables = self.both_tables(integrand)
         out = np.zeros((len(tables), len(rankings), len(self.ends)))
         if self.distance is None:
