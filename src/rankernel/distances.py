@@ -119,7 +119,7 @@ class Distance:
         return out
 
     def _mean_between(self, X: Rankings, Y: Rankings) -> FloatArray:
-        from rankernel.completions.enumerate import enumerate_completions
+        from rankernel.completions.linear_extensions import enumerate_completions
         from rankernel.completions.marginals import statistic_means
 
         if self.embedding is not None:
@@ -250,7 +250,7 @@ cayley = Distance(
     negative_type=False,
     left_invariant=True,
     cycle_weights=equal_cycle_weights,
-    fill=lambda X, Y, out: _loops.cycles.pair_codes(X, Y, equal_cycle_weights(X.shape[1]), out),
+    fill=lambda X, Y, out: _loops.rank_distances.cycle_codes(X, Y, equal_cycle_weights(X.shape[1]), out),
     largest=lambda n: n - 1,
 )
 

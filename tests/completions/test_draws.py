@@ -15,7 +15,7 @@ from strategies import any_ranking, sized
 
 from rankernel.completions import Draws, LogDensity, Uniform, couplings, draw, enumerate_completions
 from rankernel.completions.couplings import complete
-from rankernel.completions.enumerate import n_completions
+from rankernel.completions.linear_extensions import n_completions
 from rankernel.errors import ExactnessError, RankingError, SamplingWarning
 from rankernel.rankings import Rankings
 

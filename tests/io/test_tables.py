@@ -176,7 +176,7 @@ def test_blank_ballots(tmp_path):
     assert dropped == kept[[0, 2]]
     assert dropped.labels["town"].tolist() == ["X", "Z"]
     assert dropped.source.repairs == Repairs(blank=1)
-    assert str(kept.source.repairs) == "1 blank ballot kept"
+    assert str(kept.source.repairs) == "1 blank ballot retained"
     with pytest.raises(RankingError, match=r"items=.*blank="):
         read(tmp_path, "rank 1,rank 2\n,\n", layout="positions")
 

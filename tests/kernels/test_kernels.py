@@ -161,14 +161,14 @@ def test_features_give_the_kernel(kernel):
     np.testing.assert_allclose(features @ features.T, kernel.matrix(rows, rows), rtol=1e-12, atol=1e-13)
 
 
-def test_the_features_of_one_item():
+def test_features_of_one_item():
     one = np.zeros((2, 1), dtype=np.int32)
     for kernel in (rk.Kendall(), rk.Hamming(), rk.Spearman(), rk.Mallows(1.0)):
         features = kernel.features(one)
         np.testing.assert_allclose(features @ features.T, 1.0)
 
 
-def test_too_many_features_are_refused():
+def test_too_many_features_raise():
     with pytest.raises(ValueError, match=r"2\^45 coordinates"):
         rk.Mallows(0.1).features(np.arange(10)[None])
 
@@ -215,10 +215,10 @@ def test_invalid_arguments(build, message):
         build()
 
 
-def test_nonsense_operands_are_type_errors():
-    for nonsense in (lambda: rk.Kendall() + "x", lambda: rk.Kendall() * None, lambda: rk.Mallows("mean")):
+def test_invalid_operands_raise_type_error():
+    for build in (lambda: rk.Kendall() + "x", lambda: rk.Kendall() * None, lambda: rk.Mallows("mean")):
         with pytest.raises(TypeError):
-            nonsense()
+            build()
 
 
 def test_parameters_are_listed_and_replaced_without_mutation():
@@ -237,8 +237,8 @@ def test_constants_add_up():
 
 
 @pytest.mark.parametrize("n", [3, 4, 5])
-def test_where_the_cayley_kernel_is_positive(n):
-    """Exactly where exp(nu) is a whole number or at least n - 1, by eigenvalues on all of S_n."""
+def test_definiteness_of_the_cayley_kernel(n):
+    """Positive semi-definite if and only if exp(nu) is an integer or at least n - 1, by eigenvalues on S_n."""
     rows = all_of(n)
     for x in [1.2, 1.5, 2, 2.5, 3, 3.3, 4, 4.5, 5.5]:
         kernel = rk.Exponential("cayley", math.log(x))
@@ -246,7 +246,7 @@ def test_where_the_cayley_kernel_is_positive(n):
         assert positive == kernel.facts(n).is_psd, (n, x)
 
 
-def test_the_nearest_valid_nu():
+def test_nearest_valid_nu():
     kernel = rk.Exponential("cayley", 1 / 7)
     assert not kernel.facts(10).is_psd
     assert kernel.nearest_valid_nu(10) == math.log(2)
@@ -256,7 +256,7 @@ def test_the_nearest_valid_nu():
         rk.Exponential("linf", 1.0).nearest_valid_nu(10)
 
 
-def test_an_indefinite_kernel_warns_with_a_way_out():
+def test_indefinite_kernel_warns_and_suggests_nu():
     with pytest.warns(IndefiniteKernelWarning, match=r"nu=0.693147 is the nearest"):
         rk.Exponential("cayley", 0.14).gram(all_of(3)[:2].repeat(1, axis=0))
     with pytest.warns(IndefiniteKernelWarning, match="linf.* is not known to be positive semi-definite on 5 items"):
@@ -264,13 +264,13 @@ def test_an_indefinite_kernel_warns_with_a_way_out():
 
 
 @pytest.mark.parametrize("nu", [0.05, 0.14, 1.0, 3.0])
-def test_the_largest_displacement_makes_a_kernel_up_to_four_items(nu):
+def test_linf_is_positive_semi_definite_up_to_four_items(nu):
     kernel = rk.Exponential("linf", nu)
     assert [kernel.facts(n).is_psd for n in (3, 4, 5)] == [True, True, None]
     assert np.linalg.eigvalsh(kernel.gram(all_of(4))).min() > -1e-12
 
 
-def test_a_kernel_that_says_nothing_promises_nothing():
+def test_kernel_without_facts():
     @dataclass(frozen=True)
     class Agreements(rk.Kernel):
         def matrix(self, X, Y):

@@ -11,7 +11,7 @@ from numba.extending import intrinsic
 from numba.np import arrayobj
 
 WORD = 64
-# The order of every pair of items is kept as one bit for rankings of at most this many items: 4 KB for each ranking.
+# The order of every pair of items is stored as one bit for rankings of at most this many items: 4 KB for each ranking.
 # Beyond, inversions are counted, which takes longer but no memory (benchmarks/grams.py).
 MAX_ITEMS = 256
 BITS_AT_ONCE = 2**22  # bits that are packed at once

@@ -11,7 +11,7 @@ import numpy as np
 
 from rankernel._loops.bits import popcount
 from rankernel._loops.compiled import compiled, compiled_strictly
-from rankernel._loops.cycles import cycle_code
+from rankernel._loops.rank_distances import cycle_code
 
 # ---------------------------------------------------------------------- distances
 

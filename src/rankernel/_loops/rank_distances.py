@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rankernel._loops.bits import popcount
+from rankernel._loops.bits import WORD, popcount, trailing_zeros
 from rankernel._loops.compiled import compiled
 
 
@@ -37,8 +37,8 @@ def count_inversions(x, order, position, end, words):
     """Count the pairs of items in opposite strict order in two rankings.
 
     ``order`` lists the items by x, best first. ``position[a]`` is the position of item a in the other ranking, ties
-    broken in any way, and ``end[a]`` that of the first item of later buckets. The positions of earlier items are kept
-    as bits of ``words``, a work array of n // 64 + 1 words.
+    broken in any way, and ``end[a]`` that of the first item of later buckets. The positions of earlier items are
+    bits of ``words``, a work array of n // 64 + 1 words.
     """
     n, count, start = len(order), 0, 0
     for w in range(len(words)):
@@ -92,3 +92,61 @@ def power_sum(X, Y, powers, out):
             for a in range(X.shape[1]):
                 total += powers[abs(X[i, a] - Y[j, a])]
             out[i, j] = total
+
+
+# ---------------------------------------------------------------------- cycles
+
+
+@compiled
+def cycle_code(step, weights, visited):
+    """Return ``weights[0]`` plus ``weights[length]`` for each cycle of a permutation, modulo ``weights[-1] + 1``.
+
+    Positions are visited cycle by cycle; after the end of a cycle the first unvisited position is next. The loop has no
+    branches, which a processor would mispredict.
+    """
+    n = len(step)
+    code = weights[0]
+    if n > WORD:
+        return long_cycle_code(step, weights, visited)
+    unvisited = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(WORD - n)
+    position, length = 0, 1
+    for _ in range(n):
+        unvisited ^= ONE << np.uint64(position)
+        following = step[position]
+        is_open = (unvisited >> np.uint64(following)) & ONE
+        code += 0 if is_open else weights[length]
+        position = (following if is_open else trailing_zeros(unvisited)) & (WORD - 1)
+        length = length + 1 if is_open else 1
+    return code & weights[n + 1]
+
+
+@compiled
+def long_cycle_code(step, weights, visited):
+    """Return :func:`cycle_code` for more than 64 positions; ``visited`` is a work array."""
+    n = len(step)
+    code = weights[0]
+    for position in range(n):
+        visited[position] = 0
+    for start in range(n):
+        position, length = start, 0
+        while visited[position] == 0:
+            visited[position] = 1
+            position = step[position]
+            length += 1
+        if length:
+            code += weights[length]
+    return code & weights[n + 1]
+
+
+@compiled
+def cycle_codes(X, Y, weights, out):
+    """Write :func:`cycle_code` of the map from positions in X to positions in Y, for all pairs of full rankings."""
+    n = X.shape[1]
+    item_at, step, visited = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    for i in range(X.shape[0]):
+        for a in range(n):
+            item_at[X[i, a]] = a
+        for j in range(Y.shape[0]):
+            for position in range(n):
+                step[position] = Y[j, item_at[position]]
+            out[i, j] = cycle_code(step, weights, visited)

@@ -1,10 +1,10 @@
-"""Words: which letter stands at which position. All words with given letters, their order, and swaps between them."""
+"""Words with given letters: all of them in lexicographic order, their indices, and swaps between them."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled
-from rankernel._utils.arrays import FloatArray, IntArray, RankArray
+from rankernel._utils.arrays import IntArray, RankArray
 
 WordArray = NDArray[np.int16]
 
@@ -16,15 +16,15 @@ def all_words(sizes: IntArray, n_words: int) -> WordArray:
     for letter in range(len(sizes)):
         n += sizes[letter]
     out = np.empty((n_words, n), dtype=np.int16)
-    word, place = np.empty(n, dtype=np.int16), 0
+    word, position = np.empty(n, dtype=np.int16), 0
     for letter in range(len(sizes)):
         for _ in range(sizes[letter]):
-            word[place] = letter
-            place += 1
+            word[position] = letter
+            position += 1
     for row in range(n_words):
         for i in range(n):
             out[row, i] = word[i]
-        # The next word: raise the last letter that can be raised, then reverse what comes after it into order.
+        # The next word: raise the last letter that can be raised, then sort the letters after it by reversing them.
         i = n - 2
         while i >= 0 and word[i] >= word[i + 1]:
             i -= 1
@@ -43,9 +43,9 @@ def all_words(sizes: IntArray, n_words: int) -> WordArray:
 
 @compiled
 def partial_index(word: WordArray, start: int, stop: int, counts: IntArray, n_words: int) -> int:
-    """Return what the letters from ``start`` to ``stop`` add to the place of a word in the lexicographic order.
+    """Return the contribution of the letters from ``start`` to ``stop`` to the lexicographic index of a word.
 
-    ``counts`` are the letters from ``start`` on, and ``n_words`` how many words they form; ``counts`` is used up.
+    ``counts`` are the numbers of each letter from ``start`` on (overwritten), and ``n_words`` the words they form.
     """
     index, rest = 0, len(word) - start
     for position in range(start, stop):
@@ -60,7 +60,7 @@ def partial_index(word: WordArray, start: int, stop: int, counts: IntArray, n_wo
 
 @compiled
 def swaps(words: WordArray, sizes: IntArray, adjacent: bool) -> IntArray:
-    """Return the index of each word after a swap of each two positions, or of neighbouring ones only."""
+    """Return the index of each word after a swap of each two positions, or of adjacent ones only."""
     n_words, n = words.shape
     n_edges = n - 1 if adjacent else n * (n - 1) // 2
     out = np.empty((n_words, n_edges), dtype=np.int64)
@@ -68,12 +68,12 @@ def swaps(words: WordArray, sizes: IntArray, adjacent: bool) -> IntArray:
     for row in range(n_words):
         for i in range(n):
             word[i] = words[row, i]
-        for c in range(len(sizes)):  # whole arrays would take seconds to compile
+        for c in range(len(sizes)):  # array expressions would take seconds to compile
             counts[c] = sizes[c]
         n_suffixes, edge = n_words, 0
         for p in range(n - 1):
             for q in range(p + 1, p + 2 if adjacent else n):
-                # Only the letters between the two positions change their share in the index.
+                # Only the contribution of the letters between the two positions changes.
                 change = 0
                 for _ in range(2):
                     for c in range(len(sizes)):
@@ -105,30 +105,3 @@ def pair_words(X: RankArray, Y: RankArray) -> IntArray:
             counts[:] = 1
             out[i, j] = partial_index(word, 0, n, counts, n_words)
     return out
-
-
-@compiled
-def sums_over_matching(
-    words: WordArray, shares: IntArray, ends: IntArray, values: FloatArray, slopes: FloatArray
-) -> tuple[float, float, int]:
-    """Return sums over the words with ``shares[i, c]`` letters c in stretch i, up to ``ends[i]``, and how many."""
-    value, slope, n_matching = 0.0, 0.0, 0
-    left = np.empty(shares.shape[1], dtype=np.int64)
-    for row in range(words.shape[0]):
-        start, fits = 0, True
-        for i in range(len(ends)):
-            for c in range(shares.shape[1]):
-                left[c] = shares[i, c]
-            for position in range(start, ends[i]):
-                left[words[row, position]] -= 1
-                if left[words[row, position]] < 0:
-                    fits = False
-                    break
-            if not fits:
-                break
-            start = ends[i]
-        if fits:
-            value += values[row]
-            slope += slopes[row]
-            n_matching += 1
-    return value, slope, n_matching

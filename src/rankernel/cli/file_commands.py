@@ -92,9 +92,9 @@ def print_description(source: Source, facts: dict[str, Any]) -> None:
         rows[f"by {source.group_name}"] = ", ".join(f"{group} {plural(voters, 'voter')}" for group, voters in groups)
     print_facts(screen, rows)
     screen.print("most common:", style="dim")
-    width = len(f"{facts['largest_count']:,}")
+    n_digits = len(f"{facts['largest_count']:,}")
     for each in facts["most_common"]:
-        screen.print(f"  {each['voters']:>{width},} × {each['ballot']}", no_wrap=True, overflow="ellipsis")
+        screen.print(f"  {each['voters']:>{n_digits},} × {each['ballot']}", no_wrap=True, overflow="ellipsis")
 
 
 def clean(reading: Reading, writing: Writing, file: File = None, merge: Merge = False) -> None:

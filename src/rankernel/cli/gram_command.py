@@ -112,7 +112,7 @@ def store(output: Path, plan: Plan, dtype: str, resume: bool, force: bool) -> No
     except (KeyboardInterrupt, SystemExit) as stop:
         work = Target(output).work
         if work.exists():
-            stop.add_note(f"finished chunks are kept in {printable(work)}; the same command with --resume continues")
+            stop.add_note(f"finished chunks are stored in {printable(work)}; the same command with --resume continues")
         raise
 
 

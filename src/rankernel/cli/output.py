@@ -33,8 +33,8 @@ def console() -> Console:
     """Return the screen, without markup, so that names cannot change its appearance."""
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() else 120
-    return Console(markup=False, highlight=False, emoji=False, width=width)
+    n_columns = None if sys.stdout.isatty() else 120
+    return Console(markup=False, highlight=False, emoji=False, width=n_columns)
 
 
 def print_facts(screen: Console, facts: dict[str, str]) -> None:
@@ -134,8 +134,9 @@ def write_rows(path: Path, header: Iterable[str], rows: Iterable[Sequence[Any]])
 def progress(total: int | None, label: str, even: bool = False) -> Iterator[Callable[..., None]]:
     """Show a progress bar, or print a note now and then if the standard error is not a terminal.
 
-    The function that is yielded advances the bar: by one step with the label of the next, or to a number of a total.
-    Without a total the bar only shows activity. The remaining time is shown if all steps take equally long (even).
+    The function that is yielded advances the progress bar: by one step with the label of the next, or to a number of a
+    total. Without a total the progress bar only shows activity. The remaining time is shown if all steps take equally
+    long (even).
     """
     if not sys.stderr.isatty():
         with Notes(label) as notes:
@@ -146,12 +147,12 @@ def progress(total: int | None, label: str, even: bool = False) -> Iterator[Call
 
     columns = [TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()]
     columns += [TimeRemainingColumn()] if even else []
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=total)
+    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
+        task = display.add_task(label, total=total)
 
         def step(label: str, done: int | None = None, of: int | None = None) -> None:
             change: dict[str, Any] = {"advance": 1} if done is None else {"completed": done, "total": of}
-            bar.update(task, description=label, **change)
+            display.update(task, description=label, **change)
 
         yield step
 

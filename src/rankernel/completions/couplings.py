@@ -23,7 +23,7 @@ from rankernel._loops.random_streams import normal, seed_state, substream, unifo
 from rankernel._utils.arrays import FloatArray, FullRanks, Indices, IntArray, RankArray
 from rankernel._utils.checks import check_choice
 from rankernel._utils.rng import Streams
-from rankernel.completions.enumerate import check_n_items
+from rankernel.completions.linear_extensions import check_n_items
 from rankernel.encoding import FREE
 from rankernel.errors import Argument, RankingError
 from rankernel.rankings import unique_rows

@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
@@ -21,8 +20,7 @@ from rankernel._utils.checks import check_flag, check_instance, check_integer
 from rankernel._utils.interrupts import run_interruptibly
 from rankernel._utils.rng import NO_ROW, Seed, Streams, as_seed, row_streams, stream_key
 from rankernel.completions.couplings import Coupling, FullKernel, coupling_named
-from rankernel.completions.enumerate import check_n_items, enumerate_completions, n_completions
-from rankernel.completions.linear_extensions import draw_extensions
+from rankernel.completions.linear_extensions import check_n_items, draw_extensions, enumerate_completions, n_completions
 from rankernel.errors import Argument, ArgumentTypeError, ExactnessError, RankingError, SamplingWarning, warn
 from rankernel.rankings import as_rankings
 
@@ -245,18 +243,6 @@ class Draws:
     def effective_size(self) -> FloatArray:
         """Effective sample size of each ranking: the squared sum of the weights over the sum of their squares."""
         return np.full(len(self.ranks), float(self.n_draws)) if self.weights is None else effective_size(self.weights)
-
-    @cached_property
-    def seen(self) -> tuple[FloatArray, FloatArray]:
-        """Number of distinct draws of each ranking, and the estimated probability that a further draw is new.
-
-        The estimate is the share of draws that occur once (Good 1953).
-        """
-        salt = np.random.default_rng(0).integers(2**64, size=self.ranks.shape[2], dtype=np.uint64) | np.uint64(1)
-        keys = np.sort(self.ranks.astype(np.uint64) @ salt, axis=1)
-        changes = np.pad(np.diff(keys, axis=1) != 0, ((0, 0), (1, 1)), constant_values=True)
-        single = (changes[:, :-1] & changes[:, 1:]).mean(axis=1)
-        return changes[:, 1:].sum(axis=1).astype(np.float64), single
 
     def warn_if_low(self) -> None:
         """Warn if the effective sample size of a ranking is low."""

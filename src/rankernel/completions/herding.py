@@ -14,8 +14,13 @@ from rankernel._utils.checks import check_integer, check_list
 from rankernel._utils.memory import check_bytes
 from rankernel._utils.rng import Seed, as_seed, row_streams
 from rankernel.completions.couplings import Antithetic, FullKernel
-from rankernel.completions.enumerate import enumerate_completions, n_completions
-from rankernel.completions.linear_extensions import count_extensions, draw_extensions, enumerate_extensions
+from rankernel.completions.linear_extensions import (
+    count_extensions,
+    draw_extensions,
+    enumerate_completions,
+    enumerate_extensions,
+    n_completions,
+)
 from rankernel.data import Data, as_data
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.kernels import as_kernel

@@ -1,6 +1,6 @@
-"""Linear extensions of a partial order: counting, enumeration, exact uniform sampling and marginal probabilities.
+"""Completions of rankings and partial orders: counting, enumeration, exact uniform sampling, marginal probabilities.
 
-Linear extensions are the completions of a partial order, given by its closed relation ``before`` (see
+The completions of a partial order are its linear extensions; it is given by its closed relation ``before`` (see
 :mod:`rankernel.completions.partial_orders`). Draws are independent: the reversal behind antithetic draws maps
 completions to completions only for bucket orders with free items.
 """
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from rankernel._loops.compiled import compiled, compiled_strictly
 from rankernel._loops.random_streams import mix
-from rankernel._utils.arrays import FloatArray, FullRanks, Indices, Mask
+from rankernel._utils.arrays import FloatArray, FullRanks, Indices, Mask, RankArray
 from rankernel._utils.checks import check_choice, printable
 from rankernel._utils.rng import GOLDEN, Seed, Streams, as_generator
 from rankernel.completions.partial_orders import (
@@ -36,18 +36,53 @@ from rankernel.completions.partial_orders import (
     path_marginals,
     step_probabilities,
 )
-from rankernel.errors import ExactnessError
-from rankernel.preferences import Preferences
+from rankernel.encoding import FREE
+from rankernel.errors import ExactnessError, RankingError
+from rankernel.preferences import Preferences, relations_of_ranks
+from rankernel.rankings import count_completions
 
 DrawMethod = Literal["auto", "down-sets", "coupling"]
 Marginals = tuple[FloatArray, FloatArray]
 
-MAX_EXTENSIONS = 1_000_000
+MAX_ITEMS = 2**15  # positions are 16-bit integers
+MAX_COMPLETIONS, MAX_EXTENSIONS = 5_000_000, 1_000_000
 TOP_53 = np.uint64(11)
 NO_ITEM = -1
 
 
-# ---------------------------------------------------------------------- counting and enumeration
+# ---------------------------------------------------------------------- completions of rankings
+
+
+def check_n_items(n_items: int) -> None:
+    """Raise an error if positions do not fit into 16 bits."""
+    if n_items > MAX_ITEMS:
+        raise RankingError(f"there are {n_items:,} items; completions have at most {MAX_ITEMS:,}")
+
+
+def n_completions(ranks: RankArray) -> int:
+    """Return the number of completions of one ranking."""
+    return count_completions(np.bincount(ranks[ranks != FREE]).tolist(), len(ranks))
+
+
+def enumerate_completions(ranks: RankArray, limit: int = MAX_COMPLETIONS) -> FullRanks:
+    """Return all completions of one ranking as positions of the items, in lexicographic order of their item lists.
+
+    Examples
+    --------
+    >>> enumerate_completions(np.array([0, 1, -1]))
+    array([[0, 1, 2],
+           [0, 2, 1],
+           [1, 2, 0]], dtype=int16)
+    """
+    ranks = np.ascontiguousarray(ranks, dtype=np.int32)
+    check_n_items(len(ranks))
+    number = n_completions(ranks)
+    if number > limit:
+        raise ExactnessError(f"the ranking has {number:,} completions; at most {limit:,} are enumerated")
+    return all_extensions(bit_rows(relations_of_ranks(ranks[None])[0].T), number)
+
+
+# ---------------------------------------------------------------------- counting and enumeration of linear extensions
 
 
 def count_extensions(before: ArrayLike, limit: int | None = None) -> int:

@@ -137,7 +137,7 @@ def make_example(*, rng: Seed = SEED) -> Example:
 
 
 def add_ties(ballots: Rankings, share: float, rng: np.random.Generator) -> Rankings:
-    """Return ballots of which a share has two neighbouring listed candidates tied, if they list two."""
+    """Return the ballots, a share of them with two neighbouring listed candidates tied if they list two."""
     n_listed = ballots.n_buckets - 1
     tied = (rng.random(len(ballots)) < share) & (n_listed > 1)
     above = np.floor(rng.random(len(ballots)) * (n_listed - 1)).astype(np.int32)

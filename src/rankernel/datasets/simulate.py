@@ -440,7 +440,9 @@ def normalised_weights(weights: ArrayLike, name: str) -> FloatArray:
     """Return nonnegative weights divided by their sum."""
     given = check_numbers(name, weights, (None,), 0)
     if not given.any():
-        raise RankingError(f"{name}={short_repr(weights)} is not possible; give weights of which one is positive")
+        raise RankingError(
+            f"{name}={short_repr(weights)} is not possible; give nonnegative weights, at least one above 0"
+        )
     return np.asarray(given / given.sum())
 
 

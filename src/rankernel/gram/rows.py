@@ -21,8 +21,13 @@ from rankernel._utils.rng import row_streams
 from rankernel.completions import marginals as of_rankings
 from rankernel.completions.couplings import Iid
 from rankernel.completions.draws import PURPOSE, CompletionModel, Uniform, draw_relations, relation_streams
-from rankernel.completions.enumerate import enumerate_completions, n_completions
-from rankernel.completions.linear_extensions import count_extensions, enumerate_extensions, extension_marginals
+from rankernel.completions.linear_extensions import (
+    count_extensions,
+    enumerate_completions,
+    enumerate_extensions,
+    extension_marginals,
+    n_completions,
+)
 from rankernel.data import as_data
 from rankernel.encoding import FREE
 from rankernel.errors import ExactnessError, RankingError

@@ -321,7 +321,10 @@ def rankings_of(
     rows: IntArray | None = None,
     labels: Labels | None = None,
 ) -> Rankings:
-    """Return ballots as rankings, blank ones dropped or kept; ``rows`` gives the ballot of each row of the file."""
+    """Return ballots as rankings, without blank ones unless the options keep them.
+
+    ``rows`` gives the ballot of each row of the file.
+    """
     options = source.options
     source.check_total(counts)
     listed = ballots.ranks != FREE
@@ -335,7 +338,7 @@ def rankings_of(
     labels = labels or {}
     if rows is not None:
         marked = marked[rows]
-    repairs = replace(ballots.repairs, blank=int(np.count_nonzero(~marked)), blank_kept=options.blank == "keep")
+    repairs = replace(ballots.repairs, blank=int(np.count_nonzero(~marked)), blank_dropped=options.blank == "drop")
     if options.blank == "drop" and not marked.all():
         ranks = ranks[marked if rows is None else rows[marked]]
         counts, labels = counts[marked], {name: values[marked] for name, values in labels.items()}

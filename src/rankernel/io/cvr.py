@@ -69,7 +69,7 @@ def read_cvr(path: AnyPath, **keywords: Any) -> Rankings:
       repaired: 1 overvoted cell, 1 blank ballot dropped, 'undervote' read as missing (3 cells)
     """
     source = SourceFile.of(path, read_cvr, keywords)
-    kept, items = list(source.options.named_columns), source.options.items
+    named, items = list(source.options.named_columns), source.options.items
     ignored: tuple[str, ...] = ()
     if source.suffix in JSON or source.path.is_dir():
         contests = json_contests(source)
@@ -82,12 +82,12 @@ def read_cvr(path: AnyPath, **keywords: Any) -> Rankings:
     elif is_dominion(source.text):
         export = read_dominion(source)
         title = chosen_contest(list(export.contests), source)
-        table, ignored = export.ballots(title), export.ignored(title, kept)
+        table, ignored = export.ballots(title), export.ignored(title, named)
         items = items or export.candidates(title)
     else:
         table, title, ignored = contest_columns(split_table(source.text, source))
     table.check_columns()
-    votes, rows = sorted_positions(table.without(kept)).distinct()
+    votes, rows = sorted_positions(table.without(named)).distinct()
     ballots = read_ballots(votes, items)
     return table_rankings(table, ballots, FileSource("a cast vote record", title, ignored=ignored), rows)
 
@@ -116,9 +116,9 @@ def chosen_contest(names: Sequence[str], source: SourceFile) -> str:
 
 def contest_columns(table: TextTable) -> tuple[TextTable, str, tuple[str, ...]]:
     """Return the columns of one contest together with the named ones, its name, and the ignored columns."""
-    kept = table.source.options.named_columns
+    named = table.source.options.named_columns
     table.check_columns()
-    others = [name for name in table.columns if name not in kept]
+    others = [name for name in table.columns if name not in named]
     positions = {name: position for name in others if (position := column_position(name)) is not None}
     contests = list(dict.fromkeys(position.contest for position in positions.values()))
     if not contests:
@@ -126,7 +126,7 @@ def contest_columns(table: TextTable) -> tuple[TextTable, str, tuple[str, ...]]:
         problem = f"no column names a position, such as 'Mayor Choice 1 of 4'; the columns are {columns}"
         raise table.error(None, problem)
     contest = chosen_contest(contests, table.source)
-    used = {name for name, position in positions.items() if position.contest == contest} | set(kept)
+    used = {name for name, position in positions.items() if position.contest == contest} | set(named)
     ignored = tuple(name for name in table.columns if name not in used)
     return table.without(ignored), contest, ignored
 
@@ -151,8 +151,8 @@ def read_excel(source: SourceFile) -> TextTable:
         if isinstance(error, RankingError):
             raise
         raise source.error(None, f"the workbook cannot be read ({error}); save it as .csv") from None
-    width = max((len(row) for row in rows), default=0)
-    padded = ((line, row + [""] * (width - len(row))) for line, row in enumerate(rows, start=1) if any(row))
+    n_columns = max((len(row) for row in rows), default=0)
+    padded = ((line, row + [""] * (n_columns - len(row))) for line, row in enumerate(rows, start=1) if any(row))
     return table_of(padded, source)
 
 

@@ -60,9 +60,9 @@ class DominionTable:
         """Return the candidates of a contest, in the order of the columns."""
         return tuple(dict.fromkeys(choice.name for choice in self.contests[contest]))
 
-    def ignored(self, contest: str, kept: Collection[str]) -> tuple[str, ...]:
+    def ignored(self, contest: str, named: Collection[str]) -> tuple[str, ...]:
         """Return the columns and ranked contests that are not used."""
-        columns = [name for name in self.table.columns if not name.isdigit() and name not in kept]
+        columns = [name for name in self.table.columns if not name.isdigit() and name not in named]
         return (*columns, *(name for name in self.contests if name != contest))
 
     def ballots(self, contest: str) -> TextTable:
@@ -108,8 +108,8 @@ def read_dominion(source: SourceFile) -> DominionTable:
         raise source.error(1, "two lines, of contests and of choices, must precede the line that begins with CvrNumber")
     (_, titles), (_, choices), (line, columns) = headings[-3:]
     if not len(titles) == len(choices) == len(columns):
-        widths = ", ".join(str(len(row)) for row in (titles, choices, columns))
-        raise source.error(line, f"the lines of contests, choices and columns have {widths} cells; they must be equal")
+        sizes = ", ".join(str(len(row)) for row in (titles, choices, columns))
+        raise source.error(line, f"the lines of contests, choices and columns have {sizes} cells; they must be equal")
     n_others = next((index for index, title in enumerate(titles) if title), len(titles))
     names = [*columns[:n_others], *(str(index) for index in range(n_others, len(columns)))]
     # The header lines are replaced by one line of names at the same position, so that line numbers stay right.
@@ -205,12 +205,12 @@ def highest_rank(ballots: list[tuple[int, Marks]]) -> int:
 
 def position_table(ballots: list[tuple[int, Marks]], source: SourceFile) -> TextTable:
     """Return ballots as a table with one column per position."""
-    width = max(highest_rank(ballots), 1)
+    n_ranks = max(highest_rank(ballots), 1)
 
     def rows() -> Iterator[tuple[int, list[str]]]:
-        yield 1, [f"choice {position}" for position in range(1, width + 1)]
+        yield 1, [f"choice {position}" for position in range(1, n_ranks + 1)]
         for number, marks in ballots:
-            cells: list[list[str]] = [[] for _ in range(width)]
+            cells: list[list[str]] = [[] for _ in range(n_ranks)]
             for rank, name in marks:
                 cells[rank - 1].append(name)
             yield number, [SEPARATOR.join(dict.fromkeys(names)) for names in cells]

@@ -367,10 +367,10 @@ def n_categories(rankings: Rankings) -> int:
 def body_lines(rankings: Rankings, kind: Kind) -> list[str]:
     """Return the lines of the orders."""
     truncated = kind == "soi" and rankings.is_exhaustive()
-    width = n_categories(rankings) if kind == "cat" else 0
+    least = n_categories(rankings) if kind == "cat" else 0
     lines = []
     for row, count in zip(rankings.ranks.tolist(), rankings.counts.tolist(), strict=True):
-        buckets: list[list[str]] = [[] for _ in range(max([width, *(rank + 1 for rank in row)]))]
+        buckets: list[list[str]] = [[] for _ in range(max([least, *(rank + 1 for rank in row)]))]
         for number, rank in enumerate(row, start=1):
             if rank != FREE:
                 buckets[rank].append(str(number))

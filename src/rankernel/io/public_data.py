@@ -303,8 +303,8 @@ def load_sushi(path: AnyPath, *, which: Which = "a", unlisted: Unlisted = "free"
     which : {"a", "b"}
         Set a: every user ranks the same 10 items. Set b: every user ranks 10 out of 100.
     unlisted : {"last", "free"}
-        Whether the 90 items that a user of set b did not rank are last or free. The users were shown 10 items and asked
-        to order these, so the default is "free". Set a lists all its items.
+        Whether the 90 items that a user of set b did not rank are last or free. The users were shown only the other
+        10, so the default is "free". Set a lists all its items.
 
     Returns
     -------

@@ -63,14 +63,14 @@ class ReadOptions:
     fold_case : bool
         Whether names that differ only in case or spaces are the same item.
     blank : {"drop", "keep"}
-        Whether rows that list no item are dropped or kept.
+        Whether to drop or to keep rows that list no item.
     withdrawn : {"keep", "drop"}
-        Whether candidates who withdrew (BLT) are kept or removed from all ballots.
+        Whether to keep candidates who withdrew (BLT), or to remove them from all ballots.
     lenient : bool
         Whether to accept counts of zero and alternatives numbered from 0 (PrefLib). Some public files have them; they
         give a :class:`ReadingWarning`, and orders with a count of zero are dropped.
     delimiter : str
-        Delimiter of the cells. The default detects comma, semicolon, tab or vertical bar.
+        Delimiter of the cells. The default detects comma, semicolon, tab or ``|``.
     encoding : str
         Encoding of the text, such as "latin-1".
     max_bytes : int, optional

@@ -81,7 +81,7 @@ def has_contest_columns(columns: Sequence[str], options: ReadOptions) -> bool:
 
 
 def is_pair_table(columns: Sequence[str], options: ReadOptions) -> bool:
-    """Whether columns are those of pairwise comparisons, of which there are few."""
+    """Whether columns, at most 100, are those of pairwise comparisons."""
     return options.columns is not None or (len(columns) <= MAX_PAIR_COLUMNS and has_pair_columns(columns))
 
 

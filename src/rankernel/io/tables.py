@@ -42,7 +42,7 @@ def read_csv(path: AnyPath, **keywords: Any) -> Rankings:
 
     There are three layouts. With one column per item (``layout="ranks"``) a cell holds a rank: an integer, or the mean
     rank of tied items; smaller is better, equal ranks are tied, gaps are closed, and an empty cell or -1 is not ranked.
-    With ``layout="scores"`` it holds a score, any number, of which the larger is better. With one column per position
+    With ``layout="scores"`` it holds a score, any number; larger is better. With one column per position
     (``layout="positions"``; columns such as ``rank 1``, ``choice_2``, ``3rd choice``) a cell names an item. This is the
     layout of cast vote records of ranked-choice elections, with their irregularities: an empty cell, or a missing-value
     marker such as *skipped* or *undervote*, is a skipped position if a marked one follows; a cell that says *overvote*,
@@ -365,7 +365,7 @@ def write_csv(
     if count in rankings.items:
         raise RankingError(f"count: {printable(count)!r} is also the name of an item; give another name")
     if count is None and (rankings.counts != 1).any():
-        raise RankingError("count=None would lose the counts, some of which are not 1; name a column for them")
+        raise RankingError("count=None would lose counts other than 1; name a column for them")
     given = check_instance("labels", {} if labels is None else labels, Mapping, "a mapping of names to strings")
     columns = {name: check_labels("labels", texts, len(rankings)).tolist() for name, texts in given.items()}
     for name in columns:

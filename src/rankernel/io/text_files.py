@@ -64,7 +64,7 @@ class SourceFile:
 
     @cached_property
     def text(self) -> str:
-        """Decompressed and decoded text, without a byte order mark; line ends are kept."""
+        """Decompressed and decoded text, without a byte order mark; line ends are unchanged."""
         return self.decoded(self.read_bytes(), self.options.encoding)
 
     def read_bytes(self) -> bytes:
@@ -160,8 +160,8 @@ class Repairs:
         Cells with more than one candidate.
     blank : int
         Rows that list no item, before or after repairs.
-    blank_kept : bool
-        Whether these rows were kept.
+    blank_dropped : bool
+        Whether these rows were dropped.
     na_values : tuple of (str, int)
         Missing-value markers, and the number of cells of each.
     merged : tuple of (str, str)
@@ -179,7 +179,7 @@ class Repairs:
     repeated: int = 0
     overvoted: int = 0
     blank: int = 0
-    blank_kept: bool = False
+    blank_dropped: bool = True
     na_values: tuple[tuple[str, int], ...] = ()
     merged: tuple[tuple[str, str], ...] = ()
 
@@ -191,7 +191,7 @@ class Repairs:
             (self.skipped, "skipped cell", ""),
             (self.repeated, "repeated name", ""),
             (self.overvoted, "overvoted cell", ""),
-            (self.blank, "blank ballot", " kept" if self.blank_kept else " dropped"),
+            (self.blank, "blank ballot", " dropped" if self.blank_dropped else " retained"),
         ]
         parts = [f"{number:,} {noun}{'s' * (number != 1)}{verb}" for number, noun, verb in counted if number]
         parts += [f"'{printable(marker)}' read as missing ({n:,} cell{'s' * (n != 1)})" for marker, n in self.na_values]

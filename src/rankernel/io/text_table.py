@@ -166,15 +166,15 @@ def table_of(rows: Iterable[tuple[int, list[str]]], source: SourceFile) -> TextT
     columns = tuple(name.strip() for name in names)
     check_unique(columns, source, header_line)
     numbering = Numbering()
-    codes, lines, width = array("i"), array("q"), len(columns)
+    codes, lines, n_columns = array("i"), array("q"), len(columns)
     for line, cells in rows:
-        if len(cells) != width:
-            raise source.error(line, f"the row has {len(cells)} cells but there are {width} columns")
+        if len(cells) != n_columns:
+            raise source.error(line, f"the row has {len(cells)} cells but there are {n_columns} columns")
         codes.extend(map(numbering.__getitem__, cells))
         lines.append(line)
     texts, stripped = strip_texts(numbering, np.array(codes, dtype=np.int32))
     line_numbers = np.array(lines, dtype=np.int64)
-    return TextTable(source, columns, texts, stripped.reshape(len(lines), width), line_numbers, header_line)
+    return TextTable(source, columns, texts, stripped.reshape(len(lines), n_columns), line_numbers, header_line)
 
 
 def split_by_pandas(text: str, delimiter: str, source: SourceFile) -> TextTable | None:
@@ -202,19 +202,19 @@ def split_by_pandas(text: str, delimiter: str, source: SourceFile) -> TextTable 
                 parts.append(renumbered[codes].reshape(chunk.shape))
     except ValueError:  # such as rows that are too long
         return None
-    width = parts[0].shape[1]
-    if sum(map(len, parts)) != len(lines) or any(part.shape[1] != width for part in parts):
+    n_columns = parts[0].shape[1]
+    if sum(map(len, parts)) != len(lines) or any(part.shape[1] != n_columns for part in parts):
         return None  # line breaks within cells, or lines of spaces
     flat = np.concatenate(parts).ravel()
     inside = sum(
         count * text.count(delimiter) for text, count in zip(numbering, np.bincount(flat).tolist(), strict=True)
     )
-    if raw.count(delimiter.encode()) - inside != len(lines) * (width - 1):
+    if raw.count(delimiter.encode()) - inside != len(lines) * (n_columns - 1):
         return None  # pandas pads short rows
     texts, codes = strip_texts(numbering, flat)
-    columns = tuple(texts[code] for code in codes[:width])
+    columns = tuple(texts[code] for code in codes[:n_columns])
     check_unique(columns, source, int(lines[0]))
-    return TextTable(source, columns, texts, codes[width:].reshape(-1, width), lines[1:], int(lines[0]))
+    return TextTable(source, columns, texts, codes[n_columns:].reshape(-1, n_columns), lines[1:], int(lines[0]))
 
 
 def quotes_are_regular(content: NDArray[np.uint8], delimiter: int) -> bool:
@@ -303,8 +303,8 @@ def splits_evenly(text: str, delimiter: str, source: SourceFile) -> bool:
     """Whether a delimiter splits all rows into the same number of cells, more than one."""
     try:
         rows = split_rows(text, delimiter, source)
-        width = len(next(rows, (1, []))[1])
-        return width > 1 and all(len(cells) == width for _, cells in rows)
+        n_columns = len(next(rows, (1, []))[1])
+        return n_columns > 1 and all(len(cells) == n_columns for _, cells in rows)
     except RankingError:
         return False
 

@@ -102,10 +102,10 @@ class Tree(Kernel):
 
     def chain_rule(self, values: list[FloatArray], gradients: list[dict[str, FloatArray]]) -> dict[str, FloatArray]:
         """Return the derivatives of the kernel from values and derivatives of the parts."""
-        found = self.own_derivatives(*values)
+        result = self.own_derivatives(*values)
         for name, outer, inner in zip(self.parts, self.partials(*values), gradients, strict=True):
-            found |= prefixed(name, {parameter: outer * derivative for parameter, derivative in inner.items()})
-        return found
+            result |= prefixed(name, {parameter: outer * derivative for parameter, derivative in inner.items()})
+        return result
 
     @cached_facts
     def facts(self, n_items: int) -> Facts:
@@ -117,7 +117,7 @@ class Tree(Kernel):
         varying = [part.facts(n_items) for part in self.parts.values() if not isinstance(part, Constant)]
         limits = [facts.max_items for facts in parts if facts.max_items is not None]
         couplings = {facts.coupling for facts in varying}
-        found = Facts(
+        result = Facts(
             is_psd=True if all(facts.is_psd for facts in parts) else None,
             max_dimension=self.max_dimension(*(facts.max_dimension for facts in parts)),
             max_items=min(limits, default=None),
@@ -125,10 +125,10 @@ class Tree(Kernel):
         )
         distance = varying[0].distance if varying else None
         if distance is None or any(facts.distance != distance for facts in varying):
-            return found
+            return result
         decay = self.decay(*(facts.decay for facts in parts))
         return dataclasses.replace(
-            found,
+            result,
             distance=distance,
             function=self.distance_function(n_items) if decay is None else None,
             decay=decay,
@@ -344,9 +344,10 @@ def terms(kernel: Kernel) -> list[Term]:
         return [inner_term(name, term) for name, part in kernel.parts.items() for term in terms(part)]
     if isinstance(kernel, Scaled):
         scale = ("scale", kernel.scale)
-        found = [inner_term("kernel", term) for term in terms(kernel.kernel)]
+        result = [inner_term("kernel", term) for term in terms(kernel.kernel)]
         return [
-            dataclasses.replace(term, weight=kernel.scale * term.weight, scales=(scale, *term.scales)) for term in found
+            dataclasses.replace(term, weight=kernel.scale * term.weight, scales=(scale, *term.scales))
+            for term in result
         ]
     return [Term(1.0, kernel)]
 

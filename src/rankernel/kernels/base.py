@@ -43,7 +43,7 @@ class Kernel(ABC):
     A subclass defines :meth:`matrix`. It may be a plain class or a dataclass; ``super().__init__`` need not be called.
     It stores every argument of its constructor under its own name, as scikit-learn estimators do; float arguments are
     the tunable parameters (:attr:`params`). Everything else has a default: equality and hashing by value, ``repr``,
-    :meth:`replace`, a numerical :meth:`gradient`, and :meth:`facts` that claim nothing.
+    :meth:`replace`, a numerical :meth:`gradient`, and empty :meth:`facts`.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class Kernel(ABC):
         return finite_differences(self, lambda kernel: kernel.matrix(X, Y))
 
     def facts(self, n_items: int) -> Facts:
-        """Return what is known of the kernel on the rankings of n items; by default nothing."""
+        """Return the known properties of the kernel on the rankings of n items; by default none."""
         return Facts()
 
     def features(self, X: RankArray) -> FloatArray:
@@ -142,7 +142,7 @@ class Kernel(ABC):
         --------
         >>> from rankernel import Mallows, Rankings
         >>> print(Mallows(nu=0.5).plan(Rankings.from_orders([["a", "b", "c"], ["c"]], counts=[7, 5])))
-        Mallows(nu=0.5) of 2 different rankings (12 voters, 3 items)
+        Mallows(nu=0.5) of 2 distinct rankings (12 voters, 3 items)
           exact: closed form
           4 entries, 32 bytes, less than 0.01 s
         """
@@ -283,24 +283,24 @@ class Kernel(ABC):
         {'left__scale': 0.5, 'right__nu': 0.1}
         """
         check_stored(self)
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         for name, value in attributes(self).items():
             if isinstance(value, Kernel):
-                found |= prefixed(name, value.params)
+                result |= prefixed(name, value.params)
             elif is_parameter(self, name, value):
-                found[name] = value
-        return found
+                result[name] = value
+        return result
 
     @property
     def bounds(self) -> dict[str, tuple[float, float]]:
         """The lower and upper bound of each parameter, by the names of :attr:`params`."""
-        found: dict[str, tuple[float, float]] = {}
+        result: dict[str, tuple[float, float]] = {}
         for name, value in attributes(self).items():
             if isinstance(value, Kernel):
-                found |= prefixed(name, value.bounds)
+                result |= prefixed(name, value.bounds)
             elif is_parameter(self, name, value):
-                found[name] = self.parameter_bounds.get(name, POSITIVE)
-        return found
+                result[name] = self.parameter_bounds.get(name, POSITIVE)
+        return result
 
     def replace(self, **changes: Any) -> Kernel:
         """Return a kernel with other parameters, named as in :attr:`params`; the kernel itself is not changed.
@@ -315,17 +315,17 @@ class Kernel(ABC):
         if unknown:
             known = ", ".join(self.params) or "none"
             raise ValueError(f"{self} has no parameter {unknown[0]!r}; its parameters are: {known}")
-        own: dict[str, Any] = {}
+        direct: dict[str, Any] = {}
         inner: dict[str, dict[str, Any]] = {}
         for name, value in changes.items():
             part, separator, rest = name.partition("__")
             if separator:
                 inner.setdefault(part, {})[rest] = value
             else:
-                own[name] = value
+                direct[name] = value
         for part, part_changes in inner.items():
-            own[part] = getattr(self, part).replace(**part_changes)
-        return rebuilt(self, own)
+            direct[part] = getattr(self, part).replace(**part_changes)
+        return rebuilt(self, direct)
 
     # ------------------------------------------------------------------ values
 
@@ -489,11 +489,11 @@ def number(name: str, value: Any) -> float:
 
 def check_max_items(kernel: Kernel, n_items: int) -> None:
     """Raise an error if the kernel cannot be computed for that many items."""
-    most = kernel.facts(n_items).max_items
-    if most is not None and n_items > most:
+    max_items = kernel.facts(n_items).max_items
+    if max_items is not None and n_items > max_items:
         raise ExactnessError(
-            f"{kernel} can be computed for at most {most} items, but the rankings have {n_items}; use another kernel, "
-            "such as rk.Mallows"
+            f"{kernel} can be computed for at most {max_items} items, but the rankings have {n_items}; use another "
+            "kernel, such as rk.Mallows"
         )
 
 
@@ -553,14 +553,14 @@ def finite_differences(kernel: Kernel, value: Callable[[Kernel], FloatArray]) ->
 
     The step is the cube root of the machine precision times the parameter; at a bound the difference is one-sided.
     """
-    found: dict[str, FloatArray] = {}
+    result: dict[str, FloatArray] = {}
     for name, parameter in kernel.params.items():
         low, high = kernel.bounds[name]
         step = np.finfo(np.float64).eps ** (1 / 3) * max(abs(parameter), 1e-3)
         below, above = max(parameter - step, low), min(parameter + step, high)
         change = value(kernel.replace(**{name: above})) - value(kernel.replace(**{name: below}))
-        found[name] = np.asarray(change / (above - below))
-    return found
+        result[name] = np.asarray(change / (above - below))
+    return result
 
 
 class DistanceKernel(Kernel):

@@ -148,8 +148,8 @@ def exponential_function(decay: DecayRate) -> DistanceFunction:
         return np.asarray(np.exp(-decay.rate * np.asarray(d)))
 
     def derivatives(d: Distances) -> dict[str, FloatArray]:
-        slope = -np.asarray(d) * value(d)
-        return {name: factor * slope for name, factor in decay.derivatives.items()}
+        derivative = -np.asarray(d) * value(d)
+        return {name: factor * derivative for name, factor in decay.derivatives.items()}
 
     return DistanceFunction(value, derivatives, lambda d: np.asarray(-decay.rate * np.asarray(d)))
 

@@ -85,7 +85,7 @@ class DistanceInduced(Kernel):
     :math:`\frac12 [d(\sigma, c) + d(\sigma', c) - d(\sigma, \sigma')]`.
 
     Positive semi-definite if the distance is of negative type (Sejdinovic et al. 2013). It depends on the labels of the
-    items through the center alone.
+    items only through the center.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ def cached_matrix(kernel: PositionalKernel, n_items: int) -> PositionMatrix:
 def position_sums(X: RankArray, Y: RankArray, matrix: FloatArray) -> FloatArray:
     """Return the sums over items of ``matrix[position, position']`` between the rows of two arrays."""
     out = np.empty((len(X), len(Y)))
-    _loops.position_sums.of_full(X, Y, matrix, out)
+    _loops.products.position_sums(X, Y, matrix, out)
     return out
 
 

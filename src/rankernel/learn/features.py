@@ -8,7 +8,6 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel import _loops
 from rankernel._loops.bits import pairs_in_order, popcount
 from rankernel._loops.compiled import compiled
 from rankernel._utils.arrays import FloatArray, FullRanks, IntArray, Mask
@@ -16,7 +15,7 @@ from rankernel._utils.checks import check_flag, check_integer
 from rankernel._utils.interrupts import run_in_threads
 from rankernel._utils.rng import Seed, as_seed, stream_key
 from rankernel.completions.draws import Uniform, draw
-from rankernel.completions.enumerate import enumerate_completions
+from rankernel.completions.linear_extensions import enumerate_completions
 from rankernel.completions.marginals import position_distributions
 from rankernel.encoding import Unlisted
 from rankernel.errors import RankingError
@@ -197,7 +196,7 @@ class PositionFeatures:
             nonzero &= np.asarray(known.pmfs[:, : self.depth].any(axis=1))[known.pmf_of]
         starts, items, chosen = known.items_with(X, np.where(nonzero, known.pmf_of, -1))
         ends, last = np.zeros(len(X) + 1, dtype=np.int64), np.sqrt(max(constant, 0.0))
-        values, columns = _loops.position_sums.sparse_rows(starts, items, chosen, features, last, self.n_items, ends)
+        values, columns = sparse_rows(starts, items, chosen, features, last, self.n_items, ends)
         shape = len(X), self.n_items * self.factor.shape[1] + 1
         return csr_array((values, columns, ends), shape=shape)
 
@@ -370,3 +369,44 @@ def mean_parities(signs: Words, offsets: IntArray, pair_sets: Words, out: FloatA
                     word ^= signs[k, w] & pair_sets[j, w]
                 odd += np.int64(popcount(word) & np.uint64(1))
             out[i, j] = 1.0 - 2.0 * odd / (stop - start)
+
+
+@compiled
+def sparse_rows(
+    starts: IntArray,
+    items: IntArray,
+    codes: IntArray,
+    features: FloatArray,
+    last: float,
+    n_items: int,
+    ends: IntArray,
+) -> tuple[FloatArray, IntArray]:
+    """Return the nonzero features of the listed items and their columns, row by row; ``last`` is the last of each row.
+
+    Row i lists ``items[starts[i]:starts[i + 1]]``, each with the features of its code. ``ends`` receives the row
+    pointers of the sparse matrix.
+    """
+    n_features = features.shape[1]
+    sizes = np.zeros(len(features), np.int64)
+    for c in range(len(features)):
+        for d in range(n_features):
+            if features[c, d] != 0:
+                sizes[c] += 1
+    for i in range(len(starts) - 1):
+        ends[i + 1] = ends[i] + 1
+        for e in range(starts[i], starts[i + 1]):
+            ends[i + 1] += sizes[codes[e]]
+    values = np.empty(ends[-1])
+    columns = np.empty(ends[-1], np.int64)
+    index = 0
+    for i in range(len(starts) - 1):
+        for e in range(starts[i], starts[i + 1]):
+            for d in range(n_features):
+                if features[codes[e], d] != 0:
+                    values[index] = features[codes[e], d]
+                    columns[index] = items[e] * n_features + d
+                    index += 1
+        values[index] = last
+        columns[index] = n_items * n_features
+        index += 1
+    return values, columns

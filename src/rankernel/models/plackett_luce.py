@@ -28,7 +28,7 @@ from rankernel._utils.interrupts import run_interruptibly
 from rankernel._utils.rng import Seed, Streams, as_seed
 from rankernel.completions.couplings import CHUNK_KEYS, ROW, SIZE, Coupling, rank_by_keys
 from rankernel.completions.draws import CompletionModel, Weighted
-from rankernel.completions.enumerate import check_n_items
+from rankernel.completions.linear_extensions import check_n_items
 from rankernel.datasets.simulate import plackett_luce, positive_weights
 from rankernel.errors import RankingError, warn
 from rankernel.rankings import Rankings, as_rankings

@@ -23,7 +23,7 @@ def test_pairs_in_order(n_items):
         assert sum(word << (64 * w) for w, word in enumerate(found)) == sum(bit << p for p, bit in enumerate(pairs))
 
 
-def test_places_of_lowest_bits():
+def test_trailing_zeros():
     intrinsic = _loops.bits.trailing_zeros
     lowest = numba.njit(lambda word: intrinsic(word))
     words = {0: 64, 1: 0, 2: 1, 0b1010000: 4, 2**63: 63, 2**64 - 2**31: 31}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rankernel import distances
 from rankernel._utils.arrays import FullRanks
-from rankernel.completions.enumerate import enumerate_completions
+from rankernel.completions.linear_extensions import enumerate_completions
 from rankernel.completions.partial_orders import FEW_DOWN_SETS
 from rankernel.errors import ExactnessError
 from rankernel.gram.evaluator import ConstantEvaluator, Evaluator, SumEvaluator
@@ -65,15 +65,15 @@ def closed_form(kernel: Kernel, X: Rows, Y: Rows, certain: bool = False) -> Eval
         return ConstantEvaluator((len(X), len(Y)))
     if not isinstance(kernel, Sum | Scaled):
         return term_evaluator(kernel, X, Y, certain)
-    whole = kendall_evaluator(kernel, X, Y)
-    if whole is not None and whole.direct:
-        return whole
+    joint = kendall_evaluator(kernel, X, Y)
+    if joint is not None and joint.direct:
+        return joint
     parts: list[Evaluator] = []
     for term in terms(kernel):
-        found = term_evaluator(term.kernel, X, Y, certain)
-        if isinstance(found, NoExactValue):
-            return whole or found
-        parts.append(found)
+        result = term_evaluator(term.kernel, X, Y, certain)
+        if isinstance(result, NoExactValue):
+            return joint or result
+        parts.append(result)
     return SumEvaluator(parts)
 
 
@@ -95,9 +95,9 @@ def term_evaluator(kernel: Kernel, X: Rows, Y: Rows, certain: bool) -> Evaluator
         return ConstantEvaluator((len(X), len(Y)))
     if isinstance(X, PartialOrders) or isinstance(Y, PartialOrders):
         return order_evaluator(kernel, as_partial_orders(X), as_partial_orders(Y), certain)
-    whole = kendall_evaluator(kernel, X, Y)
-    if whole is not None:
-        return whole
+    kendall = kendall_evaluator(kernel, X, Y)
+    if kendall is not None:
+        return kendall
     if X.is_full() and Y.is_full():
         from rankernel.gram.exact.enumeration import FullEvaluator
 
@@ -134,8 +134,8 @@ def formulas_of(kernel: Kernel, n_items: int) -> tuple[Formula, ...]:
         module = FORMULAS.get(facts.distance.name)
     if module is None:
         return ()
-    found: tuple[Formula, ...] = import_module(f"rankernel.gram.exact.{module}").FORMULAS
-    return found
+    result: tuple[Formula, ...] = import_module(f"rankernel.gram.exact.{module}").FORMULAS
+    return result
 
 
 def order_evaluator(kernel: Kernel, X: PartialOrders, Y: PartialOrders, certain: bool) -> Evaluator | NoExactValue:

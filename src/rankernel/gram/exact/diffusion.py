@@ -177,11 +177,11 @@ def cycle_type_pmf(n_items: int, cycles: tuple[int, ...], paths: tuple[int, ...]
     by_rest: defaultdict[int, list[tuple[tuple[int, ...], float]]] = defaultdict(list)
     for closed, weight in close_long_paths(cycles, paths).items():
         by_rest[n_items - sum(closed)].append((closed, weight))
-    for n_units, found in by_rest.items():
-        codes = [sum(numbers[length] for length in closed) & index.mask for closed, _ in found]
+    for n_units, result in by_rest.items():
+        codes = [sum(numbers[length] for length in closed) & index.mask for closed, _ in result]
         units, shares = random_types(n_units, n_items)
         types = index.rows_of(np.add.outer(codes, units))
-        chances = np.multiply.outer([weight for _, weight in found], shares)
+        chances = np.multiply.outer([weight for _, weight in result], shares)
         pmf += np.bincount(types.ravel(), chances.ravel(), len(pmf))
     return pmf
 
@@ -225,15 +225,15 @@ def random_cycle_members(others: tuple[int, ...], n_units: int) -> list[tuple[tu
     """Return the long paths that remain when the cycle of one path is closed, its added length, and probabilities."""
     n_paths = 1 + len(others) + n_units
     kinds = sorted(Counter(others).items(), reverse=True)
-    found: defaultdict[tuple[tuple[int, ...], int], float] = defaultdict(float)
+    result: defaultdict[tuple[tuple[int, ...], int], float] = defaultdict(float)
     for taken in itertools.product(*(range(count + 1) for _, count in kinds)):
         rest = tuple(length for (length, count), k in zip(kinds, taken, strict=True) for _ in range(count - k))
         ways = math.prod(math.comb(count, k) for (_, count), k in zip(kinds, taken, strict=True))
         n_long, length = sum(taken), sum(length * k for (length, _), k in zip(kinds, taken, strict=True))
         for units in range(n_units + 1):
             all_ways = n_paths * math.comb(n_paths - 1, n_long + units)
-            found[rest, length + units] += ways * math.comb(n_units, units) / all_ways
-    return [(rest, added, chance) for (rest, added), chance in found.items()]
+            result[rest, length + units] += ways * math.comb(n_units, units) / all_ways
+    return [(rest, added, chance) for (rest, added), chance in result.items()]
 
 
 class PathCodes(Codes):

@@ -34,7 +34,7 @@ from rankernel.kernels.base import Kernel
 from rankernel.linear_features import Statistic
 from rankernel.rankings import Rankings
 
-CACHED_NUMBERS = 2**27  # features of all rankings up to 1 GB are kept; beyond, they are computed for each block
+CACHED_NUMBERS = 2**27  # features of all rankings are cached up to 1 GB; beyond, they are computed for each block
 BLOCK_NUMBERS = 2**25
 MAX_PAIR_PRODUCTS = 2**21  # of one ranking: about 50 items
 MAX_CODES = 2**10  # kinds of listed items: beyond, the table of all pairs of kinds is larger than the features
@@ -190,20 +190,20 @@ class ListedItems:
 
 def listed_items(X: Rankings) -> ListedItems:
     """Return the items of each ranking that are not in its largest bucket, the last of several."""
-    found = position_distributions(X)
-    n_shapes, n_buckets = found.sizes.shape
-    largest = n_buckets - 1 - np.argmax(found.sizes[:, ::-1], axis=1)
-    bases, base_of_shape = np.unique(found.pmf_of[np.arange(n_shapes), largest], return_inverse=True)
-    pairs = found.pmf_of * len(bases) + base_of_shape.reshape(-1, 1)
-    others = (found.sizes > 0) & (np.arange(n_buckets) != largest[:, None])
+    result = position_distributions(X)
+    n_shapes, n_buckets = result.sizes.shape
+    largest = n_buckets - 1 - np.argmax(result.sizes[:, ::-1], axis=1)
+    bases, base_of_shape = np.unique(result.pmf_of[np.arange(n_shapes), largest], return_inverse=True)
+    pairs = result.pmf_of * len(bases) + base_of_shape.reshape(-1, 1)
+    others = (result.sizes > 0) & (np.arange(n_buckets) != largest[:, None])
     kinds, inverse = np.unique(pairs[others], return_inverse=True)
-    code_of = np.full(found.sizes.shape, -1, dtype=np.intp)
+    code_of = np.full(result.sizes.shape, -1, dtype=np.intp)
     code_of[others] = inverse.ravel()
     return ListedItems(
-        *found.items_with(X, code_of),
-        found.pmfs[kinds // len(bases)] - found.pmfs[bases[kinds % len(bases)]],
-        base_of_shape.ravel()[found.shape_of],
-        found.pmfs[bases],
+        *result.items_with(X, code_of),
+        result.pmfs[kinds // len(bases)] - result.pmfs[bases[kinds % len(bases)]],
+        base_of_shape.ravel()[result.shape_of],
+        result.pmfs[bases],
     )
 
 
@@ -221,8 +221,8 @@ class PositionalEvaluator(Evaluator):
 
     def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
         """Return the kernels."""
-        found = [self.sums(kernel, "", block) for kernel in kernels]
-        return found[0][None] if len(found) == 1 else np.stack(found)
+        result = [self.sums(kernel, "", block) for kernel in kernels]
+        return result[0][None] if len(result) == 1 else np.stack(result)
 
     def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
         """Return the derivatives."""
@@ -250,9 +250,9 @@ class PositionalEvaluator(Evaluator):
             if len(self.cached_tables) >= CACHED_TABLES:
                 self.cached_tables.clear()
             matrix = position_matrix(kernel, self.n_items, parameter)
-            own, other = self.left.base_pmfs @ matrix.sum(axis=1), self.right.base_pmfs @ matrix.sum(axis=1)
+            left, right = self.left.base_pmfs @ matrix.sum(axis=1), self.right.base_pmfs @ matrix.sum(axis=1)
             both = bilinear(self.left.base_pmfs, matrix, self.right.base_pmfs)
-            bases = own[:, None] + other[None, :] - self.n_items * both
+            bases = left[:, None] + right[None, :] - self.n_items * both
             self.cached_tables[key] = bases, bilinear(self.left.differences, matrix, self.right.differences)
         return self.cached_tables[key]
 

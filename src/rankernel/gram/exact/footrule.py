@@ -216,8 +216,8 @@ class FootruleCodes(OneTieCodes):
             i, j = rows[part], columns[part]
             X, Y = left[i], right[j]
             offsets = np.abs(X - Y).sum(axis=1, where=(X >= 0) & (Y >= 0))
-            found = one_tie_means(X, Y, tie[i], tie_Y[j], rate)
-            out.extend((offset, *pair) for offset, pair in zip(offsets.tolist(), found.tolist(), strict=True))
+            result = one_tie_means(X, Y, tie[i], tie_Y[j], rate)
+            out.extend((offset, *pair) for offset, pair in zip(offsets.tolist(), result.tolist(), strict=True))
         return out
 
 
@@ -317,25 +317,27 @@ def one_tie_means(X: IntArray, Y: IntArray, tie: IntArray, tie_Y: IntArray, nu: 
     n_pairs, n = X.shape
     present = np.zeros((n_pairs, n, 4), dtype=np.bool_)  # by position and kind
     position = np.arange(n)
-    for kind, (own, other, bounds) in enumerate([(X, Y, tie), (Y, X, tie_Y)]):
-        pair, item = np.nonzero((own >= 0) & (other < 0))
-        present[pair, own[pair, item], kind] = True  # outer positions
+    for kind, (one, other, bounds) in enumerate([(X, Y, tie), (Y, X, tie_Y)]):
+        pair, item = np.nonzero((one >= 0) & (other < 0))
+        present[pair, one[pair, item], kind] = True  # outer positions
         present[:, :, 2 + kind] = (bounds[:, :1] <= position) & (position < bounds[:, 1:])
     totals = present.sum(axis=1)
     starts = np.concatenate([[0], np.cumsum(totals.sum(axis=1))])
     _, positions, kinds = np.nonzero(present)
-    found = np.zeros((n_pairs, 2))
+    result = np.zeros((n_pairs, 2))
     if nu * n * n < SAFE_EXPONENT and n <= SAFE_ITEMS:
         left_outer, right_outer, left, _ = totals.max(axis=0, initial=0)
         states = np.empty((4, left_outer + 2, right_outer + 2, left + 2))
-        log_permanents(positions, kinds, starts, totals, nu, states, np.empty(2 * n + 1), found)
+        log_permanents(positions, kinds, starts, totals, nu, states, np.empty(2 * n + 1), result)
     else:
         for k in np.flatnonzero(np.diff(starts)).tolist():
             part = slice(starts[k], starts[k + 1])
-            found[k] = log_permanent(positions[part], kinds[part], nu)
+            result[k] = log_permanent(positions[part], kinds[part], nu)
     _, right_outer, left, right = totals.T
-    found[:, 0] += gammaln(left - right_outer + 1) - gammaln(left + 1) - gammaln(right + 1)  # shared items are alike
-    return found
+    result[:, 0] += (
+        gammaln(left - right_outer + 1) - gammaln(left + 1) - gammaln(right + 1)
+    )  # shared items are interchangeable
+    return result
 
 
 # ---------------------------------------------------------------------- compiled loops
@@ -375,7 +377,7 @@ def log_permanent(positions: IntArray, kinds: IntArray, nu: float) -> tuple[floa
     state is the number of open positions of each kind: ``a`` left outer, ``b`` right outer, ``u`` left and ``v`` right,
     where ``v`` follows from the others.
 
-    Every state has its own power of two, as states with small values may dominate later.
+    Every state has a separate power of two, as states with small values may dominate later.
     """
     total = np.bincount(kinds, minlength=4)
     shape = (total[LEFT_OUTER] + 1, total[RIGHT_OUTER] + 1, total[LEFT] + 1)
@@ -504,23 +506,23 @@ def arrivals(
     moves = (value, derivative, power)
     none = (0.0, 0.0, 0)
     if kind == LEFT_OUTER:
-        found = add(none, v + 1, a, b, u, moves)
-        return add(found, 1, a - 1, b, u, moves) if a > 0 else found
+        result = add(none, v + 1, a, b, u, moves)
+        return add(result, 1, a - 1, b, u, moves) if a > 0 else result
     if kind == RIGHT_OUTER:
-        found = add(none, u + 1, a, b, u + 1, moves) if u + 1 < value.shape[2] else none
-        return add(found, 1, a, b - 1, u, moves) if b > 0 else found
+        result = add(none, u + 1, a, b, u + 1, moves) if u + 1 < value.shape[2] else none
+        return add(result, 1, a, b - 1, u, moves) if b > 0 else result
     if kind == LEFT:
-        found = add(none, v + 1, a, b, u, moves)
-        found = add(found, 1, a, b, u - 1, moves) if u > 0 else found
-        return add(found, b + 1, a, b + 1, u, moves) if b + 1 < value.shape[1] else found
-    found = add(none, 1, a, b, u, moves)
-    found = add(found, u + 1, a, b, u + 1, moves) if u + 1 < value.shape[2] else found
-    return add(found, a + 1, a + 1, b, u, moves) if a + 1 < value.shape[0] else found
+        result = add(none, v + 1, a, b, u, moves)
+        result = add(result, 1, a, b, u - 1, moves) if u > 0 else result
+        return add(result, b + 1, a, b + 1, u, moves) if b + 1 < value.shape[1] else result
+    result = add(none, 1, a, b, u, moves)
+    result = add(result, u + 1, a, b, u + 1, moves) if u + 1 < value.shape[2] else result
+    return add(result, a + 1, a + 1, b, u, moves) if a + 1 < value.shape[0] else result
 
 
 @compiled
 def add(
-    found: tuple[float, float, int],
+    result: tuple[float, float, int],
     ways: int,
     a: int,
     b: int,
@@ -528,10 +530,10 @@ def add(
     states: tuple[FloatArray, FloatArray, IntArray],
 ) -> tuple[float, float, int]:
     """Add a state times its number of ways to a scaled sum."""
-    x, dx, e = found
+    x, dx, e = result
     y, dy, f = ways * states[0][a, b, u], ways * states[1][a, b, u], states[2][a, b, u]
     if y == 0.0:
-        return found
+        return result
     if x == 0.0:
         return y, dy, f
     if f == e:

@@ -32,8 +32,8 @@ from rankernel.rankings import Rankings, unique_rows
 Pairs = list[tuple["Shape", "Shape"]]
 CodeArray = NDArray[np.uint64]
 
-CACHED_VALUES = 2**18  # values of formulas that one evaluator keeps: about 50 MB
-SLOW = 2e-5  # seconds for one value, above which small blocks keep all threads busy (benchmarks/grid.py)
+CACHED_VALUES = 2**18  # values of formulas in the cache of one evaluator: about 50 MB
+SLOW = 2e-5  # seconds for one value, above which blocks are small, so that all threads have work (benchmarks/grid.py)
 MAX_RATE = 1e6  # above this decay rate only the nearest completions count, and logarithms are linear in the rate
 
 
@@ -387,7 +387,7 @@ def look_up(values, factors, inverse, offsets, out):
 class ValueCache:
     """Values by code, each computed once even if several threads need it at the same time.
 
-    The cache is cleared when it holds more than ``max_size`` values.
+    The cache is cleared before it would hold more than ``max_size`` values.
     """
 
     def __init__(self, max_size: int) -> None:
@@ -409,16 +409,16 @@ class ValueCache:
         """
         future: Future[dict[int, Any]] = Future()
         with self.lock:
-            found = {code: self.values[code] for code in codes if code in self.values}
+            result = {code: self.values[code] for code in codes if code in self.values}
             others = {code: self.pending[code] for code in codes if code in self.pending}
-            new = [position for position, code in enumerate(codes) if code not in found and code not in others]
+            new = [position for position, code in enumerate(codes) if code not in result and code not in others]
             self.pending.update((codes[position], future) for position in new)
         if new:
-            found |= self.compute(codes, new, solve, future)
+            result |= self.compute(codes, new, solve, future)
         # Publish results before waiting for other threads, which rules out deadlock.
         for code, other in others.items():
-            found[code] = other.result()[code]
-        return [found[code] for code in codes]
+            result[code] = other.result()[code]
+        return [result[code] for code in codes]
 
     def compute(
         self,
@@ -428,21 +428,22 @@ class ValueCache:
         future: Future[dict[int, Any]],
     ) -> dict[int, Any]:
         """Return the values of new codes, and store them; other threads get them, or the error, from the future."""
-        own = [codes[position] for position in new]
+        new_codes = [codes[position] for position in new]
         solved: dict[int, Any] = {}
         try:
-            solved = dict(zip(own, solve(np.array(new)), strict=True))
+            solved = dict(zip(new_codes, solve(np.array(new)), strict=True))
             future.set_result(solved)
         except BaseException as error:
             future.set_exception(error)
             raise
         finally:
             with self.lock:
-                for code in own:
+                for code in new_codes:
                     del self.pending[code]
                 if len(self.values) + len(solved) > self.max_size:
                     self.values.clear()
-                self.values.update(solved)
+                if len(solved) <= self.max_size:
+                    self.values.update(solved)
         return solved
 
 
@@ -460,7 +461,7 @@ class FormulaEvaluator(Evaluator):
         self.slowest = max(formula.seconds(kernel, *pair) for pair, formula in chosen.items())
         if self.slowest > SLOW and not self.codes.are_few:
             self.block_side = min(max(len(X) // 4, 32), 64)
-        self.caches: dict[Any, ValueCache] = {}
+        self.cache = ValueCache(CACHED_VALUES)
 
     def is_accurate(self, kernel: Kernel) -> bool:
         """Whether the formulas are accurate with these parameters."""
@@ -476,7 +477,10 @@ class FormulaEvaluator(Evaluator):
     def solved(
         self, key: Any, kernel: Kernel, rate: float | None, block: Block
     ) -> tuple[FloatArray, Indices, IntArray | None]:
-        """Return the solution for each distinct code of a block, the index of the code of each entry, and offsets."""
+        """Return the solution for each distinct code of a block, the index of the code of each entry, and offsets.
+
+        ``key`` is the kernel or its rate, whichever determines the solutions.
+        """
         codes, offsets = self.codes.of(block)
         rows, columns = np.arange(len(self.X))[block[0]], np.arange(len(self.Y))[block[1]]
         if self.Y is self.X and np.array_equal(rows, columns):  # use each pair from one side only
@@ -486,17 +490,16 @@ class FormulaEvaluator(Evaluator):
                 offsets[below] = offsets.T[below]
         if offsets is not None and rate is None:
             codes, offsets = codes * MIX + offsets.view(np.uint64), None
+        # All kernels share one cache. The text of a rate distinguishes floats whose hashes are equal.
+        codes += np.random.default_rng(abs(hash((key, str(key))))).integers(2**64, dtype=np.uint64)
         first, inverse = unique_codes(codes)
 
         def solve(positions: Indices) -> list[tuple[float, ...]]:
             i, j = np.divmod(first[positions], len(columns))
             return self.solve(kernel, rate, rows[i], columns[j], offsets is None)
 
-        if key not in self.caches and sum(len(each.values) for each in list(self.caches.values())) > CACHED_VALUES:
-            self.caches.clear()
-        cache = self.caches.setdefault(key, ValueCache(CACHED_VALUES))
-        found = cache.get(codes.ravel()[first].tolist(), solve)
-        return np.array(found, dtype=np.float64).T, inverse, offsets
+        result = self.cache.get(codes.ravel()[first].tolist(), solve)
+        return np.array(result, dtype=np.float64).T, inverse, offsets
 
     def solve(
         self, kernel: Kernel, rate: float | None, rows: Indices, columns: Indices, with_offset: bool
@@ -504,15 +507,15 @@ class FormulaEvaluator(Evaluator):
         """Return the solutions of some pairs, by the formulas for their shapes."""
         formulas = list(dict.fromkeys(self.chosen.values()))
         if len(formulas) == 1:
-            found = self.codes.solve(formulas[0], kernel, rate, rows, columns)
+            result = self.codes.solve(formulas[0], kernel, rate, rows, columns)
         else:
-            found = []
+            result = []
             for i, j in zip(rows, columns, strict=True):
                 formula = self.chosen[shape_of(self.X.ranks[i]), shape_of(self.Y.ranks[j])]
-                found += self.codes.solve(formula, kernel, rate, np.array([i]), np.array([j]))
+                result += self.codes.solve(formula, kernel, rate, np.array([i]), np.array([j]))
         if rate is None:
-            return found
-        return [(v - rate * offset, d - offset) if with_offset else (v, d) for offset, v, d in found]
+            return result
+        return [(v - rate * offset, d - offset) if with_offset else (v, d) for offset, v, d in result]
 
     def log_table(self, kernel: Kernel, block: Block) -> tuple[FloatArray, FloatArray, Indices, IntArray | None]:
         """Return the logarithm and its derivative in the rate for each code, codes, and offsets."""

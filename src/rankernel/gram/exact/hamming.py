@@ -31,7 +31,7 @@ from rankernel.gram.exact.formulas import (
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings
 
-MIN_RATE = 1e-18  # stands for nu = 0, where the kernel is 1: no double can tell the difference
+MIN_RATE = 1e-18  # stands for nu = 0, where the kernel is 1: the difference is below double precision
 MAX_STATES = 20_000_000  # of a sweep: some hundredths of a second
 MAX_LOG_SUMS = 2_000_000  # steps that take an exponential each
 MAX_SWEEP_ITEMS = 80  # beyond, the probabilities of the rarest patterns of agreement underflow
@@ -230,9 +230,9 @@ def matching_of(overlap: Overlap) -> tuple[int, int, int]:
     if not are_top_k(left, right):
         return overlap.n_items, overlap.n_items, 0
     shorter = min(len(left.sizes), len(right.sizes)) - 1
-    behind = (overlap.left >= shorter) & (overlap.right >= shorter)
+    unlisted = (overlap.left >= shorter) & (overlap.right >= shorter)
     agreeing = (overlap.left == overlap.right) & (overlap.left < shorter)
-    n_targets = int(behind.sum())
+    n_targets = int(unlisted.sum())
     return overlap.n_items - shorter, n_targets, overlap.n_items - int(agreeing.sum()) - n_targets
 
 
@@ -255,12 +255,12 @@ def no_match_probabilities(n_others: int, n_targets: int) -> FloatArray:
 
     The recurrence ``D(N, w) = (N-1) D(N-1, w-1) + (w-1) D(N-2, w-2)`` of the counts has only positive terms.
     """
-    found = [1.0]
+    result = [1.0]
     for w in range(1, n_targets + 1):
         size = w + n_others
-        before = (w - 1) / (size * (size - 1.0)) * found[w - 2] if w > 1 else 0.0
-        found.append((size - 1) / size * found[w - 1] + before)
-    return np.array(found)
+        before = (w - 1) / (size * (size - 1.0)) * result[w - 2] if w > 1 else 0.0
+        result.append((size - 1) / size * result[w - 1] + before)
+    return np.array(result)
 
 
 @lru_cache(maxsize=64)

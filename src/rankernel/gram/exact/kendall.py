@@ -292,8 +292,8 @@ class KendallEvaluator(Evaluator):
             decay = kernel.facts(self.n_items).decay
             assert decay is not None
             value, derivative = self.assemble(np.stack(tables(self.n_items, decay.rate)), block, [decay.rate, 1.0])
-            slope = np.exp(value) * derivative
-            return {name: factor * slope for name, factor in decay.derivatives.items()}
+            total = np.exp(value) * derivative
+            return {name: factor * total for name, factor in decay.derivatives.items()}
         return self.distribution.gradients(kernel, block) if kernel.params else {}
 
     def log_values(self, kernel: Kernel, block: Block) -> FloatArray:
@@ -592,7 +592,7 @@ SIZES = np.uint64(5)  # bits of an index for the number of shared items: SHARED 
 def buffers(n_words: int, n_kinds: int = 1) -> tuple[NDArray[Any], ...]:
     """Return work arrays for :func:`write_packed` and :func:`write_balance`."""
     return (
-        np.empty((SIDE, SIDE + 8)),  # the margin keeps columns from sharing cache lines
+        np.empty((SIDE, SIDE + 8)),  # with a margin, so that columns do not share cache lines
         np.empty(SIDE, np.uint64),
         np.zeros((n_words, SIDE), np.uint64),
         np.zeros((n_words, SIDE), np.uint64),
@@ -617,8 +617,8 @@ def write_packed(left, right, table, offsets, inverse, row, column, mirror, tria
     block, index, earlier, later, tied, start_of = work
     words, several = before.shape[1], ties.shape[1] > 1 or Ties.shape[1] > 1
     for start in range(0, len(column), SIDE):
-        width = min(SIDE, len(column) - start)
-        for j in range(width):
+        n_block = min(SIDE, len(column) - start)
+        for j in range(n_block):
             tied[j] = Ties[start + j, 0]
             for w in range(words):
                 earlier[w, j], later[w, j] = Before[start + j, w], After[start + j, w]
@@ -634,10 +634,10 @@ def write_packed(left, right, table, offsets, inverse, row, column, mirror, tria
                     for j in range(SIDE):
                         # No pair is in both terms, so one count serves.
                         index[j] += popcount((b & later[w, j]) | (a & earlier[w, j])) << SIZES
-                for j in range(width):
+                for j in range(n_block):
                     block[i - top, j] = table[index[j]] * (row[i] * column[start + j])
                 if several:
-                    for j in range(width):
+                    for j in range(n_block):
                         factor = 1.0
                         for s in range(ties.shape[1]):
                             for t in range(Ties.shape[1]):
@@ -645,10 +645,10 @@ def write_packed(left, right, table, offsets, inverse, row, column, mirror, tria
                                 if s + t > 0 and shared:
                                     factor *= inverse[shared]
                         block[i - top, j] *= factor
-                for j in range(width):
+                for j in range(n_block):
                     stream(out, i, start + j, block[i - top, j])
             if mirror or triangle:
-                for j in range(width):
+                for j in range(n_block):
                     for i in range(top, min(bottom, start + j) if triangle else bottom):
                         stream(mirrored, start + j, i, block[i - top, j])
 
@@ -661,8 +661,8 @@ def write_balance(left, right, constant, unit, mirror, triangle, work, out, mirr
     block, balance, earlier, later = work[0], work[1], work[2], work[3]
     words, n_rows, n_columns = before.shape[1], len(before), len(Before)
     for start in range(0, n_columns, SIDE):
-        width = min(SIDE, n_columns - start)
-        for j in range(width):
+        n_block = min(SIDE, n_columns - start)
+        for j in range(n_block):
             for w in range(words):
                 earlier[w, j], later[w, j] = Before[start + j, w], After[start + j, w]
         for top in range(0, start + 1 if triangle else n_rows, SIDE):
@@ -675,11 +675,11 @@ def write_balance(left, right, constant, unit, mirror, triangle, work, out, mirr
                     for j in range(SIDE):
                         balance[j] += popcount((b & earlier[w, j]) | (a & later[w, j]))
                         balance[j] -= popcount((b & later[w, j]) | (a & earlier[w, j]))
-                for j in range(width):
+                for j in range(n_block):
                     block[i - top, j] = constant + unit * np.int64(balance[j])  # as a signed number
                     stream(out, i, start + j, block[i - top, j])
             if mirror or triangle:
-                for j in range(width):
+                for j in range(n_block):
                     for i in range(top, min(bottom, start + j) if triangle else bottom):
                         stream(mirrored, start + j, i, block[i - top, j])
 
@@ -784,22 +784,22 @@ def short_lists(items, listed, Y, listed_Y, discordant, shared):
     items and disagree; if one list has both and the other only the later one; or if each list has only one of them.
     """
     n = Y.shape[1]
-    places = np.empty(items.shape[1], np.int64)
+    positions = np.empty(items.shape[1], np.int64)
     for i in range(items.shape[0]):
         for j in range(Y.shape[0]):
             common, single, count = 0, 0, 0
             for p in range(listed[i]):
-                place = Y[j, items[i, p]]
-                if place >= listed_Y[j]:
+                position = Y[j, items[i, p]]
+                if position >= listed_Y[j]:
                     single += 1
                     continue
                 # Items of the left list only before this one, and items of the right list only before it.
-                count += single + place
+                count += single + position
                 q = common
-                while q > 0 and places[q - 1] > place:
-                    places[q] = places[q - 1]
+                while q > 0 and positions[q - 1] > position:
+                    positions[q] = positions[q - 1]
                     q -= 1
-                places[q] = place
+                positions[q] = position
                 count += common - q
                 common += 1
             count -= common * (common - 1) // 2  # common items were counted among those of the right list

@@ -276,8 +276,8 @@ def within_buckets(overlap: Overlap, nu: float, value: float, derivative: float)
 
 # The loops are flat and allocate nothing, as both would be compiled into each of them. ``work`` is for intermediate
 # results, and ``now`` is the index of the table that holds the states (an argument, as a constant 0 would be compiled
-# separately). The occupancies of m + 1 gaps are kept as prefix sums; those of one total form a layer and are indexed by
-# the combinatorial number system: sum over j < m of binomial(prefix[j] + j, j + 1).
+# separately). The occupancies of m + 1 gaps are stored as prefix sums; those of one total form a layer and are indexed
+# by the combinatorial number system: sum over j < m of binomial(prefix[j] + j, j + 1).
 
 PREFIX, NUMBERS, AGAINST, FILLED, CAME = range(5)  # rows of ``work`` of a program over gaps
 

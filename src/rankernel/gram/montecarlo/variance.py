@@ -25,7 +25,7 @@ from rankernel._utils.arrays import FloatArray, Indices, RankArray
 from rankernel._utils.checks import check_choice, check_integer
 from rankernel._utils.q_factorials import tables
 from rankernel.completions.couplings import complete
-from rankernel.completions.enumerate import enumerate_completions
+from rankernel.completions.linear_extensions import enumerate_completions
 from rankernel.errors import ArgumentValueError, ExactnessError
 from rankernel.gram.exact.choice import about
 from rankernel.gram.exact.formulas import Overlap
