@@ -4,7 +4,7 @@ The draws of a ranking form B independent blocks: one coupled set each, a single
 estimate T, an entry, a squared norm, a cosine or a derivative, is a smooth function of block averages. With
 :math:`T_{(-b)}` the estimate without block b,
 
-.. math:: \mathrm{se}^2 = \sum_{\text{rankings involved}} \frac{B - 1}{B} \sum_b (T_{(-b)} - \bar T_{(-\cdot)})^2,
+.. math:: \mathrm{se}^2 = \sum_{\text{rankings involved}} \frac{B - 1}{B} \sum_b (T_{(-b)} - \overline{T}_{(-\cdot)})^2,
 
 times :math:`(t_{B-1, 0.977} / 2)^2`, so that two standard errors cover about 95 % also with few blocks.
 

@@ -238,7 +238,7 @@ class DrawSet:
     def shares(self) -> FloatArray:
         """The share of each block in the draws of each ranking; by weight, if means are ratios of weighted sums."""
         if not (self.is_weighted and self.self_normalized):
-            return np.tile((self.ends - self.starts) / self.n_draws, (len(self.ranks), 1))
+            return np.repeat((self.ends - self.starts)[None] / self.n_draws, len(self.ranks), axis=0)
         return np.asarray(np.add.reduceat(self.weights, self.starts, axis=1) / self.n_draws)
 
     # ------------------------------------------------------------------ sums over pairs of draws
