@@ -387,11 +387,11 @@ CALLS = {
     ),
     "power of models": (
         rk.power,
-        {"pilot": 0.01, "n": 20, "models": MODELS, "kernel": KERNEL, "n_simulations": 3},
+        {"pilot": MODELS, "n": 20, "effect": 0.01, "kernel": KERNEL, "n_simulations": 3},
     ),
     "sample_size of models": (
         rk.sample_size,
-        {"pilot": 0.2, "power": 0.5, "models": MODELS, "kernel": KERNEL, "n_simulations": 3},
+        {"pilot": MODELS, "power": 0.5, "effect": 0.2, "kernel": KERNEL, "n_simulations": 3},
     ),
     "sample_size": (
         rk.sample_size,

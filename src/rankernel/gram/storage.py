@@ -54,48 +54,7 @@ def store_gram(
     side: int | None = None,
     n_jobs: int | None = None,
 ) -> Any:
-    """Compute a Gram matrix to disk, whatever its size, and continue where an interrupted run stopped.
-
-    The matrix is equal to :meth:`Plan.gram` to the bit. Chunks are stored with zarr (``pip install rankernel[zarr]``).
-
-    Parameters
-    ----------
-    plan : Plan
-        The plan of the matrix: see :meth:`Kernel.plan`.
-    path : path
-        The target. A name that ends in ``.zarr`` is a zarr array, whose attributes name kernel, method and data. A
-        name that ends in ``.npy`` is a NumPy file; it is written from the zarr chunks when all of them are done, which
-        takes the disk space of the matrix twice.
-    dtype : dtype
-        float64 or float32.
-    resume : bool
-        Whether to continue an unfinished matrix, if there is one. Kernel, rankings, method, dtype, side and version
-        must be the same. Chunks that fail their checksum are computed again, with a warning. A complete zarr array is
-        checked in the same way and returned; a complete NumPy file has no such attributes and is refused.
-    overwrite : bool
-        Whether to replace an existing target, as soon as the new matrix is complete.
-    progress : function of (n_done, n_chunks), optional
-        Called after each chunk.
-    side : int, optional
-        Rows and columns of a chunk.
-    n_jobs : int, optional
-        Number of threads; -1 or None for one thread a core.
-
-    Returns
-    -------
-    zarr.Array or numpy.memmap
-        The matrix, opened for reading.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from rankernel import Kendall
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     K = Kendall().plan([[0, 1], [1, 0]]).store(f"{folder}/K.npy")
-    ...     print(np.asarray(K))
-    [[ 1. -1.]
-     [-1.  1.]]
-    """
+    """Compute the Gram matrix of a plan to disk: see :meth:`Plan.store`."""
     check_float("dtype", dtype)
     check_flag("resume", resume)
     check_flag("overwrite", overwrite)
