@@ -298,7 +298,7 @@ CALLS = {
     ),
     "PairwiseResult.plot": (
         rk.k_sample_test(FULL, LABELS, KERNEL, n_permutations=9).pairwise().plot,
-        {"most": 2},
+        {"limit": 2},
     ),
     "PairwiseResult.pair": (
         rk.k_sample_test(FULL, LABELS, KERNEL, n_permutations=9).pairwise().pair,
@@ -318,7 +318,7 @@ CALLS = {
     },
     "Differences.plot": (
         rk.mmd_test(FULL, FULL, KERNEL, n_permutations=9).differences().plot,
-        {"most": 2},
+        {"limit": 2},
     ),
     "paired_test": (
         rk.paired_test,
@@ -387,11 +387,11 @@ CALLS = {
     ),
     "power of models": (
         rk.power,
-        {"pilot": 0.01, "n": 20, "models": MODELS, "kernel": KERNEL, "n_simulations": 3},
+        {"pilot": MODELS, "n": 20, "effect": 0.01, "kernel": KERNEL, "n_simulations": 3},
     ),
     "sample_size of models": (
         rk.sample_size,
-        {"pilot": 0.2, "power": 0.5, "models": MODELS, "kernel": KERNEL, "n_simulations": 3},
+        {"pilot": MODELS, "power": 0.5, "effect": 0.2, "kernel": KERNEL, "n_simulations": 3},
     ),
     "sample_size": (
         rk.sample_size,

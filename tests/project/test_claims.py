@@ -127,10 +127,14 @@ EXACT = {
         ),
     ],
     "any function of the Kendall distance": [
-        ("closed form up to 200 items", [exact(k, X(200)) for k in KENDALL_FUNCTIONS for X in (full, top)]),
         (
-            "closed form up to 60 items, else estimated",
-            [*(exact(k, ties(60)) for k in KENDALL_FUNCTIONS), estimated(rk.Kendall().exp(), ties(63))],
+            "closed form up to 170 items, else estimated",
+            [exact(k, X(170)) for k in KENDALL_FUNCTIONS for X in (full, top)]
+            + [estimated(rk.Kendall().exp(), top(171))],
+        ),
+        (
+            "closed form up to 170 items, else estimated",
+            [*(exact(k, ties(168)) for k in KENDALL_FUNCTIONS), estimated(rk.Kendall().exp(), ties(171))],
         ),
         ("estimated", [estimated(rk.Kendall().exp(), free(20))]),
     ],

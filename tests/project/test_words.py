@@ -119,6 +119,12 @@ ALLOWED = [
     ("src/rankernel/cli/output.py", r"BarColumn|width=", "the interface of rich"),
     ("src/rankernel/plots.py", r"(?i)\bwidths?\b|\bbars?\b|\bcircles?\b", "graphics"),
     ("docs/_*", r"(?i)\bwidths?\b|\bbars?\b", "graphics"),
+    ("docs/*", r"\\bar\b|\baxes\.bar\b", "LaTeX and matplotlib"),
+    ("docs/*", r"(?i)\bis positive (?!semi_)", "positive (semi-definite) values, in prose"),
+    ("docs/conf.py", r"show_toc_level", "an option of the theme"),
+    ("docs/*_picture.py", r"width", "graphics"),
+    ("README.md", r'width="\d+"', "graphics"),
+    ("docs/reproduction/index.html", r"width=device-width", "graphics"),
     ("docs/bibliography.md", r".*", "titles of publications"),
 ]
 

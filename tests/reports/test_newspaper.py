@@ -1,4 +1,4 @@
-"""The paragraphs of the tutorial: what they say is so, and every number is one of the record."""
+"""The generated paragraphs of the tutorial contain the numbers of the test results."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def test_paragraph_matches_the_result(words):
     result = two_groups()
     text, found = words(result), result.differences(contributions="pairs")
     moves = {item.item: max(item.mean_ranks) - min(item.mean_ranks) for item in found.items}
-    assert re.search(r"The place of (\S+) changes most", text)[1] == max(moves, key=moves.get)
+    assert re.search(r"The mean rank of (\S+) changes most", text)[1] == max(moves, key=moves.get)
     widest = max(found.pairs, key=lambda pair: abs(pair.shares[0] - pair.shares[1]))
     assert f"{widest.first}" in text
     assert f"{widest.second}" in text
@@ -56,4 +56,4 @@ def test_committed_paragraphs_are_those_of_the_data(name):
     committed = next(row for row in ROWS if row["data"] == name)
     again = newspaper.row(name, FOLDER)
     assert again["paragraph"] == committed["paragraph"]
-    assert again["different ballots"] == committed["different ballots"]
+    assert again["distinct ballots"] == committed["distinct ballots"]

@@ -20,8 +20,8 @@ def test_moments_in_a_short_run():
 
 
 def test_level_and_power_in_a_few_runs():
-    some = ["mmd_test, 30 and 30", "k_sample_test, 4 groups of 20", "paired_test, 30 judges"]
-    for row in calibration.rates(40, some):
+    cases = ["mmd_test, 30 and 30", "k_sample_test, 4 groups of 20", "paired_test, 30 judges"]
+    for row in calibration.rates(40, cases):
         for column in ("level at 0.05", "from moments"):
             assert row[column] <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / 40), (row["test"], column)
         assert row["power at 0.05"] > row["level at 0.05"]

@@ -82,15 +82,15 @@ def test_statistic_is_the_sum_of_contributions():
 
 
 def test_level():
-    found = [
+    result = [
         rk.change_point_test(rk.datasets.mallows(30, 4, 0.5, rng=run), rk.Mallows(NU), n_permutations=49, rng=run)
         for run in range(120)
     ]
-    rate = sum(each.pvalue <= 0.1 for each in found) / 120
+    rate = sum(each.pvalue <= 0.1 for each in result) / 120
     assert rate <= 0.1 + 4 * math.sqrt(0.09 / 120)
-    for each in found:
+    for each in result:
         assert bool(each.changes) == (each.pvalue <= 0.05)
-    quiet = next(each for each in found if not each.changes)
+    quiet = next(each for each in result if not each.changes)
     assert quiet.effect == 0.0
     assert quiet.effect_interval == (0.0, 0.0)
     assert "changes    none" in str(quiet)

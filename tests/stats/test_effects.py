@@ -23,15 +23,15 @@ NU = 0.3
 def effect_by_hand(K, labels):
     """Unbiased: B = sum over g < h of |mu_g - mu_h|^2 / k^2, W the mean of the variances of groups; B / (B + W)."""
     names = sorted(set(labels))
-    own = {name: [i for i, label in enumerate(labels) if label == name] for name in names}
-    alike = {g: np.mean([K[i][j] for i in own[g] for j in own[g] if i != j]) for g in names}
-    spread = [np.mean([K[i][i] for i in own[g]]) - alike[g] for g in names]
+    members = {name: [i for i, label in enumerate(labels) if label == name] for name in names}
+    similarity = {g: np.mean([K[i][j] for i in members[g] for j in members[g] if i != j]) for g in names}
+    dispersion = [np.mean([K[i][i] for i in members[g]]) - similarity[g] for g in names]
     between_pairs = [
-        alike[g] + alike[h] - 2 * np.mean([K[i][j] for i in own[g] for j in own[h]])
+        similarity[g] + similarity[h] - 2 * np.mean([K[i][j] for i in members[g] for j in members[h]])
         for g, h in itertools.combinations(names, 2)
     ]
     between = sum(between_pairs) / len(names) ** 2
-    return between / (between + np.mean(spread))
+    return between / (between + np.mean(dispersion))
 
 
 @pytest.mark.parametrize("n_groups", [2, 3, 4])
@@ -72,15 +72,15 @@ def test_effect_has_little_bias():
         ).effect
         for run in range(100)
     ]
-    everything = [tuple(p) for p in itertools.permutations(range(4))]
-    K = np.array(naive.gram(naive.mallows(NU), everything, everything))
-    inversions = [sum(p[i] > p[j] for i in range(4) for j in range(i + 1, 4)) for p in everything]
+    all_rankings = [tuple(p) for p in itertools.permutations(range(4))]
+    K = np.array(naive.gram(naive.mallows(NU), all_rankings, all_rankings))
+    inversions = [sum(p[i] > p[j] for i in range(4) for j in range(i + 1, 4)) for p in all_rankings]
     peaked = np.exp(-np.array(inversions, dtype=float))
     shares = np.stack([np.full(24, 1 / 24), peaked / peaked.sum()])
     squared_mmd = np.array([1, -1]) @ shares @ K @ shares.T @ np.array([1, -1])
     within = np.mean([1 - p @ K @ p for p in shares])
-    truth = squared_mmd / 4 / (squared_mmd / 4 + within)
-    assert abs(np.mean(runs) - truth) < 5 * np.std(runs) / math.sqrt(100) + 0.1 * truth
+    expected = squared_mmd / 4 / (squared_mmd / 4 + within)
+    assert abs(np.mean(runs) - expected) < 5 * np.std(runs) / math.sqrt(100) + 0.1 * expected
 
 
 # ---------------------------------------------------------------------- intervals
@@ -129,8 +129,8 @@ def test_interval_limits():
 
 
 def test_interval_coverage_in_a_few_runs():
-    some = ["groups: near, sharp, 8 and 8", "groups: opposite, sharp, 10 and 10", "paired: 30 judges, no change"]
-    for row in intervals.coverage(40, some):
+    cases = ["groups: near, sharp, 8 and 8", "groups: opposite, sharp, 10 and 10", "paired: 30 judges, no change"]
+    for row in intervals.coverage(40, cases):
         assert row["covered"] > 0.95 - 4 * math.sqrt(0.05 * 0.95 / 40), row["effect of"]
 
 
@@ -138,8 +138,8 @@ def test_more_voters_give_shorter_intervals():
     lengths = []
     for times in (1, 4, 16):
         X, Y = (
-            rk.Rankings([[0, 1, 2], [1, 0, 2], [2, 1, 0]], counts=[times * c for c in own])
-            for own in ((9, 5, 2), (5, 6, 5))
+            rk.Rankings([[0, 1, 2], [1, 0, 2], [2, 1, 0]], counts=[times * c for c in shares])
+            for shares in ((9, 5, 2), (5, 6, 5))
         )
         lengths.append(np.ptp(rk.mmd_test(X, Y, rk.Mallows(NU), n_permutations=1).effect_interval))
     assert 1.6 < lengths[0] / lengths[1] < 2.5
@@ -245,11 +245,11 @@ def test_strata_of_single_voters():
 @pytest.mark.filterwarnings("ignore::rankernel.errors.NotCharacteristicWarning")
 def test_differences_within_strata():
     (X, Y), (x, y) = confounded()
-    found = rk.mmd_test(X, Y, rk.Kendall(), n_permutations=5, strata=(x, y)).differences()
+    result = rk.mmd_test(X, Y, rk.Kendall(), n_permutations=5, strata=(x, y)).differences()
     within = [rk.mmd_test(X[x == s], Y[y == s], rk.Kendall(), n_permutations=5).statistic for s in "ab"]
-    assert found.total == pytest.approx(np.mean(within), abs=1e-12)  # both strata have 80 voters
-    assert sum(pair.contribution for pair in found.pairs) == pytest.approx(found.total, abs=1e-12)
-    for pair in found.pairs:
+    assert result.total == pytest.approx(np.mean(within), abs=1e-12)  # both strata have 80 voters
+    assert sum(pair.contribution for pair in result.pairs) == pytest.approx(result.total, abs=1e-12)
+    for pair in result.pairs:
         a, b = int(pair.first), int(pair.second)
         for sample, labels, share, (low, high) in zip((X, Y), (x, y), pair.shares, pair.intervals, strict=True):
             expected = np.mean([rk.pairwise_preferences(sample[labels == s])[a, b] for s in "ab"])
@@ -257,7 +257,7 @@ def test_differences_within_strata():
             assert low < share < high
     free = rk.mmd_test(X, Y, rk.Kendall(), n_permutations=5).differences()
     assert free.pairs[0].reverses
-    assert not any(pair.reverses for pair in found.pairs)
+    assert not any(pair.reverses for pair in result.pairs)
     ranks = rk.mmd_test(X, Y, rk.Mallows(NU), n_permutations=5, strata=(x, y)).differences()
     assert ranks.contributions == "decrease of the statistic without it"
     with pytest.raises(rk.RankingError, match="stratum"):
@@ -279,13 +279,13 @@ def test_differences_within_strata():
 def test_kendall_statistic_is_the_sum_of_contributions(rows, biased):
     X, Y = rk.Rankings(rows[:2], counts=[2, 1]), rk.Rankings(rows[2:])
     result = rk.mmd_test(X, Y, rk.Kendall(), n_permutations=5, biased=biased)
-    found = result.differences()
-    assert found.total == pytest.approx(result.statistic, abs=1e-12)
-    assert sum(pair.contribution for pair in found.pairs) == pytest.approx(result.statistic, abs=1e-12)
-    assert sum(item.contribution for item in found.items) == pytest.approx(result.statistic, abs=1e-12)
-    parts = [pair.contribution for pair in found.pairs]
+    actual = result.differences()
+    assert actual.total == pytest.approx(result.statistic, abs=1e-12)
+    assert sum(pair.contribution for pair in actual.pairs) == pytest.approx(result.statistic, abs=1e-12)
+    assert sum(item.contribution for item in actual.items) == pytest.approx(result.statistic, abs=1e-12)
+    parts = [pair.contribution for pair in actual.pairs]
     assert parts == sorted(parts, reverse=True)
-    for pair in found.pairs:
+    for pair in actual.pairs:
         a, b = int(pair.first), int(pair.second)
         for side, share in zip((X, Y), pair.shares, strict=True):
             assert share == pytest.approx(rk.pairwise_preferences(side)[a, b], abs=1e-12)
@@ -300,10 +300,10 @@ def test_contributions_of_three_groups():
     X = rk.datasets.mallows(30, 5, 0.3, rng=1).top(2)
     result = rk.k_sample_test(X, np.arange(30) % 3, rk.Kendall(), n_permutations=5)
     assert result.differences().total == pytest.approx(result.statistic, abs=1e-12)
-    found = result.differences().pairs[0]
-    assert len(found.shares) == 3
-    assert found.change is None
-    assert found.change_interval is None
+    actual = result.differences().pairs[0]
+    assert len(actual.shares) == 3
+    assert actual.change is None
+    assert actual.change_interval is None
 
 
 def test_item_contributions_of_other_kernels():
@@ -324,19 +324,19 @@ def test_item_contributions_of_other_kernels():
 
 def expected_ranks(X):
     """The mean rank of each item over all completions, from 1."""
-    found = []
+    result = []
     for row in X.ranks.tolist():
         orders = naive.completions(row)
-        found.append(np.mean([[order[item] + 1 for item in range(len(row))] for order in orders], axis=0))
-    return np.array(found)
+        result.append(np.mean([[order[item] + 1 for item in range(len(row))] for order in orders], axis=0))
+    return np.array(result)
 
 
 def test_differences_of_preferences():
     users = [[("a", "b"), ("c", "d")], [("a", "b"), ("b", "c")], [("d", "a"), ("c", "b")], [("d", "a")]]
     prefs = rk.Preferences.from_pairs(users, items=list("abcd"))
     result = rk.k_sample_test(prefs, ["x", "x", "y", "y"], rk.Mallows(NU), n_permutations=20)
-    found = result.differences()
-    assert {each.item for each in found.items} == set("abcd")
+    actual = result.differences()
+    assert {each.item for each in actual.items} == set("abcd")
     rest = drop_item(prefs, 1)
     assert rest.items == ("a", "c", "d")
     assert ("a", "c") in rest.to_pairs()[1]  # a > b > c, without b
@@ -369,7 +369,7 @@ def test_plots():
 
 
 def test_change_interval():
-    """Newcombe's interval of a difference of shares, by his own example: 56 of 70 less 48 of 80."""
+    """Newcombe's interval of a difference of shares, by his example: 56 of 70 less 48 of 80."""
     X, Y = (rk.Rankings([[0, 1], [1, 0]], counts=[yes, n - yes]) for yes, n in ((48, 80), (56, 70)))
     pair = rk.mmd_test(X, Y, rk.Mallows(NU), n_permutations=5).differences(contributions="pairs").pairs[0]
     low, high = pair.change_interval if pair.first == "0" else tuple(-end for end in reversed(pair.change_interval))
@@ -378,12 +378,12 @@ def test_change_interval():
 
 def test_printed_tables():
     X, Y = rk.datasets.mallows(40, 4, 0.0, rng=1), rk.datasets.mallows(40, 4, 1.5, rng=2)
-    found = rk.mmd_test(X, Y, rk.Mallows(NU), n_permutations=5).differences(contributions="pairs")
-    items, pairs = found.tables()
+    result = rk.mmd_test(X, Y, rk.Mallows(NU), n_permutations=5).differences(contributions="pairs")
+    items, pairs = result.tables()
     assert "part of the Kendall statistic" in pairs[0][-1]
-    assert pairs[1][-1].startswith(f"{found.pairs[0].contribution / found.total:.0%}")
+    assert pairs[1][-1].startswith(f"{result.pairs[0].contribution / result.total:.0%}")
     assert items[0][-1] == "half of the contributions of its pairs"
-    for row, pair in zip(pairs[1:], found.pairs, strict=True):
+    for row, pair in zip(pairs[1:], result.pairs, strict=True):
         assert ("reverses" in row[-1]) == pair.reverses
     many = rk.k_sample_test(rk.concat([X, Y]), np.arange(80) % 20, rk.Mallows(NU), n_permutations=5).differences(
         contributions="pairs"
@@ -402,9 +402,9 @@ def test_statistic_mcse():
         rk.mmd_test(X, Y, rk.Mallows(NU), n_permutations=1, method=rk.MonteCarlo(16, "iid", 0, rng=seed))
         for seed in range(40)
     ]
-    truth = np.std([result.statistic for result in results], ddof=1)
-    claimed = np.median([result.statistic_mcse for result in results])
-    assert truth / 1.3 < claimed < 2.2 * truth
+    deviation = np.std([result.statistic for result in results], ddof=1)
+    error = np.median([result.statistic_mcse for result in results])
+    assert deviation / 1.3 < error < 2.2 * deviation
     assert rk.mmd_test(X, Y, rk.Mallows(NU), n_permutations=1, method="exact").statistic_mcse == 0.0
     with pytest.warns(rk.SamplingWarning, match="power"):
         rk.mmd_test(X, Y, rk.Mallows(2.0), n_permutations=50, method=rk.MonteCarlo(2, "iid", 0))
@@ -424,9 +424,10 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_effect_mcse(way):
     results = [WAYS[way](rk.MonteCarlo(16, "iid", 0, rng=seed)) for seed in range(16)]
-    truth = np.std([result.effect for result in results], ddof=1)
-    claimed = np.median([result.effect_mcse for result in results])
-    assert truth / 1.8 < claimed < 2.8 * truth
+    for name in ("effect", "statistic"):
+        deviation = np.std([getattr(result, name) for result in results], ddof=1)
+        error = np.median([getattr(result, f"{name}_mcse") for result in results])
+        assert deviation / 1.8 < error < 2.8 * deviation
     exact = WAYS[way]("exact")
     assert exact.effect_mcse == 0.0
     widths = [np.ptp(result.effect_interval) for result in results]
@@ -452,8 +453,8 @@ def test_effect_is_undefined_if_noise_dominates():
 def test_all_tests_warn_of_noise():
     noisy, kernel, both = rk.MonteCarlo(2, "iid", 0), rk.Mallows(2.0), rk.concat(FREE)
     with pytest.warns(rk.SamplingWarning, match="power"):
-        found = rk.mmd_aggregated_test(*FREE, [kernel, rk.Mallows(1.0)], n_permutations=50, method=noisy)
-    assert found.statistic_mcse > 0
+        result = rk.mmd_aggregated_test(*FREE, [kernel, rk.Mallows(1.0)], n_permutations=50, method=noisy)
+    assert result.statistic_mcse > 0
     with pytest.warns(rk.SamplingWarning, match="power"):
         rk.change_point_test(both, kernel, n_permutations=50, method=noisy)
     with warnings.catch_warnings():

@@ -15,7 +15,7 @@ import rankernel as rk
 from rankernel import goodness_of_fit_test
 
 NU = 0.3
-# Few draws on purpose; the warning has its own test.
+# Few draws on purpose; another test is about the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:kernel values are estimated")
 
 
@@ -101,11 +101,11 @@ def test_embedding_from_draws_is_unbiased():
     def flat(n, seed):
         return rk.datasets.uniform(n, 4, rng=seed)
 
-    found = [
+    result = [
         goodness_of_fit_test(X, flat, rk.Mallows(NU), n_simulations=1, rng=seed, n_reference=200).statistic
         for seed in range(40)
     ]
-    assert abs(np.mean(found) - exact) < 5 * np.std(found) / math.sqrt(40)
+    assert abs(np.mean(result) - exact) < 5 * np.std(result) / math.sqrt(40)
 
 
 @pytest.mark.parametrize("biased", [False, True])
@@ -128,11 +128,11 @@ def test_estimated_statistics_are_unbiased(model):
     X = rk.Rankings([[0, 1, 1, 1], [0, 0, 1, 1]], counts=[9, 6])
     exact = goodness_of_fit_test(X, model, rk.Mallows(NU), n_simulations=1, n_reference=50).statistic
     methods = [rk.MonteCarlo(2, "iid", 0, rng=seed) for seed in range(50)]  # two draws: a bias would be largest
-    found = [
+    result = [
         goodness_of_fit_test(X, model, rk.Mallows(NU), n_simulations=1, n_reference=50, method=method).statistic
         for method in methods
     ]
-    assert abs(np.mean(found) - exact) < 5 * np.std(found, ddof=1) / math.sqrt(50)
+    assert abs(np.mean(result) - exact) < 5 * np.std(result, ddof=1) / math.sqrt(50)
 
 
 def test_auto_estimates_if_the_model_has_no_exact_value():
@@ -204,7 +204,7 @@ def test_level_and_power_in_a_few_runs(model, method):
     lengths = [1, 2, 3, 3] * 3
 
     def rate(source, n_runs, level, n_simulations):
-        found = [
+        result = [
             goodness_of_fit_test(
                 rk.datasets.truncate(source(12, run), lengths),
                 given_model,
@@ -216,7 +216,7 @@ def test_level_and_power_in_a_few_runs(model, method):
             ).pvalue
             for run in range(n_runs)
         ]
-        return np.mean(np.array(found) <= level)
+        return np.mean(np.array(result) <= level)
 
     assert rate(draw, 30, 0.2, 9) <= 0.2 + 4 * math.sqrt(0.2 * 0.8 / 30)
     assert rate(lambda n, seed: rk.datasets.mallows(n, [3, 2, 0, 1], 2.5, rng=seed), 5, 0.05, 39) == 1.0
@@ -240,14 +240,14 @@ def test_witness_of_a_model():
 def test_level_by_simulation(model, method):
     given_model, draw = MODELS[model]
     n_runs, options = 400, {"method": method, "n_reference": 100}
-    found = [
+    result = [
         goodness_of_fit_test(
             draw(10, run).top(2), given_model, rk.Mallows("median"), n_simulations=39, rng=run, **options
         ).pvalue
         <= 0.1
         for run in range(n_runs)
     ]
-    assert abs(sum(found) / n_runs - 0.1) <= 4 * math.sqrt(0.1 * 0.9 / n_runs)
+    assert abs(sum(result) / n_runs - 0.1) <= 4 * math.sqrt(0.1 * 0.9 / n_runs)
 
 
 # ---------------------------------------------------------------------- what comes in and out
@@ -255,8 +255,10 @@ def test_level_by_simulation(model, method):
 
 def test_median_heuristic_does_not_use_the_data():
     """A kernel that depends on the data would be another one for each simulation."""
-    alike, apart = rk.Rankings([[0, 1, 2, 3]] * 6), rk.datasets.uniform(6, 4, rng=1)
-    results = [goodness_of_fit_test(X, rk.Uniform(), rk.Mallows("median"), n_simulations=3) for X in (alike, apart)]
+    identical, different = rk.Rankings([[0, 1, 2, 3]] * 6), rk.datasets.uniform(6, 4, rng=1)
+    results = [
+        goodness_of_fit_test(X, rk.Uniform(), rk.Mallows("median"), n_simulations=3) for X in (identical, different)
+    ]
     assert results[0].kernel == results[1].kernel
 
 

@@ -18,7 +18,7 @@ from rankernel.stats._sample import Sample
 from rankernel.stats.hsic import HSIC
 
 NU = 0.3
-# Few draws on purpose; the warning has its own test.
+# Few draws on purpose; another test is about the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:kernel values are estimated")
 
 
@@ -158,9 +158,9 @@ def test_mcse_of_both_kernels(biased, estimated):
         return [hsic_test(X, covariate, rk.Mallows(0.2), method=method, **options) for method in draws]
 
     results = runs(range(30))
-    claimed = np.median([run.statistic_mcse for run in results])
+    error = np.median([run.statistic_mcse for run in results])
     deviation = np.std([run.statistic for run in results], ddof=1)
-    assert 0.7 * deviation < claimed < 1.4 * 1.4 * deviation
+    assert 0.7 * deviation < error < 1.4 * 1.4 * deviation
     assert hsic_test(X, covariate, rk.Mallows(0.2), method="exact", **options).statistic_mcse == 0.0
 
 
@@ -280,12 +280,12 @@ def test_level_and_power_in_a_few_runs():
 @pytest.mark.parametrize("numbers", [False, True])
 def test_level_by_simulation(numbers):
     n_runs = 1000
-    found = 0
+    result = 0
     for run in range(n_runs):
         rows, labels = dependent(run, 0.0)
         values = np.random.default_rng(run).normal(size=len(rows)) if numbers else labels
-        found += hsic_test(rows, values, rk.Mallows("median"), n_permutations=199, rng=run).pvalue <= 0.05
-    assert abs(found / n_runs - 0.05) <= 4 * math.sqrt(0.05 * 0.95 / n_runs)
+        result += hsic_test(rows, values, rk.Mallows("median"), n_permutations=199, rng=run).pvalue <= 0.05
+    assert abs(result / n_runs - 0.05) <= 4 * math.sqrt(0.05 * 0.95 / n_runs)
 
 
 def test_taste_in_sushi_depends_on_age():
@@ -305,12 +305,12 @@ def test_statistic_matches_hyppo(monkeypatch):
     labels = np.repeat([0, 1], [25, 15])
     kernel = rk.Mallows(0.1)
     theirs = hyppo_hsic(monkeypatch).statistic(kernel.gram(X), np.equal.outer(labels, labels).astype(float))
-    crossed, own = (
+    crossed, squared = (
         rk.hsic_test(X, covariate, kernel, biased=True, n_permutations=1, covariate_kernel=other).statistic
         for covariate, other in ((labels, "auto"), (X, kernel))
     )
     share = 25 * 15 / 40**2  # HSIC of the labels with themselves: the delta kernel of two groups, centred
-    assert theirs**2 == pytest.approx(crossed / np.sqrt(own * (2 * share) ** 2), rel=1e-10)
+    assert theirs**2 == pytest.approx(crossed / np.sqrt(squared * (2 * share) ** 2), rel=1e-10)
 
 
 def test_moments_within_strata_are_estimated():

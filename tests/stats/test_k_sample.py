@@ -34,9 +34,9 @@ def dispersion(K, labels, biased):
     """Between groups: sum of n_g |mu_g - mu|^2; without bias, over pairs of different voters."""
     n, total = len(K), 0.0
     for group in set(labels):
-        own = [i for i in range(n) if labels[i] == group]
-        pairs = math.fsum(K[i][j] for i in own for j in own if biased or i != j)
-        total += pairs / len(own) if biased else pairs * (n - 1) / (n * (len(own) - 1))
+        members = [i for i in range(n) if labels[i] == group]
+        pairs = math.fsum(K[i][j] for i in members for j in members if biased or i != j)
+        total += pairs / len(members) if biased else pairs * (n - 1) / (n * (len(members) - 1))
     return total - math.fsum(K[i][j] for i in range(n) for j in range(n) if biased or i != j) / n
 
 
@@ -103,20 +103,20 @@ def test_pairwise_matches_mmd_test():
     data = rk.datasets.uniform(30, 5, rng=3)
     labels = np.repeat(["x", "y", "z"], 10)
     kernel = rk.Mallows(NU)
-    found = rk.k_sample_test(data, labels, kernel).pairwise()
-    assert list(zip(found.first, found.second, strict=True)) == [("x", "y"), ("x", "z"), ("y", "z")]
-    for number, (a, b) in enumerate(zip(found.first, found.second, strict=True)):
+    result = rk.k_sample_test(data, labels, kernel).pairwise()
+    assert list(zip(result.first, result.second, strict=True)) == [("x", "y"), ("x", "z"), ("y", "z")]
+    for number, (a, b) in enumerate(zip(result.first, result.second, strict=True)):
         alone = rk.mmd_test(data[labels == a], data[labels == b], kernel)
-        assert found.statistics[number] == pytest.approx(alone.statistic, rel=1e-10)
-        assert found.effects[number] == pytest.approx(alone.effect, rel=1e-9)
-        assert found.moment_pvalues[number] == pytest.approx(alone.moment_pvalue, rel=1e-6)
-        assert abs(found.pvalues[number] - alone.pvalue) < 0.1
-        again = found.pair(a, b)
-        assert again.statistic == found.statistics[number]
-        assert again.pvalue == found.pvalues[number]
+        assert result.statistics[number] == pytest.approx(alone.statistic, rel=1e-10)
+        assert result.effects[number] == pytest.approx(alone.effect, rel=1e-9)
+        assert result.moment_pvalues[number] == pytest.approx(alone.moment_pvalue, rel=1e-6)
+        assert abs(result.pvalues[number] - alone.pvalue) < 0.1
+        again = result.pair(a, b)
+        assert again.statistic == result.statistics[number]
+        assert again.pvalue == result.pvalues[number]
         assert again.groups == (a, b)
-    np.testing.assert_allclose(found.adjusted_pvalues, holm(found.pvalues), rtol=1e-12)
-    assert found.adjusted_from == "permutations"
+    np.testing.assert_allclose(result.adjusted_pvalues, holm(result.pvalues), rtol=1e-12)
+    assert result.adjusted_from == "permutations"
 
 
 def test_many_pairs_use_moments():
@@ -125,33 +125,33 @@ def test_many_pairs_use_moments():
     X = rk.concat([rk.datasets.uniform(8, 4, rng=g) for g in range(23)] + [rk.datasets.mallows(8, 4, 4.0, rng=99)])
     labels = np.repeat(rng.permutation(24), 8)
     result = rk.k_sample_test(X, labels, rk.Mallows(NU), n_permutations=50)
-    found = result.pairwise()
-    assert len(found) == 276
-    assert found.adjusted_from == "moments"
-    assert found.pvalues.min() * 276 > 1
+    actual = result.pairwise()
+    assert len(actual) == 276
+    assert actual.adjusted_from == "moments"
+    assert actual.pvalues.min() * 276 > 1
     odd = str(labels[-1])
-    named = {frozenset((a, b)) for a, b in zip(found.first, found.second, strict=True)}
+    named = {frozenset((a, b)) for a, b in zip(actual.first, actual.second, strict=True)}
     assert len(named) == 276
-    smallest = found.order()[:12]
-    assert all(odd in (found.first[i], found.second[i]) for i in smallest)
-    np.testing.assert_allclose(found.adjusted_pvalues, holm(found.moment_pvalues), rtol=1e-12)
-    assert "moments" in str(found)
+    smallest = actual.order()[:12]
+    assert all(odd in (actual.first[i], actual.second[i]) for i in smallest)
+    np.testing.assert_allclose(actual.adjusted_pvalues, holm(actual.moment_pvalues), rtol=1e-12)
+    assert "moments" in str(actual)
 
 
 def test_pairs_that_share_no_stratum_are_not_tested():
     X = rk.concat([rk.datasets.mallows(20, 4, theta, rng=g) for g, theta in enumerate((0, 3, 0))])
     groups, strata = np.repeat(list("abc"), 20), np.array([0] * 20 + [1] * 20 + [0, 1] * 10)
     result = rk.k_sample_test(X, groups, rk.Mallows(NU), n_permutations=200, strata=strata)
-    found = result.pairwise()
-    assert list(zip(found.first, found.second, strict=True)) == [("a", "b"), ("a", "c"), ("b", "c")]
-    assert found.tested.tolist() == [False, True, True]
-    assert np.isnan(found.adjusted_pvalues).tolist() == [True, False, False]
-    np.testing.assert_allclose(found.adjusted_pvalues[1:], holm(found.pvalues[1:]), rtol=1e-12)  # two tests, not three
-    assert found.rejected.tolist() == [False, False, True]
-    assert "1 of 2 pairs of groups differ" in str(found)
-    assert "1 more share no stratum and are not tested" in str(found)
-    assert found.order()[-1] == 0
-    assert np.isnan(found.effect_intervals[0]).all()
+    actual = result.pairwise()
+    assert list(zip(actual.first, actual.second, strict=True)) == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert actual.tested.tolist() == [False, True, True]
+    assert np.isnan(actual.adjusted_pvalues).tolist() == [True, False, False]
+    np.testing.assert_allclose(actual.adjusted_pvalues[1:], holm(actual.pvalues[1:]), rtol=1e-12)
+    assert actual.rejected.tolist() == [False, False, True]
+    assert "1 of 2 pairs of groups differ" in str(actual)
+    assert "1 more share no stratum and are not tested" in str(actual)
+    assert actual.order()[-1] == 0
+    assert np.isnan(actual.effect_intervals[0]).all()
 
 
 def test_moments_within_strata_are_estimated():
@@ -179,12 +179,12 @@ def test_moments_are_used_if_permutation_pvalues_are_coarse():
 
 def test_pairwise_intervals_and_plot():
     X = rk.concat([rk.datasets.mallows(15, 4, theta, rng=g) for g, theta in enumerate((0, 0, 3))])
-    found = rk.k_sample_test(X, np.repeat(list("abc"), 15), rk.Mallows(NU), n_permutations=50).pairwise()
-    for place, (a, b) in enumerate(zip(found.first, found.second, strict=True)):
-        assert found.effect_intervals[place].tolist() == pytest.approx(list(found.pair(a, b).effect_interval))
-    ax = found.plot(limit=2)
-    first = found.order()[0]
-    assert ax.get_yticklabels()[0].get_text() == f"{found.first[first]} and {found.second[first]}"
+    result = rk.k_sample_test(X, np.repeat(list("abc"), 15), rk.Mallows(NU), n_permutations=50).pairwise()
+    for place, (a, b) in enumerate(zip(result.first, result.second, strict=True)):
+        assert result.effect_intervals[place].tolist() == pytest.approx(list(result.pair(a, b).effect_interval))
+    ax = result.plot(limit=2)
+    first = result.order()[0]
+    assert ax.get_yticklabels()[0].get_text() == f"{result.first[first]} and {result.second[first]}"
     assert len(ax.get_yticklabels()) == 2
     with pytest.raises(TypeError, match="result=3"):
         rk.plots.pairwise_effects(3)
@@ -198,9 +198,9 @@ def test_n_voters():
 
 def test_adaptive_pairwise():
     X = rk.concat([rk.datasets.mallows(15, 4, theta, rng=g) for g, theta in enumerate((0, 0, 3, 3, 0))])
-    found = rk.k_sample_test(X, np.repeat(range(5), 15), rk.Mallows(NU)).pairwise(n_permutations="adaptive")
-    assert found.adjusted_from == "permutations"
-    assert {(a, b) for a, b, r in zip(found.first, found.second, found.rejected, strict=True) if r} == {
+    result = rk.k_sample_test(X, np.repeat(range(5), 15), rk.Mallows(NU)).pairwise(n_permutations="adaptive")
+    assert result.adjusted_from == "permutations"
+    assert {(a, b) for a, b, r in zip(result.first, result.second, result.rejected, strict=True) if r} == {
         ("0", "2"), ("0", "3"), ("1", "2"), ("1", "3"), ("2", "4"), ("3", "4")
     }  # fmt: skip
     rates = rk.k_sample_test(X, np.repeat(range(5), 15), rk.Mallows(NU)).pairwise(correction="benjamini-hochberg")
@@ -249,8 +249,8 @@ def test_two_groups_match_hyppo(monkeypatch, sizes):
     ratios = []
     for order in orders:
         first, second = both[order[: sizes[0]]], both[order[sizes[0] :]]
-        own = rk.mmd_test(first, second, rk.Mallows(0.2), n_permutations=1, biased=True).statistic
-        ratios.append(test.statistic(first.ranks.astype(float), second.ranks.astype(float)) ** 2 / own)
+        statistic = rk.mmd_test(first, second, rk.Mallows(0.2), n_permutations=1, biased=True).statistic
+        ratios.append(test.statistic(first.ranks.astype(float), second.ranks.astype(float)) ** 2 / statistic)
     assert ratios == pytest.approx([ratios[0]] * 4, rel=1e-9)
 
 
@@ -268,7 +268,7 @@ def test_several_groups_match_hyppo(monkeypatch, sizes):
     both = rk.concat(parts)
     if len(set(sizes)) == 1:
         ours = rk.k_sample_test(both, labels, rk.Mallows(0.2), n_permutations=400, biased=True).pvalue
-    else:  # groups weighed by the squares of their sizes: HSIC with the equality kernel
+    else:  # groups weighted by the squares of their sizes: HSIC with the equality kernel
         ours = rk.hsic_test(both, labels, rk.Mallows(0.2), n_permutations=400, biased=True).pvalue
     assert abs(theirs - ours) < 5 * math.sqrt(2 * max(ours, 0.005) / 400)
 
@@ -305,9 +305,9 @@ def test_invalid_groups():
         rk.k_sample_test(X, list("aaaaab"))
     with pytest.raises(rk.RankingError, match="strata"):
         rk.k_sample_test(X, list("aaabbb"), strata=[0, 0, 0, 1, 1, 1])
-    found = rk.k_sample_test(X, list("aaabbb"), n_permutations=20).pairwise()
+    result = rk.k_sample_test(X, list("aaabbb"), n_permutations=20).pairwise()
     with pytest.raises(rk.RankingError, match="second='q'"):
-        found.pair("a", "q")
+        result.pair("a", "q")
     with pytest.raises(ValueError, match="correction='none'"):
         rk.k_sample_test(X, list("aaabbb"), n_permutations=20).pairwise(correction="none")
 

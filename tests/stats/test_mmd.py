@@ -16,7 +16,7 @@ from rankernel import mmd_aggregated_test, mmd_test
 from rankernel.stats.mmd import adjusted_pvalues
 
 NU = 0.3
-# Few draws on purpose; the warning has its own test.
+# Few draws on purpose; another test is about the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:kernel values are estimated")
 
 
@@ -339,8 +339,8 @@ def test_median_heuristic_uses_both_samples():
     ],
 )
 def test_dimension_bound(kernel):
-    everything = np.array(list(itertools.permutations(range(4))), dtype=np.int32)
-    K = kernel.matrix(everything, everything)
+    all_rankings = np.array(list(itertools.permutations(range(4))), dtype=np.int32)
+    K = kernel.matrix(all_rankings, all_rankings)
     with_constants = K / np.abs(K).max() + 1.0
     assert np.linalg.matrix_rank(with_constants, tol=1e-9) <= kernel.facts(4).max_dimension
 
@@ -348,8 +348,8 @@ def test_dimension_bound(kernel):
 @pytest.mark.parametrize("kernel", [rk.Kendall(), rk.Hamming(), rk.Spearman()])
 def test_dimension_bound_is_attained_by_linear_kernels(kernel):
     for n in (2, 3, 4):
-        everything = np.array(list(itertools.permutations(range(n))), dtype=np.int32)
-        rank = np.linalg.matrix_rank(kernel.matrix(everything, everything) + 1.0, tol=1e-9)
+        all_rankings = np.array(list(itertools.permutations(range(n))), dtype=np.int32)
+        rank = np.linalg.matrix_rank(kernel.matrix(all_rankings, all_rankings) + 1.0, tol=1e-9)
         assert rank == kernel.facts(n).max_dimension
 
 
@@ -370,14 +370,14 @@ def test_characteristic_kernels_do_not_warn():
 # ---------------------------------------------------------------------- several kernels
 
 
-def rejects(own, best, n_first, level):
-    """The rule of the paper for one level: lower all kernels' own levels u until B2 permutations reject rarely enough.
+def rejects(ranks, best, n_first, level):
+    """The rule of the paper for one level: lower the level u of each kernel until few of the B2 permutations reject.
 
-    A kernel rejects at its own level u if its rank is at most u times the number of statistics.
+    A kernel rejects at level u if its rank is at most u times the number of statistics.
     """
     n_all = n_first + 1
     fine = [k for k in range(n_all + 1) if (1 + sum(rank <= k for rank in best)) / (1 + len(best)) <= level]
-    return [bool(fine) and rank <= max(fine) for rank in own]
+    return [bool(fine) and rank <= max(fine) for rank in ranks]
 
 
 @settings(max_examples=60, deadline=None)
@@ -386,9 +386,9 @@ def rejects(own, best, n_first, level):
     st.lists(st.integers(1, 20), min_size=1, max_size=40),
     st.sampled_from([0.01, 0.05, 0.1, 0.3, 0.9]),
 )
-def test_adjusted_pvalues_match_the_rule_of_the_paper(own, best, level):
-    adjusted = adjusted_pvalues(np.array(own), np.array(best))
-    assert (adjusted <= level).tolist() == rejects(own, best, 19, level)
+def test_adjusted_pvalues_match_the_rule_of_the_paper(ranks, best, level):
+    adjusted = adjusted_pvalues(np.array(ranks), np.array(best))
+    assert (adjusted <= level).tolist() == rejects(ranks, best, 19, level)
 
 
 def test_aggregated_result():
@@ -456,8 +456,8 @@ def test_small_samples_are_refused():
 
 def rejection_rate(make, n_runs, level, kernel, **options):
     test = mmd_test if isinstance(kernel, rk.Kernel) else mmd_aggregated_test
-    found = [test(*make(run), kernel, rng=run, **options).pvalue <= level for run in range(n_runs)]
-    return sum(found) / n_runs
+    result = [test(*make(run), kernel, rng=run, **options).pvalue <= level for run in range(n_runs)]
+    return sum(result) / n_runs
 
 
 @pytest.mark.parametrize("method", ["auto", rk.MonteCarlo(4, "iid", 0)], ids=["exact", "draws"])
@@ -534,8 +534,8 @@ def sushi():
 
 @pytest.mark.parametrize("column", ["gender", "east_west", "age"])
 def test_sushi_groups_differ(sushi, column):
-    some = slice(2000 if column == "east_west" else 500)  # a small difference takes more of them
-    groups, rankings = sushi.users[column][some], sushi.rankings[some]
+    users = slice(2000 if column == "east_west" else 500)  # a small difference takes more of them
+    groups, rankings = sushi.users[column][users], sushi.rankings[users]
     low, high = (groups == 0, groups == 1) if column != "age" else (groups <= 1, groups >= 3)
     X, Y = rankings[low], rankings[high]
     assert mmd_test(X, Y, rk.Mallows("median"), n_permutations=99).pvalue == 1 / 100
@@ -544,9 +544,9 @@ def test_sushi_groups_differ(sushi, column):
 @pytest.mark.slow
 def test_random_sushi_groups_do_not_differ(sushi):
     rng = np.random.default_rng(0)
-    found = []
+    result = []
     for run in range(300):
         chosen = rng.permutation(len(sushi.rankings))[:120]
         X, Y = sushi.rankings[chosen[:60]], sushi.rankings[chosen[60:]]
-        found.append(mmd_test(X, Y, rk.Mallows("median"), n_permutations=199, rng=run).pvalue)
-    assert scipy.stats.kstest(found, "uniform").pvalue > 1e-3
+        result.append(mmd_test(X, Y, rk.Mallows("median"), n_permutations=199, rng=run).pvalue)
+    assert scipy.stats.kstest(result, "uniform").pvalue > 1e-3

@@ -42,18 +42,18 @@ def test_moments_match_all_permutations(seed, n, biased, ties):
     rng = np.random.default_rng(seed)
     counts = [rng.multinomial(n - 3, [1 / 3] * 3) + 1 if ties else np.ones(n, dtype=int) for _ in range(2)]
     matrices = []
-    for own in counts:
-        values = rng.normal(size=(len(own), len(own)))
+    for part in counts:
+        values = rng.normal(size=(len(part), len(part)))
         matrices.append(values + values.T)
     left, right = (CentredKernel.from_gram(M, c.astype(float), biased) for M, c in zip(matrices, counts, strict=True))
     full = [np.repeat(np.repeat(M, c, axis=0), c, axis=1) for M, c in zip(matrices, counts, strict=True)]
     exact = all_sums(centred(full[0], biased), centred(full[1], biased))
-    found = permutation_moments(left, right)
+    result = permutation_moments(left, right)
     deviations = exact - exact.mean()
-    assert found.mean == pytest.approx(exact.mean(), rel=1e-9, abs=1e-9)
-    assert found.variance == pytest.approx((deviations**2).mean(), rel=1e-8, abs=1e-9)
-    if found.variance > 1e-6:
-        assert found.skewness == pytest.approx(
+    assert result.mean == pytest.approx(exact.mean(), rel=1e-9, abs=1e-9)
+    assert result.variance == pytest.approx((deviations**2).mean(), rel=1e-8, abs=1e-9)
+    if result.variance > 1e-6:
+        assert result.skewness == pytest.approx(
             (deviations**3).mean() / (deviations**2).mean() ** 1.5, rel=1e-6, abs=1e-6
         )
 
@@ -135,10 +135,10 @@ def test_moments_match_mirkat(n):
     K, L = rk.Mallows(0.3).gram(rankings), np.exp(-(np.subtract.outer(numbers, numbers) ** 2))
     mean, variance, skewness = published_moments(centred(K, True), centred(L, True))
     one = np.ones(n)
-    found = permutation_moments(CentredKernel.from_gram(K, one, True), CentredKernel.from_gram(L, one, True))
-    assert found.mean == pytest.approx(mean, rel=1e-10)
-    assert found.variance == pytest.approx(variance, rel=1e-8)
-    assert found.skewness == pytest.approx(skewness, rel=1e-6)
+    result = permutation_moments(CentredKernel.from_gram(K, one, True), CentredKernel.from_gram(L, one, True))
+    assert result.mean == pytest.approx(mean, rel=1e-10)
+    assert result.variance == pytest.approx(variance, rel=1e-8)
+    assert result.skewness == pytest.approx(skewness, rel=1e-6)
     if n == 6:
         exact = all_sums(centred(K, True), centred(L, True))
         assert exact.mean() == pytest.approx(mean, rel=1e-10)

@@ -33,22 +33,22 @@ def test_distances_match_brute_force():
 
 
 def contaminated(run, n_odd):
-    usual = rk.datasets.mallows(150, CENTER, 1.2, rng=run)
+    inliers = rk.datasets.mallows(150, CENTER, 1.2, rng=run)
     odd = rk.datasets.mallows(n_odd, CENTER[::-1], 1.2, rng=run + 500) if n_odd else None
-    return rk.concat([usual, odd]) if n_odd else usual
+    return rk.concat([inliers, odd]) if n_odd else inliers
 
 
 def test_false_discovery_rate_with_a_reference():
-    rates, found = [], []
+    rates, result = [], []
     for run in range(40):
         reference = rk.datasets.mallows(600, CENTER, 1.2, rng=run + 9000)
         named = rk.outlier_test(
             contaminated(run, 10), reference=reference, kernel=rk.Mallows(NU), alpha=0.1, rng=run
         ).is_outlier
         rates.append(named[:150].sum() / max(named.sum(), 1))
-        found.append(named[150:].mean())
+        result.append(named[150:].mean())
     assert np.mean(rates) <= 0.1 + 4 * np.std(rates) / math.sqrt(40)
-    assert np.mean(found) > 0.8
+    assert np.mean(result) > 0.8
 
 
 def test_no_outliers_with_a_reference():
@@ -80,63 +80,65 @@ def test_pvalues_match_exact_probabilities():
     every = rk.Rankings(naive.completions([0, 0, 0, 0]))
     K = rk.Mallows(NU)
     mean = X.counts / X.n_voters
-    far = K.plan(every).diagonal() - 2 * K.gram(every, X) @ mean + mean @ K.gram(X) @ mean
-    own = K.plan(X).diagonal() - 2 * K.gram(X) @ mean + mean @ K.gram(X) @ mean
-    tails = [np.exp(model.log_prob(every)) @ (far[:, None] >= own - 1e-10) for model in inlier_models(X)]
-    np.testing.assert_allclose(result.pvalues, np.minimum(np.max(tails, axis=0), 1.0), rtol=0.2, atol=0.02)
+    all_distances = K.plan(every).diagonal() - 2 * K.gram(every, X) @ mean + mean @ K.gram(X) @ mean
+    distances = K.plan(X).diagonal() - 2 * K.gram(X) @ mean + mean @ K.gram(X) @ mean
+    exceedances = [
+        np.exp(model.log_prob(every)) @ (all_distances[:, None] >= distances - 1e-10) for model in inlier_models(X)
+    ]
+    np.testing.assert_allclose(result.pvalues, np.minimum(np.max(exceedances, axis=0), 1.0), rtol=0.2, atol=0.02)
 
 
 @pytest.mark.parametrize(
     "fit", [rk.MallowsModel.fit, lambda X: rk.PlackettLuce.fit(X, penalty=100.0)], ids=["Mallows", "PL"]
 )
-def test_a_fit_does_not_mind_a_few_ballots_from_elsewhere(fit):
-    usual = rk.datasets.mallows(150, [0, 1, 2, 3, 4], 1.5, rng=1)
-    both = rk.concat([usual, rk.datasets.mallows(12, [4, 3, 2, 1, 0], 1.5, rng=2)])
+def test_robust_fit_ignores_outliers(fit):
+    inliers = rk.datasets.mallows(150, [0, 1, 2, 3, 4], 1.5, rng=1)
+    both = rk.concat([inliers, rk.datasets.mallows(12, [4, 3, 2, 1, 0], 1.5, rng=2)])
     concentration = {
-        name: spread_of(model)
+        name: concentration_of(model)
         for name, model in {
-            "usual": robust_fit(usual.unique(), fit),
+            "inliers": robust_fit(inliers.unique(), fit),
             "both": robust_fit(both.unique(), fit),
             "plain": fit(thousandfold(both)),
         }.items()
     }
-    assert concentration["both"] == pytest.approx(concentration["usual"], rel=0.1)
-    assert concentration["plain"] < 0.85 * concentration["usual"]
+    assert concentration["both"] == pytest.approx(concentration["inliers"], rel=0.1)
+    assert concentration["plain"] < 0.85 * concentration["inliers"]
 
 
 def thousandfold(X):
     return rk.Rankings(X.ranks, counts=1000 * X.counts)
 
 
-def spread_of(model):
+def concentration_of(model):
     return model.theta if isinstance(model, rk.MallowsModel) else float(np.ptp(np.log(model.weights)))
 
 
-def test_voters_may_be_more_or_less_sure():
+def test_mixture_of_concentrations():
     same = rk.datasets.mallows(400, [0, 1, 2, 3, 4], 1.0, rng=1)
     uneven = outliers.uneven(400, 5, 1.0, 2, False)
     shares = [InlierModel.of(robust_fit(X.unique(), rk.MallowsModel.fit), X.unique()).shares for X in (same, uneven)]
     for share in shares:
         assert share.sum() == pytest.approx(1.0)
-    assert shares[1][0] + shares[1][-1] > shares[0][0] + shares[0][-1]  # more at either end
+    assert shares[1][0] + shares[1][-1] > shares[0][0] + shares[0][-1]  # larger shares of the extreme concentrations
 
 
 @pytest.mark.parametrize("model", [rk.MallowsModel([0, 1, 2, 3], 1.3), rk.PlackettLuce([8.0, 4.0, 2.0, 1.0])], ids=str)
-def test_weighed_draws_are_those_of_the_model(model):
-    """Probabilities of all rankings from weighed draws, far in the tail, too, by five standard errors."""
-    usual = InlierModel(model, np.array([0.1, 0.2, 0.5, 0.1, 0.1]))
+def test_importance_weights(model):
+    """Probabilities of all rankings from weighted draws, within five standard errors."""
+    inlier_model = InlierModel(model, np.array([0.1, 0.2, 0.5, 0.1, 0.1]))
     like = rk.Rankings([[0, 1, 2, 3]])
-    drawn = sample_inliers(usual, like, np.zeros(20_000, dtype=np.intp), np.random.default_rng(1))
+    drawn = sample_inliers(inlier_model, like, np.zeros(20_000, dtype=np.intp), np.random.default_rng(1))
     assert drawn.weights.mean() == pytest.approx(1.0, abs=0.05)
     for row in naive.completions([0, 0, 0, 0]):
         hit = (drawn.ballots.ranks == row).all(axis=1)
-        expected = math.exp(usual.log_prob(rk.Rankings([row]))[0])
+        expected = math.exp(inlier_model.log_prob(rk.Rankings([row]))[0])
         error = (hit * drawn.weights).std() / math.sqrt(20_000)
         assert abs((hit * drawn.weights).mean() - expected) < 5 * error + 1e-12
     lists = rk.Rankings([[0, 1, 1, 1], [-1, 0, 1, -1]])
-    told = sample_inliers(usual, lists, np.array([0, 1] * 50), np.random.default_rng(2)).ballots.ranks
-    assert (np.sort(told[::2], axis=1) == [0, 1, 1, 1]).all()
-    assert (told[1::2, [0, 3]] == -1).all()
+    drawn_ranks = sample_inliers(inlier_model, lists, np.array([0, 1] * 50), np.random.default_rng(2)).ballots.ranks
+    assert (np.sort(drawn_ranks[::2], axis=1) == [0, 1, 1, 1]).all()
+    assert (drawn_ranks[1::2, [0, 3]] == -1).all()
 
 
 def test_ballots_are_compared_with_their_shape():
@@ -167,9 +169,9 @@ def test_distance_mcse():
     X = rk.datasets.uniform(40, 6, rng=1).top(2, unlisted="free")
     results = [rk.outlier_test(X, kernel=rk.Mallows(NU), method=rk.MonteCarlo(8, "iid", 0, rng=s)) for s in range(6)]
     distances = np.array([result.distances for result in results])
-    alone = distances - distances.mean(axis=1, keepdims=True)  # what all share moves no ballot past another
-    truth = math.sqrt(alone.var(axis=0, ddof=1).mean())
-    assert truth / 1.6 < np.median([result.distance_mcse for result in results]) < 1.8 * truth
+    centred = distances - distances.mean(axis=1, keepdims=True)  # common errors do not change the order
+    deviation = math.sqrt(centred.var(axis=0, ddof=1).mean())
+    assert deviation / 1.6 < np.median([result.distance_mcse for result in results]) < 1.8 * deviation
     assert "(estimated kernel values)" in str(results[0])
     assert rk.outlier_test(X, kernel=rk.Mallows(NU), method="exact").distance_mcse == 0.0
 
@@ -184,8 +186,8 @@ def test_noisy_distances_warn():
 
 
 def test_plot_and_table():
-    usual = rk.datasets.mallows(80, [0, 1, 2, 3, 4], 2.0, rng=1)
-    X = rk.concat([usual, rk.Rankings([[4, 3, 2, 1, 0]], usual.items, counts=[3])])
+    inliers = rk.datasets.mallows(80, [0, 1, 2, 3, 4], 2.0, rng=1)
+    X = rk.concat([inliers, rk.Rankings([[4, 3, 2, 1, 0]], inliers.items, counts=[3])])
     result = rk.outlier_test(X, kernel=rk.Mallows(NU), alpha=0.1)
     table = result.to_frame()
     assert table.index[0] == result.order()[0]

@@ -92,11 +92,11 @@ def test_kendall_statistic_is_the_sum_of_contributions(biased):
     counts = [1 + i % 3 for i in range(20)]
     sides = rk.Rankings(before, counts=counts), rk.Rankings(after, counts=counts)
     result = rk.paired_test(*sides, rk.Kendall(), n_permutations=5, biased=biased)
-    found = result.differences()
-    assert found.total == pytest.approx(result.statistic, abs=1e-12)
-    assert sum(pair.contribution for pair in found.pairs) == pytest.approx(result.statistic, abs=1e-12)
-    assert sum(item.contribution for item in found.items) == pytest.approx(result.statistic, abs=1e-12)
-    for pair in found.pairs:  # by hand: the change of each judge, and its standard error
+    actual = result.differences()
+    assert actual.total == pytest.approx(result.statistic, abs=1e-12)
+    assert sum(pair.contribution for pair in actual.pairs) == pytest.approx(result.statistic, abs=1e-12)
+    assert sum(item.contribution for item in actual.items) == pytest.approx(result.statistic, abs=1e-12)
+    for pair in actual.pairs:  # by hand: the change of each judge, and its standard error
         a, b = int(pair.first), int(pair.second)
         changes = np.repeat(
             [float(y[a] < y[b]) - float(x[a] < x[b]) for x, y in zip(before, after, strict=True)], counts

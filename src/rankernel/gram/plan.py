@@ -58,7 +58,7 @@ class Plan:
     requested : Exact, Enumeration, Mixed, MonteCarlo or Auto
         The requested method.
     reason : str
-        Why "auto" did not choose exact values, if so.
+        The reason for not using exact values, if "auto" decided so.
 
     Examples
     --------
@@ -293,7 +293,48 @@ class Plan:
         side: int | None = None,
         n_jobs: int | None = None,
     ) -> Any:
-        """Compute the matrix to disk, whatever its size: see :func:`rankernel.gram.storage.store_gram`."""
+        """Compute the matrix to disk, whatever its size, and continue where an interrupted run stopped.
+
+        The matrix is equal to that of :meth:`gram` to the bit. Chunks are stored with zarr, which the extra ``zarr``
+        installs.
+
+        Parameters
+        ----------
+        path : path
+            The target. A name that ends in ``.zarr`` is a zarr array, whose attributes describe its origin. A name that
+            ends in ``.npy`` is a NumPy file; it is written from the zarr chunks when all of them are done, which takes
+            the disk space of the matrix twice.
+        dtype : dtype
+            float64 or float32.
+        resume : bool
+            Whether to continue an unfinished matrix, if there is one. Kernel, rankings, method, dtype, side and version
+            must be the same. Chunks that fail their checksum are computed again, with a warning. A complete zarr
+            array is checked in the same way and returned; a complete NumPy file has no record of its origin and is
+            refused.
+        overwrite : bool
+            Whether to replace an existing target, as soon as the new matrix is complete.
+        progress : function of (n_done, n_chunks), optional
+            Called after each chunk.
+        side : int, optional
+            Rows and columns of a chunk.
+        n_jobs : int, optional
+            Number of threads; -1 or None for one thread per core.
+
+        Returns
+        -------
+        zarr.Array or numpy.memmap
+            The matrix, opened for reading.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from rankernel import Kendall
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     K = Kendall().plan([[0, 1], [1, 0]]).store(f"{folder}/K.npy")
+        ...     print(np.asarray(K))
+        [[ 1. -1.]
+         [-1.  1.]]
+        """
         from rankernel.gram.storage import store_gram
 
         return store_gram(self, path, dtype, resume, overwrite, progress, side, n_jobs)

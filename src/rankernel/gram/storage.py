@@ -54,49 +54,7 @@ def store_gram(
     side: int | None = None,
     n_jobs: int | None = None,
 ) -> Any:
-    """Compute a Gram matrix to disk, whatever its size, and continue where an interrupted run stopped.
-
-    The matrix is equal to :meth:`Plan.gram` to the bit. Chunks are stored with zarr (``pip install rankernel[zarr]``).
-
-    Parameters
-    ----------
-    plan : Plan
-        The plan of the matrix: see :meth:`Kernel.plan`.
-    path : path
-        The target. A name that ends in ``.zarr`` is a zarr array, whose attributes say what it was computed from. A
-        name that ends in ``.npy`` is a NumPy file; it is written from the zarr chunks when all of them are done, which
-        takes the disk space of the matrix twice.
-    dtype : dtype
-        float64 or float32.
-    resume : bool
-        Whether to continue an unfinished matrix, if there is one. Kernel, rankings, method, dtype, side and version
-        must be the same. Chunks that fail their checksum are computed again, with a warning. A complete zarr array is
-        checked in the same way and returned; a complete NumPy file does not say what it was computed from and is
-        refused.
-    overwrite : bool
-        Whether to replace an existing target, as soon as the new matrix is complete.
-    progress : function of (n_done, n_chunks), optional
-        Called after each chunk.
-    side : int, optional
-        Rows and columns of a chunk.
-    n_jobs : int, optional
-        Number of threads; -1 or None for one thread a core.
-
-    Returns
-    -------
-    zarr.Array or numpy.memmap
-        The matrix, opened for reading.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from rankernel import Kendall
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     K = Kendall().plan([[0, 1], [1, 0]]).store(f"{folder}/K.npy")
-    ...     print(np.asarray(K))
-    [[ 1. -1.]
-     [-1.  1.]]
-    """
+    """Compute the Gram matrix of a plan to disk: see :meth:`Plan.store`."""
     check_float("dtype", dtype)
     check_flag("resume", resume)
     check_flag("overwrite", overwrite)
@@ -108,7 +66,7 @@ def store_gram(
         if target.is_complete(header, resume, overwrite):
             check_chunks(target.path, plan.symmetric)
         else:
-            with explain_full_disk("finished chunks are kept and can be resumed"):
+            with explain_full_disk("finished chunks remain and can be resumed"):
                 write_chunks(plan, target, header, progress, n_jobs)
                 target.finish()
         return target.open()
@@ -356,7 +314,7 @@ def pending_blocks(array: Any, path: Path, symmetric: bool) -> list[Slices]:
     """Return the chunks that are not done, and warn of damaged ones."""
     pending, n_damaged = [], 0
     for block in blocks_of(array, symmetric):
-        states = [chunk_state(array, path, *place) for place in places(block, symmetric)]
+        states = [chunk_state(array, path, *each) for each in with_transpose(block, symmetric)]
         n_damaged += "damaged" in states
         if set(states) != {"done"}:
             pending.append(block)
@@ -369,7 +327,9 @@ def check_chunks(path: Path, symmetric: bool) -> None:
     """Raise a ValueError if chunks of a complete matrix are missing or fail their checksum."""
     array = open_zarr(path)
     states = [
-        chunk_state(array, path, *place) for block in blocks_of(array, symmetric) for place in places(block, symmetric)
+        chunk_state(array, path, *each)
+        for block in blocks_of(array, symmetric)
+        for each in with_transpose(block, symmetric)
     ]
     n_wrong = len(states) - states.count("done")
     if n_wrong:
@@ -380,8 +340,8 @@ def check_chunks(path: Path, symmetric: bool) -> None:
         )
 
 
-def places(block: Slices, symmetric: bool) -> list[Slices]:
-    """Return the position of a block, and that of its transpose in a symmetric matrix."""
+def with_transpose(block: Slices, symmetric: bool) -> list[Slices]:
+    """Return a block, and its transpose in a symmetric matrix."""
     rows, columns = block
     return [block, (columns, rows)] if symmetric and rows != columns else [block]
 
@@ -417,7 +377,7 @@ def fingerprint(plan: Plan, dtype: np.dtype[Any], side: int) -> Header:
 
 
 def read_header(path: Path) -> Header | None:
-    """Return what a zarr array says it was computed from; None if there is no readable array."""
+    """Return the attributes that describe a stored matrix; None if there is no readable array."""
     try:
         found = open_zarr(path).attrs.get(ATTRIBUTE)
     except Exception:  # whatever error a damaged file causes in its reader

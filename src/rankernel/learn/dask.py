@@ -74,8 +74,11 @@ def gram(plan: Plan, *, chunks: int | None = None) -> Any:
 
 
 def chunk_side(plan: Plan, chunks: int | None) -> int:
-    """Return the number of rows and columns of a chunk."""
-    return plan._side(None if chunks is None else check_integer("chunks", chunks))
+    """Return the number of rows and columns of a chunk, a multiple of the block side of the plan."""
+    if chunks is None:
+        return plan._side(None)
+    side = plan._evaluator.block_side
+    return side * -(-check_integer("chunks", chunks) // side)
 
 
 def blockwise_gram(plan: Plan, side: int) -> Any:

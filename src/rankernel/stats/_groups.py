@@ -168,6 +168,11 @@ class GroupedVoters:
         """Return whether there are several strata."""
         return len(self.table) > 1
 
+    @property
+    def scheme(self) -> str:
+        """Description of the permutations."""
+        return f"permutations of the voters{' within strata' * self.is_stratified()}"
+
 
 # ---------------------------------------------------------------------- the test statistics
 

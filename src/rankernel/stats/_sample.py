@@ -47,7 +47,7 @@ class Sample:
     def planned(
         cls, data: Data, kernel: Any, method: MethodLike, n_jobs: int | None = None, task: str | None = None
     ) -> Sample:
-        """Return the sample of some data with the plan of a kernel; ``task`` names its memory requirement."""
+        """Return the sample of the data with the plan of a kernel; ``task`` names its memory requirement."""
         if isinstance(as_method(method), Mixed):
             raise ValueError("a test needs one estimator for all pairs; use method='auto' instead of 'mixed'")
         plan = check_kernel(kernel).plan(data, method=method)
@@ -104,7 +104,7 @@ class Sample:
         return self.plan is not None and self.plan._estimator is not None
 
     def subset(self, rows: Indices, counts: IntArray) -> Sample:
-        """Return the sample of some rows with other numbers of voters."""
+        """Return the sample of the given rows with other numbers of voters."""
         plan_rows = rows if self.rows is None else self.rows[rows]
         gram = self.gram[np.ix_(rows, rows)]
         return Sample(with_counts(self.data[rows], counts), self.kernel, self.plan, gram, plan_rows)

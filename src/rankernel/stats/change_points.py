@@ -37,7 +37,7 @@ from rankernel.stats._permutations import (
     sample_null_distribution,
 )
 from rankernel.stats._sample import Sample, voter_gram, warn_if_noisy
-from rankernel.stats.results import GroupTestResult, SummaryLines, result_fields
+from rankernel.stats.results import GroupTestResult, SummaryLines, describe_test, result_fields
 
 if TYPE_CHECKING:
     from rankernel.stats.differences import Contributions, Differences
@@ -163,15 +163,13 @@ def change_point_test(
     names = tuple(f"rows {a} to {b - 1}" for a, b in zip((0, *changes), (*changes, n_rows), strict=True))
     voters = GroupedVoters.count(sample, names, segment, np.zeros_like(segment), data.counts)
     effect_mcse = group_standard_errors(voters, biased=True)[1] if changes else 0.0
-    text = (
-        f"kernel change points, {len(null.values):,} random orders of {n_rows:,} rows, at least {least} rows between "
-        f"changes, kernel values: {sample.method}"
-    )
+    scheme = f"random orders of {n_rows:,} rows, at least {least} rows between changes"
+    text = describe_test("kernel change points", len(null.values), scheme, sample)
     effect = GroupEffect(voters) if changes else None
-    fields = result_fields(statistic.value, null, effect, (mcse, effect_mcse), sample) | {"rankings": data}
+    fields = result_fields(statistic.value, null, effect, (mcse, effect_mcse), sample, text) | {"rankings": data}
     if effect is not None:  # the skewness of the largest dispersion is not that of the dispersion of fixed segments
         fields["_interval"] = partial(effect.interval, ZERO_MOMENTS, effect_mcse)
-    return ChangePointResult(**fields, method=text, changes=changes, costs=costs, _voters=voters, _biased=True)
+    return ChangePointResult(**fields, changes=changes, costs=costs, _voters=voters, _biased=True)
 
 
 class BestSplit(PermutationStatistic):

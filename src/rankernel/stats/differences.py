@@ -251,7 +251,7 @@ class FeatureMeans:
     change_variances: FloatArray | None = None  # of the second mean minus the first, if groups are not independent
 
     def shares(self, pairs: Indices) -> FeatureMeans:
-        """Return shares instead of mean signs, for some pairs."""
+        """Return shares instead of mean signs, for the given pairs."""
         change = None if self.change_variances is None else self.change_variances[pairs] / 4
         means, variances = (1 + self.means[:, pairs]) / 2, self.variances[:, pairs] / 4
         return FeatureMeans(means, variances, self.sizes, self.statistics[pairs], change)

@@ -28,7 +28,7 @@ from rankernel.stats._sample import Sample, check_kernel, check_voters_needed, v
 from rankernel.stats.results import KernelTestResult, evaluate
 
 SIMULATIONS_PER_GRAM = 64  # simulated samples that are evaluated by one Gram matrix
-MAX_DISTINCT = 1024  # distinct rankings of these samples; of more, each sample has a Gram matrix of its own
+MAX_DISTINCT = 1024  # distinct rankings of these samples; of more, each sample has a separate Gram matrix
 N_REDRAWS = 7  # replicates of estimated kernel values behind Monte Carlo errors
 
 Sampler = Callable[[int, np.random.Generator], RankArray]
@@ -132,12 +132,9 @@ def goodness_of_fit_test(
     embedding = Embedding.from_model(resolved, model, reference, data, method)
     rng = named_generator(seed, "simulations")
     statistic = FitStatistic(embedding, data.unique(), lambda: simulate(sampler, patterns, data.items, rng), biased)
-    fields = evaluate(statistic, n_simulations, statistic.sample)
-    text = (
-        f"{'biased' if biased else 'unbiased'} squared MMD, {n_simulations:,} simulations from {model}, kernel values: "
-        f"{embedding.method}"
-    )
-    return GoodnessOfFitResult(**fields, method=text, witness=statistic.witness())
+    name = f"{'biased' if biased else 'unbiased'} squared MMD"
+    fields = evaluate(statistic, n_simulations, statistic.sample, name, f"simulations from {model}")
+    return GoodnessOfFitResult(**fields, witness=statistic.witness())
 
 
 # ---------------------------------------------------------------------- simulations

@@ -140,14 +140,10 @@ def hsic_test(
 
 def hsic_fields(statistic: HSIC, n_permutations: int | Adaptive) -> dict[str, Any]:
     """Return the attributes of the result of an independence test."""
-    fields = evaluate(statistic, n_permutations, statistic.sample)
-    within = " within strata" if statistic.strata.max() else ""
-    text = (
-        f"{'biased' if statistic.biased else 'unbiased'} HSIC of rankings and {statistic.covariate.text}, "
-        f"{len(fields['null_distribution']):,} permutations of the voters{within}, "
-        f"kernel values: {statistic.sample.method}"
-    )
-    return fields | {"rankings": statistic.data, "method": text, "witness": statistic.witness()}
+    name = f"{'biased' if statistic.biased else 'unbiased'} HSIC of rankings and {statistic.covariate.text}"
+    scheme = f"permutations of the voters{' within strata' * bool(statistic.strata.max())}"
+    fields = evaluate(statistic, n_permutations, statistic.sample, name, scheme)
+    return fields | {"rankings": statistic.data, "witness": statistic.witness()}
 
 
 # ---------------------------------------------------------------------- trends

@@ -32,7 +32,7 @@ from rankernel.stats._permutations import (
     sample_null_distribution,
 )
 from rankernel.stats._sample import Sample, stratum_codes, warn_if_noisy
-from rankernel.stats.mmd import TASK, MMDResult, describe, mmd_result
+from rankernel.stats.mmd import TASK, MMDResult, mmd_result
 from rankernel.stats.results import GroupTestResult, PrintedResult, SummaryLines, evaluate, mcse_text
 
 if TYPE_CHECKING:
@@ -94,17 +94,17 @@ class KSampleResult(GroupTestResult):
         alpha = check_number("alpha", alpha, 0, 1)
         check_choice("correction", correction, get_args(Correction))
         first, second = np.triu_indices(len(self.groups), 1)
-        wanted = self._n_permutations if n_permutations is None else check_permutations(n_permutations)
-        wanted = adapt_to_pairs(wanted, alpha, len(first))
+        given = self._n_permutations if n_permutations is None else check_permutations(n_permutations)
+        adapted = adapt_to_pairs(given, alpha, len(first))
         rows = [
-            compare_pair(self._voters.pair(a, b), wanted, self._seed, self._biased)
+            compare_pair(self._voters.pair(a, b), adapted, self._seed, self._biased)
             for a, b in zip(first.tolist(), second.tolist(), strict=True)
         ]
         noisiest = max(rows, key=lambda row: row[4] / row[6] if row[6] > 0 else 0.0)
         warn_if_noisy(noisiest[4], noisiest[6])
         statistics, pvalues, moment_pvalues, effects, statistic_mcse, effect_mcse, _ = np.array(rows).T
         tested = np.isfinite(pvalues)
-        coarse = RESOLUTION * min_pvalue(wanted) * int(tested.sum()) > alpha
+        coarse = RESOLUTION * min_pvalue(adapted) * int(tested.sum()) > alpha
         adjusted = np.full(len(rows), np.nan)
         adjusted[tested] = adjust_pvalues((moment_pvalues if coarse else pvalues)[tested], correction)
         return PairwiseResult(
@@ -122,7 +122,7 @@ class KSampleResult(GroupTestResult):
             statistic_mcse=statistic_mcse,
             effect_mcse=effect_mcse,
             _test=self,
-            _n_permutations=wanted,
+            _n_permutations=adapted,
         )
 
 
@@ -193,12 +193,9 @@ def k_sample_test(
         sample = Sample.from_gram(data, precomputed, kernel)
     voters = GroupedVoters.count(sample, names, codes, stratum, data.counts)
     voters.check_sizes(least)
-    fields = evaluate(dispersion_statistic(voters, biased, seed), n_permutations, sample)
-    statistic = f"dispersion between {len(names)} groups"
-    text = describe(voters, biased, len(fields["null_distribution"]), statistic)
-    return KSampleResult(
-        **fields, method=text, _voters=voters, _biased=biased, _n_permutations=n_permutations, _seed=seed
-    )
+    name = f"{'biased' if biased else 'unbiased'} dispersion between {len(names)} groups"
+    fields = evaluate(dispersion_statistic(voters, biased, seed), n_permutations, sample, name, voters.scheme)
+    return KSampleResult(**fields, _voters=voters, _biased=biased, _n_permutations=n_permutations, _seed=seed)
 
 
 def check_groups(groups: Any, n_rows: int) -> tuple[IntArray, tuple[str, ...]]:

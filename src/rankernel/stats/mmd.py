@@ -43,7 +43,7 @@ from rankernel.stats._permutations import (
     count_exceedances,
 )
 from rankernel.stats._sample import Sample, check_voters_needed, stratum_codes, warn_if_noisy
-from rankernel.stats.results import GroupTestResult, evaluate
+from rankernel.stats.results import GroupTestResult, describe_test, evaluate
 
 NAMES = ("X", "Y")
 TASK = "a test of groups"
@@ -101,7 +101,7 @@ def mmd_test(
         The number of permutations. "adaptive" draws many only if the p-value is near 0.05; see :class:`Adaptive`.
     rng : int, Generator or None
         The source of the permutations; the same call gives the same result for an integer. Monte Carlo draws have a
-        seed of their own.
+        separate seed: see :class:`MonteCarlo`.
     biased : bool
         Whether to use the biased estimate, which includes i = j and divides by m² and n².
     method : as in :meth:`Kernel.gram`
@@ -161,23 +161,13 @@ def mmd_test(
 def mmd_result(statistic: SquaredMMD, n_permutations: int | Adaptive, *, warn: bool = True) -> MMDResult:
     """Return the result of the test of two groups."""
     voters, biased = statistic.voters, statistic.biased
-    fields = evaluate(statistic, n_permutations, voters.sample, warn=warn)
+    name = f"{'biased' if biased else 'unbiased'} squared MMD"
     first, second = voters.by_group / voters.sizes[:, None]
     return MMDResult(
-        **fields,
-        method=describe(voters, biased, len(fields["null_distribution"])),
+        **evaluate(statistic, n_permutations, voters.sample, name, voters.scheme, warn=warn),
         witness=np.asarray(voters.gram @ (first - second)),
         _voters=voters,
         _biased=biased,
-    )
-
-
-def describe(voters: GroupedVoters, biased: bool, n_permutations: int, statistic: str = "squared MMD") -> str:
-    """Return the description of a test of groups."""
-    within = " within strata" if voters.is_stratified() else ""
-    return (
-        f"{'biased' if biased else 'unbiased'} {statistic}, {n_permutations:,} permutations of the voters{within}, "
-        f"kernel values: {voters.sample.method}"
     )
 
 
@@ -291,6 +281,8 @@ def mmd_aggregated_test(
     adjusted, index = adjusted_pvalues(observed, best), int(np.argmin(observed))
     winner = results[index]
     warn_if_noisy(winner.statistic_mcse, float(winner.null_distribution.std()))
+    name = f"{'biased' if biased else 'unbiased'} squared MMD"
+    text = describe_test(name, half, winner._voters.scheme, winner._voters.sample)
     aggregated = {
         "statistic": float(-np.log10(observed[index] / (1 + half))),
         "pvalue": float(adjusted.min()),
@@ -298,7 +290,7 @@ def mmd_aggregated_test(
         "moment_pvalue": min(len(results) * min(result.moment_pvalue for result in results), 1.0),
         "n_moment_draws": max(result.n_moment_draws for result in results),
         "statistic_mcse": float(np.log10(ranks[index, 1] / ranks[index, 2])) / 2,
-        "method": f"{describe(winner._voters, biased, half)}; {len(results)} kernels aggregated",
+        "method": f"{text}; {len(results)} kernels aggregated",
     }
     return AggregatedMMDResult(
         **vars(winner) | aggregated,

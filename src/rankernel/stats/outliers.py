@@ -174,7 +174,7 @@ def outlier_test(
         models = tuple(model.fitted for model in fitted)
         null = SimulatedDistances.from_sample(sample, data)
         distances, weights = null.distances, null.weights
-        pvalues = null.pvalues(fitted, named_generator(seed, "usual ballots"))
+        pvalues = null.pvalues(fitted, named_generator(seed, "inliers"))
         text = "the other ballots, null distribution simulated from " + " and ".join(type(m).__name__ for m in models)
     else:
         inliers = as_data(reference, name="reference")
@@ -302,10 +302,14 @@ def conformal_pvalues(distances: FloatArray, reference: FloatArray, counts: Floa
     >>> conformal_pvalues(np.array([0.5, 2.0]), np.array([0.0, 1.0]), np.array([2.0, 1.0]))
     array([0.5 , 0.25])
     """
-    order = np.argsort(reference)
-    below = np.concatenate([[0.0], np.cumsum(counts[order])])
-    n_nearer = below[np.searchsorted(reference[order], distances - 1e-12, side="left")]
-    return np.asarray((1 + counts.sum() - n_nearer) / (1 + counts.sum()))
+    return np.asarray((1 + weight_above(reference, counts, distances - 1e-12)) / (1 + counts.sum()))
+
+
+def weight_above(values: FloatArray, weights: FloatArray, thresholds: FloatArray) -> FloatArray:
+    """Return the total weight of the values that are at least as large as each threshold."""
+    order = np.argsort(values)
+    above = np.concatenate([np.cumsum(weights[order][::-1])[::-1], [0.0]])
+    return np.asarray(above[np.searchsorted(values[order], thresholds, side="left")])
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,10 +367,8 @@ class SimulatedDistances:
         means = plan.kernel.gram(distinct, self.sample.data, method=method) @ self.weights
         diagonal = plan.kernel.plan(distinct, method=method).diagonal(unbiased=True)
         simulated = self.factor * (diagonal - 2 * means + self.squared_norm)[inverse]
-        order = np.argsort(simulated)
-        above = np.concatenate([np.cumsum(drawn.weights[order][::-1])[::-1], [0.0]]) / len(simulated)
         tolerance = TIE_TOLERANCE * float(np.abs(diagonal).mean())
-        return np.asarray(above[np.searchsorted(simulated[order], distances - tolerance, side="left")])
+        return weight_above(simulated, drawn.weights, distances - tolerance) / len(simulated)
 
     def min_pvalues(self, model: InlierModel, rows: Indices, n_simulated: int) -> FloatArray:
         """Return lower bounds of p-values: the probability of the ballot, or one over the number of simulations."""

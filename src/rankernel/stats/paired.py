@@ -116,12 +116,10 @@ def paired_test(
     judges = Judges.from_rows(sample.gram, before, after, first.counts, biased)
     side = np.repeat([0, 1], len(first))
     voters = GroupedVoters.count(sample, ("before", "after"), side, np.zeros_like(side), both.counts)
-    fields = evaluate(SignFlips(judges, judges.counts, seed, sample), n_permutations, sample)
-    text = (
-        f"{'biased' if biased else 'unbiased'} squared MMD of paired samples, {len(fields['null_distribution']):,} "
-        f"random signs of {judges.n_judges:,} judges, kernel values: {sample.method}"
-    )
-    return PairedResult(**fields, method=text, _voters=voters, _biased=biased, _judges=judges)
+    name, scheme = "squared MMD of paired samples", f"random signs of {judges.n_judges:,} judges"
+    name = f"{'biased' if biased else 'unbiased'} {name}"
+    fields = evaluate(SignFlips(judges, judges.counts, seed, sample), n_permutations, sample, name, scheme)
+    return PairedResult(**fields, _voters=voters, _biased=biased, _judges=judges)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,13 +188,13 @@ class Judges:
         """The part of the judges that is as observed after adding judges without change: see ``PRIOR_VOTERS``."""
         return self.n_judges / (self.n_judges + PRIOR_VOTERS)
 
-    def mixture(self, kept: float) -> tuple[FloatArray, FloatArray]:
+    def mixture(self, weight: float) -> tuple[FloatArray, FloatArray]:
         """Return the shares of pairs, and of pairs with before and after exchanged, in a population of judges.
 
-        A part ``kept`` of the judges is as observed; the others have before and after in random order.
+        A part ``weight`` of the judges is as observed; the others have before and after in random order.
         """
         shares = self.counts / self.n_judges
-        return np.asarray((1 + kept) / 2 * shares), np.asarray((1 - kept) / 2 * shares)
+        return np.asarray((1 + weight) / 2 * shares), np.asarray((1 - weight) / 2 * shares)
 
     def ranking_shares(self, pairs: FloatArray, exchanged: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the shares of the rankings before and after, from those of pairs and of exchanged pairs."""

@@ -9,7 +9,6 @@ after in random order. Each simulated data set is tested as the pilot was: withi
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from rankernel._utils.arrays import FloatArray, IntArray
-from rankernel._utils.checks import check_integer, check_list, check_number, is_number, short_repr
+from rankernel._utils.checks import check_integer, check_number, short_repr
 from rankernel._utils.rng import Seed, as_seed
+from rankernel.completions.draws import CompletionModel
 from rankernel.data import Data, concat
 from rankernel.errors import RankingError
 from rankernel.kernels.base import Kernel
@@ -119,20 +119,19 @@ def power(
     kernel: Kernel | str | None = None,
     *,
     effect: float | None = None,
-    models: Any = None,
     alpha: float = 0.05,
     n_simulations: int = 400,
     rng: Seed = 0,
-    progress: Progress | bool | None = None,
+    progress: Progress | None = None,
 ) -> PowerResult:
     """Return the power of a test against the difference of pilot data, or against a given effect, by simulation.
 
     Parameters
     ----------
-    pilot : MMDResult, KSampleResult or PairedResult, pair of data, or float
+    pilot : MMDResult, KSampleResult or PairedResult, pair of data, or list of models
         The result of :func:`mmd_test`, :func:`k_sample_test` or :func:`paired_test` on pilot data; the simulated test
         is the same, with its kernel and strata. Or the pilot data: two samples, or rankings and the group of each. Or
-        an effect, with ``models``.
+        models, one for each group: CompletionModel or functions of (n_rankings, rng), each represented by 1,000 voters.
     n : int or sequence of int
         The number of voters: of all groups, in the proportions of the pilot, or of each group. For judges who rank
         twice, the number of judges.
@@ -140,18 +139,15 @@ def power(
         The kernel if data or models are given, ``Mallows("median")`` by default.
     effect : float, optional
         The effect of the population, between 0 and the plug-in effect of the pilot; by default the unbiased estimate of
-        the pilot (0 if that is negative).
-    models : list of CompletionModel or of functions, optional
-        One model for each group, represented by 1,000 voters, with the groups moved towards each other until they
-        differ by the effect. Power depends on the models, not on the effect only.
+        the pilot (0 if that is negative). Power depends on the distribution of rankings, not on the effect only.
     alpha : float
         The significance level.
     n_simulations : int
         The number of simulated tests.
     rng : int, Generator or None
         The source of the voters.
-    progress : bool or function of (n_done, n_simulations), optional
-        True shows the number of simulations on standard error; a function is called after each simulation.
+    progress : function of (n_done, n_simulations), optional
+        Called after each simulation.
 
     Returns
     -------
@@ -165,14 +161,14 @@ def power(
     >>> result.n_voters, 0.5 < result.power <= 1
     ((50, 50), True)
     >>> models = [MallowsModel([0, 1, 2, 3], 0.8), MallowsModel([1, 0, 3, 2], 0.8)]
-    >>> small, large = (power(0.02, n, models=models, n_simulations=60).power for n in (60, 240))
+    >>> small, large = (power(models, n, effect=0.02, n_simulations=60).power for n in (60, 240))
     >>> small < large
     True
     """
     alpha = check_number("alpha", alpha, 0, 1)
     n_simulations, seed = check_integer("n_simulations", n_simulations), as_seed(rng)
-    population = make_population(pilot, effect, models, kernel, seed)
-    return simulate_power(population, population.sizes(n), alpha, n_simulations, seed, check_progress(progress))
+    population = make_population(pilot, effect, kernel, seed)
+    return simulate_power(population, population.sizes(n), alpha, n_simulations, seed, progress)
 
 
 def sample_size(
@@ -181,18 +177,17 @@ def sample_size(
     *,
     power: float = 0.8,
     effect: float | None = None,
-    models: Any = None,
     alpha: float = 0.05,
     n_simulations: int = 200,
     max_size: int = 100_000,
     rng: Seed = 0,
-    progress: Progress | bool | None = None,
+    progress: Progress | None = None,
 ) -> SampleSizeResult:
     """Return the sample size that a test needs for a given power, by simulation.
 
     Parameters
     ----------
-    pilot, kernel, effect, models, alpha, rng, progress
+    pilot, kernel, effect, alpha, rng, progress
         As in :func:`power`.
     power : float
         The required power.
@@ -221,8 +216,7 @@ def sample_size(
     required = check_number("power", power, alpha, 1)
     n_simulations, seed = check_integer("n_simulations", n_simulations), as_seed(rng)
     check_integer("max_size", max_size)
-    report = check_progress(progress)
-    population = make_population(pilot, effect, models, kernel, seed)
+    population = make_population(pilot, effect, kernel, seed)
     if population.effect <= 0:
         raise RankingError(
             "the estimated effect of the pilot is not positive, so no sample size is enough; give the smallest effect "
@@ -240,7 +234,7 @@ def sample_size(
                 "increase max_size"
             )
         seed_of_size = seed + len(simulated)
-        result = simulate_power(population, population.sizes(n), alpha, n_simulations, seed_of_size, report)
+        result = simulate_power(population, population.sizes(n), alpha, n_simulations, seed_of_size, progress)
         simulated.append(result)
         if result.power >= required:
             high = n
@@ -288,6 +282,8 @@ def simulate_power(
     """Return the share of simulated tests that reject."""
     from scipy.stats import binomtest
 
+    if not (progress is None or callable(progress)):
+        raise TypeError(f"progress={short_repr(progress)} is not a function; give one of (n_done, n_simulations)")
     rng, n_rejected = named_generator(seed, "simulated voters"), 0
     rule = Adaptive(alpha, max(MAX_PERMUTATIONS, int(np.ceil(4 / alpha)) if alpha > 0 else 1))
     for run in range(n_simulations):
@@ -306,42 +302,13 @@ def simulate_power(
     )
 
 
-def check_progress(progress: Any) -> Progress | None:
-    """Return the function that is called after each simulation; True shows their number on standard error."""
-    if progress is None or progress is False:
-        return None
-    if progress is True:
-        return show_progress
-    if not callable(progress):
-        raise TypeError(
-            f"progress={short_repr(progress)} is not possible; give True, or a function of (n_done, n_simulations)"
-        )
-    function: Progress = progress
-    return function
-
-
-def show_progress(n_done: int, n_simulations: int) -> None:
-    """Write the number of simulations to standard error; the last one ends the line."""
-    end = "\n" if n_done == n_simulations else ""
-    sys.stderr.write(f"\r{n_done:,} of {n_simulations:,} simulations{end}")
-    sys.stderr.flush()
-
-
 # ---------------------------------------------------------------------- pilots
 
 
-def make_population(
-    pilot: Any, effect: float | None, models: Any, kernel: Any, seed: int
-) -> GroupPopulation | JudgePopulation:
-    """Return the population of a pilot, of pilot data, or of models that differ by an effect."""
-    if is_number(pilot):
-        if effect is not None:
-            raise ValueError(f"pilot={short_repr(pilot)} is an effect already; leave out effect={short_repr(effect)}")
-        effect, pilot = check_number("pilot", pilot, 0, 1), pilot_from_models(models, kernel, seed)
-    elif models is not None:
-        raise ValueError("models are for an effect without pilot data, such as power(0.02, 200, models=[...])")
-    elif not isinstance(pilot, KernelTestResult):
-        pilot = pilot_from_data(pilot, kernel)
+def make_population(pilot: Any, effect: float | None, kernel: Any, seed: int) -> GroupPopulation | JudgePopulation:
+    """Return the population of a pilot, of pilot data, or of models, with a given effect."""
+    if not isinstance(pilot, KernelTestResult):
+        pilot = pilot_from_models(pilot, kernel, seed) if is_models(pilot) else pilot_from_data(pilot, kernel)
     elif kernel is not None:
         raise ValueError("pilot is a result with a kernel; leave out kernel, or give the pilot data instead")
     checked = check_pilot(pilot)
@@ -368,7 +335,7 @@ def pilot_from_data(pilot: Any, kernel: Any) -> Pilot:
     if not isinstance(pilot, tuple | list) or len(pilot) != 2:
         raise TypeError(
             f"pilot={short_repr(pilot)} is not possible; give a result such as that of mmd_test(X, Y), a pair (X, Y) "
-            "or (rankings, groups), or an effect"
+            "or (rankings, groups), or a list of models"
         )
     first, second = pilot
     if isinstance(second, Data) or np.ndim(second) == 2:
@@ -376,20 +343,21 @@ def pilot_from_data(pilot: Any, kernel: Any) -> Pilot:
     return k_sample_test(first, second, kernel, n_permutations=1)
 
 
-def pilot_from_models(models: Any, kernel: Any, seed: int) -> Pilot:
+def is_models(pilot: Any) -> bool:
+    """Return whether a pilot is a list of models."""
+    return isinstance(pilot, tuple | list) and any(
+        isinstance(each, CompletionModel) or callable(each) for each in pilot
+    )
+
+
+def pilot_from_models(models: Sequence[Any], kernel: Any, seed: int) -> Pilot:
     """Return the test of voters drawn from models, one for each group."""
-    if models is None:
-        raise ValueError(
-            "models is missing: power depends on the distribution of rankings, not on the effect only; give models "
-            "such as models=[MallowsModel([0, 1, 2], 1.0), MallowsModel([1, 0, 2], 1.0)], or pilot data"
-        )
-    checked = check_list("models", models, "a list of models, one for each group")
-    if len(checked) < 2:
-        raise ValueError(f"models has {len(checked)} models; give one for each of at least two groups")
-    samples = [sample_model(model, named_generator(seed, f"voters of model {i}")) for i, model in enumerate(checked)]
+    if len(models) < 2:
+        raise ValueError(f"pilot has {len(models)} model; give one for each of at least two groups")
+    samples = [sample_model(model, named_generator(seed, f"voters of model {i}")) for i, model in enumerate(models)]
     if len({sample.n_items for sample in samples}) > 1:
         n_items = ", ".join(str(sample.n_items) for sample in samples)
-        raise RankingError(f"models rank {n_items} items; give models of the same items")
+        raise RankingError(f"the models of pilot rank {n_items} items; give models of the same items")
     groups = np.repeat(np.arange(len(samples)), [len(sample) for sample in samples])
     return k_sample_test(concat(samples), groups, kernel, n_permutations=1)
 
@@ -397,11 +365,11 @@ def pilot_from_models(models: Any, kernel: Any, seed: int) -> Pilot:
 def sample_model(model: Any, rng: np.random.Generator) -> Rankings:
     """Return the voters that represent a model."""
     if hasattr(model, "sample"):
-        return as_rankings(model.sample(N_FROM_MODEL, rng=rng), "a draw of models")
+        return as_rankings(model.sample(N_FROM_MODEL, rng=rng), "a draw of a model")
     if callable(model):
-        return as_rankings(model(N_FROM_MODEL, rng), "a draw of models")
+        return as_rankings(model(N_FROM_MODEL, rng), "a draw of a model")
     raise TypeError(
-        f"models holds {short_repr(model)}; give models such as MallowsModel(center, theta), or functions of "
+        f"pilot has models and {short_repr(model)}; give models such as MallowsModel(center, theta), or functions of "
         "(n_rankings, rng)"
     )
 
@@ -532,13 +500,13 @@ class JudgePopulation:
 
     def simulate(self, sizes: IntArray, rng: np.random.Generator, seed: int) -> PermutationStatistic:
         """Return the statistic of newly simulated judges."""
-        kept, exchanged = np.split(rng.multinomial(int(sizes[0]), self.shares).astype(np.float64), 2)
-        pairs = np.flatnonzero(kept + exchanged)
+        observed, exchanged = np.split(rng.multinomial(int(sizes[0]), self.shares).astype(np.float64), 2)
+        pairs = np.flatnonzero(observed + exchanged)
         judges = replace(
             self.judges,
             before=self.judges.before[pairs],
             after=self.judges.after[pairs],
-            counts=(kept + exchanged)[pairs],
+            counts=(observed + exchanged)[pairs],
             change_gram=self.judges.change_gram[np.ix_(pairs, pairs)],
         )
-        return SignFlips(judges, (kept - exchanged)[pairs], seed)
+        return SignFlips(judges, (observed - exchanged)[pairs], seed)

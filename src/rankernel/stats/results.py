@@ -137,19 +137,39 @@ class KernelTestResult(PrintedResult):
 
 
 def evaluate(
-    statistic: PermutationStatistic, n_permutations: int | Adaptive, sample: Sample, *, warn: bool = True
+    statistic: PermutationStatistic,
+    n_permutations: int | Adaptive,
+    sample: Sample,
+    name: str,
+    scheme: str,
+    *,
+    warn: bool = True,
 ) -> dict[str, Any]:
-    """Return the attributes that all results have but ``method``, and warn of large Monte Carlo errors."""
+    """Return the attributes that all results have, and warn of large Monte Carlo errors.
+
+    ``name`` and ``scheme`` describe the statistic and its null distribution, such as "permutations of the voters".
+    """
     null, errors = sample_null_distribution(statistic, n_permutations), statistic.standard_errors()
     if warn:
         warn_if_noisy(errors[0], float(null.values.std()))
-    return result_fields(statistic.value, null, statistic.effect(), errors, sample)
+    method = describe_test(name, len(null.values), scheme, sample)
+    return result_fields(statistic.value, null, statistic.effect(), errors, sample, method)
+
+
+def describe_test(name: str, n_draws: int, scheme: str, sample: Sample) -> str:
+    """Return the description of a test."""
+    return f"{name}, {n_draws:,} {scheme}, kernel values: {sample.method}"
 
 
 def result_fields(
-    value: float, null: NullDistribution, effect: Effect | None, errors: tuple[float, float], sample: Sample
+    value: float,
+    null: NullDistribution,
+    effect: Effect | None,
+    errors: tuple[float, float],
+    sample: Sample,
+    method: str,
 ) -> dict[str, Any]:
-    """Return the attributes that all results have but ``method``."""
+    """Return the attributes that all results have."""
     interval = partial(tuple, (0.0, 0.0)) if effect is None else partial(effect.interval, null.moments, errors[1])
     return {
         "statistic": value,
@@ -160,6 +180,7 @@ def result_fields(
         "effect": 0.0 if effect is None else effect.value,
         "statistic_mcse": errors[0],
         "effect_mcse": errors[1],
+        "method": method,
         "kernel": sample.kernel,
         "plan": sample.plan,
         "rankings": sample.data,
