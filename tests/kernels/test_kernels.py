@@ -123,7 +123,7 @@ def test_derived_facts():
     assert mallows.facts(n).decay.derivatives == {"left__nu": 1.0, "right__kernel__nu": 2.0}
     cube = (1 + rk.Kendall()) ** 2 * (rk.Kendall() + 1)
     power = cube.facts(n).affine_power
-    assert (power.intercept, power.slope, power.degree) == (2.0, -2 / pairs, 3)
+    assert (power.intercept, power.coefficient, power.degree) == (2.0, -2 / pairs, 3)
     assert (rk.Mallows(0.2) * rk.Hamming()).facts(n).distance is None
     assert (rk.Mallows(0.2) + rk.Kendall() + 3).facts(n).distance == rk.distances.kendall
     assert (rk.Diffusion(0.1) + rk.Diffusion(0.1, "adjacent")).facts(n).max_items == 9

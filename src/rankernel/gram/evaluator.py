@@ -277,8 +277,8 @@ class MixedEvaluator(Evaluator):
         for evaluator, inside, piece in self.pieces(block):
             sides = None if norms is None else (norms[0][inside[0]], norms[1][inside[1]])
             found = evaluator.estimate_block(kernel, piece, sides)
-            place = np.ix_(*inside)
-            value[place], stderr[place], unreliable[place] = found.value, found.stderr, found.unreliable
+            index = np.ix_(*inside)
+            value[index], stderr[index], unreliable[index] = found.value, found.stderr, found.unreliable
         return BlockEstimate(value, stderr, unreliable > 0)
 
     def gradient_estimates(self, kernel: Kernel, block: Block) -> dict[str, tuple[FloatArray, FloatArray]]:

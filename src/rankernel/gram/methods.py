@@ -1,4 +1,4 @@
-"""Methods: objects that say how a Gram matrix is computed."""
+"""Methods: objects that specify how a Gram matrix is computed."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class MonteCarlo:
 
     The paper's two estimators are ``MonteCarlo(m, coupling="iid", control_variates=0)`` and
     ``MonteCarlo(m, coupling="antithetic", control_variates=0)``. Draws depend on the ranking and the seed only, so that
-    equal rankings share them and the Gram matrix is positive semi-definite. Entries between different rankings are
+    equal rankings share them and the Gram matrix remains positive semi-definite. Entries between different rankings are
     unbiased. The entry of a ranking with itself, or with an equal one, is the squared norm of a sampled embedding; its
     bias is the variance of the embedding ((1 - K)/m for independent draws, appendix B of the paper).
 

@@ -58,7 +58,7 @@ class Plan:
     requested : Exact, Enumeration, Mixed, MonteCarlo or Auto
         The requested method.
     reason : str
-        Why "auto" did not choose exact values, if so.
+        The reason for not using exact values, if "auto" decided so.
 
     Examples
     --------

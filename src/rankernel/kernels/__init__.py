@@ -49,7 +49,7 @@ KERNELS_BY_NAME |= {name: kind() for name, kind in SHORT_NAMES.items()}
 
 
 def as_kernel(kernel: Any, name: str = "kernel") -> Kernel:
-    """Return a kernel as it is, or by its name with default parameters.
+    """Return a kernel unchanged, or the kernel of a given name with default parameters.
 
     Examples
     --------

@@ -175,7 +175,7 @@ class Sum(Tree):
         linear = [part for part in parts if part is not None and part.degree == 1]
         if len(linear) < 2:
             return None
-        return AffinePower(sum(p.factor * p.intercept for p in linear), sum(p.factor * p.slope for p in linear))
+        return AffinePower(sum(p.factor * p.intercept for p in linear), sum(p.factor * p.coefficient for p in linear))
 
     def __repr__(self) -> str:
         return f"{self.left} + {self.right}"
@@ -211,7 +211,7 @@ class Product(Tree):
     def affine_power(self, *parts: AffinePower | None) -> AffinePower | None:
         """Return the sum of the degrees of two powers of one affine function."""
         left, right = parts
-        if left is None or right is None or (left.intercept, left.slope) != (right.intercept, right.slope):
+        if left is None or right is None or (left.intercept, left.coefficient) != (right.intercept, right.coefficient):
             return None
         return dataclasses.replace(left, degree=left.degree + right.degree, factor=left.factor * right.factor)
 

@@ -152,7 +152,7 @@ def types_of(codes: NDArray[Any], n_items: int) -> IntArray:
     return np.asarray(types_by_code(n_items)[codes] if n_items <= MAX_CODED_ITEMS else codes)
 
 
-# Not a distance, but an integer for each pair of rankings of which the kernel is a function.
+# Not a distance, but an integer for each pair of rankings that determines the kernel.
 CYCLE_TYPE = Distance(
     "cycle type",
     "lengths of the cycles of the map from r to s",

@@ -1,7 +1,7 @@
 """The known properties of a kernel, in one record.
 
-:meth:`Kernel.facts` returns a :class:`Facts`. Every field is optional: a kernel of which nothing is known is averaged
-over completions by enumeration or Monte Carlo. Each field that is set opens a faster or more accurate method.
+:meth:`Kernel.facts` returns a :class:`Facts`. Every field is optional: a kernel without facts is averaged over
+completions by enumeration or Monte Carlo. Each field that is set opens a faster or more accurate method.
 """
 
 from __future__ import annotations
@@ -62,16 +62,18 @@ class DistanceFunction:
 
 @dataclass(frozen=True)
 class AffinePower:
-    """A kernel ``factor * (intercept + slope * d) ** degree`` of its distance d; degree 1 is a linear function."""
+    """A kernel ``factor * (intercept + coefficient * d) ** degree`` of its distance d; linear if the degree is 1."""
 
     intercept: float
-    slope: float
+    coefficient: float
     degree: int = 1
     factor: float = 1.0
 
     def __call__(self, d: Distances) -> FloatArray:
         """Return the kernel at an array of distances."""
-        return np.asarray(self.factor * (self.intercept + self.slope * np.asarray(d, dtype=np.float64)) ** self.degree)
+        return np.asarray(
+            self.factor * (self.intercept + self.coefficient * np.asarray(d, dtype=np.float64)) ** self.degree
+        )
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ class Facts:
     max_items : int, optional
         The largest number of items for which the kernel can be computed.
     distance : Distance, optional
-        The distance of which the kernel is a function.
+        The kernel is a function of this distance.
     function : DistanceFunction, optional
         That function. Not needed if ``decay`` or ``affine_power`` is given.
     decay : DecayRate, optional

@@ -98,7 +98,7 @@ FORMULAS: tuple[Formula, ...] = (RandomCycles(),)
 
 
 class Joins(NamedTuple):
-    """What the cycles between two rankings depend on.
+    """The numbers that determine the distribution of the cycles between two rankings.
 
     The items tied on the left and on the right, the paths that return to the right bucket, and the smallest distance.
     """
@@ -110,7 +110,7 @@ class Joins(NamedTuple):
 
 
 def joins_of(overlap: Overlap) -> Joins:
-    """Return what the cycles depend on, from one completion of each side and the positions of the tied buckets."""
+    """Return the numbers that determine the distribution of the cycles, from one completion of each side."""
     left, right, n_items = overlap.left_shape, overlap.right_shape, overlap.n_items
     if are_top_k(left, right):  # the same numbers for all pairs of lists with the same code
         shorter, n_cycles = top_k_cycles(overlap)

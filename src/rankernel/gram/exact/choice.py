@@ -35,7 +35,7 @@ FORMULAS = {
 
 @dataclass(frozen=True)
 class NoExactValue:
-    """The reason why there is no exact value: the kernel, and the rankings for which it has none."""
+    """The reason for a missing exact value: the kernel, and the rankings for which it has no formula."""
 
     kernel: Kernel
     what: str
@@ -60,7 +60,7 @@ def exact_evaluator(kernel: Kernel, X: Rows, Y: Rows, limit: int, certain: bool 
 
 
 def closed_form(kernel: Kernel, X: Rows, Y: Rows, certain: bool = False) -> Evaluator | NoExactValue:
-    """Return the evaluator of the closed form of every pair, or the reason why there is none."""
+    """Return the evaluator of the closed form of every pair, or the reason for its absence."""
     if not len(X) or not len(Y):
         return ConstantEvaluator((len(X), len(Y)))
     if not isinstance(kernel, Sum | Scaled):
@@ -161,7 +161,7 @@ def order_evaluator(kernel: Kernel, X: PartialOrders, Y: PartialOrders, certain:
 def enumerated(
     kernel: Kernel, X: Rows, Y: Rows, limit: int, max_down_sets: int | None = None
 ) -> EnumerationEvaluator | NoExactValue:
-    """Return the evaluator of the mean over all completions, or the reason why these are too many."""
+    """Return the evaluator of the mean over all completions, or a reason if these are too many."""
     from rankernel.gram.exact.enumeration import Completions, EnumerationEvaluator
 
     check_max_items(kernel, X.n_items)

@@ -83,7 +83,7 @@ class CycleTypes(Formula):
 
 
 class Words(Formula):
-    """Either graph, for any two rankings without free items of which one has few words.
+    """Either graph, for any two rankings without free items, if one of them has few words.
 
     The words of a ranking are the arrangements of its buckets' labels: n!/(n_1! n_2! ...) of them, many for a full
     ranking, few for a short top-k list or for large ties.

@@ -136,7 +136,7 @@ def group_around(
     columns: list[IntArray],
     row_degree: IntArray,
 ) -> Group:
-    """Return the group of a left bucket that meets several right ones, of which ``wide`` meet other left ones."""
+    """Return the group of a left bucket that meets several right ones; those in ``wide`` meet other left ones."""
     if not len(wide):
         return Group(rows[i], joined(columns, inside), NONE, NONE)
     others = np.flatnonzero(shared[:, wide[0]])

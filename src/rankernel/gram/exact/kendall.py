@@ -329,11 +329,11 @@ class KendallEvaluator(Evaluator):
         cumulants = self.assemble(
             cumulant_tables(self.n_items, power.degree), block, [-1.0] + [0.0] * (power.degree // 2)
         )
-        middle = power.intercept + power.slope * cumulants[0]
+        middle = power.intercept + power.coefficient * cumulants[0]
         central = [np.ones_like(middle)]
         for k in range(1, power.degree // 2 + 1):
             terms = (
-                comb(2 * k - 1, 2 * j - 1) * power.slope ** (2 * j) * cumulants[j] * central[k - j]
+                comb(2 * k - 1, 2 * j - 1) * power.coefficient ** (2 * j) * cumulants[j] * central[k - j]
                 for j in range(1, k + 1)
             )
             central.append(np.asarray(sum(terms)))
@@ -356,8 +356,8 @@ class KendallEvaluator(Evaluator):
         if self.linear:
             power = kernel.facts(self.n_items).affine_power
             assert power is not None
-            middle = power.factor * (power.intercept + power.slope * comb(self.n_items, 2) / 2)
-            unit = -power.factor * power.slope / 2  # for each concordant pair minus each discordant pair
+            middle = power.factor * (power.intercept + power.coefficient * comb(self.n_items, 2) / 2)
+            unit = -power.factor * power.coefficient / 2  # for each concordant pair minus each discordant pair
             write_balance(left, right, middle, unit, mirror, triangle, buffers(left[0].shape[1]), out, mirrored)
             return
         cached = self.cached_tables
@@ -484,9 +484,9 @@ class KendallMoments(Formula):
         assert power is not None
         sizes = tuple(sorted((*overlap.left_shape.sizes, *overlap.right_shape.sizes)))
         mean, *central = central_moments(sizes, tuple(sorted(overlap.cell_sizes.tolist())), power.degree)
-        slope = Fraction(power.slope)
-        scaled = [float(moment * slope ** (2 * k)) for k, moment in enumerate(central)]
-        return (binomial_sum(power, power.intercept + power.slope * float(overlap.n_discordant + mean), scaled),)
+        coefficient = Fraction(power.coefficient)
+        scaled = [float(moment * coefficient ** (2 * k)) for k, moment in enumerate(central)]
+        return (binomial_sum(power, power.intercept + power.coefficient * float(overlap.n_discordant + mean), scaled),)
 
 
 @lru_cache(maxsize=256)

@@ -1,9 +1,9 @@
-"""The Mallows kernel of rankings with free items: dynamic programs over the items placed so far.
+"""The Mallows kernel of rankings with free items: dynamic programs over the inserted items.
 
 Each program follows random completions item by item, and holds for each state the mean of ``q^cost``, q = exp(-nu),
 where cost is the number of discordant pairs so far. A state is ``(low, mean, excess)``: the mean of ``q^cost`` is
 ``q^low * mean`` and the mean of ``(cost - low) q^cost`` is ``q^low * excess``, low the smallest cost that leads there.
-So nothing underflows, every term is positive, and the derivative is ``d/dnu log = -(low + excess / mean)``.
+So nothing underflows, all terms are positive, and the derivative is ``d/dnu log = -(low + excess / mean)``.
 """
 
 from __future__ import annotations
