@@ -52,11 +52,10 @@ def test_limits_of_containers(tmp_path):
     assert cgroup_memory(tmp_path) == 0
 
 
-def test_available_memory_respects_containers(tmp_path, monkeypatch):
+def test_available_memory_respects_containers(tmp_path):
     assert available_memory() > 2**20
     write_group(tmp_path, max="9000\n", current="5000\n", stat="inactive_file 0\n")
-    monkeypatch.setattr(memory, "CGROUP", tmp_path)
-    assert available_memory() == 4000
+    assert available_memory(cgroup=tmp_path) == 4000
 
 
 # ---------------------------------------------------------------------- matrices that do not fit

@@ -73,12 +73,6 @@ def ways(tmp_path):
     }
 
 
-def fit_test(kernel, X, method):
-    if not X.is_exhaustive():
-        pytest.skip("not defined for free items")
-    rk.goodness_of_fit_test(X, rk.Uniform(), kernel.resolve(X), 9, method=method)
-
-
 def on_dask():
     pytest.importorskip("dask", reason="dask is not installed")
     from rankernel.learn import dask

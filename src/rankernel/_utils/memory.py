@@ -30,10 +30,10 @@ MATRICES_HELD = {
 }
 
 
-def available_memory() -> int:
-    """Return the number of bytes that can still be allocated, within the limit of a container if there is one."""
+def available_memory(cgroup: Path = CGROUP) -> int:
+    """Return the number of bytes that can still be allocated, within the limit of a control group if it has one."""
     free = int(psutil.virtual_memory().available)
-    limit = cgroup_memory(CGROUP)
+    limit = cgroup_memory(cgroup)
     return free if limit is None else min(free, limit)
 
 

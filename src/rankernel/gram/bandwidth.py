@@ -23,7 +23,7 @@ N_DRAWS = 16
 
 
 def median_rate(kernel: Kernel, X: Any) -> float:
-    """Return one over the median distance within the data, for the distance of which the kernel is a function."""
+    """Return one over the median distance within the data, for the distance that the kernel is a function of."""
     data = as_rows(X)
     distance = kernel.facts(data.n_items).distance
     if distance is None:

@@ -131,7 +131,7 @@ def fill_repeated(
     symmetric: bool,
     n_jobs: int | None,
 ) -> None:
-    """Fill the Gram matrix of rows of which some are equal: compute distinct pairs, then copy columns, then rows."""
+    """Fill the Gram matrix of partly equal rows: compute distinct pairs, then copy columns, then rows."""
     first_row = first_indices(rows, out.shape[0])
     first_column = first_row if symmetric else first_indices(columns, out.shape[1])
 

@@ -1,4 +1,4 @@
-"""What things cost: seconds that one step of each loop takes on one core.
+"""Cost model: seconds that one step of each loop takes on one core.
 
 Measured on one ordinary machine by ``python -m benchmarks.cost`` and the same numbers everywhere, so that "auto" makes
 the same decision on every machine and however busy it is.
@@ -19,9 +19,9 @@ STEP = {
     "shared": 2e-9,  # items of two buckets counted, and looked up
     "tied": 15e-9,  # an item of a tie looked up in the ties of another ranking
     "listed": 3e-9,  # an item of a short list looked up in another list
-    "inversion": 50e-9,  # an item of a long list sorted in
+    "inversion": 50e-9,  # an item of a long list inserted at its position
     "item": 1.2e-9,  # of a code: what a kernel sees of one item in two rankings
-    "code": 12e-9,  # distinguished from other codes and looked up
+    "code": 12e-9,  # distinguished from others and looked up
     "product": 0.35e-9,  # of two features
     "feature": 10e-9,  # of one ranking made
     "distance": 0.5e-9,  # of two full rankings, for each item

@@ -28,7 +28,7 @@ from rankernel.gram.blocks import slices
 from rankernel.gram.evaluator import Evaluator, MixedEvaluator
 from rankernel.gram.exact.choice import NoExactValue, closed_form, enumerated, exact_evaluator
 from rankernel.gram.methods import DEFAULT, Auto, Enumeration, Exact, Method, Mixed, MonteCarlo
-from rankernel.gram.montecarlo.control_variates import highest_degree
+from rankernel.gram.montecarlo.draws import highest_degree
 from rankernel.gram.montecarlo.evaluator import MonteCarloEvaluator, estimate_seconds
 from rankernel.gram.rows import PartialOrders, Rows, rows_by_shape
 from rankernel.kernels.base import Kernel
@@ -64,7 +64,7 @@ def decide(
     evaluator : Evaluator
         What computes the matrix.
     reason : str
-        The reason for an estimate, if "auto" chose it.
+        The reason for not using exact values, if "auto" decided so.
     """
     if isinstance(requested, MonteCarlo):
         method = resolve(requested, kernel, X, Y)

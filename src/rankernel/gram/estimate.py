@@ -245,8 +245,8 @@ def estimate(plan: Plan, tol: float | None, gradient: bool, normalize: bool, n_j
     if plan._estimator is None and estimator is not None:
         details += f"; norms: {estimator}"
     method = plan.method if estimator is None or isinstance(plan.method, MonteCarlo) else Mixed(estimator)
-    gradients = gradient_estimates(plan, n_jobs) if gradient else (None, None)
-    return Estimate(found.value, found.stderr, found.unreliable, method, details, plan.kernel, *gradients)
+    derivatives = gradient_estimates(plan, n_jobs) if gradient else (None, None)
+    return Estimate(found.value, found.stderr, found.unreliable, method, details, plan.kernel, *derivatives)
 
 
 def measure(plan: Plan, normalize: bool, n_jobs: int | None) -> tuple[BlockEstimate, tuple[Norms, Norms] | None]:

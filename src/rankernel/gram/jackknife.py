@@ -4,12 +4,12 @@ The draws of a ranking form B independent blocks: one coupled set each, a single
 estimate T, an entry, a squared norm, a cosine or a derivative, is a smooth function of block averages. With
 :math:`T_{(-b)}` the estimate without block b,
 
-.. math:: \mathrm{se}^2 = \sum_{\text{rankings involved}} \frac{B - 1}{B} \sum_b (T_{(-b)} - \bar T_{(-\cdot)})^2,
+.. math:: \mathrm{se}^2 = \sum_{\text{rankings involved}} \frac{B - 1}{B} \sum_b (T_{(-b)} - \overline{T}_{(-\cdot)})^2,
 
 times :math:`(t_{B-1, 0.977} / 2)^2`, so that two standard errors cover about 95 % also with few blocks.
 
-Arrays have the shape (n_pairs, n_replicates, n_blocks): independent replicates are strata, in each of which one block
-at a time is left out.
+Arrays have the shape (n_pairs, n_replicates, n_blocks): independent replicates are strata; one block of one
+stratum at a time is left out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def leave_one_out(parts: FloatArray, shares: FloatArray) -> FloatArray:
     Parameters
     ----------
     parts : array of shape (n_pairs, n_replicates, n_blocks)
-        What each block of draws adds to the mean of its replicate.
+        The term that each block of draws adds to the mean of its replicate.
     shares : array of the same shape
         The share of each block in the draws, by weight.
     """

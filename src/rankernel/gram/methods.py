@@ -1,4 +1,4 @@
-"""Methods of computing a Gram matrix."""
+"""Methods: objects that specify how a Gram matrix is computed."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class MonteCarlo:
 
     The paper's two estimators are ``MonteCarlo(m, coupling="iid", control_variates=0)`` and
     ``MonteCarlo(m, coupling="antithetic", control_variates=0)``. Draws depend on the ranking and the seed only, so that
-    equal rankings share them and the Gram matrix is positive semi-definite. Entries between different rankings are
+    equal rankings share them and the Gram matrix remains positive semi-definite. Entries between different rankings are
     unbiased. The entry of a ranking with itself, or with an equal one, is the squared norm of a sampled embedding; its
     bias is the variance of the embedding ((1 - K)/m for independent draws, appendix B of the paper).
 
@@ -81,11 +81,9 @@ class MonteCarlo:
     ----------
     n_draws : int
         Number of draws per ranking; an antithetic pair counts two. The cost grows with its square.
-    coupling : str
+    coupling : {"auto", "iid", "antithetic", "orthogonal", "latin", "herding"}
         Joint distribution of the draws of one ranking. "auto" is the coupling with the smallest variance for the kernel
         if it gives at least 8 independent blocks of draws, else "iid".
-
-        {couplings}
     control_variates : {"auto", 0, 1, 2}
         Degree up to which coordinates of the embedding are replaced by their exact values, where the kernel has such
         coordinates; "auto" is the highest affordable degree.
@@ -151,11 +149,6 @@ class MonteCarlo:
         if not isinstance(self.completions, Uniform):
             text += f", completions from {self.completions}"
         return f"{text}, seed {self.rng}"
-
-
-if MonteCarlo.__doc__:  # absent with python -OO
-    summaries = (f'- ``"{name}"``: {(kind.__doc__ or "").splitlines()[0]}' for name, kind in COUPLINGS.items())
-    MonteCarlo.__doc__ = MonteCarlo.__doc__.replace("{couplings}", ("\n" + 8 * " ").join(summaries))
 
 
 DEFAULT = MonteCarlo()

@@ -58,7 +58,7 @@ class Plan:
     requested : Exact, Enumeration, Mixed, MonteCarlo or Auto
         The requested method.
     reason : str
-        The reason for an estimate, if "auto" chose it.
+        The reason for not using exact values, if "auto" decided so.
 
     Examples
     --------

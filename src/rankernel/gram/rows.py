@@ -1,4 +1,4 @@
-"""Rows and columns of a Gram matrix: rankings, or partial orders of which some are not rankings.
+"""Rows and columns of a Gram matrix: rankings or partial orders.
 
 A partial order that is a ranking (ordered buckets and free items) is stored as its ranks, because everything about
 rankings is fast. Any other partial order is stored as its transitively closed relation, and is handled through its

@@ -66,7 +66,7 @@ def store_gram(
         if target.is_complete(header, resume, overwrite):
             check_chunks(target.path, plan.symmetric)
         else:
-            with explain_full_disk("finished chunks are kept and can be resumed"):
+            with explain_full_disk("finished chunks remain and can be resumed"):
                 write_chunks(plan, target, header, progress, n_jobs)
                 target.finish()
         return target.open()
@@ -314,7 +314,7 @@ def pending_blocks(array: Any, path: Path, symmetric: bool) -> list[Slices]:
     """Return the chunks that are not done, and warn of damaged ones."""
     pending, n_damaged = [], 0
     for block in blocks_of(array, symmetric):
-        states = [chunk_state(array, path, *place) for place in places(block, symmetric)]
+        states = [chunk_state(array, path, *each) for each in with_transpose(block, symmetric)]
         n_damaged += "damaged" in states
         if set(states) != {"done"}:
             pending.append(block)
@@ -327,7 +327,9 @@ def check_chunks(path: Path, symmetric: bool) -> None:
     """Raise a ValueError if chunks of a complete matrix are missing or fail their checksum."""
     array = open_zarr(path)
     states = [
-        chunk_state(array, path, *place) for block in blocks_of(array, symmetric) for place in places(block, symmetric)
+        chunk_state(array, path, *each)
+        for block in blocks_of(array, symmetric)
+        for each in with_transpose(block, symmetric)
     ]
     n_wrong = len(states) - states.count("done")
     if n_wrong:
@@ -338,8 +340,8 @@ def check_chunks(path: Path, symmetric: bool) -> None:
         )
 
 
-def places(block: Slices, symmetric: bool) -> list[Slices]:
-    """Return the position of a block, and that of its transpose in a symmetric matrix."""
+def with_transpose(block: Slices, symmetric: bool) -> list[Slices]:
+    """Return a block, and its transpose in a symmetric matrix."""
     rows, columns = block
     return [block, (columns, rows)] if symmetric and rows != columns else [block]
 
@@ -375,7 +377,7 @@ def fingerprint(plan: Plan, dtype: np.dtype[Any], side: int) -> Header:
 
 
 def read_header(path: Path) -> Header | None:
-    """Return what a zarr array says it was computed from; None if there is no readable array."""
+    """Return the attributes that describe a stored matrix; None if there is no readable array."""
     try:
         found = open_zarr(path).attrs.get(ATTRIBUTE)
     except Exception:  # whatever error a damaged file causes in its reader

@@ -226,9 +226,8 @@ class Kernel(ABC):
         gradient : bool
             Whether to add the derivative in each parameter.
         tol : float, optional
-            The largest standard error allowed: draws are added until no entry has a larger one, with the coupling and
-            the control variates that need the least time, unless the method fixes them. For a ranking with itself the
-            bias counts as well: ``MonteCarlo(diagonal="unbiased")`` needs far fewer draws.
+            The largest standard error allowed: draws are added until no entry has a larger one. For a ranking with
+            itself the bias counts as well: ``MonteCarlo(diagonal="unbiased")`` needs far fewer draws.
         """
         plan = self.plan(X, Y, method=method)
         return plan.estimate(tol=tol, gradient=gradient, normalize=normalize, n_jobs=n_jobs)

@@ -37,8 +37,17 @@ from rankernel.gram.jackknife import (
     variance,
 )
 from rankernel.gram.methods import MonteCarlo
-from rankernel.gram.montecarlo.control_variates import ControlMeans, ControlVariates, weighted_sum
-from rankernel.gram.montecarlo.draws import DRAW_PAIRS, MAX_ITEMS_BITS, DrawSet, Integrand, Parts, block_bounds
+from rankernel.gram.montecarlo.draws import (
+    DRAW_PAIRS,
+    MAX_ITEMS_BITS,
+    ControlMeans,
+    ControlVariates,
+    DrawSet,
+    Integrand,
+    Parts,
+    block_bounds,
+    weighted_sum,
+)
 from rankernel.gram.rows import PartialOrders, Rows, as_partial_orders
 from rankernel.kernels.base import Kernel, check_max_items, distance_derivatives
 from rankernel.rankings import Rankings
@@ -53,7 +62,7 @@ MAX_TABLE = 2**18  # values of a distance at which functions are tabulated
 
 
 def tabulated_distance(kernel: Kernel, n_items: int) -> Distance | None:
-    """Return the distance of which a kernel is a function, if that has integer values that can be tabulated."""
+    """Return the distance that a kernel is a function of, if that has integer values that can be tabulated."""
     facts = kernel.facts(n_items)
     distance = facts.distance if facts.function is not None else None
     can_tabulate = distance is not None and distance.integer and distance.maximum(n_items) < MAX_TABLE

@@ -6,8 +6,8 @@ correlated, and
     Var = (A - K^2) / M + (B - K^2) / N + (Q - A - B + K^2) / (M N)
 
 for M and N independent draws, where K is the mean of the kernel, Q the mean of its square, and A and B are the mean
-squares of its conditional means given a left and given a right draw. For antithetic pairs the same holds with pairs in
-place of draws, and the mean of the kernel over the pairs in place of the kernel.
+squares of its conditional means given a left and given a right draw. For antithetic pairs the same holds with pairs
+instead of draws, and the mean of the kernel over the pairs instead of the kernel.
 """
 
 from __future__ import annotations
