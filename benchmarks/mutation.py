@@ -1,12 +1,11 @@
-"""Change one thing in the numerical heart and see whether a test notices: ``python -m benchmarks.mutation``.
+"""Mutation tests of the numerical core and the readers: ``python -m benchmarks.mutation``.
 
 A mutant is a module in which one operator, comparison, constant, branch or order of arguments was changed. The tests
-that concern the module run on it, in a process forked where everything else is loaded already; a mutant on which all
-of them pass has survived. A mutant of a loop is compiled anew, with all loops that call it, so that nothing compiled
-before is taken for it.
+of the module run on it in a forked process; a mutant on which all of them pass has survived. Compiled loops of a
+mutant, and of the modules that import it, are compiled again.
 
-What is found goes to ``docs/benchmarks/mutation.json`` after every mutant. Those that were killed are not run again
-while their module stays the same; those that survived are, unless ``explained`` in that file says why they may.
+Results are written to ``docs/benchmarks/mutation.json`` after every mutant. Killed mutants are not run again while
+their module is unchanged; survivors are, unless the file explains them (``explained``).
 """
 
 from __future__ import annotations
@@ -30,36 +29,38 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "rankernel"
 RESULTS = ROOT / "docs" / "benchmarks" / "mutation.json"
-LOOPS = "_loops/"
 
-HEART = {  # module: the tests that concern it, those first that fail soonest
-    "learn/hierarchy.py": "learn/test_hierarchy.py",
+CORE = {  # module: its tests, the quickest first
+    "_loops/bits.py": "gram/exact/test_bits.py",
+    "_loops/permutations.py": "stats/test_moments.py stats/test_mmd.py stats/test_k_sample.py",
+    "_loops/rank_distances.py": "test_distances.py gram/exact/test_cycles.py",
+    "completions/couplings.py": "completions/test_couplings.py",
+    "completions/marginals.py": "completions/test_marginals.py",
+    "gram/exact/cayley.py": "gram/exact/test_exact_cayley.py",
+    "gram/exact/diffusion.py": "gram/exact/test_exact_diffusion.py",
+    "gram/exact/features.py": "kernels/test_positional.py gram/test_gram.py",
+    "gram/exact/footrule.py": "gram/exact/test_exact_footrule.py",
+    "gram/exact/hamming.py": "gram/exact/test_exact_hamming.py",
+    "gram/exact/kendall.py": "gram/exact/test_exact_kendall.py gram/exact/test_exact_mallows.py gram/test_gram.py",
+    "gram/exact/mallows_free.py": "gram/exact/test_exact_mallows_free.py",
+    "gram/exact/spearman.py": "gram/exact/test_exact_spearman.py",
+    "gram/jackknife.py": "gram/test_jackknife.py",
+    "stats/_groups.py": "stats/test_k_sample.py stats/test_mmd.py stats/test_effects.py",
+    "stats/_moments.py": "stats/test_moments.py",
+    "stats/_permutations.py": "stats/test_moments.py stats/test_mmd.py stats/test_hsic.py stats/test_k_sample.py",
+    "stats/hsic.py": "stats/test_hsic.py stats/test_trend.py",
+    "stats/k_sample.py": "stats/test_k_sample.py",
+    "stats/mmd.py": "stats/test_mmd.py",
+    "stats/paired.py": "stats/test_paired.py stats/test_effects.py stats/test_power.py",
     "models/kemeny_search.py": "models/test_consensus.py",
-    "_loops/bits.py": "test_bits.py",
-    "_loops/permuted_sums.py": "test_moments.py test_mmd.py test_k_sample.py",
-    "_loops/rank_distances.py": "test_distances.py test_cycles.py",
-    "gram/exact/cayley.py": "test_exact_cayley.py",
-    "gram/exact/diffusion.py": "test_exact_diffusion.py test_diffusion_kernel.py",
-    "gram/exact/features.py": "test_positional.py",
-    "gram/exact/footrule.py": "test_exact_footrule.py",
-    "gram/exact/hamming.py": "test_exact_hamming.py",
-    "gram/exact/kendall.py": "test_exact_kendall.py test_exact_mallows.py test_gram.py",
-    "gram/exact/mallows_free.py": "test_exact_mallows_free.py",
-    "gram/exact/spearman.py": "test_exact_spearman.py",
-    "stats/_groups.py": "test_k_sample.py test_mmd.py test_effects.py",
-    "stats/_moments.py": "test_moments.py",
-    "stats/_permutations.py": "test_moments.py test_mmd.py test_hsic.py test_k_sample.py",
-    "stats/k_sample.py": "test_k_sample.py",
-    "stats/hsic.py": "test_hsic.py",
-    "stats/mmd.py": "test_mmd.py",
-    "stats/paired.py": "test_paired.py test_effects.py test_power.py",
-    "io/ballots.py": "test_tables.py test_formats.py",
-    "io/blt.py": "test_formats.py test_reader_contract.py",
-    "io/cvr.py": "test_formats.py test_reader_contract.py",
-    "io/pairs.py": "test_formats.py test_preferences.py",
-    "io/preflib.py": "test_preflib.py",
-    "io/public_data.py": "test_public_data.py",
-    "io/tables.py": "test_tables.py",
+    "learn/hierarchy.py": "learn/test_hierarchy.py",
+    "io/ballots.py": "io/test_tables.py io/test_formats.py",
+    "io/blt.py": "io/test_formats.py io/test_reader_contract.py",
+    "io/cvr.py": "io/test_formats.py io/test_reader_contract.py",
+    "io/pairs.py": "io/test_formats.py test_preferences.py",
+    "io/preflib.py": "io/test_preflib.py",
+    "io/public_data.py": "io/test_public_data.py",
+    "io/tables.py": "io/test_tables.py",
 }
 
 OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
@@ -174,25 +175,23 @@ def mutated(module: str, place: int) -> ast.Module:
 
 
 def affected(module: str) -> set[str]:
-    """Return the names of the loops that a module of loops is compiled into: its own, and those that import from it."""
-    own = "rankernel." + module.removesuffix(".py").replace("/", ".")
-    if not module.startswith(LOOPS):
-        return {own}
+    """Return the modules into which the compiled loops of a module are compiled: itself, and modules importing it."""
+    name = "rankernel." + module.removesuffix(".py").replace("/", ".")
     imports = {
-        f"rankernel._loops.{path.stem}": {
+        "rankernel." + path.relative_to(SOURCE).with_suffix("").as_posix().replace("/", "."): {
             node.module for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.ImportFrom)
         }
-        for path in (SOURCE / LOOPS).glob("*.py")
+        for path in SOURCE.rglob("*.py")
     }
-    found, new = set(), {own}
+    result, new = set(), {name}
     while new:
-        found |= new
-        new = {name for name, others in imports.items() if others & found} - found
-    return found
+        result |= new
+        new = {importer for importer, modules in imports.items() if modules & result} - result
+    return result
 
 
 def forget(modules: set[str]) -> None:
-    """Let Numba compile some modules anew, and keep nothing of them."""
+    """Make Numba compile some modules again, without caching them."""
     from numba.core.dispatcher import Dispatcher
 
     enable_caching = Dispatcher.enable_caching
@@ -205,7 +204,7 @@ def forget(modules: set[str]) -> None:
 
 
 class MutantLoader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports the mutant where its module is asked for."""
+    """Imports the mutant in place of its module."""
 
     def __init__(self, module: str, tree: ast.Module) -> None:
         self.name = "rankernel." + module.removesuffix(".py").replace("/", ".")
@@ -223,7 +222,7 @@ class MutantLoader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class Impatient:
-    """Tells hypothesis that one counterexample is enough, however long."""
+    """Makes hypothesis stop at the first counterexample, without shrinking it."""
 
     def pytest_collection(self) -> None:
         from hypothesis import Phase, settings
@@ -246,7 +245,7 @@ def outcome(module: str, place: int | None, seconds: int) -> tuple[str, float]:
             if place is not None:
                 forget(affected(module))
                 sys.meta_path.insert(0, MutantLoader(module, mutated(module, place)))
-            tests = [str(ROOT / "tests" / name) for name in HEART[module].split()]
+            tests = [str(ROOT / "tests" / name) for name in CORE[module].split()]
             options = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--assert=plain"]
             code = pytest.main([*options, *tests], plugins=[Impatient()])
         except BaseException:
@@ -263,19 +262,19 @@ def outcome(module: str, place: int | None, seconds: int) -> tuple[str, float]:
 
 
 def read() -> dict[str, Any]:
-    """Return what was found before."""
+    """Return the stored results."""
     return json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"rows": []}
 
 
 def write(content: dict[str, Any]) -> None:
-    """Keep what was found; all of it or nothing."""
-    kept = RESULTS.with_suffix(".part")
-    kept.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    kept.replace(RESULTS)
+    """Store the results, atomically."""
+    temporary = RESULTS.with_suffix(".part")
+    temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    temporary.replace(RESULTS)
 
 
-def settled(row: dict[str, Any], stamp: str) -> bool:
-    """Say whether a mutant need not be run again: its module is the same, and it was killed or explained."""
+def is_done(row: dict[str, Any], stamp: str) -> bool:
+    """Whether a mutant need not be run again: its module is unchanged, and it was killed or explained."""
     return row["source"] == stamp and (row["result"] != "survived" or "explained" in row)
 
 
@@ -289,7 +288,7 @@ def study(module: str, n_mutants: int) -> None:
     sys.path.insert(0, str(ROOT / "src"))
     stamp = hashlib.sha256((SOURCE / module).read_bytes()).hexdigest()[:12]
     content = read()
-    content["rows"] = [row for row in content["rows"] if row["module"] != module or settled(row, stamp)]
+    content["rows"] = [row for row in content["rows"] if row["module"] != module or is_done(row, stamp)]
     done = {(row["line"], row["column"], row["change"]) for row in content["rows"] if row["module"] == module}
     found = mutants(module)
     chosen = random.Random(module).sample(found, min(n_mutants, len(found)))
@@ -310,7 +309,7 @@ def study(module: str, n_mutants: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mutation", description=__doc__.splitlines()[0])
-    parser.add_argument("modules", nargs="*", default=list(HEART), help="such as io/preflib.py; all by default")
+    parser.add_argument("modules", nargs="*", default=list(CORE), help="such as io/preflib.py; all by default")
     parser.add_argument("--each", type=int, default=8, help="mutants of each module")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)  # in this process, which is prepared
     options = parser.parse_args()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import sys
 import tempfile
@@ -76,9 +77,8 @@ def kernels(n_items: int = FEW_ITEMS) -> list[rk.Kernel]:
     """Return one kernel of every class, and sums and products of kernels."""
     center = tuple(range(n_items))
     hilbert = [[1.0 / (1 + p + q) for q in range(n_items)] for p in range(n_items)]
-    exponential = [
-        rk.Exponential(name, 0.1) for name in ("kendall", "hamming", "cayley", "footrule", "spearman", "lp(1.5)")
-    ]
+    rates = {"kendall": 0.1, "hamming": 0.1, "cayley": math.log(2), "footrule": 0.1, "spearman": 0.1, "lp(1.5)": 0.1}
+    exponential = [rk.Exponential(name, rate) for name, rate in rates.items()]
     induced = [rk.DistanceInduced(name, center) for name in ("kendall", "hamming", "spearman", "footrule")]
     return [
         rk.Mallows(0.1),

@@ -11,32 +11,31 @@ from forked import Loaded, Unloaded
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
-# The first call of a compiled function takes as long as compiling it; the machines that run this are shared.
+# The first call of a compiled function includes its compilation, so examples have no deadline.
 settings.register_profile("rankernel", deadline=None)
 settings.load_profile("rankernel")
 
-# Matrices of tests are small: threads of the linear algebra would mostly wait for each other, and for those of tests
-# that run beside. What is loaded later reads it here, also in processes that tests start; a plugin of pytest may have
-# loaded some already.
+# Matrices of tests are small, so threads of linear algebra cost more than they save. Libraries that are loaded later
+# read the variables, also in processes that tests start; threadpool_limits is for libraries that are loaded already.
 for library in ("OPENBLAS", "MKL"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 threadpool_limits(1, user_api="blas")
 
-# Who starts the tests in the background may have Ctrl-C ignored, and what they start would inherit that.
+# Background jobs of a shell ignore SIGINT, and processes that tests start would inherit that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN and threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def what_stays_is_no_garbage():
-    """Keep the garbage collector from looking again and again through half a million objects of imported modules."""
+def frozen_modules():
+    """Exclude the objects of imported modules from garbage collection, which takes long for half a million objects."""
     gc.freeze()
 
 
 @pytest.fixture(scope="session")
 def loaded():
-    """What runs programs in processes that begin with the package loaded."""
-    can_fork = sys.platform == "linux"  # elsewhere a process with threads may not survive it
+    """A runner of programs in processes with the package already imported."""
+    can_fork = sys.platform == "linux"  # elsewhere forking a process with threads is not safe
     runner = Loaded() if can_fork else Unloaded()
     yield runner
     runner.close()

@@ -298,7 +298,7 @@ CALLS = {
     ),
     "PairwiseResult.plot": (
         rk.k_sample_test(FULL, LABELS, KERNEL, n_permutations=9).pairwise().plot,
-        {"most": 2},
+        {"limit": 2},
     ),
     "PairwiseResult.pair": (
         rk.k_sample_test(FULL, LABELS, KERNEL, n_permutations=9).pairwise().pair,
@@ -318,7 +318,7 @@ CALLS = {
     },
     "Differences.plot": (
         rk.mmd_test(FULL, FULL, KERNEL, n_permutations=9).differences().plot,
-        {"most": 2},
+        {"limit": 2},
     ),
     "paired_test": (
         rk.paired_test,

@@ -427,7 +427,7 @@ def test_map_formats(votes):
     assert np.allclose([[float(row["x"]), float(row["y"])] for row in rows], expected)
 
 
-def test_the_table_of_a_map_holds_ballots_that_a_picture_leaves_out(tmp_path, monkeypatch):
+def test_map_table_includes_ballots_outside_the_sample(tmp_path, monkeypatch):
     """All orders of seven items: the picture shows a sample, the table has all of them."""
     from rankernel import write_csv
 

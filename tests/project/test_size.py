@@ -5,9 +5,10 @@ import pytest
 from benchmarks import size
 
 # Upper limits of the number of files; measured by benchmarks/size.py.
-LIMITS = {"exact Gram matrix": 21, "Monte Carlo Gram matrix": 23}
+LIMITS = {"exact Gram matrix": 21, "Monte Carlo Gram matrix": 25}
 
 
+@pytest.mark.filterwarnings("ignore")  # of kernels with few draws
 @pytest.mark.parametrize("name", LIMITS)
 def test_calls_pass_few_files(name):
     walks = dict(size.WALKS[name]())

@@ -188,7 +188,7 @@ def test_distinctions_by_ballots():
     assert len({each.label for each in found}) == 10
     (by_ballot,) = [each for each in found if each.kind == "ballot"]
     assert (by_ballot.share, by_ballot.others) == (1, 0)
-    assert "gave this ballot; nobody else did" in page_about(Source(ballots), n_clusters=10)
+    assert "gave this ballot; no other voters did" in page_about(Source(ballots), n_clusters=10)
 
 
 # ---------------------------------------------------------------------- groups
@@ -316,7 +316,7 @@ def test_voters_of_large_groups_are_sampled_in_proportion():
     assert found.n_tested == (16, 3)
     text = text_of(render_page(replace(summary, comparisons=found)))
     assert "tested on a random sample of 19 of 120 voters" in text
-    assert "100 and 20 voters, of which samples of 16 and 3 were tested" in text
+    assert "100 and 20 voters; random samples of 16 and 3 were tested" in text
 
 
 def test_groups_without_a_difference():

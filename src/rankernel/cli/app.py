@@ -8,13 +8,12 @@ from typing import Annotated
 import typer
 
 from rankernel import __version__
-from rankernel.cli.cluster_commands import cluster, kernel_map
 from rankernel.cli.compare_command import compare
 from rankernel.cli.failures import CommandGroup
 from rankernel.cli.file_commands import clean, info
 from rankernel.cli.gram_command import gram
 from rankernel.cli.options import with_options
-from rankernel.cli.report_command import report
+from rankernel.cli.summary_commands import cluster, kernel_map, report
 
 app = typer.Typer(
     cls=CommandGroup,

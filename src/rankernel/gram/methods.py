@@ -81,9 +81,11 @@ class MonteCarlo:
     ----------
     n_draws : int
         Number of draws per ranking; an antithetic pair counts two. The cost grows with its square.
-    coupling : {"auto", "iid", "antithetic", "orthogonal", "latin", "herding"}
+    coupling : str
         Joint distribution of the draws of one ranking. "auto" is the coupling with the smallest variance for the kernel
         if it gives at least 8 independent blocks of draws, else "iid".
+
+        {couplings}
     control_variates : {"auto", 0, 1, 2}
         Degree up to which coordinates of the embedding are replaced by their exact values, where the kernel has such
         coordinates; "auto" is the highest affordable degree.
@@ -149,6 +151,11 @@ class MonteCarlo:
         if not isinstance(self.completions, Uniform):
             text += f", completions from {self.completions}"
         return f"{text}, seed {self.rng}"
+
+
+if MonteCarlo.__doc__:  # absent with python -OO
+    summaries = (f'- ``"{name}"``: {(kind.__doc__ or "").splitlines()[0]}' for name, kind in COUPLINGS.items())
+    MonteCarlo.__doc__ = MonteCarlo.__doc__.replace("{couplings}", ("\n" + 8 * " ").join(summaries))
 
 
 DEFAULT = MonteCarlo()

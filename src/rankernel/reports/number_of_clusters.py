@@ -1,12 +1,12 @@
 """The number of clusters: the largest that is significant and reproducible.
 
 A (k+1)-th cluster is *significant* if it reduces the dispersion within clusters by more than in data sets without it,
-at level :data:`ALPHA`. These are drawn from a Plackett-Luce and from a Mallows model fitted to each of the k clusters,
-with the ties and list lengths of the data; the reduction must exceed the simulated ones of either model (a parametric
-bootstrap with Student's t as the predictive distribution). k clusters are *reproducible* if random halves of the voters
-give similar ones, with an adjusted Rand index of at least :data:`MIN_AGREEMENT`. As the power of a test grows with the
-number of voters, samples of :data:`SAMPLE_SIZE` voters are used: the number is the median over three samples, the third
-of which is drawn only if the first two disagree.
+at the significance level :data:`ALPHA`. These are drawn from a Plackett-Luce and from a Mallows model fitted to each of
+the k clusters, with the ties and list lengths of the data; the reduction must exceed the simulated ones of either model
+(a parametric bootstrap with Student's t as the predictive distribution). k clusters are *reproducible* if random halves
+of the voters give similar ones, with an adjusted Rand index of at least :data:`MIN_AGREEMENT`. As the power of a test
+grows with the number of voters, samples of :data:`SAMPLE_SIZE` voters are used: the number is the median over three
+samples, the third of which is drawn only if the first two disagree.
 """
 
 from __future__ import annotations

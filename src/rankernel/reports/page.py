@@ -203,7 +203,7 @@ def pictures(summary: Summary) -> Iterator[tuple[str, str]]:
 
 
 def script_data(summary: Summary, max_numbers: int = MAX_NUMBERS) -> dict[str, Any]:
-    """Return what the script needs to show ballots, to cut the dendrogram elsewhere and to describe a selection.
+    """Return the data with which the script shows ballots, cuts the dendrogram and describes a selection.
 
     Ballots that are not shown come last, as far as the page can contain them; the script only saves them.
     """

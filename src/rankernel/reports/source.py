@@ -96,7 +96,7 @@ class Ballots:
         return np.stack([self.by_group[labels == number].sum(axis=0) for number in range(int(labels.max()) + 1)])
 
     def dominant_groups(self) -> Indices:
-        """Return the group of more than 60% of the voters of each ballot, -1 if there is none."""
+        """Return the group of more than 60% of the voters of each ballot, -1 for none."""
         if not self.groups:
             return np.full(len(self.rankings), -1)
         dominant = self.by_group.max(axis=1) > DOMINANT_SHARE * self.by_group.sum(axis=1)

@@ -140,7 +140,7 @@ class Contests:
         return np.flatnonzero(inside)
 
     def cycle(self) -> list[int]:
-        """Return a shortest Condorcet cycle in the Smith set, each item beating the next; empty if there is none."""
+        """Return a shortest Condorcet cycle in the Smith set, each item beating the next; empty for no cycle."""
         members = self.smith_set()
         beats = self.beats[np.ix_(members, members)]
         shortest: list[int] = []
@@ -154,7 +154,7 @@ class Contests:
 
 
 def shortest_cycle(beats: Mask, start: int) -> list[int]:
-    """Return a shortest cycle through one item by breadth-first search, empty if there is none."""
+    """Return a shortest cycle through one item by breadth-first search; empty for no cycle."""
     parent = np.full(len(beats), -1)
     reached = np.array([start])
     while len(reached):

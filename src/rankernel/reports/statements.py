@@ -163,7 +163,7 @@ def caption_of_contests(summary: Summary) -> str:
 
 
 def no_clusters(summary: Summary) -> str:
-    """Return that there are no clusters, and why."""
+    """Return that there are no clusters, and the reason."""
     clustering, wording = summary.clustering, summary.wording
     if clustering is None:
         return wording.say("one_voter" if summary.ballots.rankings.n_voters == 1 else "identical")

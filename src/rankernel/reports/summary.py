@@ -31,7 +31,7 @@ from rankernel.reports.standing import (
 )
 from rankernel.reports.text import Wording
 
-MAX_ITEMS = 3000  # of which all pairs are compared
+MAX_ITEMS = 3000  # above, pairs of items are not compared
 MAX_BALLOTS = 1500  # on the map and in the dendrogram
 
 

@@ -18,7 +18,7 @@ from rankernel.preferences import Preferences
 Fits = Callable[[str], bool]
 
 MAX_TIED_NAMES = 4  # in the text of a ballot
-SHORT_WORD = 4  # characters of a last word that is kept when a name is shortened
+SHORT_WORD = 4  # characters of a last word that is not cut when a name is shortened
 NARROW_CHARACTERS = set(" .,:;'|!ijlI()[]-/ftr")
 WIDE_CHARACTERS = set("mwMWOQGCDNHU@%>=<…—–&")
 

@@ -83,7 +83,7 @@ class Effect(ABC):
 
     @property
     def is_defined(self) -> bool:
-        """Whether there is an estimate, and a dispersion of which it is a share."""
+        """Whether there is an estimate, and a positive dispersion."""
         return bool(np.isfinite(self.value) and sum(self.parts()) > 0)
 
     def interval(self, null: Moments, mcse: float, confidence_level: float = 0.95) -> Interval:
@@ -92,7 +92,7 @@ class Effect(ABC):
             return UNDEFINED
         total = sum(self.parts())
         if not total > 0:
-            return 0.0, 1.0  # no dispersion of which the effect would be a share
+            return 0.0, 1.0  # the effect is a share of the dispersion, which is 0
         estimate = EffectEstimate(
             self.value,
             self.null_moments(null).scaled(1 / total),

@@ -74,7 +74,7 @@ class PermutationStatistic(ABC):
         return 0.0
 
     def effect(self) -> Effect | None:
-        """Return the effect size; None if there is none."""
+        """Return the effect size; None if it is not defined."""
         return None
 
     def standard_errors(self) -> tuple[float, float]:

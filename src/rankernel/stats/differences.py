@@ -164,8 +164,8 @@ class Differences:
             cells = self._cells(item.mean_ranks, item.intervals, rank_text)
             items.append([item.item, *cells, contribution_text(item.contribution, self.items_total)])
         share_heads = ["lowest in", "highest in"] if many else self.groups
-        level = f"{self.confidence_level:.0%} intervals"
-        pairs = [["prefer", *share_heads, f"part of the Kendall statistic ({level})"]]
+        intervals = f"{self.confidence_level:.0%} intervals"
+        pairs = [["prefer", *share_heads, f"part of the Kendall statistic ({intervals})"]]
         for pair in self.pairs:
             cells = self._cells(pair.shares, pair.intervals, share_text)
             contribution = contribution_text(pair.contribution, self.total) + ", reverses" * pair.reverses

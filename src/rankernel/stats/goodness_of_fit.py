@@ -108,14 +108,14 @@ def goodness_of_fit_test(
     data = as_data(X)
     if isinstance(data, Preferences):
         raise RankingError(
-            "X is Preferences, and it is not known which pairs each user was asked about, so draws of the model cannot "
+            "X is Preferences, and it is not known which pairs each user was shown, so draws of the model cannot "
             "be coarsened likewise; compare with a sample: mmd_test(X, Y)"
         )
     check_voters_needed(data, 1 if check_flag("biased", biased) else 2)
     if not data.is_exhaustive():
         row = int(np.argmax(data.n_free > 0))
         raise RankingError(
-            f"row {row} of X has free items, and it is not known why they are not ranked, so draws of the model cannot "
+            f"row {row} of X has free items, and the reason is not known, so draws of the model cannot "
             "be coarsened likewise; read unlisted items as 'last', or compare with a sample: mmd_test(X, Y)"
         )
     if not (isinstance(model, CompletionModel) or callable(model)):

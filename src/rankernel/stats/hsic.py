@@ -497,7 +497,7 @@ class KernelCorrelation(Effect):
         return float(self.criteria[0]), denominator - float(self.criteria[0])
 
     def population_parts(self) -> tuple[float, float]:
-        """Return the same of the biased criteria."""
+        """Return :meth:`parts` of the biased criteria."""
         means = self._population_criteria()
         return float(means[0]), float(np.sqrt(means[1] * means[2]) - means[0])
 

@@ -136,8 +136,8 @@ def outlier_test(
     Plackett-Luce model, and a Mallows model if no item is free, both fitted robustly, with a mixture of concentrations.
     The p-value of a ballot is the larger of the two probabilities that a ballot with the same numbers of items, ties
     and free items is at least as far away, by importance sampling. So ``alpha`` holds approximately if inliers follow
-    either model. A :class:`MisfitWarning` is raised if the ballots fit neither model, or if so many are outliers that
-    they are another group of voters: see :func:`linkage`.
+    either model. A :class:`MisfitWarning` is raised if the ballots fit neither model, or if the outliers are numerous
+    enough to be another group of voters: see :func:`linkage`.
 
     Parameters
     ----------

@@ -1,13 +1,17 @@
-"""``rankernel cluster`` and ``rankernel map``: clusters of rankings, and their map by kernel principal components."""
+"""``rankernel cluster``, ``rankernel map`` and ``rankernel report``: commands that summarise the rankings of a file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from rankernel._utils.checks import printable
-from rankernel.cli.options import Clusters, Computing, File, Linkage, Reading, Writing
+from rankernel.cli.failures import UsageError
+from rankernel.cli.options import Clusters, Computing, File, Linkage, Permutations, Reading, Writing
 from rankernel.cli.output import (
     PICTURES,
     atomic_file,
@@ -21,7 +25,7 @@ from rankernel.cli.output import (
     write_rows,
 )
 from rankernel.cli.reading import read_job, summarize_job
-from rankernel.errors import RankingError
+from rankernel.errors import RankingError, require
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -64,8 +68,7 @@ def cluster(
     facts: dict[str, Any] = job.facts(summary.embedding.values)
     facts["clusters"] = cluster_count_text(summary, clustering)
     if summary.view.sampled:
-        shown = summary.wording.count_voters(summary.view.n_voters)
-        facts["tree"] = f"of a random sample of {shown}; the others join the nearest cluster"
+        facts["tree"] = f"of {sample_text(summary)}; the others join the nearest cluster"
     if output:
         facts["written"] = printable(output)
     if writing.json:
@@ -73,6 +76,11 @@ def cluster(
         print_json(facts | {"found": clusters, "labels": row_clusters(summary.source.rankings, clustering)})
     else:
         print_clusters(facts, summary, clustering)
+
+
+def sample_text(summary: Summary) -> str:
+    """Return a description of the sample of voters that is shown."""
+    return f"a random sample of {summary.wording.count_voters(summary.view.n_voters)}"
 
 
 def cluster_count_text(summary: Summary, clustering: Clustering) -> str:
@@ -212,8 +220,7 @@ def kernel_map(reading: Reading, computing: Computing, writing: Writing, file: F
     facts: dict[str, Any] = job.facts(summary.embedding.values)
     facts["variance"] = " + ".join(f"{share:.0%}" for share in summary.embedding.variance)
     if summary.view.sampled and target.suffix.lower() != ".csv":
-        shown = summary.wording.count_voters(summary.view.n_voters)
-        facts["shown"] = f"a random sample of {shown}; the axes are those of all, by Nyström features"
+        facts["shown"] = f"{sample_text(summary)}; the axes are those of all, by Nyström features"
     facts["written"] = printable(target)
     if writing.json:
         print_json(facts)
@@ -244,3 +251,74 @@ def write_map(path: Path, summary: Summary, by_group: bool) -> None:
         for ballot in ballots.tolist()
     ]
     write_rows(path, *labelled_rows(summary, ["x", "y", "label"], cells))
+
+
+# ---------------------------------------------------------------------- report
+
+Noun = Annotated[
+    str | None,
+    typer.Option(
+        "--noun",
+        metavar="WORD",
+        help="What is ranked, such as candidate or film; guessed from the file by default.",
+        show_default=False,
+    ),
+]
+Voter = Annotated[str, typer.Option("--voter", metavar="WORD", help="Who ranks, such as judge or search engine.")]
+Groups = Annotated[
+    list[str] | None,
+    typer.Option("--group", metavar="NAME", help="Group of --by to compare; may be repeated. By default all groups."),
+]
+Title = Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Title of the page.", show_default=False)]
+
+
+def report(
+    reading: Reading,
+    computing: Computing,
+    writing: Writing,
+    file: File = None,
+    title: Title = None,
+    noun: Noun = None,
+    voter: Voter = "voter",
+    group: Groups = None,
+    k: Clusters = None,
+    linkage: Linkage = "ward",
+    permutations: Permutations = 999,
+) -> None:
+    """Write a page about rankings: map, clusters, dendrogram, preferences, tests between groups.
+
+    The page is one HTML file without external resources; by default report.html.
+    """
+    require("jinja2", "report")
+    target = writing.output or Path("report.html")
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"-o {printable(target.name)} does not end in .html")
+    check_target(target, writing.force, file)
+    job = read_job(file, reading, computing)
+    if group and job.source.groups is None:
+        raise UsageError("--group is for the groups of a file; give their column with --by")
+    source = replace(
+        job.source,
+        title=printable(title or job.source.title),
+        noun=printable(noun or job.source.noun),
+        voter=printable(voter or job.source.voter),
+    )
+    job = replace(job, source=source)
+    settings: dict[str, Any] = {"n_clusters": k, "linkage": linkage, "n_permutations": permutations}
+    summary = summarize_job(job, computing.seed, **settings, compare=tuple(group) if group else None)
+
+    from rankernel.reports.page import render_page
+
+    with atomic_file(target, writing.force) as temporary:
+        temporary.write_text(render_page(summary), encoding="utf-8")
+    facts = job.facts(summary.embedding.values)
+    if summary.view.sampled:
+        facts["shown"] = f"{sample_text(summary)}; the map is of all, by Nyström features"
+    facts["written"] = printable(target)
+    if writing.json:
+        print_json(facts | {"notes": summary.notes})
+        return
+    screen = console()
+    print_facts(screen, facts)
+    for note in summary.notes:
+        screen.print(f"note: {note}", style="dim")
