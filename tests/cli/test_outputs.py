@@ -241,7 +241,7 @@ def test_interrupted_matrix(votes, loaded, sign, code, how):
     process.send_signal(sign)
     _, said = process.communicate(timeout=120)
     assert process.returncode == code, said
-    assert f"{how}; finished chunks are kept in K.npy.partial; the same command with --resume continues" in said
+    assert f"{how}; finished chunks are stored in K.npy.partial; the same command with --resume continues" in said
     assert run("gram", "votes.soi", "-o", "K.npy", "--resume").exit_code == 0
     read = rk.read_preflib("votes.soi")
     np.testing.assert_array_equal(np.load("K.npy"), rk.Mallows("median").gram(read))
