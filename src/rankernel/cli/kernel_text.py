@@ -101,7 +101,7 @@ def parse_method(text: str, seed: int) -> MethodLike:
     Examples
     --------
     >>> print(parse_method("montecarlo:draws=20,coupling=iid,control_variates=0", seed=3))
-    Monte Carlo, 20 draws of each ranking, iid, seed 3
+    Monte Carlo, 20 draws per ranking, independent draws, seed 3
     """
     name, _, rest = text.partition(":")
     if name not in METHODS:

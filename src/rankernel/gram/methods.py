@@ -142,7 +142,7 @@ class MonteCarlo:
         return f"MonteCarlo({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
     def __str__(self) -> str:
-        text = f"Monte Carlo, {self.n_draws} draws per ranking"
+        text = f"Monte Carlo, {self.n_draws} draw{'s' * (self.n_draws > 1)} per ranking"
         if self.replicates > 1:
             text += f" in each of {self.replicates} replicates"
         text += f", {self.coupling} coupling" if self.coupling != "iid" else ", independent draws"

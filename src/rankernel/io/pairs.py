@@ -51,7 +51,7 @@ def read_pairs(path: AnyPath, **keywords: Any) -> Preferences:
     ...     read_pairs(file)
     Preferences: 2 users, 3 items
       ann: gpt > llama, mistral > llama
-      bob: nothing known
+      bob: no order
       read as pairs: user in judge, a in model_a, b in model_b, winner in winner
     """
     source = SourceFile.of(path, read_pairs, keywords)

@@ -86,7 +86,7 @@ class Sample:
         if self.given_gram is not None:
             return self.given_gram
         assert self.plan is not None
-        return voter_gram(self.plan, self.n_jobs)
+        return voter_gram(self.plan, self.n_jobs, bool((self.data.counts > 1).any()))
 
     @property
     def index(self) -> Indices:
@@ -138,7 +138,7 @@ class Sample:
         all_rows = np.arange(len(self.data)) if self.rows is None else self.rows
         rows = np.sort(np.random.default_rng(times).permutation(len(all_rows))[:REDRAWN_ROWS])
         again = other.block(all_rows[rows], all_rows)
-        again[np.arange(len(rows)), rows] = other.diagonal(unbiased=True)[all_rows[rows]]
+        again[np.arange(len(rows)), rows] = voter_diagonal(other, bool((self.data.counts > 1).any()))[all_rows[rows]]
         return rows, again - self.gram[rows]
 
 
@@ -147,13 +147,23 @@ def check_kernel(kernel: Any) -> Kernel:
     return Mallows(nu="median") if kernel is None else as_kernel(kernel)
 
 
-def voter_gram(plan: Plan, n_jobs: int | None = None) -> FloatArray:
+def voter_gram(plan: Plan, n_jobs: int | None = None, has_equal_voters: bool = True) -> FloatArray:
     """Return the Gram matrix of distinct rankings, with the kernel of two different voters on its diagonal."""
     distinct = plan._distinct
     matrix = np.asarray(distinct.gram(n_jobs=n_jobs), dtype=np.float64)
     if isinstance(plan.method, MonteCarlo):
-        np.fill_diagonal(matrix, distinct.diagonal(unbiased=True))
+        np.fill_diagonal(matrix, voter_diagonal(distinct, has_equal_voters))
     return matrix
+
+
+def voter_diagonal(plan: Plan, has_equal_voters: bool) -> FloatArray:
+    """Return the kernel of two different voters with the same ranking.
+
+    Its unbiased estimate needs two independent blocks of draws. With a single block and no two voters with the same
+    ranking, the estimate is the biased one of :meth:`Plan.gram`, which unbiased statistics do not use.
+    """
+    n_blocks = getattr(plan._evaluator, "n_blocks", 2)
+    return plan.diagonal(unbiased=has_equal_voters or n_blocks > 1)
 
 
 def stratum_codes(strata: Any, n_rows: int) -> IntArray:

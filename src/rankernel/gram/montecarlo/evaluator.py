@@ -325,9 +325,8 @@ class MonteCarloEvaluator(Evaluator):
             expected = (
                 f"at least {8 * size} with {self.method.coupling} coupling, because {what} needs independent draws"
             )
-            raise ArgumentValueError(
-                "n_draws", self.method.n_draws, expected, hint=("or use ", Argument("coupling", "iid"))
-            )
+            hint = () if size == 1 else ("or use ", Argument("coupling", "iid"))
+            raise ArgumentValueError("n_draws", self.method.n_draws, expected, hint=hint)
 
     # ------------------------------------------------------------------ steps
 
