@@ -262,7 +262,7 @@ def test_only_the_largest_groups_are_compared_in_pairs():
     assert found.effect == pytest.approx(joint.effect)
     text = text_of(render_page(replace(summary, comparisons=found)))
     assert "pairs of the 4 largest groups differ significantly" in text
-    assert "5 groups in the joint test, of which the 4 largest are compared in pairs" in text
+    assert "5 groups in the joint test, the 4 largest of them compared in pairs" in text
     assert "1 group of a single voter left out" in text
 
 
