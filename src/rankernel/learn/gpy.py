@@ -33,7 +33,7 @@ class RankingKern(GPy.kern.Kern):  # type: ignore[misc]
 
     :math:`\sigma^2 \frac{1}{|R||R'|} \sum_{\sigma \in R} \sum_{\sigma' \in R'} k(\sigma, \sigma')`. The variance and
     the parameters of the kernel, within their bounds, are parameters of the model, fitted with exact gradients. Their
-    names are those of ``kernel.params``, with the prefix "kernel_" if GPy uses the name for something else.
+    names are those of ``kernel.params``, with the prefix ``kernel_`` if GPy uses the name for something else.
 
     Parameters
     ----------
