@@ -31,8 +31,9 @@ TESTS = {  # name: data from at least 8 rankings
 
 
 def arguments(name, X, kernel, method="auto"):
-    """Return arguments of a test, with few permutations."""
-    options = {"kernel": kernel, "kernels": [kernel], "n_permutations": 9, "rng": 0, "method": method, "n_jobs": 1}
+    """Return arguments of a test, with few permutations or simulations."""
+    options = {"kernel": kernel, "kernels": [kernel], "method": method, "rng": 0, "n_jobs": 1}
+    options |= {"n_permutations": 9, "n_simulations": 9}
     taken = inspect.signature(getattr(rk, name)).parameters
     return TESTS[name](X) | {key: value for key, value in options.items() if key in taken}
 
