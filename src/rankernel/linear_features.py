@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils import FloatArray, RankArray
 
 Statistic = Literal["pairs", "positions", "ranks"]
 

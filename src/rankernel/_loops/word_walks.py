@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled
-from rankernel._utils.arrays import IntArray, RankArray
+from rankernel._utils import IntArray, RankArray
 
 WordArray = NDArray[np.int16]
 

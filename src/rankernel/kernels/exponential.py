@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rankernel import distances
-from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils import FloatArray, RankArray
 from rankernel.distances import Distance, as_distance
 from rankernel.kernels.base import MEDIAN, DistanceKernel, check_rate, number
 from rankernel.kernels.facts import DecayRate, Facts, PowerSeries, cached_facts

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils import FloatArray, RankArray
 from rankernel.distances import Distance
 from rankernel.errors import ExactnessError
 from rankernel.linear_features import LinearFeatures, PositionMatrix

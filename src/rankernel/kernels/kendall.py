@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from rankernel import _loops, distances
-from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import check_choice, check_integer
 from rankernel.kernels.base import DistanceKernel, Kernel
 from rankernel.kernels.facts import AffinePower, Facts, PowerSeries

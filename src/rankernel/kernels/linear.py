@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from rankernel import distances
-from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils import FloatArray, RankArray
 from rankernel.distances import Distance, as_distance
 from rankernel.kernels.base import DistanceKernel, Kernel
 from rankernel.kernels.facts import AffinePower, Facts, PowerSeries

@@ -8,9 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from rankernel import distances
-from rankernel._utils.arrays import FullRanks
-from rankernel.completions.linear_extensions import enumerate_completions
-from rankernel.completions.partial_orders import FEW_DOWN_SETS
+from rankernel._utils import FullRanks
+from rankernel.completions.linear_extensions import FEW_DOWN_SETS, enumerate_completions
 from rankernel.errors import ExactnessError
 from rankernel.gram.evaluator import ConstantEvaluator, Evaluator, SumEvaluator
 from rankernel.gram.rows import PartialOrders, Rows, as_partial_orders

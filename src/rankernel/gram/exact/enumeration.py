@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import FloatArray, IntArray, RankArray
+from rankernel._utils import FloatArray, IntArray, RankArray
 from rankernel.distances import Distance
 from rankernel.errors import ExactnessError
-from rankernel.gram.cost import STEP
-from rankernel.gram.evaluator import Block, Evaluator, Part
+from rankernel.gram.evaluator import STEP, Block, Evaluator, Part
 from rankernel.kernels.algebra import Tree
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.facts import Facts

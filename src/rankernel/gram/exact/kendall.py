@@ -24,10 +24,9 @@ from rankernel import _loops
 from rankernel._loops.bits import popcount, stream
 from rankernel._loops.compiled import compiled
 from rankernel._loops.rank_distances import count_inversions
-from rankernel._utils.arrays import FloatArray, Indices, IntArray
-from rankernel._utils.q_factorials import tables
-from rankernel.gram.cost import STEP
-from rankernel.gram.evaluator import Block, Evaluator, Part, block_shape
+from rankernel._utils import FloatArray, Indices, IntArray
+from rankernel._utils.combinatorics import tables
+from rankernel.gram.evaluator import STEP, Block, Evaluator, Part, block_shape
 from rankernel.gram.exact.formulas import (
     CodeArray,
     Codes,
