@@ -19,7 +19,7 @@ from rankernel.gram import plan as gram_plan
 from rankernel.gram.montecarlo.evaluator import MonteCarloEvaluator
 from rankernel.kernels import Facts
 from rankernel.learn.mmd_streamed import mmd2_streamed
-from rankernel.reports.source import Source
+from rankernel.reports.ballots import Source
 from rankernel.reports.summary import Settings, summarize
 
 sampling_allowed = pytest.mark.filterwarnings("ignore::rankernel.SamplingWarning")

@@ -18,7 +18,7 @@ from rankernel.data import format_rows, with_counts
 from rankernel.encoding import sum_counts
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings
-from rankernel.reports.source import Source
+from rankernel.reports.ballots import Source
 from rankernel.reports.text import plural
 
 N_MOST_COMMON = 5
