@@ -64,7 +64,7 @@ def ways(tmp_path):
         "Dask gram": lambda k, X, m: on_dask().gram(k.plan(X, method=m)).compute(scheduler="synchronous"),
         "Dask mmd2": lambda k, X, m: on_dask().mmd2(X[:6], X[6:], k, method=m),
         "Dask Nyström": lambda k, X, m: (
-            on_dask().nystrom(X, k, n_components=3, method=m).compute(scheduler="synchronous")
+            on_dask().transform(X, rk.NystromFeatures(3, kernel=k, method=m).fit(X)).compute(scheduler="synchronous")
         ),
         "GPy": with_gpy,
         "GPyTorch": with_gpytorch,
