@@ -22,7 +22,6 @@ ORDER = [
     "_loops",
     "preferences",
     "data",
-    "linear_features",
     "io",
     "interop",
     "datasets",

@@ -28,6 +28,7 @@ from rankernel._utils.checks import (
 from rankernel._utils.memory import check_task
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data
+from rankernel.distances import STATISTICS, Statistic, uniform_mean
 from rankernel.encoding import Unlisted
 from rankernel.errors import RankingError
 from rankernel.gram.exact.features import mean_statistics
@@ -36,7 +37,6 @@ from rankernel.gram.rows import as_rows
 from rankernel.kernels import KERNELS_BY_NAME, as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.learn.estimators import KernelParameters, check_table, error_prefix, has_names
-from rankernel.linear_features import STATISTICS, Statistic, uniform_mean
 from rankernel.models.consensus import MAX_EXACT_ITEMS
 from rankernel.models.decoding import LIMIT, Decoded, Decoder
 from rankernel.rankings import Rankings

@@ -211,7 +211,7 @@ class DrawSet:
         """The draws as the compiled loops take them: bits of pairs of items, or positions."""
         n_rankings, n_draws, n_items = self.ranks.shape
         if self.as_bits:
-            words = _loops.bits.pairs_in_order(self.ranks.reshape(-1, n_items)).reshape(n_rankings, n_draws, -1)
+            words = _loops.pairs.pairs_in_order(self.ranks.reshape(-1, n_items)).reshape(n_rankings, n_draws, -1)
             return np.ascontiguousarray(words.transpose(0, 2, 1))
         kind = np.uint8 if n_items <= MAX_ITEMS_BYTE else np.int16
         return np.ascontiguousarray(self.ranks.transpose(0, 2, 1), dtype=kind)

@@ -25,7 +25,7 @@ from rankernel.errors import Argument, ArgumentValueError
 from rankernel.gram.blocks import slices
 from rankernel.gram.cost import STEP
 from rankernel.gram.evaluator import Block, BlockEstimate, Evaluator
-from rankernel.gram.exact.enumeration import seconds_of_kernel
+from rankernel.gram.exact.choice import seconds_of_kernel
 from rankernel.gram.jackknife import (
     FEW_BLOCKS,
     Norms,
