@@ -742,6 +742,18 @@ def finite_differences(kernel: Kernel, value: Callable[[Kernel], FloatArray]) ->
     return result
 
 
+def is_exponential(kernel: Kernel, n_items: int) -> bool:
+    """Whether a kernel is ``exp(-rate d)``."""
+    return kernel.facts(n_items).decay is not None
+
+
+def decay_rate(kernel: Kernel, n_items: int) -> float:
+    """Return the rate of an exponential kernel."""
+    decay = kernel.facts(n_items).decay
+    assert decay is not None
+    return decay.rate
+
+
 class DistanceKernel(Kernel):
     """A kernel that is a function of one distance; its facts give both."""
 

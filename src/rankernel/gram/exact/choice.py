@@ -72,7 +72,9 @@ def closed_form(kernel: Kernel, X: Rows, Y: Rows, certain: bool = False) -> Eval
         return ConstantEvaluator((len(X), len(Y)))
     if not isinstance(kernel, Sum | Scaled):
         return term_evaluator(kernel, X, Y, certain)
-    joint = None if isinstance(X, PartialOrders) or isinstance(Y, PartialOrders) else kendall_evaluator(kernel, X, Y)
+    joint = None
+    if not (isinstance(X, PartialOrders) or isinstance(Y, PartialOrders)) and is_kendall(kernel, X, Y):
+        joint = kendall_evaluator(kernel, X, Y)
     if joint is not None and joint.direct:
         return joint
     parts: list[Evaluator] = []
@@ -90,16 +92,25 @@ def term_evaluator(kernel: Kernel, X: Rows, Y: Rows, certain: bool) -> Evaluator
         return ConstantEvaluator((len(X), len(Y)))
     if isinstance(X, PartialOrders) or isinstance(Y, PartialOrders):
         return order_evaluator(kernel, as_partial_orders(X), as_partial_orders(Y), certain)
-    kendall = kendall_evaluator(kernel, X, Y)
+    kendall = kendall_evaluator(kernel, X, Y) if is_kendall(kernel, X, Y) else None
     if kendall is not None:
         return kendall
     if X.is_full() and Y.is_full():
         check_max_items(kernel, X.n_items)
         return FullEvaluator(kernel, X.ranks, Y.ranks)
-    if kernel.facts(X.n_items).positions is not None:
+    facts = kernel.facts(X.n_items)
+    if facts.positions is not None:
         return positional_evaluator(X, Y)
-    features = mean_features(kernel, X.n_items, True)
+    is_linear = facts.features is not None or (facts.series is not None and facts.series.constant is not None)
+    features = mean_features(kernel, X.n_items, True) if is_linear else None
     return formula_evaluator(kernel, X, Y, certain) if features is None else FeatureEvaluator(X, Y, *features)
+
+
+def is_kendall(kernel: Kernel, X: Rankings, Y: Rankings) -> bool:
+    """Whether a kernel is a function of the Kendall distance, and no item is free."""
+    facts = kernel.facts(X.n_items)
+    known = facts.distance == distances.kendall and facts.function is not None
+    return known and X.is_exhaustive() and Y.is_exhaustive()
 
 
 def formula_evaluator(kernel: Kernel, X: Rankings, Y: Rankings, certain: bool) -> Evaluator | NoExactValue:

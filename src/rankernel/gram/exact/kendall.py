@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel import _loops, distances
+from rankernel import _loops
 from rankernel._loops.compiled import compiled
 from rankernel._loops.pairs import count_inversions, popcount, stream
 from rankernel._utils.arrays import FloatArray, Indices, IntArray
@@ -32,13 +32,11 @@ from rankernel.gram.exact.formulas import (
     CodeArray,
     Overlap,
     Shape,
-    decay_rate,
     function_table,
-    is_exponential,
     salts,
     unique_codes,
 )
-from rankernel.kernels.base import AffinePower, Kernel
+from rankernel.kernels.base import AffinePower, Kernel, decay_rate, is_exponential
 from rankernel.rankings import Rankings, unique_rows
 
 BLOCK_ITEMS = 2**15  # items of the rows of a block: larger blocks leave threads idle (benchmarks/grid.py)
@@ -53,10 +51,7 @@ Bits = NDArray[np.uint64]
 
 
 def kendall_evaluator(kernel: Kernel, X: Rankings, Y: Rankings) -> Evaluator | None:
-    """Return the evaluator of a function of the Kendall distance; None with free items, or too many items for it."""
-    facts = kernel.facts(X.n_items)
-    if facts.distance != distances.kendall or facts.function is None or not (X.is_exhaustive() and Y.is_exhaustive()):
-        return None
+    """Return the evaluator of a function of the Kendall distance, None if there are too many items for it."""
     evaluator = KendallEvaluator(kernel, X, Y)
     if evaluator.exponential or evaluator.power is not None or evaluator.is_tabulated:
         return evaluator
