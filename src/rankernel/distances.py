@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel._utils.arrays import FloatArray, IntArray, RankArray
+from rankernel._utils import FloatArray, IntArray, RankArray
 from rankernel._utils.checks import check_number, is_number, short_repr
-from rankernel._utils.interrupts import run_interruptibly
+from rankernel._utils.resources import run_interruptibly
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.rankings import Rankings, as_rankings
 

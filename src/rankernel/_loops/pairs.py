@@ -12,7 +12,7 @@ from numba.np import arrayobj
 from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled, compiled_strictly
-from rankernel._utils.arrays import IntArray, RankArray
+from rankernel._utils import IntArray, RankArray
 
 WordArray = NDArray[np.int16]
 WORD = 64

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import check_number, is_number, short_repr
 from rankernel._utils.notebook import html_card
 from rankernel.distances import Distance, LinearFeatures

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel._utils.arrays import FloatArray, IntArray, RankArray
+from rankernel._utils import FloatArray, IntArray, RankArray
 from rankernel._utils.checks import check_choice
-from rankernel._utils.partitions import PartitionIndex, all_partitions
+from rankernel._utils.combinatorics import PartitionIndex, all_partitions
 from rankernel.distances import Distance
 from rankernel.errors import RankingError
 from rankernel.kernels.base import DistanceFunction, Facts, Kernel, check_max_items, check_rate, number

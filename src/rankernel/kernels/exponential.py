@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rankernel import distances
-from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils import FloatArray, RankArray
 from rankernel.distances import Distance, as_distance, pair_signs
 from rankernel.kernels.base import (
     MEDIAN,

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from rankernel import _loops, distances
-from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import check_choice, check_integer
 from rankernel.distances import CONSTANT_FEATURE, LinearFeatures
 from rankernel.kernels.base import AffinePower, DistanceKernel, Facts, Kernel, PowerSeries

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from rankernel import distances
-from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils import FloatArray, RankArray
 from rankernel.distances import CONSTANT_FEATURE, Distance, LinearFeatures, as_distance
 from rankernel.kernels.base import AffinePower, DistanceKernel, Facts, Kernel, PositionMatrix, PowerSeries
 from rankernel.rankings import as_full_ranking

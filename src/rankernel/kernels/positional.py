@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankernel import _loops
-from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import check_integer, check_number, check_numbers
 from rankernel.kernels.base import Facts, Kernel, PositionMatrix, attributes
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import check_choice, check_integer, check_labels
 from rankernel._utils.notebook import html_card
 from rankernel._utils.rng import Seed, as_seed

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, Indices, Mask, RankArray
+from rankernel._utils import FloatArray, Indices, Mask, RankArray
 from rankernel.distances import STATISTICS, LinearFeatures, Statistic, centred_ranks, uniform_mean
 from rankernel.errors import ArgumentValueError
 from rankernel.kernels.algebra import Term, terms

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from rankernel._loops.compiled import compiled
-from rankernel._utils.arrays import FloatArray, Indices, IntArray, Mask, RankArray
-from rankernel._utils.log_sums import log_mean_exp, logs
+from rankernel._utils import FloatArray, Indices, IntArray, Mask, RankArray
+from rankernel._utils.combinatorics import log_mean_exp, logs
 from rankernel.gram.exact.formulas import (
     CodeArray,
     Codes,

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import FloatArray, IntArray, RankArray
-from rankernel.completions.linear_extensions import enumerate_completions
-from rankernel.completions.partial_orders import FEW_DOWN_SETS
+from rankernel import distances
+from rankernel._utils import FloatArray, IntArray, RankArray
+from rankernel.completions.linear_extensions import FEW_DOWN_SETS, enumerate_completions
 from rankernel.distances import Distance
 from rankernel.errors import ExactnessError
-from rankernel.gram.cost import STEP
-from rankernel.gram.evaluator import Block, ConstantEvaluator, Evaluator, Part, SumEvaluator
+from rankernel.gram.evaluator import STEP, Block, ConstantEvaluator, Evaluator, Part, SumEvaluator
 from rankernel.gram.exact.features import FeatureEvaluator, mean_features, positional_evaluator
 from rankernel.gram.exact.formulas import Formula, FormulaEvaluator, Shape, shape_pairs
 from rankernel.gram.exact.kendall import kendall_evaluator

@@ -19,7 +19,7 @@ import numpy as np
 
 from rankernel import _loops
 from rankernel._loops.compiled import compiled_strictly
-from rankernel._utils.arrays import FloatArray, Indices, IntArray
+from rankernel._utils import FloatArray, Indices, IntArray
 from rankernel.completions.marginals import (
     pair_product_features,
     position_distributions,
@@ -27,8 +27,7 @@ from rankernel.completions.marginals import (
     statistic_means,
 )
 from rankernel.distances import Distance, Statistic
-from rankernel.gram.cost import STEP
-from rankernel.gram.evaluator import Block, Evaluator, Part
+from rankernel.gram.evaluator import STEP, Block, Evaluator, Part
 from rankernel.gram.rows import PartialOrders, Rows
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings

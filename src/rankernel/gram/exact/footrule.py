@@ -25,10 +25,9 @@ from typing import Any
 import numpy as np
 
 from rankernel._loops.compiled import compiled
-from rankernel._utils.arrays import FloatArray, Indices, IntArray, Mask
+from rankernel._utils import FloatArray, Indices, IntArray, Mask
 from rankernel.errors import ExactnessError
-from rankernel.gram.blocks import slices
-from rankernel.gram.evaluator import Block
+from rankernel.gram.evaluator import Block, slices
 from rankernel.gram.exact.formulas import (
     CodeArray,
     Codes,

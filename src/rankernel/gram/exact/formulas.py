@@ -21,13 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled
-from rankernel._utils.arrays import FloatArray, Indices, IntArray, RankArray
-from rankernel.encoding import FREE
+from rankernel._utils import FloatArray, Indices, IntArray, RankArray
 from rankernel.errors import ExactnessError
-from rankernel.gram.cost import STEP, distinct_values
-from rankernel.gram.evaluator import Block, Evaluator, block_shape
+from rankernel.gram.evaluator import STEP, Block, Evaluator, block_shape, distinct_values
 from rankernel.kernels.base import Kernel, decay_rate, distance_derivatives, is_exponential
-from rankernel.rankings import Rankings, unique_rows
+from rankernel.rankings import FREE, Rankings, unique_rows
 
 Pairs = list[tuple["Shape", "Shape"]]
 CodeArray = NDArray[np.uint64]

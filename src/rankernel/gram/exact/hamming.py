@@ -14,8 +14,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from rankernel._loops.compiled import compiled
-from rankernel._utils.arrays import FloatArray, Indices, IntArray, RankArray
-from rankernel._utils.log_sums import log_mean_exp, log_sum_exp, logs
+from rankernel._utils import FloatArray, Indices, IntArray, RankArray
+from rankernel._utils.combinatorics import log_mean_exp, log_sum_exp, logs
 from rankernel.gram.evaluator import Block
 from rankernel.gram.exact.formulas import (
     CodeArray,

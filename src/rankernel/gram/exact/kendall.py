@@ -23,10 +23,9 @@ from numpy.typing import NDArray
 from rankernel import _loops
 from rankernel._loops.compiled import compiled
 from rankernel._loops.pairs import count_inversions, popcount, stream
-from rankernel._utils.arrays import FloatArray, Indices, IntArray
-from rankernel._utils.q_factorials import tables
-from rankernel.gram.cost import STEP, distinct_values
-from rankernel.gram.evaluator import Block, Evaluator, Part, block_shape
+from rankernel._utils import FloatArray, Indices, IntArray
+from rankernel._utils.combinatorics import tables
+from rankernel.gram.evaluator import STEP, Block, Evaluator, Part, block_shape, distinct_values
 from rankernel.gram.exact.formulas import (
     MIX,
     CodeArray,
@@ -764,17 +763,17 @@ def window_means(values, ranges):
         for size in range(max(ranges[r, 0] + 1, 2), ranges[r, 1] + 1):
             for k in range(n):
                 sums[k] = values[k]
-            width, bit = 1, 0
+            length, bit = 1, 0
             while size >> (bit + 1):
                 bit += 1
             for b in range(bit - 1, -1, -1):
-                for k in range(n - width):
-                    sums[k] += sums[k + width]
-                width *= 2
+                for k in range(n - length):
+                    sums[k] += sums[k + length]
+                length *= 2
                 if size >> b & 1:
-                    for k in range(n - width):
-                        sums[k] += values[k + width]
-                    width += 1
+                    for k in range(n - length):
+                        sums[k] += values[k + length]
+                    length += 1
             for k in range(n):
                 values[k] = sums[k] / size
 

@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel._utils.arrays import FloatArray, Indices, IntArray, RankArray
+from rankernel._utils import FloatArray, Indices, IntArray, RankArray
 from rankernel.completions.draws import Draws
 from rankernel.distances import Distance
-from rankernel.gram.blocks import slices
-from rankernel.gram.evaluator import Block
+from rankernel.gram.evaluator import Block, slices
 from rankernel.gram.exact.features import FeatureEvaluator, centred_products
 from rankernel.gram.rows import Rows
 from rankernel.kernels.algebra import terms
