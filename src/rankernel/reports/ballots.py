@@ -12,12 +12,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import FloatArray, Indices, IntArray, Mask
+from rankernel._utils import FloatArray, Indices, IntArray, Mask
 from rankernel._utils.checks import printable
 from rankernel.data import Data, group_codes, pairwise_wins, rename_items, with_counts
-from rankernel.encoding import FREE
 from rankernel.errors import RankingError
 from rankernel.preferences import Preferences
+from rankernel.rankings import FREE
 from rankernel.reports.text import Wording
 
 UNNAMED = "(none)"  # shown for a group whose name is empty

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import __version__
-from rankernel._utils.arrays import FloatArray, Indices, IntArray
+from rankernel._utils import FloatArray, Indices, IntArray
 from rankernel.errors import require
 from rankernel.plots import node_clusters, node_summaries
 from rankernel.preferences import Preferences
