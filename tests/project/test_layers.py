@@ -21,7 +21,6 @@ ORDER = [
     "_loops",
     "preferences",
     "data",
-    "linear_features",
     "io",
     "interop",
     "datasets",

@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankernel._loops.bits import popcount
 from rankernel._loops.compiled import compiled, compiled_strictly
+from rankernel._loops.pairs import popcount
 from rankernel._loops.random_streams import mix
 from rankernel._utils import FloatArray, FullRanks, Indices, IntArray, Mask, RankArray
 from rankernel._utils.checks import check_choice, printable

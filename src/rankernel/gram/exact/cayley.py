@@ -24,10 +24,9 @@ from rankernel.gram.exact.formulas import (
     Shape,
     are_top_k,
     have_one_tie,
-    is_exponential,
 )
 from rankernel.gram.exact.hamming import AgreementCodes
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Kernel, is_exponential
 from rankernel.rankings import Rankings
 
 MAX_PMF_ITEMS = 300  # a table of n^2 probabilities

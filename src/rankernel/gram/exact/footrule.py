@@ -37,10 +37,9 @@ from rankernel.gram.exact.formulas import (
     Pairs,
     Shape,
     have_one_tie,
-    is_exponential,
     salts,
 )
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Kernel, is_exponential
 from rankernel.rankings import Rankings
 
 MAX_STEPS = 60_000_000  # states that a sweep visits: about half a second

@@ -26,9 +26,8 @@ from rankernel.gram.exact.formulas import (
     Pairs,
     Shape,
     are_top_k,
-    is_exponential,
 )
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Kernel, is_exponential
 from rankernel.rankings import Rankings
 
 MIN_RATE = 1e-18  # stands for nu = 0, where the kernel is 1: the difference is below double precision

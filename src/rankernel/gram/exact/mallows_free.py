@@ -18,8 +18,8 @@ import numpy as np
 from rankernel._loops.compiled import compiled
 from rankernel._utils import FloatArray, IntArray
 from rankernel._utils.combinatorics import tables
-from rankernel.gram.exact.formulas import Formula, LogMean, Overlap, Shape, is_exponential
-from rankernel.kernels.base import Kernel
+from rankernel.gram.exact.formulas import Formula, LogMean, Overlap, Shape
+from rankernel.kernels.base import Kernel, is_exponential
 from rankernel.rankings import FREE
 
 MAX_STEPS = 20_000_000  # elementary steps of one program: about 0.1 s

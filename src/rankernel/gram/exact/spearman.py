@@ -31,11 +31,9 @@ from rankernel.gram.exact.formulas import (
     Overlap,
     Pairs,
     Shape,
-    decay_rate,
     have_one_tie,
-    is_exponential,
 )
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Kernel, decay_rate, is_exponential
 from rankernel.rankings import Rankings
 
 SMALL_PERMANENT = 11  # items up to which a permanent is faster than the series (benchmarks/grid.py)

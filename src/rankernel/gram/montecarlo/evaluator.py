@@ -25,7 +25,7 @@ from rankernel.completions.draws import PURPOSE, Draws, coupling_named
 from rankernel.distances import Distance
 from rankernel.errors import Argument, ArgumentValueError
 from rankernel.gram.evaluator import STEP, Block, BlockEstimate, Evaluator, slices
-from rankernel.gram.exact.enumeration import seconds_of_kernel
+from rankernel.gram.exact.choice import seconds_of_kernel
 from rankernel.gram.exact.features import FeatureEvaluator, centred_products
 from rankernel.gram.jackknife import (
     FEW_BLOCKS,
@@ -549,7 +549,7 @@ class DrawSet:
         ranks = self.ranks[rankings]
         n_rankings, n_draws, n_items = ranks.shape
         if self.as_bits:
-            words = _loops.bits.pairs_in_order(ranks.reshape(-1, n_items)).reshape(n_rankings, n_draws, -1)
+            words = _loops.pairs.pairs_in_order(ranks.reshape(-1, n_items)).reshape(n_rankings, n_draws, -1)
             return np.ascontiguousarray(words.transpose(0, 2, 1))
         kind = np.uint8 if n_items <= MAX_ITEMS_BYTE else np.int16
         return np.ascontiguousarray(ranks.transpose(0, 2, 1), dtype=kind)
@@ -692,7 +692,7 @@ class DrawSet:
         elif distance.cycle_weights is not None:
             _loops.draws.of_cycles(packed, left, right, draws.start, d, distance.cycle_weights(self.ranks.shape[2]))
         else:
-            kind = getattr(_loops.rank_distances, distance.name.upper())
+            kind = getattr(_loops.pairs, distance.name.upper())
             _loops.draws.of_positions(packed, left, right, draws.start, d, kind)
         return d
 
