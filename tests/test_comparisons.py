@@ -79,7 +79,9 @@ def test_rankings_of_groups():
     language = rng.choice(["en", "de"], 2000)
     first = rng.integers(0, 4, 2000)
     second = (first + rng.integers(1, 4, 2000)) % 4
-    gap = np.array([strengths[each][a] - strengths[each][b] for each, a, b in zip(language, first, second, strict=True)])
+    gap = np.array(
+        [strengths[each][a] - strengths[each][b] for each, a, b in zip(language, first, second, strict=True)]
+    )
     outcome = np.where(rng.random(2000) < 1 / (1 + np.exp(-gap)), 1, -1)
     data = Comparisons.from_arrays(first, second, outcome, labels={"language": language}, items=range(4))
     found = data.rankings("language")

@@ -340,7 +340,9 @@ def test_to_pairs_is_minimal(data):
 
 
 def test_repr():
-    prefs = Preferences.from_pairs([[("a", "b"), ("b", "c"), ("a", "c")], [("a\n", "b"), ("b", "c"), ("c", "a\n")]], counts=[1, 2])
+    prefs = Preferences.from_pairs(
+        [[("a", "b"), ("b", "c"), ("a", "c")], [("a\n", "b"), ("b", "c"), ("c", "a\n")]], counts=[1, 2]
+    )
     assert repr(prefs).splitlines() == [
         "Preferences: 2 users from 3 voters, 4 items (1 user with cycles)",
         "  0: 1 × a > b, b > c",

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import FloatArray, IntArray, Mask
+from rankernel._utils import FloatArray, IntArray, Mask
 from rankernel._utils.checks import check_labels, check_number, check_numbers, printable
 from rankernel._utils.notebook import html_card
 from rankernel.data import group_codes
-from rankernel.encoding import check_items, is_missing
-from rankernel.errors import Argument, ArgumentValueError, ReadingWarning, RankingError, warn
+from rankernel.errors import Argument, ArgumentValueError, RankingError, ReadingWarning, warn
 from rankernel.preferences import Preferences, majorities
-from rankernel.rankings import Labels, Rankings, row_index
+from rankernel.rankings import Labels, Rankings, check_items, is_missing, row_index
 
 MAX_SHOWN = 6
 TIME_UNITS = {"year": "Y", "month": "M", "week": "W", "day": "D", "hour": "h"}
@@ -120,7 +119,11 @@ class Comparisons:
             item = list(names)[sides[0][equal[0]]]
             raise RankingError(f"comparison {equal[0]} compares {printable(item)!r} with itself")
         judges: dict[str, int] = {}
-        codes = np.zeros(0, dtype=np.int64) if judge is None else encode("judge", [check_labels("judge", judge, n).tolist()], judges, True)[:, 0]
+        codes = (
+            np.zeros(0, dtype=np.int64)
+            if judge is None
+            else encode("judge", [check_labels("judge", judge, n).tolist()], judges, True)[:, 0]
+        )
         given = np.ones(n) if weights is None else check_numbers("weights", weights, (n,), 0.0)
         columns = {str(name): check_labels(f"labels[{name!r}]", values, n) for name, values in (labels or {}).items()}
         times = None if time is None else as_times(time, n)
@@ -205,7 +208,8 @@ class Comparisons:
         """Weighted number of wins of item x over item y, shape (n_items, n_items)."""
         winner, loser = self._winner_and_loser()
         n = self.n_items
-        return np.bincount(winner * n + loser, self.weights * ~self.tied, n * n).reshape(n, n)
+        counts: FloatArray = np.bincount(winner * n + loser, self.weights * ~self.tied, n * n)
+        return counts.reshape(n, n)
 
     @property
     def ties(self) -> FloatArray:

@@ -10,14 +10,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel._utils.arrays import FloatArray, Indices, IntArray, Mask, RankArray
+from rankernel._utils import FloatArray, Indices, IntArray, Mask, RankArray
 from rankernel._utils.checks import check_instance, check_names, printable
-from rankernel._utils.memory import check_bytes
 from rankernel._utils.notebook import html_card
-from rankernel.encoding import FREE, check_counts, check_items, sum_counts
+from rankernel._utils.resources import check_bytes
 from rankernel.errors import RankingError
 from rankernel.pair_tables import Comparisons, is_long, long_table, user_lists, user_names
-from rankernel.rankings import PARTIAL, Labels, Rankings, as_rankings, row_index, unique_rows
+from rankernel.rankings import (
+    FREE,
+    PARTIAL,
+    Labels,
+    Rankings,
+    as_rankings,
+    check_counts,
+    check_items,
+    row_index,
+    sum_counts,
+    unique_rows,
+)
 
 Packed = NDArray[np.uint8]
 Pair = tuple[str, str]
@@ -176,9 +186,7 @@ class Preferences:
         """Build from indices of users and of two items, each pair of a user at most once."""
         names, number = check_items(items), check_counts(counts, len(users))
         n_bytes = (len(names) + 7) // 8
-        check_bytes(
-            len(users) * len(names) * n_bytes, f"preferences of {len(users):,} users over {len(names):,} items"
-        )
+        check_bytes(len(users) * len(names) * n_bytes, f"preferences of {len(users):,} users over {len(names):,} items")
         packed = np.zeros((len(users), len(names), n_bytes), dtype=np.uint8)
         np.bitwise_or.at(packed, (user, better, worse >> 3), (128 >> (worse & 7)).astype(np.uint8))
         contracted: list[Groups] = []

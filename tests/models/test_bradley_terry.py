@@ -114,9 +114,7 @@ def random_battles(seed, n_items=5, n_battles=400, n_judges=20, tie_rate=0.3):
     difference = strengths[judge, first] - strengths[judge, second] + 0.4 * length
     outcome = np.where(rng.random(n_battles) < 1 / (1 + np.exp(-difference)), 1, -1)
     outcome[rng.random(n_battles) < tie_rate] = 0
-    return Comparisons.from_arrays(
-        first, second, outcome, judge=judge, labels={"length": length}, items=range(n_items)
-    )
+    return Comparisons.from_arrays(first, second, outcome, judge=judge, labels={"length": length}, items=range(n_items))
 
 
 def naive_log_probability(difference, outcome, ties, parameter):
@@ -243,7 +241,9 @@ def test_strengths_of_evalica():
     import csv
 
     with (arena() / "llmfao-golden.csv").open(encoding="utf-8") as file:
-        golden = {row["item"]: float(row["score"]) for row in csv.DictReader(file) if row["algorithm"] == "bradley_terry"}
+        golden = {
+            row["item"]: float(row["score"]) for row in csv.DictReader(file) if row["algorithm"] == "bradley_terry"
+        }
     with (arena() / "llmfao.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     outcome = [{"left": 1, "right": -1, "tie": 0}[row["winner"]] for row in rows]

@@ -112,7 +112,9 @@ def test_simultaneous_coverage_of_equal_items():
     rng = np.random.default_rng(7)
     n_runs = 300
     wrong = sum(
-        bool(rk.leaderboard(Rankings.from_scores(rng.normal(size=(40, 6))), n_resamples=200, rng=run).above.before.any())
+        bool(
+            rk.leaderboard(Rankings.from_scores(rng.normal(size=(40, 6))), n_resamples=200, rng=run).above.before.any()
+        )
         for run in range(n_runs)
     )
     assert wrong <= 0.05 * n_runs + 3 * np.sqrt(0.05 * 0.95 * n_runs)
@@ -182,7 +184,9 @@ def test_invalid_arguments(options, name):
 @needs_data
 def test_win_rates_of_evalica():
     with (arena() / "llmfao-golden.csv").open(encoding="utf-8") as file:
-        golden = {row["item"]: float(row["score"]) for row in csv.DictReader(file) if row["algorithm"] == "average_win_rate"}
+        golden = {
+            row["item"]: float(row["score"]) for row in csv.DictReader(file) if row["algorithm"] == "average_win_rate"
+        }
     with (arena() / "llmfao.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     outcome = [{"left": 1, "right": -1, "tie": 0}[row["winner"]] for row in rows]

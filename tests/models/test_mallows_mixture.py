@@ -16,7 +16,9 @@ CENTERS = [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [2, 3, 0, 1, 5, 4]]
 
 
 def planted(n_voters=(300, 200, 150), theta=0.8, k=3):
-    parts = [rk.datasets.mallows(n, c, theta, rng=i).ranks for i, (n, c) in enumerate(zip(n_voters, CENTERS, strict=True))]
+    parts = [
+        rk.datasets.mallows(n, c, theta, rng=i).ranks for i, (n, c) in enumerate(zip(n_voters, CENTERS, strict=True))
+    ]
     return Rankings(np.minimum(np.concatenate(parts), k)), np.repeat(range(3), n_voters)
 
 

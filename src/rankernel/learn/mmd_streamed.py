@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray
+from rankernel._utils import FloatArray
 from rankernel.data import Data, as_data, concat
 from rankernel.errors import RankingError
 from rankernel.gram.methods import MethodLike, unbiased_method

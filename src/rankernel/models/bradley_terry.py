@@ -10,18 +10,18 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit, log_expit, ndtri
 
-from rankernel._utils.arrays import FloatArray, IntArray
+from rankernel._utils import FloatArray, IntArray
 from rankernel._utils.checks import check_choice, check_flag, check_integer, check_number, check_numbers, printable
 from rankernel._utils.notebook import html_card
 from rankernel.comparisons import Comparisons
 from rankernel.data import Data, as_nonempty_data, pairwise_ties, pairwise_wins
-from rankernel.encoding import FREE
 from rankernel.errors import Argument, ArgumentValueError, RankingError, ReadingWarning, warn
 from rankernel.models.consensus import ranks_by_score
 from rankernel.preferences import Preferences, relations_of_ranks
-from rankernel.rankings import Rankings, order_text
+from rankernel.rankings import FREE, Rankings, order_text
 
 TieModel = Literal["half", "davidson", "rao-kupper", "ignore"]
+Counts = tuple[FloatArray, FloatArray, FloatArray]  # wins, losses, ties
 
 LAST_STEP = 1e-6  # the error after such a Newton step is of the order of its square
 ROUNDING = 1e-9
@@ -236,7 +236,7 @@ class PairCounts:
         return cls(len(wins), first, second, *adapt(*counts, model), np.zeros((len(first), 0)))
 
 
-def adapt(wins: FloatArray, losses: FloatArray, ties: FloatArray, model: TieModel) -> tuple[FloatArray, ...]:
+def adapt(wins: FloatArray, losses: FloatArray, ties: FloatArray, model: TieModel) -> Counts:
     """Return the numbers of wins, losses and ties that enter the likelihood."""
     if model == "half":
         return wins + ties / 2, losses + ties / 2, np.zeros_like(ties)
@@ -263,9 +263,10 @@ def count_pairs(data: Comparisons | Data, covariates: Any, model: TieModel) -> P
     return PairCounts(data.n_items, data.first, data.second, *outcomes(data, model), table)
 
 
-def outcomes(data: Comparisons, model: TieModel) -> tuple[FloatArray, ...]:
+def outcomes(data: Comparisons, model: TieModel) -> Counts:
     """Return the wins of the first item, of the second one, and ties of each comparison."""
-    return adapt(*(data.weights * (data.outcome == sign) for sign in (1, -1, 0)), model)
+    wins, losses, ties = (data.weights * (data.outcome == sign) for sign in (1, -1, 0))
+    return adapt(wins, losses, ties, model)
 
 
 def check_connected(pairs: PairCounts, prior: float, items: tuple[str, ...]) -> None:
@@ -300,7 +301,9 @@ def check_connected(pairs: PairCounts, prior: float, items: tuple[str, ...]) -> 
 
 def tie_parameter(parameters: FloatArray, index: int, model: TieModel) -> float:
     """Return nu or theta from the vector of all parameters; nan if there is none."""
-    return float(np.exp(parameters[index])) if len(parameters) > index and model in ("davidson", "rao-kupper") else np.nan
+    return (
+        float(np.exp(parameters[index])) if len(parameters) > index and model in ("davidson", "rao-kupper") else np.nan
+    )
 
 
 def terms(
@@ -372,9 +375,7 @@ def log_likelihood(pairs: PairCounts, parameters: FloatArray, model: TieModel) -
     return float(terms(pairs.wins, pairs.losses, pairs.ties, difference, tie, model)[0].sum())
 
 
-def maximize_likelihood(
-    pairs: PairCounts, model: TieModel, prior: float = 0.0, start: FloatArray | None = None
-) -> Fit:
+def maximize_likelihood(pairs: PairCounts, model: TieModel, prior: float = 0.0, start: FloatArray | None = None) -> Fit:
     """Return the maximum of the likelihood, by Newton's method with step halving; the mean strength is 0."""
     n, n_covariates = pairs.n_items, pairs.covariates.shape[1]
     has_tie = model in ("davidson", "rao-kupper") and bool(pairs.ties.any())

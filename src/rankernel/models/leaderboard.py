@@ -12,17 +12,16 @@ from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
 from rankernel._loops.compiled import compiled
-from rankernel._utils.arrays import FloatArray, IntArray, Mask
+from rankernel._utils import FloatArray, IntArray, Mask
 from rankernel._utils.checks import check_choice, check_integer, check_number, printable
 from rankernel._utils.notebook import html_card
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.comparisons import Comparisons
 from rankernel.data import Data, as_nonempty_data, group_codes
-from rankernel.encoding import FREE, is_frame
 from rankernel.errors import Argument, ArgumentValueError, RankingError, require
 from rankernel.models.bradley_terry import LAST_STEP, PairCounts, check_connected, maximize_likelihood
 from rankernel.preferences import Preferences, relations_of_ranks
-from rankernel.rankings import Rankings
+from rankernel.rankings import FREE, Rankings, is_frame
 
 Score = Literal["bradley_terry", "borda", "copeland", "mean_rank"]
 Resample = Literal["auto", "judges", "comparisons"]
@@ -89,9 +88,9 @@ class Leaderboard:
     def to_frame(self) -> Any:
         """Return a pandas data frame with one row per item, best first."""
         require("pandas", "frames")
-        import pandas
+        import pandas as pd
 
-        return pandas.DataFrame(self.rows())
+        return pd.DataFrame(self.rows())
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the scores with their intervals, and the intervals of ranks: see :func:`rankernel.plots.leaderboard`."""
@@ -113,7 +112,9 @@ class Leaderboard:
             for row in self.rows()
         ]
         widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
-        table = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in (head, *lines)]
+        table = [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in (head, *lines)
+        ]
         n = len(self.items)
         pairs = f"{self.above.before.sum():,} of {n * (n - 1) // 2:,} pairs of items are separated"
         text = f"Leaderboard: {n:,} items, {self.units} resampled; {pairs}"
@@ -181,7 +182,7 @@ def leaderboard(
     check_choice("score", name, get_args(Score))
     if by is not None:
         groups, group = given.groups(by) if isinstance(given, Comparisons) else group_rows(given, by)
-        options = {"score": score, "confidence_level": confidence_level, "resample": resample}
+        options: dict[str, Any] = {"score": score, "confidence_level": confidence_level, "resample": resample}
         options |= {"n_resamples": n_resamples, "rng": as_seed(rng)}
         return {each: leaderboard(given[group == number], **options) for number, each in enumerate(groups)}
     generator = np.random.default_rng(as_seed(rng))
@@ -302,7 +303,9 @@ def resample_comparisons(
         n_units, unit = len(active), "judges"
     else:
         wins, ties = data.wins, np.triu(data.ties)
-        draws_won, draws_tied = (gamma_weights(counts.ravel(), n_resamples, rng).reshape(-1, n, n) for counts in (wins, ties))
+        draws_won, draws_tied = (
+            gamma_weights(counts.ravel(), n_resamples, rng).reshape(-1, n, n) for counts in (wins, ties)
+        )
         ties_all = np.concatenate([ties[None], draws_tied])
         totals = np.concatenate([wins[None], draws_won]) + (ties_all + ties_all.transpose(0, 2, 1)) / 2
         n_units, unit = len(data), "comparisons"
@@ -373,9 +376,18 @@ def rank_items(items: tuple[str, ...], sample: Resamples, score: str, confidence
     names = tuple(items[item] for item in order)
     packed = np.packbits(above[np.ix_(order, order)][None], axis=2)
     partial_order = Preferences._trusted(packed, names, np.ones(1, dtype=np.int64), ("0",), ((),))
-    columns = sample.scores, errors, intervals, ranks, np.stack([low, high], axis=1)
-    unit = f"{sample.n_units:,} {sample.unit}"
-    return Leaderboard(names, *(column[order] for column in columns), partial_order, score, confidence_level, unit)
+    return Leaderboard(
+        names,
+        sample.scores[order],
+        errors[order],
+        intervals[order],
+        ranks[order],
+        np.stack([low, high], axis=1)[order],
+        partial_order,
+        score,
+        confidence_level,
+        f"{sample.n_units:,} {sample.unit}",
+    )
 
 
 def small_sample(n_units: int, quantile: float) -> tuple[float, float]:

@@ -11,19 +11,18 @@ from scipy.special import gammaln, logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from rankernel._utils.arrays import FloatArray, IntArray, RankArray
+from rankernel._utils import FloatArray, IntArray, RankArray
 from rankernel._utils.checks import check_integer, check_number
-from rankernel._utils.q_factorials import log_q_factorials, log_q_factorials_derivative
+from rankernel._utils.combinatorics import log_q_factorials, log_q_factorials_derivative
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import as_data, as_nonempty_data
 from rankernel.datasets.simulate import mallows
-from rankernel.encoding import FREE
 from rankernel.errors import ArgumentValueError, RankingError
 from rankernel.kernels import Mallows
 from rankernel.models.kemeny_search import kemeny_order
 from rankernel.models.mallows import MAX_EXACT_ITEMS, MAX_THETA
 from rankernel.preferences import relations_of_ranks
-from rankernel.rankings import Rankings
+from rankernel.rankings import FREE, Rankings
 
 CHUNK_NUMBERS = 2**22
 MIN_THETA = 1e-9  # of the Mallows kernel
@@ -129,7 +128,9 @@ class MallowsMixture(BaseEstimator):  # type: ignore[misc]
         centers = np.zeros((self.n_components, rows.n_items), dtype=np.int32)
         thetas, is_optimal = np.full(self.n_components, np.nan), np.zeros(self.n_components, dtype=bool)
         previous, converged = -np.inf, False
-        for n_iter in range(1, self.max_iter + 1):
+        n_iter = 0
+        while n_iter < self.max_iter and not converged:
+            n_iter += 1
             weights = rows.counts @ posterior / rows.counts.sum()
             for g in range(self.n_components):
                 update = rows.best_component(posterior[:, g] * rows.counts, centers[g], float(thetas[g]), rng)
@@ -138,9 +139,7 @@ class MallowsMixture(BaseEstimator):  # type: ignore[misc]
             totals = logsumexp(logs, axis=1)
             value = float(rows.counts @ totals)
             posterior = np.exp(logs - totals[:, None])
-            if value - previous <= self.tol * rows.counts.sum():
-                converged = True
-                break
+            converged = value - previous <= self.tol * rows.counts.sum()
             previous = value
         return Run(centers, thetas, weights, is_optimal, value, n_iter, converged)
 
@@ -293,6 +292,7 @@ class StatedPairs:
         if len(self.free):
             kernel = Mallows(max(theta, MIN_THETA))
             exact = kernel.estimate(self.ranks[self.free], center[None], method="exact", gradient=True)
+            assert exact.gradient is not None
             means[self.free] = -exact.gradient["nu"][:, 0] / exact.value[:, 0]
         return means
 

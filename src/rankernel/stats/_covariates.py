@@ -10,14 +10,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import FloatArray, Indices
+from rankernel._utils import FloatArray, Indices
 from rankernel._utils.checks import check_choice, check_labels, check_unmasked, short_repr
 from rankernel.data import Data, as_data, with_counts
-from rankernel.encoding import is_missing
 from rankernel.errors import RankingError
 from rankernel.gram.bandwidth import MAX_RANKINGS, median_of_pairs
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
+from rankernel.rankings import is_missing
 from rankernel.stats._moments import CentredKernel
 from rankernel.stats._sample import Sample, check_kernel
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, Indices
+from rankernel._utils import FloatArray, Indices
 from rankernel.stats._moments import Moments
 
 ROUNDING = 1e-12  # dispersions below this part of the mean diagonal of the Gram matrix are rounding errors

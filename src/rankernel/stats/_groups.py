@@ -19,13 +19,12 @@ from typing import Any
 import numpy as np
 
 from rankernel import _loops
-from rankernel._utils.arrays import FloatArray, Indices, IntArray
+from rankernel._utils import FloatArray, Indices, IntArray
 from rankernel._utils.checks import printable
-from rankernel._utils.interrupts import run_interruptibly
-from rankernel._utils.memory import check_voters
+from rankernel._utils.resources import check_voters, run_interruptibly
 from rankernel.data import drop_item
 from rankernel.errors import RankingError
-from rankernel.gram.blocks import slices
+from rankernel.gram.evaluator import slices
 from rankernel.stats._effects import PRIOR_VOTERS, Effect, Gradient, InfluenceSample, Interval, diagonal_scale, share
 from rankernel.stats._moments import BLOCK_ROWS, ZERO_MOMENTS, CentredKernel, Moments, permutation_moments
 from rankernel.stats._permutations import (

@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, Indices
-from rankernel.gram.blocks import slices
+from rankernel._utils import FloatArray, Indices
+from rankernel.gram.evaluator import slices
 
 BLOCK_ROWS = 256  # rows of a matrix that are processed at once
 MAX_ROWS_FOR_SKEWNESS = 2000  # the third moment takes the cube of the number of rows

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from rankernel import _loops
-from rankernel._utils.arrays import FloatArray, IntArray, RankArray
+from rankernel._utils import FloatArray, IntArray, RankArray
 from rankernel._utils.checks import check_integer, check_number
-from rankernel._utils.interrupts import run_interruptibly
+from rankernel._utils.resources import run_interruptibly
 from rankernel._utils.rng import Seed, as_seed, stream_key
 from rankernel.errors import RankingError
-from rankernel.gram.blocks import slices
+from rankernel.gram.evaluator import slices
 from rankernel.stats._moments import BLOCK_ROWS, Moments
 
 if TYPE_CHECKING:

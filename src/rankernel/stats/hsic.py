@@ -15,13 +15,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankernel import _loops
-from rankernel._utils.arrays import FloatArray, Indices, IntArray
+from rankernel._utils import FloatArray, Indices, IntArray
 from rankernel._utils.checks import check_array, check_flag
-from rankernel._utils.interrupts import run_interruptibly
-from rankernel._utils.memory import check_task, check_voters
+from rankernel._utils.resources import check_task, check_voters, run_interruptibly
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data
-from rankernel.gram.blocks import slices
+from rankernel.gram.evaluator import slices
 from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.rows import as_rows

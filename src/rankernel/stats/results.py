@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rankernel._utils.arrays import FloatArray
+from rankernel._utils import FloatArray
 from rankernel._utils.checks import printable
 from rankernel._utils.notebook import box, table
 from rankernel.data import Data
