@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._utils import FloatArray, IntArray, Mask
-from rankernel._utils.checks import check_labels, check_number, check_numbers, printable
+from rankernel._utils.checks import check_instance, check_labels, check_number, check_numbers, printable
 from rankernel._utils.notebook import html_card
 from rankernel.data import group_codes
 from rankernel.errors import Argument, ArgumentValueError, RankingError, ReadingWarning, warn
@@ -125,7 +125,8 @@ class Comparisons:
             else encode("judge", [check_labels("judge", judge, n).tolist()], judges, True)[:, 0]
         )
         given = np.ones(n) if weights is None else check_numbers("weights", weights, (n,), 0.0)
-        columns = {str(name): check_labels(f"labels[{name!r}]", values, n) for name, values in (labels or {}).items()}
+        given_labels = {} if labels is None else check_instance("labels", labels, Mapping, "a mapping to arrays")
+        columns = {str(name): check_labels(f"labels[{name!r}]", each, n) for name, each in given_labels.items()}
         times = None if time is None else as_times(time, n)
         signs = np.sign(outcomes).astype(np.int8)
         return cls._trusted(check_items(names), *sides, signs, given, tuple(judges), codes, times, columns, None)
@@ -273,9 +274,9 @@ class Comparisons:
         triples = group[strict], winner[strict], loser[strict]
         user, better, worse, margin = majorities(*triples, self.weights[strict], self.n_items)
         result = Preferences._from_strict(user, better, worse, names, self.items)
-        kept = result._holds(user, better, worse)
-        if not kept.all():
-            n_users, share = result.n_contradicting, float(margin[~kept].sum() / margin.sum())
+        is_stated = result._holds(user, better, worse)
+        if not is_stated.all():
+            n_users, share = result.n_contradicting, float(margin[~is_stated].sum() / margin.sum())
             warn(
                 f"{n_users:,} of {len(names):,} users have preference cycles; contracting them discards {share:.1%} of "
                 "the decided comparisons. A Bradley-Terry ranking of each user uses all of them: "

@@ -480,13 +480,13 @@ def leaderboard(result: Any, *, ax: Axes | None = None) -> Axes:
     ax.scatter(result.scores, range(n), c=colours, s=26, zorder=3)
     ax.set_yticks(range(n), [escape_math(item) for item in result.items])
     ax.set_ylim(n - 0.5, -0.5)
-    level = f"{result.confidence_level:.0%}"
-    ax.set_xlabel(f"{result.score.replace('_', ' ')} with {level} intervals ({result.units} resampled)")
+    percent = f"{result.confidence_level:.0%}"
+    ax.set_xlabel(f"{result.score.replace('_', ' ')} with {percent} intervals ({result.units} resampled)")
     ranks = ax.secondary_yaxis("right")
     texts = [f"{a}" if a == b else f"{a} to {b}" for a, b in result.rank_intervals.tolist()]
     ranks.set_yticks(range(n), texts)
     ranks.tick_params(length=0)
-    ranks.set_ylabel(f"ranks, simultaneously {level}")
+    ranks.set_ylabel(f"ranks, simultaneously {percent}")
     ranks.spines["right"].set_visible(False)
     ax.grid(axis="x", color=GREY, lw=0.4)
     ax.set_axisbelow(True)

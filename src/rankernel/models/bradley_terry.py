@@ -11,7 +11,15 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import expit, log_expit, ndtri
 
 from rankernel._utils import FloatArray, IntArray
-from rankernel._utils.checks import check_choice, check_flag, check_integer, check_number, check_numbers, printable
+from rankernel._utils.checks import (
+    check_choice,
+    check_flag,
+    check_integer,
+    check_number,
+    check_numbers,
+    check_text,
+    printable,
+)
 from rankernel._utils.notebook import html_card
 from rankernel.comparisons import Comparisons
 from rankernel.data import Data, as_nonempty_data, pairwise_ties, pairwise_wins
@@ -167,7 +175,7 @@ def bradley_terry(
     check_choice("ties", ties, get_args(TieModel))
     check_flag("cluster", cluster)
     data = X if isinstance(X, Comparisons) else as_nonempty_data(X)
-    if anchor is not None and anchor not in data.items:
+    if anchor is not None and check_text("anchor", anchor) not in data.items:
         raise ArgumentValueError("anchor", anchor, "one of the items")
     pairs = count_pairs(data, covariates, ties)
     check_connected(pairs, prior, data.items)
@@ -253,8 +261,8 @@ def count_pairs(data: Comparisons | Data, covariates: Any, model: TieModel) -> P
         return PairCounts.of_matrices(wins, ties, model)
     if not isinstance(data, Comparisons):
         raise RankingError(Argument("covariates"), " require Comparisons: properties of single comparisons")
-    if isinstance(covariates, str) or (len(covariates) and isinstance(covariates[0], str)):
-        names = [covariates] if isinstance(covariates, str) else list(covariates)
+    names = [covariates] if isinstance(covariates, str) else covariates
+    if isinstance(names, list | tuple) and names and all(isinstance(name, str) for name in names):
         unknown = [name for name in names if name not in data.labels]
         if unknown:
             raise ArgumentValueError("covariates", covariates, f"names of labels: {', '.join(data.labels)}")
@@ -300,7 +308,7 @@ def check_connected(pairs: PairCounts, prior: float, items: tuple[str, ...]) -> 
 
 
 def tie_parameter(parameters: FloatArray, index: int, model: TieModel) -> float:
-    """Return nu or theta from the vector of all parameters; nan if there is none."""
+    """Return nu or theta from the vector of all parameters; nan if ties have no parameter."""
     return (
         float(np.exp(parameters[index])) if len(parameters) > index and model in ("davidson", "rao-kupper") else np.nan
     )
@@ -394,11 +402,11 @@ def maximize_likelihood(pairs: PairCounts, model: TieModel, prior: float = 0.0, 
 
     for _ in range(MAX_STEPS):
         difference, tie = split(pairs, parameters)
-        _, slope, tie_slope, curvature, mixed, tie_curvature = terms(
+        _, derivative, tie_derivative, curvature, mixed, tie_curvature = terms(
             pairs.wins, pairs.losses, pairs.ties, difference, tie, model
         )
         gradient, hessian = np.zeros(free), np.zeros((free, free))
-        gradient[:n] = np.bincount(a, slope, n) - np.bincount(b, slope, n)
+        gradient[:n] = np.bincount(a, derivative, n) - np.bincount(b, derivative, n)
         flat = np.bincount(a * n + b, curvature, n * n).reshape(n, n)
         flat = flat + flat.T
         if prior:
@@ -408,13 +416,13 @@ def maximize_likelihood(pairs: PairCounts, model: TieModel, prior: float = 0.0, 
         hessian[:n, :n] = np.diag(flat.sum(axis=1)) - flat
         if n_covariates:
             c = slice(n, n + n_covariates)
-            gradient[c] = x.T @ slope
+            gradient[c] = x.T @ derivative
             hessian[c, c] = (x.T * curvature) @ x
             columns = [np.bincount(a, v, n) - np.bincount(b, v, n) for v in (x * curvature[:, None]).T]
             hessian[:n, c] = np.stack(columns, axis=1)
             hessian[c, :n] = hessian[:n, c].T
         if has_tie:
-            gradient[-1], hessian[-1, -1] = tie_slope.sum(), tie_curvature.sum()
+            gradient[-1], hessian[-1, -1] = tie_derivative.sum(), tie_curvature.sum()
             hessian[:n, -1] = np.bincount(a, mixed, n) - np.bincount(b, mixed, n)
             hessian[n:-1, -1] = x.T @ mixed
             hessian[-1, :-1] = hessian[:-1, -1]
@@ -435,7 +443,10 @@ def solve(hessian: FloatArray, gradient: FloatArray, n_items: int) -> FloatArray
     """Return the Newton step; the likelihood is constant along equal changes of all strengths."""
     regular = hessian.copy()
     regular[:n_items, :n_items] += max(np.trace(hessian[:n_items, :n_items]) / n_items**2, np.finfo(float).tiny)
-    return np.asarray(np.linalg.solve(regular, gradient))
+    try:
+        return np.asarray(np.linalg.solve(regular, gradient))
+    except np.linalg.LinAlgError:
+        raise RankingError(Argument("covariates"), " are linearly dependent on each other or on the items") from None
 
 
 def inverse_hessian(hessian: FloatArray, n_items: int) -> FloatArray:
@@ -468,10 +479,10 @@ def cluster_scores(
             tied += (rows.ranks[:, :, None] == rows.ranks[:, None, :]) & (rows.ranks != FREE)[:, :, None]
             tied *= 1 - np.eye(n)
         counts = adapt(before, before.transpose(0, 2, 1), tied, model)
-        _, slope, tie_slope, *_ = terms(*counts, difference, tie, model)
-        score = slope.sum(axis=2)
+        _, derivative, tie_derivative, *_ = terms(*counts, difference, tie, model)
+        score = derivative.sum(axis=2)
         if tie is not None:
-            score = np.column_stack([score, tie_slope.sum(axis=(1, 2)) / 2])  # each pair occurs twice
+            score = np.column_stack([score, tie_derivative.sum(axis=(1, 2)) / 2])  # each pair occurs twice
         yield score, rows.counts.astype(np.float64)
 
 
@@ -486,10 +497,10 @@ def judge_scores(
     if n_covariates == 0:
         single = replace(single, covariates=np.zeros((len(data), 0)))
     difference, tie = split(single, parameters)
-    _, slope, tie_slope, *_ = terms(single.wins, single.losses, single.ties, difference, tie, model)
-    columns = [(data.first, slope), (data.second, -slope)]
-    columns += [(np.full(len(data), n + k), slope * covariates[:, k]) for k in range(n_covariates)]
-    columns += [(np.full(len(data), n + n_covariates), tie_slope)] if tie is not None else []
+    _, derivative, tie_derivative, *_ = terms(single.wins, single.losses, single.ties, difference, tie, model)
+    columns = [(data.first, derivative), (data.second, -derivative)]
+    columns += [(np.full(len(data), n + k), derivative * covariates[:, k]) for k in range(n_covariates)]
+    columns += [(np.full(len(data), n + n_covariates), tie_derivative)] if tie is not None else []
     index, values = (np.concatenate(parts) for parts in zip(*columns, strict=True))
     rows = np.tile(data.judge, len(columns))
     table = csr_array((values, (rows, index)), shape=(data.n_judges, len(parameters)))

@@ -13,11 +13,11 @@ from threadpoolctl import threadpool_limits
 
 from rankernel._loops.compiled import compiled
 from rankernel._utils import FloatArray, IntArray, Mask
-from rankernel._utils.checks import check_choice, check_integer, check_number, printable
+from rankernel._utils.checks import check_choice, check_integer, check_labels, check_number, printable
 from rankernel._utils.notebook import html_card
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.comparisons import Comparisons
-from rankernel.data import Data, as_nonempty_data, group_codes
+from rankernel.data import Data, as_data, group_codes
 from rankernel.errors import Argument, ArgumentValueError, RankingError, require
 from rankernel.models.bradley_terry import LAST_STEP, PairCounts, check_connected, maximize_likelihood
 from rankernel.preferences import Preferences, relations_of_ranks
@@ -99,8 +99,8 @@ class Leaderboard:
         return plots.leaderboard(self, ax=ax)
 
     def __repr__(self) -> str:
-        level = f"{self.confidence_level:.0%}"
-        head = ("rank", f"{level} ranks", "item", self.score, f"{level} interval")
+        percent = f"{self.confidence_level:.0%}"
+        head = ("rank", f"{percent} ranks", "item", self.score, f"{percent} interval")
         lines = [
             (
                 str(row["rank"]),
@@ -111,9 +111,10 @@ class Leaderboard:
             )
             for row in self.rows()
         ]
-        widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
+        n_characters = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
         table = [
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in (head, *lines)
+            "  ".join(cell.ljust(number) for cell, number in zip(line, n_characters, strict=True))
+            for line in (head, *lines)
         ]
         n = len(self.items)
         pairs = f"{self.above.before.sum():,} of {n * (n - 1) // 2:,} pairs of items are separated"
@@ -177,9 +178,13 @@ def leaderboard(
     check_choice("resample", resample, get_args(Resample))
     if is_frame(data):
         data = Rankings.from_scores(data, unlisted="free")
-    given = data if isinstance(data, Comparisons) else as_nonempty_data(data)
-    name = score or ("bradley_terry" if isinstance(given, Comparisons) else "borda")
-    check_choice("score", name, get_args(Score))
+    given = data if isinstance(data, Comparisons) else as_data(data, name="data")
+    if not len(given):
+        raise RankingError(Argument("data"), " is empty; give at least one ranking or comparison")
+    name = score
+    if score is None:
+        name = "bradley_terry" if isinstance(given, Comparisons) else "borda"
+    name = check_choice("score", name, get_args(Score))
     if by is not None:
         groups, group = given.groups(by) if isinstance(given, Comparisons) else group_rows(given, by)
         options: dict[str, Any] = {"score": score, "confidence_level": confidence_level, "resample": resample}
@@ -199,10 +204,7 @@ def group_rows(data: Data, by: Any) -> tuple[tuple[str, ...], IntArray]:
         if by not in data.labels:
             raise ArgumentValueError("by", by, f"one of the labels {', '.join(data.labels)}, or an array")
         return group_codes(data.labels[by])
-    values = np.asarray(by)
-    if values.shape != (len(data),):
-        raise ArgumentValueError("by", by, f"an array of {len(data)} groups", problem=f"has shape {values.shape}")
-    return group_codes(values)
+    return group_codes(check_labels("by", by, len(data)))
 
 
 # ---------------------------------------------------------------------- scores of resamples

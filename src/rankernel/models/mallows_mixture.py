@@ -287,8 +287,8 @@ class StatedPairs:
 
     def mean_distances(self, center: RankArray, theta: float) -> FloatArray:
         """Return the mean distance to a center over the completions of each ranking, weighted by exp(-theta d)."""
-        slopes = log_q_factorials_derivative(self.n_items, theta)
-        means = self.discordant(center[None])[:, 0] - self.sizes @ slopes
+        derivatives = log_q_factorials_derivative(self.n_items, theta)
+        means = self.discordant(center[None])[:, 0] - self.sizes @ derivatives
         if len(self.free):
             kernel = Mallows(max(theta, MIN_THETA))
             exact = kernel.estimate(self.ranks[self.free], center[None], method="exact", gradient=True)
@@ -324,8 +324,8 @@ class StatedPairs:
         distance, of_buckets = float(weights @ distances), weights @ sizes
 
         def derivative(theta: float) -> float:
-            slopes = log_q_factorials_derivative(n, theta)
-            return float(of_buckets @ slopes - total * slopes[n] - distance)
+            derivatives = log_q_factorials_derivative(n, theta)
+            return float(of_buckets @ derivatives - total * derivatives[n] - distance)
 
         if derivative(0.0) <= 0:
             return 0.0
