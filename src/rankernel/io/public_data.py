@@ -18,7 +18,7 @@ from rankernel._utils.checks import check_choice, check_path, check_text, printa
 from rankernel.encoding import FREE, Unlisted, check_unlisted, dense_ranks
 from rankernel.errors import RankingError, missing_extra
 from rankernel.io.preflib import read_preflib
-from rankernel.io.text_files import AnyPath, SourceFile, write_bytes
+from rankernel.io.source import AnyPath, SourceFile, write_bytes
 from rankernel.rankings import Rankings
 
 Which = Literal["a", "b"]
