@@ -25,7 +25,6 @@ from rankernel.errors import RankingError
 from rankernel.gram.blocks import slices
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
-from rankernel.stats.groups import GroupedVoters, GroupEffect, GroupTestResult
 from rankernel.stats._permutations import (
     CHUNK_ENTRIES,
     RELATIVE_TOLERANCE,
@@ -35,6 +34,7 @@ from rankernel.stats._permutations import (
     sample_null_distribution,
 )
 from rankernel.stats.base import Sample, SummaryLines, describe_test, result_fields, voter_gram, warn_if_noisy
+from rankernel.stats.groups import GroupedVoters, GroupEffect, GroupTestResult
 
 if TYPE_CHECKING:
     from rankernel.stats.differences import Differences

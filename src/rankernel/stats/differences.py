@@ -28,9 +28,9 @@ from rankernel.errors import RankingError
 from rankernel.gram.blocks import slices
 from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.rows import as_rows
-from rankernel.stats.groups import GroupedVoters
 from rankernel.stats._permutations import CHUNK_ENTRIES, named_generator
 from rankernel.stats.base import Interval
+from rankernel.stats.groups import GroupedVoters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

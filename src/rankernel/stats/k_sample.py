@@ -24,7 +24,6 @@ from rankernel.encoding import is_missing
 from rankernel.errors import RankingError, missing_extra
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
-from rankernel.stats.groups import GroupedVoters, GroupEffect, GroupStatistic, GroupTestResult, squared_mmd
 from rankernel.stats._permutations import ZERO_MOMENTS, is_exchangeable, sample_null_distribution
 from rankernel.stats.base import (
     PrintedResult,
@@ -35,6 +34,7 @@ from rankernel.stats.base import (
     stratum_codes,
     warn_if_noisy,
 )
+from rankernel.stats.groups import GroupedVoters, GroupEffect, GroupStatistic, GroupTestResult, squared_mmd
 from rankernel.stats.mmd import TASK, MMDResult, mmd_result
 
 if TYPE_CHECKING:

@@ -37,7 +37,6 @@ from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
 from rankernel.rankings import Rankings
-from rankernel.stats.groups import GroupedVoters, GroupStatistic, GroupTestResult, squared_mmd
 from rankernel.stats._permutations import count_exceedances
 from rankernel.stats.base import (
     Sample,
@@ -47,6 +46,7 @@ from rankernel.stats.base import (
     stratum_codes,
     warn_if_noisy,
 )
+from rankernel.stats.groups import GroupedVoters, GroupStatistic, GroupTestResult, squared_mmd
 
 NAMES = ("X", "Y")
 TASK = "a test of groups"

@@ -20,7 +20,6 @@ from rankernel.errors import RankingError
 from rankernel.gram.blocks import slices
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
-from rankernel.stats.groups import GroupedVoters, GroupTestResult, dispersion_parts, equal_weights
 from rankernel.stats._permutations import (
     CHUNK_ENTRIES,
     RELATIVE_TOLERANCE,
@@ -39,6 +38,7 @@ from rankernel.stats.base import (
     evaluate,
 )
 from rankernel.stats.differences import GroupFeatures
+from rankernel.stats.groups import GroupedVoters, GroupTestResult, dispersion_parts, equal_weights
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

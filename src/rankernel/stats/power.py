@@ -23,7 +23,6 @@ from rankernel.data import Data, concat
 from rankernel.errors import RankingError
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings, as_rankings
-from rankernel.stats.groups import GroupedVoters, GroupStatistic, dispersion_parts, equal_weights
 from rankernel.stats._permutations import PermutationStatistic, count_exceedances, is_exchangeable, named_generator
 from rankernel.stats.base import (
     Interval,
@@ -34,6 +33,7 @@ from rankernel.stats.base import (
     first_true,
     share,
 )
+from rankernel.stats.groups import GroupedVoters, GroupStatistic, dispersion_parts, equal_weights
 from rankernel.stats.k_sample import KSampleResult, k_sample_test
 from rankernel.stats.mmd import AggregatedMMDResult, MMDResult, mmd_test
 from rankernel.stats.paired import Judges, PairedResult, SignFlips
