@@ -31,9 +31,8 @@ SOURCE = ROOT / "src" / "rankernel"
 RESULTS = ROOT / "docs" / "benchmarks" / "mutation.json"
 
 CORE = {  # module: its tests, the quickest first
-    "_loops/bits.py": "gram/exact/test_bits.py",
-    "_loops/rank_distances.py": "test_distances.py gram/exact/test_cycles.py",
-    "completions/couplings.py": "completions/test_couplings.py",
+    "_loops/pairs.py": "test_distances.py gram/exact/test_cycles.py gram/exact/test_bits.py",
+    "completions/draws.py": "completions/test_couplings.py completions/test_draws.py",
     "completions/marginals.py": "completions/test_marginals.py",
     "gram/exact/cayley.py": "gram/exact/test_exact_cayley.py",
     "gram/exact/diffusion.py": "gram/exact/test_exact_diffusion.py",

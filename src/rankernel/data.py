@@ -9,12 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import IntArray, Mask
+from rankernel._utils import IntArray, Mask
 from rankernel._utils.checks import check_list, printable
-from rankernel.encoding import FREE, Unlisted, check_total_count, check_unlisted, dense_ranks, number_table
 from rankernel.errors import RankingError
 from rankernel.preferences import BEFORE, NOT_BEFORE, Preferences, pairs_text, relations_of_ranks
-from rankernel.rankings import Rankings, order_text
+from rankernel.rankings import (
+    FREE,
+    Rankings,
+    Unlisted,
+    check_total_count,
+    check_unlisted,
+    dense_ranks,
+    number_table,
+    order_text,
+)
 
 Data = Rankings | Preferences
 

@@ -15,14 +15,12 @@ ORDER = [
     "_lazy",
     "errors",
     "_utils",
-    "encoding",
+    "rankings",
     "order_tables",
     "pair_tables",
-    "rankings",
     "_loops",
     "preferences",
     "data",
-    "linear_features",
     "io",
     "interop",
     "datasets",
@@ -40,15 +38,12 @@ ORDER = [
 ]
 GRAM_ORDER = [
     "methods",
-    "cost",
     "jackknife",
     "evaluator",
-    "blocks",
     "rows",
     "exact",
     "bandwidth",
     "montecarlo",
-    "decide",
     "estimate",
     "plan",
     "storage",
@@ -56,6 +51,7 @@ GRAM_ORDER = [
 ]
 # Methods that hand over to a later layer, imported when they are called: kernel.gram(...), result.plot().
 HANDED_OVER = {
+    ("rankings", "order_tables"),
     ("kernels", "gram"),
     ("distances", "completions"),
     ("preferences", "completions"),

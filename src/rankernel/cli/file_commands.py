@@ -15,9 +15,8 @@ from rankernel.cli.options import OUTPUT, File, Reading, Showing, Writing
 from rankernel.cli.output import check_target, console, listed, print_facts, print_json, progress
 from rankernel.cli.reading import read_source
 from rankernel.data import format_rows, with_counts
-from rankernel.encoding import sum_counts
 from rankernel.errors import RankingError
-from rankernel.rankings import Rankings
+from rankernel.rankings import Rankings, sum_counts
 from rankernel.reports.source import Source
 from rankernel.reports.text import plural
 

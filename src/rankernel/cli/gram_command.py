@@ -120,8 +120,7 @@ def compute(output: Path | None, plan: Plan, X: Data, dtype: str, force: bool) -
     """Compute the matrix in memory, and write it or return its corner."""
     import numpy as np
 
-    from rankernel._utils.files import check_disk_space
-    from rankernel._utils.memory import check_memory
+    from rankernel._utils.resources import check_disk_space, check_memory
 
     check_memory(plan.shape, dtype)
     if output is not None:

@@ -30,7 +30,7 @@ from rankernel.errors import RankingError, require
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-    from rankernel._utils.arrays import Indices
+    from rankernel._utils import Indices
     from rankernel.data import Data
     from rankernel.reports.clustering import Clustering
     from rankernel.reports.summary import Summary

@@ -11,14 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankernel._utils.arrays import IntArray, Mask, RankArray
+from rankernel._utils import IntArray, Mask, RankArray
 from rankernel._utils.checks import printable
-from rankernel.encoding import FREE, dense_ranks
 from rankernel.errors import Argument, RankingError, ReadingWarning, warn
 from rankernel.io.read_options import ReadOptions
 from rankernel.io.text_files import FileSource, Repairs, SourceFile
 from rankernel.io.text_table import Codes, TextTable
-from rankernel.rankings import Labels, Rankings
+from rankernel.rankings import FREE, Labels, Rankings, dense_ranks
 
 # Missing-value markers in any case, with _ for a space.
 NA_WORDS = """

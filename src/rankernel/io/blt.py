@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankernel._utils.checks import check_integer, printable
-from rankernel.encoding import FREE, MAX_VOTERS, dense_ranks
 from rankernel.errors import RankingError
 from rankernel.io.ballots import Ballots, rankings_of
 from rankernel.io.orders import Orders
 from rankernel.io.read_options import accepts
 from rankernel.io.text_files import MAX_BYTES, AnyPath, FileSource, Repairs, SourceFile, check_writable_name, write_text
-from rankernel.rankings import Rankings, as_rankings
+from rankernel.rankings import FREE, MAX_VOTERS, Rankings, as_rankings, dense_ranks
 
 TOKEN = re.compile(
     r"""(?P<blank>[^\S\n]+|\#[^\n]*|//[^\n]*|/\*.*?\*/)   # spaces, and comments as some programs write them

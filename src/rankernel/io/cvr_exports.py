@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankernel._utils.arrays import Mask
+from rankernel._utils import Mask
 from rankernel._utils.checks import printable
 from rankernel.errors import RankingError
 from rankernel.io.text_files import SourceFile

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import IntArray, RankArray
+from rankernel._utils import IntArray, RankArray
 from rankernel._utils.checks import printable
-from rankernel.encoding import FREE
 from rankernel.errors import RankingError
 from rankernel.io.text_files import SourceFile
+from rankernel.rankings import FREE
 
 DIGIT, COLON, COMMA, OPEN, CLOSE, END = range(6)
 SIGNS = b"0123456789:,{}\n"

@@ -9,14 +9,13 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from rankernel._utils.arrays import Mask, RankArray
+from rankernel._utils import Mask, RankArray
 from rankernel._utils.checks import check_choice, check_path, printable
-from rankernel.encoding import FREE, dense_ranks
 from rankernel.errors import Argument, RankingError, ReadingWarning, warn
 from rankernel.io.orders import Orders, read_orders
 from rankernel.io.read_options import accepts
 from rankernel.io.text_files import AnyPath, FileSource, SourceFile, check_writable_name, write_text
-from rankernel.rankings import Rankings, as_rankings, unique_rows
+from rankernel.rankings import FREE, Rankings, as_rankings, dense_ranks, unique_rows
 
 Kind = Literal["soc", "soi", "toc", "toi", "cat"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

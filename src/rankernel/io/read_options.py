@@ -10,8 +10,8 @@ from functools import cache
 from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
 from rankernel._utils.checks import check_choice, check_flag, check_instance, check_integer, check_names, check_text
-from rankernel.encoding import Unlisted, check_items
 from rankernel.errors import ArgumentValueError
+from rankernel.rankings import Unlisted, check_items
 
 Layout = Literal["auto", "ranks", "positions", "scores", "pairs"]
 COLUMN_ROLES = ("user", "better", "worse", "a", "b", "winner", "count")

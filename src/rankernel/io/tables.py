@@ -11,16 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, IntArray, Mask, RankArray
+from rankernel._utils import FloatArray, IntArray, Mask, RankArray
 from rankernel._utils.checks import check_instance, check_labels, check_path, printable
-from rankernel.encoding import FREE, MAX_VOTERS, are_average_ranks, dense_ranks
 from rankernel.errors import Argument, RankingError
 from rankernel.io.ballots import Ballots, Markers, rankings_of, read_ballots
 from rankernel.io.read_options import Layout, accepts
 from rankernel.io.text_files import AnyPath, FileSource, SourceFile, check_writable_name, warn_of_formulas, write_text
 from rankernel.io.text_table import TextTable, split_table
 from rankernel.order_tables import are_consecutive, column_position
-from rankernel.rankings import Rankings, as_rankings, row_slices
+from rankernel.rankings import FREE, MAX_VOTERS, Rankings, are_average_ranks, as_rankings, dense_ranks, row_slices
 
 INTEGER = re.compile(r"([0-9]{1,30})(?:\.0*)?")
 NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")

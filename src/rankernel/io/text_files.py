@@ -14,12 +14,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rankernel._utils.arrays import IntArray
+from rankernel._utils import IntArray
 from rankernel._utils.checks import check_flag, check_instance, check_path, printable
-from rankernel._utils.files import whole_file
-from rankernel.encoding import check_items, check_total_count
+from rankernel._utils.resources import whole_file
 from rankernel.errors import Argument, OutputExistsError, RankingError, warn
 from rankernel.io.read_options import ReadOptions
+from rankernel.rankings import check_items, check_total_count
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import IntArray
+from rankernel._utils import IntArray
 from rankernel._utils.checks import printable
 from rankernel.errors import Argument, RankingError
 from rankernel.io.text_files import BYTE_ORDER_MARK, SourceFile

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from rankernel._utils.arrays import FloatArray
+from rankernel._utils import FloatArray
 from rankernel._utils.checks import check_instance, check_integer
 from rankernel._utils.rng import Seed, as_seed, stream_key
 from rankernel.data import Data, as_data
 from rankernel.errors import missing_extra
-from rankernel.gram.blocks import block_slices, slices
 from rankernel.gram.estimate import sum_by_index
+from rankernel.gram.evaluator import block_slices, slices
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
 from rankernel.kernels import as_kernel

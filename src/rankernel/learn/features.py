@@ -8,27 +8,25 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._loops.bits import pairs_in_order, popcount
 from rankernel._loops.compiled import compiled
-from rankernel._utils.arrays import FloatArray, FullRanks, IntArray, Mask
+from rankernel._loops.pairs import pairs_in_order, popcount
+from rankernel._utils import FloatArray, FullRanks, IntArray, Mask
 from rankernel._utils.checks import check_flag, check_integer
-from rankernel._utils.interrupts import run_in_threads
+from rankernel._utils.resources import run_in_threads
 from rankernel._utils.rng import Seed, as_seed, stream_key
 from rankernel.completions.draws import Uniform, draw
 from rankernel.completions.linear_extensions import enumerate_completions
 from rankernel.completions.marginals import position_distributions
-from rankernel.encoding import Unlisted
 from rankernel.errors import RankingError
-from rankernel.gram.blocks import slices
+from rankernel.gram.evaluator import slices
 from rankernel.gram.exact.features import mean_features, mean_statistics
 from rankernel.gram.rows import PartialOrders, Rows, as_rows
 from rankernel.kernels import as_kernel
 from rankernel.kernels.algebra import terms
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Kernel, PositionMatrix
 from rankernel.kernels.exponential import Mallows
 from rankernel.learn.estimators import KernelTransformer, RankingTransformer
-from rankernel.linear_features import PositionMatrix
-from rankernel.rankings import Rankings
+from rankernel.rankings import Rankings, Unlisted
 
 Words = NDArray[np.uint64]
 

@@ -8,17 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled_strictly
-from rankernel._utils.arrays import FloatArray, Indices, IntArray, Mask
+from rankernel._utils import FloatArray, Indices, IntArray, Mask
 from rankernel._utils.checks import check_choice, check_flag, check_integer, check_labels, check_numbers
-from rankernel._utils.interrupts import run_interruptibly
-from rankernel._utils.memory import check_task
+from rankernel._utils.resources import check_task, run_interruptibly
 from rankernel.data import as_data
-from rankernel.encoding import check_counts
 from rankernel.errors import IndefiniteKernelWarning, RankingError, warn
-from rankernel.gram.blocks import slices
+from rankernel.gram.evaluator import slices
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
+from rankernel.rankings import check_counts
 
 Linkage = Literal["average", "complete", "single", "weighted", "ward", "centroid", "median"]
 Negative = Literal["clip", "error"]

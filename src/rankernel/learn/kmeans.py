@@ -12,19 +12,18 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from rankernel._loops.compiled import compiled_strictly
-from rankernel._utils.arrays import FloatArray, Indices
+from rankernel._utils import FloatArray, Indices
 from rankernel._utils.checks import check_integer
-from rankernel._utils.interrupts import run_interruptibly
-from rankernel._utils.memory import check_task
+from rankernel._utils.resources import check_task, run_interruptibly
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data
-from rankernel.encoding import Unlisted
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.learn.estimators import KernelTransformer
 from rankernel.learn.hierarchy import gram_distances
+from rankernel.rankings import Unlisted
 
 MIN_GAIN = 1e-12  # smallest relative gain of a step, so that rounding errors cannot cause endless steps
 

@@ -8,16 +8,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, Indices
+from rankernel._utils import FloatArray, Indices
 from rankernel._utils.checks import check_integer, check_number
-from rankernel._utils.memory import check_bytes
+from rankernel._utils.resources import check_bytes
 from rankernel._utils.rng import Seed, as_seed, stream_key
-from rankernel.encoding import Unlisted
-from rankernel.gram.blocks import slices
+from rankernel.gram.evaluator import slices
 from rankernel.gram.methods import MethodLike, MonteCarlo
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.learn.estimators import KernelTransformer
+from rankernel.rankings import Unlisted
 
 PROPOSALS = 48  # pivots proposed at once; the distribution of the pivots does not depend on it
 ROWS = 2**14  # rows processed at once, so that temporary arrays stay small

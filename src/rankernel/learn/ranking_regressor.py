@@ -15,7 +15,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from rankernel._utils.arrays import FloatArray, Indices, Mask
+from rankernel._utils import FloatArray, Indices, Mask
 from rankernel._utils.checks import (
     check_choice,
     check_instance,
@@ -25,10 +25,10 @@ from rankernel._utils.checks import (
     is_number,
     short_repr,
 )
-from rankernel._utils.memory import check_task
+from rankernel._utils.resources import check_task
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data
-from rankernel.encoding import Unlisted
+from rankernel.distances import STATISTICS, Statistic, uniform_mean
 from rankernel.errors import RankingError
 from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.methods import MethodLike
@@ -36,10 +36,9 @@ from rankernel.gram.rows import as_rows
 from rankernel.kernels import KERNELS_BY_NAME, as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.learn.estimators import KernelParameters, check_table, error_prefix, has_names
-from rankernel.linear_features import STATISTICS, Statistic, uniform_mean
 from rankernel.models.consensus import MAX_EXACT_ITEMS
 from rankernel.models.decoding import LIMIT, Decoded, Decoder
-from rankernel.rankings import Rankings
+from rankernel.rankings import Rankings, Unlisted
 
 ENTRIES = 2**24  # predicted at once, so that temporary arrays stay small
 SKLEARN_KERNELS = (*PAIRWISE_KERNEL_FUNCTIONS, "precomputed")

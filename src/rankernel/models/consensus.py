@@ -9,17 +9,17 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import check_choice, check_integer, check_labels
 from rankernel._utils.notebook import html_card
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data, as_nonempty_data
+from rankernel.distances import Statistic, uniform_mean
 from rankernel.errors import ArgumentTypeError
 from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.rows import PartialOrders, as_rows
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
-from rankernel.linear_features import Statistic, uniform_mean
 from rankernel.models.decoding import Decoder
 from rankernel.models.kemeny_search import ROUNDING, hidden_by_rounding, kemeny_order, lower_bound
 from rankernel.rankings import Rankings, order_text

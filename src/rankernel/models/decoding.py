@@ -12,11 +12,11 @@ from functools import cached_property
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, Indices, Mask, RankArray
+from rankernel._utils import FloatArray, Indices, Mask, RankArray
+from rankernel.distances import STATISTICS, LinearFeatures, Statistic, centred_ranks, uniform_mean
 from rankernel.errors import ArgumentValueError
 from rankernel.kernels.algebra import Term, terms
 from rankernel.kernels.base import Kernel
-from rankernel.linear_features import STATISTICS, LinearFeatures, Statistic, centred_ranks, uniform_mean
 from rankernel.models.kemeny_search import kemeny_order
 
 LIMIT = 16  # items of a majority cycle that is solved exactly, in 3 ms

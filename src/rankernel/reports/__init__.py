@@ -18,7 +18,7 @@ from rankernel._utils.checks import (
     check_text,
     printable,
 )
-from rankernel._utils.files import whole_file
+from rankernel._utils.resources import whole_file
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import as_data
 from rankernel.errors import RankingError, require

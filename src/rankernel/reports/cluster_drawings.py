@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import FloatArray, Indices, IntArray
+from rankernel._utils import FloatArray, Indices, IntArray
 from rankernel.plots import node_clusters, node_summaries
 from rankernel.reports.clustering import Clustering
 from rankernel.reports.drawings import COLOURS, Drawing, colour_index

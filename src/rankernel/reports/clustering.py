@@ -9,7 +9,7 @@ from typing import cast
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, Indices, IntArray
+from rankernel._utils import FloatArray, Indices, IntArray
 from rankernel.data import Data
 from rankernel.errors import Argument, RankingError
 from rankernel.gram.methods import MethodLike

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray
+from rankernel._utils import FloatArray
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray
+from rankernel._utils import FloatArray
 from rankernel._utils.checks import printable
 from rankernel.data import Data, concat, with_counts
 from rankernel.errors import RankingError

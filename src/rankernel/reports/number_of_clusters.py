@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import FloatArray, Indices
+from rankernel._utils import FloatArray, Indices
 from rankernel.data import Data, with_counts
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankernel import __version__
-from rankernel._utils.arrays import Indices
+from rankernel._utils import Indices
 from rankernel.errors import require
 from rankernel.preferences import Preferences
 from rankernel.reports import cluster_drawings as clusters

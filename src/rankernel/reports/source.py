@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import Indices, IntArray
+from rankernel._utils import Indices, IntArray
 from rankernel._utils.checks import printable
 from rankernel.data import Data, group_codes, rename_items, with_counts
 from rankernel.errors import RankingError

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, Indices, IntArray, Mask
+from rankernel._utils import FloatArray, Indices, IntArray, Mask
 from rankernel.data import Data, pairwise_wins
-from rankernel.encoding import FREE
 from rankernel.preferences import Preferences
+from rankernel.rankings import FREE
 
 MAX_EXACT_CYCLE = 16  # items of a majority cycle up to which the Kemeny ranking is proven optimal
 N_STARTS = 3  # of the local search for longer cycles

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankernel._utils.arrays import Indices, Mask
+from rankernel._utils import Indices, Mask
 from rankernel.preferences import Preferences
 from rankernel.reports.clustering import Cluster, largest_shifts
 from rankernel.reports.groups import ALPHA, Comparison, Comparisons

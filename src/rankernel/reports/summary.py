@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, Indices, Mask
+from rankernel._utils import FloatArray, Indices, Mask
 from rankernel.errors import RankingError
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel

@@ -31,10 +31,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, Indices, IntArray
+from rankernel._utils import FloatArray, Indices, IntArray
 from rankernel._utils.checks import check_labels, check_numbers, printable
-from rankernel._utils.memory import check_task
 from rankernel._utils.notebook import box, table
+from rankernel._utils.resources import check_task
 from rankernel.data import Data, with_counts
 from rankernel.errors import NotCharacteristicWarning, RankingError, SamplingWarning, warn
 from rankernel.gram.methods import MethodLike, Mixed, MonteCarlo, as_method

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from rankernel._loops.compiled import compiled
-from rankernel._utils.arrays import FloatArray, IntArray
+from rankernel._utils import FloatArray, IntArray
 from rankernel._utils.checks import check_integer, check_number
-from rankernel._utils.interrupts import run_interruptibly
-from rankernel._utils.memory import check_task
+from rankernel._utils.resources import check_task, run_interruptibly
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import as_data
 from rankernel.errors import RankingError
-from rankernel.gram.blocks import slices
+from rankernel.gram.evaluator import slices
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.stats._permutations import (

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, Indices
+from rankernel._utils import FloatArray, Indices
 from rankernel._utils.checks import check_number, printable
-from rankernel._utils.memory import check_bytes
 from rankernel._utils.notebook import box, table
+from rankernel._utils.resources import check_bytes
 from rankernel.errors import RankingError
-from rankernel.gram.blocks import slices
+from rankernel.gram.evaluator import slices
 from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.rows import as_rows
 from rankernel.stats._permutations import CHUNK_ENTRIES, named_generator

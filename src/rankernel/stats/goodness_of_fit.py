@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import check_flag, check_integer, short_repr
-from rankernel._utils.memory import check_task, check_voters
+from rankernel._utils.resources import check_task, check_voters
 from rankernel._utils.rng import Seed, as_seed, stream_key
 from rankernel.completions.draws import CompletionModel, Uniform, draw
 from rankernel.data import as_data, concat
 from rankernel.datasets.simulate import draw_permutations
 from rankernel.errors import RankingError
-from rankernel.gram.blocks import slices
+from rankernel.gram.evaluator import slices
 from rankernel.gram.methods import Method, MethodLike, MonteCarlo, unbiased_method
 from rankernel.kernels.base import Kernel
 from rankernel.preferences import Preferences

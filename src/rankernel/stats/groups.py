@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, Indices, IntArray, RankArray
-from rankernel._utils.interrupts import run_interruptibly
-from rankernel._utils.memory import check_voters
-from rankernel.gram.blocks import slices
+from rankernel._utils import FloatArray, Indices, IntArray, RankArray
+from rankernel._utils.resources import check_voters, run_interruptibly
+from rankernel.gram.evaluator import slices
 from rankernel.stats._permutations import (
     BLOCK_ROWS,
     PAIR_COST,

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled
-from rankernel._utils.arrays import FloatArray, Indices, IntArray
+from rankernel._utils import FloatArray, Indices, IntArray
 from rankernel._utils.checks import (
     check_array,
     check_choice,
@@ -28,18 +28,17 @@ from rankernel._utils.checks import (
     check_unmasked,
     short_repr,
 )
-from rankernel._utils.interrupts import run_interruptibly
-from rankernel._utils.memory import check_task, check_voters
+from rankernel._utils.resources import check_task, check_voters, run_interruptibly
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data, with_counts
-from rankernel.encoding import is_missing
 from rankernel.errors import RankingError
 from rankernel.gram.bandwidth import MAX_RANKINGS, median_of_pairs
-from rankernel.gram.blocks import slices
+from rankernel.gram.evaluator import slices
 from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.rows import as_rows
 from rankernel.kernels.base import Kernel
+from rankernel.rankings import is_missing
 from rankernel.stats._permutations import (
     BLOCK_ROWS,
     CHUNK_ENTRIES,

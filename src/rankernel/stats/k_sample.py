@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, IntArray, Mask
+from rankernel._utils import FloatArray, IntArray, Mask
 from rankernel._utils.checks import (
     check_choice,
     check_flag,
@@ -20,10 +20,10 @@ from rankernel._utils.checks import (
 )
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import as_data, group_codes
-from rankernel.encoding import is_missing
 from rankernel.errors import RankingError, missing_extra
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
+from rankernel.rankings import is_missing
 from rankernel.stats._permutations import ZERO_MOMENTS, is_exchangeable, sample_null_distribution
 from rankernel.stats.base import (
     PrintedResult,

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, IntArray, Mask
+from rankernel._utils import FloatArray, IntArray, Mask
 from rankernel._utils.checks import (
     check_flag,
     check_integer,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, Indices, IntArray, Mask
+from rankernel._utils import FloatArray, Indices, IntArray, Mask
 from rankernel._utils.checks import check_number
-from rankernel._utils.memory import check_task
+from rankernel._utils.resources import check_task
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data, concat
 from rankernel.errors import MisfitWarning, RankingError, SamplingWarning, missing_extra, warn

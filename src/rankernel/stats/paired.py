@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, IntArray
+from rankernel._utils import FloatArray, IntArray
 from rankernel._utils.checks import check_flag, check_integer
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import as_data, concat
 from rankernel.errors import RankingError
-from rankernel.gram.blocks import slices
+from rankernel.gram.evaluator import slices
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.stats._permutations import (

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, IntArray
+from rankernel._utils import FloatArray, IntArray
 from rankernel._utils.checks import check_integer, check_number, short_repr
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.completions.draws import CompletionModel
