@@ -113,13 +113,12 @@ def check_n_clusters(n_clusters: int | None, ballots: Ballots, view: View) -> No
 
 def consensus_rule(kernel: Kernel, ballots: Ballots) -> tuple[str, Callable[[Data], Rankings]]:
     """Return the name and the function of the consensus: by the kernel where its mean embedding can be decoded."""
-    from rankernel.models.consensus import borda, kernel_consensus
-    from rankernel.models.decoding import has_decoder
+    from rankernel.models.consensus import borda, common_statistic, kernel_consensus
 
     share = ballots.approve_all_share
     if share is not None:
         return "consensus_approvals", lambda members: ranking_by(standings(members, share), members.items)
-    if has_decoder(kernel, ballots.rankings.n_items):
+    if common_statistic(kernel, ballots.rankings.n_items) is not None:
         return "consensus_kernel", lambda members: kernel_consensus(members, kernel).ranking
     return "consensus_borda", lambda members: borda(members).ranking
 
