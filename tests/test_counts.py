@@ -7,7 +7,7 @@ import pytest
 
 import rankernel as rk
 from rankernel.learn.hierarchy import dendrogram_purity
-from rankernel.reports.source import sample_voters
+from rankernel.reports.ballots import sample_voters
 from rankernel.stats.mmd import mmd2_streamed
 
 MANY = 4_000_000

@@ -409,11 +409,11 @@ CALLS = {
     "mmd2_streamed": (mmd2_streamed, {"X": BALLOTS, "Y": FULL, "kernel": KERNEL, "method": "auto", "n_jobs": 1}),
     "linkage": (rk.linkage, {"X": BALLOTS, "kernel": KERNEL, "linkage": "average", "method": "auto", "squared": False}),
     "flat_clusters": (rk.flat_clusters, {"Z": TREE, "n_clusters": 2}),
-    "dendrogram_purity": (dendrogram_purity, {"Z": TREE, "labels": LABELS, "counts": [1, 2, 3, 4]}),
-    "class_purities": (class_purities, {"Z": TREE, "labels": LABELS, "counts": [1, 2, 3, 4]}),
+    "dendrogram_purity": (dendrogram_purity, {"Z": TREE, "classes": LABELS, "counts": [1, 2, 3, 4]}),
+    "class_purities": (class_purities, {"Z": TREE, "classes": LABELS, "counts": [1, 2, 3, 4]}),
     "kernel_distances": (
         rk.kernel_distances,
-        {"X": BALLOTS, "kernel": KERNEL, "squared": False, "method": "auto", "negative": "clip"},
+        {"X": BALLOTS, "kernel": KERNEL, "squared": False, "method": "auto"},
     ),
     "KernelKMeans": (
         built(rk.KernelKMeans),

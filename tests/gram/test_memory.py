@@ -10,7 +10,7 @@ from rankernel._utils import resources
 from rankernel._utils.resources import available_memory, cgroup_memory
 from rankernel.completions.herding import joint_herd
 from rankernel.gram.plan import Plan
-from rankernel.reports.source import Source
+from rankernel.reports.ballots import Source
 from rankernel.reports.summary import summarize
 
 GIB = 2**30

@@ -16,7 +16,7 @@ from rankernel.cli.options import COMPUTING, Computing, Permutations, Reading, S
 from rankernel.cli.output import console, print_facts, print_json, print_table, progress
 from rankernel.cli.reading import align_items, parse_computing, read_source
 from rankernel.errors import RankingError
-from rankernel.reports.source import Source
+from rankernel.reports.ballots import Source
 
 if TYPE_CHECKING:
     from rankernel.data import Data
@@ -156,7 +156,7 @@ def read_samples(
 def random_sample(rankings: Data, n_voters: int, seed: int) -> Data:
     """Return a random sample of voters."""
     from rankernel.data import with_counts
-    from rankernel.reports.source import sample_voters
+    from rankernel.reports.ballots import sample_voters
 
     rows, counts = sample_voters(rankings.counts, n_voters, np.random.default_rng([seed, 1]))
     return with_counts(rankings[rows], counts)

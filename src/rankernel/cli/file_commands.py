@@ -17,7 +17,7 @@ from rankernel.cli.reading import read_source
 from rankernel.data import format_rows, with_counts
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings, sum_counts
-from rankernel.reports.source import Source
+from rankernel.reports.ballots import Source
 from rankernel.reports.text import plural
 
 N_MOST_COMMON = 5

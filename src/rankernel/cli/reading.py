@@ -18,7 +18,7 @@ from rankernel.cli.output import SHOWN_GROUPS, listed, progress
 from rankernel.data import Data, has_ordered_pair, select_items
 from rankernel.errors import RankingError
 from rankernel.rankings import Rankings
-from rankernel.reports.source import Source
+from rankernel.reports.ballots import Source
 from rankernel.reports.text import plural
 
 if TYPE_CHECKING:

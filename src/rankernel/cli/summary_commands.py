@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from rankernel._utils import Indices
     from rankernel.data import Data
-    from rankernel.reports.clustering import Clustering
+    from rankernel.reports.clusters import Clustering
     from rankernel.reports.summary import Summary
 
 SUFFIXES = (".csv", *PICTURES)
@@ -85,7 +85,7 @@ def sample_text(summary: Summary) -> str:
 
 def cluster_count_text(summary: Summary, clustering: Clustering) -> str:
     """Return the number of clusters and the reason for it."""
-    from rankernel.reports.number_of_clusters import MIN_BALLOTS, MIN_VOTERS
+    from rankernel.reports.clusters import MIN_BALLOTS, MIN_VOTERS
 
     k, evidence, words = len(clustering.clusters), clustering.evidence, summary.wording
     linkage = summary.settings.linkage
@@ -156,7 +156,7 @@ def cluster_json(cluster: Any, items: tuple[str, ...]) -> dict[str, Any]:
 
 def print_clusters(facts: dict[str, str], summary: Summary, clustering: Clustering) -> None:
     """Print the clusters as text."""
-    from rankernel.reports.clustering import largest_shifts
+    from rankernel.reports.clusters import largest_shifts
     from rankernel.reports.text import ballot_text, percent, short_names
 
     screen = console()

@@ -12,8 +12,7 @@ from rankernel._utils.checks import printable
 from rankernel.data import Data, concat, with_counts
 from rankernel.errors import RankingError
 from rankernel.kernels.base import Kernel
-from rankernel.reports.source import Ballots, Source, sample_voters
-from rankernel.reports.standing import Contests, count_contests, standings
+from rankernel.reports.ballots import Ballots, Contests, Source, count_contests, sample_voters, standings
 from rankernel.reports.text import join_names
 
 if TYPE_CHECKING:
