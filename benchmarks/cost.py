@@ -1,7 +1,7 @@
 """Predicted beside measured seconds, over kernels, kinds of rankings and sizes: ``python -m benchmarks.cost``.
 
 Each cell is sized so that it takes about half a second by its own prediction. The prediction is for one core, and so is
-the measurement. Constants in ``rankernel/gram/cost.py`` were set from the ratios that this table shows.
+the measurement. Constants in ``rankernel/gram/evaluator.py`` were set from the ratios that this table shows.
 """
 
 from __future__ import annotations

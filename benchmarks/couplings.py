@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import rankernel as rk
-from rankernel.completions.couplings import COUPLINGS
+from rankernel.completions.draws import COUPLINGS
 from rankernel.errors import ExactnessError
 
 N_RANKINGS, N_DRAWS, N_RUNS = 6, 16, 40

@@ -31,10 +31,8 @@ SOURCE = ROOT / "src" / "rankernel"
 RESULTS = ROOT / "docs" / "benchmarks" / "mutation.json"
 
 CORE = {  # module: its tests, the quickest first
-    "_loops/bits.py": "gram/exact/test_bits.py",
-    "_loops/permutations.py": "stats/test_moments.py stats/test_mmd.py stats/test_k_sample.py",
-    "_loops/rank_distances.py": "test_distances.py gram/exact/test_cycles.py",
-    "completions/couplings.py": "completions/test_couplings.py",
+    "_loops/pairs.py": "test_distances.py gram/exact/test_cycles.py gram/exact/test_bits.py",
+    "completions/draws.py": "completions/test_couplings.py completions/test_draws.py",
     "completions/marginals.py": "completions/test_marginals.py",
     "gram/exact/cayley.py": "gram/exact/test_exact_cayley.py",
     "gram/exact/diffusion.py": "gram/exact/test_exact_diffusion.py",
@@ -45,8 +43,8 @@ CORE = {  # module: its tests, the quickest first
     "gram/exact/mallows_free.py": "gram/exact/test_exact_mallows_free.py",
     "gram/exact/spearman.py": "gram/exact/test_exact_spearman.py",
     "gram/jackknife.py": "gram/test_jackknife.py",
-    "stats/_groups.py": "stats/test_k_sample.py stats/test_mmd.py stats/test_effects.py",
-    "stats/_moments.py": "stats/test_moments.py",
+    "stats/groups.py": "stats/test_k_sample.py stats/test_mmd.py stats/test_effects.py",
+    "stats/base.py": "stats/test_effects.py stats/test_mmd.py",
     "stats/_permutations.py": "stats/test_moments.py stats/test_mmd.py stats/test_hsic.py stats/test_k_sample.py",
     "stats/hsic.py": "stats/test_hsic.py stats/test_trend.py",
     "stats/k_sample.py": "stats/test_k_sample.py",

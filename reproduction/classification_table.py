@@ -13,7 +13,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 
 from rankernel import Exponential, Kendall, Kernel, Mallows, Rankings
-from rankernel._utils.arrays import FloatArray, Indices, IntArray
+from rankernel._utils import FloatArray, Indices, IntArray
 from reproduction.paper import TABLE_3
 from reproduction.results import Entry, MeanSD, Table, mean_sd
 from reproduction.study import ANTITHETIC, DRAWN, EXACT, FULL, IID, ROWS, Study, UserExperiment, method_of

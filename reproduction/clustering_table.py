@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rankernel import Exponential, IndefiniteKernelWarning, Kendall, Kernel, Mallows, flat_clusters, median_distance
-from rankernel._utils.arrays import FloatArray, Indices, IntArray
+from rankernel._utils import FloatArray, Indices, IntArray
 from rankernel.learn.hierarchy import class_purities, dendrogram_purity, gram_distances, weighted_linkage
 from reproduction.paper import TABLE_1
 from reproduction.results import COLOURS, Entry, Interval, MeanSD, Table, bootstrap, mean_sd, saved_axes, shown

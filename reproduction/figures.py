@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import KernelMap, Mallows, Rankings, distances, herd
-from rankernel._utils.arrays import FloatArray, Mask, RankArray
+from rankernel._utils import FloatArray, Mask, RankArray
 from rankernel.completions.draws import draw
 from rankernel.completions.herding import joint_herd
 from rankernel.completions.linear_extensions import enumerate_completions

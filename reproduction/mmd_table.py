@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rankernel import Mallows, mmd_test
-from rankernel._utils.arrays import FloatArray
+from rankernel._utils import FloatArray
 from rankernel.datasets import paper_two_sample
 from reproduction.paper import TABLE_2
 from reproduction.results import COLOURS, Entry, Interval, Table, bootstrap, ratio_of_variances, saved_axes, shown

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankernel import __version__
-from rankernel._utils.arrays import FloatArray
+from rankernel._utils import FloatArray
 
 if TYPE_CHECKING:
     from reproduction.study import Study

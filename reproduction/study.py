@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from rankernel import IndefiniteKernelWarning, Kernel, MonteCarlo, RankingError, Rankings, __version__, load_sushi
-from rankernel._utils.arrays import FloatArray, IntArray
+from rankernel._utils import FloatArray, IntArray
 from rankernel.datasets import mallows, mixture, uniform
 from rankernel.io.public_data import check_sushi, sushi_folder
 from reproduction.results import Result, Table, write_text

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rankernel import Mallows
-from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils import FloatArray, RankArray
 from rankernel.completions.draws import draw
 from rankernel.datasets import uniform
 from rankernel.gram.exact.formulas import Overlap

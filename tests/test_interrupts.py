@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import rankernel as rk
-from rankernel._utils.interrupts import (
+from rankernel._utils.resources import (
     InterruptedWorkerError,
     check_interrupt,
     n_threads,
@@ -36,7 +36,7 @@ PROGRAM = """
 import threading, time
 import numpy as np
 import rankernel as rk
-from rankernel._utils.interrupts import run_interruptibly
+from rankernel._utils.resources import run_interruptibly
 
 rng = np.random.default_rng(0)
 X = rk.Rankings(np.minimum(np.argsort(rng.random((300, 20)), axis=1), 6))

@@ -9,12 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import IntArray, Mask
+from rankernel._utils import IntArray, Mask
 from rankernel._utils.checks import check_list, printable
-from rankernel.encoding import FREE, Unlisted, check_total_count, check_unlisted, dense_ranks, number_table
 from rankernel.errors import RankingError
 from rankernel.preferences import BEFORE, NOT_BEFORE, Preferences, pairs_text, relations_of_ranks
-from rankernel.rankings import Rankings, order_text
+from rankernel.rankings import (
+    FREE,
+    Rankings,
+    Unlisted,
+    check_total_count,
+    check_unlisted,
+    dense_ranks,
+    number_table,
+    order_text,
+)
 
 Data = Rankings | Preferences
 
@@ -150,18 +158,6 @@ def select_items(data: Data, columns: list[int]) -> Data:
         return Rankings._trusted(dense_ranks(ranks, ranks != FREE, "free"), items, data.counts)
     before = data.before[:, columns][:, :, columns]
     return Preferences._trusted(np.packbits(before, axis=2), items, data.counts, data.users, ((),) * len(data))
-
-
-def drop_item(data: Data, item: int) -> Data:
-    """Return the rows without one of the items.
-
-    Examples
-    --------
-    >>> drop_item(Rankings.from_orders([["a", "b", "c"]]), 1)
-    Rankings: 1 ranking of 2 items (1 full)
-      a > c
-    """
-    return select_items(data, [column for column in range(data.n_items) if column != item])
 
 
 # ---------------------------------------------------------------------- properties of rows

@@ -10,21 +10,104 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel._utils.arrays import FloatArray, IntArray, RankArray
+from rankernel._utils import FloatArray, IntArray, RankArray
 from rankernel._utils.checks import check_number, is_number, short_repr
-from rankernel._utils.interrupts import run_interruptibly
+from rankernel._utils.resources import run_interruptibly
 from rankernel.errors import ExactnessError, RankingError
-from rankernel.linear_features import EmbeddingFeatures
 from rankernel.rankings import Rankings, as_rankings
 
 MAX_EVALUATIONS = 10_000_000  # pairs of completions whose distances are averaged by enumeration
 ROWS_AT_ONCE = 512  # rankings packed into bits at a time, so that their words stay in the cache
+
+
+# ---------------------------------------------------------------------- features of full rankings
+
+# Features that are affine in a statistic have a known mean over completions: signs of pairs, positions, or ranks.
+Statistic = Literal["pairs", "positions", "ranks"]
+
+
+def pair_signs(X: RankArray) -> FloatArray:
+    """Return +1 for each pair of items a < b (in the order of triu_indices) with a before b, else -1."""
+    a, b = np.triu_indices(X.shape[1], 1)
+    return np.asarray(np.sign(X[:, b] - X[:, a]), dtype=np.float64)
+
+
+def positions(X: RankArray) -> FloatArray:
+    """Return the permutation matrices: shape (n_rankings, n_items, n_positions)."""
+    return np.asarray(X[:, :, None] == np.arange(X.shape[1]), dtype=np.float64)
+
+
+def centred_ranks(X: RankArray) -> FloatArray:
+    """Return the ranks minus ``(n - 1) / 2``."""
+    return np.asarray(X - (X.shape[1] - 1) / 2)
+
+
+STATISTICS: dict[str, Callable[[RankArray], FloatArray]] = {
+    "pairs": pair_signs,
+    "positions": positions,
+    "ranks": centred_ranks,
+}
+
+
+def uniform_mean(statistic: Statistic, n_items: int) -> FloatArray:
+    """Return the mean of a statistic over all rankings, as one row."""
+    if statistic == "positions":
+        return np.full((1, n_items, n_items), 1 / n_items)
+    return np.zeros((1, n_items if statistic == "ranks" else n_items * (n_items - 1) // 2))
+
+
+@dataclass(frozen=True)
+class LinearFeatures:
+    """Features of a ranking: an affine function of a statistic, one row for each ranking."""
+
+    statistic: Statistic
+    transform: Callable[[FloatArray], FloatArray]
+
+    def of_rankings(self, X: RankArray) -> FloatArray:
+        """Return the features of full rankings."""
+        return self.transform(STATISTICS[self.statistic](X))
+
+
+CONSTANT_FEATURE = LinearFeatures("ranks", lambda ranks: np.ones((len(ranks), 1)))
+
+
+@dataclass(frozen=True)
+class EmbeddingFeatures(LinearFeatures):
+    r"""Features f with :math:`d(\sigma, \sigma') = |f(\sigma) - f(\sigma')|^2` for a distance d.
+
+    Minus their mean over all rankings they have the same norm for every ranking, so that :math:`d = 2 (L - z)` with
+    :math:`z` the inner product of the centred features and :math:`L` their squared norm.
+    """
+
+    scale: float | None = None  # set if the features are the statistic times this number
+    are_indicators: bool = False  # whether the features are 0 or 1
+
+    def squared_norms(self, means: FloatArray, n_items: int) -> FloatArray:
+        """Return the mean squared norm of the features, given their means."""
+        if self.are_indicators:
+            return np.asarray(means.sum(axis=1))
+        return np.full(len(means), float((self.of_rankings(np.arange(n_items, dtype=np.int32)[None]) ** 2).sum()))
+
+    @lru_cache(maxsize=256)  # noqa: B019 - there are only a few embeddings, one for each distance
+    def mean(self, n_items: int) -> FloatArray:
+        """Return the mean of the features over all rankings, as one row."""
+        return self.transform(uniform_mean(self.statistic, n_items))
+
+    @lru_cache(maxsize=256)  # noqa: B019
+    def centred_norm(self, n_items: int) -> float:
+        """Return L: the squared norm of the centred features of any full ranking."""
+        one = self.of_rankings(np.arange(n_items, dtype=np.int32)[None]) - self.mean(n_items)
+        return float((one**2).sum())
+
+
+# ---------------------------------------------------------------------- distances
 
 
 @dataclass(frozen=True)
@@ -165,21 +248,21 @@ def fill_rankwise(name: str) -> Callable[[RankArray, RankArray, NDArray[Any]], N
     """Return a call of the compiled loop over items for the distance of that name."""
 
     def fill(X: RankArray, Y: RankArray, out: NDArray[Any]) -> None:
-        _loops.rank_distances.rankwise(X, Y, getattr(_loops.rank_distances, name), out)
+        _loops.pairs.rankwise(X, Y, getattr(_loops.pairs, name), out)
 
     return fill
 
 
 def fill_kendall(X: RankArray, Y: RankArray, out: NDArray[Any]) -> None:
     """Count the discordant pairs, with the order of each pair of items as one bit unless there are many items."""
-    if X.shape[1] > _loops.bits.MAX_ITEMS:
-        _loops.rank_distances.kendall(X, Y, out)
+    if X.shape[1] > _loops.pairs.MAX_BIT_ITEMS:
+        _loops.pairs.kendall(X, Y, out)
         return
     for columns in (slice(start, start + ROWS_AT_ONCE) for start in range(0, len(Y), ROWS_AT_ONCE)):
-        right = np.ascontiguousarray(_loops.bits.pairs_in_order(Y[columns]).T)
+        right = np.ascontiguousarray(_loops.pairs.pairs_in_order(Y[columns]).T)
         for rows in (slice(start, start + ROWS_AT_ONCE) for start in range(0, len(X), ROWS_AT_ONCE)):
-            left = _loops.bits.pairs_in_order(X[rows])
-            _loops.rank_distances.differing_bits(left, right, out[rows, columns])
+            left = _loops.pairs.pairs_in_order(X[rows])
+            _loops.pairs.differing_bits(left, right, out[rows, columns])
 
 
 def threshold_indicators(at: FloatArray) -> FloatArray:
@@ -250,7 +333,7 @@ cayley = Distance(
     negative_type=False,
     left_invariant=True,
     cycle_weights=equal_cycle_weights,
-    fill=lambda X, Y, out: _loops.rank_distances.cycle_codes(X, Y, equal_cycle_weights(X.shape[1]), out),
+    fill=lambda X, Y, out: _loops.pairs.cycle_codes(X, Y, equal_cycle_weights(X.shape[1]), out),
     largest=lambda n: n - 1,
 )
 
@@ -279,7 +362,7 @@ def lp(p: float) -> Distance:
 
     def fill(X: RankArray, Y: RankArray, out: FloatArray) -> None:
         powers = np.arange(X.shape[1] + 1, dtype=np.float64) ** p
-        _loops.rank_distances.power_sum(X, Y, powers, out)
+        _loops.pairs.power_sum(X, Y, powers, out)
         np.power(out, 1 / p, out=out)
 
     return Distance(

@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from rankernel._utils.checks import printable
-from rankernel.encoding import FREE, Unlisted
 from rankernel.errors import ArgumentTypeError, RankingError
 from rankernel.io.blt import listed_buckets
-from rankernel.rankings import Rankings, as_rankings
+from rankernel.rankings import FREE, Rankings, Unlisted, as_rankings
 
 __all__ = [
     "from_pref_voting",

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, IntArray, RankArray
+from rankernel._utils import FloatArray, IntArray, RankArray
 from rankernel._utils.checks import printable, short_repr
-from rankernel.encoding import FREE, Unlisted, check_items, check_unlisted, dense_ranks, is_frame, is_list, is_missing
 from rankernel.errors import Argument, RankingError
+from rankernel.rankings import FREE, Unlisted, check_items, check_unlisted, dense_ranks, is_frame, is_list, is_missing
 
 Buckets = list[list[str]]
 

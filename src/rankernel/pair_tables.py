@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from rankernel._utils.arrays import IntArray, Mask
+from rankernel._utils import IntArray, Mask
 from rankernel._utils.checks import check_list, printable, short_repr
-from rankernel.encoding import as_integers, check_items, is_frame, is_missing
 from rankernel.errors import Argument, RankingError
+from rankernel.rankings import as_integers, check_items, is_frame, is_missing
 
 ROLES = ("user", "better", "worse", "a", "b", "winner", "count")
 # Names of columns in lower case with _ between the words; a final "_id" or "s" of users and items is ignored.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankernel._utils.arrays import FloatArray
+from rankernel._utils import FloatArray
 from rankernel._utils.checks import check_integer, check_labels, check_list, check_numbers, short_repr
 from rankernel.data import as_data
 from rankernel.errors import missing_extra

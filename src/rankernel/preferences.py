@@ -10,14 +10,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel._utils.arrays import Indices, IntArray, Mask, RankArray
+from rankernel._utils import Indices, IntArray, Mask, RankArray
 from rankernel._utils.checks import check_instance, check_names, printable
-from rankernel._utils.memory import check_bytes
 from rankernel._utils.notebook import html_card
-from rankernel.encoding import FREE, check_counts, check_items, sum_counts
+from rankernel._utils.resources import check_bytes
 from rankernel.errors import RankingError
 from rankernel.pair_tables import Comparisons, is_long, long_table, user_lists, user_names
-from rankernel.rankings import PARTIAL, Labels, Rankings, as_rankings, row_index, unique_rows
+from rankernel.rankings import (
+    FREE,
+    PARTIAL,
+    Labels,
+    Rankings,
+    as_rankings,
+    check_counts,
+    check_items,
+    row_index,
+    sum_counts,
+    unique_rows,
+)
 
 Packed = NDArray[np.uint8]
 Pair = tuple[str, str]

@@ -314,7 +314,7 @@ def test_seed_of_auto(tmp_path):
 
 
 def test_gram_too_large(tmp_path, monkeypatch):
-    monkeypatch.setattr("rankernel._utils.memory.available_memory", lambda: 10**9)
+    monkeypatch.setattr("rankernel._utils.resources.available_memory", lambda: 10**9)
     (tmp_path / "many.csv").write_text("a,b\n" + "1,2\n2,1\n" * 20_000)
     line = one_line(run("gram", tmp_path / "many.csv", "-o", tmp_path / "K.csv"), 1)
     assert "12 GiB" in line
@@ -773,7 +773,7 @@ def test_jobs(monkeypatch):
     monkeypatch.delenv("RANKERNEL_NUM_THREADS", raising=False)
     used = []
     monkeypatch.setattr(
-        "rankernel._utils.interrupts.n_threads", lambda _: used.append(os.environ.get("RANKERNEL_NUM_THREADS")) or 1
+        "rankernel._utils.resources.n_threads", lambda _: used.append(os.environ.get("RANKERNEL_NUM_THREADS")) or 1
     )
     assert run("cluster", "--jobs", "3").exit_code == 0
     assert set(used) == {"3"}

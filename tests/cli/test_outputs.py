@@ -11,7 +11,7 @@ import pytest
 from commands import run
 
 import rankernel as rk
-from rankernel._utils import files as whole_files
+from rankernel._utils import resources
 from rankernel.cli.terminal import option_text
 from rankernel.errors import Argument
 from rankernel.gram.plan import Plan
@@ -102,7 +102,7 @@ def test_report_in_unwritable_folder(votes, computes_nothing):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no disk that is always full")
 @pytest.mark.parametrize("name", ["K.npy", "K.npz", "K.csv"])
 def test_full_disk(votes, computes_nothing, monkeypatch, name):
-    monkeypatch.setattr(whole_files, "TemporaryFile", lambda **_: Path("/dev/full").open("wb"))  # noqa: SIM115
+    monkeypatch.setattr(resources, "TemporaryFile", lambda **_: Path("/dev/full").open("wb"))  # noqa: SIM115
     said = refused(1, "gram", "votes.csv", "--count", "count", "-o", name)
     assert said == f"rankernel: {name} cannot be written: no space left on device\n"
 
@@ -121,7 +121,7 @@ def test_disk_that_becomes_full(votes, monkeypatch, command, name):
     def full(path):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(whole_files, "sync", full)
+    monkeypatch.setattr(resources, "sync", full)
     done = run(command, "votes.csv", "--count", "count", "-o", name)
     assert done.exit_code == 1
     assert done.stderr.splitlines()[-1] == f"rankernel: no space left on this disk: {name} was not written"

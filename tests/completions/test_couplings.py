@@ -13,7 +13,7 @@ from strategies import any_ranking, bucket_orders, sized
 
 from rankernel import MonteCarlo, PlackettLuce
 from rankernel.completions import draw
-from rankernel.completions.couplings import COUPLINGS, Latin, Orthogonal, Parts, complete, coupling_named, golden_step
+from rankernel.completions.draws import COUPLINGS, Latin, Orthogonal, Parts, complete, coupling_named, golden_step
 from rankernel.errors import RankingError
 
 EXHAUSTIVE = [(0, 1, 1, 1), (1, 0, 0, 1), (0, 0, 0, 0)]

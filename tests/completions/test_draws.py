@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import any_ranking, sized
 
-from rankernel.completions import Draws, LogDensity, Uniform, couplings, draw, enumerate_completions
-from rankernel.completions.couplings import complete
+from rankernel.completions import Draws, LogDensity, Uniform, draw, enumerate_completions
+from rankernel.completions.draws import COUPLINGS, complete
 from rankernel.completions.linear_extensions import n_completions
 from rankernel.errors import ExactnessError, RankingError, SamplingWarning
 from rankernel.rankings import Rankings
@@ -115,10 +115,10 @@ def ballots():
     return Rankings(ranks)
 
 
-COUPLINGS = [name for name in couplings.COUPLINGS if name != "herding"]  # which needs a kernel
+WITHOUT_KERNEL = [name for name in COUPLINGS if name != "herding"]  # which needs a kernel
 
 
-@pytest.mark.parametrize("coupling", COUPLINGS)
+@pytest.mark.parametrize("coupling", WITHOUT_KERNEL)
 def test_draws_do_not_depend_on_blocks_or_threads(ballots, coupling):
     whole = draw(ballots, 12, coupling=coupling, rng=3).ranks
     with ThreadPoolExecutor(4) as pool:
@@ -128,7 +128,7 @@ def test_draws_do_not_depend_on_blocks_or_threads(ballots, coupling):
     assert not np.array_equal(draw(ballots, 12, coupling=coupling, rng=4).ranks, whole)
 
 
-@pytest.mark.parametrize("coupling", COUPLINGS)
+@pytest.mark.parametrize("coupling", WITHOUT_KERNEL)
 def test_first_draws_of_many_are_those_of_few(ballots, coupling):
     many = draw(ballots, 23, coupling=coupling).ranks
     for few in (1, 2, 5, 11):
@@ -144,7 +144,7 @@ def test_row_numbers_make_draws_independent():
 
 
 @settings(max_examples=40, deadline=None)
-@given(sized(any_ranking, length=3), st.sampled_from(COUPLINGS))
+@given(sized(any_ranking, length=3), st.sampled_from(WITHOUT_KERNEL))
 def test_draws_are_completions(rankings, coupling):
     draws = draw(rankings, 5, coupling=coupling)
     for ranks, rows in zip(rankings, draws.ranks, strict=True):
@@ -161,7 +161,7 @@ def test_draws_record(ballots):
 
 
 @pytest.mark.parametrize("ranks", [(0,), (-1,), (0, 0), (-1, -1), (1, 0), (-1, 0)])
-@pytest.mark.parametrize("coupling", COUPLINGS)
+@pytest.mark.parametrize("coupling", WITHOUT_KERNEL)
 def test_one_and_two_items(ranks, coupling):
     found = set(tuples(draw([ranks], 40, coupling=coupling).ranks[0]))
     assert found == set(naive.completions(ranks))
@@ -203,7 +203,7 @@ def test_plain_weights_are_density_ratios(ranks):
     assert draws.weights[0] == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("coupling", COUPLINGS)
+@pytest.mark.parametrize("coupling", WITHOUT_KERNEL)
 def test_self_normalised_weights(coupling):
     ranks = (-1, 0, 0, 1)
     draws = draw([ranks], 30, coupling=coupling, completions=LogDensity(tilted))

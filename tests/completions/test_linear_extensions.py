@@ -14,14 +14,14 @@ from strategies import linear_extensions as extensions
 from strategies import posets
 
 from rankernel.completions import linear_extensions as le
-from rankernel.completions.linear_extensions import draw_by_coupling_from_the_past
-from rankernel.completions.partial_orders import (
+from rankernel.completions.linear_extensions import (
     Antichain,
     DownSets,
     Parallel,
     Prime,
     Series,
     decompose,
+    draw_by_coupling_from_the_past,
     log_weights,
     step_probabilities,
 )

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import rankernel as rk
-from rankernel._utils import memory
-from rankernel._utils.memory import available_memory, cgroup_memory
+from rankernel._utils import resources
+from rankernel._utils.resources import available_memory, cgroup_memory
 from rankernel.completions.herding import joint_herd
 from rankernel.gram.plan import Plan
-from rankernel.reports.source import Source
+from rankernel.reports.ballots import Source
 from rankernel.reports.summary import summarize
 
 GIB = 2**30
@@ -67,7 +67,7 @@ ONE = 8 * len(MANY) ** 2
 @pytest.fixture
 def free(monkeypatch):
     def set_free(n_bytes):
-        monkeypatch.setattr(memory, "available_memory", lambda: n_bytes)
+        monkeypatch.setattr(resources, "available_memory", lambda: n_bytes)
 
     return set_free
 
@@ -75,11 +75,11 @@ def free(monkeypatch):
 def test_message(free):
     free(20 * GIB)
     with pytest.raises(MemoryError) as error:
-        memory.check_memory((200_000, 200_000), np.float64)
+        resources.check_memory((200_000, 200_000), np.float64)
     assert "298 GiB; 20 GiB are free" in str(error.value)
     assert "dtype='float32'" in str(error.value)
     with pytest.raises(MemoryError) as error:
-        memory.check_memory((200_000, 200_000), np.float32)
+        resources.check_memory((200_000, 200_000), np.float32)
     assert "149 GiB" in str(error.value)
     assert "dtype" not in str(error.value)
 
@@ -232,12 +232,12 @@ TASKS = {
 
 
 def test_every_task_is_tested():
-    assert TASKS.keys() == memory.MATRICES_HELD.keys()
+    assert TASKS.keys() == resources.MATRICES_HELD.keys()
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_tasks_are_refused_before_their_first_matrix(name, free, monkeypatch):
-    held = memory.MATRICES_HELD[name]
+    held = resources.MATRICES_HELD[name]
     free(int((held - 0.1) * ONE))
     monkeypatch.setattr(Plan, "gram", lambda *_, **__: pytest.fail("a matrix was computed"))
     with pytest.raises(MemoryError, match=rf"{name} of 1,500 rankings holds {held:g} matrices"):
@@ -258,7 +258,7 @@ def test_tasks_hold_the_stated_number_of_matrices(name):
     TASKS[name](MANY[:60])  # compiled and loaded
     moments = 4 * any(word in name for word in ("independence", "trend", "groups"))
     small, large = (peak_of(lambda n=n: TASKS[name](MANY[:n])) for n in (600, 1200))
-    assert large - small < (memory.MATRICES_HELD[name] + moments + 0.4) * 8 * (1200**2 - 600**2)
+    assert large - small < (resources.MATRICES_HELD[name] + moments + 0.4) * 8 * (1200**2 - 600**2)
 
 
 def test_gradients_of_sklearn_kernels_are_refused(free, monkeypatch):
@@ -302,14 +302,14 @@ def wide(n_items):
 
 def test_differences_of_many_items(free):
     result = rk.mmd_test(wide(600)[:2], wide(600)[2:], rk.Mallows(0.001), n_permutations=9)
-    found = result.differences(contributions="pairs")
+    found = result.differences()
     assert len(found.pairs) == 5000  # of 179,700
     parts = [pair.contribution for pair in found.pairs]
     assert parts == sorted(parts, reverse=True)
     assert found.total != pytest.approx(sum(parts))
     free(8 * 18 * 179_700)
     with pytest.raises(MemoryError, match="600 items"):
-        result.differences(contributions="pairs")
+        result.differences()
 
 
 def test_reports_of_many_items():

@@ -9,7 +9,7 @@ import pytest
 
 import rankernel as rk
 from rankernel import Diffusion, ExactnessError, RankingError
-from rankernel._utils.partitions import PartitionIndex, all_partitions
+from rankernel._utils.combinatorics import PartitionIndex, all_partitions
 
 GRAPHS = ["transpositions", "adjacent"]
 

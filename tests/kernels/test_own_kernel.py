@@ -17,7 +17,7 @@ from sklearn.svm import SVC
 import rankernel as rk
 from rankernel import IndefiniteKernelWarning
 from rankernel.kernels import Facts
-from rankernel.kernels.facts import DecayRate
+from rankernel.kernels.base import DecayRate
 
 pytestmark = pytest.mark.filterwarnings("ignore::rankernel.IndefiniteKernelWarning")
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from rankernel._utils.q_factorials import inversion_probabilities, log_q_factorials, log_q_factorials_derivative
+from rankernel._utils.combinatorics import inversion_probabilities, log_q_factorials, log_q_factorials_derivative
 
 NUS = [0.0, 1e-300, 1e-12, 1e-5, 3e-3, 0.05, 0.31, 0.7, 1.0, 2.5, 13.0, 50.0, 300.0, 1e3]
 

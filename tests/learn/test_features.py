@@ -12,7 +12,7 @@ from sklearn.linear_model import Ridge
 
 import rankernel as rk
 from rankernel import MeanFeatures, SklearnKernel
-from rankernel._loops.bits import pairs_in_order
+from rankernel._loops.pairs import pairs_in_order
 from rankernel.learn.features import MallowsSignFeatures, mean_parities, pack, random_pair_sets
 
 X = np.argsort(np.random.default_rng(0).random((40, 5)), axis=1)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 from strategies import any_ranking, bucket_orders, closed_relation, incomplete, linear_extensions, permutations, posets
 
-from rankernel._utils.q_factorials import log_q_factorial, mean_inversions
+from rankernel._utils.combinatorics import log_q_factorial, mean_inversions
 from rankernel._utils.rng import row_streams
-from rankernel.completions.couplings import coupling_named
+from rankernel.completions.draws import coupling_named
 from rankernel.completions.linear_extensions import enumerate_extensions
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.models.mallows import (

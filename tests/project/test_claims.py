@@ -128,13 +128,13 @@ EXACT = {
     ],
     "any function of the Kendall distance": [
         (
-            "closed form up to 170 items, else estimated",
-            [exact(k, X(170)) for k in KENDALL_FUNCTIONS for X in (full, top)]
-            + [estimated(rk.Kendall().exp(), top(171))],
+            "closed form up to 200 items, else estimated",
+            [exact(k, X(200)) for k in KENDALL_FUNCTIONS for X in (full, top)]
+            + [estimated(rk.Kendall().exp(), top(201))],
         ),
         (
-            "closed form up to 170 items, else estimated",
-            [*(exact(k, ties(168)) for k in KENDALL_FUNCTIONS), estimated(rk.Kendall().exp(), ties(171))],
+            "closed form up to 200 items, else estimated",
+            [*(exact(k, ties(198)) for k in KENDALL_FUNCTIONS), estimated(rk.Kendall().exp(), ties(201))],
         ),
         ("estimated", [estimated(rk.Kendall().exp(), free(20))]),
     ],

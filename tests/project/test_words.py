@@ -131,7 +131,7 @@ ALLOWED = [
     ("src/rankernel/cli/*", r"(?i)\bwidths?\b", "columns of a table"),
     ("src/rankernel/io/*", r"(?i)\bwidths?\b", "columns of a table"),
     ("src/rankernel/stats/differences.py", r"(?i)\bwidths?\b", "columns of a table"),
-    ("src/rankernel/stats/results.py", r"(?i)\bwidths?\b", "columns of a table"),
+    ("src/rankernel/stats/base.py", r"(?i)\bwidths?\b", "columns of a table"),
     ("src/rankernel/stats/outliers.py", r"\"usual ballots\"", "the name of a random stream, which decides the draws"),
     ("src/rankernel/order_tables.py", r"\|place\|", "a column name of files"),
     ("src/rankernel/io/public_data.py", r"shown 10 items and asked", "a survey"),

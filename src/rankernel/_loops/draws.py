@@ -9,9 +9,8 @@ Sums are taken in a fixed order: an entry has the same bits in any block and on 
 
 import numpy as np
 
-from rankernel._loops.bits import popcount
 from rankernel._loops.compiled import compiled, compiled_strictly
-from rankernel._loops.rank_distances import cycle_code
+from rankernel._loops.pairs import cycle_code, popcount
 
 # ---------------------------------------------------------------------- distances
 

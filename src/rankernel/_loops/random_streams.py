@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled_strictly
-from rankernel._utils.arrays import FloatArray
+from rankernel._utils import FloatArray
 from rankernel._utils.rng import GOLDEN, Streams, scramble
 
 State = NDArray[np.uint64]

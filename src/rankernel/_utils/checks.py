@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray
+from rankernel._utils import FloatArray
 from rankernel.errors import ArgumentTypeError, ArgumentValueError
 from rankernel.errors import short_repr as short_repr
 

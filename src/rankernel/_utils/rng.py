@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import RankArray
+from rankernel._utils import RankArray
 from rankernel._utils.checks import short_repr
 from rankernel.errors import RankingError
 

@@ -46,20 +46,19 @@ from rankernel.cli.terminal import (
     write_rows,
 )
 from rankernel.data import format_rows, with_counts
-from rankernel.encoding import sum_counts
 from rankernel.errors import RankingError, require
-from rankernel.rankings import Rankings
-from rankernel.reports.source import Source
+from rankernel.rankings import Rankings, sum_counts
+from rankernel.reports.ballots import Source
 from rankernel.reports.text import plural
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.tree import Tree
 
-    from rankernel._utils.arrays import Indices
+    from rankernel._utils import Indices
     from rankernel.data import Data
     from rankernel.gram.plan import Plan
-    from rankernel.reports.clustering import Clustering
+    from rankernel.reports.clusters import Clustering
     from rankernel.reports.summary import Summary
 
 # ---------------------------------------------------------------------- info and clean
@@ -288,8 +287,7 @@ def compute(output: Path | None, plan: Plan, X: Data, dtype: str, force: bool) -
     """Compute the matrix in memory, and write it or return its corner."""
     import numpy as np
 
-    from rankernel._utils.files import check_disk_space
-    from rankernel._utils.memory import check_memory
+    from rankernel._utils.resources import check_disk_space, check_memory
 
     check_memory(plan.shape, dtype)
     if output is not None:
@@ -387,7 +385,7 @@ def sample_text(summary: Summary) -> str:
 
 def cluster_count_text(summary: Summary, clustering: Clustering) -> str:
     """Return the number of clusters and the reason for it."""
-    from rankernel.reports.number_of_clusters import MIN_BALLOTS, MIN_VOTERS
+    from rankernel.reports.clusters import MIN_BALLOTS, MIN_VOTERS
 
     k, evidence, words = len(clustering.clusters), clustering.evidence, summary.wording
     linkage = summary.settings.linkage
@@ -458,7 +456,7 @@ def cluster_json(cluster: Any, items: tuple[str, ...]) -> dict[str, Any]:
 
 def print_clusters(facts: dict[str, str], summary: Summary, clustering: Clustering) -> None:
     """Print the clusters as text."""
-    from rankernel.reports.clustering import largest_shifts
+    from rankernel.reports.clusters import largest_shifts
     from rankernel.reports.text import ballot_text, percent, short_names
 
     screen = console()

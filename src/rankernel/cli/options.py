@@ -27,7 +27,7 @@ from rankernel.data import Data, has_ordered_pair, select_items
 from rankernel.errors import Argument, ArgumentError, RankingError
 from rankernel.io.source import ReadOptions, option_choices, option_texts
 from rankernel.rankings import Rankings
-from rankernel.reports.source import Source
+from rankernel.reports.ballots import Source
 from rankernel.reports.text import plural
 
 if TYPE_CHECKING:

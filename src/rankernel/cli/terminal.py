@@ -21,7 +21,7 @@ import typer
 from typer.core import TyperGroup
 
 from rankernel import _loops
-from rankernel._utils import files as atomic_files
+from rankernel._utils import resources
 from rankernel._utils.checks import printable
 from rankernel.errors import Argument, ArgumentError, PhrasedMessage, RankingError, require
 from rankernel.io.source import plain_cell
@@ -320,7 +320,7 @@ def check_target(path: Path, force: bool, source: Path | None = None, folder: bo
     if not parent.is_dir():
         raise RankingError(f"there is no folder {printable(parent)}")
     try:
-        atomic_files.check_writable(path)
+        resources.check_writable(path)
     except OSError as error:
         raise RankingError(f"{printable(path)} cannot be written: {(error.strerror or str(error)).lower()}") from None
 
@@ -329,7 +329,7 @@ def check_target(path: Path, force: bool, source: Path | None = None, folder: bo
 def atomic_file(path: Path, force: bool) -> Iterator[Path]:
     """Yield the name of a temporary file, which replaces the path if there is no error."""
     check_target(path, force)
-    with atomic_files.whole_file(path) as temporary:
+    with resources.whole_file(path) as temporary:
         yield temporary
         check_target(path, force)
 

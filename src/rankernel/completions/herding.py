@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, Indices, RankArray
+from rankernel._utils import FloatArray, Indices, RankArray
 from rankernel._utils.checks import check_integer, check_list
-from rankernel._utils.memory import check_bytes
+from rankernel._utils.resources import check_bytes
 from rankernel._utils.rng import Seed, as_seed, row_streams
-from rankernel.completions.couplings import Antithetic, FullKernel
+from rankernel.completions.draws import Antithetic, FullKernel
 from rankernel.completions.linear_extensions import (
     count_extensions,
     draw_extensions,

@@ -1,6 +1,6 @@
 """Exact marginal probabilities and moments of uniform completions.
 
-In a uniform completion (see :mod:`rankernel.completions.couplings`) the order inside a bucket, the order of the free
+In a uniform completion (see :mod:`rankernel.completions.draws`) the order inside a bucket, the order of the free
 items and the positions of the free items are independent and uniform, and the key of the listed item of rank s among m
 is the s-th order statistic of m uniform variables.
 """
@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankernel._loops.compiled import compiled_strictly
-from rankernel._utils.arrays import FloatArray, Indices, IntArray, RankArray
-from rankernel.encoding import FREE
-from rankernel.rankings import Rankings, as_rankings, unique_rows
+from rankernel._utils import FloatArray, Indices, IntArray, RankArray
+from rankernel.rankings import FREE, Rankings, as_rankings, unique_rows
 
 CHUNK_ENTRIES = 2**18
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rankernel._utils.arrays import RankArray
+from rankernel._utils import RankArray
 from rankernel.errors import Argument, RankingError
 from rankernel.rankings import Rankings, as_rankings
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankernel._utils.arrays import FloatArray, Indices, IntArray, RankArray
+from rankernel._utils import FloatArray, Indices, IntArray, RankArray
 from rankernel._utils.checks import (
     check_array,
     check_choice,
@@ -20,14 +20,12 @@ from rankernel._utils.checks import (
     check_numbers,
     short_repr,
 )
-from rankernel._utils.interrupts import run_interruptibly
-from rankernel._utils.memory import check_bytes
 from rankernel._utils.notebook import html_card
+from rankernel._utils.resources import check_bytes, run_interruptibly
 from rankernel._utils.rng import Seed, as_generator
 from rankernel.data import concat
-from rankernel.encoding import Unlisted, check_items
 from rankernel.errors import RankingError
-from rankernel.rankings import Rankings, as_full_ranking, as_rankings, row_slices
+from rankernel.rankings import Rankings, Unlisted, as_full_ranking, as_rankings, check_items, row_slices
 
 NAME_BYTES = 80  # memory of an item name
 

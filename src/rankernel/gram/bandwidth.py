@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, FullRanks
+from rankernel._utils import FloatArray, FullRanks
 from rankernel._utils.checks import check_instance
 from rankernel.completions.draws import Uniform, draw
-from rankernel.completions.partial_orders import FEW_DOWN_SETS
+from rankernel.completions.linear_extensions import FEW_DOWN_SETS
 from rankernel.distances import Distance
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.gram.exact.features import expected_distances

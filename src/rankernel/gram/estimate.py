@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel._utils.arrays import FloatArray, Indices, Mask
+from rankernel._utils import FloatArray, Indices, Mask
 from rankernel._utils.checks import check_flag, check_number
-from rankernel._utils.memory import check_memory
 from rankernel._utils.notebook import html_card
+from rankernel._utils.resources import check_memory
 from rankernel.errors import (
     Argument,
     ArgumentTypeError,
@@ -20,9 +20,7 @@ from rankernel.errors import (
     SamplingWarning,
     warn,
 )
-from rankernel.gram.blocks import block_slices, fill_gram, slices
-from rankernel.gram.decide import own_evaluators
-from rankernel.gram.evaluator import Block, BlockEstimate
+from rankernel.gram.evaluator import Block, BlockEstimate, block_slices, fill_gram, slices
 from rankernel.gram.jackknife import Norms
 from rankernel.gram.methods import Auto, Exact, Method, Mixed, MonteCarlo
 from rankernel.gram.montecarlo.evaluator import MonteCarloEvaluator, pooled
@@ -186,7 +184,7 @@ def side_norms(plan: Plan, side: int) -> Norms:
     if plan.symmetric and plan._estimator is None:
         return Norms.exact(plan._distinct.diagonal())
     value, few, left_out = np.empty(len(X)), np.zeros(len(X), dtype=bool), np.empty((len(X), 1, 1))
-    for rows, each in own_evaluators(plan.kernel, X, plan.method, plan._fallback):
+    for rows, each in plan._diagonal_evaluators(side):
         if isinstance(each, MonteCarloEvaluator):
             found = each.norms(plan.kernel, each.row_of)
             left_out = np.repeat(left_out, found.left_out[0].size, axis=1).reshape(len(X), *found.left_out.shape[1:])

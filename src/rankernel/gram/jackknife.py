@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, Indices, Mask
+from rankernel._utils import FloatArray, Indices, Mask
 
 FEW_BLOCKS = 5.0  # effective blocks below which an estimate is unreliable; set by benchmarks/coverage.py
 

@@ -7,8 +7,7 @@ from typing import Literal, TypeAlias
 
 from rankernel._utils.checks import check_choice, check_flag, check_instance, check_integer, check_number
 from rankernel._utils.rng import Seed, as_seed
-from rankernel.completions.couplings import COUPLINGS
-from rankernel.completions.draws import CompletionModel, Uniform
+from rankernel.completions.draws import COUPLINGS, CompletionModel, Uniform
 from rankernel.errors import ArgumentTypeError, ArgumentValueError
 
 MAX_EVALUATIONS = 2**24

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel._utils.arrays import FloatArray, Indices
+from rankernel._utils import FloatArray, Indices
 from rankernel._utils.checks import check_array, check_flag, check_integer, check_numbers
-from rankernel._utils.interrupts import n_threads, run_in_threads
-from rankernel._utils.memory import ALWAYS_FITS, check_memory, size_text
 from rankernel._utils.notebook import html_card
+from rankernel._utils.resources import ALWAYS_FITS, check_memory, n_threads, run_in_threads, size_text
 from rankernel._utils.rng import as_seed, stream_key
+from rankernel.completions.draws import Uniform, coupling_named
+from rankernel.completions.linear_extensions import FEW_DOWN_SETS
 from rankernel.data import check_same_items
-from rankernel.errors import ArgumentValueError, IndefiniteKernelWarning, SamplingWarning, warn
-from rankernel.gram.blocks import block_slices, fill, fill_gram, slices
-from rankernel.gram.decide import EXACT, build, decide, own_evaluators, resolve_for_orders
+from rankernel.errors import (
+    Argument,
+    ArgumentValueError,
+    ExactnessError,
+    IndefiniteKernelWarning,
+    SamplingWarning,
+    warn,
+)
 from rankernel.gram.estimate import (
     Estimate,
     GramSums,
@@ -28,11 +35,22 @@ from rankernel.gram.estimate import (
     gram_products,
     sum_by_index,
 )
-from rankernel.gram.evaluator import Evaluator, MixedEvaluator, Part
-from rankernel.gram.exact.choice import exact_evaluator
-from rankernel.gram.methods import NAMED, Auto, Exact, Method, MethodLike, Mixed, MonteCarlo, as_method
-from rankernel.gram.montecarlo.evaluator import MonteCarloEvaluator
-from rankernel.gram.rows import PartialOrders, Rows, as_rows, check_n_items, distinct_rows
+from rankernel.gram.evaluator import Evaluator, MixedEvaluator, Part, block_slices, fill, fill_gram, slices
+from rankernel.gram.exact.choice import NoExactValue, closed_form, enumerated, exact_evaluator
+from rankernel.gram.methods import (
+    DEFAULT,
+    NAMED,
+    Auto,
+    Enumeration,
+    Exact,
+    Method,
+    MethodLike,
+    Mixed,
+    MonteCarlo,
+    as_method,
+)
+from rankernel.gram.montecarlo.evaluator import MonteCarloEvaluator, estimate_seconds, highest_degree
+from rankernel.gram.rows import PartialOrders, Rows, as_rows, check_n_items, distinct_rows, rows_by_shape
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import MEDIAN, Kernel, check_matrix
 from rankernel.rankings import Rankings
@@ -40,6 +58,10 @@ from rankernel.rankings import Rankings
 BLOCK_SIDE = 2048  # rows and columns of a block, unless another size is given
 PAIRS = 256  # single entries that one thread computes at a time
 BUILDING = Lock()
+EXACT = Exact()
+MIN_BLOCKS = 8  # independent blocks of draws for a standard error; set by benchmarks/coverage.py
+OWN_EVALUATIONS = 2**20  # affordable kernel evaluations for the exact value of one ranking with itself: about 10 ms
+COMPLETIONS_HELD = 2**20  # completions that are enumerated at once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -444,6 +466,11 @@ class Plan:
         seed = int(stream_key(as_seed(method.rng), f"drawn again {times}") >> np.uint64(1))
         return self._with_estimator(replace(method, rng=seed))
 
+    def _diagonal_evaluators(self, side: int) -> Iterator[tuple[Indices, Evaluator]]:
+        """Yield groups of rows (side 0) or columns (side 1) with evaluators of each ranking with itself."""
+        assert not isinstance(self.method, MonteCarlo)
+        return own_evaluators(self.kernel, (self._X, self._Y)[side], self.method, self._fallback)
+
     def _own_evaluators(self) -> Iterator[tuple[Indices, Evaluator]]:
         """Yield groups of rows with evaluators whose diagonals are the kernel of each row with itself."""
         if self.symmetric:
@@ -452,7 +479,7 @@ class Plan:
             assert isinstance(self._evaluator, MonteCarloEvaluator)
             yield np.arange(len(self._X)), self._evaluator.of_side(0)
         else:
-            yield from own_evaluators(self.kernel, self._X, self.method, self._fallback)
+            yield from self._diagonal_evaluators(0)
 
     def _diagonal_gradient(self) -> dict[str, FloatArray]:
         """Return the derivative of :meth:`diagonal` in each parameter."""
@@ -618,3 +645,197 @@ def rounded(kernel: Kernel) -> str:
     """Return a kernel with its parameters rounded to four digits."""
     changes = {name: float(f"{value:.4g}") for name, value in kernel.params.items()}
     return str(kernel.replace(**changes))
+
+
+# ---------------------------------------------------------------------- decisions
+
+
+def decide(
+    kernel: Kernel, X: Rows, Y: Rows, requested: Method | Auto, paired: bool = False
+) -> tuple[Method, MonteCarlo | None, Evaluator, str]:
+    """Return the resolved method, the fallback for rankings without an exact value, the evaluator and the reason.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel, its parameters numbers.
+    X, Y : Rows
+        The distinct rows and columns.
+    requested : method
+        The requested method.
+    paired : bool
+        Whether only the entries of row i with column i are needed, which is cheaper than the matrix.
+
+    Returns
+    -------
+    method : Exact, Enumeration, Mixed or MonteCarlo
+        The method that is used.
+    fallback : MonteCarlo or None
+        The estimator where there is no exact value; None if exact values were requested.
+    evaluator : Evaluator
+        What computes the matrix.
+    reason : str
+        The reason for not using exact values, if "auto" decided so.
+    """
+    if isinstance(requested, MonteCarlo):
+        method = resolve(requested, kernel, X, Y)
+        return method, None, MonteCarloEvaluator(method, kernel, X, Y), ""
+    if isinstance(requested, Mixed):
+        fallback = resolve(requested.fallback, kernel, X, Y)
+        mixed = Mixed(fallback)
+        return mixed, fallback, build(kernel, X, Y, mixed, fallback), ""
+    if not isinstance(requested, Auto):
+        return requested, None, build(kernel, X, Y, requested, None), ""
+    fallback = resolve(requested.fallback, kernel, X, Y)
+    found = exact_evaluator(kernel, X, Y, EXACT.limit, certain=True)
+    if isinstance(found, Evaluator):
+        share = 1 / max(len(Y), 1) if paired else 1.0
+        seconds = share * found.seconds(len(X), len(Y))
+        if seconds <= requested.max_seconds:
+            return EXACT, fallback, found, ""
+        estimate = share * estimate_seconds(fallback, kernel, X.n_items, len(X), len(Y))
+        if seconds <= requested.max_ratio * estimate:
+            return EXACT, fallback, found, ""
+        reason = f"exact values would take approximately {seconds:.2g} s on one core, the estimate {estimate:.2g} s"
+    else:
+        reason = str(found)
+    return fallback, fallback, MonteCarloEvaluator(fallback, kernel, X, Y), reason
+
+
+def resolve(method: MonteCarlo, kernel: Kernel, X: Rows, Y: Rows) -> MonteCarlo:
+    """Return a method with every "auto" replaced; the choice depends on the kernel and the number of items only."""
+    coupling, degree = method.coupling, method.control_variates
+    uniform = isinstance(method.completions, Uniform)
+    orders = isinstance(X, PartialOrders) or isinstance(Y, PartialOrders)
+    if orders and coupling not in ("auto", "iid"):
+        raise ArgumentValueError("coupling", coupling, "'iid' or 'auto' for partial orders")
+    if orders and degree == 2:
+        raise ArgumentValueError("control_variates", degree, "1, 0 or 'auto' for partial orders")
+    if coupling == "auto":
+        coupling = kernel.facts(X.n_items).coupling if uniform and not orders else "iid"
+        if coupling_named(coupling, kernel).block_size(X.n_items, method.n_draws) * MIN_BLOCKS > method.n_draws:
+            coupling = "iid"
+    if degree == "auto":
+        degree = highest_degree(kernel, X.n_items) if uniform else 0
+        degree = min(degree, order_degree(X.n_items)) if orders else degree
+    return replace(method, coupling=coupling, control_variates=degree)
+
+
+def resolve_for_orders(method: MonteCarlo, n_items: int) -> MonteCarlo:
+    """Return a method that was resolved for rankings adapted to partial orders."""
+    return replace(method, coupling="iid", control_variates=min(int(method.control_variates), order_degree(n_items)))
+
+
+def order_degree(n_items: int) -> int:
+    """Return the degree of the control variates whose means are affordable for every partial order of n items."""
+    return 1 if 2**n_items <= FEW_DOWN_SETS else 0  # at most 2^n down-sets
+
+
+# ---------------------------------------------------------------------- evaluators
+
+
+def build(kernel: Kernel, X: Rows, Y: Rows, method: Method, fallback: MonteCarlo | None) -> Evaluator:
+    """Return the evaluator of a resolved method."""
+    match method:
+        case MonteCarlo():
+            return MonteCarloEvaluator(method, kernel, X, Y)
+        case Mixed():
+            return mixed_evaluator(kernel, X, Y, method.fallback)
+        case Enumeration():
+            listed = enumerated(kernel, X, Y, method.limit)
+            if isinstance(listed, NoExactValue):
+                raise ExactnessError(
+                    f"{kernel}: {listed.what}; use ", Argument("method", DEFAULT), ", or a higher limit"
+                )
+            return listed
+    if fallback is not None and X is not Y:
+        return row_evaluator(kernel, X, Y, method.limit, fallback)
+    found = exact_evaluator(kernel, X, Y, method.limit, certain=fallback is not None)
+    if isinstance(found, NoExactValue):
+        raise ExactnessError(f"{found}; use ", Argument("method", DEFAULT), ", or a higher limit")
+    return found
+
+
+def mixed_evaluator(kernel: Kernel, X: Rows, Y: Rows, fallback: MonteCarlo) -> Evaluator:
+    """Return exact values for pairs of kinds that have them: rankings with and without free items are two kinds."""
+    if isinstance(X, PartialOrders) or isinstance(Y, PartialOrders):
+        raise ArgumentValueError("method", "mixed", "'auto', 'exact' or MonteCarlo(n_draws) for partial orders")
+    sides = [[np.flatnonzero(side.n_free == 0), np.flatnonzero(side.n_free > 0)] for side in (X, Y)]
+    evaluators = {
+        (i, j): decide(kernel, X[sides[0][i]], Y[sides[1][j]], Auto(fallback=fallback))[2]
+        for i, j in product(range(2), range(2))
+        if len(sides[0][i]) and len(sides[1][j])
+    }
+    if len({isinstance(each, MonteCarloEvaluator) for each in evaluators.values()}) > 1:
+        problem = "exact and estimated entries are mixed, so the matrix may have negative eigenvalues; "
+        warn((problem, Argument("method", "auto"), " uses one method for all entries"), IndefiniteKernelWarning)
+    return MixedEvaluator((len(X), len(Y)), sides[0], sides[1], evaluators)
+
+
+def row_evaluator(kernel: Kernel, Z: Rows, X: Rows, limit: int, fallback: MonteCarlo) -> Evaluator:
+    """Return exact values for new rows that have them with all columns, and estimates for the other rows."""
+    closed = closed_form(kernel, Z, X, certain=True)
+    if isinstance(closed, Evaluator):
+        return closed
+    kinds: list[list[Indices]] = [[], [], []]
+    for rows in rows_by_shape(Z):
+        if isinstance(closed_form(kernel, Z[rows[:1]], X, certain=True), Evaluator):
+            kinds[0].append(rows)
+        else:
+            few = isinstance(enumerated(kernel, Z[rows[:1]], X, limit), Evaluator)
+            kinds[1 if few else 2].append(rows)
+    groups = [np.sort(np.concatenate([np.empty(0, dtype=np.intp), *kind])) for kind in kinds]
+    if len(groups[2]):
+        problem = f"{len(groups[2])} of {len(Z)} new rankings have no exact value with the old ones"
+        advice = (f" and are estimated: {fallback}; for one method throughout, use ", Argument("method", fallback))
+        warn((problem, *advice), SamplingWarning)
+    evaluators: dict[tuple[int, int], Evaluator] = {}
+    for number, rows in enumerate(groups):
+        if len(rows):
+            some = Z[rows]
+            found = (
+                closed_form(kernel, some, X, certain=True)
+                if number == 0
+                else enumerated(kernel, some, X, limit * len(rows))
+                if number == 1
+                else MonteCarloEvaluator(fallback, kernel, some, X)
+            )
+            assert isinstance(found, Evaluator)
+            evaluators[number, 0] = found
+    return MixedEvaluator((len(Z), len(X)), groups, [np.arange(len(X))], evaluators)
+
+
+def own_evaluators(
+    kernel: Kernel, X: Rows, method: Exact | Enumeration | Mixed, fallback: MonteCarlo | None
+) -> Iterator[tuple[Indices, Evaluator]]:
+    """Yield groups of rankings, and evaluators whose diagonals are the kernel of each ranking with itself.
+
+    Rankings of one shape are treated alike. Those without an exact value form the last group, which is estimated.
+    """
+    limit = method.limit if fallback is None and not isinstance(method, Mixed) else OWN_EVALUATIONS
+    estimated = []
+    for rows in rows_by_shape(X):
+        closed = closed_form(kernel, X[rows], X[rows], certain=fallback is not None)
+        if isinstance(closed, Evaluator):
+            yield rows, closed
+            continue
+        one = enumerated(kernel, X[rows[:1]], X[rows[:1]], limit)
+        if isinstance(one, NoExactValue):
+            estimated.append(rows)
+            continue
+        step = max(COMPLETIONS_HELD // len(one.left.ranks), 1)
+        for part in slices(len(rows), step):
+            some = X[rows[part]]
+            listed = enumerated(kernel, some, some, limit * len(some) ** 2)
+            assert isinstance(listed, Evaluator)
+            yield rows[part], listed
+    if estimated:
+        rest = np.sort(np.concatenate(estimated))
+        if fallback is None:
+            raise ExactnessError(
+                f"{len(rest)} of {len(X)} rankings have no exact value of {kernel} with themselves; use ",
+                Argument("method", "auto"),
+                " or ",
+                Argument("method", DEFAULT),
+            )
+        yield rest, MonteCarloEvaluator(fallback, kernel, X[rest], X[rest])

@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import FloatArray, FullRanks, Indices, IntArray, Mask, RankArray
+from rankernel._utils import FloatArray, FullRanks, Indices, IntArray, Mask, RankArray
 from rankernel._utils.checks import check_integer
 from rankernel._utils.rng import row_streams
 from rankernel.completions import marginals as of_rankings
-from rankernel.completions.couplings import Iid
-from rankernel.completions.draws import PURPOSE, CompletionModel, Uniform, draw_relations, relation_streams
+from rankernel.completions.draws import PURPOSE, CompletionModel, Iid, Uniform, draw_relations, relation_streams
 from rankernel.completions.linear_extensions import (
     count_extensions,
     enumerate_completions,
@@ -29,10 +28,9 @@ from rankernel.completions.linear_extensions import (
     n_completions,
 )
 from rankernel.data import as_data
-from rankernel.encoding import FREE
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.preferences import Preferences, bucket_ranks, disagreements
-from rankernel.rankings import Rankings, unique_rows
+from rankernel.rankings import FREE, Rankings, unique_rows
 
 Moments = tuple[FloatArray, FloatArray]
 

@@ -25,14 +25,13 @@ import numpy as np
 import psutil
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel._utils.arrays import Indices
+from rankernel._utils import Indices
 from rankernel._utils.checks import check_flag, check_path
-from rankernel._utils.files import check_disk_space, explain_full_disk, sync, whole_file
-from rankernel._utils.memory import check_bytes
+from rankernel._utils.resources import check_bytes, check_disk_space, explain_full_disk, sync, whole_file
 from rankernel.distances import Distance
 from rankernel.errors import Argument, ArgumentTypeError, ArgumentValueError, OutputExistsError, missing_extra, warn
-from rankernel.gram.blocks import Slices, block_slices, slices
 from rankernel.gram.estimate import check_float
+from rankernel.gram.evaluator import Slices, block_slices, slices
 from rankernel.gram.plan import Plan
 from rankernel.gram.rows import PartialOrders
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankernel._utils.checks import check_integer
-from rankernel.encoding import FREE, MAX_VOTERS, dense_ranks
 from rankernel.errors import RankingError
 from rankernel.io.preflib import Orders
 from rankernel.io.source import (
@@ -23,7 +22,7 @@ from rankernel.io.source import (
     write_text,
 )
 from rankernel.io.tables import Ballots, rankings_of
-from rankernel.rankings import Rankings, as_rankings
+from rankernel.rankings import FREE, MAX_VOTERS, Rankings, as_rankings, dense_ranks
 
 TOKEN = re.compile(
     r"""[^\S\n]+|(?:\#|//)[^\n]*|/\*.*?\*/|\([^()\n]*\)      # spaces, comments, identifiers of ballots (OpenSTV)

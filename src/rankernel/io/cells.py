@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import IntArray
+from rankernel._utils import IntArray
 from rankernel._utils.checks import printable
-from rankernel.encoding import is_frame, is_missing
 from rankernel.errors import Argument, RankingError, missing_extra
 from rankernel.io.source import SourceFile, quoted
-from rankernel.rankings import unique_rows
+from rankernel.rankings import is_frame, is_missing, unique_rows
 
 Codes = NDArray[np.int32]
 Row = tuple[int, list[str]]  # line number and cells

@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from rankernel._utils.arrays import Mask
+from rankernel._utils import Mask
 from rankernel.errors import RankingError
 from rankernel.io.cells import Codes, Numbering, Row, Table, read_table, split_rows, split_table, table_of
 from rankernel.io.preflib import Orders

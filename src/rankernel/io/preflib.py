@@ -11,12 +11,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import IntArray, Mask, RankArray
+from rankernel._utils import IntArray, Mask, RankArray
 from rankernel._utils.checks import check_choice, check_path, printable
-from rankernel.encoding import FREE, dense_ranks
 from rankernel.errors import RankingError, ReadingWarning, warn
 from rankernel.io.source import AnyPath, FileSource, SourceFile, accepts, check_writable_name, write_text
-from rankernel.rankings import Rankings, as_rankings, unique_rows
+from rankernel.rankings import FREE, Rankings, as_rankings, dense_ranks, unique_rows
 
 Kind = Literal["soc", "soi", "toc", "toi", "cat"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -13,13 +13,12 @@ from urllib.parse import quote
 
 import numpy as np
 
-from rankernel._utils.arrays import IntArray, RankArray
+from rankernel._utils import IntArray, RankArray
 from rankernel._utils.checks import check_choice, check_path, check_text, printable
-from rankernel.encoding import FREE, Unlisted, check_unlisted, dense_ranks
 from rankernel.errors import RankingError, missing_extra
 from rankernel.io.preflib import read_preflib
 from rankernel.io.source import AnyPath, SourceFile, write_bytes
-from rankernel.rankings import Rankings
+from rankernel.rankings import FREE, Rankings, Unlisted, check_unlisted, dense_ranks
 
 Which = Literal["a", "b"]
 

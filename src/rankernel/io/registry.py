@@ -13,7 +13,6 @@ from typing import Any
 
 from rankernel._utils.checks import check_text
 from rankernel.data import Data
-from rankernel.encoding import is_frame
 from rankernel.errors import Argument, ArgumentTypeError, ArgumentValueError, RankingError
 from rankernel.io.blt import read_blt, write_blt
 from rankernel.io.cells import ARROW, EXCEL, JSON, json_documents, read_table, table_of_data
@@ -23,6 +22,7 @@ from rankernel.io.preflib import KINDS, read_preflib, write_preflib
 from rankernel.io.source import ReadOptions, SourceFile, option_names
 from rankernel.io.tables import detected_layout, read_csv, write_csv
 from rankernel.io.text_orders import is_orders, is_trec, read_text_orders, read_trec
+from rankernel.rankings import is_frame
 
 START = 20_000  # characters that decide about the format
 

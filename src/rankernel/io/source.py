@@ -18,7 +18,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
-from rankernel._utils.arrays import IntArray
+from rankernel._utils import IntArray
 from rankernel._utils.checks import (
     check_choice,
     check_flag,
@@ -29,9 +29,9 @@ from rankernel._utils.checks import (
     check_text,
     printable,
 )
-from rankernel._utils.files import whole_file
-from rankernel.encoding import Unlisted, check_items, check_total_count
+from rankernel._utils.resources import whole_file
 from rankernel.errors import Argument, ArgumentValueError, OutputExistsError, RankingError, warn
+from rankernel.rankings import Unlisted, check_items, check_total_count
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 Reader = TypeVar("Reader", bound=Callable[..., Any])

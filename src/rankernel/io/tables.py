@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, IntArray, Mask, RankArray
+from rankernel._utils import FloatArray, IntArray, Mask, RankArray
 from rankernel._utils.checks import check_instance, check_labels, check_path, printable
-from rankernel.encoding import FREE, MAX_VOTERS, are_average_ranks, dense_ranks
 from rankernel.errors import Argument, RankingError, ReadingWarning, warn
 from rankernel.io.cells import Codes, Numbering, Table, read_table
 from rankernel.io.source import (
@@ -37,7 +36,16 @@ from rankernel.io.source import (
 )
 from rankernel.order_tables import are_consecutive, column_position, long_ranks
 from rankernel.pair_tables import has_pair_columns, normalized, stem
-from rankernel.rankings import Labels, Rankings, as_rankings, row_slices
+from rankernel.rankings import (
+    FREE,
+    MAX_VOTERS,
+    Labels,
+    Rankings,
+    are_average_ranks,
+    as_rankings,
+    dense_ranks,
+    row_slices,
+)
 
 INTEGER = re.compile(r"([0-9]{1,30})(?:\.0*)?")
 NUMBER = re.compile(r"[+-]?(?:[0-9]{1,300}\.?[0-9]{0,300}|\.[0-9]{1,300})(?:[eE][+-]?[0-9]{1,3})?")
@@ -62,9 +70,7 @@ MAX_PAIR_COLUMNS = 100
 RANK_OF = "rank of "  # before the name of an item that would not be recognised as one
 FREE_CELL = "free"
 SEPARATOR = "\x1f"  # between the items of a tie or an overvote; part of no name
-ORDINAL = re.compile(
-    r"(?:rank|choice|#)?\s*([0-9]{1,4})\s*(?:st|nd|rd|th)?(?:\s*(?:choice|rank|preference))?", re.I
-)
+ORDINAL = re.compile(r"(?:rank|choice|#)?\s*([0-9]{1,4})\s*(?:st|nd|rd|th)?(?:\s*(?:choice|rank|preference))?", re.I)
 
 # Missing-value markers in any case, with _ for a space.
 NA_WORDS = """

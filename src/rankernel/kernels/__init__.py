@@ -6,10 +6,10 @@
 from typing import Any
 
 from rankernel._utils.checks import short_repr
+from rankernel.kernels.base import Facts as Facts
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.diffusion import Diffusion
 from rankernel.kernels.exponential import Exponential, Mallows
-from rankernel.kernels.facts import Facts as Facts
 from rankernel.kernels.kendall import Kendall, Polynomial, WeightedKendall
 from rankernel.kernels.linear import DistanceInduced, Hamming, Spearman
 from rankernel.kernels.positional import DCG, AverageOverlap, Positional, RankBiasedOverlap

@@ -11,10 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import check_integer, is_number
-from rankernel.kernels.base import Kernel, attributes, distance_derivatives, prefixed
-from rankernel.kernels.facts import AffinePower, DecayRate, DistanceFunction, Facts, cached_facts
+from rankernel.kernels.base import (
+    AffinePower,
+    DecayRate,
+    DistanceFunction,
+    Facts,
+    Kernel,
+    attributes,
+    cached_facts,
+    distance_derivatives,
+    prefixed,
+)
 
 
 def add(left: Any, right: Any) -> Kernel:

@@ -12,17 +12,18 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import check_number, is_number, short_repr
 from rankernel._utils.notebook import html_card
+from rankernel.distances import Distance, LinearFeatures
 from rankernel.errors import ExactnessError
-from rankernel.kernels.facts import Distances, Facts
 
 if TYPE_CHECKING:
     from rankernel.gram.estimate import Estimate
@@ -35,6 +36,184 @@ MATRIX_HELP = (
     "def matrix(self, X, Y): return the kernel between the rows of two integer arrays of full rankings (the position "
     "of each item, from 0), an array of shape (len(X), len(Y))"
 )
+
+
+# ---------------------------------------------------------------------- facts
+
+Distances = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class DecayRate:
+    """The rate of a kernel ``exp(-rate * d)``, and its derivative in each parameter."""
+
+    rate: float
+    derivatives: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DistanceFunction:
+    """A kernel as a function of one distance.
+
+    Parameters
+    ----------
+    value : callable
+        Returns the kernel at an array of distances.
+    derivatives : callable, optional
+        Returns the derivative in each parameter at an array of distances. Finite differences if not given.
+    log : callable, optional
+        Returns the logarithm of the kernel at an array of distances. The logarithm of ``value`` if not given.
+    """
+
+    value: Callable[[Distances], FloatArray]
+    derivatives: Callable[[Distances], dict[str, FloatArray]] | None = None
+    log: Callable[[Distances], FloatArray] | None = None
+
+    def log_value(self, d: Distances) -> FloatArray:
+        """Return the logarithm of the kernel, or raise an error where the kernel is negative."""
+        if self.log is not None:
+            return self.log(d)
+        values = self.value(d)
+        if (values < 0).any():
+            raise ExactnessError("the kernel can be negative, so its logarithm is undefined; use gram")
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(values))
+
+
+@dataclass(frozen=True)
+class AffinePower:
+    """A kernel ``factor * (intercept + coefficient * d) ** degree`` of its distance d; linear if the degree is 1."""
+
+    intercept: float
+    coefficient: float
+    degree: int = 1
+    factor: float = 1.0
+
+    def __call__(self, d: Distances) -> FloatArray:
+        """Return the kernel at an array of distances."""
+        return np.asarray(
+            self.factor * (self.intercept + self.coefficient * np.asarray(d, dtype=np.float64)) ** self.degree
+        )
+
+
+@dataclass(frozen=True)
+class PowerSeries:
+    """The first coefficients of a kernel as a power series in z, and their derivatives in each parameter.
+
+    z is the inner product of the centred features of the kernel's distance (:class:`EmbeddingFeatures`), and
+    ``coefficients[j]`` belongs to ``z ** (j + 1)``. The kernel minus these terms must be positive semi-definite.
+    ``constant`` is set if the kernel is exactly the constant plus these terms.
+    """
+
+    coefficients: tuple[float, ...]
+    derivatives: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    constant: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class PositionMatrix:
+    """A kernel that is the sum over items of ``matrix[p, q]``, p and q the positions of the item in both rankings.
+
+    Parameters
+    ----------
+    matrix : array of shape (n_items, n_items)
+        A positive semi-definite matrix on positions.
+    make_root : callable
+        Returns the :attr:`root`, which is computed on first use.
+    derivatives : dict of arrays
+        The derivative of the matrix in each parameter.
+    """
+
+    matrix: FloatArray
+    make_root: Callable[[], FloatArray]
+    derivatives: Mapping[str, FloatArray] = field(default_factory=dict)
+
+    @cached_property
+    def root(self) -> FloatArray:
+        """One row for each position, with ``root @ root.T`` the matrix."""
+        return self.make_root()
+
+    @property
+    def features(self) -> LinearFeatures:
+        """The rows of the root at the positions of all items, side by side."""
+        return LinearFeatures("positions", lambda at: np.asarray((at @ self.root).reshape(len(at), -1)))
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What is known of a kernel on the full rankings of n items.
+
+    Parameters
+    ----------
+    is_psd : bool, optional
+        Whether the kernel is positive semi-definite; None if unknown.
+    max_dimension : float
+        An upper bound on the dimension spanned by the features and the constants. The kernel is characteristic only if
+        that is n!, the dimension of all functions of a ranking.
+    max_items : int, optional
+        The largest number of items for which the kernel can be computed.
+    distance : Distance, optional
+        The kernel is a function of this distance.
+    function : DistanceFunction, optional
+        That function. Not needed if ``decay`` or ``affine_power`` is given.
+    decay : DecayRate, optional
+        The rate of a kernel ``exp(-rate * d)``.
+    affine_power : AffinePower, optional
+        The polynomial of a kernel that is a power of an affine function of the distance.
+    features : LinearFeatures, optional
+        Features whose inner product the kernel is, with a known mean over completions.
+    feature_map : callable, optional
+        Returns vectors of full rankings whose inner product the kernel is. Not needed if ``features`` is given.
+    positions : PositionMatrix, optional
+        The matrix of a kernel that is a sum over items of a function of their two positions.
+    series : PowerSeries, optional
+        The first terms of the kernel as a power series, used as control variates.
+    coupling : str
+        The coupling of Monte Carlo draws with the lowest variance.
+    """
+
+    is_psd: bool | None = None
+    max_dimension: float = math.inf
+    max_items: int | None = None
+    distance: Distance | None = None
+    function: DistanceFunction | None = None
+    decay: DecayRate | None = None
+    affine_power: AffinePower | None = None
+    features: LinearFeatures | None = None
+    feature_map: Callable[[RankArray], FloatArray] | None = None
+    positions: PositionMatrix | None = None
+    series: PowerSeries | None = None
+    coupling: str = "iid"
+
+    def __post_init__(self) -> None:
+        if self.function is None and self.decay is not None:
+            object.__setattr__(self, "function", exponential_function(self.decay))
+        elif self.function is None and self.affine_power is not None:
+            object.__setattr__(self, "function", DistanceFunction(self.affine_power, lambda _: {}))
+
+
+def exponential_function(decay: DecayRate) -> DistanceFunction:
+    """Return ``exp(-rate * d)`` as a function of the distance."""
+
+    def value(d: Distances) -> FloatArray:
+        return np.asarray(np.exp(-decay.rate * np.asarray(d)))
+
+    def derivatives(d: Distances) -> dict[str, FloatArray]:
+        derivative = -np.asarray(d) * value(d)
+        return {name: factor * derivative for name, factor in decay.derivatives.items()}
+
+    return DistanceFunction(value, derivatives, lambda d: np.asarray(-decay.rate * np.asarray(d)))
+
+
+FactsMethod = TypeVar("FactsMethod", bound=Callable[[Any, int], Facts])
+
+
+def cached_facts(method: FactsMethod) -> FactsMethod:
+    """Decorate a ``facts`` method so that equal kernels share one record for each number of items."""
+    return cast(FactsMethod, lru_cache(maxsize=64)(method))
+
+
+# ---------------------------------------------------------------------- kernels
 
 
 class Kernel(ABC):
@@ -561,6 +740,18 @@ def finite_differences(kernel: Kernel, value: Callable[[Kernel], FloatArray]) ->
         change = value(kernel.replace(**{name: above})) - value(kernel.replace(**{name: below}))
         result[name] = np.asarray(change / (above - below))
     return result
+
+
+def is_exponential(kernel: Kernel, n_items: int) -> bool:
+    """Whether a kernel is ``exp(-rate d)``."""
+    return kernel.facts(n_items).decay is not None
+
+
+def decay_rate(kernel: Kernel, n_items: int) -> float:
+    """Return the rate of an exponential kernel."""
+    decay = kernel.facts(n_items).decay
+    assert decay is not None
+    return decay.rate
 
 
 class DistanceKernel(Kernel):

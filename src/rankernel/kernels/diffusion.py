@@ -21,13 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel._utils.arrays import FloatArray, IntArray, RankArray
+from rankernel._utils import FloatArray, IntArray, RankArray
 from rankernel._utils.checks import check_choice
-from rankernel._utils.partitions import PartitionIndex, all_partitions
+from rankernel._utils.combinatorics import PartitionIndex, all_partitions
 from rankernel.distances import Distance
 from rankernel.errors import RankingError
-from rankernel.kernels.base import Kernel, check_max_items, check_rate, number
-from rankernel.kernels.facts import DistanceFunction, Facts
+from rankernel.kernels.base import DistanceFunction, Facts, Kernel, check_max_items, check_rate, number
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -85,7 +84,7 @@ class Diffusion(Kernel):
                 raise RankingError(f"full rankings are expected: each row a permutation of 0, ..., {n_items - 1}")
         check_max_items(self, n_items)
         if self.graph == "adjacent":
-            return word_heat((1,) * n_items, float(self.beta), "adjacent"), _loops.word_walks.pair_words(X, Y)
+            return word_heat((1,) * n_items, float(self.beta), "adjacent"), _loops.pairs.pair_words(X, Y)
         return transposition_heat(n_items, float(self.beta)), pair_types(X, Y)
 
     def facts(self, n_items: int) -> Facts:
@@ -135,14 +134,14 @@ def types_by_code(n_items: int) -> IntArray:
 def pair_types(X: RankArray, Y: RankArray) -> IntArray:
     """Return the cycle type of the map from left to right positions, as an index, for each pair of full rankings."""
     codes = np.empty((len(X), len(Y)), dtype=np.int64)
-    _loops.rank_distances.cycle_codes(X, Y, type_weights(X.shape[1]), codes)
+    _loops.pairs.cycle_codes(X, Y, type_weights(X.shape[1]), codes)
     return type_index(X.shape[1]).rows_of(codes)
 
 
 def fill_types(X: RankArray, Y: RankArray, out: IntArray) -> None:
     """Write the code of the cycle type of each pair of full rankings; for many items the index itself."""
     if X.shape[1] <= MAX_CODED_ITEMS:
-        _loops.rank_distances.cycle_codes(X, Y, type_weights(X.shape[1]), out)
+        _loops.pairs.cycle_codes(X, Y, type_weights(X.shape[1]), out)
     else:
         out[:] = pair_types(X, Y)
 
@@ -252,7 +251,7 @@ def word_adjacency(sizes: tuple[int, ...], graph: Graph) -> csr_matrix:
     from scipy.sparse import csr_matrix
 
     letters = np.array(sizes, dtype=np.int64)
-    targets = _loops.word_walks.swaps(all_words(sizes), letters, graph == "adjacent")
+    targets = _loops.pairs.swaps(all_words(sizes), letters, graph == "adjacent")
     n_rows, degree = targets.shape
     ends = np.arange(n_rows + 1) * degree
     return csr_matrix((np.ones(targets.size), targets.ravel(), ends), shape=(n_rows, n_rows))
@@ -261,7 +260,7 @@ def word_adjacency(sizes: tuple[int, ...], graph: Graph) -> csr_matrix:
 @lru_cache(maxsize=8)
 def all_words(sizes: tuple[int, ...]) -> NDArray[np.int16]:
     """Return all arrangements of ``sizes[c]`` letters c, in lexicographic order."""
-    words: NDArray[np.int16] = _loops.word_walks.all_words(np.array(sizes, dtype=np.int64), n_words(sizes))
+    words: NDArray[np.int16] = _loops.pairs.all_words(np.array(sizes, dtype=np.int64), n_words(sizes))
     return words
 
 

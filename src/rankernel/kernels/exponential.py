@@ -10,11 +10,18 @@ from typing import Any
 import numpy as np
 
 from rankernel import distances
-from rankernel._utils.arrays import FloatArray, RankArray
-from rankernel.distances import Distance, as_distance
-from rankernel.kernels.base import MEDIAN, DistanceKernel, check_rate, number
-from rankernel.kernels.facts import DecayRate, Facts, PowerSeries, cached_facts
-from rankernel.linear_features import pair_signs
+from rankernel._utils import FloatArray, RankArray
+from rankernel.distances import Distance, as_distance, pair_signs
+from rankernel.kernels.base import (
+    MEDIAN,
+    DecayRate,
+    DistanceKernel,
+    Facts,
+    PowerSeries,
+    cached_facts,
+    check_rate,
+    number,
+)
 
 MAX_FEATURES = 2**20
 

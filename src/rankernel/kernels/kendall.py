@@ -10,12 +10,11 @@ from typing import Literal
 import numpy as np
 
 from rankernel import _loops, distances
-from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import check_choice, check_integer
-from rankernel.kernels.base import DistanceKernel, Kernel
-from rankernel.kernels.facts import AffinePower, Facts, PowerSeries
+from rankernel.distances import CONSTANT_FEATURE, LinearFeatures
+from rankernel.kernels.base import AffinePower, DistanceKernel, Facts, Kernel, PowerSeries
 from rankernel.kernels.positional import Discount, Weights, check_discount, position_discounts
-from rankernel.linear_features import CONSTANT_FEATURE, LinearFeatures
 
 MAX_DEGREE = 1000  # 2**1024, the kernel of a ranking with itself, overflows
 
@@ -149,7 +148,7 @@ class WeightedKendall(Kernel):
         """Return the inner products of the features, summed in an order that does not depend on the other rows."""
         left, right = self._ordered_pair_features(X), self._ordered_pair_features(Y)
         out = np.empty((len(X), len(Y)))
-        _loops.products.inner_products(left, np.ascontiguousarray(right.T), out)
+        _loops.pairs.inner_products(left, np.ascontiguousarray(right.T), out)
         return out
 
     def gradient(self, X: RankArray, Y: RankArray) -> dict[str, FloatArray]:

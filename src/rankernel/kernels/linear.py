@@ -10,11 +10,9 @@ from functools import lru_cache
 import numpy as np
 
 from rankernel import distances
-from rankernel._utils.arrays import FloatArray, RankArray
-from rankernel.distances import Distance, as_distance
-from rankernel.kernels.base import DistanceKernel, Kernel
-from rankernel.kernels.facts import AffinePower, Facts, PowerSeries
-from rankernel.linear_features import CONSTANT_FEATURE, LinearFeatures, PositionMatrix
+from rankernel._utils import FloatArray, RankArray
+from rankernel.distances import CONSTANT_FEATURE, Distance, LinearFeatures, as_distance
+from rankernel.kernels.base import AffinePower, DistanceKernel, Facts, Kernel, PositionMatrix, PowerSeries
 from rankernel.rankings import as_full_ranking
 
 

@@ -17,11 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankernel import _loops
-from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import check_integer, check_number, check_numbers
-from rankernel.kernels.base import Kernel, attributes
-from rankernel.kernels.facts import Facts
-from rankernel.linear_features import PositionMatrix
+from rankernel.kernels.base import Facts, Kernel, PositionMatrix, attributes
 
 MAX_SHOWN = 6  # positions of a matrix in a repr
 ROUNDING = 1e-10  # relative rounding error allowed in the eigenvalues of G
@@ -67,7 +65,7 @@ def cached_matrix(kernel: PositionalKernel, n_items: int) -> PositionMatrix:
 def position_sums(X: RankArray, Y: RankArray, matrix: FloatArray) -> FloatArray:
     """Return the sums over items of ``matrix[position, position']`` between the rows of two arrays."""
     out = np.empty((len(X), len(Y)))
-    _loops.products.position_sums(X, Y, matrix, out)
+    _loops.pairs.position_sums(X, Y, matrix, out)
     return out
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, IntArray
+from rankernel._utils import FloatArray, IntArray
 from rankernel._utils.checks import check_instance, check_integer
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.errors import missing_extra

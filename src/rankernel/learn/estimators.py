@@ -12,10 +12,10 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankernel.data import Data, as_data, rename_items
-from rankernel.encoding import Unlisted, check_no_missing
 from rankernel.errors import RankingError
 from rankernel.kernels import KERNELS_BY_NAME, as_kernel
 from rankernel.kernels.base import Kernel, prefixed
+from rankernel.rankings import Unlisted, check_no_missing
 
 
 class RankingTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

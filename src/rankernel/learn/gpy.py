@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rankernel._utils import checks
-from rankernel._utils.arrays import FloatArray, RankArray
+from rankernel._utils import FloatArray, RankArray, checks
 from rankernel.completions.draws import draw
 from rankernel.data import Data, as_data
 from rankernel.errors import missing_extra

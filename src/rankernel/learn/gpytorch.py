@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankernel._utils.arrays import Indices
+from rankernel._utils import Indices
 from rankernel._utils.checks import check_instance
 from rankernel.data import Data, as_data
 from rankernel.errors import missing_extra

@@ -9,16 +9,15 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from rankernel._utils.arrays import FloatArray
+from rankernel._utils import FloatArray
 from rankernel._utils.checks import check_integer, short_repr
-from rankernel._utils.interrupts import run_interruptibly
-from rankernel._utils.memory import check_task
-from rankernel.encoding import Unlisted
-from rankernel.gram.blocks import slices
+from rankernel._utils.resources import check_task, run_interruptibly
+from rankernel.gram.evaluator import slices
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.learn.estimators import KernelTransformer
+from rankernel.rankings import Unlisted
 
 ROWS = 64  # rows processed at once, so that temporary arrays stay small
 DENSE = 200  # up to this size the dense eigensolver is used, as in scikit-learn's KernelPCA

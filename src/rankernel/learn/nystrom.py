@@ -8,16 +8,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, Indices
+from rankernel._utils import FloatArray, Indices
 from rankernel._utils.checks import check_integer, check_number
-from rankernel._utils.memory import check_bytes
+from rankernel._utils.resources import check_bytes
 from rankernel._utils.rng import Seed, as_seed, stream_key
-from rankernel.encoding import Unlisted
-from rankernel.gram.blocks import slices
+from rankernel.gram.evaluator import slices
 from rankernel.gram.methods import MethodLike, MonteCarlo
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.learn.estimators import KernelTransformer
+from rankernel.rankings import Unlisted
 
 PROPOSALS = 48  # pivots proposed at once; the distribution of the pivots does not depend on it
 ROWS = 2**14  # rows processed at once, so that temporary arrays stay small
@@ -206,7 +206,15 @@ def randomly_pivoted_cholesky(
         pivots = np.concatenate([pivots, new])
         residual[residual <= rounding] = 0.0
         residual[pivots] = 0.0
-    return with_errors(pivots, factor[:, : len(pivots)], diagonal, weights, target)
+    explained = sum(weights[rows] @ factor[rows, : len(pivots)] ** 2 for rows in slices(len(factor), ROWS))
+    path = np.maximum(weights @ diagonal - np.concatenate([[0.0], np.cumsum(explained)]), 0.0)
+    # Without the pivots drawn after the target was reached.
+    n_used = int(np.argmax(path <= target)) if target > 0 and path[-1] <= target else len(pivots)
+    pivots, factor = pivots[:n_used], np.ascontiguousarray(factor[:, :n_used])
+    for rows in slices(len(factor), ROWS):
+        residual[rows] = np.maximum(diagonal[rows] - (factor[rows] ** 2).sum(axis=1), 0.0)
+    residual[pivots] = 0.0
+    return PivotedCholesky(pivots, factor, residual, path[: n_used + 1])
 
 
 def thin_proposals(block: FloatArray, thresholds: FloatArray, n_most: int) -> tuple[Indices, FloatArray]:
@@ -226,20 +234,3 @@ def thin_proposals(block: FloatArray, thresholds: FloatArray, n_most: int) -> tu
             accepted.append(j)
     rows = np.array(accepted, dtype=np.intp)
     return rows, np.tril(columns[rows, : len(rows)])
-
-
-def with_errors(
-    pivots: Indices, factor: FloatArray, diagonal: FloatArray, weights: FloatArray, target: float
-) -> PivotedCholesky:
-    """Return the factorization with its errors, without the pivots drawn after the target was reached."""
-    explained = np.zeros(len(pivots))
-    for rows in slices(len(factor), ROWS):
-        explained += weights[rows] @ factor[rows] ** 2
-    path = np.maximum(weights @ diagonal - np.concatenate([[0.0], np.cumsum(explained)]), 0.0)
-    n_pivots = int(np.argmax(path <= target)) if target > 0 and path[-1] <= target else len(pivots)
-    pivots, factor = pivots[:n_pivots], np.ascontiguousarray(factor[:, :n_pivots])
-    residual = np.empty(len(diagonal))
-    for rows in slices(len(factor), ROWS):
-        residual[rows] = np.maximum(diagonal[rows] - (factor[rows] ** 2).sum(axis=1), 0.0)
-    residual[pivots] = 0.0
-    return PivotedCholesky(pivots, factor, residual, path[: n_pivots + 1])

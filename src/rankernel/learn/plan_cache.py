@@ -10,7 +10,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
-from rankernel._utils.arrays import FloatArray
+from rankernel._utils import FloatArray
 from rankernel.data import Data, as_data
 from rankernel.gram.estimate import gradient_of
 from rankernel.gram.methods import MethodLike, as_method

@@ -10,16 +10,16 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Hyperparameter
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 
-from rankernel._utils.arrays import FloatArray
-from rankernel._utils.memory import check_memory
+from rankernel._utils import FloatArray
+from rankernel._utils.resources import check_memory
 from rankernel.data import as_data
-from rankernel.encoding import Unlisted
 from rankernel.gram.estimate import gradient_of
 from rankernel.gram.methods import MethodLike, MonteCarlo, as_method
 from rankernel.gram.plan import Plan
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.learn.plan_cache import PlanCache, require_numeric
+from rankernel.rankings import Unlisted
 
 Bounds = tuple[float, float] | str
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
-from rankernel._utils.arrays import FloatArray
+from rankernel._utils import FloatArray
 from rankernel._utils.checks import check_choice, check_number, printable
 from rankernel._utils.notebook import html_card
 from rankernel.data import Data, as_nonempty_data, pairwise_ties, pairwise_wins

@@ -14,8 +14,8 @@ from itertools import pairwise
 import numpy as np
 
 from rankernel._loops.compiled import compiled_strictly
-from rankernel._utils.arrays import FloatArray, Indices
-from rankernel._utils.interrupts import run_interruptibly
+from rankernel._utils import FloatArray, Indices
+from rankernel._utils.resources import run_interruptibly
 from rankernel.preferences import closure, unpacked
 
 ROUNDING = 1e-12  # of shares of voters

@@ -10,18 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankernel._loops.compiled import compiled_strictly
-from rankernel._utils.arrays import FloatArray, FullRanks, Indices, Mask, RankArray
+from rankernel._utils import FloatArray, FullRanks, Indices, Mask, RankArray
 from rankernel._utils.checks import check_integer, check_number
-from rankernel._utils.q_factorials import (
+from rankernel._utils.combinatorics import (
     inversion_probabilities,
     log_q_factorial,
     log_q_factorials_derivative,
     mean_inversions,
 )
 from rankernel._utils.rng import Seed, Streams, as_seed
-from rankernel.completions.couplings import Coupling
-from rankernel.completions.draws import CompletionModel, Weighted, draw_each
-from rankernel.completions.partial_orders import (
+from rankernel.completions.draws import CompletionModel, Coupling, Weighted, draw_each
+from rankernel.completions.linear_extensions import (
     MAX_DOWN_SETS,
     Costs,
     DownSets,
@@ -34,11 +33,10 @@ from rankernel.completions.partial_orders import (
 )
 from rankernel.data import Data, as_data, as_nonempty_data, pairwise_wins
 from rankernel.datasets.simulate import mallows
-from rankernel.encoding import FREE
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.models.kemeny_search import kemeny_order
 from rankernel.preferences import Preferences, relations_of_ranks
-from rankernel.rankings import Rankings, as_full_ranking
+from rankernel.rankings import FREE, Rankings, as_full_ranking
 
 # For theta = 30 a draw differs from the center with probability 1e-13 per item.
 MAX_THETA = 30.0

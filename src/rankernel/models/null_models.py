@@ -17,13 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankernel._utils.arrays import FloatArray, Indices, RankArray
+from rankernel._utils import FloatArray, Indices, RankArray
 from rankernel.data import Data, pairwise_wins, with_counts
-from rankernel.encoding import FREE
 from rankernel.models.mallows import MallowsModel
 from rankernel.models.plackett_luce import PlackettLuce
 from rankernel.preferences import Preferences, closure
-from rankernel.rankings import Rankings
+from rankernel.rankings import FREE, Rankings
 
 Model = MallowsModel | PlackettLuce
 

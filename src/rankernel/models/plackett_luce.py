@@ -22,12 +22,11 @@ from numpy.typing import ArrayLike
 
 from rankernel._loops.compiled import compiled_strictly
 from rankernel._loops.random_streams import State, exponential, seed_state, substream, uniform
-from rankernel._utils.arrays import FloatArray, IntArray, RankArray
+from rankernel._utils import FloatArray, IntArray, RankArray
 from rankernel._utils.checks import check_integer, check_number
-from rankernel._utils.interrupts import run_interruptibly
+from rankernel._utils.resources import run_interruptibly
 from rankernel._utils.rng import Seed, Streams, as_seed
-from rankernel.completions.couplings import CHUNK_KEYS, ROW, SIZE, Coupling, rank_by_keys
-from rankernel.completions.draws import CompletionModel, Weighted
+from rankernel.completions.draws import CHUNK_KEYS, ROW, SIZE, CompletionModel, Coupling, Weighted, rank_by_keys
 from rankernel.completions.linear_extensions import check_n_items
 from rankernel.datasets.simulate import plackett_luce, positive_weights
 from rankernel.errors import RankingError, warn

@@ -18,7 +18,7 @@ from rankernel._utils.checks import (
     check_text,
     printable,
 )
-from rankernel._utils.files import whole_file
+from rankernel._utils.resources import whole_file
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import as_data
 from rankernel.errors import RankingError, require
@@ -163,10 +163,9 @@ def report(
     require("jinja2", "report")
     from rankernel.kernels import as_kernel
     from rankernel.learn.hierarchy import Linkage
+    from rankernel.reports.ballots import Source
     from rankernel.reports.page import pictures, render_page
-    from rankernel.reports.source import Source
-    from rankernel.reports.statements import headline
-    from rankernel.reports.summary import Settings, summarize
+    from rankernel.reports.summary import Settings, headline, summarize
 
     rankings = as_data(data, name="data")
     labels, group_name = group_labels(rankings, groups, group_name)

@@ -12,8 +12,8 @@ from importlib.resources import files
 from typing import Any
 
 from rankernel.data import Data
-from rankernel.encoding import FREE
 from rankernel.preferences import Preferences
+from rankernel.rankings import FREE
 
 Fits = Callable[[str], bool]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from overlaps import log_mean, overlap_of
 
 import rankernel as rk
-from rankernel._utils.q_factorials import log_q_factorials
+from rankernel._utils.combinatorics import log_q_factorials
 from rankernel.gram.exact.formulas import Shape
 from rankernel.gram.exact.kendall import log_mallows
 from rankernel.gram.exact.mallows_free import PROGRAMS, FreeMallows

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from rankernel._loops.compiled import compiled
-from rankernel._utils.arrays import FloatArray, Indices, IntArray, Mask, RankArray
-from rankernel._utils.log_sums import log_mean_exp, logs
+from rankernel._utils import FloatArray, Indices, IntArray, Mask, RankArray
+from rankernel._utils.combinatorics import log_mean_exp, logs
 from rankernel.gram.exact.formulas import (
     CodeArray,
     Codes,
@@ -24,10 +24,9 @@ from rankernel.gram.exact.formulas import (
     Shape,
     are_top_k,
     have_one_tie,
-    is_exponential,
 )
 from rankernel.gram.exact.hamming import AgreementCodes
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Kernel, is_exponential
 from rankernel.rankings import Rankings
 
 MAX_PMF_ITEMS = 300  # a table of n^2 probabilities

@@ -16,8 +16,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from rankernel._loops.compiled import compiled
-from rankernel._utils.arrays import FloatArray, IntArray
-from rankernel._utils.partitions import all_partitions
+from rankernel._utils import FloatArray, IntArray
+from rankernel._utils.combinatorics import all_partitions
 from rankernel.gram.evaluator import Block
 from rankernel.gram.exact.footrule import tie_bounds
 from rankernel.gram.exact.formulas import CodeArray, Codes, Formula, Overlap, Pairs, Shape, have_one_tie, salts

@@ -19,19 +19,17 @@ import numpy as np
 
 from rankernel import _loops
 from rankernel._loops.compiled import compiled_strictly
-from rankernel._utils.arrays import FloatArray, Indices, IntArray
+from rankernel._utils import FloatArray, Indices, IntArray
 from rankernel.completions.marginals import (
     pair_product_features,
     position_distributions,
     rank_products,
     statistic_means,
 )
-from rankernel.distances import Distance
-from rankernel.gram.cost import STEP
-from rankernel.gram.evaluator import Block, Evaluator, Part
+from rankernel.distances import Distance, Statistic
+from rankernel.gram.evaluator import STEP, Block, Evaluator, Part
 from rankernel.gram.rows import PartialOrders, Rows
 from rankernel.kernels.base import Kernel
-from rankernel.linear_features import Statistic
 from rankernel.rankings import Rankings
 
 CACHED_NUMBERS = 2**27  # features of all rankings are cached up to 1 GB; beyond, they are computed for each block
@@ -73,7 +71,7 @@ class FeatureEvaluator(Evaluator):
             left, right = self.features(self.X[block[0]]), self.features(self.Y[block[1]])
         right = right if transform is None else transform(right)
         out = np.empty((len(left), len(right)))
-        _loops.products.inner_products(np.ascontiguousarray(left), np.ascontiguousarray(right.T), out)
+        _loops.pairs.inner_products(np.ascontiguousarray(left), np.ascontiguousarray(right.T), out)
         return out + self.constant if self.constant else out
 
     def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
@@ -310,7 +308,7 @@ def position_matrix(kernel: Kernel, n_items: int, parameter: str) -> FloatArray:
 def product(left: FloatArray, matrix: FloatArray) -> FloatArray:
     """Return ``left @ matrix``, each entry summed in an order that does not depend on the other rows."""
     out = np.empty((len(left), matrix.shape[1]))
-    _loops.products.inner_products(np.ascontiguousarray(left), np.ascontiguousarray(matrix), out)
+    _loops.pairs.inner_products(np.ascontiguousarray(left), np.ascontiguousarray(matrix), out)
     return out
 
 

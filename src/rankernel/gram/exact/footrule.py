@@ -25,10 +25,9 @@ from typing import Any
 import numpy as np
 
 from rankernel._loops.compiled import compiled
-from rankernel._utils.arrays import FloatArray, Indices, IntArray, Mask
+from rankernel._utils import FloatArray, Indices, IntArray, Mask
 from rankernel.errors import ExactnessError
-from rankernel.gram.blocks import slices
-from rankernel.gram.evaluator import Block
+from rankernel.gram.evaluator import Block, slices
 from rankernel.gram.exact.formulas import (
     CodeArray,
     Codes,
@@ -38,10 +37,9 @@ from rankernel.gram.exact.formulas import (
     Pairs,
     Shape,
     have_one_tie,
-    is_exponential,
     salts,
 )
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Kernel, is_exponential
 from rankernel.rankings import Rankings
 
 MAX_STEPS = 60_000_000  # states that a sweep visits: about half a second

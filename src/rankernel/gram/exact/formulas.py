@@ -21,13 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled
-from rankernel._utils.arrays import FloatArray, Indices, IntArray, RankArray
-from rankernel.encoding import FREE
+from rankernel._utils import FloatArray, Indices, IntArray, RankArray
 from rankernel.errors import ExactnessError
-from rankernel.gram.cost import STEP, distinct_values
-from rankernel.gram.evaluator import Block, Evaluator, block_shape
-from rankernel.kernels.base import Kernel, distance_derivatives
-from rankernel.rankings import Rankings, unique_rows
+from rankernel.gram.evaluator import STEP, Block, Evaluator, block_shape, distinct_values
+from rankernel.kernels.base import Kernel, decay_rate, distance_derivatives, is_exponential
+from rankernel.rankings import FREE, Rankings, unique_rows
 
 Pairs = list[tuple["Shape", "Shape"]]
 CodeArray = NDArray[np.uint64]
@@ -255,18 +253,6 @@ def function_table(kernel: Kernel, n_items: int) -> FloatArray:
     d = np.arange(int(facts.distance.maximum(n_items)) + 1)
     derivatives = distance_derivatives(kernel, n_items, d)
     return np.stack([facts.function.value(d), *(derivatives[name] for name in kernel.params)])
-
-
-def is_exponential(kernel: Kernel, n_items: int) -> bool:
-    """Whether a kernel is ``exp(-rate d)``."""
-    return kernel.facts(n_items).decay is not None
-
-
-def decay_rate(kernel: Kernel, n_items: int) -> float:
-    """Return the rate of an exponential kernel."""
-    decay = kernel.facts(n_items).decay
-    assert decay is not None
-    return decay.rate
 
 
 # ---------------------------------------------------------------------- codes

@@ -14,8 +14,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from rankernel._loops.compiled import compiled
-from rankernel._utils.arrays import FloatArray, Indices, IntArray, RankArray
-from rankernel._utils.log_sums import log_mean_exp, log_sum_exp, logs
+from rankernel._utils import FloatArray, Indices, IntArray, RankArray
+from rankernel._utils.combinatorics import log_mean_exp, log_sum_exp, logs
 from rankernel.gram.evaluator import Block
 from rankernel.gram.exact.formulas import (
     CodeArray,
@@ -26,9 +26,8 @@ from rankernel.gram.exact.formulas import (
     Pairs,
     Shape,
     are_top_k,
-    is_exponential,
 )
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Kernel, is_exponential
 from rankernel.rankings import Rankings
 
 MIN_RATE = 1e-18  # stands for nu = 0, where the kernel is 1: the difference is below double precision

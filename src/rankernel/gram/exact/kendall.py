@@ -21,62 +21,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel._loops.bits import popcount, stream
 from rankernel._loops.compiled import compiled
-from rankernel._loops.rank_distances import count_inversions
-from rankernel._utils.arrays import FloatArray, Indices, IntArray
-from rankernel._utils.q_factorials import tables
-from rankernel.gram.cost import STEP
-from rankernel.gram.evaluator import Block, Evaluator, Part, block_shape
+from rankernel._loops.pairs import count_inversions, popcount, stream
+from rankernel._utils import FloatArray, Indices, IntArray
+from rankernel._utils.combinatorics import tables
+from rankernel.gram.evaluator import STEP, Block, Evaluator, Part, block_shape, distinct_values
 from rankernel.gram.exact.formulas import (
+    MIX,
     CodeArray,
-    Codes,
-    Formula,
-    FormulaEvaluator,
     Overlap,
-    Pairs,
     Shape,
-    decay_rate,
     function_table,
-    is_exponential,
     salts,
-    shape_pairs,
+    unique_codes,
 )
-from rankernel.kernels.base import Kernel
-from rankernel.kernels.facts import AffinePower
+from rankernel.kernels.base import AffinePower, Kernel, decay_rate, is_exponential
 from rankernel.rankings import Rankings, unique_rows
 
 BLOCK_ITEMS = 2**15  # items of the rows of a block: larger blocks leave threads idle (benchmarks/grid.py)
 SHORT_LISTS = 4  # lists are short if there are this many times more items (benchmarks/grid.py)
 PACKED_ITEMS = 24  # up to here all pairs fit into five machine words
 SHARED = 32  # entries of a table for the number of shared items, at most PACKED_ITEMS
-TABLE_SIZE = 2**21  # numbers in the tables of a function for all pairs of bucket sizes
-MAX_ITEMS = 170  # the smallest probability is 1 / n!, which underflows beyond
-FLOAT_DEGREE = 8  # up to this degree moments lose no more than a factor 7!! = 105 of the machine precision
-MAX_DEGREE = 64  # of exact moments: some hundredths of a second
+TABLE_SIZE = 2**23  # numbers in a table
+MAX_ITEMS = 200  # of a function that is neither exponential nor a small power: some milliseconds for each entry
+MAX_DEGREE = 8  # of powers from moments, which lose no more than a factor 7!! = 105 of the machine precision
 
 Bits = NDArray[np.uint64]
 
 
 def kendall_evaluator(kernel: Kernel, X: Rankings, Y: Rankings) -> Evaluator | None:
     """Return the evaluator of a function of the Kendall distance, None if there are too many items for it."""
-    n_items = X.n_items
-    if is_exponential(kernel, n_items) or is_linear(kernel, n_items):
-        return KendallEvaluator(kernel, X, Y)
     evaluator = KendallEvaluator(kernel, X, Y)
-    if evaluator.is_tabulated or evaluator.power is not None:
+    if evaluator.exponential or evaluator.power is not None or evaluator.is_tabulated:
         return evaluator
-    if n_items <= MAX_ITEMS:
-        return formula_evaluator(KendallDistribution(), kernel, X, Y)
-    power = kernel.facts(n_items).affine_power
-    if power is None or kernel.params or power.degree > MAX_DEGREE:
-        return None
-    return formula_evaluator(KendallMoments(), kernel, X, Y)
-
-
-def formula_evaluator(formula: Formula, kernel: Kernel, X: Rankings, Y: Rankings) -> FormulaEvaluator:
-    """Return the evaluator of one formula for all pairs."""
-    return FormulaEvaluator(kernel, X, Y, dict.fromkeys(shape_pairs(X, Y), formula))
+    distribution = evaluator.distribution
+    return distribution if X.n_items <= MAX_ITEMS and distribution.table_size <= TABLE_SIZE else None
 
 
 def is_linear(kernel: Kernel, n_items: int) -> bool:
@@ -88,7 +67,7 @@ def is_linear(kernel: Kernel, n_items: int) -> bool:
 def moment_power(kernel: Kernel, n_items: int) -> AffinePower | None:
     """Return the power of an affine function that a kernel is, if its mean is accurate from floating-point moments."""
     power = kernel.facts(n_items).affine_power
-    return None if power is None or kernel.params or power.degree > FLOAT_DEGREE else power
+    return None if power is None or kernel.params or power.degree > MAX_DEGREE else power
 
 
 def log_mallows(overlap: Overlap, nu: float) -> tuple[float, float]:
@@ -159,13 +138,13 @@ class Side:
     @cached_property
     def packed(self) -> Packed:
         """The rankings as bits."""
-        bits, few = _loops.bits, self.ranks.shape[1] <= PACKED_ITEMS
+        bits, few = _loops.pairs, self.ranks.shape[1] <= PACKED_ITEMS
         ties = bits.tied_sets(self.ranks, self.sizes) if few else np.zeros((len(self.ranks), 1), dtype=np.uint64)
         return Packed(bits.pairs_in_order(self.ranks), bits.pairs_in_order(-self.ranks), ties, self.kinds[1])
 
     def pair_bits(self, rows: Part) -> tuple[Bits, Bits]:
         """Return the bits of the pairs of some rankings in order and in reverse order; none for many items."""
-        if self.ranks.shape[1] > _loops.bits.MAX_ITEMS:
+        if self.ranks.shape[1] > _loops.pairs.MAX_BIT_ITEMS:
             return np.zeros((0, 0), dtype=np.uint64), np.zeros((0, 0), dtype=np.uint64)
         return self.packed.before[rows], self.packed.after[rows]
 
@@ -236,7 +215,7 @@ class KendallEvaluator(Evaluator):
         self.linear = not self.exponential and is_linear(kernel, self.n_items)
         self.power = None if self.exponential else moment_power(kernel, self.n_items)
         if self.linear:
-            self.direct = self.n_items <= _loops.bits.MAX_ITEMS and not self.counter.is_short
+            self.direct = self.n_items <= _loops.pairs.MAX_BIT_ITEMS and not self.counter.is_short
         else:
             self.direct = self.n_items <= PACKED_ITEMS and (self.exponential or self.is_tabulated)
         if not self.direct:
@@ -250,13 +229,13 @@ class KendallEvaluator(Evaluator):
         return (
             self.n_items <= PACKED_ITEMS
             and max(self.left.max_ties, self.right.max_ties) <= 1
-            and n_kinds * SHARED * (comb(self.n_items, 2) + 1) <= TABLE_SIZE
+            and n_kinds * SHARED * (comb(self.n_items, 2) + 1) <= TABLE_SIZE // 4
         )
 
     @cached_property
-    def distribution(self) -> FormulaEvaluator:
+    def distribution(self) -> DistributionEvaluator:
         """The evaluator of any function of the distance."""
-        return formula_evaluator(KendallDistribution(), self.kernel, self.X, self.Y)
+        return DistributionEvaluator(self.kernel, self.X, self.Y, self.counter)
 
     def seconds(self, n_rows: int, n_columns: int) -> float:
         """Return the time for the pairs of bits, listed items or sorted items of all entries."""
@@ -267,7 +246,7 @@ class KendallEvaluator(Evaluator):
                 step += STEP["shared"] * max(ties[0], 1) * max(ties[1], 1)
         elif self.counter.is_short:
             step = STEP["listed"] * int(self.X.n_buckets.max(initial=0))
-        elif self.n_items <= _loops.bits.MAX_ITEMS:
+        elif self.n_items <= _loops.pairs.MAX_BIT_ITEMS:
             step = STEP["differing"] * n_words + (STEP["tied"] * self.n_items if min(ties) > 0 else 0)
         else:
             step = STEP["inversion"] * self.n_items * (3 if max(ties) > 1 else 1)
@@ -380,14 +359,14 @@ class KendallEvaluator(Evaluator):
         """Return one table for each pair of bucket sizes: the mean of f(c + X) by c and the number of shared items."""
         (left, _), (right, _) = self.left.kinds, self.right.kinds
         size = comb(self.n_items, 2) + 1
-        function = np.pad(function_table(kernel, self.n_items)[0], (0, size))
+        function = function_table(kernel, self.n_items)[0]
         table = np.zeros((len(left), len(right), size, SHARED))
         for i, one in enumerate(left):
             for j, other in enumerate(right):
                 tie, other_tie = (max(shape.sizes) if shape.n_ties else 0 for shape in (one, other))
                 for shared in range(max(tie + other_tie - self.n_items, 0), min(tie, other_tie) + 1):
-                    pmf = tie_pmf(((shared,) + (1,) * (tie - shared),), (other_tie,))
-                    table[i, j, :, shared] = np.correlate(function[: size + len(pmf) - 1], pmf, "valid")
+                    table[i, j, :, shared] = function
+                    window_means(table[i, j, :, shared], np.array([[shared, tie], [0, other_tie]]))
         offsets = np.arange(len(left) * len(right), dtype=np.uint64).reshape(len(left), -1) * np.uint64(size * SHARED)
         return Tables(table.ravel(), offsets, np.ones(self.n_items + 1), np.ones(len(self.X)), np.ones(len(self.Y)))
 
@@ -444,143 +423,108 @@ def cumulant_tables(n_items: int, degree: int) -> FloatArray:
 # ---------------------------------------------------------------------- distributions
 
 
-class KendallDistribution(Formula):
-    """Any function of the distance, by the distribution of X."""
+class DistributionEvaluator(Evaluator):
+    """Any function f of the distance, as the mean of f(c + A + B).
 
-    def covers(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
-        """Whether no item is free and no probability underflows."""
-        return left.is_exhaustive and right.is_exhaustive and left.n_items <= MAX_ITEMS
-
-    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
-        """Return the time of the convolutions."""
-        return 1e-4 + 1e-8 * left.n_items**3
-
-    def codes(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Codes:
-        """Return codes of the sizes of the buckets and of what they share."""
-        return SharedSizeCodes(X, Y)
-
-    def pmf(self, overlap: Overlap) -> tuple[int, FloatArray]:
-        """Return the number of strictly discordant pairs, and the distribution of X."""
-        rows = overlap.counts[:-1, :-1].tolist()
-        cells = tuple(sorted(tuple(sorted((c for c in row if c), reverse=True)) for row in rows))
-        return overlap.n_discordant, tie_pmf(cells, tuple(sorted(overlap.right_shape.sizes)))
-
-
-class KendallMoments(Formula):
-    """Powers of an affine function u of the distance between many items, from moments in exact fractions."""
-
-    def covers(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
-        """Whether no item is free and the degree is moderate."""
-        power = kernel.facts(left.n_items).affine_power
-        return power is not None and power.degree <= MAX_DEGREE and left.is_exhaustive and right.is_exhaustive
-
-    def codes(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Codes:
-        """Return codes of the sizes of the buckets and of what they share."""
-        return SharedSizeCodes(X, Y)
-
-    def mean(self, kernel: Kernel, overlap: Overlap) -> tuple[float, ...]:
-        """Return the mean."""
-        power = kernel.facts(overlap.n_items).affine_power
-        assert power is not None
-        sizes = tuple(sorted((*overlap.left_shape.sizes, *overlap.right_shape.sizes)))
-        mean, *central = central_moments(sizes, tuple(sorted(overlap.cell_sizes.tolist())), power.degree)
-        coefficient = Fraction(power.coefficient)
-        scaled = [float(moment * coefficient ** (2 * k)) for k, moment in enumerate(central)]
-        return (binomial_sum(power, power.intercept + power.coefficient * float(overlap.n_discordant + mean), scaled),)
-
-
-@lru_cache(maxsize=256)
-def central_moments(sizes: tuple[int, ...], cells: tuple[int, ...], degree: int) -> tuple[Fraction, ...]:
-    """Return the mean of X and its central moments of order 0, 2, 4, ... up to the degree.
-
-    Examples
-    --------
-    One tied pair is discordant with probability 1/2:
-
-    >>> central_moments((2,), (), 4)
-    (Fraction(1, 2), Fraction(1, 1), Fraction(1, 4), Fraction(1, 16))
+    ``X = A + B``: A has the probability generating function ``prod_i [n_i]_q! / prod_ij [C_ij]_q!``, a product of
+    q-binomial coefficients, and B that of the right bucket sizes, ``prod_j [n'_j]_q!``. The mean over B is a table for
+    each right ranking, and the distribution of A is short. All terms are positive.
     """
 
-    def sum_of_powers(r: int) -> int:  # of i^r - 1 over the factors i = 2, ..., m of the q-factorials of all sizes m
-        return sum(
-            sign * (i**r - 1) for sign, all_m in ((1, sizes), (-1, cells)) for m in all_m for i in range(2, m + 1)
+    details = "closed form"
+
+    def __init__(self, kernel: Kernel, X: Rankings, Y: Rankings, counter: PairCounter) -> None:
+        self.kernel, self.X, self.Y, self.counter, self.n_items = kernel, X, Y, counter, X.n_items
+        self.block_side = min(max(TABLE_SIZE // 4 // (comb(self.n_items, 2) + 1), 16), 256)
+
+    @cached_property
+    def largest(self) -> tuple[int, int]:
+        """The largest bucket on the left, and the largest number of items that one right bucket splits off from it."""
+        tie, others = int(self.counter.left.sizes.max(initial=1)), np.sort(self.counter.right.sizes, axis=1)[:, :-1]
+        return tie, min(tie // 2, int(others.max(initial=0)))
+
+    @property
+    def table_size(self) -> int:
+        """The number of probabilities in all q-binomial coefficients."""
+        tie, most = self.largest
+        return sum(a * b + 1 for b in range(1, most + 1) for a in range(b, tie - b + 1))
+
+    @cached_property
+    def q_binomials(self) -> tuple[FloatArray, IntArray]:
+        """All q-binomial coefficients that may occur, and where each begins."""
+        tie, most = self.largest
+        starts = np.zeros((tie + 1, most + 1), dtype=np.int64)
+        probabilities = np.empty(self.table_size)
+        fill_q_binomials(tie, most, starts, probabilities)
+        return probabilities, starts
+
+    def overlaps(self, rows: Indices, columns: Indices) -> tuple[CodeArray, IntArray]:
+        """Return codes of the distribution of A, and the discordant pairs."""
+        left, right = self.counter.left, self.counter.right
+        if max(left.max_ties, right.max_ties) <= 1:
+            tie = left.sizes[rows].max(axis=1, initial=0)
+            discordant, shared = self.counter.count(np.arange(self.n_items + 1.0)[None], (rows, columns))
+            return (shared[0].astype(np.int64) * (self.n_items + 1) + tie[:, None]).view(np.uint64), discordant
+        discordant, _ = self.counter.count(np.empty((0, self.n_items + 1)), (rows, columns))
+        codes = np.empty(discordant.shape, dtype=np.uint64)
+        tie_codes(left.order[rows], left.ranks[rows], right.ranks[columns], salts(self.n_items + 1), codes)
+        return codes, discordant
+
+    def means(self, functions: FloatArray, block: Block) -> FloatArray:
+        """Return the mean of each function, given as a table of its values at all distances."""
+        left, right = self.counter.left, self.counter.right
+        rows, columns = np.arange(len(self.X))[block[0]], np.arange(len(self.Y))[block[1]]
+        codes, discordant = self.overlaps(rows, columns)
+        first, overlap = unique_codes(codes)
+        kinds, kind = np.unique(right.kinds[1][columns], return_inverse=True)
+        tables = np.repeat(functions[:, None], len(kinds), axis=1)
+        for k, number in enumerate(kinds.tolist()):
+            sizes = [(0, size) for size in right.kinds[0][number].sizes if size > 1]
+            for table in tables[:, k] if sizes else ():
+                window_means(table, np.array(sizes))
+        keys = (overlap * len(kinds) + kind) * functions.shape[1] + discordant
+        if self.Y is self.X and np.array_equal(rows, columns):  # use each pair from one side only
+            below = np.tril_indices(len(rows), -1)
+            keys[below] = keys.T[below]
+        entries, inverse = unique_codes(keys.view(np.uint64))
+        of_entry = overlap.ravel()[entries]
+        order = np.argsort(of_entry, kind="stable")
+        ends = np.searchsorted(of_entry[order], np.arange(1, len(first) + 1))
+        work = np.zeros((2, functions.shape[1] + 1)), np.zeros((4, self.n_items + 2), dtype=np.int64)
+        out = np.empty((len(functions), len(entries)))
+        distribution_means(
+            *(left.order[rows], left.ranks[rows], right.ranks[columns], *self.q_binomials),
+            *(discordant, kind, tables, first, entries, order, ends, *work, out),
         )
+        return np.asarray(out[:, inverse])
 
-    orders = range(1, degree // 2 + 1)
-    cumulants = [Fraction(0), *(bernoulli(2 * j) / (2 * j) * sum_of_powers(2 * j) for j in orders)]
-    central = [Fraction(1)]
-    for k in orders:
-        terms = (comb(2 * k - 1, 2 * j - 1) * cumulants[j] * central[k - j] for j in range(1, k + 1))
-        central.append(sum(terms, Fraction(0)))
-    return Fraction(sum_of_powers(1), 2), *central
+    def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
+        """Return the mean of each kernel."""
+        return self.means(np.stack([function_table(kernel, self.n_items)[0] for kernel in kernels]), block)
 
+    def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
+        """Return the derivatives."""
+        if not kernel.params:
+            return {}
+        return dict(zip(kernel.params, self.means(function_table(kernel, self.n_items)[1:], block), strict=True))
 
-class SharedSizeCodes(Codes):
-    """Codes of the bucket sizes of two rankings and of the sizes of what their buckets share."""
+    def log_values(self, kernel: Kernel, block: Block) -> FloatArray:
+        """Return the logarithm of the mean."""
+        function = kernel.facts(self.n_items).function
+        assert function is not None
+        function.log_value(np.arange(comb(self.n_items, 2) + 1))  # raises an error if the kernel can be negative
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.values([kernel], block)[0]))
 
-    def __init__(self, X: Rankings, Y: Rankings) -> None:
-        super().__init__(X, Y)
-        self.counter = PairCounter(X, Y)
-        n_left, n_right = (len(side.kinds[0]) for side in (self.counter.left, self.counter.right))
-        numbers = (salts(X.n_items + 1 + n_left + n_right) >> np.uint64(20)).astype(np.float64)  # their sums are exact
-        numbers[:2] = 0.0  # single shared items do not matter
-        self.of_shared, self.of_left, self.of_right = np.split(numbers, [X.n_items + 1, X.n_items + 1 + n_left])
-
-    def of(self, block: Block) -> tuple[CodeArray, IntArray]:
-        """Return codes, and the discordant pairs as offsets."""
-        left, right = self.counter.left.kinds[1][block[0]], self.counter.right.kinds[1][block[1]]
-        discordant, shared = self.counter.count(self.of_shared[None], block)
-        codes = shared[0] + self.of_left[left][:, None] + self.of_right[right][None, :]
-        return codes.view(np.uint64), discordant
-
-
-@lru_cache(maxsize=256)
-def tie_pmf(cells: tuple[tuple[int, ...], ...], sizes: tuple[int, ...]) -> FloatArray:
-    """Return the distribution of X, given the sizes of the cells of each left bucket and the right bucket sizes.
-
-    A left bucket contributes the q-multinomial coefficient ``[n_i]_q! / prod_j [C_ij]_q!``, a product of q-binomial
-    coefficients, and a right bucket ``[n'_j]_q!``. All are sums of positive terms.
-
-    Examples
-    --------
-    Three items in any order have 0, 1, 1, 2, 2 or 3 inversions:
-
-    >>> tie_pmf(((1, 1, 1),), (1, 1, 1)) * 6
-    array([1., 2., 2., 1.])
-    """
-    pmf = np.ones(1)
-    for row in cells:
-        total = 0
-        for size in row:
-            pmf = np.convolve(pmf, q_binomial_pmf(*sorted((total, size))))
-            total += size
-    for size in sizes:
-        for i in range(2, size + 1):
-            pmf = np.convolve(pmf, np.full(i, 1 / i))
-    pmf.flags.writeable = False
-    return pmf
-
-
-@lru_cache(maxsize=256)
-def q_binomial_pmf(a: int, b: int) -> FloatArray:
-    """Return the coefficients of the q-binomial coefficient (a + b choose b), normalised to probabilities.
-
-    They are the null distribution of the Mann-Whitney statistic, by the recursion over the group of the largest value:
-    ``P[a, b](x) = a / (a + b) P[a - 1, b](x) + b / (a + b) P[a, b - 1](x - a)``.
-
-    Examples
-    --------
-    >>> q_binomial_pmf(2, 2) * 6
-    array([1., 1., 2., 1., 1.])
-    """
-    rows = [np.ones(1) for _ in range(a + 1)]  # P[0, 0], P[1, 0], ..., P[a, 0]
-    for j in range(1, b + 1):
-        for i in range(1, a + 1):
-            pmf = np.zeros(i * j + 1)
-            pmf[: len(rows[i - 1])] += i / (i + j) * rows[i - 1]
-            pmf[i:] += j / (i + j) * rows[i]
-            rows[i] = pmf
-    return rows[a]
+    def seconds(self, n_rows: int, n_columns: int) -> float:
+        """Return the time to distinguish overlaps, for a distribution of each, and for the mean of each entry."""
+        left, right = self.counter.left, self.counter.right
+        n_pairs = left.sizes * (left.sizes - 1) / 2
+        length = float(n_pairs.sum(axis=1).mean())  # of a distribution, if the ties are split
+        n_codes = distinct_values(lambda *block: self.overlaps(*block)[0].view(np.int64), len(self.X), len(self.Y))
+        table = STEP["product"] * len(right.kinds[0]) * self.n_items * comb(self.n_items, 2) * 4
+        entry = STEP["code"] + (STEP["item"] + STEP["tied"]) * self.n_items + STEP["product"] * length
+        return table + n_codes * (1e-6 + STEP["product"] * length**2 / 2) + n_rows * n_columns * entry
 
 
 # ---------------------------------------------------------------------- compiled loops
@@ -706,7 +650,7 @@ def pair_sums(X, order, n_buckets, bits, Y, n_buckets_Y, bits_Y, tables, max_cel
                 continue
             if bits[0].shape[1]:
                 discordant[i, j] = opposite(bits[0][i], bits[1][i], bits_Y[0][j], bits_Y[1][j])
-            if n_buckets[i] < n and n_buckets_Y[j] < n:
+            if len(tables) and n_buckets[i] < n and n_buckets_Y[j] < n:
                 sum_shared(X[i], order[i], Y[j], tables, column, sums[:, i, j])
 
 
@@ -805,3 +749,192 @@ def short_lists(items, listed, Y, listed_Y, discordant, shared):
             count -= common * (common - 1) // 2  # common items were counted among those of the right list
             discordant[i, j] = count + single * (listed_Y[j] - common)
             shared[i, j] = n - listed[i] - listed_Y[j] + common
+
+
+@compiled
+def window_means(values, ranges):
+    """Replace a table by its mean over windows of 2, 3, ... entries: for each range (low, high) of low + 1 to high.
+
+    Entry k becomes the mean of the entries from k on, 0 beyond the end. A window is summed by doubling.
+    """
+    n = len(values)
+    sums = np.empty(n)
+    for r in range(len(ranges)):
+        for size in range(max(ranges[r, 0] + 1, 2), ranges[r, 1] + 1):
+            for k in range(n):
+                sums[k] = values[k]
+            length, bit = 1, 0
+            while size >> (bit + 1):
+                bit += 1
+            for b in range(bit - 1, -1, -1):
+                for k in range(n - length):
+                    sums[k] += sums[k + length]
+                length *= 2
+                if size >> b & 1:
+                    for k in range(n - length):
+                        sums[k] += values[k + length]
+                    length += 1
+            for k in range(n):
+                values[k] = sums[k] / size
+
+
+@compiled
+def fill_q_binomials(tie, most, starts, out):
+    """Write the distributions of the q-binomial coefficients of a and b, most >= b <= a <= tie - b.
+
+    They are the null distribution of the Mann-Whitney statistic, by the recursion over the group of the largest value:
+    ``P[a, b](x) = a / (a + b) P[a - 1, b](x) + b / (a + b) P[a, b - 1](x - a)``.
+    """
+    end = 0
+    for b in range(1, most + 1):
+        for a in range(b, tie - b + 1):
+            starts[a, b] = end
+            for x in range(a * b + 1):
+                out[end + x] = 0.0
+            less, more = a / (a + b), b / (a + b)
+            if a > b:
+                for x in range((a - 1) * b + 1):
+                    out[end + x] = less * out[starts[a - 1, b] + x]
+            elif b > 1:
+                for x in range((a - 1) * b + 1):
+                    out[end + x] = less * out[starts[b, a - 1] + x]
+            else:
+                out[end] = less
+            if b > 1:
+                for x in range(a * (b - 1) + 1):
+                    out[end + a + x] += more * out[starts[a, b - 1] + x]
+            else:
+                out[end + a] += more
+            end += a * b + 1
+
+
+HALF = np.uint64(29)
+
+
+@compiled
+def tie_codes(order, X, Y, salt, out):
+    """Write codes of how right buckets split the left ones: the sizes of the shares of each left bucket.
+
+    ``order[i]`` are the items of left ranking i, best first.
+    """
+    n = X.shape[1]
+    ends, count = np.empty(n, np.int64), np.zeros(n, np.int64)
+    for i in range(len(order)):
+        n_ends = 0
+        for p in range(n):
+            if p + 1 == n or X[i, order[i, p]] != X[i, order[i, p + 1]]:
+                ends[n_ends] = p + 1
+                n_ends += 1
+        for j in range(Y.shape[0]):
+            total, start = np.uint64(0), 0
+            for e in range(n_ends if n_ends < n else 0):
+                if ends[e] - start > 1:
+                    for p in range(start, ends[e]):
+                        count[Y[j, order[i, p]]] += 1
+                    code, n_shares = np.uint64(0), 0
+                    for p in range(start, ends[e]):
+                        size = count[Y[j, order[i, p]]]
+                        if size:
+                            code += salt[size]
+                            n_shares += 1
+                            count[Y[j, order[i, p]]] = 0
+                    if n_shares > 1:
+                        total += (code ^ (code >> HALF)) * MIX
+                start = ends[e]
+            out[i, j] = total
+
+
+@compiled
+def distribution_means(
+    items, X, Y, q_binomials, starts, discordant, kind, tables, first, entries, order, ends, pmf, work, out
+):
+    """Write the means of functions at some entries of a matrix, overlap by overlap.
+
+    ``order[ends[k - 1]:ends[k]]`` are the indices of the entries with overlap k, and ``first[k]`` is any such entry:
+    factors are multiplied in an order that depends on the overlap only.
+    """
+    n_columns, now, begin = Y.shape[0], 0, 0
+    for k in range(len(first)):
+        i, j = first[k] // n_columns, first[k] % n_columns
+        n_buckets = split_buckets(items[i], X[i], Y[j], work)
+        length = 1
+        pmf[now, 0] = 1.0
+        for b in range(n_buckets):
+            bucket = work[BUCKETS, b]
+            total = work[SHARES, bucket]
+            for share in range(bucket + 1, work[ENDS, bucket]):
+                size = work[SHARES, share]
+                start, n_more = starts[total, size], total * size + 1
+                new = 1 - now
+                for x in range(length + n_more - 1):
+                    pmf[new, x] = 0.0
+                if length < n_more:
+                    for x in range(length):
+                        for y in range(n_more):
+                            pmf[new, x + y] += pmf[now, x] * q_binomials[start + y]
+                else:
+                    for y in range(n_more):
+                        for x in range(length):
+                            pmf[new, x + y] += pmf[now, x] * q_binomials[start + y]
+                now, length, total = new, length + n_more - 1, total + size
+        for e in range(begin, ends[k]):
+            row, column = entries[order[e]] // n_columns, entries[order[e]] % n_columns
+            offset = discordant[row, column]
+            for f in range(tables.shape[0]):
+                mean = 0.0
+                for x in range(length):
+                    mean += pmf[now, x] * tables[f, kind[column], offset + x]
+                out[f, order[e]] = mean
+        begin = ends[k]
+
+
+SHARES, ENDS, BUCKETS, COUNT = range(4)  # rows of ``work``
+
+
+@compiled
+def split_buckets(order, x, y, work):
+    """Find the sizes of the shares of each split left bucket, largest first, and sort these buckets by their shares.
+
+    The shares of the b-th bucket begin at index ``work[BUCKETS, b]`` of ``work[SHARES]``, and end at ``work[ENDS]`` of
+    that index. Returns the number of buckets.
+    """
+    n, start, n_buckets, n_shares = len(order), 0, 0, 0
+    while start < n:
+        end = start + 1
+        while end < n and x[order[end]] == x[order[start]]:
+            end += 1
+        for p in range(start, end):
+            work[COUNT, y[order[p]]] += 1
+        first = n_shares
+        for p in range(start, end):
+            size = work[COUNT, y[order[p]]]
+            if size:
+                q = n_shares
+                while q > first and work[SHARES, q - 1] < size:
+                    work[SHARES, q] = work[SHARES, q - 1]
+                    q -= 1
+                work[SHARES, q] = size
+                n_shares += 1
+                work[COUNT, y[order[p]]] = 0
+        if n_shares - first > 1:
+            work[ENDS, first] = n_shares
+            q = n_buckets
+            while q > 0 and precedes(work, first, work[BUCKETS, q - 1]):
+                work[BUCKETS, q] = work[BUCKETS, q - 1]
+                q -= 1
+            work[BUCKETS, q] = first
+            n_buckets += 1
+        else:
+            n_shares = first
+        start = end
+    return n_buckets
+
+
+@compiled
+def precedes(work, one, other):
+    """Whether the shares that begin at one index precede those at another in lexicographic order."""
+    n_one, n_other = work[ENDS, one] - one, work[ENDS, other] - other
+    for s in range(min(n_one, n_other)):
+        if work[SHARES, one + s] != work[SHARES, other + s]:
+            return work[SHARES, one + s] < work[SHARES, other + s]
+    return n_one < n_other

@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from rankernel._loops.compiled import compiled
-from rankernel._utils.arrays import FloatArray, IntArray
-from rankernel._utils.q_factorials import tables
-from rankernel.encoding import FREE
-from rankernel.gram.exact.formulas import Formula, LogMean, Overlap, Shape, is_exponential
-from rankernel.kernels.base import Kernel
+from rankernel._utils import FloatArray, IntArray
+from rankernel._utils.combinatorics import tables
+from rankernel.gram.exact.formulas import Formula, LogMean, Overlap, Shape
+from rankernel.kernels.base import Kernel, is_exponential
+from rankernel.rankings import FREE
 
 MAX_STEPS = 20_000_000  # elementary steps of one program: about 0.1 s
 MAX_STATES = 4_000_000  # of 24 bytes each

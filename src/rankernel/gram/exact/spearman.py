@@ -20,8 +20,8 @@ from functools import lru_cache
 import numpy as np
 
 from rankernel._loops.compiled import compiled
-from rankernel._utils.arrays import FloatArray, IntArray
-from rankernel._utils.partitions import PartitionIndex, all_partitions
+from rankernel._utils import FloatArray, IntArray
+from rankernel._utils.combinatorics import PartitionIndex, all_partitions
 from rankernel.errors import ExactnessError
 from rankernel.gram.exact.footrule import Group, OneTieCodes, always_in_groups, matching_of
 from rankernel.gram.exact.formulas import (
@@ -31,11 +31,9 @@ from rankernel.gram.exact.formulas import (
     Overlap,
     Pairs,
     Shape,
-    decay_rate,
     have_one_tie,
-    is_exponential,
 )
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Kernel, decay_rate, is_exponential
 from rankernel.rankings import Rankings
 
 SMALL_PERMANENT = 11  # items up to which a permanent is faster than the series (benchmarks/grid.py)

@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel._utils.arrays import FloatArray, Indices, IntArray, RankArray
+from rankernel._utils import FloatArray, Indices, IntArray, RankArray
 from rankernel.completions.draws import Draws
 from rankernel.distances import Distance
-from rankernel.gram.blocks import slices
-from rankernel.gram.evaluator import Block
+from rankernel.gram.evaluator import Block, slices
 from rankernel.gram.exact.features import FeatureEvaluator, centred_products
 from rankernel.gram.rows import Rows
 from rankernel.kernels.algebra import terms
@@ -211,7 +210,7 @@ class DrawSet:
         """The draws as the compiled loops take them: bits of pairs of items, or positions."""
         n_rankings, n_draws, n_items = self.ranks.shape
         if self.as_bits:
-            words = _loops.bits.pairs_in_order(self.ranks.reshape(-1, n_items)).reshape(n_rankings, n_draws, -1)
+            words = _loops.pairs.pairs_in_order(self.ranks.reshape(-1, n_items)).reshape(n_rankings, n_draws, -1)
             return np.ascontiguousarray(words.transpose(0, 2, 1))
         kind = np.uint8 if n_items <= MAX_ITEMS_BYTE else np.int16
         return np.ascontiguousarray(self.ranks.transpose(0, 2, 1), dtype=kind)

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankernel import distances
-from rankernel._utils.arrays import FloatArray, Indices, RankArray
+from rankernel._utils import FloatArray, Indices, RankArray
 from rankernel._utils.checks import check_choice, check_integer
-from rankernel._utils.q_factorials import tables
-from rankernel.completions.couplings import complete
+from rankernel._utils.combinatorics import tables
+from rankernel.completions.draws import complete
 from rankernel.completions.linear_extensions import enumerate_completions
 from rankernel.errors import ArgumentValueError, ExactnessError
 from rankernel.gram.exact.choice import about

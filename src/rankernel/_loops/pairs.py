@@ -1,0 +1,394 @@
+"""Loops over pairs of rankings: bits, distances, inner products, and words."""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numba.np import arrayobj
+from numpy.typing import NDArray
+
+from rankernel._loops.compiled import compiled, compiled_strictly
+from rankernel._utils import IntArray, RankArray
+
+WordArray = NDArray[np.int16]
+WORD = 64
+# The order of every pair of items is stored as one bit for rankings of at most this many items: 4 KB for each ranking.
+# Beyond, inversions are counted, which takes longer but no memory (benchmarks/grams.py).
+MAX_BIT_ITEMS = 256
+BITS_AT_ONCE = 2**22  # bits that are packed at once
+
+
+def generate_popcount(typing_context, word):
+    """Count the bits that are set in a 64-bit word: one machine instruction."""
+
+    def generate(context, builder, signature, arguments):
+        count = builder.module.declare_intrinsic("llvm.ctpop", [ir.IntType(64)])
+        return builder.call(count, arguments)
+
+    return types.uint64(types.uint64), generate
+
+
+def generate_trailing_zeros(typing_context, word):
+    """Return the index of the lowest bit that is set in a 64-bit word; 64 if none is."""
+
+    def generate(context, builder, signature, arguments):
+        wide, flag = ir.IntType(64), ir.IntType(1)
+        count = builder.module.declare_intrinsic("llvm.cttz", [wide], ir.FunctionType(wide, [wide, flag]))
+        return builder.call(count, [*arguments, ir.Constant(flag, 0)])
+
+    return types.int64(types.uint64), generate
+
+
+def generate_stream(typing_context, array, i, j, value):
+    """Set ``array[i, j] = value`` without reading the cache line first; indices must be in range."""
+
+    def generate(context, builder, signature, arguments):
+        target = arrayobj.make_array(array)(context, builder, arguments[0])
+        pointer = cgutils.get_item_pointer(
+            context, builder, array, target, arguments[1:3], wraparound=False, boundscheck=False
+        )
+        word = ir.IntType(array.dtype.bitwidth)
+        store = builder.store(
+            builder.bitcast(arguments[3], word),
+            builder.bitcast(pointer, word.as_pointer()),
+            align=array.dtype.bitwidth // 8,
+        )
+        store.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp, array.dtype), generate
+
+
+# The type checker does not know that numba provides the first argument.
+popcount: Any = intrinsic(generate_popcount)
+trailing_zeros: Any = intrinsic(generate_trailing_zeros)
+stream: Any = intrinsic(generate_stream)
+
+
+@lru_cache(maxsize=8)
+def pairs_of_items(n):
+    """Return the items a and b of each pair, a < b."""
+    return np.triu_indices(n, 1)
+
+
+def pairs_in_order(ranks):
+    """Return for each ranking the bits of the pairs of items (a, b), a < b, that it orders a before b."""
+    n_rankings, n = ranks.shape
+    first, second = pairs_of_items(n)
+    n_words = max(-(-len(first) // WORD), 1)
+    out = np.zeros((n_rankings, n_words), np.uint64)
+    step = max(BITS_AT_ONCE // (n_words * WORD), 1)
+    for start in range(0, n_rankings, step):
+        items = np.ascontiguousarray(ranks[start : start + step].T)
+        bits = np.packbits(items[first] < items[second], axis=0, bitorder="little")
+        out.view(np.uint8)[start : start + step, : len(bits)] = bits.T
+    return out
+
+
+def tied_sets(ranks, sizes):
+    """Return the buckets of more than one item as sets of bits: one column for each, at least one, empty ones last.
+
+    ``sizes[i]`` are the sizes of the buckets of ranking i. With at most 53 items sums of their bits are exact as
+    floats.
+    """
+    tied = sizes > 1
+    n_columns = max(int(tied.sum(axis=1).max(initial=0)), 1)
+    column = np.where(tied, np.cumsum(tied, axis=1) - 1, -1)
+    column_of_item = np.take_along_axis(column, ranks.astype(np.int64), axis=1)
+    row, item = np.nonzero(column_of_item >= 0)
+    cells = row * n_columns + column_of_item[row, item]
+    sets = np.bincount(cells, weights=2.0**item, minlength=len(ranks) * n_columns)
+    return sets.reshape(len(ranks), n_columns).astype(np.uint64)
+
+
+# ---------------------------------------------------------------------- distances between full rankings
+
+
+@compiled
+def differing_bits(X, Y, out):
+    """Count the bits in which the words of X differ from those of Y, which is transposed: one row for each word."""
+    for i in range(X.shape[0]):
+        out[i] = 0
+        for w in range(X.shape[1]):
+            word = X[i, w]
+            for j in range(Y.shape[1]):
+                out[i, j] += popcount(word ^ Y[w, j])
+
+
+@compiled
+def kendall(X, Y, out):
+    """Count the pairs of items in opposite order, without bits for all pairs."""
+    n = X.shape[1]
+    order, words = np.empty(n, np.int64), np.zeros((n >> 6) + 1, np.uint64)
+    for i in range(X.shape[0]):
+        for a in range(n):
+            order[X[i, a]] = a
+        for j in range(Y.shape[0]):
+            out[i, j] = count_inversions(X[i], order, Y[j], Y[j], words)
+
+
+ONE, SIX, LOW_BITS = np.uint64(1), np.uint64(6), np.uint64(63)
+
+
+@compiled
+def count_inversions(x, order, position, end, words):
+    """Count the pairs of items in opposite strict order in two rankings.
+
+    ``order`` lists the items by x, best first. ``position[a]`` is the position of item a in the other ranking, ties
+    broken in any way, and ``end[a]`` that of the first item of later buckets. The positions of earlier items are
+    bits of ``words``, a work array of n // 64 + 1 words.
+    """
+    n, count, start = len(order), 0, 0
+    for w in range(len(words)):
+        words[w] = 0
+    while start < n:
+        stop = start
+        while stop < n and x[order[stop]] == x[order[start]]:
+            later = np.uint64(end[order[stop]])
+            first = later >> SIX
+            count += popcount(words[first] >> (later & LOW_BITS))
+            for w in range(first + ONE, len(words)):
+                count += popcount(words[w])
+            stop += 1
+        for p in range(start, stop):
+            bit = np.uint64(position[order[p]])
+            words[bit >> SIX] |= ONE << (bit & LOW_BITS)
+        start = stop
+    return count
+
+
+FOOTRULE, SPEARMAN, HAMMING, LINF = range(4)
+
+
+@compiled
+def rankwise(X, Y, kind, out):
+    """Sums of absolute or squared differences of ranks, items whose ranks differ, or the largest difference."""
+    for i in range(X.shape[0]):
+        for j in range(Y.shape[0]):
+            total = np.int64(0)
+            if kind == FOOTRULE:
+                for a in range(X.shape[1]):
+                    total += abs(X[i, a] - Y[j, a])
+            elif kind == SPEARMAN:
+                for a in range(X.shape[1]):
+                    total += (np.int64(X[i, a]) - Y[j, a]) ** 2
+            elif kind == HAMMING:
+                for a in range(X.shape[1]):
+                    total += X[i, a] != Y[j, a]
+            else:
+                for a in range(X.shape[1]):
+                    total = max(total, abs(np.int64(X[i, a]) - Y[j, a]))
+            out[i, j] = total
+
+
+@compiled
+def power_sum(X, Y, powers, out):
+    """Sum of ``powers[|difference of ranks|]``, a table of the p-th powers of 0, 1, 2, ..."""
+    for i in range(X.shape[0]):
+        for j in range(Y.shape[0]):
+            total = 0.0
+            for a in range(X.shape[1]):
+                total += powers[abs(X[i, a] - Y[j, a])]
+            out[i, j] = total
+
+
+# ---------------------------------------------------------------------- cycles
+
+
+@compiled
+def cycle_code(step, weights, visited):
+    """Return ``weights[0]`` plus ``weights[length]`` for each cycle of a permutation, modulo ``weights[-1] + 1``.
+
+    Positions are visited cycle by cycle; after the end of a cycle the first unvisited position is next. The loop has no
+    branches, which a processor would mispredict.
+    """
+    n = len(step)
+    code = weights[0]
+    if n > WORD:
+        return long_cycle_code(step, weights, visited)
+    unvisited = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(WORD - n)
+    position, length = 0, 1
+    for _ in range(n):
+        unvisited ^= ONE << np.uint64(position)
+        following = step[position]
+        is_open = (unvisited >> np.uint64(following)) & ONE
+        code += 0 if is_open else weights[length]
+        position = (following if is_open else trailing_zeros(unvisited)) & (WORD - 1)
+        length = length + 1 if is_open else 1
+    return code & weights[n + 1]
+
+
+@compiled
+def long_cycle_code(step, weights, visited):
+    """Return :func:`cycle_code` for more than 64 positions; ``visited`` is a work array."""
+    n = len(step)
+    code = weights[0]
+    for position in range(n):
+        visited[position] = 0
+    for start in range(n):
+        position, length = start, 0
+        while visited[position] == 0:
+            visited[position] = 1
+            position = step[position]
+            length += 1
+        if length:
+            code += weights[length]
+    return code & weights[n + 1]
+
+
+@compiled
+def cycle_codes(X, Y, weights, out):
+    """Write :func:`cycle_code` of the map from positions in X to positions in Y, for all pairs of full rankings."""
+    n = X.shape[1]
+    item_at, step, visited = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    for i in range(X.shape[0]):
+        for a in range(n):
+            item_at[X[i, a]] = a
+        for j in range(Y.shape[0]):
+            for position in range(n):
+                step[position] = Y[j, item_at[position]]
+            out[i, j] = cycle_code(step, weights, visited)
+
+
+# ---------------------------------------------------------------------- sums in a fixed order
+
+# An entry has the same bits in every block; the order of summation of a BLAS depends on the shape of the block.
+
+ROWS = 4  # rows at once, so that each number of the right side is loaded once for four products
+
+
+@compiled_strictly
+def inner_products(left, right, out):
+    """Write ``left @ right``."""
+    n_grouped = left.shape[0] // ROWS * ROWS
+    out[:] = 0.0
+    for i in range(0, n_grouped, ROWS):
+        for d in range(left.shape[1]):
+            a, b, c, e = left[i, d], left[i + 1, d], left[i + 2, d], left[i + 3, d]
+            for j in range(right.shape[1]):
+                value = right[d, j]
+                out[i, j] += a * value
+                out[i + 1, j] += b * value
+                out[i + 2, j] += c * value
+                out[i + 3, j] += e * value
+    for i in range(n_grouped, left.shape[0]):
+        for d in range(left.shape[1]):
+            a = left[i, d]
+            for j in range(right.shape[1]):
+                out[i, j] += a * right[d, j]
+
+
+@compiled_strictly
+def position_sums(X, Y, matrix, out):
+    """Write the sums over items a of ``matrix[X[i, a], Y[j, a]]``."""
+    for i in range(X.shape[0]):
+        for j in range(Y.shape[0]):
+            total = 0.0
+            for a in range(X.shape[1]):
+                total += matrix[X[i, a], Y[j, a]]
+            out[i, j] = total
+
+
+# ---------------------------------------------------------------------- words
+
+
+@compiled
+def all_words(sizes: IntArray, n_words: int) -> WordArray:
+    """Return every word with ``sizes[c]`` letters c, in lexicographic order."""
+    n = 0
+    for letter in range(len(sizes)):
+        n += sizes[letter]
+    out = np.empty((n_words, n), dtype=np.int16)
+    word, position = np.empty(n, dtype=np.int16), 0
+    for letter in range(len(sizes)):
+        for _ in range(sizes[letter]):
+            word[position] = letter
+            position += 1
+    for row in range(n_words):
+        for i in range(n):
+            out[row, i] = word[i]
+        # The next word: raise the last letter that can be raised, then sort the letters after it by reversing them.
+        i = n - 2
+        while i >= 0 and word[i] >= word[i + 1]:
+            i -= 1
+        if i < 0:
+            break
+        j = n - 1
+        while word[j] <= word[i]:
+            j -= 1
+        word[i], word[j] = word[j], word[i]
+        i, j = i + 1, n - 1
+        while i < j:
+            word[i], word[j] = word[j], word[i]
+            i, j = i + 1, j - 1
+    return out
+
+
+@compiled
+def partial_index(word: WordArray, start: int, stop: int, counts: IntArray, n_words: int) -> int:
+    """Return the contribution of the letters from ``start`` to ``stop`` to the lexicographic index of a word.
+
+    ``counts`` are the numbers of each letter from ``start`` on (overwritten), and ``n_words`` the words they form.
+    """
+    index, rest = 0, len(word) - start
+    for position in range(start, stop):
+        letter = word[position]
+        for smaller in range(letter):
+            index += n_words * counts[smaller] // rest
+        n_words = n_words * counts[letter] // rest
+        counts[letter] -= 1
+        rest -= 1
+    return index
+
+
+@compiled
+def swaps(words: WordArray, sizes: IntArray, adjacent: bool) -> IntArray:
+    """Return the index of each word after a swap of each two positions, or of adjacent ones only."""
+    n_words, n = words.shape
+    n_edges = n - 1 if adjacent else n * (n - 1) // 2
+    out = np.empty((n_words, n_edges), dtype=np.int64)
+    counts, spare, word = np.empty(len(sizes), np.int64), np.empty(len(sizes), np.int64), np.empty(n, np.int16)
+    for row in range(n_words):
+        for i in range(n):
+            word[i] = words[row, i]
+        for c in range(len(sizes)):  # array expressions would take seconds to compile
+            counts[c] = sizes[c]
+        n_suffixes, edge = n_words, 0
+        for p in range(n - 1):
+            for q in range(p + 1, p + 2 if adjacent else n):
+                # Only the contribution of the letters between the two positions changes.
+                change = 0
+                for _ in range(2):
+                    for c in range(len(sizes)):
+                        spare[c] = counts[c]
+                    change = partial_index(word, p, q + 1, spare, n_suffixes) - change
+                    word[p], word[q] = word[q], word[p]
+                out[row, edge] = row + change
+                edge += 1
+            n_suffixes = n_suffixes * counts[word[p]] // (n - p)
+            counts[word[p]] -= 1
+    return out
+
+
+@compiled
+def pair_words(X: RankArray, Y: RankArray) -> IntArray:
+    """Return, for each pair of full rankings, the index of the word of the right positions, read in left order."""
+    n = X.shape[1]
+    n_words = 1
+    for k in range(2, n + 1):
+        n_words *= k
+    out = np.empty((X.shape[0], Y.shape[0]), dtype=np.int64)
+    item_at, word, counts = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int16), np.empty(n, dtype=np.int64)
+    for i in range(X.shape[0]):
+        for a in range(n):
+            item_at[X[i, a]] = a
+        for j in range(Y.shape[0]):
+            for position in range(n):
+                word[position] = Y[j, item_at[position]]
+            counts[:] = 1
+            out[i, j] = partial_index(word, 0, n, counts, n_words)
+    return out
