@@ -16,7 +16,7 @@ import rankernel as rk
 from rankernel import Preferences, RankingError, Rankings
 from rankernel.completions.herding import joint_herd
 from rankernel.learn.features import MallowsSignFeatures
-from rankernel.learn.mmd_streamed import mmd2_streamed as streamed
+from rankernel.stats.mmd import mmd2_streamed as streamed
 
 ITEMS = ("a", "b", "c", "d")
 PAIRS = [
@@ -491,7 +491,6 @@ __version__ CompletionModel LogDensity MallowsModel PlackettLuce Uniform Exactne
 MisfitWarning NotCharacteristicWarning RankingError ReadingWarning SamplingWarning InsufficientMemoryError Auto
 Enumeration Exact Mixed Comparisons
 fetch_preflib fetch_sushi load_sushi read read_blt read_csv read_cvr read_pairs read_preflib Rankings flat_clusters
-Adaptive
 """
 
 

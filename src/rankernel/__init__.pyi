@@ -79,7 +79,6 @@ from rankernel.stats.outliers import outlier_test as outlier_test
 # Power and precision
 from rankernel.stats.power import power as power
 from rankernel.stats.power import sample_size as sample_size
-from rankernel.stats._permutations import Adaptive as Adaptive
 
 # Warnings of tests
 from rankernel.errors import NotCharacteristicWarning as NotCharacteristicWarning
