@@ -209,8 +209,8 @@ class Comparisons:
         """Weighted number of wins of item x over item y, shape (n_items, n_items)."""
         winner, loser = self._winner_and_loser()
         n = self.n_items
-        counts: FloatArray = np.bincount(winner * n + loser, self.weights * ~self.tied, n * n)
-        return counts.reshape(n, n)
+        counts = np.bincount(winner * n + loser, self.weights * ~self.tied, n * n)
+        return np.asarray(counts, dtype=np.float64).reshape(n, n)
 
     @property
     def ties(self) -> FloatArray:

@@ -181,10 +181,8 @@ def leaderboard(
     given = data if isinstance(data, Comparisons) else as_data(data, name="data")
     if not len(given):
         raise RankingError(Argument("data"), " is empty; give at least one ranking or comparison")
-    name = score
-    if score is None:
-        name = "bradley_terry" if isinstance(given, Comparisons) else "borda"
-    name = check_choice("score", name, get_args(Score))
+    default = "bradley_terry" if isinstance(given, Comparisons) else "borda"
+    name = check_choice("score", default if score is None else score, get_args(Score))
     if by is not None:
         groups, group = given.groups(by) if isinstance(given, Comparisons) else group_rows(given, by)
         options: dict[str, Any] = {"score": score, "confidence_level": confidence_level, "resample": resample}
