@@ -12,8 +12,8 @@ import numpy as np
 import rankernel as rk
 from benchmarks.clock import save
 from rankernel.datasets import mallows, mixture, plackett_luce, truncate
-from rankernel.reports.number_of_clusters import MAX_CLUSTERS, number_of_clusters
-from rankernel.reports.source import Source, distinct_ballots
+from rankernel.reports.ballots import Source, distinct_ballots
+from rankernel.reports.clusters import MAX_CLUSTERS, number_of_clusters
 
 LENGTHS = {1: 0.2, 2: 0.2, 3: 0.3, 8: 0.3}
 

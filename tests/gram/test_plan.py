@@ -18,9 +18,9 @@ from rankernel.cli.app import app
 from rankernel.gram import plan as gram_plan
 from rankernel.gram.montecarlo.evaluator import MonteCarloEvaluator
 from rankernel.kernels import Facts
-from rankernel.learn.mmd_streamed import mmd2_streamed
-from rankernel.reports.source import Source
+from rankernel.reports.ballots import Source
 from rankernel.reports.summary import Settings, summarize
+from rankernel.stats.mmd import mmd2_streamed
 
 sampling_allowed = pytest.mark.filterwarnings("ignore::rankernel.SamplingWarning")
 
@@ -64,7 +64,7 @@ def ways(tmp_path):
         "Dask gram": lambda k, X, m: on_dask().gram(k.plan(X, method=m)).compute(scheduler="synchronous"),
         "Dask mmd2": lambda k, X, m: on_dask().mmd2(X[:6], X[6:], k, method=m),
         "Dask Nyström": lambda k, X, m: (
-            on_dask().nystrom(X, k, n_components=3, method=m).compute(scheduler="synchronous")
+            on_dask().transform(X, rk.NystromFeatures(3, kernel=k, method=m).fit(X)).compute(scheduler="synchronous")
         ),
         "GPy": with_gpy,
         "GPyTorch": with_gpytorch,

@@ -274,19 +274,6 @@ def dask_calls():
     features = rk.NystromFeatures(2, kernel=KERNEL).fit(BALLOTS)
     return {
         "gram": (dask.gram, {"plan": KERNEL.plan(BALLOTS), "chunks": 2}),
-        "nystrom": (
-            dask.nystrom,
-            {
-                "X": BALLOTS,
-                "kernel": KERNEL,
-                "n_components": 2,
-                "method": "auto",
-                "rng": 0,
-                "tol": 0.1,
-                "n_fit": 3,
-                "chunks": 2,
-            },
-        ),
         "transform": (dask.transform, {"X": BALLOTS, "features": features, "chunks": 2}),
         "mmd2": (dask.mmd2, {"X": BALLOTS, "Y": BALLOTS, "kernel": KERNEL, "method": "auto", "chunks": 2}),
     }

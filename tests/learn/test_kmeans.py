@@ -3,10 +3,10 @@
 import math
 from itertools import combinations, product
 
-import naive
 import numpy as np
 import pytest
 from real_data import needs_data, sushi
+from seven_rankings import COUNTS, DATA, EXPANDED, KERNELS, ROWS, square_distances
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
@@ -15,32 +15,10 @@ import rankernel as rk
 from rankernel import Hamming, Kendall, KernelKMeans, KernelKMedoids, Mallows, MonteCarlo, Rankings, kernel_distances
 from rankernel.learn.kmeans import move_rows
 
-KERNELS = [
-    (Kendall(), naive.kendall_kernel),
-    (Mallows(nu=0.3), naive.mallows(0.3)),
-    (Hamming() + Mallows(nu=0.2), lambda x, y: naive.hamming_kernel(x, y) + naive.mallows(0.2)(x, y)),
-]
-ROWS = [
-    (0, 1, 2, 3, 4),
-    (1, 0, 2, 3, 3),
-    (4, 3, 2, 1, 0),
-    (2, 2, 1, 0, -1),
-    (-1, 0, -1, 1, 2),
-    (0, 3, 1, 2, 3),
-    (1, 4, 0, 2, 3),
-]
-COUNTS = [3, 1, 2, 1, 4, 2, 1]
-DATA = Rankings(np.array(ROWS), counts=COUNTS)
-EXPANDED = Rankings(np.repeat(np.array(ROWS), COUNTS, axis=0))
 BOTH = pytest.mark.parametrize("Model", [KernelKMeans, KernelKMedoids])
 
 
 # ---------------------------------------------------------------------- oracles
-
-
-def square_distances(kernel, rows):
-    K = naive.gram(kernel, rows, rows)
-    return [[K[i][i] + K[j][j] - 2 * K[i][j] for j in range(len(rows))] for i in range(len(rows))]
 
 
 def inertia_of(labels, squares, weights):

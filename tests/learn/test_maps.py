@@ -6,6 +6,7 @@ import naive
 import numpy as np
 import pytest
 from real_data import needs_data, sushi
+from seven_rankings import COUNTS, DATA, ROWS
 from sklearn.base import BaseEstimator, clone
 from sklearn.decomposition import PCA, KernelPCA
 from sklearn.exceptions import NotFittedError
@@ -13,17 +14,6 @@ from sklearn.exceptions import NotFittedError
 from rankernel import Kendall, KernelMap, Mallows, MonteCarlo, NystromFeatures, RankingError, Rankings, kernel_distances
 from rankernel.learn.maps import fixed_signs
 
-ROWS = [
-    (0, 1, 2, 3, 4),
-    (1, 0, 2, 3, 3),
-    (4, 3, 2, 1, 0),
-    (2, 2, 1, 0, -1),
-    (-1, 0, -1, 1, 2),
-    (0, 3, 1, 2, 3),
-    (1, 4, 0, 2, 3),
-]
-COUNTS = [3, 1, 2, 1, 4, 2, 1]
-DATA = Rankings(np.array(ROWS), counts=COUNTS)
 VOTER = np.repeat(np.arange(len(ROWS)), COUNTS)
 NEW = [(4, 0, 1, 3, 2), (0, 0, 0, 1, 1), (-1, -1, 0, -1, 1)]
 NU = 0.3

@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import rankernel as rk
 from rankernel import KernelRankingRegressor, kernel_consensus
-from rankernel.models.decoding import Decoder, best_assignment
+from rankernel.models.consensus import Decoder, best_assignment
 
 
 def rho(x, y):
@@ -213,8 +213,8 @@ def test_consensus_matches_kemeny_and_borda():
 
 
 def test_report_uses_the_consensus_of_the_kernel():
-    from rankernel.reports.clustering import consensus_rule
-    from rankernel.reports.source import Source, distinct_ballots
+    from rankernel.reports.ballots import Source, distinct_ballots
+    from rankernel.reports.clusters import consensus_rule
 
     ballots = rk.datasets.mallows(50, 5, 0.3, rng=2)
     whole = distinct_ballots(Source(ballots))

@@ -9,8 +9,8 @@ from browsing import Watched, open_browser
 
 from rankernel import Mallows, Rankings
 from rankernel.datasets import load_example
+from rankernel.reports.ballots import Source
 from rankernel.reports.page import render_page
-from rankernel.reports.source import Source
 from rankernel.reports.summary import Settings, summarize
 
 ATTACKS = [

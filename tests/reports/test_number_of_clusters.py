@@ -13,7 +13,8 @@ from strategies import any_ranking, sized
 from rankernel import Kendall, Mallows, Preferences, Rankings, report
 from rankernel.datasets import mallows, mixture, plackett_luce, truncate
 from rankernel.models.null_models import coarsen, fit_mallows, fit_plackett_luce, sample_like
-from rankernel.reports.number_of_clusters import (
+from rankernel.reports.ballots import Source, distinct_ballots
+from rankernel.reports.clusters import (
     ALPHA,
     SAMPLE_SIZE,
     Evidence,
@@ -23,7 +24,6 @@ from rankernel.reports.number_of_clusters import (
     predictive_pvalue,
 )
 from rankernel.reports.page import render_page
-from rankernel.reports.source import Source, distinct_ballots
 from rankernel.reports.summary import Settings, summarize
 
 
@@ -241,7 +241,7 @@ def two_clusters():
 
 
 def page_with(summary, **fields):
-    steps = tuple(Step(k, 0.2, 0.1, 0.001, "Mallows") for k in (2, 3, 4))
+    steps = (Step(0.2, 0.1, 0.001, "Mallows"),) * 3
     found = Evidence(**{"sample_size": 400, "steps": steps, "agreement": (0.7, 0.5, 0.5), **fields})
     clusters = summary.clustering.clusters[: found.n_clusters]
     return render_page(replace(summary, clustering=replace(summary.clustering, evidence=found, clusters=clusters)))

@@ -18,12 +18,10 @@ import rankernel as rk
 from rankernel import Kendall, Mallows, Rankings, read, report
 from rankernel.datasets import load_example, mallows
 from rankernel.errors import MissingExtraError, RankingError
-from rankernel.reports.cluster_drawings import palette, png_address
-from rankernel.reports.clustering import distinctions, letter
+from rankernel.reports.ballots import Source, count_contests, distinct_ballots, mean_positions, sample_voters, view_of
+from rankernel.reports.clusters import distinctions, letter
 from rankernel.reports.groups import compare_groups, groups_to_compare, pair_share
-from rankernel.reports.page import content_policy, render_page, script_data
-from rankernel.reports.source import Source, distinct_ballots, sample_voters, view_of
-from rankernel.reports.standing import count_contests, mean_positions
+from rankernel.reports.page import content_policy, palette, png_address, render_page, script_data
 from rankernel.reports.summary import Settings, n_steps, summarize
 from rankernel.reports.text import ballot_text, percent, pvalue_text
 from rankernel.stats.k_sample import k_sample_test

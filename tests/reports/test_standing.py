@@ -10,10 +10,15 @@ from hypothesis import strategies as st
 from rankernel import Preferences, Rankings, report
 from rankernel.datasets import load_example
 from rankernel.models.kemeny_search import kemeny_order, next_best_order, total_cost
-from rankernel.reports.source import Source
-from rankernel.reports.standing import Contests, count_contests, find_kemeny_ranking, first_shares, mean_positions
-from rankernel.reports.statements import first_choices, headline, kemeny_ranking
-from rankernel.reports.summary import Settings, summarize
+from rankernel.reports.ballots import (
+    Contests,
+    Source,
+    count_contests,
+    find_kemeny_ranking,
+    first_shares,
+    mean_positions,
+)
+from rankernel.reports.summary import Settings, first_choices, headline, kemeny_ranking, summarize
 
 
 def brute_force_ahead(ranks, counts):

@@ -17,16 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankernel._utils import FloatArray
 from rankernel._utils.checks import check_instance, check_integer
-from rankernel._utils.rng import Seed, as_seed, stream_key
 from rankernel.data import Data, as_data
 from rankernel.errors import missing_extra
 from rankernel.gram.estimate import sum_by_index
 from rankernel.gram.evaluator import block_slices, slices
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
-from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
-from rankernel.learn.mmd_streamed import pooled_plan, unbiased_mmd2
+from rankernel.stats.mmd import pooled_plan, unbiased_mmd2
 
 try:
     import cloudpickle
@@ -100,29 +98,15 @@ def gram_block(plan: Plan, rows: slice, columns: slice) -> FloatArray:
 # ---------------------------------------------------------------------- features
 
 
-def nystrom(
-    X: Any,
-    kernel: Kernel | str,
-    *,
-    n_components: int = 100,
-    method: MethodLike = "auto",
-    rng: Seed = 0,
-    tol: float | None = None,
-    n_fit: int | None = None,
-    chunks: int = 4096,
-) -> da.Array:
-    """Return Nyström features as a lazy dask array; the pivots are chosen immediately.
+def transform(X: Any, features: NystromFeatures, *, chunks: int = 4096) -> da.Array:
+    """Return the features of rankings by a fitted transformer as a lazy dask array.
 
     Parameters
     ----------
     X : Rankings, Preferences or integer array
         The rankings.
-    kernel, n_components, method, tol
-        As in :class:`rankernel.NystromFeatures`.
-    rng : int, Generator or None
-        Seed of the pivots. The default 0 gives the same result in every call.
-    n_fit : int, optional
-        Choose the pivots among a random sample of this many rows; by default among all rows.
+    features : NystromFeatures
+        The fitted transformer; for very many rankings it may be fitted to a sample of them.
     chunks : int
         The number of rows of a chunk.
 
@@ -135,43 +119,13 @@ def nystrom(
     --------
     The Kendall kernel of two items has one feature:
 
-    >>> from rankernel import Kendall
-    >>> Z = nystrom([[0, 1], [1, 0], [0, 1]], Kendall()).compute()
+    >>> from rankernel import Kendall, NystromFeatures
+    >>> X = [[0, 1], [1, 0], [0, 1]]
+    >>> Z = transform(X, NystromFeatures(kernel=Kendall()).fit(X)).compute()
     >>> Z @ Z.T
     array([[ 1., -1.,  1.],
            [-1.,  1., -1.],
            [ 1., -1.,  1.]])
-    """
-    from rankernel.learn.nystrom import NystromFeatures
-
-    rankings, seed = as_data(X), as_seed(rng)
-    train = rankings
-    if n_fit is not None and check_integer("n_fit", n_fit) < len(rankings):
-        generator = np.random.default_rng(int(stream_key(seed, "rows to choose pivots from")))
-        train = rankings[np.sort(generator.choice(len(rankings), n_fit, replace=False))]
-    resolved = as_kernel(kernel).resolve(rankings)
-    features = NystromFeatures(n_components, kernel=resolved, method=method, random_state=seed, tol=tol)
-    return transform(rankings, features.fit(train), chunks=chunks)
-
-
-def transform(X: Any, features: NystromFeatures, *, chunks: int = 4096) -> da.Array:
-    """Return the features of rankings by a fitted transformer as a lazy dask array.
-
-    Parameters
-    ----------
-    X : Rankings, Preferences or integer array
-        The rankings.
-    features : NystromFeatures
-        The fitted transformer.
-    chunks : int
-        The number of rows of a chunk.
-
-    Examples
-    --------
-    >>> from rankernel import Kendall, NystromFeatures
-    >>> features = NystromFeatures(1, kernel=Kendall()).fit([[0, 1], [1, 0]])
-    >>> transform([[0, 1]], features).compute() ** 2
-    array([[1.]])
     """
     from rankernel.learn.nystrom import NystromFeatures
 
@@ -197,7 +151,7 @@ def feature_block(shared: tuple[NystromFeatures, Data], rows: slice) -> FloatArr
 def mmd2(X: Any, Y: Any, kernel: Kernel | str, *, method: MethodLike = "auto", chunks: int | None = None) -> float:
     r"""Return the unbiased estimate of the squared maximum mean discrepancy, from sums over chunks.
 
-    The same statistic on one machine is :func:`rankernel.learn.mmd_streamed.mmd2_streamed`.
+    The same statistic on one machine is :func:`rankernel.stats.mmd.mmd2_streamed`.
 
     Parameters
     ----------

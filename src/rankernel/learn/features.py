@@ -151,20 +151,11 @@ class PositionFeatures:
     A top-k list determines only the positions up to k, so an item has k + 1 features, equal for all unlisted items.
     The features of all items add up to a constant vector. Subtracting the features of an unlisted item from every item
     therefore changes the kernel by a constant only, and makes the features sparse.
-
-    Parameters
-    ----------
-    n_items : int
-        The number of items and of positions.
-    depth : int
-        The number of positions with their own features.
-    factor : array of shape (depth + 1, n_features)
-        The features of the shared positions, then of each position before them: lower triangular.
     """
 
     n_items: int
-    depth: int
-    factor: FloatArray
+    depth: int  # number of positions with their own features
+    factor: FloatArray  # (depth + 1, n_features): the shared positions, then each position before; lower triangular
 
     @classmethod
     def of(cls, form: PositionMatrix, depth: int) -> PositionFeatures:
@@ -185,7 +176,7 @@ class PositionFeatures:
 
     def sparse(self, X: Rankings) -> Any:
         """Return sparse features, with one more column for the constant."""
-        from scipy.sparse import csr_array
+        from scipy.sparse import csr_array, hstack
 
         known, constant = position_distributions(X), self.constant
         nonzero, features = known.pmf_of >= 0, self.mean_features(known.pmfs)
@@ -193,10 +184,11 @@ class PositionFeatures:
             features -= self.factor[0]
             nonzero &= np.asarray(known.pmfs[:, : self.depth].any(axis=1))[known.pmf_of]
         starts, items, chosen = known.items_with(X, np.where(nonzero, known.pmf_of, -1))
-        ends, last = np.zeros(len(X) + 1, dtype=np.int64), np.sqrt(max(constant, 0.0))
-        values, columns = sparse_rows(starts, items, chosen, features, last, self.n_items, ends)
-        shape = len(X), self.n_items * self.factor.shape[1] + 1
-        return csr_array((values, columns, ends), shape=shape)
+        entries, n_features = csr_array(features)[chosen], self.factor.shape[1]  # one row for each listed item
+        columns = entries.indices + np.repeat(items.astype(np.int64) * n_features, np.diff(entries.indptr))
+        shape = len(X), self.n_items * n_features
+        listed = csr_array((entries.data, columns, entries.indptr[starts]), shape=shape)
+        return hstack([listed, np.full((len(X), 1), np.sqrt(max(constant, 0.0)))], format="csr")
 
     @property
     def constant(self) -> float:
@@ -319,9 +311,8 @@ class MallowsSignFeatures(RankingTransformer):
 def random_pair_sets(n_sets: int, n_items: int, probability: float, rng: np.random.Generator) -> Words:
     """Return random sets of pairs of items as rows of bits; each pair is in a set with the same probability."""
     n_pairs = n_items * (n_items - 1) // 2
-    step = max(ENTRIES // max(n_pairs, 1), 1)
-    parts = [pack(rng.random((min(step, n_sets - start), n_pairs)) < probability) for start in range(0, n_sets, step)]
-    return np.concatenate(parts)
+    steps = slices(n_sets, max(ENTRIES // max(n_pairs, 1), 1))
+    return np.concatenate([pack(rng.random((step.stop - step.start, n_pairs)) < probability) for step in steps])
 
 
 def pack(bits: Mask) -> Words:
@@ -367,44 +358,3 @@ def mean_parities(signs: Words, offsets: IntArray, pair_sets: Words, out: FloatA
                     word ^= signs[k, w] & pair_sets[j, w]
                 odd += np.int64(popcount(word) & np.uint64(1))
             out[i, j] = 1.0 - 2.0 * odd / (stop - start)
-
-
-@compiled
-def sparse_rows(
-    starts: IntArray,
-    items: IntArray,
-    codes: IntArray,
-    features: FloatArray,
-    last: float,
-    n_items: int,
-    ends: IntArray,
-) -> tuple[FloatArray, IntArray]:
-    """Return the nonzero features of the listed items and their columns, row by row; ``last`` is the last of each row.
-
-    Row i lists ``items[starts[i]:starts[i + 1]]``, each with the features of its code. ``ends`` receives the row
-    pointers of the sparse matrix.
-    """
-    n_features = features.shape[1]
-    sizes = np.zeros(len(features), np.int64)
-    for c in range(len(features)):
-        for d in range(n_features):
-            if features[c, d] != 0:
-                sizes[c] += 1
-    for i in range(len(starts) - 1):
-        ends[i + 1] = ends[i] + 1
-        for e in range(starts[i], starts[i + 1]):
-            ends[i + 1] += sizes[codes[e]]
-    values = np.empty(ends[-1])
-    columns = np.empty(ends[-1], np.int64)
-    index = 0
-    for i in range(len(starts) - 1):
-        for e in range(starts[i], starts[i + 1]):
-            for d in range(n_features):
-                if features[codes[e], d] != 0:
-                    values[index] = features[codes[e], d]
-                    columns[index] = items[e] * n_features + d
-                    index += 1
-        values[index] = last
-        columns[index] = n_items * n_features
-        index += 1
-    return values, columns

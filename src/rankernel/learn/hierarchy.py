@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled_strictly
-from rankernel._utils import FloatArray, Indices, IntArray, Mask
+from rankernel._utils import FloatArray, Indices, IntArray
 from rankernel._utils.checks import check_choice, check_flag, check_integer, check_labels, check_numbers
 from rankernel._utils.resources import check_task, run_interruptibly
 from rankernel.data import as_data
@@ -20,7 +20,6 @@ from rankernel.kernels.base import Kernel
 from rankernel.rankings import check_counts
 
 Linkage = Literal["average", "complete", "single", "weighted", "ward", "centroid", "median"]
-Negative = Literal["clip", "error"]
 
 EUCLIDEAN = ("ward", "centroid", "median")  # rules that square the distances themselves
 WEIGHTED = ("average", "ward", "centroid")  # rules whose result depends on multiplicities
@@ -31,9 +30,7 @@ ROUNDING = 1e-12  # relative to the largest diagonal entry
 # ---------------------------------------------------------------------- distances
 
 
-def kernel_distances(
-    X: Any, kernel: Kernel | str, *, squared: bool = False, method: MethodLike = "auto", negative: Negative = "clip"
-) -> FloatArray:
+def kernel_distances(X: Any, kernel: Kernel | str, *, squared: bool = False, method: MethodLike = "auto") -> FloatArray:
     r"""Return the distances between the mean embeddings of all pairs of rankings.
 
     :math:`D(R, R')^2 = K(R, R) + K(R', R') - 2 K(R, R')`, a metric on the mean embeddings. Two rankings with the same
@@ -49,10 +46,6 @@ def kernel_distances(
         Whether to return :math:`D^2`.
     method : as in :meth:`Kernel.gram`
         How to compute the Gram matrix.
-    negative : {"clip", "error"}
-        What to do with negative squared distances. They occur beyond rounding error only if the Gram matrix is not
-        positive semi-definite: for an indefinite kernel, for a mixture of exact and estimated entries, and for an
-        unbiased estimate of the diagonal. "clip" sets them to 0 with a warning, "error" raises.
 
     Returns
     -------
@@ -62,6 +55,10 @@ def kernel_distances(
     -----
     If the Gram matrix is estimated, its diagonal is biased upwards, and so are the distances. Equal rankings share
     their draws and have distance 0.
+
+    Squared distances are negative beyond rounding error only if the Gram matrix is not positive semi-definite: for an
+    indefinite kernel, for a mixture of exact and estimated entries, and for an unbiased estimate of the diagonal. These
+    distances are set to 0 with an :class:`IndefiniteKernelWarning`.
 
     Examples
     --------
@@ -74,39 +71,25 @@ def kernel_distances(
     """
     check_flag("squared", squared)
     gram = as_kernel(kernel).gram(X, method=method)
-    return gram_distances(gram, squared=squared, negative=negative, out=gram)
+    return gram_distances(gram, squared=squared, out=gram)
 
 
-def gram_distances(
-    gram: NDArray[Any], *, squared: bool = False, negative: Negative = "clip", out: FloatArray | None = None
-) -> FloatArray:
+def gram_distances(gram: NDArray[Any], *, squared: bool = False, out: FloatArray | None = None) -> FloatArray:
     """Return the distances implied by a Gram matrix, computed in place if ``out`` is the Gram matrix itself."""
-    check_choice("negative", negative, get_args(Negative))
     norms = np.diagonal(gram).astype(np.float64)  # squared
     squares = np.empty(gram.shape) if out is None else out
     for rows in slices(len(gram), ROWS):
         # The two squared norms are added first: the result is symmetric to the bit and 0 between equal rankings.
         squares[rows] = np.add.outer(norms[rows], norms) - 2 * gram[rows]
-    report_negative(squares, ROUNDING * float(np.abs(norms).max(initial=0.0)), negative)
+    n_negative = np.count_nonzero(squares < -ROUNDING * float(np.abs(norms).max(initial=0.0))) // 2
+    if n_negative:
+        problem = (
+            f"{n_negative:,} of {len(gram) * (len(gram) - 1) // 2:,} pairs of rankings have a negative squared "
+            f"distance, the smallest {squares.min():.3g}: the Gram matrix is not positive semi-definite"
+        )
+        warn(f"{problem}; these distances were set to 0", IndefiniteKernelWarning)
     np.maximum(squares, 0, out=squares)
     return squares if squared else np.sqrt(squares, out=squares)
-
-
-def report_negative(squares: FloatArray, rounding: float, negative: Negative) -> None:
-    """Warn or raise if squared distances are negative beyond rounding error."""
-    n_pairs = len(squares) * (len(squares) - 1) // 2
-    n_negative = np.count_nonzero(squares < -rounding) // 2
-    if not n_negative:
-        return
-    problem = (
-        f"{n_negative:,} of {n_pairs:,} pairs of rankings have a negative squared distance, the smallest "
-        f"{squares.min():.3g}: the Gram matrix is not positive semi-definite"
-    )
-    if negative == "error":
-        raise ValueError(
-            f"{problem}; use a positive semi-definite kernel and one method for all entries, or negative='clip'"
-        )
-    warn(f"{problem}; these distances were set to 0", IndefiniteKernelWarning)
 
 
 # ---------------------------------------------------------------------- dendrograms
@@ -199,10 +182,9 @@ def weighted_linkage(distances: FloatArray, counts: IntArray, linkage: Linkage =
             # The Ward distance between c equal points and c' others.
             product, total = (outer(weights[rows], weights) for outer in (np.multiply.outer, np.add.outer))
             distances[rows] *= np.sqrt(2 * product / total)
-    merges, Z = np.empty((len(distances) - 1, 3)), np.empty((len(distances) - 1, 4))
+    merges = np.empty((len(distances) - 1, 3))
     run_interruptibly(find_merges, linkage == "ward", distances, weights, merges)
-    label_merges(merges[np.argsort(merges[:, 2], kind="stable")], Z)
-    return Z
+    return linkage_matrix(merges[np.argsort(merges[:, 2], kind="stable")])
 
 
 def flat_clusters(Z: NDArray[Any], n_clusters: int) -> Indices:
@@ -252,12 +234,12 @@ def check_linkage_matrix(Z: NDArray[Any]) -> int:
 # ---------------------------------------------------------------------- purity
 
 
-def dendrogram_purity(Z: NDArray[Any], labels: Any, counts: Any = None) -> float:
+def dendrogram_purity(Z: NDArray[Any], classes: Any, counts: Any = None) -> float:
     r"""Return the dendrogram purity: the expected purity of the smallest subtree of two leaves of one class.
 
-    For two different leaves with the same label c, drawn uniformly among all such pairs (Heller and Ghahramani 2005),
+    For two different leaves of the same class c, drawn uniformly among all such pairs (Heller and Ghahramani 2005),
 
-    .. math:: E\left[\frac{\#\text{leaves with label } c \text{ in the smallest subtree of both}}
+    .. math:: E\left[\frac{\#\text{leaves of class } c \text{ in the smallest subtree of both}}
                    {\#\text{leaves in the subtree}}\right].
 
     It is 1 if and only if every class is a subtree. Computed exactly, in one pass over the tree.
@@ -266,7 +248,7 @@ def dendrogram_purity(Z: NDArray[Any], labels: Any, counts: Any = None) -> float
     ----------
     Z : array of shape (n_rankings - 1, 4)
         A linkage matrix.
-    labels : array of shape (n_rankings,)
+    classes : array of shape (n_rankings,)
         The class of each leaf.
     counts : array of shape (n_rankings,), optional
         The multiplicity of each leaf (``ballots.counts``), as if it were a pure subtree of as many leaves.
@@ -284,23 +266,23 @@ def dendrogram_purity(Z: NDArray[Any], labels: Any, counts: Any = None) -> float
     >>> dendrogram_purity(Z, ["a", "a", "b", "b"])
     0.75
     """
-    _, purity_sums, n_pairs = pair_purities(Z, labels, counts)
+    _, purity_sums, n_pairs = pair_purities(Z, classes, counts)
     if not n_pairs.any():
-        raise ValueError("labels: no two leaves have the same label, so the purity is undefined")
+        raise ValueError("classes: no two leaves have the same class, so the purity is undefined")
     return float(purity_sums.sum() / n_pairs.sum())
 
 
-def class_purities(Z: NDArray[Any], labels: Any, counts: Any = None) -> dict[Any, float]:
+def class_purities(Z: NDArray[Any], classes: Any, counts: Any = None) -> dict[Any, float]:
     """Return the dendrogram purity of each class: the expectation over the pairs of leaves of this class.
 
     Parameters
     ----------
-    Z, labels, counts
+    Z, classes, counts
         As in :func:`dendrogram_purity`.
 
     Returns
     -------
-    dict from label to float
+    dict from class to float
         NaN for a class with a single leaf.
 
     Examples
@@ -309,75 +291,38 @@ def class_purities(Z: NDArray[Any], labels: Any, counts: Any = None) -> dict[Any
     >>> class_purities(Z, ["a", "a", "b", "b"])
     {'a': 1.0, 'b': 0.5}
     """
-    names, purity_sums, n_pairs = pair_purities(Z, labels, counts)
+    names, purity_sums, n_pairs = pair_purities(Z, classes, counts)
     means = np.divide(purity_sums, n_pairs, out=np.full(len(names), np.nan), where=n_pairs > 0)
     return dict(zip(names.tolist(), means.tolist(), strict=True))
 
 
-def pair_purities(Z: NDArray[Any], labels: Any, counts: Any) -> tuple[NDArray[Any], FloatArray, FloatArray]:
+def pair_purities(Z: NDArray[Any], classes: Any, counts: Any) -> tuple[NDArray[Any], FloatArray, FloatArray]:
     """Return the classes and, for each class, the sum of purities over its pairs of leaves and the number of pairs."""
     n, Z = check_linkage_matrix(Z), np.asarray(Z)
-    names, classes = np.unique(check_labels("labels", labels, n), return_inverse=True)
+    names, numbers = np.unique(check_labels("classes", classes, n), return_inverse=True)
     weights = check_counts(counts, n).astype(np.float64)
     members = np.zeros((2 * n - 1, len(names)))  # leaves of each class below each node
-    members[np.arange(n), classes] = weights
+    members[np.arange(n), numbers] = weights
     left, right = Z[:, :2].astype(np.intp).T
     for step in range(n - 1):
         members[n + step] = members[left[step]] + members[right[step]]
     split = members[left] * members[right]  # pairs whose smallest subtree has its root at this node
     purity = members[n:] / members[n:].sum(axis=1, keepdims=True)
-    within = np.bincount(classes, weights * (weights - 1) / 2)  # pairs within one leaf
+    within = np.bincount(numbers, weights * (weights - 1) / 2)  # pairs within one leaf
     return names, within + (split * purity).sum(axis=0), within + split.sum(axis=0)
 
 
 # ---------------------------------------------------------------------- nearest-neighbour chains
-#
-# A chain goes from each cluster to its nearest one until two clusters are nearest to each other; these are merged. For
-# average and Ward linkage a merge never brings a cluster nearer to others, so the rest of the chain remains valid and
-# the algorithm takes O(n^2) steps (Murtagh 1983).
-
-
-@compiled_strictly
-def nearest(distances: FloatArray, active: Mask, x: int, preferred: int) -> int:
-    """Return the cluster nearest to x; ``preferred`` wins ties, which keeps a chain from cycling."""
-    best = preferred
-    shortest = distances[x, preferred] if preferred >= 0 else np.inf
-    for i in range(len(distances)):
-        if active[i] and i != x and distances[x, i] < shortest:
-            shortest = distances[x, i]
-            best = i
-    return best
-
-
-@compiled_strictly
-def distance_to_union(
-    ward: bool, to_x: float, to_y: float, between: float, x_weight: float, y_weight: float, weight: float
-) -> float:
-    """Return the distance between a cluster and the union of x and y (Lance and Williams)."""
-    if not ward:
-        return (x_weight * to_x + y_weight * to_y) / (x_weight + y_weight)
-    share = 1.0 / (x_weight + y_weight + weight)
-    square = (weight + x_weight) * share * to_x * to_x + (weight + y_weight) * share * to_y * to_y
-    return np.sqrt(max(square - weight * share * between * between, 0.0))
-
-
-@compiled_strictly
-def merge(ward: bool, distances: FloatArray, weights: FloatArray, active: Mask, x: int, y: int) -> None:
-    """Replace y by the union of x and y, and deactivate x."""
-    for i in range(len(distances)):
-        if active[i] and i != x and i != y:
-            distance = distance_to_union(
-                ward, distances[i, x], distances[i, y], distances[x, y], weights[x], weights[y], weights[i]
-            )
-            distances[i, y] = distance
-            distances[y, i] = distance
-    weights[y] += weights[x]
-    active[x] = False
 
 
 @compiled_strictly
 def find_merges(ward: bool, distances: FloatArray, weights: FloatArray, merges: FloatArray) -> None:
-    """Fill ``merges`` with rows (x, y, height) in the order of the chain; distances and weights are overwritten."""
+    """Fill ``merges`` with rows (x, y, height) in the order of the chain; distances and weights are overwritten.
+
+    A chain goes from each cluster to its nearest one until two clusters are nearest to each other; these are merged.
+    For average and Ward linkage a merge never brings a cluster nearer to others, so the rest of the chain remains valid
+    and the algorithm takes O(n^2) steps (Murtagh 1983).
+    """
     n = len(distances)
     active = np.ones(n, dtype=np.bool_)
     chain = np.empty(n + 1, dtype=np.int64)
@@ -391,38 +336,45 @@ def find_merges(ward: bool, distances: FloatArray, weights: FloatArray, merges: 
         while True:
             x = chain[length - 1]
             previous = chain[length - 2] if length > 1 else -1
-            y = nearest(distances, active, x, previous)
+            y, shortest = previous, distances[x, previous] if previous >= 0 else np.inf  # which wins ties: no cycles
+            for i in range(n):
+                if active[i] and i != x and distances[x, i] < shortest:
+                    y, shortest = i, distances[x, i]
             if y == previous:
                 break
             chain[length] = y
             length += 1
         length -= 2
         x, y = min(x, y), max(x, y)
-        merges[step, 0], merges[step, 1], merges[step, 2] = x, y, distances[x, y]
-        merge(ward, distances, weights, active, x, y)
+        merges[step, 0], merges[step, 1], merges[step, 2] = x, y, shortest
+        active[x] = False
+        for i in range(n):  # the distance to the union of x and y, which replaces y (Lance and Williams)
+            if active[i] and i != y:
+                to_x, to_y = distances[i, x], distances[i, y]
+                if ward:
+                    share = 1.0 / (weights[x] + weights[y] + weights[i])  # in the order of SciPy's operations
+                    square = (weights[i] + weights[x]) * share * to_x * to_x
+                    square += (weights[i] + weights[y]) * share * to_y * to_y
+                    distance = np.sqrt(max(square - weights[i] * share * shortest * shortest, 0.0))
+                else:
+                    distance = (weights[x] * to_x + weights[y] * to_y) / (weights[x] + weights[y])
+                distances[i, y] = distance
+                distances[y, i] = distance
+        weights[y] += weights[x]
 
 
-@compiled_strictly
-def find_root(parent: Indices, x: int) -> int:
-    """Return the root above x, with path compression."""
-    root = x
-    while parent[root] != root:
-        root = parent[root]
-    while parent[x] != root:
-        parent[x], x = root, parent[x]
-    return root
-
-
-@compiled_strictly
-def label_merges(merges: FloatArray, Z: FloatArray) -> None:
-    """Fill a linkage matrix from rows (x, y, height) sorted by height, where x and y are leaves of the clusters."""
+def linkage_matrix(merges: FloatArray) -> FloatArray:
+    """Return the linkage matrix of rows (x, y, height) sorted by height, where x and y are leaves of the clusters."""
     n = len(merges) + 1
-    parent = np.arange(2 * n - 1)
-    size = np.ones(2 * n - 1)
-    for step in range(n - 1):
-        x, y = find_root(parent, int(merges[step, 0])), find_root(parent, int(merges[step, 1]))
-        new = n + step
-        parent[x], parent[y] = new, new
-        size[new] = size[x] + size[y]
-        Z[step, 0], Z[step, 1] = min(x, y), max(x, y)
-        Z[step, 2], Z[step, 3] = merges[step, 2], size[new]
+    parent, size, Z = list(range(2 * n - 1)), [1] * (2 * n - 1), np.empty((n - 1, 4))
+    for step, (x, y, height) in enumerate(merges.tolist()):
+        roots = [int(x), int(y)]
+        for side, node in enumerate(roots):
+            while parent[node] != node:
+                parent[node] = parent[parent[node]]
+                node = parent[node]
+            roots[side] = node
+            parent[node] = n + step
+        size[n + step] = size[roots[0]] + size[roots[1]]
+        Z[step] = min(roots), max(roots), height, size[n + step]
+    return Z

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Self
 
 import numpy as np
@@ -25,16 +25,9 @@ from rankernel.learn.estimators import KernelTransformer
 from rankernel.learn.hierarchy import gram_distances
 from rankernel.rankings import Unlisted
 
+Run = tuple[float, int, Indices]  # inertia, number of passes, labels or medoids
+
 MIN_GAIN = 1e-12  # smallest relative gain of a step, so that rounding errors cannot cause endless steps
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """The result of one initialization: labels for k-means, row indices of the medoids for k-medoids."""
-
-    result: Indices
-    inertia: float
-    n_iter: int
 
 
 class KernelClusterer(ClusterMixin, KernelTransformer):  # type: ignore[misc]
@@ -157,9 +150,8 @@ class KernelKMeans(KernelClusterer):
         gram = self.plan_.gram()
         starts = (initial_labels(gram, weights, self.n_clusters, rng) for _ in range(self.n_init))
         runs = (moved_rows(gram, weights, labels, self.n_clusters, self.max_iter) for labels in starts)
-        best = min(runs, key=lambda run: run.inertia)
+        self.inertia_, self.n_iter_, self.labels_ = min(runs, key=itemgetter(0))
         self.rankings_ = rankings
-        self.labels_, self.inertia_, self.n_iter_ = best.result, best.inertia, best.n_iter
         self._mean_weights = mean_weights(self.labels_, weights, self.n_clusters)
         self._mean_norms = np.einsum("ic,ic->c", self._mean_weights, gram @ self._mean_weights)
 
@@ -217,8 +209,8 @@ class KernelKMedoids(KernelClusterer):
         distances = gram_distances(gram, out=gram)
         starts = (initial_rows(distances.__getitem__, weights, self.n_clusters, rng) for _ in range(self.n_init))
         runs = (swapped_medoids(distances, weights, medoids, self.max_iter) for medoids in starts)
-        best = min(runs, key=lambda run: run.inertia)
-        self.medoid_indices_, self.inertia_, self.n_iter_ = np.sort(best.result), best.inertia, best.n_iter
+        self.inertia_, self.n_iter_, medoids = min(runs, key=itemgetter(0))
+        self.medoid_indices_ = np.sort(medoids)
         self.labels_ = np.argmin(distances[:, self.medoid_indices_], axis=1)
         self.labels_[self.medoid_indices_] = np.arange(self.n_clusters)  # also if two medoids are equal
         self.medoids_, self.plan_ = rankings[self.medoid_indices_], self.plan_.part(self.medoid_indices_)
@@ -290,7 +282,7 @@ def moved_rows(gram: FloatArray, weights: FloatArray, labels: Indices, n_cluster
     shares = mean_weights(labels, weights, n_clusters)
     to_means = gram @ shares
     distances = np.diagonal(gram)[:, None] - 2 * to_means + np.einsum("ic,ic->c", shares, to_means)
-    return Run(labels, float(weights @ distances[np.arange(len(labels)), labels]), n_iter)
+    return float(weights @ distances[np.arange(len(labels)), labels]), n_iter, labels
 
 
 def mean_weights(labels: Indices, weights: FloatArray, n_clusters: int) -> FloatArray:
@@ -303,35 +295,6 @@ def mean_weights(labels: Indices, weights: FloatArray, n_clusters: int) -> Float
 
 # sums[i, c] is the weighted sum of kernel values between row i and cluster c, squares[c] that over all pairs of members
 # of c. The squared distance between i and the mean of c is K[i, i] - 2 sums[i, c] / W[c] + squares[c] / W[c]^2.
-
-
-@compiled_strictly
-def square_to_mean(norm: float, total: float, square: float, weight: float) -> float:
-    """Return the squared distance between a row and a mean."""
-    return norm - 2 * total / weight + square / (weight * weight)
-
-
-@compiled_strictly
-def move_row(
-    gram: FloatArray,
-    weights: FloatArray,
-    i: int,
-    origin: int,
-    target: int,
-    sums: FloatArray,
-    squares: FloatArray,
-    cluster_weights: FloatArray,
-) -> None:
-    """Update the sums of two clusters after a move of row i."""
-    weight = weights[i]
-    norm = weight * weight * gram[i, i]
-    squares[origin] += norm - 2 * weight * sums[i, origin]
-    squares[target] += norm + 2 * weight * sums[i, target]
-    cluster_weights[origin] -= weight
-    cluster_weights[target] += weight
-    for j in range(len(gram)):
-        sums[j, origin] -= weight * gram[i, j]
-        sums[j, target] += weight * gram[i, j]
 
 
 @compiled_strictly
@@ -351,18 +314,19 @@ def move_rows(
         origin, weight = labels[i], weights[i]
         if sizes[origin] == 1:
             continue
-        here = square_to_mean(gram[i, i], sums[i, origin], squares[origin], cluster_weights[origin])
+        distances = gram[i, i] - 2 * sums[i] / cluster_weights + squares / (cluster_weights * cluster_weights)
         # A move shifts both means, which changes the two sums of squares by these factors.
-        best = weight * cluster_weights[origin] / (cluster_weights[origin] - weight) * here - min_gain
-        target = origin
-        for c in range(len(sizes)):
-            if c != origin:
-                there = square_to_mean(gram[i, i], sums[i, c], squares[c], cluster_weights[c])
-                cost = weight * cluster_weights[c] / (cluster_weights[c] + weight) * there
-                if cost < best:
-                    best, target = cost, c
-        if target != origin:
-            move_row(gram, weights, i, origin, target, sums, squares, cluster_weights)
+        costs = weight * cluster_weights / (cluster_weights + weight) * distances
+        costs[origin] = weight * cluster_weights[origin] / (cluster_weights[origin] - weight) * distances[origin]
+        costs[origin] -= min_gain
+        target = np.argmin(costs)
+        if costs[target] < costs[origin]:
+            squares[origin] += weight * weight * gram[i, i] - 2 * weight * sums[i, origin]
+            squares[target] += weight * weight * gram[i, i] + 2 * weight * sums[i, target]
+            cluster_weights[origin] -= weight
+            cluster_weights[target] += weight
+            sums[:, origin] -= weight * gram[i]
+            sums[:, target] += weight * gram[i]
             sizes[origin] -= 1
             sizes[target] += 1
             labels[i] = target
@@ -373,33 +337,30 @@ def move_rows(
 # ---------------------------------------------------------------------- k-medoids
 
 
-class Neighbours:
-    """For each row its nearest medoid, and the distances to the nearest and to the second nearest medoid."""
-
-    def __init__(self, distances: FloatArray, medoids: Indices) -> None:
-        to_medoids = distances[:, medoids]
-        rows = np.arange(len(distances))
-        self.nearest: Indices = np.argmin(to_medoids, axis=1)
-        self.first = to_medoids[rows, self.nearest]
-        to_medoids[rows, self.nearest] = np.inf
-        self.second = to_medoids.min(axis=1)
+def nearest_medoids(distances: FloatArray, medoids: Indices) -> tuple[Indices, FloatArray, FloatArray]:
+    """Return the nearest medoid of each row, and the distances to the nearest and the second nearest medoid."""
+    to_medoids, rows = distances[:, medoids], np.arange(len(distances))
+    nearest: Indices = np.argmin(to_medoids, axis=1)
+    first = to_medoids[rows, nearest]
+    to_medoids[rows, nearest] = np.inf
+    return nearest, first, to_medoids.min(axis=1)
 
 
 def swapped_medoids(distances: FloatArray, weights: FloatArray, medoids: Indices, max_iter: int) -> Run:
     """Return the medoids after all swaps that decrease the cost, each made as soon as it is found."""
-    medoids, around = medoids.copy(), Neighbours(distances, medoids)
+    medoids, (nearest, first, second) = medoids.copy(), nearest_medoids(distances, medoids)
     n_iter, improved = 0, True
     while improved and n_iter < max_iter:
         n_iter, improved = n_iter + 1, False
         for row in range(len(distances)):
             # The cost of each row if its nearest medoid remains, and if it is replaced by this row.
-            remains = np.minimum(distances[row], around.first)
-            replaced = np.minimum(distances[row], around.second)
-            changes = np.bincount(around.nearest, weights * (replaced - remains), len(medoids)).astype(np.float64)
-            changes += float(weights @ (remains - around.first))
+            remains = np.minimum(distances[row], first)
+            replaced = np.minimum(distances[row], second)
+            changes = np.bincount(nearest, weights * (replaced - remains), len(medoids)).astype(np.float64)
+            changes += float(weights @ (remains - first))
             removed = int(np.argmin(changes))
-            if changes[removed] < -MIN_GAIN * (weights @ around.first):
+            if changes[removed] < -MIN_GAIN * (weights @ first):
                 medoids[removed] = row
-                around = Neighbours(distances, medoids)
+                nearest, first, second = nearest_medoids(distances, medoids)
                 improved = True
-    return Run(medoids, float(weights @ around.first), n_iter)
+    return float(weights @ first), n_iter, medoids

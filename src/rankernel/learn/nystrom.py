@@ -206,7 +206,15 @@ def randomly_pivoted_cholesky(
         pivots = np.concatenate([pivots, new])
         residual[residual <= rounding] = 0.0
         residual[pivots] = 0.0
-    return with_errors(pivots, factor[:, : len(pivots)], diagonal, weights, target)
+    explained = sum(weights[rows] @ factor[rows, : len(pivots)] ** 2 for rows in slices(len(factor), ROWS))
+    path = np.maximum(weights @ diagonal - np.concatenate([[0.0], np.cumsum(explained)]), 0.0)
+    # Without the pivots drawn after the target was reached.
+    n_used = int(np.argmax(path <= target)) if target > 0 and path[-1] <= target else len(pivots)
+    pivots, factor = pivots[:n_used], np.ascontiguousarray(factor[:, :n_used])
+    for rows in slices(len(factor), ROWS):
+        residual[rows] = np.maximum(diagonal[rows] - (factor[rows] ** 2).sum(axis=1), 0.0)
+    residual[pivots] = 0.0
+    return PivotedCholesky(pivots, factor, residual, path[: n_used + 1])
 
 
 def thin_proposals(block: FloatArray, thresholds: FloatArray, n_most: int) -> tuple[Indices, FloatArray]:
@@ -226,20 +234,3 @@ def thin_proposals(block: FloatArray, thresholds: FloatArray, n_most: int) -> tu
             accepted.append(j)
     rows = np.array(accepted, dtype=np.intp)
     return rows, np.tril(columns[rows, : len(rows)])
-
-
-def with_errors(
-    pivots: Indices, factor: FloatArray, diagonal: FloatArray, weights: FloatArray, target: float
-) -> PivotedCholesky:
-    """Return the factorization with its errors, without the pivots drawn after the target was reached."""
-    explained = np.zeros(len(pivots))
-    for rows in slices(len(factor), ROWS):
-        explained += weights[rows] @ factor[rows] ** 2
-    path = np.maximum(weights @ diagonal - np.concatenate([[0.0], np.cumsum(explained)]), 0.0)
-    n_pivots = int(np.argmax(path <= target)) if target > 0 and path[-1] <= target else len(pivots)
-    pivots, factor = pivots[:n_pivots], np.ascontiguousarray(factor[:, :n_pivots])
-    residual = np.empty(len(diagonal))
-    for rows in slices(len(factor), ROWS):
-        residual[rows] = np.maximum(diagonal[rows] - (factor[rows] ** 2).sum(axis=1), 0.0)
-    residual[pivots] = 0.0
-    return PivotedCholesky(pivots, factor, residual, path[: n_pivots + 1])

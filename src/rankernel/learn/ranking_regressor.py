@@ -36,8 +36,7 @@ from rankernel.gram.rows import as_rows
 from rankernel.kernels import KERNELS_BY_NAME, as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.learn.estimators import KernelParameters, check_table, error_prefix, has_names
-from rankernel.models.consensus import MAX_EXACT_ITEMS
-from rankernel.models.decoding import LIMIT, Decoded, Decoder
+from rankernel.models.consensus import LIMIT, MAX_EXACT_ITEMS, Decoded, Decoder
 from rankernel.rankings import Rankings, Unlisted
 
 ENTRIES = 2**24  # predicted at once, so that temporary arrays stay small
@@ -186,9 +185,9 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         elif not self._primal:
             self.X_fit_ = covariates
         fit = self._fit_targets(self.decoder_.statistic, covariates, labels, weights)
-        self.mean_ = fit.means
+        self.mean_, coefficients = fit
         name, other = ("coef_", "dual_coef_") if self._primal else ("dual_coef_", "coef_")
-        setattr(self, name, fit.coefficients)
+        setattr(self, name, coefficients)
         self.__dict__.pop(other, None)  # from an earlier fit
         on_pairs = self.decoder_.statistic == "pairs"
         self._pair_fit: RidgeFit | None = fit if on_pairs else None
@@ -230,7 +229,7 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
             gram = np.array(self._gram(self.X_fit_)) if numeric else self.plan_.gram()
         ridge = Ridge(covariates, gram, weights, float(self.alpha))
         if statistic != "pairs":
-            return ridge.fit(targets)
+            return ridge.fit(targets, np.arange(len(targets)))
         return ridge.fit_known(targets, np.abs(targets) == 1, float(self.prior))
 
     def _gram(self, X: Any) -> FloatArray:
@@ -256,7 +255,7 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         ``gaps`` is 0 where the ranking is proven to be the nearest one.
         """
         check_is_fitted(self)
-        fit = RidgeFit(self.mean_, self.coef_ if self._primal else self.dual_coef_)
+        fit = self.mean_, self.coef_ if self._primal else self.dual_coef_
         shape = uniform_mean(self.decoder_.statistic, len(self.items_)).shape[1:]
         parts = [self.decoder_.decode(block.reshape(-1, *shape)) for block in self._predict_targets(X, fit)]
         return Decoded(
@@ -304,10 +303,11 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
     def _predict_targets(self, X: Any, fit: RidgeFit) -> Iterator[FloatArray]:
         """Yield the predicted targets in blocks of rows."""
         covariates = self._check_covariates(X, reset=False)
-        step = max(ENTRIES // max(*fit.coefficients.shape, 1), 1)
+        means, coefficients = fit
+        step = max(ENTRIES // max(*coefficients.shape, 1), 1)
         for start in range(0, max(n_rows(covariates), 1), step):
             block = covariates[start : start + step]
-            yield fit.means + (block if self._primal else self._gram(block)) @ fit.coefficients
+            yield means + (block if self._primal else self._gram(block)) @ coefficients
 
     # ------------------------------------------------------------------ validation
 
@@ -372,54 +372,25 @@ def n_rows(covariates: Any) -> int:
 # ---------------------------------------------------------------------- ridge regression
 
 
-@dataclass(frozen=True, eq=False)
-class RidgeFit:
-    """The means of the targets, and the coefficients: one row for each feature or for each training row."""
-
-    means: FloatArray
-    coefficients: FloatArray
+RidgeFit = tuple[FloatArray, FloatArray]  # means of the targets; a row of coefficients for each feature or training row
 
 
 @dataclass(frozen=True, eq=False)
 class Ridge:
-    """Ridge regression of many targets on the same covariates.
+    """Ridge regression of many targets on the same covariates."""
 
-    Parameters
-    ----------
-    X : array or sparse matrix of shape (n_rows, n_features)
-        The covariates; used only without a Gram matrix.
-    gram : array of shape (n_rows, n_rows), optional
-        The Gram matrix of the covariates. If given, there is a coefficient for each row, else for each feature.
-    weights : array of shape (n_rows,)
-        The weight of each row.
-    alpha : float
-        The penalty of a regression on all rows; on a subset it is proportional to the total weight.
-    """
-
-    X: Any
-    gram: FloatArray | None
-    weights: FloatArray
-    alpha: float
-
-    def fit(self, targets: FloatArray) -> RidgeFit:
-        """Return the regressions on all rows."""
-        return self._fit(targets, np.arange(len(targets)))
+    X: Any  # array or sparse matrix of shape (n_rows, n_features), used only without a Gram matrix
+    gram: FloatArray | None  # of the covariates; if given, there is a coefficient for each row, else for each feature
+    weights: FloatArray  # of the rows
+    alpha: float  # penalty of a regression on all rows; on a subset it is proportional to the total weight
 
     def fit_known(self, targets: FloatArray, known: Mask, prior: float) -> RidgeFit:
         """Return weighted means of the regressions on the rows with a known target and on all rows.
 
-        The weights are the total weight of the rows with a known target, and ``prior``.
-
-        Parameters
-        ----------
-        targets : array of shape (n_rows, n_targets)
-            Known values, or else their expectations.
-        known : array of the same shape
-            Whether a target is known.
-        prior : float
-            The weight of the regressions on all rows; may be infinite.
+        The weights are the total weight of the rows with a known target, and ``prior``, which may be infinite. Targets
+        that are not known are replaced by their expectations.
         """
-        fit = self.fit(targets)
+        fit = means, coefficients = self.fit(targets, np.arange(len(targets)))
         if np.isinf(prior):
             return fit
         masks, group = np.unique(known.T, axis=0, return_inverse=True)
@@ -429,13 +400,13 @@ class Ridge:
             for mask, columns in zip(masks, groups, strict=True):
                 rows = np.flatnonzero(mask & (self.weights > 0))
                 if 0 < len(rows) < len(targets):
-                    weight, subset = float(self.weights[rows].sum()), self._fit(targets[:, columns], rows)
-                    share = weight / (weight + prior)
-                    fit.means[columns] += share * (subset.means - fit.means[columns])
-                    fit.coefficients[:, columns] += share * (subset.coefficients - fit.coefficients[:, columns])
+                    weight = float(self.weights[rows].sum())
+                    share, subset = weight / (weight + prior), self.fit(targets[:, columns], rows)
+                    means[columns] += share * (subset[0] - means[columns])
+                    coefficients[:, columns] += share * (subset[1] - coefficients[:, columns])
         return fit
 
-    def _fit(self, targets: FloatArray, rows: Indices) -> RidgeFit:
+    def fit(self, targets: FloatArray, rows: Indices) -> RidgeFit:
         """Return the regressions on a subset of the rows."""
         weights = self.weights[rows]
         alpha = self.alpha * float(weights.sum() / self.weights.sum())
@@ -445,28 +416,26 @@ class Ridge:
         if self.gram is None:
             right = np.zeros(targets.shape)
             right[rows] = residuals
-            return RidgeFit(means, solve_ridge(self._scatter(rows), self._weighted.T @ right, alpha))
+            return means, solve_ridge(self._scatter(rows), self._weighted.T @ right, alpha)
         coefficients = np.zeros(targets.shape)
         coefficients[rows] = roots * solve_ridge(self.gram[np.ix_(rows, rows)] * roots * roots.T, residuals, alpha)
-        return RidgeFit(means, coefficients)
+        return means, coefficients
 
     @cached_property
     def _weighted(self) -> Any:
         roots = np.sqrt(self.weights)[:, None]
         return self.X.multiply(roots).tocsr() if hasattr(self.X, "multiply") else self.X * roots
 
-    @cached_property
-    def _full_scatter(self) -> FloatArray:
-        return scatter_matrix(self._weighted)
-
     def _scatter(self, rows: Indices) -> FloatArray:
         """Return the scatter matrix of a subset of rows, by subtraction if the other rows are fewer."""
         others = np.setdiff1d(np.arange(len(self.weights)), rows, assume_unique=True)
         if len(rows) <= len(others):
             return scatter_matrix(self._weighted[rows])
-        if not len(others):
-            return self._full_scatter.copy()
-        return self._full_scatter - scatter_matrix(self._weighted[others])
+        return self._full_scatter - (scatter_matrix(self._weighted[others]) if len(others) else 0.0)
+
+    @cached_property
+    def _full_scatter(self) -> FloatArray:
+        return scatter_matrix(self._weighted)
 
 
 def scatter_matrix(X: Any) -> FloatArray:

@@ -163,10 +163,9 @@ def report(
     require("jinja2", "report")
     from rankernel.kernels import as_kernel
     from rankernel.learn.hierarchy import Linkage
+    from rankernel.reports.ballots import Source
     from rankernel.reports.page import pictures, render_page
-    from rankernel.reports.source import Source
-    from rankernel.reports.statements import headline
-    from rankernel.reports.summary import Settings, summarize
+    from rankernel.reports.summary import Settings, headline, summarize
 
     rankings = as_data(data, name="data")
     labels, group_name = group_labels(rankings, groups, group_name)

@@ -12,15 +12,14 @@ from rankernel._utils.checks import printable
 from rankernel.data import Data, concat, with_counts
 from rankernel.errors import RankingError
 from rankernel.kernels.base import Kernel
-from rankernel.reports.source import Ballots, Source, sample_voters
-from rankernel.reports.standing import Contests, count_contests, standings
+from rankernel.reports.ballots import Ballots, Contests, Source, count_contests, sample_voters, standings
 from rankernel.reports.text import join_names
 
 if TYPE_CHECKING:
     from rankernel.reports.summary import Settings
+    from rankernel.stats.groups import GroupTestResult
     from rankernel.stats.k_sample import KSampleResult
     from rankernel.stats.mmd import MMDResult
-    from rankernel.stats.results import GroupTestResult
 
 ALPHA = 0.05  # family-wise, over all pairs of groups
 MAX_GROUPS = 100  # compared in pairs (4,950 of them); the joint test has no limit
@@ -203,7 +202,7 @@ def with_details(pair: Comparison, ballots: Ballots, result: MMDResult) -> Compa
     groups = [ballots.of_group(group) for group in (pair.first, pair.second)]
     first, second = (standings(group, ballots.approve_all_share) for group in groups)
     items = ballots.rankings.items
-    differing = result.differences(contributions="pairs").pairs[:MAX_PAIRS] if len(items) > 1 else ()
+    differing = result.differences().pairs[:MAX_PAIRS] if len(items) > 1 else ()
     contests = count_contests(groups[0]), count_contests(groups[1])
     pairs = tuple(pair_share(each.first, each.second, items, contests) for each in differing)
     return replace(pair, shift=first - second, pairs=pairs)

@@ -1,6 +1,7 @@
-"""The report page: the jinja2 templates filled with the results, as one self-contained HTML document.
+"""The report page: the pictures and the jinja2 templates, as one self-contained HTML document.
 
-Autoescaping is on, so that names in the data are shown as text and never become markup.
+A :class:`Drawing` holds the coordinates and texts of one picture, which ``templates/pictures.svg`` draws. Autoescaping
+is on, so that names in the data are shown as text and never become markup.
 """
 
 from __future__ import annotations
@@ -8,42 +9,65 @@ from __future__ import annotations
 import base64
 import hashlib
 import platform
+import struct
+import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankernel import __version__
-from rankernel._utils import Indices
+from rankernel._utils import FloatArray, Indices, IntArray
 from rankernel.errors import require
+from rankernel.plots import node_clusters, node_summaries
 from rankernel.preferences import Preferences
-from rankernel.reports import cluster_drawings as clusters
-from rankernel.reports import drawings as charts
-from rankernel.reports import statements
-from rankernel.reports.drawings import Drawing
-from rankernel.reports.number_of_clusters import MAX_CLUSTERS
+from rankernel.reports import summary as statements
+from rankernel.reports.clusters import MAX_CLUSTERS, Clustering, largest_shifts, members
+from rankernel.reports.groups import Comparison
 from rankernel.reports.summary import Summary
-from rankernel.reports.text import ballot_text, percent, pvalue_text, round_numbers, sentences, short_name, short_names
+from rankernel.reports.text import (
+    ballot_text,
+    fit_names,
+    percent,
+    plural,
+    pvalue_text,
+    round_numbers,
+    sentences,
+    short_name,
+    short_names,
+    text_width,
+    wrap_names,
+)
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
 KINDS = ("full", "top-k", "exhaustive", "incomplete", "partial")
+COLOURS = 7  # of clusters and groups; a grey is shared by all others
 LIMITS = {
-    "bars": charts.MAX_BARS,
-    "branches": clusters.PAPER_TREE.n_branches,
+    "bars": 25,
+    "branches": 30,  # of the dendrogram
     "clusters": MAX_CLUSTERS,
-    "colours": charts.COLOURS,
+    "colours": COLOURS,
     "consensus": 8,  # items of a cluster
-    "contests": charts.MAX_CONTEST_ITEMS,
-    "gram": clusters.WIDE_GRAM.pixels,
+    "contests": 20,  # items
+    "gram": 360,  # rows
     "rows": 100,  # of a table; further rows are only in its CSV file
 }
-KEY_LINE = 20.0  # height of a line of a key
+BAR_HEIGHT, BAR_TEXT = 26.0, 14.0
+CONTEST_SHADES, CONTEST_CELL = 6, 38.0
+MAP_WIDTH, MAP_HEIGHT, MAP_MARGIN, MAP_KEY = 960.0, 670.0, 34.0, 78.0
+MIN_RADIUS, VOTER_RADIUS, MAX_RADIUS = 2.8, 4.0, 20.0  # a single voter has at most the second
 MIN_MAP_BALLOTS = 3  # fewer are not drawn as a map
+TREE_TOP, TREE_LEFT, LINE = 30.0, 14.0, 17.0
+GRAM_TOP = 44.0
+KEY_LINE = 20.0  # height of a line of a key
 MAX_SCRIPT_ITEMS = 200  # whose contests the script knows
 MAX_NUMBERS = 500_000  # in the ballots that a page contains, less than 2 MB
 
@@ -57,13 +81,13 @@ def render_page(summary: Summary, max_numbers: int = MAX_NUMBERS) -> str:
 
     style, script = template_text("style.css"), template_text("script.js")
     clustering, ballots = summary.grouped, summary.ballots
-    kinds, coloured = ballots.rankings.kinds(), clusters.coloured_groups(summary)
+    kinds, coloured = ballots.rankings.kinds(), coloured_groups(summary)
     by_coloured_group = ballots.by_group[:, coloured]
     if len(coloured) < len(ballots.groups):
         others = ballots.by_group.sum(axis=1) - by_coloured_group.sum(axis=1)
         by_coloured_group = np.column_stack([by_coloured_group, others])
     template = environment().get_template("page.html")
-    return template.render(
+    page = template.render(
         summary=summary,
         words=summary.wording,
         say=summary.wording.say,
@@ -72,13 +96,13 @@ def render_page(summary: Summary, max_numbers: int = MAX_NUMBERS) -> str:
         group_name=summary.source.group_name or "group",
         kinds={kind: int(ballots.rankings.counts[kinds == kind].sum()) for kind in KINDS},
         drawings=drawings_of(summary),
-        contests=charts.contest_matrix(summary),
+        contests=contest_matrix(summary),
         evidence=summary.clustering.evidence if summary.clustering else None,
         variance=percent(float(summary.embedding.variance.sum())),
-        cluster_key=clusters.cluster_key(summary),
+        cluster_key=cluster_key(summary),
         titles=tuple(cluster.title for cluster in clustering.clusters) if clustering else (),
         group_sizes=ballots.by_group.sum(axis=0).tolist(),
-        cluster_sizes=ballots.members(clustering.labels).T.tolist() if clustering else [],
+        cluster_sizes=[members(summary.labels, group).sum(axis=1) for group in ballots.by_group.T],
         coloured=coloured,
         by_coloured_group=by_coloured_group.tolist(),
         undominated=bool((ballots.dominant_groups()[summary.view.rows] < 0).any()),
@@ -89,6 +113,7 @@ def render_page(summary: Summary, max_numbers: int = MAX_NUMBERS) -> str:
         script=Markup(script),
         script_data=script_data(summary, max_numbers),
     )
+    return page.lstrip()
 
 
 def render_drawing(drawing: Drawing, key: Sequence[str] = (), standalone: bool = False) -> Markup:
@@ -98,9 +123,9 @@ def render_drawing(drawing: Drawing, key: Sequence[str] = (), standalone: bool =
     # Light wherever it is shown, as the background is not known.
     style = template_text("style.css").replace("screen and (prefers-color-scheme: dark)", "not all")
     fields = {"key": key, "key_height": KEY_LINE * (len(key) + 0.5) if key else 0, "style": style}
-    size = {"width": drawing.width, "height": drawing.height, "label": drawing.label, "template": drawing.template}
-    template = environment().get_template(f"{drawing.template}.svg")
-    return Markup(template.render(**drawing.parts, **size, **fields, standalone=standalone))
+    size = {"width": drawing.width, "height": drawing.height, "label": drawing.label, "kind": drawing.kind}
+    template = environment().get_template("pictures.svg")
+    return Markup(template.render(**drawing.parts, **size, **fields, standalone=standalone).lstrip())
 
 
 @cache
@@ -113,7 +138,7 @@ def environment() -> Environment:
         loader=PackageLoader("rankernel.reports"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=coordinate,
+        finalize=lambda value: f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -122,11 +147,6 @@ def environment() -> Environment:
     made.filters |= {"percent": percent, "pvalue": pvalue_text, "round_numbers": round_numbers}
     made.filters |= {"ballot_text": ballot_text, "short_name": short_name, "short_names": short_names}
     return made
-
-
-def coordinate(value: Any) -> Any:
-    """Return a float as text with at most two decimals; any other value unchanged."""
-    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else value
 
 
 @cache
@@ -143,60 +163,485 @@ def content_policy(style: str, script: str) -> str:
     return f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'"
 
 
-# ---------------------------------------------------------------------- pictures
+# ---------------------------------------------------------------------- all pictures
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One picture: its kind in ``pictures.svg``, its size, its description and what is drawn."""
+
+    kind: str
+    width: float
+    height: float
+    label: str
+    parts: dict[str, Any]
 
 
 def drawings_of(summary: Summary) -> dict[str, Any]:
     """Return the drawings of the page by section, in all sizes in which they are shown."""
-    grouped, wording = summary.grouped, summary.wording
+    grouped = summary.grouped
     drawings: dict[str, Any] = {
         "first_choices": {
-            "wide": charts.first_choices(summary, charts.WIDE_BARS)[0],
-            "narrow": charts.first_choices(summary, charts.NARROW_BARS)[0],
-            "paper": charts.first_choices(summary, charts.WIDE_BARS, charts.BARS_PER_SHEET),
+            "wide": first_choices(summary, 780.0, 260.0, positions=not summary.wording.approvals),
+            "narrow": first_choices(summary, 342.0, 150.0, positions=False),
         },
-        "map": clusters.ballot_map(summary) if len(summary.view.rows) >= MIN_MAP_BALLOTS else None,
-        "contests": charts.contests_picture(summary) if summary.ballots.rankings.n_items > 1 else None,
+        "map": ballot_map(summary) if len(summary.view.rows) >= MIN_MAP_BALLOTS else None,
+        "contests": contests_picture(summary) if summary.ballots.rankings.n_items > 1 else None,
         "comparisons": [
-            (charts.pair_shares(pair, names, wording), charts.null_histogram(pair, wording))
-            for pair, names in named_pairs(summary)
+            (pair_shares(summary, pair), null_histogram(summary, pair))
+            for pair in (summary.comparisons.details if summary.comparisons else [])
         ],
     }
     if grouped:
-        drawings["shifts"] = [charts.cluster_shifts(summary, number) for number in range(len(grouped.clusters))]
+        drawings["shifts"] = [cluster_shifts(summary, grouped, number) for number in range(len(grouped.clusters))]
         drawings["gram"] = {
-            "wide": clusters.gram_picture(summary, grouped, clusters.WIDE_GRAM),
-            "narrow": clusters.gram_picture(summary, grouped, clusters.NARROW_GRAM),
+            "wide": gram_picture(summary, grouped, 956.0, 560.0, LIMITS["gram"], 262.0, 110.0),
+            "narrow": gram_picture(summary, grouped, 342.0, 238.0, 200, 20.0, 62.0),
         }
         drawings["tree"] = {
-            "wide": clusters.dendrogram(summary, grouped, clusters.WIDE_TREE),
-            "narrow": clusters.dendrogram(summary, grouped, clusters.NARROW_TREE),
-            "paper": [clusters.dendrogram(summary, grouped, clusters.PAPER_TREE)],
+            "wide": dendrogram(summary, grouped, 960.0, 480.0, "tree_head", LIMITS["branches"], 1),
+            "narrow": dendrogram(summary, grouped, 342.0, 100.0, "tree_head_short", 16, 2),
         }
     return drawings
 
 
-def named_pairs(summary: Summary) -> list[tuple[Any, tuple[str, str]]]:
-    """Return the comparisons described in detail, with the names of their groups."""
-    names, details = summary.ballots.groups, summary.comparisons.details if summary.comparisons else []
-    return [(pair, (names[pair.first], names[pair.second])) for pair in details]
-
-
 def pictures(summary: Summary) -> Iterator[tuple[str, str]]:
     """Yield the name and the SVG document of each picture of the page."""
-    drawings, key = drawings_of(summary), clusters.cluster_key(summary)
+    drawings, key, groups = drawings_of(summary), cluster_key(summary), summary.ballots.groups
     named = {"approvals" if summary.wording.approvals else "first choices": drawings["first_choices"]["wide"]}
     named |= {"map": drawings["map"], "contests": drawings["contests"]}
     if summary.grouped:
         named |= {"dendrogram": drawings["tree"]["wide"], "gram": drawings["gram"]["wide"]}
         shifts = zip(summary.grouped.clusters, drawings["shifts"], strict=True)
         named |= {f"cluster {cluster.name}": drawing for cluster, drawing in shifts}
-    for (_, (first, second)), (shares, null) in zip(named_pairs(summary), drawings["comparisons"], strict=True):
-        named |= {f"pairs: {first} and {second}": shares, f"null distribution: {first} and {second}": null}
+    details = summary.comparisons.details if summary.comparisons else []
+    for pair, (shares, null) in zip(details, drawings["comparisons"], strict=True):
+        names = f"{groups[pair.first]} and {groups[pair.second]}"
+        named |= {f"pairs: {names}": shares, f"null distribution: {names}": null}
     for name, drawing in named.items():
         if drawing is not None:
             keyed = name in ("map", "dendrogram", "gram")
             yield name, str(render_drawing(drawing, key if keyed else (), standalone=True))
+
+
+def colour_index(number: int) -> int:
+    """Return the colour of a cluster or group; those beyond the number of colours share the last one."""
+    return min(number, COLOURS)
+
+
+def coloured_groups(summary: Summary) -> list[int]:
+    """Return the groups with a colour of their own, the largest ones; all others share one colour."""
+    largest = np.argsort(-summary.ballots.by_group.sum(axis=0), kind="stable")
+    return sorted(largest[: COLOURS + (len(largest) == COLOURS + 1)].tolist())
+
+
+def cluster_key(summary: Summary) -> list[str]:
+    """Return the meaning of each cluster colour: one cluster, the last colour all remaining ones."""
+    clusters = summary.grouped.clusters if summary.grouped else []
+    names = list(short_names(tuple(cluster.title for cluster in clusters), 60))
+    if len(clusters) <= COLOURS:
+        return names
+    others = ", ".join(cluster.name for cluster in clusters[COLOURS:])
+    return [*names[:COLOURS], summary.wording.say("other_clusters", names=others)]
+
+
+# ---------------------------------------------------------------------- items
+
+
+def first_choices(summary: Summary, width: float, name_width: float, positions: bool) -> Drawing:
+    """Return the bar chart of first choices or approvals, the largest first, with mean positions if they fit."""
+    shares, wording, items = summary.shares, summary.wording, summary.ballots.rankings.items
+    shown = np.lexsort((summary.positions, -shares))[: LIMITS["bars"]].tolist()
+    names = fit_names([items[item] for item in shown], name_width, BAR_TEXT)
+    left = 12 + max(text_width(name, BAR_TEXT) for name in names)
+    scale = (width - left - (130 if positions else 50)) / max(float(shares[shown].max()), 1e-9)
+    rows = [
+        {
+            "name": name,
+            "length": scale * float(shares[item]),
+            "share": percent(float(shares[item])),
+            "position": f"{summary.positions[item]:.1f}" if positions else "",
+        }
+        for item, name in zip(shown, names, strict=True)
+    ]
+    spoken = "; ".join(f"{items[item]}: {percent(float(shares[item]))}" for item in shown)
+    heads = {"bars": wording.say("axis_bars"), "positions": wording.say("axis_positions") if positions else ""}
+    parts = {"rows": rows, "left": left, "step": BAR_HEIGHT, "heads": heads}
+    return Drawing("bars", width, 22 + len(rows) * BAR_HEIGHT, f"{wording.say('bars_title')}. {spoken}.", parts)
+
+
+def contest_matrix(summary: Summary) -> dict[str, Any]:
+    """Return the contests of the first items of the Kemeny ranking: names of rows and columns, and cells."""
+    contests, shown = summary.contests, summary.kemeny.order[: LIMITS["contests"]].tolist()
+    ahead, undecided = (100 * counts / contests.n_voters for counts in (contests.ahead, contests.undecided))
+
+    def cell(row: int, column: int) -> dict[str, Any] | None:
+        if row == column:
+            return None
+        wins, losses = float(ahead[row, column]), float(ahead[column, row])
+        margin = (wins - losses) / max(wins + losses, 1e-12)
+        shade = round(abs(margin) ** 0.6 * CONTEST_SHADES)  # small margins are emphasised
+        colour = f"{'win' if margin > 0 else 'lose'}{shade}" if shade else "even"
+        neither = float(undecided[row, column]) if contests.any_undecided else None
+        return {"ahead": wins, "undecided": neither, "colour": colour}
+
+    names = tuple(summary.ballots.rankings.items[item] for item in shown)
+    cells = [[cell(row, column) for column in shown] for row in shown]
+    return {"shown": shown, "rows": short_names(names, 30), "columns": short_names(names, 22), "cells": cells}
+
+
+def contests_picture(summary: Summary) -> Drawing:
+    """Return the matrix of contests as a picture."""
+    matrix = contest_matrix(summary)
+    left, top = (14 + max(map(text_width, matrix[names])) for names in ("rows", "columns"))
+    side = CONTEST_CELL * len(matrix["shown"])
+    label = summary.wording.say("contests_label", n_items=summary.wording.count_items(len(matrix["shown"])))
+    return Drawing(
+        "contests", left + side, top + side, label, matrix | {"left": left, "top": top, "cell": CONTEST_CELL}
+    )
+
+
+def cluster_shifts(summary: Summary, clustering: Clustering, number: int) -> Drawing | None:
+    """Return the largest shifts of a cluster, on a scale common to all clusters; None if all are small."""
+    cluster, items, wording = clustering.clusters[number], summary.ballots.rankings.items, summary.wording
+    shown = largest_shifts(cluster.shift, wording.min_shift)
+    if not shown:
+        return None
+    scale, middle = 108.0 / max(float(np.abs(each.shift).max()) for each in clustering.clusters), 152.0
+    rows = [
+        {
+            "name": name,
+            "better": cluster.shift[item] < 0,
+            "length": scale * abs(float(cluster.shift[item])),
+            "shift": wording.signed_shift(float(cluster.shift[item])),
+        }
+        for item, name in zip(shown, fit_names([items[item] for item in shown], middle - 10), strict=True)
+    ]
+    shifts = "; ".join(f"{items[item]} {row['shift']}" for item, row in zip(shown, rows, strict=True))
+    label = wording.say("shift_label", name=cluster.name, shifts=shifts)
+    parts = {"rows": rows, "middle": middle, "colour": colour_index(number)}
+    return Drawing("shift", 300.0, 4 + 22.0 * len(rows), label, parts)
+
+
+# ---------------------------------------------------------------------- two groups
+
+
+def pair_shares(summary: Summary, comparison: Comparison) -> Drawing | None:
+    """Return the shares of two groups with a preference between pairs of items; None without such pairs."""
+    pairs, wording = comparison.pairs, summary.wording
+    if not pairs:
+        return None
+    groups = [summary.ballots.groups[group] for group in (comparison.first, comparison.second)]
+    items = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
+    short = dict(zip(items, fit_names(items, 125), strict=True))
+    rows, spoken = [], []
+    for pair in pairs:
+        title = wording.say("pair_row", first=short[pair.first], second=short[pair.second])
+        marks = [(share, *interval) for share, interval in zip(pair.shares, pair.intervals, strict=True)]
+        rows.append({"name": title, "marks": marks})
+        fields = dict(zip(("share_first", "share_second"), map(percent, pair.shares), strict=True))
+        fields |= zip(("against_first", "against_second"), map(percent, pair.against), strict=True)
+        whole = wording.say("pair_row", first=pair.first, second=pair.second)
+        spoken.append(wording.say("pair_shares", pair=whole, **fields))
+    first, second = fit_names(groups, 130)
+    label = wording.say("pairs_label", first=groups[0], second=groups[1], shares="; ".join(spoken))
+    parts = {"rows": rows, "groups": [(6.0, first), (36 + text_width(first, 12.0), second)]}
+    return Drawing("pairs", 320.0, 46.0 + 46.0 * len(pairs), label, parts)
+
+
+def null_histogram(summary: Summary, comparison: Comparison) -> Drawing:
+    """Return the null distribution of the test of two groups with the observed statistic."""
+    width, statistic, say = 260.0, comparison.statistic, summary.wording.say
+    null = comparison.null if comparison.null is not None else np.zeros(1)
+    low, high = min(float(null.min()), statistic, 0.0), max(float(null.max()), statistic)
+    scale = (width - 20) / max(high - low, 1e-12)
+    counts, edges = np.histogram(null, bins=40, range=(low, low + max(high - low, 1e-12)))
+    steps = [
+        (10 + scale * (edge - low), 38 * count / counts.max())
+        for edge, count in zip(edges.tolist(), counts.tolist(), strict=False)
+        if count
+    ]
+    x, half = 10 + scale * (statistic - low), text_width(say("observed"), 12.0) / 2
+    label = say("null_label", statistic=statistic, low=null.min(), high=null.max())
+    parts = {
+        "steps": steps,
+        "bar_width": (width - 20) / len(counts) - 0.8,
+        "x": x,
+        "observed": (min(max(x, half), width - half), say("observed")),
+        "random": (10 - scale * low, say("random")) if x > 90 else None,
+    }
+    return Drawing("null", width, 64.0, label, parts)
+
+
+# ---------------------------------------------------------------------- map
+
+
+def ballot_map(summary: Summary) -> Drawing:
+    """Return the map of the ballots, with equal scales on both axes."""
+    view, wording = summary.view, summary.wording
+    points = summary.embedding.points[view.rows] * [1, -1]
+    low, high = points.min(axis=0), points.max(axis=0)
+    area = np.array([MAP_WIDTH, MAP_HEIGHT - MAP_KEY])
+    scale: float = ((area - 2 * MAP_MARGIN) / np.maximum(high - low, 1e-9)).min()
+    coordinates: FloatArray = (points - (low + high) / 2) * scale + area / 2
+    sizes, labels = radii(view.counts), summary.labels[view.rows].tolist()
+    coloured = coloured_groups(summary)
+    colours = np.full(len(summary.ballots.groups) + 1, COLOURS)
+    colours[coloured] = np.arange(len(coloured))
+    groups = summary.ballots.dominant_groups()[view.rows]
+    circles = []
+    for row in np.argsort(-sizes, kind="stable").tolist():  # small points over large ones
+        ballot = summary.ballots.rankings[view.rows[row]]
+        fields = {
+            "n_voters": wording.count_voters(int(ballot.counts[0])),
+            "text": ballot_text(ballot, limit=8, approvals=wording.approvals),
+        }
+        name = "point_label"
+        if summary.grouped:
+            name, fields["name"] = "point_label_cluster", summary.grouped.clusters[labels[row]].name
+        x, y = coordinates[row].tolist()
+        colour = f"k{colour_index(labels[row])} {f'g{colours[groups[row]]}' if groups[row] >= 0 else 'gx'}"
+        label = wording.say(name, **fields)
+        circles.append({"x": x, "y": y, "r": float(sizes[row]), "row": row, "colours": colour, "label": label})
+    # The map is drawn once and shown on large and on small screens, where titles are replaced by their letters.
+    texts = [
+        map_texts(summary, coordinates, "large", 16.0, 12.0, 380.0, 1.0, ""),
+        map_texts(summary, coordinates, "small", 40.0, 36.0, 0.0, 1.8, "_short"),
+    ]
+    label = wording.say("map_label", n_ballots=wording.count_ballots(len(circles)))
+    return Drawing("map", MAP_WIDTH, MAP_HEIGHT, label, {"points": circles, "texts": texts})
+
+
+def radii(counts: IntArray) -> FloatArray:
+    """Return radii of circles with areas proportional to the counts, small ones enlarged to be visible."""
+    if counts.max() < 2:
+        return np.full(len(counts), VOTER_RADIUS)
+    largest = min(MAX_RADIUS, VOTER_RADIUS * float(np.sqrt(counts.max())))
+    return np.asarray(np.maximum(np.sqrt(counts / counts.max()) * largest, MIN_RADIUS))
+
+
+def map_texts(
+    summary: Summary,
+    coordinates: FloatArray,
+    name: str,
+    letters: float,
+    axis: float,
+    label_width: float,
+    enlarged: float,
+    suffix: str,
+) -> dict[str, Any]:
+    """Return the cluster titles, the names of the axes and the key of the sizes, in letters of the given sizes."""
+    say, counts = summary.wording.say, summary.view.counts
+    first, second = (percent(share) for share in summary.embedding.variance.tolist())
+    axes = [
+        {"x": MAP_WIDTH, "y": MAP_HEIGHT - 6, "end": True, "text": say(f"map_right{suffix}", share=first)},
+        {"x": 0.0, "y": letters, "end": False, "text": say(f"map_up{suffix}", share=second)},
+    ]
+    titles = cluster_titles(summary, coordinates, letters, label_width)
+    sizes: list[dict[str, Any]] = []
+    largest, x = int(counts.max()), 14.0
+    steps = sorted({1, max(round(largest / 4), 1), largest}) if largest > 1 else []
+    for step, r in zip(steps, (enlarged * radii(np.array(steps or [1]))).tolist(), strict=False):
+        text = summary.wording.count_voters(step) if step == largest else f"{step:,}"
+        sizes.append({"x": x + r, "y": MAP_HEIGHT - 6 - r, "r": r, "text_x": x + 2 * r + 5, "text": text})
+        x += 2 * r + 14 + text_width(text, axis)
+    return {"name": name, "titles": titles, "axes": axes, "sizes": sizes}
+
+
+def cluster_titles(
+    summary: Summary, coordinates: FloatArray, letters: float, label_width: float
+) -> list[dict[str, Any]]:
+    """Return the titles of the clusters at the means of their voters, moved down where they would overlap."""
+    labels, counts, wanted = summary.labels[summary.view.rows], summary.view.counts, []
+    for number, cluster in enumerate(summary.grouped.clusters if summary.grouped else []):
+        inside = labels == number
+        if inside.any():
+            x, y = np.average(coordinates[inside], axis=0, weights=counts[inside]).tolist()
+            fits = text_width(cluster.title, letters) <= label_width
+            wanted.append((y, x, number, cluster.title if fits else cluster.name))
+    titles: list[dict[str, Any]] = []
+    gap = 1.375 * letters
+    for y, x, number, title in sorted(wanted):
+        half = text_width(title, letters) / 2
+        x = min(max(x, half), MAP_WIDTH - half)
+        y = max(y, 2.5 * letters)  # below the name of the axis
+        while any(abs(y - other["y"]) < gap and abs(x - other["x"]) < half + other["half"] for other in titles):
+            y += gap / 2
+        titles.append({"x": x, "y": y, "half": half, "text": title, "colour": colour_index(number)})
+    return titles
+
+
+# ---------------------------------------------------------------------- dendrogram
+
+
+def dendrogram(
+    summary: Summary, clustering: Clustering, width: float, right: float, head: str, limit: int, n_lines: int
+) -> Drawing:
+    """Return at most ``limit`` branches of the dendrogram of the ballots shown, with their most common ballots.
+
+    The leaves are at ``right``; ``head`` is the sentence above the ballots, which have at most ``n_lines`` lines.
+    """
+    from scipy.cluster.hierarchy import dendrogram as scipy_dendrogram
+
+    tree, wording, view, k = clustering.tree, summary.wording, summary.view, len(clustering.clusters)
+    n_leaves = len(tree) + 1
+    n_branches = min(max(limit, k), n_leaves)
+    clusters = node_clusters(tree, clustering.shown)
+    heights = np.concatenate([np.zeros(n_leaves), tree[:, 2]])
+    x_of = (right - (right - TREE_LEFT) / max(float(tree[-1, 2]), 1e-12) * heights).tolist()
+    row_height = 21.0 + LINE * (n_lines - 1)
+    nodes: list[int] = []  # of the links, in the order of their coordinates
+
+    def record(node: int) -> str:
+        nodes.append(node)
+        return ""
+
+    drawn = scipy_dendrogram(tree, p=n_branches, truncate_mode="lastp", no_plot=True, link_color_func=record)
+
+    def colour_of(node: int) -> str:  # links between clusters have no colour
+        return f"branch k{colour_index(clusters[node])}" if clusters[node] >= 0 else "branch"
+
+    lines = []
+    for node, positions in zip(nodes, drawn["icoord"], strict=True):
+        top, bottom = (TREE_TOP + positions[end] / 10 * row_height for end in (0, 3))  # SciPy's leaves: 5, 15, 25, ...
+        for child, y in zip(tree[node - n_leaves, :2].astype(int).tolist(), (top, bottom), strict=True):
+            path = f"M{x_of[node]:.1f} {y:.1f}H{x_of[child]:.1f}"
+            lines.append({"path": path, "colour": colour_of(child if clusters[node] < 0 else node)})
+        lines.append({"path": f"M{x_of[node]:.1f} {top:.1f}V{bottom:.1f}", "colour": colour_of(node)})
+    common, _, voters = node_summaries(tree, view.counts)
+    ballots = (summary.ballots.rankings[int(view.rows[common[node]])] for node in drawn["leaves"])
+    texts = [ballot_text(ballot, ballot.n_items, 18, wording.approvals) for ballot in ballots]
+    branches = []
+    for index, (node, shown) in enumerate(
+        zip(drawn["leaves"], wrap_names(texts, width - right - 62, n_lines), strict=True)
+    ):
+        y, half = TREE_TOP + (index + 0.5) * row_height, 5.0 if node >= n_leaves else 0.0
+        first_line = y + 4.5 - LINE * (len(shown) - 1) / 2
+        branches.append(
+            {
+                "y": y + 4.5,
+                "wedge": f"M{x_of[node]:.1f} {y:.1f}L{right:g} {y - half:.1f}V{y + half:.1f}Z",
+                "colour": colour_index(int(clustering.shown[common[node]])),
+                "voters": f"{int(voters[node]):,}",
+                "lines": [{"y": first_line + LINE * number, "text": line} for number, line in enumerate(shown)],
+            }
+        )
+    ends = (x_of[-(k - 1)], x_of[-k] if k < n_leaves else right)
+    cut, title = sum(ends) / 2, wording.say("tree_cut", k=k)
+    parts = {
+        "lines": lines,
+        "branches": branches,
+        "right": right,
+        "top": TREE_TOP,
+        "left": TREE_LEFT,
+        "cut": {"x": cut, "text": title, "text_x": max(cut, text_width(title, 12.5) / 2)},
+        "head": wording.say(head),
+        "voters": wording.voters,
+        "far": wording.say("tree_far"),
+        "near": wording.say("tree_near"),
+    }
+    label = wording.say("tree_label", n_ballots=wording.count_ballots(n_leaves), n_clusters=plural(k, "cluster"))
+    return Drawing("tree", width, TREE_TOP + n_branches * row_height + 34, label, parts)
+
+
+# ---------------------------------------------------------------------- Gram matrix
+
+
+def gram_picture(
+    summary: Summary,
+    clustering: Clustering,
+    width: float,
+    side: float,
+    n_rows: int,
+    name_width: float,
+    key_width: float,
+) -> Drawing:
+    """Return the Gram matrix of at most ``n_rows`` voters in the order of the dendrogram, with the clusters beside it.
+
+    Titles of clusters are replaced by their letters if one is wider than ``name_width``.
+    """
+    voters, wording = voters_in_tree_order(summary, clustering, n_rows), summary.wording
+    values = summary.embedding.gram[np.ix_(voters, voters)]
+    low, high = float(values.min()), float(np.quantile(values, 0.995))
+    levels = (np.clip((values - low) / max(high - low, 1e-12), 0, 1) * 255).round().astype(np.uint8)
+    labels = clustering.labels[summary.view.rows[voters]]
+    names = [cluster.title for cluster in clustering.clusters]
+    if max(map(text_width, names)) > name_width:
+        names = [cluster.name for cluster in clustering.clusters]
+    left, next_y, strips = 24 + max(map(text_width, names)), 0.0, []
+    for start, end in pairwise([0, *(np.flatnonzero(np.diff(labels)) + 1).tolist(), len(labels)]):
+        a, b = (side * edge / len(labels) for edge in (start, end))
+        number, y = int(labels[start]), max(GRAM_TOP + (a + b) / 2 + 4, next_y)
+        next_y, name, colour = y + 15, names[number], colour_index(number)
+        strips.append({"start": a + 1, "length": max(b - a - 2, 1.0), "y": y, "name": name, "colour": colour})
+    right = left + side + key_width
+    parts = {
+        "left": left,
+        "top": GRAM_TOP,
+        "side": side,
+        "image": png_address(levels),
+        "strips": strips,
+        "scale": png_address(np.arange(255, -1, -1, dtype=np.uint8)[:, None]),
+        "scale_x": left + side + 20,
+        "right": right,
+        "head": wording.say("kernel_value"),
+        "low": f"{low:.2g}",
+        "high": f"≥ {high:.2g}",
+    }
+    label = wording.say("gram_label", n_voters=wording.count_voters(len(voters)), low=low, high=high)
+    return Drawing("gram", max(width, right), GRAM_TOP + side + 6, label, parts)
+
+
+def voters_in_tree_order(summary: Summary, clustering: Clustering, limit: int) -> Indices:
+    """Return the ballots of at most ``limit`` voters at regular intervals in the order of the leaves."""
+    from scipy.cluster.hierarchy import leaves_list
+
+    leaves = leaves_list(clustering.tree)
+    ends = np.cumsum(summary.view.counts[leaves])
+    n_shown = min(int(ends[-1]), limit)
+    voters = ((np.arange(n_shown) + 0.5) * int(ends[-1]) / n_shown).astype(np.intp)
+    return np.asarray(leaves[np.searchsorted(ends, voters, side="right")])
+
+
+# Stops of cividis (Nuñez, Anderton and Renslow 2018), which is perceived alike with and without colour blindness.
+STOPS = np.array(
+    [
+        *[(0, 34, 78), (18, 53, 112), (59, 73, 108), (87, 93, 109), (112, 113, 115)],
+        *[(138, 134, 120), (165, 156, 116), (195, 179, 105), (225, 204, 85), (254, 232, 56)],
+    ],
+    dtype=np.float64,
+)
+
+
+def palette() -> NDArray[np.uint8]:
+    """Return 256 colours from dark blue to yellow, one in a row."""
+    positions = np.linspace(0, len(STOPS) - 1, 256)
+    channels = [np.interp(positions, np.arange(len(STOPS)), channel) for channel in STOPS.T]
+    return np.stack(channels, axis=1).round().astype(np.uint8)
+
+
+def png_address(levels: NDArray[np.uint8]) -> str:
+    """Return a matrix of palette entries as a PNG image in a data address.
+
+    Examples
+    --------
+    >>> png_address(np.array([[0, 255]], dtype=np.uint8))[:34]
+    'data:image/png;base64,iVBORw0KGgoA'
+    """
+    height, width = levels.shape
+    rows = np.zeros((height, width + 1), dtype=np.uint8)  # each row begins with its filter type, 0
+    rows[:, 1:] = levels
+    chunks = [
+        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
+        (b"PLTE", palette().tobytes()),
+        (b"IDAT", zlib.compress(rows.tobytes(), 9)),
+        (b"IEND", b""),
+    ]
+    image = b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+        for kind, content in chunks
+    )
+    return "data:image/png;base64," + base64.b64encode(image).decode("ascii")
 
 
 # ---------------------------------------------------------------------- data of the script

@@ -1,4 +1,4 @@
-"""The analysis behind a report: ballots, standing of the items, map, clusters and comparisons of groups."""
+"""The results of a report (ballots, standing of the items, map, clusters, groups) and the sentences about them."""
 
 from __future__ import annotations
 
@@ -15,24 +15,41 @@ from rankernel.errors import RankingError
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
-from rankernel.reports.clustering import Clustering, check_n_clusters, cluster_ballots
-from rankernel.reports.embedding import Embedding, choose_view, embed_ballots
-from rankernel.reports.groups import Comparisons, compare_groups, groups_to_compare
-from rankernel.reports.source import Ballots, Source, View, distinct_ballots
-from rankernel.reports.standing import (
+from rankernel.preferences import Preferences
+from rankernel.reports.ballots import (
+    Ballots,
     Contests,
     KemenyRanking,
+    Source,
+    View,
     approved_counts,
     count_contests,
+    distinct_ballots,
     find_kemeny_ranking,
     first_shares,
     has_preference,
     mean_positions,
 )
-from rankernel.reports.text import Wording
+from rankernel.reports.clusters import (
+    MIN_BALLOTS,
+    MIN_VOTERS,
+    N_REPLICATES,
+    Cluster,
+    Clustering,
+    Embedding,
+    Evidence,
+    check_n_clusters,
+    choose_view,
+    cluster_ballots,
+    embed_ballots,
+    largest_shifts,
+)
+from rankernel.reports.groups import ALPHA, Comparison, Comparisons, compare_groups, groups_to_compare
+from rankernel.reports.text import Wording, ballot_text, join_names, percent, plural, pvalue_text, short_name
 
 MAX_ITEMS = 3000  # above, pairs of items are not compared
 MAX_BALLOTS = 1500  # on the map and in the dendrogram
+MAX_NAMES = 6  # items in a sentence
 
 
 @dataclass(frozen=True)
@@ -144,3 +161,302 @@ def summarize(source: Source, settings: Settings | None = None, step: Callable[[
         step("Drawing")
     notes = list(dict.fromkeys(str(warning.message) for warning in caught))
     return Summary(source, settings, ballots, view, embedding, clustering, comparisons, notes)
+
+
+# ---------------------------------------------------------------------- headline and standing
+
+
+def headline(summary: Summary) -> str:
+    """Return the size of the data and the winner of the head-to-head contests."""
+    rankings, say = summary.ballots.rankings, summary.wording.say
+    fields = {
+        "n_voters": summary.wording.count_voters(rankings.n_voters),
+        "n_items": summary.wording.count_items(rankings.n_items),
+    }
+    if rankings.n_voters == 1 and rankings.n_items > 1:
+        text = ballot_text(rankings, limit=MAX_NAMES, length=60, approvals=summary.wording.approvals)
+        return say("one_ballot", text=text, **fields)
+    data = say("data_of_pairs" if isinstance(rankings, Preferences) else "data", **fields)
+    return data if rankings.n_items < 2 else f"{data} {winner(summary)}"
+
+
+def winner(summary: Summary) -> str:
+    """Return the Condorcet winner, the unbeaten items, or a Condorcet cycle."""
+    items, contests, say = summary.ballots.rankings.items, summary.contests, summary.wording.say
+    first = contests.condorcet_winner
+    if not contests.ahead.any():
+        return say("no_preferences")
+    if first is not None:
+        rivals = np.delete(np.arange(len(items)), first)
+        margins = contests.ahead[first, rivals] - contests.ahead[rivals, first]
+        second = int(rivals[np.argmin(margins)])
+        name = "winner_of_two" if len(items) == 2 else "condorcet_winner"
+        return say(name, first=items[first], second=items[second], contest=contest(summary, first, second))
+    if not len(contests.unbeaten):
+        return condorcet_cycle(summary)
+    first, *others = contests.unbeaten.tolist()
+    tied = contests.tied_with(first).tolist()
+    fields = {"first": items[first], "contest": contest(summary, first, (others or tied)[0])}
+    if not others:
+        return say("unbeaten_one", tied=join_names([items[item] for item in tied], MAX_NAMES), **fields)
+    names = join_names([items[item] for item in (first, *others)], MAX_NAMES)
+    return say("unbeaten_several" if len(others) > 1 else "unbeaten", names=names, **fields)
+
+
+def condorcet_cycle(summary: Summary) -> str:
+    """Return a shortest Condorcet cycle with its contests, and the size of the Smith set if it is larger."""
+    cycle, say = summary.contests.cycle(), summary.wording.say
+    pairs = zip(cycle, [*cycle[1:], cycle[0]], strict=True)
+    steps = [say("cycle_contest", **contest_fields(summary, a, b)) for a, b in pairs]
+    text = say("condorcet_cycle", contests=join_names(steps, MAX_NAMES))
+    n_smith = len(summary.contests.smith_set())
+    return f"{text} {say('smith_set', n_items=summary.wording.count_items(n_smith))}" if n_smith > len(cycle) else text
+
+
+def contest(summary: Summary, first: int, second: int) -> str:
+    """Return the shares of a head-to-head contest."""
+    name = "contest_undecided" if summary.contests.undecided[first, second] else "contest"
+    return summary.wording.say(name, **contest_fields(summary, first, second))
+
+
+def contest_fields(summary: Summary, first: int, second: int) -> dict[str, str]:
+    """Return the names of two items and the shares of all voters who prefer the first, the second, and neither."""
+    ahead, items = summary.contests.ahead, summary.ballots.rankings.items
+    counts = {"ahead": ahead[first, second], "behind": ahead[second, first]}
+    counts["undecided"] = summary.contests.undecided[first, second]
+    shares = {name: f"{100 * int(count) / summary.contests.n_voters:.1f}%" for name, count in counts.items()}
+    return {"first": items[first], "second": items[second], **shares}
+
+
+def first_choices(summary: Summary) -> str:
+    """Return the items with most first choices or approvals, and the next ones; empty without any."""
+    shares, say = summary.shares, summary.wording.say
+    if not shares.any() or len(shares) < 2:
+        return ""
+    best = np.isclose(shares, shares.max())
+    rest = np.where(best, 0.0, shares)
+    if best.sum() == 1 and not rest.any():
+        return say("only_first_choice", names=summary.ballots.rankings.items[int(np.argmax(best))])
+    if not rest.any():
+        return say("first_choices", best=items_with_share(summary, best))
+    following = items_with_share(summary, np.isclose(rest, rest.max()))
+    return say("first_choices_next", best=items_with_share(summary, best), next=following)
+
+
+def items_with_share(summary: Summary, chosen: Mask) -> str:
+    """Return the names of items with the same share."""
+    indices = np.flatnonzero(chosen)
+    names = join_names([summary.ballots.rankings.items[item] for item in indices], MAX_NAMES)
+    name = "share_of_each" if len(indices) > 1 else "share_of_one"
+    return summary.wording.say(name, names=names, share=percent(float(summary.shares[indices[0]])))
+
+
+def kemeny_ranking(summary: Summary) -> str:
+    """Return the Kemeny ranking, its disagreement and the second-best ranking; empty without preferences."""
+    kemeny, say = summary.kemeny, summary.wording.say
+    if kemeny.second_order is None or not summary.contests.ahead.any():
+        return ""
+    change = change_of_order(summary, kemeny.second_order)
+    more = plural(kemeny.excess, "more preference")
+    second_best = say("kemeny_second", change=change, more=more) if kemeny.excess else say("kemeny_tie", change=change)
+    order, share = order_text(summary, kemeny.order), percent(kemeny.disagreement)
+    return say("kemeny" if kemeny.exact else "kemeny_unproven", order=order, share=share, second_best=second_best)
+
+
+def order_text(summary: Summary, order: Indices) -> str:
+    """Return items in an order, at most :data:`MAX_NAMES` of them."""
+    names = [summary.ballots.rankings.items[item] for item in order[:MAX_NAMES].tolist()]
+    return " > ".join([*names, *([f"{len(order) - MAX_NAMES:,} more"] if len(order) > MAX_NAMES else [])])
+
+
+def change_of_order(summary: Summary, other: Indices) -> str:
+    """Return how another order differs from the Kemeny ranking."""
+    order, items = summary.kemeny.order, summary.ballots.rankings.items
+    changed = np.flatnonzero(order != other)
+    if len(changed) == 2:
+        return summary.wording.say("swapped", first=items[order[changed[0]]], second=items[order[changed[1]]])
+    start, end = int(changed[0]), int(changed[-1]) + 1
+    return summary.wording.say("reordered", order=order_text(summary, other[start:end]), start=start + 1, end=end)
+
+
+def voters_without_preference(summary: Summary) -> str:
+    """Return how many voters rank no item above another or, of approval ballots, approve of all or of none."""
+    rankings, wording = summary.ballots.rankings, summary.wording
+    number = int(rankings.counts[~summary.has_preference].sum())
+    if not number:
+        return ""
+
+    def sentence(name: str, n_voters: int) -> str:
+        share = {"n_voters": wording.count_voters(n_voters), "share": percent(n_voters / rankings.n_voters)}
+        return wording.say(name, voters_share=wording.say("voters_share", **share)) if n_voters else ""
+
+    n_all = summary.source.n_approve_all
+    if n_all is None or not wording.approvals:
+        return sentence("no_preference", number)
+    return sentence("approve_none", number - n_all) + sentence("approve_all", n_all)
+
+
+def caption_of_contests(summary: Summary) -> str:
+    """Return the caption of the matrix of contests, with one cell as an example."""
+    wording, contests = summary.wording, summary.contests
+    a, b = summary.kemeny.order[:2].tolist()
+    names = {name: short_name(summary.ballots.rankings.items[item], 40) for name, item in (("first", a), ("second", b))}
+    counts = {"ahead": contests.ahead[a, b], "undecided": contests.undecided[a, b], "behind": contests.ahead[b, a]}
+    shares = {name: 100 * int(count) / contests.n_voters for name, count in counts.items()}
+    example = wording.say("contest_example", **names, **shares)
+    return wording.say("caption_contests_undecided" if contests.any_undecided else "caption_contests", example=example)
+
+
+# ---------------------------------------------------------------------- clusters
+
+
+def no_clusters(summary: Summary) -> str:
+    """Return that there are no clusters, and the reason."""
+    clustering, wording = summary.clustering, summary.wording
+    if clustering is None:
+        return wording.say("one_voter" if summary.ballots.rankings.n_voters == 1 else "identical")
+    evidence = clustering.evidence
+    if evidence is None:
+        return wording.say("one_requested")
+    if not evidence.steps:
+        n_voters, n_ballots = summary.ballots.rankings.n_voters, len(summary.ballots.rankings)
+        if n_voters < MIN_VOTERS:
+            return wording.say("too_few_voters", minimum=MIN_VOTERS, n_voters=f"{n_voters:,}")
+        return wording.say("too_few_ballots", minimum=MIN_BALLOTS, n_ballots=f"{n_ballots:,}")
+    if evidence.agreement:
+        text = wording.say("unstable", agreement=max(evidence.agreement))
+    else:
+        text = wording.say("no_clusters", **step_fields(summary, evidence, 2))
+    return text + uncertain_number(summary, evidence)
+
+
+def step_fields(summary: Summary, evidence: Evidence, k: int) -> dict[str, object]:
+    """Return the fields of the sentence about the test of the k-th cluster."""
+    step, sampled = evidence.steps[k - 2], evidence.sample_size < summary.ballots.rankings.n_voters
+    sample = summary.wording.say("in_sample", sample_size=evidence.sample_size) if sampled else ""
+    numbers = {"k": k, "fewer": k - 1, "n_sets": N_REPLICATES}
+    pvalue = f"p = {step.pvalue:.2g}" if step.pvalue >= 0.001 else "p < 0.001"
+    return {
+        **numbers,
+        "pvalue": pvalue,
+        "gain": percent(step.gain),
+        "null_gain": percent(step.null_gain),
+        "model": step.model,
+        "sample": sample,
+    }
+
+
+def uncertain_number(summary: Summary, evidence: Evidence) -> str:
+    """Return the range of the number of clusters if samples disagree, else nothing."""
+    low, high = min(evidence.numbers), max(evidence.numbers)
+    if low == high:
+        return ""
+    fields = {"low": low, "high": high, "shown": evidence.n_clusters, "sample_size": evidence.sample_size}
+    return summary.wording.say("uncertain_number", **fields)
+
+
+def evidence_for_clusters(summary: Summary) -> str:
+    """Return the evidence for the number of clusters."""
+    evidence, k = (
+        summary.clustering.evidence if summary.clustering else None,
+        len(summary.grouped.clusters) if summary.grouped else 1,
+    )
+    if evidence is None:
+        return summary.wording.say("requested", n_clusters=plural(k, "cluster"))
+    text = summary.wording.say("evidence", agreement=evidence.agreement[k - 2], **step_fields(summary, evidence, k))
+    return text + uncertain_number(summary, evidence)
+
+
+def most_common_ballot(summary: Summary, cluster: Cluster) -> str:
+    """Return the most common ballot of a cluster."""
+    wording = summary.wording
+    text = ballot_text(cluster.ballot, limit=5, length=24, approvals=wording.approvals)
+    if text == "no preference":
+        text = wording.say("most_common_none" if summary.source.n_approve_all == 0 else "most_common_empty")
+    return wording.say("most_common", text=text, n_voters=wording.count_voters(int(cluster.ballot.counts[0])))
+
+
+# ---------------------------------------------------------------------- groups
+
+
+def groups_verdict(summary: Summary, found: Comparisons) -> str:
+    """Return whether the groups differ, jointly and in pairs."""
+    names, say = summary.ballots.groups, summary.wording.say
+    chance, sample = random_divisions(summary, found.pvalue), sample_note(summary, found)
+    if found.n_groups == 2:
+        name = "two_differ" if found.pairs[0].differs else "two_alike"
+        return say(name, first=names[found.groups[0]], second=names[found.groups[1]], sample=sample, chance=chance)
+    n_different = sum(pair.differs for pair in found.pairs)
+    largest = say("of_the_largest", n=len(found.groups)) if len(found.groups) < found.n_groups else ""
+    fields = {"n_different": n_different, "n_pairs": len(found.pairs), "largest": largest, "sample": sample}
+    differ = found.pvalue <= ALPHA
+    pairs = say("pairs_differ", **fields) if differ or n_different else ""
+    return say("all_differ" if differ else "all_alike", n_groups=found.n_groups, chance=chance, pairs=pairs).rstrip()
+
+
+def sample_note(summary: Summary, found: Comparisons) -> str:
+    """Return the size of the sample that was tested, if not all voters were."""
+    total, n_tested = int(summary.ballots.by_group[:, list(found.groups)].sum()), sum(found.n_tested)
+    n_voters = summary.wording.count_voters(total)
+    return "" if n_tested == total else summary.wording.say("sample_of_voters", n=n_tested, n_voters=n_voters)
+
+
+def random_divisions(summary: Summary, pvalue: float) -> str:
+    """Return the meaning of a permutation p-value."""
+    n_permutations = summary.settings.n_permutations
+    text = pvalue_text(pvalue, n_permutations)
+    if pvalue <= 1 / (1 + n_permutations) * (1 + 1e-9):
+        return summary.wording.say("never_as_large", n=n_permutations, pvalue=text)
+    return summary.wording.say("share_as_large", share=percent(pvalue), pvalue=text)
+
+
+def comparison_size(summary: Summary, found: Comparisons, pair: Comparison) -> str:
+    """Return the sizes of two groups, the p-value and the effect."""
+    wording, tested = summary.wording, dict(zip(found.groups, found.n_tested, strict=True))
+    sizes = [int(summary.ballots.by_group[:, group].sum()) for group in (pair.first, pair.second)]
+    samples = [tested[pair.first], tested[pair.second]]
+    fields: dict[str, object] = {"n_first": sizes[0], "n_second": wording.count_voters(sizes[1])}
+    if samples == sizes:
+        text = wording.say("group_sizes", **fields)
+    else:
+        text = wording.say("group_samples", sample_first=samples[0], sample_second=samples[1], **fields)
+    share = f"{100 * max(pair.effect, 0.0):.1f}%"
+    if pair.interval is not None:
+        low, high = (f"{100 * end:.1f}%" for end in pair.interval)
+        share = wording.say("effect_interval", effect=share, low=low, high=high)
+    pvalue = pvalue_text(pair.pvalue, summary.settings.n_permutations, found.from_moments)
+    corrected = wording.say("corrected") if len(found.pairs) > 1 else ""
+    return wording.say("group_effect", sizes=text, pvalue=pvalue, corrected=corrected, share=share)
+
+
+def item_shifts(summary: Summary, pair: Comparison) -> list[str]:
+    """Return the items whose standing differs most between two groups."""
+    if pair.shift is None:
+        return []
+    wording, names, items = summary.wording, summary.ballots.groups, summary.ballots.rankings.items
+    return [
+        wording.say(
+            "item_shift",
+            item_name=items[item],
+            shift=wording.shift_size(float(pair.shift[item])),
+            direction="higher" if pair.shift[item] < 0 else "lower",
+            first=names[pair.first],
+            second=names[pair.second],
+        )
+        for item in largest_shifts(pair.shift, wording.min_shift, limit=4)
+    ]
+
+
+def how_groups_were_tested(summary: Summary, found: Comparisons) -> str:
+    """Return the method of the tests."""
+    say, n_groups = summary.wording.say, len(summary.ballots.groups)
+    details = say("tests_holm") if len(found.pairs) > 1 else ""
+    details += say("tests_moments") if found.from_moments else ""
+    details += say("tests_sample", n=sum(found.n_tested)) if sample_note(summary, found) else ""
+    if len(found.groups) < found.n_groups:
+        details += say("tests_largest", n_groups=found.n_groups, n=len(found.groups))
+    if found.n_groups < n_groups and summary.settings.compare:
+        details += say("tests_requested", n=found.n_groups, n_groups=n_groups)
+    elif found.n_groups < n_groups:
+        details += say("tests_left_out", groups=plural(n_groups - found.n_groups, "group"))
+    return say("tests", n=summary.settings.n_permutations, details=details)
