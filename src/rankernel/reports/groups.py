@@ -17,9 +17,9 @@ from rankernel.reports.text import join_names
 
 if TYPE_CHECKING:
     from rankernel.reports.summary import Settings
+    from rankernel.stats.groups import GroupTestResult
     from rankernel.stats.k_sample import KSampleResult
     from rankernel.stats.mmd import MMDResult
-    from rankernel.stats.results import GroupTestResult
 
 ALPHA = 0.05  # family-wise, over all pairs of groups
 MAX_GROUPS = 100  # compared in pairs (4,950 of them); the joint test has no limit
@@ -202,7 +202,7 @@ def with_details(pair: Comparison, ballots: Ballots, result: MMDResult) -> Compa
     groups = [ballots.of_group(group) for group in (pair.first, pair.second)]
     first, second = (standings(group, ballots.approve_all_share) for group in groups)
     items = ballots.rankings.items
-    differing = result.differences(contributions="pairs").pairs[:MAX_PAIRS] if len(items) > 1 else ()
+    differing = result.differences().pairs[:MAX_PAIRS] if len(items) > 1 else ()
     contests = count_contests(groups[0]), count_contests(groups[1])
     pairs = tuple(pair_share(each.first, each.second, items, contests) for each in differing)
     return replace(pair, shift=first - second, pairs=pairs)
