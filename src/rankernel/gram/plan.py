@@ -636,7 +636,7 @@ def decide(
 ) -> tuple[Method, MonteCarlo | None, Evaluator, str]:
     """Return the resolved method, the fallback for rankings without an exact value, the evaluator and the reason.
 
-    The fallback is None if exact values were requested; the reason says why "auto" does not use exact values. If
+    The fallback is None if exact values were requested; the reason is that of "auto" against exact values. If
     ``paired``, only the entries of row i with column i are needed, which are cheaper than the matrix.
     """
     if isinstance(requested, MonteCarlo):
