@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from rankernel import __version__
 from rankernel._utils import FloatArray, Indices, IntArray
 from rankernel.errors import require
-from rankernel.plots import node_clusters, node_summaries
+from rankernel.learn.hierarchy import node_clusters, node_summaries
 from rankernel.preferences import Preferences
 from rankernel.reports import summary as statements
 from rankernel.reports.clusters import MAX_CLUSTERS, Clustering, largest_shifts, members
