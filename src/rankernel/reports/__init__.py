@@ -193,6 +193,7 @@ def report(
         noun=noun,
         voter=voter,
         n_approve_all=rankings.source.n_all_in_first if rankings.source else None,
+        n_seats=rankings.source.seats if rankings.source else None,
     )
     summary = summarize(source, settings)
     drawn = {name: Picture(name, svg) for name, svg in pictures(summary)}

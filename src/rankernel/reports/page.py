@@ -97,6 +97,7 @@ def render_page(summary: Summary, max_numbers: int = MAX_NUMBERS) -> str:
         kinds={kind: int(ballots.rankings.counts[kinds == kind].sum()) for kind in KINDS},
         drawings=drawings_of(summary),
         contests=contest_matrix(summary),
+        runoff_order=np.lexsort([-each.votes for each in summary.rounds]).tolist() if summary.rounds else [],
         evidence=summary.clustering.evidence if summary.clustering else None,
         variance=percent(float(summary.embedding.variance.sum())),
         cluster_key=cluster_key(summary),

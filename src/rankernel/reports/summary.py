@@ -16,10 +16,12 @@ from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
 from rankernel.preferences import Preferences
+from rankernel.rankings import Rankings
 from rankernel.reports.ballots import (
     Ballots,
     Contests,
     KemenyRanking,
+    Round,
     Source,
     View,
     approved_counts,
@@ -28,6 +30,7 @@ from rankernel.reports.ballots import (
     find_kemeny_ranking,
     first_shares,
     has_preference,
+    instant_runoff,
     mean_positions,
 )
 from rankernel.reports.clusters import (
@@ -88,6 +91,15 @@ class Summary:
     def kemeny(self) -> KemenyRanking:
         """The Kemeny ranking; computed on access."""
         return find_kemeny_ranking(self.contests, self.settings.rng)
+
+    @cached_property
+    def rounds(self) -> list[Round]:
+        """The rounds of an instant-runoff count; empty for data that are not an election."""
+        rankings = self.ballots.rankings
+        is_election = self.source.noun == "candidate" and not self.wording.approvals and rankings.n_items > 2
+        if not is_election or not isinstance(rankings, Rankings) or not self.has_preference.any():
+            return []
+        return instant_runoff(rankings)
 
     @cached_property
     def positions(self) -> FloatArray:
@@ -277,6 +289,52 @@ def change_of_order(summary: Summary, other: Indices) -> str:
         return summary.wording.say("swapped", first=items[order[changed[0]]], second=items[order[changed[1]]])
     start, end = int(changed[0]), int(changed[-1]) + 1
     return summary.wording.say("reordered", order=order_text(summary, other[start:end]), start=start + 1, end=end)
+
+
+def rule_results(summary: Summary) -> list[tuple[str, list[int], str]]:
+    """Return the name, the winners (several if they tie) and the result of each voting rule for a single winner."""
+    say, contests, kemeny, last = summary.wording.say, summary.contests, summary.kemeny, summary.rounds[-1]
+    n_votes, most = int(last.votes.sum()), int(last.votes.max())
+    share = {"votes": most, "n_votes": n_votes, "share": percent(most / max(n_votes, 1))}
+    exhausted = {"exhausted": percent(last.n_exhausted / contests.n_voters), "n_rounds": len(summary.rounds)}
+    first_best = {int(order[0]) for order in (kemeny.order, kemeny.second_order) if order is not None}
+    winner = contests.condorcet_winner
+    results: dict[str, tuple[list[int], dict[str, Any]]] = {
+        "plurality": (winners_by(-summary.shares), {"share": percent(float(summary.shares.max()))}),
+        "runoff": (winners_by(-last.votes.astype(np.float64)), share | exhausted),
+        "borda": (winners_by(summary.positions), {"mean": float(summary.positions.min())}),
+        "condorcet": ([] if winner is None else [winner], {"n": len(contests.ahead) - 1}),
+        "kemeny": (sorted(first_best) if not kemeny.excess else [int(kemeny.order[0])], {}),
+    }
+    found = []
+    for rule, (winners, fields) in results.items():
+        name = f"result_{rule}" + ("_none" if not winners else "_tie" if len(winners) > 1 and rule == "runoff" else "")
+        found.append((say(f"rule_{rule}"), winners, say(name, **fields)))
+    return found
+
+
+def winners_by(values: FloatArray) -> list[int]:
+    """Return the items with the smallest value."""
+    return np.flatnonzero(np.isclose(values, values.min())).tolist()
+
+
+def agreement_of_rules(summary: Summary) -> str:
+    """Return which voting rules have the same winner."""
+    say, items = summary.wording.say, summary.ballots.rankings.items
+    rules: dict[tuple[int, ...], list[str]] = {}
+    for name, winners, _ in rule_results(summary):
+        rules.setdefault(tuple(winners), []).append(name)
+    results = []
+    for chosen, names in rules.items():
+        sentence = "none" if not chosen else "wins" if len(chosen) == 1 else "ties"
+        fields = {
+            "names": join_names([items[item] for item in chosen], MAX_NAMES),
+            "rules": join_names(names, MAX_NAMES),
+        }
+        if len(rules) == 1:
+            return say(f"all_rules_{sentence}", **fields)
+        results.append(say(f"rule_{sentence}", **fields))
+    return say("rules_differ", results="; ".join(results))
 
 
 def voters_without_preference(summary: Summary) -> str:
