@@ -168,6 +168,18 @@ def standings(rankings: Data, approve_all_share: float | None) -> FloatArray:
     return 100 * (1 - approved_counts(rankings, approve_all_share) / rankings.n_voters)
 
 
+def standings_of_rows(rankings: Data, approve_all_share: float | None) -> FloatArray:
+    """Return the numbers of each row, (n_rankings, n_items), whose weighted means are the standings."""
+    from rankernel.gram.exact.features import mean_statistics
+    from rankernel.gram.rows import as_rows
+    from rankernel.models.consensus import N_DRAWS
+
+    if approve_all_share is None:
+        return mean_statistics(as_rows(rankings), "ranks", N_DRAWS) + (rankings.n_items + 1) / 2
+    first = first_items(rankings)
+    return np.asarray(100 * (1 - np.where(first.any(axis=1, keepdims=True), first, approve_all_share)))
+
+
 def mean_positions(rankings: Data) -> FloatArray:
     """Return the mean position of each item, from 1; tied items share the mean of their positions."""
     from rankernel.models.consensus import overall_mean
