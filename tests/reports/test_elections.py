@@ -168,6 +168,13 @@ def test_several_seats_are_not_counted():
     assert "seats" not in text_of(rankings, n_seats=1)
 
 
+def test_names_with_commas_are_distinguished():
+    names = ["Brown, Ann", "Lee, Bo", "Fox, Cy"]
+    text = text_of(Rankings.from_orders([[name] for name in names[:2]], items=names, counts=[5, 5]))
+    assert "Brown, Ann; and Lee, Bo lose no head-to-head contest" in text
+    assert "Brown, Ann; and Lee, Bo tie by plurality" in text
+
+
 def test_rules_are_for_elections():
     rankings = Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]], counts=[7, 4])
     assert "instant runoff" not in text_of(rankings, noun="film")

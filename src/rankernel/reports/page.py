@@ -348,7 +348,7 @@ def pair_shares(summary: Summary, groups: Sequence[int], pairs: Sequence[PairSha
     label = wording.say("pairs_label", groups=join_names(names, len(names)), shares="; ".join(spoken))
     step, top = 24.0 + 13 * len(names), 6.0 + 16 * len(names)
     parts = {"rows": rows, "groups": fit_names(names, 300), "step": step, "top": top}
-    return Drawing("pairs", 360.0, top + step * len(pairs) + 22, label, parts)
+    return Drawing("pairs", 340.0, top + step * len(pairs) + 22, label, parts)
 
 
 def null_histogram(summary: Summary, comparison: Comparison) -> Drawing:
