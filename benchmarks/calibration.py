@@ -22,7 +22,7 @@ from benchmarks.clock import save
 from benchmarks.intervals import coverage
 from benchmarks.outliers import with_null_models, with_reference
 from rankernel.stats import KSampleResult
-from rankernel.stats._groups import SquaredMMD
+from rankernel.stats.groups import squared_mmd
 from rankernel.stats.k_sample import adjust_pvalues
 
 KERNEL = rk.Mallows(0.2)
@@ -52,7 +52,7 @@ def moments(n_permutations: int) -> Iterator[dict[str, Any]]:
     """Yield p-values from moments at the quantiles of a long permutation run."""
     for name, (m, n, top) in SHAPES.items():
         result = rk.mmd_test(draw(m, 0.3, 1, top), draw(n, 0.3, 2, top), KERNEL, n_permutations=1)
-        statistic = SquaredMMD(result._voters, biased=False, seed=1)
+        statistic = squared_mmd(result._voters, biased=False, seed=1)
         null, exact = np.sort(statistic.draw(n_permutations)), statistic.moments()
         assert exact is not None
         row: dict[str, Any] = {"setting": name, "n_permutations": n_permutations}

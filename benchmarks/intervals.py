@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 import rankernel as rk
-from rankernel.stats._groups import population_effect
 
 KERNEL = rk.Mallows(0.2)
 CENTER, NEAR, REVERSED = (0, 1, 2, 3, 4), (1, 0, 2, 4, 3), (4, 3, 2, 1, 0)
@@ -49,6 +48,14 @@ def probabilities(center: tuple[int, ...], theta: float) -> np.ndarray:
     distances = ((ranks[:, first] - ranks[:, second]) * (where[first] - where[second]) < 0).sum(axis=1)
     weights = np.exp(-theta * distances)
     return np.asarray(weights / weights.sum())
+
+
+def population_effect(gram: np.ndarray, shares: np.ndarray) -> float:
+    """Return the effect of a population, from the share of each ranking in each group."""
+    products = shares @ gram @ shares.T
+    within = float((shares @ np.diagonal(gram) - np.diagonal(products)).mean())
+    between = float(np.diagonal(products).mean() - products.mean())
+    return between / (between + within)
 
 
 def groups_of(groups: Groups) -> tuple[float, Callable[[int], Any]]:

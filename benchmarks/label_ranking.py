@@ -32,7 +32,7 @@ from threadpoolctl import threadpool_limits
 
 import rankernel as rk
 from benchmarks.clock import once, save
-from rankernel.models.decoding import Decoder
+from rankernel.models.consensus import Decoder
 
 Array = np.ndarray
 MISSING = (0.0, 0.3, 0.6)

@@ -31,7 +31,6 @@ SOURCE = ROOT / "src" / "rankernel"
 RESULTS = ROOT / "docs" / "benchmarks" / "mutation.json"
 
 CORE = {  # module: its tests, the quickest first
-    "_loops/permutations.py": "stats/test_moments.py stats/test_mmd.py stats/test_k_sample.py",
     "_loops/pairs.py": "test_distances.py gram/exact/test_cycles.py gram/exact/test_bits.py",
     "completions/draws.py": "completions/test_couplings.py completions/test_draws.py",
     "completions/marginals.py": "completions/test_marginals.py",
@@ -44,8 +43,8 @@ CORE = {  # module: its tests, the quickest first
     "gram/exact/mallows_free.py": "gram/exact/test_exact_mallows_free.py",
     "gram/exact/spearman.py": "gram/exact/test_exact_spearman.py",
     "gram/jackknife.py": "gram/test_jackknife.py",
-    "stats/_groups.py": "stats/test_k_sample.py stats/test_mmd.py stats/test_effects.py",
-    "stats/_moments.py": "stats/test_moments.py",
+    "stats/groups.py": "stats/test_k_sample.py stats/test_mmd.py stats/test_effects.py",
+    "stats/base.py": "stats/test_effects.py stats/test_mmd.py",
     "stats/_permutations.py": "stats/test_moments.py stats/test_mmd.py stats/test_hsic.py stats/test_k_sample.py",
     "stats/hsic.py": "stats/test_hsic.py stats/test_trend.py",
     "stats/k_sample.py": "stats/test_k_sample.py",
@@ -53,13 +52,12 @@ CORE = {  # module: its tests, the quickest first
     "stats/paired.py": "stats/test_paired.py stats/test_effects.py stats/test_power.py",
     "models/kemeny_search.py": "models/test_consensus.py",
     "learn/hierarchy.py": "learn/test_hierarchy.py",
-    "io/ballots.py": "io/test_tables.py io/test_formats.py",
     "io/blt.py": "io/test_formats.py io/test_reader_contract.py",
     "io/cvr.py": "io/test_formats.py io/test_reader_contract.py",
     "io/pairs.py": "io/test_formats.py test_preferences.py",
     "io/preflib.py": "io/test_preflib.py",
     "io/public_data.py": "io/test_public_data.py",
-    "io/tables.py": "io/test_tables.py",
+    "io/tables.py": "io/test_tables.py io/test_formats.py",
 }
 
 OPERATORS: dict[type[ast.AST], type[ast.AST]] = {

@@ -36,7 +36,7 @@ def sushi_test(root: str) -> MMDResult:
 
 def sushi_words(result: MMDResult) -> str:
     """Return a summary of the result."""
-    found = result.differences(contributions="pairs")
+    found = result.differences()
     pair, item = max(found.pairs, key=difference), max(found.items, key=lambda each: each.rank_range)
     low, high = result.effect_interval
     return (
@@ -65,7 +65,7 @@ def dublin_test(root: str) -> MMDResult:
 
 def dublin_words(result: MMDResult) -> str:
     """Return a summary of the result."""
-    found = result.differences(contributions="pairs")
+    found = result.differences()
     pair, item = max(found.pairs, key=difference), max(found.items, key=lambda each: each.rank_range)
     low, high = result.effect_interval
     return (

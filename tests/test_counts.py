@@ -7,8 +7,8 @@ import pytest
 
 import rankernel as rk
 from rankernel.learn.hierarchy import dendrogram_purity
-from rankernel.learn.mmd_streamed import mmd2_streamed
 from rankernel.reports.ballots import sample_voters
+from rankernel.stats.mmd import mmd2_streamed
 
 MANY = 4_000_000
 X = rk.Rankings([[0, 1, 2], [1, 0, 2], [2, 1, 0]], counts=[MANY, MANY, 2 * MANY])

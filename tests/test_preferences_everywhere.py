@@ -16,7 +16,7 @@ import rankernel as rk
 from rankernel import Preferences, RankingError, Rankings
 from rankernel.completions.herding import joint_herd
 from rankernel.learn.features import MallowsSignFeatures
-from rankernel.learn.mmd_streamed import mmd2_streamed as streamed
+from rankernel.stats.mmd import mmd2_streamed as streamed
 
 ITEMS = ("a", "b", "c", "d")
 PAIRS = [
@@ -137,6 +137,12 @@ def bradley_terry():
     np.fill_diagonal(wins, 0)
     np.fill_diagonal(games, 0)
     close((games * found.probabilities()).sum(axis=1), wins.sum(axis=1))  # as many wins as the model expects
+
+
+def leaderboard():
+    found = rk.leaderboard(PREFS, n_resamples=20)
+    expected = rk.pairwise_preferences(PREFS).sum(axis=1) - 0.5
+    close(np.sort(found.scores), np.sort(expected))
 
 
 def cluster_consensus():
@@ -404,6 +410,8 @@ GIVES = {
     "bradley_terry": bradley_terry,
     "BradleyTerryResult": bradley_terry,
     "Consensus": kemeny,
+    "leaderboard": leaderboard,
+    "Leaderboard": leaderboard,
     "Report": report,
     "Picture": report,
     "cluster_consensus": cluster_consensus,
@@ -443,6 +451,7 @@ GIVES = {
     "frontends.dask": dask,
 }
 REFUSES = {
+    "MallowsMixture": (lambda: rk.MallowsMixture(1).fit(PREFS), "rankings"),
     "goodness_of_fit_test": (
         lambda: rk.goodness_of_fit_test(PREFS, rk.Uniform(), KERNEL),
         "compare with a sample",
@@ -480,9 +489,8 @@ def test_preferences_that_are_not_rankings(name):
 NO_DATA = """
 __version__ CompletionModel LogDensity MallowsModel PlackettLuce Uniform ExactnessError IndefiniteKernelWarning
 MisfitWarning NotCharacteristicWarning RankingError ReadingWarning SamplingWarning InsufficientMemoryError Auto
-Enumeration Exact Mixed
+Enumeration Exact Mixed Comparisons as_kernel
 fetch_preflib fetch_sushi load_sushi read read_blt read_csv read_cvr read_pairs read_preflib Rankings flat_clusters
-Adaptive
 """
 
 

@@ -160,18 +160,6 @@ def select_items(data: Data, columns: list[int]) -> Data:
     return Preferences._trusted(np.packbits(before, axis=2), items, data.counts, data.users, ((),) * len(data))
 
 
-def drop_item(data: Data, item: int) -> Data:
-    """Return the rows without one of the items.
-
-    Examples
-    --------
-    >>> drop_item(Rankings.from_orders([["a", "b", "c"]]), 1)
-    Rankings: 1 ranking of 2 items (1 full)
-      a > c
-    """
-    return select_items(data, [column for column in range(data.n_items) if column != item])
-
-
 # ---------------------------------------------------------------------- properties of rows
 
 

@@ -302,14 +302,14 @@ def wide(n_items):
 
 def test_differences_of_many_items(free):
     result = rk.mmd_test(wide(600)[:2], wide(600)[2:], rk.Mallows(0.001), n_permutations=9)
-    found = result.differences(contributions="pairs")
+    found = result.differences()
     assert len(found.pairs) == 5000  # of 179,700
     parts = [pair.contribution for pair in found.pairs]
     assert parts == sorted(parts, reverse=True)
     assert found.total != pytest.approx(sum(parts))
     free(8 * 18 * 179_700)
     with pytest.raises(MemoryError, match="600 items"):
-        result.differences(contributions="pairs")
+        result.differences()
 
 
 def test_reports_of_many_items():

@@ -18,9 +18,9 @@ from rankernel.cli.app import app
 from rankernel.gram import plan as gram_plan
 from rankernel.gram.montecarlo.evaluator import MonteCarloEvaluator
 from rankernel.kernels import Facts
-from rankernel.learn.mmd_streamed import mmd2_streamed
 from rankernel.reports.ballots import Source
 from rankernel.reports.summary import Settings, summarize
+from rankernel.stats.mmd import mmd2_streamed
 
 sampling_allowed = pytest.mark.filterwarnings("ignore::rankernel.SamplingWarning")
 

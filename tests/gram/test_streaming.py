@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankernel as rk
-from rankernel.learn.mmd_streamed import mmd2_streamed
+from rankernel.stats.mmd import mmd2_streamed
 
 
 def unbiased_mmd2(kernel, X, Y):

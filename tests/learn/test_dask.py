@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 import rankernel as rk
 from rankernel.errors import RankingError
 from rankernel.kernels import Facts, Kernel
-from rankernel.learn.mmd_streamed import mmd2_streamed
+from rankernel.stats.mmd import mmd2_streamed
 
 MISSING = "dask or distributed is not installed: pip install 'rankernel[dask]'"
 dask = pytest.importorskip("dask", reason=MISSING)

@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import rankernel as rk
 from rankernel import KernelRankingRegressor, kernel_consensus
-from rankernel.models.decoding import Decoder, best_assignment
+from rankernel.models.consensus import Decoder, best_assignment
 
 
 def rho(x, y):

@@ -26,7 +26,7 @@ def two_groups():
 @pytest.mark.parametrize("words", [newspaper.sushi_words, newspaper.dublin_words])
 def test_paragraph_matches_the_result(words):
     result = two_groups()
-    text, found = words(result), result.differences(contributions="pairs")
+    text, found = words(result), result.differences()
     moves = {item.item: max(item.mean_ranks) - min(item.mean_ranks) for item in found.items}
     assert re.search(r"The mean rank of (\S+) changes most", text)[1] == max(moves, key=moves.get)
     widest = max(found.pairs, key=lambda pair: abs(pair.shares[0] - pair.shares[1]))

@@ -190,8 +190,9 @@ def test_checks_find_faults(browser, written, tmp_path):
             added.evaluate("(style) => style.remove()")
         page.evaluate("document.querySelectorAll('svg.bars .label').forEach((name) => (name.textContent = 'Amb…'))")
         assert '"Amb…" stands for two different names' in page.evaluate(CHECKS)
-        high = "header p, header dl, #ahead > p, #ahead > .tabular { display: none } svg.bars { height: 980px !important }"
-        page.add_style_tag(content=f"{high} svg.gram text {{ font-size: 5px }}")
+        hidden = "header p, header dl, #ahead > p, #ahead > .tabular { display: none }"
+        page.add_style_tag(content=f"{hidden} svg.bars {{ height: 980px !important }}")
+        page.add_style_tag(content="svg.gram text { font-size: 5px }")
         wrong = " ".join(faults_on_paper(page))
         assert "px high" in wrong
         assert "is filled by" in wrong

@@ -11,10 +11,18 @@ import numpy as np
 import typer
 
 from rankernel._utils.checks import printable
-from rankernel.cli.failures import UsageError
-from rankernel.cli.options import COMPUTING, Computing, Permutations, Reading, Showing, choice
-from rankernel.cli.output import console, print_facts, print_json, print_table, progress
-from rankernel.cli.reading import align_items, parse_computing, read_source
+from rankernel.cli.options import (
+    COMPUTING,
+    Computing,
+    Permutations,
+    Reading,
+    Showing,
+    align_items,
+    choice,
+    parse_computing,
+    read_source,
+)
+from rankernel.cli.terminal import UsageError, console, print_facts, print_json, print_table, progress
 from rankernel.errors import RankingError
 from rankernel.reports.ballots import Source
 
@@ -231,7 +239,7 @@ def pair_outcome(result: Any, names: tuple[str, ...], sizes: tuple[int, int]) ->
         **numbers_of(result),
         "adjusted_pvalue": result.pvalue,
     }
-    differences = replace(result.differences(contributions="pairs"), groups=names)
+    differences = replace(result.differences(), groups=names)
     kernel = round_numbers(", ".join(map(str, kernels)))
     return Outcome(result.method, kernel, None, [comparison], differences, [differences])
 
@@ -271,7 +279,7 @@ def k_sample_outcome(samples: dict[str, Data], kernel: Any, options: dict[str, A
         }
         for index in range(len(pairs))
     ]
-    differences = replace(result.differences(contributions="pairs"), groups=tuple(names))
+    differences = replace(result.differences(), groups=tuple(names))
     shown = most_significant(pairs, names) if len(names) > MAX_COLUMNS else []
     omnibus = {"n_groups": len(names), **numbers_of(result)}
     return Outcome(
@@ -285,7 +293,7 @@ def most_significant(pairs: PairwiseResult, names: list[str]) -> list[Difference
     for index in pairs.order()[:MAX_PAIRS]:
         if pairs.rejected[index]:
             first, second = pairs.first[index], pairs.second[index]
-            between = pairs.pair(first, second).differences(contributions="pairs")
+            between = pairs.pair(first, second).differences()
             found.append(replace(between, groups=(names[int(first)], names[int(second)])))
     return found
 
@@ -327,7 +335,7 @@ def verdict(pvalue: float) -> str:
 def comparison_text(comparison: dict[str, Any], n_tests: int, permutations: int) -> str:
     """Return the numbers of one comparison as text."""
     from rankernel.reports.text import pvalue_text
-    from rankernel.stats.results import mcse_text
+    from rankernel.stats.base import mcse_text
 
     from_moments = comparison.get("adjusted_from") == "moments"
     parts = [moment_text(comparison) if from_moments else pvalue_texts(comparison, permutations)]
@@ -341,7 +349,7 @@ def comparison_text(comparison: dict[str, Any], n_tests: int, permutations: int)
 
 def effect_text(numbers: dict[str, Any]) -> str:
     """Return the effect with its Monte Carlo standard error and its interval."""
-    from rankernel.stats.results import mcse_text
+    from rankernel.stats.base import mcse_text
 
     interval = " ({:.2g} to {:.2g})".format(*numbers["effect_interval"]) if "effect_interval" in numbers else ""
     return f"effect {numbers['effect']:.2g}{interval}{mcse_text(numbers['effect_mcse'])}"

@@ -24,7 +24,7 @@ from rankernel.gram.evaluator import block_slices, slices
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
-from rankernel.learn.mmd_streamed import pooled_plan, unbiased_mmd2
+from rankernel.stats.mmd import pooled_plan, unbiased_mmd2
 
 try:
     import cloudpickle
@@ -151,7 +151,7 @@ def feature_block(shared: tuple[NystromFeatures, Data], rows: slice) -> FloatArr
 def mmd2(X: Any, Y: Any, kernel: Kernel | str, *, method: MethodLike = "auto", chunks: int | None = None) -> float:
     r"""Return the unbiased estimate of the squared maximum mean discrepancy, from sums over chunks.
 
-    The same statistic on one machine is :func:`rankernel.learn.mmd_streamed.mmd2_streamed`.
+    The same statistic on one machine is :func:`rankernel.stats.mmd.mmd2_streamed`.
 
     Parameters
     ----------

@@ -36,8 +36,7 @@ from rankernel.gram.rows import as_rows
 from rankernel.kernels import KERNELS_BY_NAME, as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.learn.estimators import KernelParameters, check_table, error_prefix, has_names
-from rankernel.models.consensus import MAX_EXACT_ITEMS
-from rankernel.models.decoding import LIMIT, Decoded, Decoder
+from rankernel.models.consensus import LIMIT, MAX_EXACT_ITEMS, Decoded, Decoder
 from rankernel.rankings import Rankings, Unlisted
 
 ENTRIES = 2**24  # predicted at once, so that temporary arrays stay small

@@ -1,4 +1,4 @@
-"""Consensus rankings: Borda, Kemeny, kernel consensus, and the pairwise preferences behind them."""
+"""Consensus rankings: Borda, Kemeny, kernel consensus, and full rankings nearest to a mean embedding (pre-images)."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from rankernel._utils import FloatArray, RankArray
+from rankernel._utils import FloatArray, Indices, Mask, RankArray
 from rankernel._utils.checks import check_choice, check_integer, check_labels
 from rankernel._utils.notebook import html_card
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data, as_nonempty_data
-from rankernel.distances import Statistic, uniform_mean
-from rankernel.errors import ArgumentTypeError
+from rankernel.distances import STATISTICS, Statistic, centred_ranks, uniform_mean
+from rankernel.errors import ArgumentTypeError, ArgumentValueError
 from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.rows import PartialOrders, as_rows
 from rankernel.kernels import as_kernel
+from rankernel.kernels.algebra import terms
 from rankernel.kernels.base import Kernel
-from rankernel.models.decoding import Decoder
 from rankernel.models.kemeny_search import ROUNDING, hidden_by_rounding, kemeny_order, lower_bound
 from rankernel.rankings import Rankings, order_text
 
@@ -28,6 +28,7 @@ Ties = Literal["keep", "items"]
 
 CHUNK_NUMBERS = 2**20
 MAX_EXACT_ITEMS = 26  # 2**26 numbers take half a gigabyte
+LIMIT = 16  # items of a majority cycle that is solved exactly by a decoder, in 3 ms
 N_DRAWS = 1000  # for preferences without exact marginals
 
 
@@ -241,7 +242,7 @@ def cluster_consensus(X: Any, groups: Any, *, rule: Callable[[Any], Any] = borda
     return {group: rule(data[np.flatnonzero(given == group)]) for group in np.unique(given).tolist()}
 
 
-# ---------------------------------------------------------------------- steps
+# ---------------------------------------------------------------------- means and costs
 
 
 def overall_mean(X: Data, statistic: Statistic) -> FloatArray:
@@ -283,3 +284,181 @@ def estimated_rows(X: Data) -> str:
     rows = as_rows(X)
     estimated = rows.n_out_of_reach() if isinstance(rows, PartialOrders) else 0
     return f"{estimated:,} of {len(X):,} users estimated by {N_DRAWS:,} draws" if estimated else ""
+
+
+# ---------------------------------------------------------------------- pre-images
+
+
+@dataclass(frozen=True, eq=False)
+class Decoded:
+    """Full rankings near points in the feature space of a kernel.
+
+    Attributes
+    ----------
+    ranks : array of shape (n_points, n_items)
+        The positions of the items.
+    values : array of shape (n_points,)
+        The inner products of their features with the points.
+    gaps : array of shape (n_points,)
+        Upper bounds on the difference to the largest inner product; 0 if the ranking is proven optimal.
+    """
+
+    ranks: RankArray
+    values: FloatArray
+    gaps: FloatArray
+
+    @property
+    def exact(self) -> Mask:
+        """Whether each ranking is proven optimal."""
+        return np.asarray(self.gaps == 0)
+
+
+class Decoder:
+    """Finds the full rankings nearest to points in the feature space of a kernel (pre-images).
+
+    All full rankings have the same norm there, so the nearest one has the largest inner product with the point. The
+    statistic in which the kernel is linear determines the algorithm: linear assignment for positions, sorting for
+    ranks, a Kemeny search for signs of pairs. Among equally near rankings, items are ordered by their mean positions.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A multiple of Kendall, Spearman or a positional kernel, or a sum of such kernels of the same statistic; other
+        kernels raise an error.
+    n_items : int
+        The number of items.
+    limit, n_starts : int
+        The largest number of items of a majority cycle that is solved exactly, and the number of local searches on
+        larger cycles.
+    seed : int
+        The seed of their starts.
+    """
+
+    def __init__(self, kernel: Kernel, n_items: int, limit: int = LIMIT, n_starts: int = 10, seed: int = 0) -> None:
+        statistic = common_statistic(kernel, n_items)
+        if statistic is None:
+            raise ArgumentValueError(
+                "kernel",
+                kernel,
+                "Kendall, Spearman, Hamming, RankBiasedOverlap or another positional kernel, or a sum of positional "
+                "kernels, whose pre-images are known",
+            )
+        self.n_items, self.limit, self.n_starts, self.seed = n_items, limit, n_starts, seed
+        self.statistic: Statistic = statistic
+        one, unit = np.arange(n_items, dtype=np.int32)[None], np.zeros_like(uniform_mean(statistic, n_items))
+        unit[:, :1] = 1.0
+        self.constant = self.scale = 0.0  # the sum of the constant terms, and the squared feature of a pair or a rank
+        self.position_matrix = np.zeros((n_items, n_items))  # the kernel between positions of one item
+        for term in terms(kernel):
+            facts = term.kernel.facts(n_items)
+            if facts.max_dimension == 1:
+                self.constant += term.weight * term.kernel.matrix(one, one).item()
+                continue
+            assert facts.features is not None
+            if statistic != "positions":
+                self.scale += float(term.weight * (facts.features.transform(unit) ** 2).sum())
+            elif facts.positions is not None:
+                self.position_matrix += term.weight * facts.positions.matrix
+            else:
+                ranks = facts.features.transform(centred_ranks(one))[0]
+                self.position_matrix += term.weight * np.outer(ranks, ranks)
+
+    @property
+    def how(self) -> str:
+        """Description of the algorithm."""
+        algorithms = {"positions": "linear assignment", "ranks": "sorted by mean rank", "pairs": "Kemeny search"}
+        return algorithms[self.statistic]
+
+    def scores(self, means: FloatArray) -> FloatArray:
+        """Return coefficients of the statistic whose sums are inner products with the points."""
+        return np.asarray(means @ self.position_matrix if self.statistic == "positions" else self.scale * means)
+
+    def products(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """Return the inner products of points, row by row."""
+        return np.asarray((self.scores(left) * right).reshape(len(left), -1).sum(axis=1)) + self.constant
+
+    def decode(self, means: FloatArray) -> Decoded:
+        """Return the nearest ranking of each point.
+
+        Parameters
+        ----------
+        means : array of shape (n_points, ...)
+            The points, as means of the statistic: one number per pair or item, or one per item and position.
+        """
+        ranks, gaps = np.empty((len(means), self.n_items), dtype=np.int32), np.zeros(len(means))
+        scores = self.scores(means)
+        if self.statistic == "positions":
+            for row, score, positions in zip(ranks, scores, means @ np.arange(self.n_items), strict=True):
+                row[:] = best_assignment(score, positions)
+        elif self.statistic == "ranks":
+            ranks[np.arange(len(means))[:, None], np.argsort(means, axis=1, kind="stable")] = np.arange(self.n_items)
+        else:
+            self._search(means, ranks, gaps)
+        return Decoded(ranks, self.products(means, STATISTICS[self.statistic](ranks)), gaps)
+
+    def _search(self, means: FloatArray, ranks: RankArray, gaps: FloatArray) -> None:
+        """Write the Kemeny orders and the bounds on their distance to the optimum."""
+        first, second = np.triu_indices(self.n_items, 1)
+        margins = np.zeros((len(means), self.n_items, self.n_items))
+        margins[:, first, second], margins[:, second, first] = means, -means
+        by_position = np.argsort(-margins.sum(axis=2), axis=1, kind="stable")
+        ranks[np.arange(len(means))[:, None], by_position] = np.arange(self.n_items)
+        optimal = (STATISTICS["pairs"](ranks) * means >= 0).all(axis=1)  # agrees with all majorities
+        rng = np.random.default_rng(self.seed)
+        for row in np.flatnonzero(~optimal):
+            items = by_position[row]  # the search prefers lower indices among equally good orders
+            wins = np.maximum(margins[row][np.ix_(items, items)], 0.0)
+            result = kemeny_order(wins, self.limit, self.n_starts, rng)
+            ranks[row, items[result.order]] = np.arange(self.n_items)
+            gaps[row] = 2 * self.scale * result.gap  # reversing a pair changes its sign from -1 to 1
+
+
+def common_statistic(kernel: Kernel, n_items: int) -> Statistic | None:
+    """Return the statistic in which all terms of a kernel are linear, if all rankings have equal norms; else None.
+
+    Centred ranks are a function of positions, so positions serve a sum of both.
+    """
+    statistics: set[Statistic] = set()
+    for term in terms(kernel):
+        facts = term.kernel.facts(n_items)
+        if facts.max_dimension == 1:
+            continue
+        if facts.features is None or (facts.positions is None and facts.distance is None):
+            return None
+        statistics.add(facts.features.statistic)
+    if len(statistics) < 2:
+        return statistics.pop() if statistics else "ranks"
+    return None if "pairs" in statistics else "positions"
+
+
+def best_assignment(scores: FloatArray, mean_positions: FloatArray) -> Indices:
+    """Return the positions of the items with the largest total of ``scores[item, position]``.
+
+    Ties are broken by mean positions.
+
+    Examples
+    --------
+    Only the first position counts, and the last item has the highest score there:
+
+    >>> best_assignment(np.array([[1.0, 0, 0], [1, 0, 0], [2, 0, 0]]), np.array([1.0, 0.5, 1.5]))
+    array([2, 1, 0])
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    positions = linear_sum_assignment(scores, maximize=True)[1]
+    order = np.where(exchangeable(scores, positions), np.outer(mean_positions, positions), -np.inf)
+    return np.asarray(positions[linear_sum_assignment(order, maximize=True)[1]])
+
+
+def exchangeable(scores: FloatArray, positions: Indices) -> Mask:
+    """Return whether an item has the position of another item in some optimal assignment.
+
+    By complementary slackness these are the pairs of zero reduced cost under optimal dual prices of the positions,
+    which are shortest paths in the graph of losses (Bellman-Ford).
+    """
+    loss = scores[np.arange(len(scores)), positions][:, None] - scores[:, positions]
+    rounding = ROUNDING * float(np.abs(scores).max(initial=0.0))
+    prices, before = np.zeros(len(scores)), np.full(len(scores), np.inf)
+    while (before - prices > rounding / len(scores)).any():
+        prices, before = np.minimum(prices, (prices[:, None] + loss).min(axis=0)), prices
+    return np.asarray(prices[:, None] + loss - prices <= rounding)

@@ -398,8 +398,7 @@ def check_n_clusters(n_clusters: int | None, ballots: Ballots, view: View) -> No
 
 def consensus_rule(kernel: Kernel, ballots: Ballots) -> tuple[str, Callable[[Data], Rankings]]:
     """Return the name and the function of the consensus: by the kernel where its mean embedding can be decoded."""
-    from rankernel.models.consensus import borda, kernel_consensus
-    from rankernel.models.decoding import has_decoder
+    from rankernel.models.consensus import borda, common_statistic, kernel_consensus
 
     share = ballots.approve_all_share
 
@@ -409,7 +408,7 @@ def consensus_rule(kernel: Kernel, ballots: Ballots) -> tuple[str, Callable[[Dat
 
     if share is not None:
         return "consensus_approvals", by_approvals
-    if has_decoder(kernel, ballots.rankings.n_items):
+    if common_statistic(kernel, ballots.rankings.n_items) is not None:
         return "consensus_kernel", lambda voters: kernel_consensus(voters, kernel).ranking
     return "consensus_borda", lambda voters: borda(voters).ranking
 

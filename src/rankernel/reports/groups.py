@@ -20,9 +20,9 @@ from rankernel.reports.text import join_names
 
 if TYPE_CHECKING:
     from rankernel.reports.summary import Settings
+    from rankernel.stats.groups import GroupTestResult
     from rankernel.stats.k_sample import KSampleResult
     from rankernel.stats.mmd import MMDResult
-    from rankernel.stats.results import GroupTestResult
 
 ALPHA = 0.05  # family-wise, over all pairs of groups
 MAX_GROUPS = 100  # compared in pairs (4,950 of them); the joint test has no limit
@@ -238,7 +238,7 @@ def with_details(pair: Comparison, ballots: Ballots, result: MMDResult, settings
 
 def item_pairs(result: GroupTestResult) -> list[tuple[str, str]]:
     """Return the pairs of items that contribute most to a difference between groups."""
-    return [(each.first, each.second) for each in result.differences(contributions="pairs").pairs[:MAX_PAIRS]]
+    return [(each.first, each.second) for each in result.differences().pairs[:MAX_PAIRS]]
 
 
 def prefers(group: Data, first: str, second: str) -> Mask:

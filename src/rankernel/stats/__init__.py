@@ -1,29 +1,28 @@
-"""Hypothesis tests on rankings, and their results."""
+"""Hypothesis tests on rankings: the classes of their results, which load on first use."""
 
-from rankernel.stats.change_points import ChangePointResult
-from rankernel.stats.differences import Differences, ItemDifference, PairDifference
-from rankernel.stats.goodness_of_fit import GoodnessOfFitResult
-from rankernel.stats.hsic import HSICResult, TrendResult
-from rankernel.stats.k_sample import KSampleResult, PairwiseResult
-from rankernel.stats.mmd import AggregatedMMDResult, MMDResult
-from rankernel.stats.outliers import OutlierResult
-from rankernel.stats.paired import PairedResult
-from rankernel.stats.power import PowerResult, SampleSizeResult
+from importlib import import_module
 
-__all__ = [
-    "AggregatedMMDResult",
-    "ChangePointResult",
-    "Differences",
-    "GoodnessOfFitResult",
-    "HSICResult",
-    "ItemDifference",
-    "KSampleResult",
-    "MMDResult",
-    "OutlierResult",
-    "PairDifference",
-    "PairedResult",
-    "PairwiseResult",
-    "PowerResult",
-    "SampleSizeResult",
-    "TrendResult",
-]
+HOMES = {
+    "AggregatedMMDResult": "mmd",
+    "ChangePointResult": "change_points",
+    "Differences": "differences",
+    "GoodnessOfFitResult": "goodness_of_fit",
+    "HSICResult": "hsic",
+    "ItemDifference": "differences",
+    "KSampleResult": "k_sample",
+    "MMDResult": "mmd",
+    "OutlierResult": "outliers",
+    "PairDifference": "differences",
+    "PairedResult": "paired",
+    "PairwiseResult": "k_sample",
+    "PowerResult": "power",
+    "SampleSizeResult": "power",
+    "TrendResult": "hsic",
+}
+__all__ = list(HOMES)
+
+
+def __getattr__(name: str) -> object:
+    if name not in HOMES:
+        raise AttributeError(f"module 'rankernel.stats' has no attribute {name!r}")
+    return getattr(import_module(f"rankernel.stats.{HOMES[name]}"), name)

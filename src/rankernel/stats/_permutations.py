@@ -1,9 +1,23 @@
-"""The permutation engine that all tests share.
+r"""The permutation engine that all tests share: the statistic, permutation schemes, exact moments, and p-values.
 
 A test is a :class:`PermutationStatistic`: the statistic of the data as a function of sums over the Gram matrix, a
 stream of its values under random permutations, and its exact moments over all permutations where they are known.
-:func:`sample_null_distribution` turns it into p-values. The module also has the permutation schemes (divide voters
-into two samples, shuffle values within strata), the sums over pairs of voters, and adaptive stopping.
+:func:`sample_null_distribution` turns it into p-values.
+
+Random permutations depend on the seed and on the data. With permutations that depended on the seed only, the p-values
+of different data sets would be compared with the same permutations, and with few of them the level would be that of
+these permutations rather than the nominal one.
+
+The statistic :math:`\Gamma = \sum_{i,j} A_{ij} B_{\pi(i) \pi(j)}` of two symmetric matrices of voters, one of them
+permuted at random, has moments that are sums over the matrices (Kazi-Aoual, Hitier, Sabatier and Lebreton 1995; Mielke,
+Berry and Johnson 1976 for groups). A power of Gamma is a sum over k edges (i, j). A partition P of the 2k ends says
+which of them are the same voter; given P, all assignments of voters are equally likely, so the two matrices separate:
+
+    E Gamma^k = sum over partitions P of 2k ends of S_A(P) S_B(P) / N (N - 1) ... (N - |P| + 1),
+
+where S(P) is the sum of products of k entries over all choices of |P| different voters. Sums over different voters
+follow from sums over arbitrary voters by Moebius inversion on the partition lattice. If all rows sum to 0 and the trace
+is 0, few sums over arbitrary voters are nonzero: two for the second moment, five for the third.
 """
 
 from __future__ import annotations
@@ -11,34 +25,41 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-from math import ceil, log, sqrt
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cached_property, lru_cache
+from math import factorial, prod
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import numpy as np
 
-from rankernel import _loops
-from rankernel._utils import FloatArray, IntArray, RankArray
-from rankernel._utils.checks import check_integer, check_number
+from rankernel._loops.compiled import compiled, compiled_strictly
+from rankernel._loops.random_streams import State, uniform
+from rankernel._utils import FloatArray, Indices, IntArray, RankArray
 from rankernel._utils.resources import run_interruptibly
 from rankernel._utils.rng import Seed, as_seed, stream_key
 from rankernel.errors import RankingError
 from rankernel.gram.evaluator import slices
-from rankernel.stats._moments import BLOCK_ROWS, Moments
 
 if TYPE_CHECKING:
-    from rankernel.stats._effects import Effect
+    from rankernel.stats.base import Effect
 
+BLOCK_ROWS = 256  # rows of a matrix that are processed at once
 CHUNK_ENTRIES = 2**22  # entries of an array that has one row for each permutation
+MAX_ROWS_FOR_SKEWNESS = 2000  # the third moment takes the cube of the number of rows
 VOTER_BYTES = 64  # memory for each voter of a test that shuffles voters one by one
+PAIR_COST = 8  # cost of one term of a sum over pairs of voters, in multiplications of a matrix product
 RELATIVE_TOLERANCE = 1e-13  # of the mean absolute kernel value: statistics that are closer differ by rounding only
 MAX_HYPERGEOMETRIC = 10**9  # voters in NumPy's multivariate hypergeometric sampler
 VOTERS_PER_ROW = 32  # from which hypergeometric sampling is quicker than a shuffle of voters
+# Sums that can be nonzero, by their numbers of vertices and of loops.
+SECOND = {(2, 0): 0, (1, 2): 1}  # sum of a_ij^2, of a_ii^2
+THIRD = {(3, 0): 0, (2, 0): 1, (2, 1): 2, (2, 2): 3, (1, 3): 4}  # tr A^3, a_ij^3, a_ii a_ij^2, a_ii a_ij a_jj, a_ii^3
 
 
-def named_generator(seed: Seed, purpose: str) -> np.random.Generator:
-    """Return a generator whose stream depends on the seed and the purpose only."""
-    return np.random.default_rng(int(stream_key(as_seed(seed), purpose)))
+def named_generator(seed: Seed, purpose: str, *data: Any) -> np.random.Generator:
+    """Return a generator whose stream depends on the seed, the purpose and the data only."""
+    checksums = [crc32(np.ascontiguousarray(array).tobytes()) for array in data]
+    return np.random.default_rng(int(stream_key(as_seed(seed), " ".join([purpose, *map(str, checksums)]))))
 
 
 # ---------------------------------------------------------------------- the engine
@@ -93,10 +114,15 @@ class NullDistribution:
     moment_pvalue: float  # by the Pearson type III approximation
 
 
-def sample_null_distribution(statistic: PermutationStatistic, n_permutations: int | Adaptive) -> NullDistribution:
-    """Return the null distribution of a statistic."""
-    moments = statistic.moments()
-    values, pvalue = sample_permutations(statistic, n_permutations)
+def sample_null_distribution(statistic: PermutationStatistic, n_permutations: int) -> NullDistribution:
+    """Return the null distribution of a statistic.
+
+    The p-value of B permutations is (1 + #{values >= statistic}) / (1 + B), which is valid for every B.
+    """
+    moments, values = statistic.moments(), statistic.draw(n_permutations)
+    pvalue = (1 + int(count_exceedances(values, np.array([statistic.value]), statistic.tolerance)[0])) / (
+        1 + len(values)
+    )
     n_moment_draws = 0
     if moments is None or np.isnan(moments.skewness):
         missing = statistic.min_moment_draws - len(values)
@@ -106,24 +132,6 @@ def sample_null_distribution(statistic: PermutationStatistic, n_permutations: in
         n_moment_draws = len(draws)
     moment_pvalue = max(moments.sf(statistic.value - statistic.tolerance), statistic.min_pvalue())
     return NullDistribution(values, pvalue, moments, n_moment_draws, min(moment_pvalue, 1.0))
-
-
-def sample_permutations(statistic: PermutationStatistic, n_permutations: int | Adaptive) -> tuple[FloatArray, float]:
-    """Return the statistic for random permutations, and the permutation p-value.
-
-    The p-value of B permutations is (1 + #{values >= statistic}) / (1 + B), which is valid for every B.
-    """
-    observed, values = np.array([statistic.value]), np.empty(0)
-    if isinstance(n_permutations, int):
-        values = statistic.draw(n_permutations)
-        n_exceedances = int(count_exceedances(values, observed, statistic.tolerance)[0])
-        return values, (1 + n_exceedances) / (1 + len(values))
-    rule, look, n_exceedances = n_permutations.stopping_rule(), -1, 0
-    while look < 0 or not rule.stops(look, n_exceedances):
-        look += 1
-        values = np.concatenate([values, statistic.draw(rule.looks[look] - len(values))])
-        n_exceedances = int(count_exceedances(values, observed, statistic.tolerance)[0])
-    return values, rule.pvalue(look, n_exceedances)
 
 
 def count_exceedances(null: FloatArray, values: FloatArray, tolerance: float) -> IntArray:
@@ -155,136 +163,6 @@ def arrangement_probability(strata: IntArray, groups: IntArray, rows: IntArray, 
     return float(np.exp(log_factorials(groups) + log_factorials(rows) - by_cell - log_factorials()))
 
 
-# ---------------------------------------------------------------------- adaptive stopping
-
-
-@dataclass(frozen=True)
-class Adaptive:
-    """Number of permutations decided while they are drawn; pass it as ``n_permutations``.
-
-    A test stops at one of several looks, fixed in advance, once the number of exceedances would be improbable (0.001
-    over all looks) if the p-value were exactly ``alpha`` (Gandy 2009). The p-value of a test that stops is that of its
-    path (Fay, Kim and Hachey 2007): under the null hypothesis exceedances follow Polya's urn, so the probability of
-    each stopping point is known, and the p-value is the total probability of all stopping points with at least as much
-    evidence. It is exact: P(p <= a) <= a for every a.
-
-    Parameters
-    ----------
-    alpha : float
-        Significance level: sampling continues while the p-value may be on either side of it.
-    max_permutations : int
-        Largest number of permutations.
-
-    Examples
-    --------
-    >>> from rankernel import datasets, mmd_test
-    >>> same = mmd_test(datasets.uniform(30, 4, rng=1), datasets.uniform(30, 4, rng=2), n_permutations="adaptive")
-    >>> len(same.null_distribution), same.pvalue > 0.2
-    (100, True)
-    """
-
-    alpha: float = 0.05
-    max_permutations: int = 100_000
-
-    def __post_init__(self) -> None:
-        check_number("alpha", self.alpha, 0, 1)
-        check_integer("max_permutations", self.max_permutations)
-
-    def __str__(self) -> str:
-        return f"at most {self.max_permutations:,} permutations, fewer if p is clearly above or below {self.alpha:g}"
-
-    def stopping_rule(self) -> StoppingRule:
-        """Return the looks and the stopping boundaries."""
-        return stopping_rule(self.alpha, self.max_permutations)
-
-
-PermutationsLike = int | Literal["adaptive"] | Adaptive
-
-
-def check_permutations(value: Any) -> int | Adaptive:
-    """Return the number of permutations, or the rule that decides it."""
-    if isinstance(value, str) and value == "adaptive":
-        return Adaptive()
-    return value if isinstance(value, Adaptive) else check_integer("n_permutations", value)
-
-
-@lru_cache(maxsize=32)
-def stopping_rule(alpha: float, max_permutations: int) -> StoppingRule:
-    """Return looks at 100 permutations and then 1.5 times as many each, with binomial stopping boundaries."""
-    from scipy.stats import binom
-
-    first = min(100, max_permutations)
-    n_looks = 1 + ceil(log(max_permutations / first) / log(1.5))
-    looks = np.unique(np.geomspace(first, max_permutations, n_looks).round().astype(np.int64))
-    risk = 1e-3 / len(looks) / 2  # the error probability is shared by looks and by the two boundaries
-    # The largest number of exceedances with P(Bin <= s) <= risk, and the smallest with P(Bin >= s) <= risk.
-    low = binom.ppf(risk, looks, alpha).astype(np.int64)
-    low -= binom.cdf(low, looks, alpha) > risk
-    high = binom.isf(risk, looks, alpha).astype(np.int64) + 1
-    return StoppingRule(tuple(looks.tolist()), tuple(low.tolist()), tuple(high.tolist()))
-
-
-@dataclass(frozen=True)
-class StoppingRule:
-    """After ``looks[k]`` permutations a test stops with at most ``low[k]`` or at least ``high[k]`` exceedances."""
-
-    looks: tuple[int, ...]
-    low: tuple[int, ...]
-    high: tuple[int, ...]
-
-    def stops(self, look: int, n_exceedances: int) -> bool:
-        """Return whether a test stops at a look."""
-        last = look == len(self.looks) - 1
-        return last or n_exceedances <= self.low[look] or n_exceedances >= self.high[look]
-
-    def min_pvalue(self) -> float:
-        """Return the smallest p-value: no exceedance at the first look where that stops the test."""
-        can_stop = [look for look, low in enumerate(self.low) if low >= 0]
-        return self.pvalue(can_stop[0] if can_stop else len(self.looks) - 1, 0)
-
-    def pvalue(self, look: int, n_exceedances: int) -> float:
-        """Return the null probability of stopping here or with more evidence against the null hypothesis.
-
-        Stopping early with few exceedances is the strongest evidence, stopping early with many the weakest.
-        """
-        reached = look_probabilities(self, look)
-        if n_exceedances >= self.high[look]:
-            weaker = sum(look_probabilities(self, k)[self.high[k] :].sum() for k in range(look))
-            return float(1 - weaker - reached[n_exceedances + 1 :].sum())
-        stronger = sum(look_probabilities(self, k)[: self.low[k] + 1].sum() for k in range(look))
-        return float(stronger + reached[: n_exceedances + 1].sum())
-
-
-@lru_cache(maxsize=256)
-def look_probabilities(rule: StoppingRule, look: int) -> FloatArray:
-    """Return the null probability of reaching a look with 0, 1, ... exceedances."""
-    if look == 0:
-        return np.full(rule.looks[0] + 1, 1 / (rule.looks[0] + 1))  # all numbers are equally likely
-    reached, (last, here) = look_probabilities(rule, look - 1), rule.looks[look - 1 : look + 1]
-    probabilities = np.zeros(here + 1)
-    for n_exceedances in range(max(rule.low[look - 1] + 1, 0), min(rule.high[look - 1], last + 1)):
-        first, pmf = polya_pmf(n_exceedances, last, here - last)
-        start = n_exceedances + first
-        probabilities[start : start + len(pmf)] += reached[n_exceedances] * pmf
-    return probabilities
-
-
-def polya_pmf(n_exceedances: int, n_before: int, n_draws: int) -> tuple[int, FloatArray]:
-    """Return the distribution of exceedances in ``n_draws`` more permutations by Polya's urn.
-
-    From the first number of non-negligible probability on; the range covers more than 12 standard deviations.
-    """
-    from scipy.special import betaln, gammaln
-
-    a, b = n_exceedances + 1, n_before - n_exceedances + 1
-    mean = n_draws * a / (a + b)
-    reach = 12 * sqrt(mean * b / (a + b) * (1 + n_draws / (a + b))) + 40 * (1 + n_draws / n_before)
-    first, last = max(int(mean - reach), 0), min(int(mean + reach) + 1, n_draws)
-    k = np.arange(first, last + 1)
-    log_choose = gammaln(n_draws + 1) - gammaln(k + 1) - gammaln(n_draws - k + 1)
-    return first, np.asarray(np.exp(log_choose + betaln(k + a, n_draws - k + b) - betaln(a, b)))
-
-
 # ---------------------------------------------------------------------- permutation schemes
 
 
@@ -292,61 +170,48 @@ class RandomDivisions:
     """A stream of random divisions of voters into two samples, as the number of voters of each row in the first.
 
     If voters are permuted, these numbers are multivariate hypergeometric. ``table`` has the number of voters by
-    stratum, sample and row; the first sample keeps its size in each stratum.
+    stratum, sample and row; the first sample keeps its size in each stratum. Strata with few voters in each row are
+    divided by a shuffle of voters, which is faster there.
     """
 
     def __init__(self, table: IntArray, seed: int) -> None:
         check_exchangeable(table)
         self.n_rows = table.shape[2]
-        self.strata = [
-            StratumDivisions(
-                voters.sum(axis=0), int(voters[0].sum()), named_generator(seed, f"divisions of stratum {s}")
-            )
-            for s, voters in enumerate(table)
-        ]
+        self.sizes: list[int] = table[:, 0].sum(axis=1).tolist()
+        self.rng = named_generator(seed, "divisions of voters", table)
+        self.state = random_state(self.rng)
+        self.strata: list[tuple[Indices, IntArray | None]] = []  # rows and their counts, or the row of each voter
+        for counts in table.sum(axis=1):
+            rows, n_voters = np.flatnonzero(counts), int(counts.sum())
+            if n_voters < VOTERS_PER_ROW * len(rows):
+                self.strata.append((np.repeat(rows, counts[rows]), None))
+                continue
+            if n_voters >= MAX_HYPERGEOMETRIC:
+                raise RankingError(
+                    f"there are {n_voters:,} voters, and at most {MAX_HYPERGEOMETRIC:,} can be permuted; divide all "
+                    "counts by the same number: with this many voters the p-value of any difference is close to 0"
+                )
+            self.strata.append((rows, counts[rows]))
 
     def draw(self, n_divisions: int) -> Iterator[FloatArray]:
         """Yield the next divisions in chunks, each an array of shape (n, n_rows)."""
         for part in slices(n_divisions, max(CHUNK_ENTRIES // self.n_rows, 1)):
-            counts = np.zeros((part.stop - part.start, self.n_rows))
-            for stratum in self.strata:
-                stratum.add_to(counts)
-            yield counts
-
-
-class StratumDivisions:
-    """Random divisions of the voters of one stratum, ``size`` of them in the first sample."""
-
-    def __init__(self, voters: IntArray, size: int, rng: np.random.Generator) -> None:
-        self.size, self.rng = size, rng
-        self.rows = np.flatnonzero(voters)
-        self.counts = voters[self.rows]
-        n_voters = int(self.counts.sum())
-        self.by_row = n_voters >= VOTERS_PER_ROW * len(self.rows)
-        if self.by_row and n_voters >= MAX_HYPERGEOMETRIC:
-            raise RankingError(
-                f"there are {n_voters:,} voters, and at most {MAX_HYPERGEOMETRIC:,} can be permuted; divide all counts "
-                "by the same number: with this many voters the p-value of any difference is close to 0"
-            )
-        if not self.by_row:
-            self.row_of_voter = np.repeat(self.rows, self.counts)
-            self.state = random_state(rng)
-
-    def add_to(self, counts: FloatArray) -> None:
-        """Add a random division to each row of ``counts``."""
-        if self.by_row:
-            drawn = self.rng.multivariate_hypergeometric(self.counts, self.size, size=len(counts), method="marginals")
-            counts[:, self.rows] += drawn.astype(np.float64)
-        else:
-            _loops.permutations.choose_voters(self.row_of_voter, self.size, self.state, counts)
+            first = np.zeros((part.stop - part.start, self.n_rows))
+            for size, (rows, counts) in zip(self.sizes, self.strata, strict=True):
+                if counts is None:
+                    choose_voters(rows, size, self.state, first)
+                else:
+                    drawn = self.rng.multivariate_hypergeometric(counts, size, size=len(first), method="marginals")
+                    first[:, rows] += drawn.astype(np.float64)
+            yield first
 
 
 class Shuffles:
-    """A stream of random permutations, within strata, of one value for each voter."""
+    """A stream of random permutations, within strata, of one value for each voter; ``data`` varies its seed."""
 
-    def __init__(self, values: IntArray, strata: IntArray, rng: np.random.Generator) -> None:
+    def __init__(self, values: IntArray, strata: IntArray, seed: int, *data: Any) -> None:
         self.values, self.strata = values.astype(np.int32), sort_by_label(strata)
-        self.state = random_state(rng)
+        self.state = random_state(named_generator(seed, "shuffles of voters", values, strata, *data))
 
     def draw(self, n_permutations: int, n_entries: int = 1) -> Iterator[RankArray]:
         """Yield the next permutations in chunks, each of shape (n, n_voters), valid until the next one.
@@ -357,11 +222,11 @@ class Shuffles:
         buffer = np.empty((min(size, n_permutations), len(self.values)), dtype=np.int32)
         for part in slices(n_permutations, size):
             shuffled = buffer[: part.stop - part.start]
-            run_interruptibly(_loops.permutations.shuffle_within, self.values, *self.strata, self.state, shuffled)
+            run_interruptibly(shuffle_within, self.values, *self.strata, self.state, shuffled)
             yield shuffled
 
 
-def random_state(rng: np.random.Generator) -> Any:
+def random_state(rng: np.random.Generator) -> State:
     """Return a random state for compiled loops."""
     return rng.integers(2**64, size=4, dtype=np.uint64)
 
@@ -407,3 +272,260 @@ def pair_sums(gram: FloatArray, counts: FloatArray, biased: bool) -> FloatArray:
     """
     equal_pairs = counts * (counts - (not biased))
     return np.asarray(off_diagonal_forms(gram, counts) + equal_pairs @ np.diagonal(gram))
+
+
+# ---------------------------------------------------------------------- compiled loops
+
+
+@compiled_strictly
+def choose_voters(rows: IntArray, size: int, state: State, counts: FloatArray) -> None:
+    """Choose ``size`` voters at random for each row of ``counts``, and count the rows of the chosen voters.
+
+    The first steps of a Fisher-Yates shuffle, which starts from the order that the last shuffle left: the choice is
+    uniform from every order. ``rows`` and ``state`` are changed.
+    """
+    n_voters = len(rows)
+    for p in range(len(counts)):
+        for i in range(size):
+            j = i + np.int64(uniform(state) * (n_voters - i))
+            rows[i], rows[j] = rows[j], rows[i]
+            counts[p, rows[i]] += 1.0
+
+
+@compiled_strictly
+def shuffle_within(values: RankArray, order: IntArray, starts: IntArray, state: State, shuffled: RankArray) -> None:
+    """Write random permutations of ``values`` within strata into the rows of ``shuffled``.
+
+    Stratum s has the voters order[starts[s]:starts[s + 1]]; ``values`` and ``state`` are changed.
+    """
+    for p in range(len(shuffled)):
+        for s in range(len(starts) - 1):
+            for i in range(starts[s], starts[s + 1] - 1):
+                j = i + np.int64(uniform(state) * (starts[s + 1] - i))
+                values[order[i]], values[order[j]] = values[order[j]], values[order[i]]
+        shuffled[p] = values
+
+
+@compiled_strictly
+def count_by_group(rows: RankArray, groups: IntArray, counts: FloatArray) -> None:
+    """Count the voters of each group by row, for each permutation of the rows of voters."""
+    for p in range(len(counts)):
+        for voter in range(len(groups)):
+            counts[p, groups[voter], rows[p, voter]] += 1.0
+
+
+@compiled
+def sum_by_group(
+    gram: FloatArray, rows: RankArray, members: IntArray, starts: IntArray, self_pairs: float, sums: FloatArray
+) -> None:
+    """Sum the kernel over pairs of voters of each group, for each permutation of the rows of voters.
+
+    Group g has the voters members[starts[g]:starts[g + 1]]; the pair of a voter with itself has weight ``self_pairs``.
+    """
+    ordered = np.empty(len(members), dtype=np.int64)
+    for p in range(len(sums)):
+        for k in range(len(members)):
+            ordered[k] = rows[p, members[k]]
+        for g in range(len(starts) - 1):
+            total = 0.0
+            for i in range(starts[g], starts[g + 1]):
+                values, part = gram[ordered[i]], 0.0
+                for j in range(starts[g], i):
+                    part += values[ordered[j]]
+                total += 2 * part + self_pairs * values[ordered[i]]
+            sums[p, g] = total
+
+
+# ---------------------------------------------------------------------- exact moments
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """The mean, the variance and the skewness of a distribution."""
+
+    mean: float
+    variance: float
+    skewness: float
+
+    @classmethod
+    def from_cumulants(cls, mean: float, variance: float, third: float) -> Moments:
+        """Return the moments of a distribution with the given first three cumulants."""
+        return cls(mean, variance, third / variance**1.5 if variance > 0 else 0.0)
+
+    @classmethod
+    def from_sample(cls, values: FloatArray) -> Moments:
+        """Return the moments of a sample."""
+        deviations = values - values.mean()
+        return cls.from_cumulants(float(values.mean()), float((deviations**2).mean()), float((deviations**3).mean()))
+
+    @property
+    def third_cumulant(self) -> float:
+        """The third cumulant."""
+        return float(self.skewness * max(self.variance, 0.0) ** 1.5)  # rounding can make a variance negative
+
+    def scaled(self, factor: float) -> Moments:
+        """Return the moments of a positive multiple."""
+        return Moments(self.mean * factor, self.variance * factor**2, self.skewness)
+
+    def __add__(self, other: Moments) -> Moments:
+        """Return the moments of the sum of two independent variables."""
+        third = self.third_cumulant + other.third_cumulant
+        return Moments.from_cumulants(self.mean + other.mean, self.variance + other.variance, third)
+
+    def sf(self, value: float) -> float:
+        """Return the probability of at least ``value`` under the Pearson type III distribution with these moments."""
+        from scipy.special import gammainc, gammaincc, ndtr
+
+        if not self.variance > 0:
+            return 1.0
+        z = (value - self.mean) / np.sqrt(self.variance)
+        if abs(self.skewness) < 1e-6:
+            return float(ndtr(-z))
+        shape = 4 / self.skewness**2
+        x = max(shape + 2 * z / self.skewness, 0.0)
+        return float(gammaincc(shape, x) if self.skewness > 0 else gammainc(shape, x))
+
+
+ZERO_MOMENTS = Moments(0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class CentredKernel:
+    """A doubly centred kernel matrix of voters, stored by the distinct values and the number of voters of each.
+
+    Unbiased: a voter is not paired with itself, the diagonal is 0 and rows sum to 0 without it. Biased: each voter is
+    paired with itself, with the diagonal of ``gram``.
+    """
+
+    gram: FloatArray
+    counts: FloatArray
+    biased: bool
+    row_offsets: FloatArray  # subtracted from rows and from columns
+    constant: float  # added to all entries
+
+    @classmethod
+    def from_gram(cls, gram: FloatArray, counts: FloatArray, biased: bool) -> CentredKernel:
+        """Centre the kernel matrix of values that occur ``counts`` times."""
+        n = counts.sum()
+        if biased:
+            means = gram @ counts / n
+            return cls(gram, counts, biased, means, float(counts @ means / n))
+        sums = gram @ counts - np.diagonal(gram)
+        return cls(gram, counts, biased, sums / (n - 2), float(counts @ sums / ((n - 1) * (n - 2))))
+
+    def block(self, rows: slice | Indices, columns: Indices | None = None) -> FloatArray:
+        """Return rows of the centred matrix, for pairs of different voters; all columns, or the given ones."""
+        values, offsets = self.gram[rows], self.row_offsets
+        if columns is not None:
+            values, offsets = values[:, columns], offsets[columns]
+        return np.asarray(values - self.row_offsets[rows, None] - offsets + self.constant)
+
+    def matrix(self) -> FloatArray:
+        """Return the centred matrix."""
+        out = np.empty(self.gram.shape)
+        for rows in slices(len(out), BLOCK_ROWS):
+            out[rows] = self.block(rows)
+        return out
+
+    @property
+    def diagonal(self) -> FloatArray:
+        """The entries for two voters with the same value."""
+        return np.asarray(np.diagonal(self.gram) - 2 * self.row_offsets + self.constant)
+
+    @cached_property
+    def power_sums(self) -> tuple[float, FloatArray, FloatArray | None]:
+        """The trace, and the nonzero sums of degree two and three (None for too many rows).
+
+        The sums are those after subtracting the multiple of the identity that makes the trace 0.
+        """
+        c, n = self.counts, float(self.counts.sum())
+        trace = float(c @ self.diagonal) if self.biased else 0.0
+        shift = trace / (n - 1)  # A - shift (I - 1/n) is still centred
+        shifted = CentredKernel(self.gram, c, self.biased, self.row_offsets, self.constant + shift / n)
+        equal = shifted.diagonal  # two voters with the same value
+        same = equal - shift if self.biased else np.zeros(len(c))  # a voter with itself
+        squares, cubes, products = np.empty((3, len(c)))  # sums over voters in each row
+        for rows in slices(len(c), BLOCK_ROWS):
+            matrix = shifted.block(rows)
+            square = matrix * matrix
+            squares[rows], cubes[rows], products[rows] = square @ c, (square * matrix) @ c, matrix @ (c * same)
+        second = np.array([c @ (squares - equal**2 + same**2), c @ same**2])
+        if len(c) > MAX_ROWS_FOR_SKEWNESS:
+            return trace, second, None
+        weights, cubed_trace, excess = np.sqrt(c), 0.0, same - equal
+        weighted = weights[:, None] * shifted.matrix() * weights
+        for rows in slices(len(c), BLOCK_ROWS):
+            square = weighted[rows] @ weighted[:, : rows.stop]  # the lower triangle of a symmetric matrix
+            square[:, : rows.start] *= 2
+            cubed_trace += float(np.einsum("uv,uv->", square, weighted[rows, : rows.stop]))
+        third = np.array(
+            [
+                cubed_trace + c @ (3 * excess * squares + 3 * excess**2 * equal + excess**3),
+                c @ (cubes - equal**3 + same**3),
+                c @ (same * (squares - equal**2 + same**2)),
+                c @ (same * products + same**2 * excess),
+                c @ same**3,
+            ]
+        )
+        return trace, second, third
+
+
+def permutation_moments(left: CentredKernel, right: CentredKernel) -> Moments:
+    """Return the moments of the sum over voters of one matrix times the other, one of them permuted at random.
+
+    The skewness is nan if a matrix has more than ``MAX_ROWS_FOR_SKEWNESS`` rows.
+    """
+    (left_trace, left_second, left_third), n = left.power_sums, int(left.counts.sum())
+    right_trace, right_second, right_third = right.power_sums
+    mean = left_trace * right_trace / (n - 1)
+    variance = expected_power(left_second, right_second, n, 2)
+    if left_third is None or right_third is None:
+        return Moments(mean, variance, float("nan"))
+    return Moments.from_cumulants(mean, variance, expected_power(left_third, right_third, n, 3))
+
+
+def expected_power(left: FloatArray, right: FloatArray, n_voters: int, power: int) -> float:
+    """Return the mean of a power of the statistic, from the nonzero sums of two matrices of trace 0."""
+    return float(
+        sum(
+            left @ table @ right / prod(range(n_voters - n_different + 1, n_voters + 1))
+            for n_different, table in partition_tables(power).items()
+            if n_different <= n_voters
+        )
+    )
+
+
+@lru_cache(maxsize=2)
+def partition_tables(power: int) -> dict[int, FloatArray]:
+    """Return for each number of different voters the coefficients of products of sums of the two matrices."""
+    tables: dict[int, FloatArray] = {}
+    for partition in partitions(2 * power):
+        row = distinct_sum(partition, SECOND if power == 2 else THIRD)
+        n_different = max(partition) + 1
+        tables[n_different] = tables.get(n_different, 0.0) + np.outer(row, row)
+    return tables
+
+
+def distinct_sum(partition: tuple[int, ...], nonzero: dict[tuple[int, int], int]) -> FloatArray:
+    """Return a sum over different voters as a combination of the nonzero sums over arbitrary voters."""
+    row = np.zeros(len(nonzero))
+    for merger in partitions(max(partition) + 1):
+        ends = [merger[end] for end in partition]
+        n_loops = sum(a == b for a, b in zip(ends[::2], ends[1::2], strict=True))
+        index = nonzero.get((len(set(ends)), n_loops))
+        if index is not None and min(np.bincount(ends)) > 1:  # otherwise a row sum or the trace factors out, which is 0
+            row[index] += prod((-1) ** (int(size) - 1) * factorial(int(size) - 1) for size in np.bincount(merger))
+    return row
+
+
+def partitions(n: int) -> Iterator[tuple[int, ...]]:
+    """Yield all partitions of n elements, as the number of the part of each element."""
+
+    def extend(start: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        if len(start) == n:
+            yield start
+            return
+        for part in range(max(start, default=-1) + 2):
+            yield from extend((*start, part))
+
+    return extend(())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from rankernel import _loops
+from rankernel._loops.compiled import compiled
 from rankernel._utils import FloatArray, IntArray
 from rankernel._utils.checks import check_integer, check_number
 from rankernel._utils.resources import check_task, run_interruptibly
@@ -24,22 +24,19 @@ from rankernel.errors import RankingError
 from rankernel.gram.evaluator import slices
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
-from rankernel.stats._groups import GroupedVoters, GroupEffect, group_standard_errors
-from rankernel.stats._moments import ZERO_MOMENTS
 from rankernel.stats._permutations import (
     CHUNK_ENTRIES,
     RELATIVE_TOLERANCE,
-    PermutationsLike,
+    ZERO_MOMENTS,
     PermutationStatistic,
-    check_permutations,
     named_generator,
     sample_null_distribution,
 )
-from rankernel.stats._sample import Sample, voter_gram, warn_if_noisy
-from rankernel.stats.results import GroupTestResult, SummaryLines, describe_test, result_fields
+from rankernel.stats.base import Sample, SummaryLines, describe_test, result_fields, voter_gram, warn_if_noisy
+from rankernel.stats.groups import GroupedVoters, GroupEffect, GroupTestResult
 
 if TYPE_CHECKING:
-    from rankernel.stats.differences import Contributions, Differences
+    from rankernel.stats.differences import Differences
 
 MAX_ROWS = 10_000  # the costs of segments take the square of the number of rows
 
@@ -73,11 +70,11 @@ class ChangePointResult(GroupTestResult):
         text = f"at {rows}: {len(self.groups):,} segments" if self.changes else "none"
         return [("changes", text), *super()._summary()]
 
-    def differences(self, confidence_level: float = 0.95, *, contributions: Contributions = "auto") -> Differences:
+    def differences(self, confidence_level: float = 0.95) -> Differences:
         """Return in which items and pairs of items the segments differ: see :meth:`MMDResult.differences`."""
         if not self.changes:
             raise RankingError("changes is empty, so there are no segments to compare; n_changes=1 finds the best one")
-        return super().differences(confidence_level, contributions=contributions)
+        return super().differences(confidence_level)
 
 
 def change_point_test(
@@ -87,7 +84,7 @@ def change_point_test(
     n_changes: int | Literal["auto"] = "auto",
     max_changes: int = 10,
     min_rows: int = 5,
-    n_permutations: PermutationsLike = 999,
+    n_permutations: int = 999,
     rng: Seed = 0,
     alpha: float = 0.05,
     method: MethodLike = "auto",
@@ -110,7 +107,7 @@ def change_point_test(
         The largest number of changes considered.
     min_rows : int
         The smallest number of rows between two changes.
-    n_permutations : int, "adaptive" or Adaptive
+    n_permutations : int
         The number of random orders.
     alpha : float
         The significance level.
@@ -131,7 +128,7 @@ def change_point_test(
     >>> result.changes, result.pvalue < 0.01
     ((40,), True)
     """
-    n_permutations, seed = check_permutations(n_permutations), as_seed(rng)
+    n_permutations, seed = check_integer("n_permutations", n_permutations), as_seed(rng)
     data = as_data(X)
     n_rows = len(data)
     alpha, least = check_number("alpha", alpha, 0, 1), check_integer("min_rows", min_rows)
@@ -161,7 +158,7 @@ def change_point_test(
     segment = np.searchsorted(np.array(changes), np.arange(n_rows), side="right")
     names = tuple(f"rows {a} to {b - 1}" for a, b in zip((0, *changes), (*changes, n_rows), strict=True))
     voters = GroupedVoters.count(sample, names, segment, np.zeros_like(segment), data.counts)
-    effect_mcse = group_standard_errors(voters, biased=True)[1] if changes else 0.0
+    effect_mcse = GroupEffect(voters).mcse() if changes and sample.is_estimated else 0.0
     scheme = f"random orders of {n_rows:,} rows, at least {least} rows between changes"
     text = describe_test("kernel change points", len(null.values), scheme, sample)
     effect = GroupEffect(voters) if changes else None
@@ -176,7 +173,7 @@ class BestSplit(PermutationStatistic):
 
     def __init__(self, sample: Sample, weights: FloatArray, min_rows: int, seed: int) -> None:
         self.sample, self.weights, self.min_rows = sample, weights, min_rows
-        self.rng = named_generator(seed, "orders of rows")
+        self.rng = named_generator(seed, "orders of rows", sample.index, weights)
         self.gram = self.expand(sample.gram)
         self.value = float(self.of_orders(np.arange(len(weights))[None], self.gram)[0])
         self.tolerance = RELATIVE_TOLERANCE * float(np.abs(self.gram).mean() * weights.sum())
@@ -198,12 +195,12 @@ class BestSplit(PermutationStatistic):
     def of_orders(self, orders: IntArray, gram: FloatArray) -> FloatArray:
         """Return the statistic for each order of the rows."""
         values = np.empty(len(orders))
-        run_interruptibly(_loops.permutations.best_splits, gram, self.weights, orders, self.min_rows, values)
+        run_interruptibly(best_splits, gram, self.weights, orders, self.min_rows, values)
         return values
 
     def segments(self, max_changes: int) -> tuple[FloatArray, IntArray]:
         """Return the smallest scatter for 0, 1, ... changes, and where the last segment starts, for every end."""
-        return run_interruptibly(_loops.permutations.best_segments, self.gram, self.weights, max_changes, self.min_rows)
+        return run_interruptibly(best_segments, self.gram, self.weights, max_changes, self.min_rows)
 
     def standard_errors(self) -> tuple[float, float]:
         """Return the Monte Carlo standard error of the statistic, by drawing all kernel values again."""
@@ -240,3 +237,68 @@ def trace_back(starts: IntArray, n_changes: int, n_rows: int) -> list[int]:
         end = int(starts[remaining, end])
         changes.append(end)
     return changes[::-1]
+
+
+# ---------------------------------------------------------------------- compiled loops
+
+
+@compiled
+def best_splits(gram: FloatArray, weights: FloatArray, orders: IntArray, min_rows: int, values: FloatArray) -> None:
+    """Write for each order of the rows the largest dispersion between the rows before and after a single change."""
+    n = len(weights)
+    total, n_voters = 0.0, 0.0
+    for i in range(n):
+        n_voters += weights[i]
+        for j in range(n):
+            total += weights[i] * weights[j] * gram[i, j]
+    row_sums = gram @ weights
+    for p in range(len(orders)):
+        order = orders[p]
+        before, across, size, best = 0.0, 0.0, 0.0, -np.inf
+        for t in range(n - min_rows):
+            row = order[t]
+            earlier, kernel = 0.0, gram[row]
+            for s in range(t):
+                earlier += weights[order[s]] * kernel[order[s]]
+            w = weights[row]
+            before += w * (2 * earlier + w * kernel[row])
+            across += w * row_sums[row]
+            size += w
+            if t + 1 >= min_rows:
+                after = total - 2 * across + before
+                best = max(best, before / size + after / (n_voters - size) - total / n_voters)
+        values[p] = best
+
+
+@compiled
+def best_segments(
+    gram: FloatArray, weights: FloatArray, max_changes: int, min_rows: int
+) -> tuple[FloatArray, IntArray]:
+    """Return the smallest scatter within segments for 0 to ``max_changes`` changes, and where the last segment starts.
+
+    The cost of rows s to t is the sum of the diagonal minus the sum of all entries over the number of voters.
+    """
+    n = len(weights)
+    cost = np.full((max_changes + 1, n + 1), np.inf)
+    starts = np.zeros((max_changes + 1, n + 1), dtype=np.int64)
+    # sums[s], traces[s], sizes[s]: over the rows from s to the current end
+    sums, traces, sizes = np.zeros(n), np.zeros(n), np.zeros(n)
+    for t in range(n):
+        w, kernel, earlier = weights[t], gram[t], 0.0
+        for s in range(t, -1, -1):
+            if s < t:
+                earlier += weights[s] * kernel[s]
+            sums[s] += w * (2 * earlier + w * kernel[t])
+            traces[s] += w * kernel[t]
+            sizes[s] += w
+        end = t + 1
+        if end < min_rows:
+            continue
+        cost[0, end] = traces[0] - sums[0] / sizes[0]
+        for changes in range(1, max_changes + 1):
+            for s in range(changes * min_rows, end - min_rows + 1):
+                value = cost[changes - 1, s] + traces[s] - sums[s] / sizes[s]
+                if value < cost[changes, end]:
+                    cost[changes, end] = value
+                    starts[changes, end] = s
+    return cost[:, n].copy(), starts

@@ -4,41 +4,45 @@ The Kendall kernel of two rankings is the mean over pairs of items of the produc
 a kernel, and the statistic with the Kendall kernel is the mean over pairs of the statistic with one sign: it decomposes
 exactly into contributions of pairs, also the unbiased one. Half of the contribution of a pair belongs to each item.
 
+The intervals of all pairs hold simultaneously, and so do those of all items: the critical value is the quantile of the
+largest absolute standardised mean, simulated with normal multipliers of the voters (multiplier bootstrap). Shares have
+Wilson's interval with this critical value, mean ranks a t interval of the same probability.
+
 Within strata, the mean of a group is the mean over strata, weighted by the voters of all groups in each stratum: groups
 are compared as if they had the same distribution of voters over strata.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, get_args
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from rankernel._utils import FloatArray, Indices
-from rankernel._utils.checks import check_choice, check_number, printable
+from rankernel._utils.checks import check_number, printable
 from rankernel._utils.notebook import box, table
 from rankernel._utils.resources import check_bytes
-from rankernel.data import Data
 from rankernel.errors import RankingError
 from rankernel.gram.evaluator import slices
 from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.rows import as_rows
-from rankernel.kernels.kendall import Kendall
-from rankernel.stats._effects import Interval
-from rankernel.stats._groups import GroupedVoters, GroupEffect
-from rankernel.stats._permutations import CHUNK_ENTRIES
+from rankernel.stats._permutations import CHUNK_ENTRIES, named_generator
+from rankernel.stats.base import Interval
+from rankernel.stats.groups import GroupedVoters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from rankernel.stats.paired import Judges
 
-Contributions = Literal["auto", "pairs"]
 MAX_PAIRS = 5000  # pairs of items in a result: all pairs of a hundred items
 MAX_PRINTED = 5  # lines of a printed table
 MAX_COLUMNS = 5  # groups in columns; of more groups the two extremes are shown
+N_BOOTSTRAP = 500  # draws of the largest standardised mean
+MAX_SIMULATED = 2**26  # standardised means that are simulated; of more, the critical value is that of Bonferroni
+CONTRIBUTION = "share of the difference (Kendall kernel)"
 
 
 @dataclass(frozen=True)
@@ -52,10 +56,9 @@ class ItemDifference:
     mean_ranks : tuple of float
         Its mean rank in each group, from 1; tied items share the mean of their ranks.
     intervals : tuple of pairs
-        The confidence interval of each.
+        The confidence interval of each; all items and groups at once.
     contribution : float
-        The contribution of the item to the difference between the groups: see ``contributions`` of
-        :class:`Differences`.
+        Half of the contributions of the pairs of items with this item.
     change_interval : pair of float or None
         The confidence interval of :attr:`change`; None for more than two groups.
     """
@@ -88,7 +91,7 @@ class PairDifference:
     shares : tuple of float
         The share of each group that prefers the first item; a tie counts one half.
     intervals : tuple of pairs
-        The confidence interval of each (Wilson).
+        The confidence interval of each (Wilson); all pairs and groups at once.
     contribution : float
         The contribution of the pair to the statistic with the Kendall kernel.
     change_interval : pair of float or None
@@ -114,7 +117,7 @@ class PairDifference:
 
     @property
     def reverses(self) -> bool:
-        """Whether majorities of two groups differ and the intervals of both exclude 50 %."""
+        """Whether majorities of two groups differ and the simultaneous intervals of both exclude 50 %."""
         return min(high for _, high in self.intervals) < 0.5 < max(low for low, _ in self.intervals)
 
 
@@ -133,21 +136,15 @@ class Differences:
     total : float
         The sum of the contributions of all pairs: the statistic with the Kendall kernel. Within strata, its mean over
         strata, weighted by their voters. For change points, the dispersion between the segments.
-    items_total : float
-        The total that contributions of items are compared with: ``total``, or the same with the kernel of the test.
     confidence_level : float
-        The confidence level of each interval.
-    contributions : str
-        What the contribution of an item is.
+        The confidence level of the intervals of all pairs, and of those of all items.
     """
 
     groups: tuple[str, ...]
     items: tuple[ItemDifference, ...]
     pairs: tuple[PairDifference, ...]
     total: float
-    items_total: float
     confidence_level: float
-    contributions: str
 
     def plot(self, *, limit: int = 12, ax: Axes | None = None) -> Axes:
         """Draw the shares of each group for the first pairs, with their intervals."""
@@ -159,85 +156,44 @@ class Differences:
         """Return tables of items and pairs as text, with headings; of many groups the two extremes."""
         many = len(self.groups) > MAX_COLUMNS
         rank_heads = ["best in", "worst in"] if many else [f"mean rank, {group}" for group in self.groups]
-        items = [["item", *rank_heads, self.contributions]]
+        items = [["item", *rank_heads, CONTRIBUTION]]
         for item in self.items:
-            cells = self._cells(item.mean_ranks, item.intervals, rank_text)
-            items.append([item.item, *cells, contribution_text(item.contribution, self.items_total)])
+            cells = self._cells(item.mean_ranks, item.intervals, "{:.2f} ({:.2f} to {:.2f})")
+            items.append([item.item, *cells, self._contribution(item.contribution)])
         share_heads = ["lowest in", "highest in"] if many else self.groups
-        intervals = f"{self.confidence_level:.0%} intervals"
-        pairs = [["prefer", *share_heads, f"part of the Kendall statistic ({intervals})"]]
+        pairs = [["prefer", *share_heads, CONTRIBUTION]]
         for pair in self.pairs:
-            cells = self._cells(pair.shares, pair.intervals, share_text)
-            contribution = contribution_text(pair.contribution, self.total) + ", reverses" * pair.reverses
+            cells = self._cells(pair.shares, pair.intervals, "{:.0%} ({:.0%} to {:.0%})")
+            contribution = self._contribution(pair.contribution) + ", reverses" * pair.reverses
             pairs.append([f"{pair.first} to {pair.second}", *cells, contribution])
         return items, pairs
 
-    def _cells(
-        self, means: Sequence[float], intervals: Sequence[Interval], text: Callable[[float, Interval], str]
-    ) -> Iterator[str]:
+    def _cells(self, means: Sequence[float], intervals: Sequence[Interval], text: str) -> Iterator[str]:
         """Yield the means of all groups as text; of many groups the smallest and the largest, with their names."""
         if len(self.groups) <= MAX_COLUMNS:
-            yield from map(text, means, intervals)
+            yield from (text.format(mean, *interval) for mean, interval in zip(means, intervals, strict=True))
             return
         for group in (int(np.argmin(means)), int(np.argmax(means))):
-            yield f"{self.groups[group]}: {text(means[group], intervals[group])}"
+            yield f"{self.groups[group]}: {text.format(means[group], *intervals[group])}"
+
+    def _contribution(self, contribution: float) -> str:
+        """Return a contribution in percent of a positive total, and otherwise the number."""
+        return f"{contribution / self.total:.0%}" if self.total > 0 else f"{contribution:.2g}"
 
     def __str__(self) -> str:
-        items, pairs = (aligned(rows[: MAX_PRINTED + 1]) for rows in self.tables())
-        return "\n".join(["Differences", *items, *pairs])
+        lines = [f"Differences, {self.confidence_level:.0%} simultaneous intervals"]
+        for rows in self.tables():
+            shown = [[printable(cell) for cell in row] for row in rows[: MAX_PRINTED + 1]]
+            widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+            padded = (map(str.ljust, row, widths) for row in shown)
+            lines += ["  " + "  ".join(row).rstrip() for row in padded]
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         return box("Differences", "".join(table(rows, head) for head, *rows in self.tables()))
 
 
-def rank_text(rank: float, interval: Interval) -> str:
-    """Return a mean rank with its interval."""
-    return f"{rank:.2f} ({interval[0]:.2f} to {interval[1]:.2f})"
-
-
-def share_text(share: float, interval: Interval) -> str:
-    """Return a share with its interval, in percent."""
-    return f"{share:.0%} ({interval[0]:.0%} to {interval[1]:.0%})"
-
-
-def contribution_text(contribution: float, total: float) -> str:
-    """Return a contribution in percent of a positive total, and otherwise the number."""
-    return f"{contribution / total:.0%}" if total > 0 else f"{contribution:.2g}"
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the rows of a table as lines with aligned columns."""
-    shown = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-    return [
-        "  " + "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in shown
-    ]
-
-
 # ---------------------------------------------------------------------- features of groups
-
-
-@dataclass(frozen=True, eq=False)
-class Features:
-    """Numbers that each ranking has: the mean signs of all pairs of items, or the mean ranks of all items."""
-
-    data: Data
-    kind: Literal["pairs", "ranks"]
-
-    @property
-    def number(self) -> int:
-        """The number of features."""
-        n = self.data.n_items
-        return n * (n - 1) // 2 if self.kind == "pairs" else n
-
-    def at(self, rows: Indices) -> FloatArray:
-        """Return the features of rankings."""
-        values = mean_statistics(as_rows(self.data[rows]), self.kind)
-        return values + (self.data.n_items + 1) / 2 if self.kind == "ranks" else values
-
-    def chunks(self, n_rows: int) -> Iterator[slice]:
-        """Return slices of rankings whose features fit into memory."""
-        return slices(n_rows, max(CHUNK_ENTRIES // max(self.number, 1), 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,51 +204,104 @@ class FeatureMeans:
     variances: FloatArray  # the squared standard errors of the means
     sizes: FloatArray  # voters, of shape (n_groups, 1); with strata, as many as would have the same errors without
     statistics: FloatArray  # the statistic with each feature
+    largest: FloatArray | None  # draws of the largest absolute standardised mean; None for too many means
+    largest_change: FloatArray | None  # of the difference of the means of two groups
     change_variances: FloatArray | None = None  # of the second mean minus the first, if groups are not independent
 
     def shares(self, pairs: Indices) -> FeatureMeans:
         """Return shares instead of mean signs, for the given pairs."""
         change = None if self.change_variances is None else self.change_variances[pairs] / 4
         means, variances = (1 + self.means[:, pairs]) / 2, self.variances[:, pairs] / 4
-        return FeatureMeans(means, variances, self.sizes, self.statistics[pairs], change)
+        largest = self.largest, self.largest_change
+        return FeatureMeans(means, variances, self.sizes, self.statistics[pairs], *largest, change)
+
+
+def critical_value(largest: FloatArray | None, n_intervals: int, confidence_level: float) -> float:
+    """Return the number of standard errors on either side of simultaneous intervals.
+
+    ``largest`` has draws of the largest absolute standardised mean; without them the value is that of Bonferroni.
+    """
+    from scipy.special import ndtri
+
+    if largest is None or n_intervals == 1:
+        return float(ndtri(1 - (1 - confidence_level) / 2 / n_intervals))
+    return max(float(np.quantile(largest, confidence_level)), float(ndtri((1 + confidence_level) / 2)))
 
 
 @dataclass(frozen=True, eq=False)
 class GroupFeatures:
-    """Groups of different voters; the statistic is ``dispersion_factor`` times the dispersion between them."""
+    """Groups of voters; the statistic is ``dispersion_factor`` times the dispersion between them.
+
+    ``judges`` are given if the two groups are the same judges before and after.
+    """
 
     voters: GroupedVoters
     biased: bool
     dispersion_factor: float
+    judges: Judges | None = None
 
-    def means(self, features: Features) -> FeatureMeans:
+    def features(self, rows: Indices, kind: Literal["pairs", "ranks"]) -> FloatArray:
+        """Return the mean signs of all pairs of items, or the mean ranks of all items, of rankings."""
+        data = self.voters.sample.data
+        values = mean_statistics(as_rows(data[rows]), kind)
+        return values + (data.n_items + 1) / 2 if kind == "ranks" else values
+
+    def means(self, kind: Literal["pairs", "ranks"]) -> FeatureMeans:
         """Return the mean of each feature in each group, and the statistic with each feature."""
-        table = self.voters.table
-        sums, squares = (np.zeros((*table.shape[:2], features.number)) for _ in range(2))
-        for part in features.chunks(table.shape[2]):
-            values = features.at(np.arange(part.start, part.stop))
+        table, n_items = self.voters.table, self.voters.sample.data.n_items
+        n_features = n_items * (n_items - 1) // 2 if kind == "pairs" else n_items
+        n_strata, n_groups, n_rows = table.shape
+        chunk = max(CHUNK_ENTRIES // max(n_features, N_BOOTSTRAP), 1)
+        sizes, shared, weights = shared_strata(self.voters)
+        sums, squares = (np.zeros((n_strata, n_groups, n_features)) for _ in range(2))
+        simulate = N_BOOTSTRAP * n_groups * n_features <= MAX_SIMULATED
+        noise = np.zeros((n_groups, N_BOOTSTRAP, n_features if simulate else 0))
+        multiplier_sums = np.zeros((len(shared), n_groups, N_BOOTSTRAP))
+        rng = named_generator(0, "multipliers of voters", table)
+        for part in slices(n_rows, chunk):
+            values = self.features(np.arange(part.start, part.stop), kind)
             sums += table[:, :, part] @ values
             squares += table[:, :, part] @ values**2
-        sizes, shared, weights = shared_strata(self.voters)
+            for group in range(n_groups if simulate else 0):
+                scales = np.sqrt(table[shared, group, part]) * (weights / sizes[:, group])[:, None]
+                for number, scale in enumerate(scales):
+                    multipliers = rng.standard_normal((N_BOOTSTRAP, len(scale))) * scale
+                    noise[group] += multipliers @ values
+                    multiplier_sums[number, group] += multipliers.sum(axis=1)
         n = sizes[..., None]
         means = sums[shared] / n
         variances = np.maximum(squares[shared] / n - means**2, 0.0)
         error_weights = (weights**2)[:, None] / sizes
-        return FeatureMeans(
-            np.einsum("s,sgf->gf", weights, means),
-            np.einsum("sg,sgf->gf", error_weights, variances),
-            1 / error_weights.sum(axis=0)[:, None],
-            self._within_strata(sums, squares)
-            if self.voters.is_stratified()
-            else self._dispersion(sums[0], squares[0]),
-        )
+        errors = np.einsum("sg,sgf->gf", error_weights, variances)
+        largest = largest_change = None
+        if simulate:
+            noise -= np.einsum("sgb,sgf->gbf", multiplier_sums, means)
+            largest = largest_ratio(noise, errors[:, None]).max(axis=0)
+            largest_change = largest_ratio(noise[1] - noise[0], errors[0] + errors[1])
+        if self.judges is not None:
+            statistics, change_variances = self._changes(kind, chunk)
+        else:
+            dispersion = self._within_strata if self.voters.is_stratified() else self._dispersion
+            statistics, change_variances = dispersion(sums, squares), None
+        overall, n_effective = np.einsum("s,sgf->gf", weights, means), 1 / error_weights.sum(axis=0)[:, None]
+        return FeatureMeans(overall, errors, n_effective, statistics, largest, largest_change, change_variances)
+
+    def _changes(self, kind: Literal["pairs", "ranks"], chunk: int) -> tuple[FloatArray, FloatArray]:
+        """Return the statistic with each feature from the changes of judges, and the variance of the mean change."""
+        assert self.judges is not None
+        judges, n, sums, squares = self.judges, self.judges.n_judges, np.zeros(1), np.zeros(1)
+        for part in slices(len(judges.counts), chunk):
+            changes = self.features(judges.after[part], kind) - self.features(judges.before[part], kind)
+            sums, squares = sums + judges.counts[part] @ changes, squares + judges.counts[part] @ changes**2
+        statistics = (sums**2 - (0.0 if self.biased else squares)) / judges.n_pairs
+        return statistics, np.maximum(squares / n - (sums / n) ** 2, 0.0) / max(n - 1, 1)
 
     def _dispersion(self, sums: FloatArray, squares: FloatArray) -> FloatArray:
         """Return the statistic with each feature, from sums over the voters of groups."""
-        self_pairs = np.zeros_like(squares) if self.biased else squares
-        total = sums.sum(axis=0) ** 2 - self_pairs.sum(axis=0)
-        values = self.voters.pair_weights(self.biased) @ (sums**2 - self_pairs) - total / self.voters.sizes.sum()
-        return np.asarray(self.dispersion_factor * values)
+        group_sums, self_pairs = sums[0], (np.zeros_like(squares) if self.biased else squares)[0]
+        total = group_sums.sum(axis=0) ** 2 - self_pairs.sum(axis=0)
+        within = self.voters.pair_weights(self.biased) @ (group_sums**2 - self_pairs)
+        return np.asarray(self.dispersion_factor * (within - total / self.voters.sizes.sum()))
 
     def _within_strata(self, sums: FloatArray, squares: FloatArray) -> FloatArray:
         """Return the mean over strata of the statistic with each feature."""
@@ -303,52 +312,12 @@ class GroupFeatures:
             means, within = group_sums / n, (group_sums**2 - group_squares) / (n * (n - 1))
             values += np.einsum("gf,gh,hf->f", means, contrast, means)
             values += np.diagonal(contrast) @ (within - means**2)
-        return values * self._stratum_factor
-
-    @property
-    def _stratum_factor(self) -> float:
-        """The statistic within strata over the part B of the effect: a discrepancy of two groups, or a dispersion."""
-        return 4.0 if len(self.voters.names) == 2 else float(self.voters.sizes.sum())
-
-    def statistic(self) -> float:
-        """Return the statistic with the kernel of the test."""
-        if self.voters.is_stratified():
-            return GroupEffect(self.voters).parts()[0] * self._stratum_factor
-        return self.dispersion_factor * self.voters.dispersion(self.biased)
-
-    def without_item(self, item: int) -> GroupFeatures:
-        """Return the same groups with one item removed from all rankings."""
-        return replace(self, voters=self.voters.without_item(item))
+        return values * (4.0 if len(self.voters.names) == 2 else float(self.voters.sizes.sum()))
 
 
-@dataclass(frozen=True, eq=False)
-class JudgeFeatures(GroupFeatures):
-    """The same judges before and after."""
-
-    judges: Judges
-
-    def means(self, features: Features) -> FeatureMeans:
-        """Return the means before and after, and the statistic with each feature from the changes of the judges."""
-        before_after = GroupFeatures(self.voters, False, 1.0).means(features)
-        judges, sums, squares = self.judges, np.zeros(features.number), np.zeros(features.number)
-        for part in features.chunks(len(judges.counts)):
-            changes = features.at(judges.after[part]) - features.at(judges.before[part])
-            sums += judges.counts[part] @ changes
-            squares += judges.counts[part] @ changes**2
-        n = judges.n_judges
-        statistics = (sums**2 - (0.0 if self.biased else squares)) / judges.n_pairs
-        variances = np.maximum(squares / n - (sums / n) ** 2, 0.0) / max(n - 1, 1)
-        return replace(before_after, statistics=statistics, change_variances=variances)
-
-    def statistic(self) -> float:
-        """Return the statistic with the kernel of the test."""
-        return self.judges.statistic
-
-    def without_item(self, item: int) -> JudgeFeatures:
-        """Return the same judges with one item removed from all rankings."""
-        voters = self.voters.without_item(item)
-        judges = self.judges.with_gram(voters.gram, voters.sample.index)
-        return JudgeFeatures(voters, self.biased, self.dispersion_factor, judges)
+def largest_ratio(noise: FloatArray, variances: FloatArray) -> FloatArray:
+    """Return the largest absolute ratio to a standard error over the last axis; features that do not vary are 0."""
+    return np.asarray(np.abs(noise / np.sqrt(np.where(variances > 0, variances, np.inf))).max(axis=-1))
 
 
 def shared_strata(voters: GroupedVoters) -> tuple[FloatArray, Indices, FloatArray]:
@@ -367,37 +336,31 @@ def shared_strata(voters: GroupedVoters) -> tuple[FloatArray, Indices, FloatArra
 # ---------------------------------------------------------------------- the comparison
 
 
-def compare_groups(groups: GroupFeatures, confidence_level: float, contributions: Contributions) -> Differences:
+def compare_groups(groups: GroupFeatures, confidence_level: float) -> Differences:
     """Return in which items and pairs of items groups differ."""
     confidence_level = check_number("confidence_level", confidence_level, 0, 1)
-    check_choice("contributions", contributions, get_args(Contributions))
-    sample, names = groups.voters.sample, groups.voters.names
-    n_items = sample.data.n_items
-    if n_items < 2:
+    data, names = groups.voters.sample.data, groups.voters.names
+    if data.n_items < 2:
         raise RankingError("there is only one item, and groups are compared by pairs of items; give at least two items")
-    check_item_pairs(n_items, len(names))
-    z = normal_quantile(confidence_level)
-    signs, ranks = (groups.means(Features(sample.data, kind)) for kind in ("pairs", "ranks"))
+    check_item_pairs(data.n_items, len(names))
+    signs, ranks = groups.means("pairs"), groups.means("ranks")
     of_pairs = signs.statistics / len(signs.statistics)
-    total = float(of_pairs.sum())
-    removal = None
-    if contributions == "auto" and sample.plan is not None and sample.kernel != Kendall():
-        removal = removal_contributions(groups)
-    if removal is None:
-        a, b = np.triu_indices(n_items, 1)
-        of_items = (np.bincount(a, of_pairs, n_items) + np.bincount(b, of_pairs, n_items)) / 2
-        items_total, text = total, "half of the contributions of its pairs"
-    else:
-        of_items, items_total, text = removal, groups.statistic(), "decrease of the statistic without it"
+    first, second = np.triu_indices(data.n_items, 1)
+    of_items = (np.bincount(first, of_pairs, data.n_items) + np.bincount(second, of_pairs, data.n_items)) / 2
     return Differences(
         names,
-        item_differences(sample.data.items, ranks, of_items, z),
-        pair_differences(sample.data.items, signs, of_pairs, z),
-        total,
-        items_total,
+        item_differences(data.items, ranks, of_items, *critical_values(ranks, confidence_level)),
+        pair_differences(data.items, signs, of_pairs, *critical_values(signs, confidence_level)),
+        float(of_pairs.sum()),
         confidence_level,
-        text,
     )
+
+
+def critical_values(means: FeatureMeans, confidence_level: float) -> tuple[float, float]:
+    """Return the critical values of the intervals of all means, and of those of all changes."""
+    n_groups, n_features = means.means.shape
+    changes = critical_value(means.largest_change, n_features, confidence_level)
+    return critical_value(means.largest, n_groups * n_features, confidence_level), changes
 
 
 def check_item_pairs(n_items: int, n_groups: int) -> None:
@@ -406,26 +369,15 @@ def check_item_pairs(n_items: int, n_groups: int) -> None:
     check_bytes(needed, f"comparing {n_groups} groups by all pairs of {n_items:,} items", "leave out rare items")
 
 
-def removal_contributions(groups: GroupFeatures) -> FloatArray | None:
-    """Return the decrease of the statistic without each item; None if the kernel is not defined on fewer items."""
-    n_items = groups.voters.sample.data.n_items
-    if n_items < 3:
-        return None
-    try:
-        without = [groups.without_item(item).statistic() for item in range(n_items)]
-    except (ValueError, RankingError):
-        return None
-    return groups.statistic() - np.array(without)
-
-
 def item_differences(
-    items: tuple[str, ...], ranks: FeatureMeans, contributions: FloatArray, z: float
+    items: tuple[str, ...], ranks: FeatureMeans, contributions: FloatArray, z: float, z_change: float
 ) -> tuple[ItemDifference, ...]:
     """Return the mean rank of each item in each group, sorted by contribution."""
     means, sizes = ranks.means, ranks.sizes
-    errors = z * np.sqrt(ranks.variances * sizes / np.maximum(sizes - 1, 1))
-    low, high = np.maximum(means - errors, 1.0), np.minimum(means + errors, float(len(items)))
-    changes = change_intervals(ranks, means - errors, means + errors, z)
+    errors = np.sqrt(ranks.variances * sizes / np.maximum(sizes - 1, 1))
+    reach, reach_change = (t_quantiles(each, sizes - 1) * errors for each in (z, z_change))
+    low, high = np.maximum(means - reach, 1.0), np.minimum(means + reach, float(len(items)))
+    changes = change_intervals(ranks, means - reach_change, means + reach_change, z_change)
     return tuple(
         ItemDifference(
             items[item],
@@ -438,15 +390,29 @@ def item_differences(
     )
 
 
+def t_quantiles(z: float, degrees: FloatArray) -> FloatArray:
+    """Return the quantiles of t distributions at the level of a normal quantile.
+
+    Examples
+    --------
+    >>> t_quantiles(1.959964, np.array([9.0])).round(3)
+    array([2.262])
+    """
+    from scipy.special import ndtr, stdtrit
+
+    return np.asarray(stdtrit(np.maximum(degrees, 1.0), ndtr(z)))
+
+
 def pair_differences(
-    items: tuple[str, ...], signs: FeatureMeans, contributions: FloatArray, z: float
+    items: tuple[str, ...], signs: FeatureMeans, contributions: FloatArray, z: float, z_change: float
 ) -> tuple[PairDifference, ...]:
     """Return the preference between each pair of items in each group, sorted by contribution."""
     largest = np.argsort(-contributions, kind="stable")[:MAX_PAIRS]
     shares, contributions = signs.shares(largest), contributions[largest]
     first, second = (side[largest] for side in np.triu_indices(len(items), 1))
-    low, high = share_intervals(shares.means, shares.variances * shares.sizes, shares.sizes, z)
-    changes, pairs = change_intervals(shares, low, high, z), []
+    voters = shares.means, shares.variances * shares.sizes, shares.sizes
+    low, high = share_intervals(*voters, z)
+    changes, pairs = change_intervals(shares, *share_intervals(*voters, z_change), z_change), []
     for pair in range(len(largest)):
         a, b = items[first[pair]], items[second[pair]]
         means, intervals, change = shares.means[:, pair], column_intervals(low, high, pair), changes[pair]
@@ -469,7 +435,7 @@ def change_intervals(means: FeatureMeans, low: FloatArray, high: FloatArray, z: 
         down = change - np.sqrt((second - low[1]) ** 2 + (high[0] - first) ** 2)
         up = change + np.sqrt((high[1] - second) ** 2 + (first - low[0]) ** 2)
     else:
-        errors = z * np.sqrt(means.change_variances)
+        errors = t_quantiles(z, means.sizes[0] - 1) * np.sqrt(means.change_variances)
         down, up = change - errors, change + errors
     return list(zip(down.tolist(), up.tolist(), strict=True))
 
@@ -490,13 +456,6 @@ def share_intervals(
     centre = (shares + z**2 / (2 * n)) / (1 + z**2 / n)
     reach = z / (1 + z**2 / n) * np.sqrt(binary / n + z**2 / (4 * n**2))
     return np.maximum(centre - reach, 0.0), np.minimum(centre + reach, 1.0)
-
-
-def normal_quantile(confidence_level: float) -> float:
-    """Return the number of standard errors on either side of a two-sided interval."""
-    from scipy.special import ndtri
-
-    return float(ndtri((1 + confidence_level) / 2))
 
 
 def column_intervals(low: FloatArray, high: FloatArray, column: int) -> tuple[Interval, ...]:

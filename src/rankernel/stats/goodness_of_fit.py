@@ -21,11 +21,18 @@ from rankernel.gram.methods import Method, MethodLike, MonteCarlo, unbiased_meth
 from rankernel.kernels.base import Kernel
 from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings, as_rankings, unique_rows
-from rankernel.stats._effects import Effect, InfluenceSample, diagonal_scale
-from rankernel.stats._moments import Moments
-from rankernel.stats._permutations import RELATIVE_TOLERANCE, PermutationStatistic, named_generator, pair_sums
-from rankernel.stats._sample import Sample, check_kernel, check_voters_needed, voter_gram
-from rankernel.stats.results import KernelTestResult, evaluate
+from rankernel.stats._permutations import RELATIVE_TOLERANCE, Moments, PermutationStatistic, named_generator, pair_sums
+from rankernel.stats.base import (
+    Effect,
+    InfluenceSample,
+    KernelTestResult,
+    Sample,
+    check_kernel,
+    check_voters_needed,
+    diagonal_scale,
+    evaluate,
+    voter_gram,
+)
 
 SIMULATIONS_PER_GRAM = 64  # simulated samples that are evaluated by one Gram matrix
 MAX_DISTINCT = 1024  # distinct rankings of these samples; of more, each sample has a separate Gram matrix

@@ -9,41 +9,63 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from functools import cached_property
-from typing import Any, ClassVar
+from numbers import Real
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rankernel import _loops
+from rankernel._loops.compiled import compiled
 from rankernel._utils import FloatArray, Indices, IntArray
-from rankernel._utils.checks import check_array, check_flag
+from rankernel._utils.checks import (
+    check_array,
+    check_choice,
+    check_flag,
+    check_integer,
+    check_labels,
+    check_unmasked,
+    short_repr,
+)
 from rankernel._utils.resources import check_task, check_voters, run_interruptibly
 from rankernel._utils.rng import Seed, as_seed
-from rankernel.data import Data, as_data
+from rankernel.data import Data, as_data, with_counts
+from rankernel.errors import RankingError
+from rankernel.gram.bandwidth import MAX_RANKINGS, median_of_pairs
 from rankernel.gram.evaluator import slices
 from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.methods import MethodLike
 from rankernel.gram.rows import as_rows
 from rankernel.kernels.base import Kernel
-from rankernel.stats._covariates import Covariate, CovariateKernel, check_times, make_covariate, time_covariate
-from rankernel.stats._effects import Effect, Gradient, InfluenceSample
-from rankernel.stats._groups import PAIR_COST
-from rankernel.stats._moments import BLOCK_ROWS, ZERO_MOMENTS, CentredKernel, Moments, permutation_moments
+from rankernel.rankings import is_missing
 from rankernel.stats._permutations import (
+    BLOCK_ROWS,
     CHUNK_ENTRIES,
+    PAIR_COST,
     RELATIVE_TOLERANCE,
     VOTER_BYTES,
-    Adaptive,
-    PermutationsLike,
+    ZERO_MOMENTS,
+    CentredKernel,
+    Moments,
     PermutationStatistic,
     Shuffles,
     arrangement_probability,
-    check_permutations,
-    named_generator,
+    permutation_moments,
 )
-from rankernel.stats._sample import Sample, check_voters_needed, stratum_codes
-from rankernel.stats.results import KernelTestResult, SummaryLines, evaluate
+from rankernel.stats.base import (
+    Effect,
+    InfluenceSample,
+    KernelTestResult,
+    Sample,
+    SummaryLines,
+    check_kernel,
+    check_voters_needed,
+    evaluate,
+    stratum_codes,
+)
 
+CovariateKernel = Literal["auto", "delta", "gaussian"] | Kernel
 MIN_VOTERS = 4  # of the unbiased criterion
 PAIRS_PER_CALL = 2**28  # pairs of voters in one call of a compiled loop, which cannot be interrupted
 
@@ -75,7 +97,7 @@ def hsic_test(
     covariate: Any,
     kernel: Kernel | str | None = None,
     *,
-    n_permutations: PermutationsLike = 999,
+    n_permutations: int = 999,
     rng: Seed = 0,
     biased: bool = False,
     method: MethodLike = "auto",
@@ -123,7 +145,7 @@ def hsic_test(
     (0.25, array([0.25, 0.25]))
     """
     data = as_data(X)
-    n_permutations, seed = check_permutations(n_permutations), as_seed(rng)
+    n_permutations, seed = check_integer("n_permutations", n_permutations), as_seed(rng)
     check_voters_needed(data, 2 if check_flag("biased", biased) else MIN_VOTERS)
     check_voters(data.n_voters, VOTER_BYTES, "an independence test")
     is_dense = (
@@ -137,7 +159,7 @@ def hsic_test(
     return HSICResult(**hsic_fields(HSIC(sample, data, other, stratum, biased, seed), n_permutations))
 
 
-def hsic_fields(statistic: HSIC, n_permutations: int | Adaptive) -> dict[str, Any]:
+def hsic_fields(statistic: HSIC, n_permutations: int) -> dict[str, Any]:
     """Return the attributes of the result of an independence test."""
     name = f"{'biased' if statistic.biased else 'unbiased'} HSIC of rankings and {statistic.covariate.text}"
     scheme = f"permutations of the voters{' within strata' * bool(statistic.strata.max())}"
@@ -180,7 +202,7 @@ def trend_test(
     time: Any,
     kernel: Kernel | str | None = None,
     *,
-    n_permutations: PermutationsLike = 999,
+    n_permutations: int = 999,
     rng: Seed = 0,
     method: MethodLike = "auto",
     strata: Any = None,
@@ -219,7 +241,7 @@ def trend_test(
     (True, {'a': 0.3, 'b': -0.3, 'c': 0.0})
     """
     data = as_data(X)
-    n_permutations, seed = check_permutations(n_permutations), as_seed(rng)
+    n_permutations, seed = check_integer("n_permutations", n_permutations), as_seed(rng)
     check_voters_needed(data, MIN_VOTERS)
     check_voters(data.n_voters, VOTER_BYTES, "a test of a trend")
     times, stratum = check_times(time, len(data)), stratum_codes(strata, len(data))
@@ -257,7 +279,7 @@ class HSIC(PermutationStatistic):
         n = len(self.rows)
         self.divisor = float(n**2 if biased else n * (n - 3))
         self.tolerance = RELATIVE_TOLERANCE * float(np.abs(self.gram).mean() * np.abs(self.centred).mean())
-        self.shuffles = Shuffles(self.values, self.strata, named_generator(seed, "shuffles of values"))
+        self.shuffles = Shuffles(self.values, self.strata, seed, self.rows)
         self.value = float(self.of_values(self.values[None])[0])
 
     @property
@@ -280,7 +302,7 @@ class HSIC(PermutationStatistic):
         """Return the sums over pairs of voters by a loop."""
         total = np.empty(len(values))
         for part in slices(len(values), max(PAIRS_PER_CALL // len(self.rows) ** 2, 1)):
-            total[part] = _loops.permutations.sum_products(self.gram, self.rows, self.centred, values[part])
+            total[part] = sum_products(self.gram, self.rows, self.centred, values[part])
         if self.biased:
             total += (np.diagonal(self.gram)[self.rows] * np.diagonal(self.centred)[values]).sum(axis=1)
         return total
@@ -325,30 +347,13 @@ class HSIC(PermutationStatistic):
 
     def standard_errors(self) -> tuple[float, float]:
         """Return the Monte Carlo standard errors of statistic and effect, from both kernels."""
-        total = np.zeros(2)
-        for sample, is_covariate in ((self.sample, False), (self.covariate.sample, True)):
-            if sample is not None and sample.is_estimated:
-                effect = (
-                    self.correlation.gradient(len(sample.gram), is_covariate) if self.correlation.is_defined else None
-                )
-                total = np.hypot(total, sample.standard_errors([self.gradient(is_covariate), effect]))
-        return float(total[0]), float(total[1])
-
-    def gradient(self, covariate: bool) -> Gradient:
-        """Return the derivative of the statistic by the kernel of the rankings, or by that of the covariate."""
-        table = np.zeros((len(self.gram), len(self.centred)))
-        np.add.at(table, (self.rows, self.values), 1.0)
-        other = self.centred
-        if covariate:  # the criterion is the same if the kernel of the rankings is centred instead
-            table, other = table.T, self.centred_rankings().matrix()
-        self_pairs = np.zeros(len(table)) if self.biased else table @ np.diagonal(other)
-
-        def gradient(rows: Indices) -> FloatArray:
-            values = table[rows] @ other @ table.T
-            values[np.arange(len(rows)), rows] -= self_pairs[rows]
-            return np.asarray(values / self.divisor)
-
-        return gradient
+        table = np.zeros((len(self.centred), len(self.gram)))
+        np.add.at(table, (self.values, self.rows), 1.0)
+        mcse = self.sample.standard_error(table, self.centred / self.divisor, self.biased)
+        if self.covariate.sample is not None:  # the criterion is the same if the other kernel is centred
+            other = self.centred_rankings().matrix() / self.divisor
+            mcse = float(np.hypot(mcse, self.covariate.sample.standard_error(table.T, other, self.biased)))
+        return mcse, self.correlation.standard_error(mcse)
 
     def witness(self) -> FloatArray:
         """Return the mean of the witness function over the voters of each row of the data."""
@@ -372,8 +377,7 @@ class HSIC(PermutationStatistic):
 class PairedKernels:
     """The centred kernels of rankings (``left``) and covariate (``right``) over the voters of a stratum.
 
-    Cell i has ``counts[i]`` voters with ranking ``rows[i]`` and value ``values[i]``; ``row_index`` and ``value_index``
-    are the positions of these rankings and values in the full kernel matrices.
+    Cell i has ``counts[i]`` voters with ranking ``rows[i]`` and value ``values[i]``.
     """
 
     left: CentredKernel
@@ -381,23 +385,15 @@ class PairedKernels:
     rows: IntArray
     values: IntArray
     counts: FloatArray
-    row_index: IntArray
-    value_index: IntArray
 
     @classmethod
     def from_voters(cls, gram: FloatArray, rows: IntArray, other: FloatArray, values: IntArray) -> PairedKernels:
         """Return the kernels, from the row and the value of each voter."""
         cells, n_voters = np.unique(np.stack((rows, values)), axis=1, return_counts=True)
         counts = n_voters.astype(np.float64)
-        left, row_codes, row_index = centre_codes(gram, cells[0], counts)
-        right, value_codes, value_index = centre_codes(other, cells[1], counts)
-        return cls(left, right, row_codes, value_codes, counts, row_index, value_index)
-
-    def swapped(self) -> PairedKernels:
-        """Return the same voters with rankings and covariate exchanged."""
-        return PairedKernels(
-            self.right, self.left, self.values, self.rows, self.counts, self.value_index, self.row_index
-        )
+        left, row_codes = centre_codes(gram, cells[0], counts)
+        right, value_codes = centre_codes(other, cells[1], counts)
+        return cls(left, right, row_codes, value_codes, counts)
 
     @property
     def n_voters(self) -> float:
@@ -433,25 +429,13 @@ class PairedKernels:
         moments = permutation_moments(self.left, self.right).scaled(1 / (n * (n - 3)))
         return Moments(0.0, moments.variance, skewness if np.isnan(moments.skewness) else moments.skewness)
 
-    def gradient(self, rows: Indices, ratio: float) -> FloatArray:
-        """Return rows of the derivative of HSIC(K, L) - ratio HSIC(K, K) / 2 by the kernel of the rankings."""
-        counts, n = self.left.counts, self.n_voters
-        table = np.zeros((len(counts), len(self.right.counts)))
-        table[self.rows, self.values] = self.counts
-        right, diagonal = self.right.matrix(), np.arange(len(rows))
-        cross = table[rows] @ right @ table.T
-        cross[diagonal, rows] -= table[rows] @ np.diagonal(right)
-        same = counts[rows, None] * self.left.block(rows) * counts
-        same[diagonal, rows] -= counts[rows] * self.left.diagonal[rows]
-        return np.asarray((cross - ratio * same) / (n * (n - 3)))
 
-
-def centre_codes(gram: FloatArray, codes: IntArray, counts: FloatArray) -> tuple[CentredKernel, IntArray, IntArray]:
-    """Return the centred kernel between the codes that occur, the position of each code among them, and these codes."""
+def centre_codes(gram: FloatArray, codes: IntArray, counts: FloatArray) -> tuple[CentredKernel, IntArray]:
+    """Return the centred kernel between the codes that occur, and the position of each code among them."""
     used, positions = np.unique(codes, return_inverse=True)
     values = gram if len(used) == len(gram) else gram[np.ix_(used, used)]
     weights = np.bincount(positions.ravel(), counts).astype(np.float64)
-    return CentredKernel.from_gram(values, weights, biased=False), positions.ravel(), used
+    return CentredKernel.from_gram(values, weights, biased=False), positions.ravel()
 
 
 @dataclass(frozen=True, eq=False)
@@ -520,19 +504,166 @@ class KernelCorrelation(Effect):
             moments += stratum.null_moments(null.skewness).scaled(weight)
         return moments
 
-    def gradient(self, n_rows: int, covariate: bool) -> Gradient:
-        """Return the derivative of the correlation by the kernel of the rankings, or by that of the covariate."""
-        denominator = sum(self.parts())
-        ratio = float(self.criteria[0] / self.criteria[2 if covariate else 1])
 
-        def gradient(rows: Indices) -> FloatArray:
-            values = np.zeros((len(rows), n_rows))
-            for weight, stratum in zip(self.weights, self.strata, strict=True):
-                side = stratum.swapped() if covariate else stratum
-                present = np.flatnonzero(np.isin(rows, side.row_index))
-                own_rows = np.searchsorted(side.row_index, rows[present])
-                part = side.gradient(own_rows, ratio) * weight / denominator
-                values[np.ix_(present, side.row_index)] += part
-            return values
+# ---------------------------------------------------------------------- covariates
 
-        return gradient
+
+@dataclass(frozen=True, eq=False)
+class Covariate:
+    """A covariate of voters."""
+
+    values: Indices  # the number of the value of each voter
+    gram: FloatArray  # the kernel between values
+    text: str  # description of the values and the kernel
+    sample: Sample | None = None  # the distinct values, if they are rankings
+
+    def centred(self, biased: bool) -> CentredKernel:
+        """Return the kernel between values, centred over voters."""
+        counts = np.bincount(self.values, minlength=len(self.gram)).astype(np.float64)
+        return CentredKernel.from_gram(self.gram, counts, biased)
+
+
+def make_covariate(values: Any, X: Data, kernel: CovariateKernel, method: MethodLike) -> Covariate:
+    """Return the covariate of the voters of X, one value for each row of X."""
+    if isinstance(values, Data):
+        return ranking_covariate(values, X, kernel, method)
+    check_unmasked("covariate", values)
+    array = np.asarray(values)
+    if array.ndim not in (1, 2) or len(array) != len(X):
+        raise RankingError(
+            f"covariate has shape {array.shape}, but there are {len(X)} rankings; give one value for each row"
+        )
+    if isinstance(kernel, Kernel):
+        raise ValueError(f"covariate_kernel={kernel!r} is for rankings; for other values use 'delta' or 'gaussian'")
+    check_choice("covariate_kernel", kernel, ("auto", "delta", "gaussian"))
+    is_numeric = array.dtype.kind == "f" or array.ndim == 2
+    if kernel == "gaussian" or (kernel == "auto" and is_numeric):
+        return numeric_covariate(array, X)
+    return label_covariate(array, X)
+
+
+def label_covariate(labels: NDArray[Any], X: Data) -> Covariate:
+    """Return labels with the delta kernel: 1 for equal labels, 0 otherwise."""
+    if labels.ndim != 1:
+        raise RankingError(f"covariate has shape {labels.shape}; the delta kernel takes one label for each row")
+    for row, label in enumerate(labels.tolist()):
+        if is_missing(label):
+            raise RankingError(f"the covariate of row {row} is missing; leave out rows without one")
+    names, codes = np.unique(labels.astype(str) if labels.dtype == object else labels, return_inverse=True)
+    text = f"labels ({len(names)} different, delta kernel)"
+    return Covariate(np.repeat(codes.ravel(), X.counts), np.eye(len(names)), text)
+
+
+def numeric_covariate(values: NDArray[Any], X: Data) -> Covariate:
+    r"""Return numbers with the Gaussian kernel :math:`\exp(-|x - y|^2 / 2 s^2)`, s the median of ``|x - y|``."""
+    from scipy.spatial.distance import cdist
+
+    try:
+        matrix = values.astype(np.float64).reshape(len(X), -1)
+    except (TypeError, ValueError):
+        raise RankingError(
+            f"the covariate of row 0 is {short_repr(values[0])}, and the Gaussian kernel takes numbers; give numbers, "
+            "or covariate_kernel='delta' for labels"
+        ) from None
+    if not np.isfinite(matrix).all():
+        row = int(np.argmax(~np.isfinite(matrix).all(axis=1)))
+        raise RankingError(f"the covariate of row {row} is {values[row]}; give finite numbers, leave out missing ones")
+    points, codes = np.unique(matrix, axis=0, return_inverse=True)
+    counts = np.bincount(codes.ravel(), weights=X.counts).astype(np.float64)
+    squares = cdist(points, points, "sqeuclidean")
+    subset: Any = slice(None)
+    if len(points) > MAX_RANKINGS:
+        subset = np.sort(np.random.default_rng(0).choice(len(points), MAX_RANKINGS, replace=False))
+    bandwidth = median_of_pairs(np.sqrt(squares[subset][:, subset]), counts[subset])
+    text = f"numbers (Gaussian kernel, bandwidth {bandwidth:.6g})"
+    squares /= -2 * bandwidth**2  # in place, to hold one matrix
+    return Covariate(np.repeat(codes.ravel(), X.counts), np.exp(squares, out=squares), text)
+
+
+def ranking_covariate(values: Data, X: Data, kernel: CovariateKernel, method: MethodLike) -> Covariate:
+    """Return other rankings of the same voters as a covariate."""
+    if len(values) != len(X):
+        raise RankingError(f"covariate has {len(values)} rankings and X has {len(X)}; give one for each row of X")
+    if not (np.array_equal(values.counts, X.counts) or (values.counts == 1).all()):
+        raise RankingError("covariate has other counts than X; a row of X and its covariate are the same voters")
+    if isinstance(kernel, str) and kernel != "auto":
+        raise ValueError(f"covariate_kernel={kernel!r} is not for rankings; give a kernel such as Mallows(0.1)")
+    voters = with_counts(as_data(values), X.counts)
+    plan = check_kernel(None if isinstance(kernel, str) else kernel).plan(voters, method=method)
+    sample = Sample.from_plan(voters, plan)
+    return Covariate(np.repeat(sample.index, X.counts), sample.gram, f"rankings ({plan.kernel})", sample)
+
+
+# ---------------------------------------------------------------------- times
+
+
+def time_covariate(times: FloatArray, X: Data) -> Covariate:
+    """Return times with the product kernel of standardised times."""
+    points, codes = np.unique(times, return_inverse=True)
+    if len(points) < 2:
+        raise RankingError(f"time is {points[0]:g} in all rows; a trend needs at least two times")
+    values = np.repeat(codes.ravel(), X.counts)
+    standardised = (points - points[values].mean()) / points[values].std()
+    text = f"times ({len(points):,} different, product kernel)"
+    return Covariate(values, np.outer(standardised, standardised), text)
+
+
+def check_times(time: Any, n_rows: int) -> FloatArray:
+    """Return times as numbers, one for each row: dates as days, ordered categories as 0, 1, 2, ..."""
+    check_labels("time", time, n_rows)
+    categorical = getattr(time, "cat", time)  # the accessor of a pandas Series
+    if getattr(categorical, "ordered", False) and hasattr(categorical, "codes"):
+        codes = np.asarray(categorical.codes, dtype=np.float64)
+        values: NDArray[Any] = np.where(codes < 0, np.nan, codes)
+    else:
+        values = time_array(time)
+    if values.dtype.kind == "M":
+        numbers = (values - np.datetime64(0, "D")) / np.timedelta64(1, "D")
+    elif values.dtype.kind in "iufb":
+        numbers = values.astype(np.float64)
+    else:
+        raise RankingError(
+            f"time must hold numbers or dates, and the first is {short_repr(values.tolist()[0])}; for ordered groups "
+            "give 1, 2, 3 or an ordered categorical"
+        )
+    missing = ~np.isfinite(numbers)
+    if missing.any():
+        raise RankingError(f"the time of row {int(np.argmax(missing))} is missing; leave out rows without one")
+    return np.asarray(numbers, dtype=np.float64)
+
+
+def time_array(time: Any) -> NDArray[Any]:
+    """Return times as an array of numbers or of dates if they are, and otherwise unchanged."""
+    array = np.asarray(time)
+    if array.dtype != object:
+        return array
+    values = [value.to_timestamp() if hasattr(value, "to_timestamp") else value for value in array.tolist()]  # periods
+    known = [value for value in values if not is_missing(value)]
+    if known and all(isinstance(value, date) for value in known):  # a datetime or a Timestamp is a date
+        dates = [np.datetime64("NaT") if is_missing(value) else as_datetime64(value) for value in values]
+        return np.array(dates, "M8[us]")
+    if known and all(isinstance(value, Real) for value in known):
+        return np.array([np.nan if is_missing(value) else float(value) for value in values])
+    return array
+
+
+def as_datetime64(value: date) -> np.datetime64:
+    """Return a date or a time as a datetime64 in UTC."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        value = value.astimezone(UTC).replace(tzinfo=None)
+    return np.datetime64(value.isoformat(), "us")
+
+
+@compiled
+def sum_products(gram: FloatArray, rows: IntArray, other: FloatArray, columns: IntArray) -> FloatArray:
+    """Return for each p the sum over voters i != j of gram[rows[i], rows[j]] * other[columns[p, i], columns[p, j]]."""
+    n_permutations, n_voters = columns.shape
+    sums = np.zeros(n_permutations)
+    for p in range(n_permutations):
+        for i in range(n_voters):
+            left, right = gram[rows[i]], other[columns[p, i]]
+            part = 0.0
+            for j in range(i):
+                part += left[rows[j]] * right[columns[p, j]]
+            sums[p] += 2 * part
+    return sums

@@ -4,36 +4,38 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import ceil
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from rankernel._utils import FloatArray, IntArray, Mask
-from rankernel._utils.checks import check_choice, check_flag, check_labels, check_number, printable, short_repr
+from rankernel._utils.checks import (
+    check_choice,
+    check_flag,
+    check_integer,
+    check_labels,
+    check_number,
+    printable,
+    short_repr,
+)
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import as_data, group_codes
 from rankernel.errors import RankingError, missing_extra
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import is_missing
-from rankernel.stats._groups import (
-    GroupedVoters,
-    GroupEffect,
-    SquaredMMD,
-    dispersion_statistic,
+from rankernel.stats._permutations import ZERO_MOMENTS, is_exchangeable, sample_null_distribution
+from rankernel.stats.base import (
+    PrintedResult,
+    Sample,
+    SummaryLines,
+    evaluate,
+    mcse_text,
+    stratum_codes,
+    warn_if_noisy,
 )
-from rankernel.stats._moments import ZERO_MOMENTS
-from rankernel.stats._permutations import (
-    Adaptive,
-    PermutationsLike,
-    check_permutations,
-    is_exchangeable,
-    sample_null_distribution,
-)
-from rankernel.stats._sample import Sample, stratum_codes, warn_if_noisy
+from rankernel.stats.groups import GroupedVoters, GroupEffect, GroupStatistic, GroupTestResult, squared_mmd
 from rankernel.stats.mmd import TASK, MMDResult, mmd_result
-from rankernel.stats.results import GroupTestResult, PrintedResult, SummaryLines, evaluate, mcse_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +57,7 @@ class KSampleResult(GroupTestResult):
         The distinct rankings, with their numbers of voters.
     """
 
-    _n_permutations: int | Adaptive = field(repr=False)
+    _n_permutations: int = field(repr=False)
     _seed: int = field(repr=False)
 
     def pairwise(
@@ -63,7 +65,7 @@ class KSampleResult(GroupTestResult):
         *,
         correction: Correction = "holm",
         alpha: float = 0.05,
-        n_permutations: PermutationsLike | None = None,
+        n_permutations: int | None = None,
     ) -> PairwiseResult:
         """Return two-sample tests of all pairs of groups, adjusted for multiple comparisons.
 
@@ -73,9 +75,8 @@ class KSampleResult(GroupTestResult):
             Holm controls the family-wise error rate, Benjamini and Hochberg the false discovery rate.
         alpha : float
             The significance level.
-        n_permutations : int, "adaptive" or Adaptive, optional
-            The number of permutations for each pair; as in the test of all groups by default. "adaptive" draws many
-            only if a p-value is near ``alpha`` over the number of pairs.
+        n_permutations : int, optional
+            The number of permutations for each pair; as in the test of all groups by default.
 
         Notes
         -----
@@ -94,17 +95,16 @@ class KSampleResult(GroupTestResult):
         alpha = check_number("alpha", alpha, 0, 1)
         check_choice("correction", correction, get_args(Correction))
         first, second = np.triu_indices(len(self.groups), 1)
-        given = self._n_permutations if n_permutations is None else check_permutations(n_permutations)
-        adapted = adapt_to_pairs(given, alpha, len(first))
+        n = self._n_permutations if n_permutations is None else check_integer("n_permutations", n_permutations)
         rows = [
-            compare_pair(self._voters.pair(a, b), adapted, self._seed, self._biased)
+            compare_pair(self._voters.pair(a, b), n, self._seed, self._biased)
             for a, b in zip(first.tolist(), second.tolist(), strict=True)
         ]
         noisiest = max(rows, key=lambda row: row[4] / row[6] if row[6] > 0 else 0.0)
         warn_if_noisy(noisiest[4], noisiest[6])
         statistics, pvalues, moment_pvalues, effects, statistic_mcse, effect_mcse, _ = np.array(rows).T
         tested = np.isfinite(pvalues)
-        coarse = RESOLUTION * min_pvalue(adapted) * int(tested.sum()) > alpha
+        coarse = RESOLUTION * int(tested.sum()) / (1 + n) > alpha
         adjusted = np.full(len(rows), np.nan)
         adjusted[tested] = adjust_pvalues((moment_pvalues if coarse else pvalues)[tested], correction)
         return PairwiseResult(
@@ -122,7 +122,7 @@ class KSampleResult(GroupTestResult):
             statistic_mcse=statistic_mcse,
             effect_mcse=effect_mcse,
             _test=self,
-            _n_permutations=adapted,
+            _n_permutations=n,
         )
 
 
@@ -131,7 +131,7 @@ def k_sample_test(
     groups: Any,
     kernel: Kernel | str | None = None,
     *,
-    n_permutations: PermutationsLike = 999,
+    n_permutations: int = 999,
     rng: Seed = 0,
     biased: bool = False,
     method: MethodLike = "auto",
@@ -183,7 +183,7 @@ def k_sample_test(
       east and south   adjusted p = 0.003, effect 0.6
       east and north   adjusted p = 0.058, effect 0.1
     """
-    n_permutations, seed = check_permutations(n_permutations), as_seed(rng)
+    n_permutations, seed = check_integer("n_permutations", n_permutations), as_seed(rng)
     data, least = as_data(X), 1 if check_flag("biased", biased) else 2
     codes, names = check_groups(groups, len(data))
     stratum = stratum_codes(strata, len(data))
@@ -192,9 +192,14 @@ def k_sample_test(
     else:
         sample = Sample.from_gram(data, precomputed, kernel)
     voters = GroupedVoters.count(sample, names, codes, stratum, data.counts)
-    voters.check_sizes(least)
+    small = np.flatnonzero(voters.sizes < least)
+    if len(small):
+        raise RankingError(
+            f"group {printable(names[small[0]])!r} has {int(voters.sizes[small[0]])} voter(s); this statistic needs at "
+            f"least {least}: leave out the group, or merge it with another"
+        )
     name = f"{'biased' if biased else 'unbiased'} dispersion between {len(names)} groups"
-    fields = evaluate(dispersion_statistic(voters, biased, seed), n_permutations, sample, name, voters.scheme)
+    fields = evaluate(GroupStatistic(voters, biased, seed), n_permutations, sample, name, voters.scheme)
     return KSampleResult(**fields, _voters=voters, _biased=biased, _n_permutations=n_permutations, _seed=seed)
 
 
@@ -214,31 +219,17 @@ def check_groups(groups: Any, n_rows: int) -> tuple[IntArray, tuple[str, ...]]:
 # ---------------------------------------------------------------------- pairs of groups
 
 
-def compare_pair(voters: GroupedVoters, n_permutations: int | Adaptive, seed: int, biased: bool) -> tuple[float, ...]:
+def compare_pair(voters: GroupedVoters, n_permutations: int, seed: int, biased: bool) -> tuple[float, ...]:
     """Return statistic, p-values by permutations and from moments, effect, both errors and null standard deviation.
 
     All but the statistic are nan if no stratum has voters of both groups.
     """
     if not is_exchangeable(voters.table):
-        return voters.dispersion(biased) * float(voters.sizes.sum() / voters.sizes.prod()), *(float("nan"),) * 6
-    statistic = SquaredMMD(voters, biased, seed)
+        return voters.dispersion(biased) * voters.mmd_factor, *(float("nan"),) * 6
+    statistic = squared_mmd(voters, biased, seed)
     null, errors = sample_null_distribution(statistic, n_permutations), statistic.standard_errors()
     pvalues = null.pvalue, null.moment_pvalue
     return statistic.value, *pvalues, statistic.effect().value, *errors, float(null.values.std())
-
-
-def adapt_to_pairs(n_permutations: int | Adaptive, alpha: float, n_pairs: int) -> int | Adaptive:
-    """Return an adaptive rule that decides at the smallest adjusted level; a number is unchanged."""
-    if isinstance(n_permutations, int) or n_pairs == 1:
-        return n_permutations
-    return Adaptive(alpha / n_pairs, max(n_permutations.max_permutations, RESOLUTION * ceil(n_pairs / alpha)))
-
-
-def min_pvalue(n_permutations: int | Adaptive) -> float:
-    """Return the smallest possible permutation p-value."""
-    if isinstance(n_permutations, int):
-        return 1 / (1 + n_permutations)
-    return n_permutations.stopping_rule().min_pvalue()
 
 
 def adjust_pvalues(pvalues: FloatArray, correction: Correction) -> FloatArray:
@@ -303,7 +294,7 @@ class PairwiseResult(PrintedResult):
     statistic_mcse: FloatArray = field(repr=False)
     effect_mcse: FloatArray = field(repr=False)
     _test: KSampleResult = field(repr=False)
-    _n_permutations: int | Adaptive = field(repr=False)
+    _n_permutations: int = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.pvalues)
@@ -338,7 +329,7 @@ class PairwiseResult(PrintedResult):
         if numbers[0] == numbers[1]:
             raise RankingError(f"first and second are both {printable(first)!r}; name two groups")
         voters = self._test._voters.pair(*numbers)
-        return mmd_result(SquaredMMD(voters, self._test._biased, self._test._seed), self._n_permutations)
+        return mmd_result(squared_mmd(voters, self._test._biased, self._test._seed), self._n_permutations)
 
     def order(self) -> list[int]:
         """Return the indices of the pairs, sorted by adjusted p-value."""

@@ -1,4 +1,4 @@
-"""Two-sample tests by the maximum mean discrepancy, with one kernel or with several.
+"""Two-sample tests by the maximum mean discrepancy, with one kernel or with several; the statistic of large samples.
 
 The test with several kernels is MMDAgg (Schrab, Kim, Albert, Laurent, Guedj and Gretton 2023). Each kernel ranks its
 statistic among B1 permutations, and B2 other permutations give the distribution of the best rank of all kernels under
@@ -31,19 +31,22 @@ from rankernel.completions.draws import CompletionModel
 from rankernel.data import Data, as_data, concat
 from rankernel.errors import RankingError
 from rankernel.gram.bandwidth import median_rate
-from rankernel.gram.methods import MethodLike
+from rankernel.gram.methods import MethodLike, unbiased_method
+from rankernel.gram.plan import Plan
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
-from rankernel.stats._groups import GroupedVoters, SquaredMMD
-from rankernel.stats._permutations import (
-    Adaptive,
-    PermutationsLike,
-    check_permutations,
-    count_exceedances,
+from rankernel.rankings import Rankings
+from rankernel.stats._permutations import count_exceedances
+from rankernel.stats.base import (
+    Sample,
+    check_voters_needed,
+    describe_test,
+    evaluate,
+    stratum_codes,
+    warn_if_noisy,
 )
-from rankernel.stats._sample import Sample, check_voters_needed, stratum_codes, warn_if_noisy
-from rankernel.stats.results import GroupTestResult, describe_test, evaluate
+from rankernel.stats.groups import GroupedVoters, GroupStatistic, GroupTestResult, squared_mmd
 
 NAMES = ("X", "Y")
 TASK = "a test of groups"
@@ -68,7 +71,7 @@ class MMDResult(GroupTestResult):
 
     @property
     def _dispersion_factor(self) -> float:
-        return float(self._voters.sizes.sum() / self._voters.sizes.prod())
+        return self._voters.mmd_factor
 
 
 def mmd_test(
@@ -76,7 +79,7 @@ def mmd_test(
     Y: Any,
     kernel: Kernel | str | None = None,
     *,
-    n_permutations: PermutationsLike = 999,
+    n_permutations: int = 999,
     rng: Seed = 0,
     biased: bool = False,
     method: MethodLike = "auto",
@@ -97,8 +100,8 @@ def mmd_test(
         The two samples, over the same items.
     kernel : Kernel, optional
         The kernel, ``Mallows("median")`` by default: the median heuristic uses both samples.
-    n_permutations : int, "adaptive" or Adaptive
-        The number of permutations. "adaptive" draws many only if the p-value is near 0.05; see :class:`Adaptive`.
+    n_permutations : int
+        The number of permutations B. ``pvalue`` is at least 1 / (B + 1); ``moment_pvalue`` does not depend on B.
     rng : int, Generator or None
         The source of the permutations; the same call gives the same result for an integer. Monte Carlo draws have a
         separate seed: see :class:`MonteCarlo`.
@@ -149,16 +152,16 @@ def mmd_test(
       kernel     Mallows(nu=0.6931471805599453)
       method     unbiased squared MMD, 999 permutations of the voters, kernel values: exact
     """
-    n_permutations, seed = check_permutations(n_permutations), as_seed(rng)
+    n_permutations, seed = check_integer("n_permutations", n_permutations), as_seed(rng)
     data, count_voters = check_samples(X, Y, strata, biased)
     if precomputed is None:
         sample = Sample.planned(data, kernel, method, n_jobs, TASK)
     else:
         sample = Sample.from_gram(data, precomputed, kernel)
-    return mmd_result(SquaredMMD(count_voters(sample), biased, seed), n_permutations)
+    return mmd_result(squared_mmd(count_voters(sample), biased, seed), n_permutations)
 
 
-def mmd_result(statistic: SquaredMMD, n_permutations: int | Adaptive, *, warn: bool = True) -> MMDResult:
+def mmd_result(statistic: GroupStatistic, n_permutations: int, *, warn: bool = True) -> MMDResult:
     """Return the result of the test of two groups."""
     voters, biased = statistic.voters, statistic.biased
     name = f"{'biased' if biased else 'unbiased'} squared MMD"
@@ -246,7 +249,7 @@ def mmd_aggregated_test(
         Decay rates are those of Mallows kernels; "auto" is five of them around the median heuristic of both samples.
     n_permutations : int
         The number of permutations for the p-value of each kernel; as many again give the distribution of the smallest
-        p-value. All kernels use the same permutations, so adaptive stopping is not possible.
+        p-value. All kernels use the same permutations.
     alpha : float
         The significance level of ``rejected``.
 
@@ -269,7 +272,7 @@ def mmd_aggregated_test(
     results, rank_rows = [], []
     for kernel in resolve_kernels(kernels, data):
         voters = count_voters(Sample.planned(data, kernel, method, n_jobs, TASK))
-        statistic = SquaredMMD(voters, biased, seed)
+        statistic = squared_mmd(voters, biased, seed)
         result = mmd_result(statistic, 2 * half, warn=False)
         null, mcse = result.null_distribution, result.statistic_mcse
         values = np.concatenate([result.statistic + np.array([0.0, -mcse, mcse]), null[half:]])
@@ -329,3 +332,60 @@ def adjusted_pvalues(ranks: IntArray, best: IntArray) -> FloatArray:
     array([0.2, 0.5])
     """
     return np.asarray((1 + np.searchsorted(np.sort(best), ranks, side="right")) / (1 + len(best)))
+
+
+# ---------------------------------------------------------------------- large samples
+
+
+def mmd2_streamed(
+    X: Any, Y: Any, kernel: Kernel | str, *, method: MethodLike = "auto", n_jobs: int | None = None
+) -> float:
+    r"""Return the unbiased estimate of the squared maximum mean discrepancy without storing a Gram matrix.
+
+    :math:`\frac{1}{m(m-1)} \sum_{i \ne j} K(x_i, x_j) + \frac{1}{n(n-1)} \sum_{i \ne j} K(y_i, y_j)
+    - \frac{2}{mn} \sum_{i, j} K(x_i, y_j)` over the m voters of X and the n voters of Y (Gretton et al. 2012).
+    "median" is resolved from both samples together. If kernel values are estimated, two voters with the same ballot are
+    compared by different draws, which keeps the estimate unbiased.
+
+    Parameters
+    ----------
+    X, Y : Rankings, Preferences or integer array
+        The two samples, with multiplicities.
+    kernel : Kernel or str
+        The kernel.
+    method, n_jobs
+        As in :meth:`Kernel.gram`.
+
+    Examples
+    --------
+    >>> from rankernel import Kendall
+    >>> mmd2_streamed([[0, 1], [0, 1]], [[1, 0], [1, 0]], Kendall())
+    4.0
+    """
+    plan, weights = pooled_plan(X, Y, kernel, method)
+    sums = weights.T @ plan.times(weights, n_jobs=n_jobs)
+    return unbiased_mmd2(sums, plan.diagonal() @ weights, weights.sum(axis=0))
+
+
+def pooled_plan(X: Any, Y: Any, kernel: Kernel | str, method: MethodLike) -> tuple[Plan, FloatArray]:
+    """Return the plan of two pooled samples with an unbiased diagonal, and the voters of each sample in each row."""
+    left, right = as_data(X), as_data(Y, name="Y")
+    arrays = not (isinstance(X, Data) and isinstance(Y, Data))
+    if arrays and isinstance(right, Rankings) and left.n_items == right.n_items:  # the names of an array do not matter
+        right = Rankings._trusted(right.ranks, left.items, right.counts)
+    for name, side in (("X", left), ("Y", right)):
+        if side.n_voters < 2:
+            raise RankingError(f"{name} holds {side.n_voters} voter(s); the unbiased statistic needs at least two")
+    both = concat([left, right])
+    plan = as_kernel(kernel).plan(both, method=method)
+    weights = np.zeros((len(both), 2))
+    weights[: len(left), 0], weights[len(left) :, 1] = left.counts, right.counts
+    unbiased = unbiased_method(plan.method)
+    return plan if unbiased == plan.method else plan.kernel.plan(both, method=unbiased), weights
+
+
+def unbiased_mmd2(sums: FloatArray, traces: FloatArray, n_voters: FloatArray) -> float:
+    """Return the statistic from the sums of kernel values between the samples, and those of voters with themselves."""
+    m, n = n_voters
+    within = (sums[0, 0] - traces[0]) / (m * (m - 1)) + (sums[1, 1] - traces[1]) / (n * (n - 1))
+    return float(within - 2 * sums[0, 1] / (m * n))

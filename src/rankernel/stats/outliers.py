@@ -20,8 +20,7 @@ from rankernel.kernels.base import Kernel
 from rankernel.models.null_models import InlierModel, Model, WeightedSample, inlier_models, sample_inliers, shape_codes
 from rankernel.preferences import Preferences
 from rankernel.stats._permutations import named_generator
-from rankernel.stats._sample import MAX_RELATIVE_ERROR, Sample, check_kernel
-from rankernel.stats.results import PrintedResult, SummaryLines, mcse_text
+from rankernel.stats.base import MAX_RELATIVE_ERROR, PrintedResult, Sample, SummaryLines, check_kernel, mcse_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,29 +12,33 @@ from typing import Any
 
 import numpy as np
 
-from rankernel._utils import FloatArray, Indices, IntArray
-from rankernel._utils.checks import check_flag
+from rankernel._utils import FloatArray, IntArray
+from rankernel._utils.checks import check_flag, check_integer
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import as_data, concat
 from rankernel.errors import RankingError
 from rankernel.gram.evaluator import slices
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
-from rankernel.stats._effects import PRIOR_VOTERS, Effect, Gradient, InfluenceSample, diagonal_scale
-from rankernel.stats._groups import GroupedVoters, dispersion_parts, equal_weights
-from rankernel.stats._moments import Moments
 from rankernel.stats._permutations import (
     CHUNK_ENTRIES,
     RELATIVE_TOLERANCE,
-    PermutationsLike,
+    Moments,
     PermutationStatistic,
-    check_permutations,
     named_generator,
     off_diagonal_forms,
 )
-from rankernel.stats._sample import Sample, check_voters_needed
-from rankernel.stats.differences import GroupFeatures, JudgeFeatures
-from rankernel.stats.results import GroupTestResult, evaluate
+from rankernel.stats.base import (
+    PRIOR_VOTERS,
+    Effect,
+    InfluenceSample,
+    Sample,
+    check_voters_needed,
+    diagonal_scale,
+    evaluate,
+)
+from rankernel.stats.differences import GroupFeatures
+from rankernel.stats.groups import GroupedVoters, GroupTestResult, dispersion_parts, equal_weights
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -57,7 +61,7 @@ class PairedResult(GroupTestResult):
     _judges: Judges = field(repr=False)
 
     def _features(self) -> GroupFeatures:
-        return JudgeFeatures(self._voters, self._biased, 1.0, self._judges)
+        return GroupFeatures(self._voters, self._biased, 1.0, self._judges)
 
 
 def paired_test(
@@ -65,7 +69,7 @@ def paired_test(
     Y: Any,
     kernel: Kernel | str | None = None,
     *,
-    n_permutations: PermutationsLike = 999,
+    n_permutations: int = 999,
     rng: Seed = 0,
     biased: bool = False,
     method: MethodLike = "auto",
@@ -82,7 +86,7 @@ def paired_test(
     ----------
     X, Y : Rankings, Preferences or integer arrays
         The rankings before and after: row i of both is of the same judge, or of the same number of judges.
-    n_permutations : int, "adaptive" or Adaptive
+    n_permutations : int
         The number of random sign vectors.
     kernel, rng, biased, method, n_jobs
         As in :func:`mmd_test`.
@@ -102,7 +106,7 @@ def paired_test(
     >>> paired_test(before, after).pvalue < 0.01
     True
     """
-    n_permutations, seed = check_permutations(n_permutations), as_seed(rng)
+    n_permutations, seed = check_integer("n_permutations", n_permutations), as_seed(rng)
     first, second = as_data(X), as_data(Y, name="Y")
     if len(first) != len(second) or not np.array_equal(first.counts, second.counts):
         raise RankingError(
@@ -141,11 +145,6 @@ class Judges:
         cross = gram[np.ix_(x, y)]
         change_gram = gram[np.ix_(x, x)] + gram[np.ix_(y, y)] - cross - cross.T
         return cls(gram, x, y, totals, biased, change_gram)
-
-    def with_gram(self, gram: FloatArray, index: Indices) -> Judges:
-        """Return the same judges with another Gram matrix, in which ``index`` is the row of each ranking."""
-        counts = self.counts.astype(np.int64)
-        return Judges.from_rows(gram, index[self.before], index[self.after], counts, self.biased)
 
     @property
     def n_judges(self) -> int:
@@ -214,7 +213,7 @@ class SignFlips(PermutationStatistic):
 
     def __init__(self, judges: Judges, sign_sums: FloatArray, seed: int, sample: Sample | None = None) -> None:
         self.judges, self.sample = judges, sample
-        self.rng = named_generator(seed, "signs of judges")
+        self.rng = named_generator(seed, "signs of judges", judges.before, judges.after, judges.counts, sign_sums)
         self.value = float(judges.statistics(sign_sums[None])[0])
         self.tolerance = RELATIVE_TOLERANCE * float(4 * np.abs(judges.gram).mean())
 
@@ -242,36 +241,10 @@ class SignFlips(PermutationStatistic):
         """Return the Monte Carlo standard errors of statistic and effect."""
         if self.sample is None or not self.sample.is_estimated:
             return 0.0, 0.0
-        effect = self.effect()
-        gradients = [paired_gradient(self.judges, self.judges.biased, 0.0)]
-        if not effect.is_defined:
-            return self.sample.standard_errors(gradients)[0], float("nan")
-        errors = self.sample.standard_errors([*gradients, paired_gradient(self.judges, False, effect.value)])
-        return errors[0], errors[1] / (4 * sum(effect.parts()))
-
-
-def paired_gradient(judges: Judges, biased: bool, effect: float) -> Gradient:
-    """Return the derivative of (1 - e) T - 4 e W by the kernel matrix: T the statistic, e the effect, W as in it."""
-    from scipy.sparse import csr_array
-
-    n_rows, n_cells, n = len(judges.gram), len(judges.counts), float(judges.n_judges)
-    sides = [
-        csr_array((np.ones(n_cells), (np.arange(n_cells), rows)), shape=(n_cells, n_rows))
-        for rows in (judges.before, judges.after)
-    ]
-    signs = sides[0] - sides[1]
-    same, total = signs.T @ (judges.counts[:, None] * signs.toarray()), signs.T @ judges.counts
-    less, n_pairs = (0.0 if biased else 1.0), n * (n - (not biased))
-    side_counts = [side.T @ judges.counts for side in sides]
-
-    def gradient(rows: Indices) -> FloatArray:
-        values = (1 - effect) * (np.outer(total[rows], total) - less * same[rows]) / n_pairs
-        for counts in side_counts if effect else ():
-            values += 2 * effect * np.outer(counts[rows], counts) / (n * (n - 1))
-            values[np.arange(len(rows)), rows] -= 2 * effect * counts[rows] * (1 / (n * (n - 1)) + 1 / n)
-        return np.asarray(values)
-
-    return gradient
+        judges = self.judges
+        before, after = judges.ranking_shares(judges.counts, 0 * judges.counts)
+        mcse = self.sample.standard_error((before - after)[None], np.array([[1 / judges.n_pairs]]), biased=True)
+        return mcse, self.effect().standard_error(mcse / 4)
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,21 +23,22 @@ from rankernel.data import Data, concat
 from rankernel.errors import RankingError
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import Rankings, as_rankings
-from rankernel.stats._effects import Interval, diagonal_scale, first_true, share
-from rankernel.stats._groups import GroupedVoters, dispersion_parts, dispersion_statistic, equal_weights
-from rankernel.stats._permutations import (
-    Adaptive,
-    PermutationStatistic,
-    is_exchangeable,
-    named_generator,
-    sample_permutations,
+from rankernel.stats._permutations import PermutationStatistic, count_exceedances, is_exchangeable, named_generator
+from rankernel.stats.base import (
+    Interval,
+    KernelTestResult,
+    PrintedResult,
+    SummaryLines,
+    diagonal_scale,
+    first_true,
+    share,
 )
+from rankernel.stats.groups import GroupedVoters, GroupStatistic, dispersion_parts, equal_weights
 from rankernel.stats.k_sample import KSampleResult, k_sample_test
 from rankernel.stats.mmd import AggregatedMMDResult, MMDResult, mmd_test
 from rankernel.stats.paired import Judges, PairedResult, SignFlips
-from rankernel.stats.results import KernelTestResult, PrintedResult, SummaryLines
 
-MAX_PERMUTATIONS = 2000  # of one simulated test
+N_PERMUTATIONS = 399  # of one simulated test at alpha = 0.05 or more; 20 / alpha at a smaller one
 N_SIZES = 8  # sample sizes that are simulated before the power curve is fitted
 N_FROM_MODEL = 1000  # voters that represent a model
 
@@ -285,10 +286,13 @@ def simulate_power(
     if not (progress is None or callable(progress)):
         raise TypeError(f"progress={short_repr(progress)} is not a function; give one of (n_done, n_simulations)")
     rng, n_rejected = named_generator(seed, "simulated voters"), 0
-    rule = Adaptive(alpha, max(MAX_PERMUTATIONS, int(np.ceil(4 / alpha)) if alpha > 0 else 1))
+    n_permutations = max(N_PERMUTATIONS, int(np.ceil(20 / alpha)) - 1 if alpha > 0 else 1)
     for run in range(n_simulations):
         statistic = population.simulate(sizes, rng, seed + run)
-        n_rejected += statistic is not None and sample_permutations(statistic, rule)[1] <= alpha
+        if statistic is not None:
+            null, value = statistic.draw(n_permutations), np.array([statistic.value])
+            n_exceedances = int(count_exceedances(null, value, statistic.tolerance)[0])
+            n_rejected += 1 + n_exceedances <= alpha * (1 + n_permutations)
         if progress is not None:
             progress(run + 1, n_simulations)
     interval = binomtest(n_rejected, n_simulations).proportion_ci(0.95, method="wilson")
@@ -442,7 +446,7 @@ class GroupPopulation:
         rows = np.flatnonzero(table.any(axis=(0, 1)))
         sample = self.voters.sample.subset(rows, table[:, :, rows].sum(axis=(0, 1)))
         voters = GroupedVoters(sample, self.voters.names, table[:, :, rows])
-        return dispersion_statistic(voters, self.biased, seed)
+        return GroupStatistic(voters, self.biased, seed)
 
 
 def stratified_effect(gram: FloatArray, shares: FloatArray, sizes: FloatArray) -> float:

@@ -14,7 +14,7 @@ from rankernel import MonteCarlo, Rankings
 from rankernel.completions import draw
 from rankernel.gram.exact.formulas import Overlap
 from rankernel.gram.montecarlo.variance import mallows_variance
-from rankernel.learn.mmd_streamed import mmd2_streamed
+from rankernel.stats.mmd import mmd2_streamed
 
 ROWS = Rankings([(0, 1, 2, -1, -1), (-1, 0, 0, 1, -1), (2, 0, -1, 1, 1), (0, 1, 2, 2, 2), (1, 1, 1, 0, 1)])
 OFF = ~np.eye(len(ROWS), dtype=bool)

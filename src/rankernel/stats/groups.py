@@ -12,37 +12,47 @@ its groups that have at least two voters there, if there are two such groups.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from rankernel import _loops
-from rankernel._utils import FloatArray, Indices, IntArray
-from rankernel._utils.checks import printable
+from rankernel._utils import FloatArray, Indices, IntArray, RankArray
 from rankernel._utils.resources import check_voters, run_interruptibly
-from rankernel.data import drop_item
-from rankernel.errors import RankingError
 from rankernel.gram.evaluator import slices
-from rankernel.stats._effects import PRIOR_VOTERS, Effect, Gradient, InfluenceSample, Interval, diagonal_scale, share
-from rankernel.stats._moments import BLOCK_ROWS, ZERO_MOMENTS, CentredKernel, Moments, permutation_moments
 from rankernel.stats._permutations import (
+    BLOCK_ROWS,
+    PAIR_COST,
     RELATIVE_TOLERANCE,
     VOTER_BYTES,
+    ZERO_MOMENTS,
+    CentredKernel,
+    Moments,
     PermutationStatistic,
     RandomDivisions,
     Shuffles,
     arrangement_probability,
     check_exchangeable,
-    named_generator,
+    count_by_group,
     off_diagonal_forms,
     pair_sums,
+    permutation_moments,
     sort_by_label,
+    sum_by_group,
 )
-from rankernel.stats._sample import Sample
+from rankernel.stats.base import (
+    PRIOR_VOTERS,
+    Effect,
+    InfluenceSample,
+    Interval,
+    KernelTestResult,
+    Sample,
+    diagonal_scale,
+)
 
-PAIR_COST = 8  # cost of one term of a sum over pairs of voters, in multiplications of a matrix product
+if TYPE_CHECKING:
+    from rankernel.stats.differences import Differences, GroupFeatures
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,15 +129,6 @@ class GroupedVoters:
             strata.append(Stratum(number, groups, rows, table, centred, weight * contrast, weight * group_weights))
         return strata
 
-    def check_sizes(self, least: int) -> None:
-        """Raise an error if a group is too small for the statistic."""
-        small = np.flatnonzero(self.sizes < least)
-        if len(small):
-            raise RankingError(
-                f"group {printable(self.names[small[0]])!r} has {int(self.sizes[small[0]])} voter(s); this statistic "
-                f"needs at least {least}: leave out the group, or merge it with another"
-            )
-
     def pair(self, first: int, second: int) -> GroupedVoters:
         """Return two of the groups, with the same kernel values."""
         pair_table = self.table[:, [first, second]]
@@ -135,17 +136,6 @@ class GroupedVoters:
         table = pair_table[:, :, rows]
         sample = self.sample.subset(rows, table.sum(axis=(0, 1)))
         return GroupedVoters(sample, (self.names[first], self.names[second]), table[table.any(axis=(1, 2))])
-
-    def without_item(self, item: int) -> GroupedVoters:
-        """Return the same voters with one item removed from all rankings."""
-        assert self.sample.plan is not None
-        assert self.sample.kernel is not None
-        data = drop_item(self.sample.data, item)
-        plan = self.sample.kernel.plan(data, method=self.sample.plan.requested)
-        sample = Sample.from_plan(data, plan, self.sample.n_jobs)
-        table = np.zeros((*self.table.shape[:2], len(sample.data)), dtype=np.int64)
-        np.add.at(table.transpose(2, 0, 1), sample.index, self.table.transpose(2, 0, 1))
-        return GroupedVoters(sample, self.names, table)
 
     def pair_weights(self, biased: bool) -> FloatArray:
         """Return the weight of pairs of voters of each group in the dispersion."""
@@ -163,6 +153,11 @@ class GroupedVoters:
         total = float(sums.sum() - np.sum(self_pairs))
         return float(self.pair_weights(biased) @ (np.diagonal(sums) - self_pairs)) - total / float(self.sizes.sum())
 
+    @property
+    def mmd_factor(self) -> float:
+        """The squared maximum mean discrepancy of two groups over the dispersion between them."""
+        return float(self.sizes.sum() / self.sizes.prod())
+
     def is_stratified(self) -> bool:
         """Return whether there are several strata."""
         return len(self.table) > 1
@@ -173,15 +168,84 @@ class GroupedVoters:
         return f"permutations of the voters{' within strata' * self.is_stratified()}"
 
 
-# ---------------------------------------------------------------------- the test statistics
+# ---------------------------------------------------------------------- the test statistic
 
 
 class GroupStatistic(PermutationStatistic):
-    """A statistic proportional to the dispersion between groups, with voters permuted between groups within strata."""
+    """The dispersion between groups times ``factor``, with voters permuted between groups within strata.
 
-    voters: GroupedVoters
-    biased: bool
-    dispersion_factor: float  # the statistic over the dispersion between groups
+    Divisions into two groups are drawn by the numbers of voters of each row, those into more groups by shuffles.
+    """
+
+    def __init__(self, voters: GroupedVoters, biased: bool, seed: int, factor: float = 1.0) -> None:
+        self.voters, self.biased, self.factor = voters, biased, factor
+        self.gram, self.counts, self.n_voters = voters.gram, voters.counts, float(voters.sizes.sum())
+        self.diagonal = np.diagonal(self.gram).copy()
+        self.row_sums, absolute = off_diagonal_sums(self.gram, self.counts)
+        self.total = float(self.counts @ self.row_sums)
+        equal_pairs = self.counts * (self.counts - (not biased))
+        self.tolerance = RELATIVE_TOLERANCE * factor * (absolute + float(equal_pairs @ np.abs(self.diagonal)))
+        self.tolerance /= self.n_voters
+        self.shared_rows = np.flatnonzero(self.counts > 1)
+        if len(voters.names) == 2:
+            self.divisions = RandomDivisions(voters.table, seed)
+            self.value = float(self.of_first_group(voters.by_group[:1])[0])
+            return
+        check_exchangeable(voters.table)
+        check_voters(int(self.n_voters), VOTER_BYTES, "a test of several groups")
+        strata, groups, rows = np.nonzero(voters.table)
+        counts = voters.table[strata, groups, rows]
+        self.groups = np.repeat(groups, counts)
+        self.shuffles = Shuffles(np.repeat(rows, counts), np.repeat(strata, counts), seed, self.groups)
+        self.constant = (self.total + float(equal_pairs @ self.diagonal)) / self.n_voters
+        self.value = float(self.of_tables(voters.by_group[None])[0])
+
+    def draw(self, n_permutations: int) -> FloatArray:
+        """Return the statistic for the next permutations; several groups by the way that takes fewer operations."""
+        if len(self.voters.names) == 2:
+            return np.concatenate([self.of_first_group(counts) for counts in self.divisions.draw(n_permutations)])
+        n_rows, n_groups, sizes = len(self.gram), len(self.voters.names), self.voters.sizes
+        by_table = n_rows**2 * n_groups < PAIR_COST * float(sizes @ sizes)
+        evaluate, n_entries = (self.by_table, n_rows * n_groups) if by_table else (self.by_pair, n_groups)
+        chunks = self.shuffles.draw(n_permutations, n_entries)
+        return np.concatenate([run_interruptibly(evaluate, rows) for rows in chunks])
+
+    def of_first_group(self, first: FloatArray) -> FloatArray:
+        """Return the statistic of two groups for each row of numbers of voters of the first group."""
+        m, n = (int(size) for size in self.voters.sizes)
+        within, with_all = off_diagonal_forms(self.gram, first), first @ self.row_sums
+        XX, YY, XY = within, self.total - 2 * with_all + within, with_all - within
+        if len(self.shared_rows):  # pairs of different voters with the same ranking
+            x, diagonal = first[:, self.shared_rows], self.diagonal[self.shared_rows]
+            y = self.counts[self.shared_rows] - x
+            XX, YY, XY = XX + (x * (x - 1)) @ diagonal, YY + (y * (y - 1)) @ diagonal, XY + (x * y) @ diagonal
+        if self.biased:
+            self_pairs = first @ self.diagonal
+            XX, YY = XX + self_pairs, YY + self.counts @ self.diagonal - self_pairs
+        less = 0 if self.biased else 1
+        squared_mmd = XX / (m * (m - less)) + YY / (n * (n - less)) - 2 * XY / (m * n)
+        return np.asarray(self.factor * m * n / self.n_voters * squared_mmd)
+
+    def of_tables(self, tables: FloatArray) -> FloatArray:
+        """Return the statistic for tables of numbers of voters by group and row."""
+        sums = pair_sums(self.gram, tables.reshape(-1, tables.shape[2]), self.biased)
+        return self.of_sums(sums.reshape(tables.shape[:2]))
+
+    def of_sums(self, sums: FloatArray) -> FloatArray:
+        """Return the statistic from sums over the pairs of voters of each group."""
+        return np.asarray(self.factor * (sums @ self.voters.pair_weights(self.biased) - self.constant))
+
+    def by_table(self, rows: RankArray) -> FloatArray:
+        """Return the statistic for permutations of the rows of voters, by matrix products."""
+        counts = np.zeros((len(rows), len(self.voters.names), len(self.gram)))
+        count_by_group(rows, self.groups, counts)
+        return self.of_tables(counts)
+
+    def by_pair(self, rows: RankArray) -> FloatArray:
+        """Return the statistic for permutations of the rows of voters, by sums over pairs of voters."""
+        sums = np.empty((len(rows), len(self.voters.names)))
+        sum_by_group(self.gram, rows, *sort_by_label(self.groups), float(self.biased), sums)
+        return self.of_sums(sums)
 
     def moments(self) -> Moments | None:
         """Return the exact moments over all permutations; None with strata."""
@@ -189,7 +253,7 @@ class GroupStatistic(PermutationStatistic):
             return None
         voters, biased = self.voters, self.biased
         kernel = CentredKernel.from_gram(voters.gram, voters.counts, True) if biased else voters.centred
-        return permutation_moments(kernel, voters.group_kernel(biased)).scaled(self.dispersion_factor)
+        return permutation_moments(kernel, voters.group_kernel(biased)).scaled(self.factor)
 
     def min_pvalue(self) -> float:
         """Return the probability of the observed groups, where groups of equal size may exchange names."""
@@ -209,55 +273,16 @@ class GroupStatistic(PermutationStatistic):
 
     def standard_errors(self) -> tuple[float, float]:
         """Return the Monte Carlo standard errors of statistic and effect."""
-        statistic, effect = group_standard_errors(self.voters, self.biased)
-        return statistic * self.dispersion_factor, effect
+        voters = self.voters
+        if not voters.sample.is_estimated:
+            return 0.0, 0.0
+        weights = self.factor * voters.group_kernel(self.biased).matrix()
+        return voters.sample.standard_error(voters.by_group, weights, self.biased), GroupEffect(voters).mcse()
 
 
-def group_standard_errors(voters: GroupedVoters, biased: bool) -> tuple[float, float]:
-    """Return the Monte Carlo standard errors of the dispersion between groups and of the effect."""
-    if not voters.sample.is_estimated:
-        return 0.0, 0.0
-    weights, effect = voters.group_kernel(biased).matrix(), GroupEffect(voters)
-    dispersion: Gradient = lambda rows: voters.by_group[:, rows].T @ weights @ voters.by_group  # noqa: E731
-    errors = voters.sample.standard_errors([dispersion, effect.gradient() if effect.is_defined else None])
-    return errors[0], errors[1]
-
-
-class SquaredMMD(GroupStatistic):
-    """The squared maximum mean discrepancy of two groups times ``factor``, as a function of the first group."""
-
-    def __init__(self, voters: GroupedVoters, biased: bool, seed: int, factor: float = 1.0) -> None:
-        self.voters, self.biased, self.factor = voters, biased, factor
-        self.gram, self.counts = voters.gram, voters.counts
-        self.diagonal = np.diagonal(self.gram).copy()
-        self.row_sums, absolute = off_diagonal_sums(self.gram, self.counts)
-        self.total = float(self.counts @ self.row_sums)
-        equal_pairs = self.counts * (self.counts - (not biased))
-        self.tolerance = RELATIVE_TOLERANCE * factor * (absolute + float(equal_pairs @ np.abs(self.diagonal)))
-        self.tolerance /= self.counts.sum() ** 2
-        self.shared_rows = np.flatnonzero(self.counts > 1)
-        self.divisions = RandomDivisions(voters.table, seed)
-        self.dispersion_factor = factor * float(voters.sizes.sum() / voters.sizes.prod())
-        self.value = float(self.of_counts(voters.by_group[:1])[0])
-
-    def draw(self, n_permutations: int) -> FloatArray:
-        """Return the statistic for the next random divisions."""
-        return np.concatenate([self.of_counts(counts) for counts in self.divisions.draw(n_permutations)])
-
-    def of_counts(self, first: FloatArray) -> FloatArray:
-        """Return the statistic for each row of numbers of voters of the first group."""
-        m, n = (int(size) for size in self.voters.sizes)
-        within, with_all = off_diagonal_forms(self.gram, first), first @ self.row_sums
-        XX, YY, XY = within, self.total - 2 * with_all + within, with_all - within
-        if len(self.shared_rows):  # pairs of different voters with the same ranking
-            x, diagonal = first[:, self.shared_rows], self.diagonal[self.shared_rows]
-            y = self.counts[self.shared_rows] - x
-            XX, YY, XY = XX + (x * (x - 1)) @ diagonal, YY + (y * (y - 1)) @ diagonal, XY + (x * y) @ diagonal
-        if self.biased:
-            self_pairs = first @ self.diagonal
-            XX, YY = XX + self_pairs, YY + self.counts @ self.diagonal - self_pairs
-        less = 0 if self.biased else 1
-        return np.asarray(self.factor * (XX / (m * (m - less)) + YY / (n * (n - less)) - 2 * XY / (m * n)))
+def squared_mmd(voters: GroupedVoters, biased: bool, seed: int) -> GroupStatistic:
+    """Return the squared maximum mean discrepancy of two groups as a test statistic."""
+    return GroupStatistic(voters, biased, seed, voters.mmd_factor)
 
 
 def off_diagonal_sums(gram: FloatArray, counts: FloatArray) -> tuple[FloatArray, float]:
@@ -269,60 +294,6 @@ def off_diagonal_sums(gram: FloatArray, counts: FloatArray) -> tuple[FloatArray,
         sums[rows] = block @ counts
         absolute += float(counts[rows] @ np.abs(block, out=block) @ counts)
     return sums, absolute
-
-
-class Dispersion(GroupStatistic):
-    """The dispersion between any number of groups."""
-
-    def __init__(self, voters: GroupedVoters, biased: bool, seed: int) -> None:
-        self.voters, self.biased, self.dispersion_factor = voters, biased, 1.0
-        check_exchangeable(voters.table)
-        check_voters(int(voters.sizes.sum()), VOTER_BYTES, "a test of several groups")
-        strata, groups, rows = np.nonzero(voters.table)
-        counts = voters.table[strata, groups, rows]
-        self.gram, self.sizes = voters.gram, voters.sizes
-        self.groups = np.repeat(groups, counts)
-        rng = named_generator(seed, "shuffles of voters")
-        self.shuffles = Shuffles(np.repeat(rows, counts), np.repeat(strata, counts), rng)
-        n = float(self.sizes.sum())
-        self.weights = voters.pair_weights(biased)
-        row_sums, absolute = off_diagonal_sums(self.gram, voters.counts)
-        equal_pairs = voters.counts * (voters.counts - (not biased)) * np.diagonal(self.gram)
-        self.constant = (float(voters.counts @ row_sums) + float(equal_pairs.sum())) / n
-        self.tolerance = RELATIVE_TOLERANCE * (absolute + float(np.abs(equal_pairs).sum())) / n
-        self.value = float(self.of_counts(voters.by_group[None])[0])
-
-    def draw(self, n_permutations: int) -> FloatArray:
-        """Return the statistic for the next permutations, by whichever of two ways takes fewer operations."""
-        n_rows, n_groups = len(self.gram), len(self.sizes)
-        by_counts = n_rows**2 * n_groups < PAIR_COST * float(self.sizes @ self.sizes)
-        evaluate, n_entries = (self.by_counts, n_rows * n_groups) if by_counts else (self.by_pairs, n_groups)
-        chunks = self.shuffles.draw(n_permutations, n_entries)
-        return np.concatenate([run_interruptibly(evaluate, rows) for rows in chunks])
-
-    def by_counts(self, rows: IntArray) -> FloatArray:
-        """Return the statistic for permutations of the rows of voters, by matrix products."""
-        counts = np.zeros((len(rows), len(self.sizes), len(self.gram)))
-        _loops.permutations.count_by_group(rows, self.groups, counts)
-        return self.of_counts(counts)
-
-    def by_pairs(self, rows: IntArray) -> FloatArray:
-        """Return the statistic for permutations of the rows of voters, by sums over pairs of voters."""
-        sums = np.empty((len(rows), len(self.sizes)))
-        _loops.permutations.sum_by_group(self.gram, rows, *sort_by_label(self.groups), float(self.biased), sums)
-        return np.asarray(sums @ self.weights - self.constant)
-
-    def of_counts(self, counts: FloatArray) -> FloatArray:
-        """Return the statistic for tables of numbers of voters by group and row."""
-        sums = pair_sums(self.gram, counts.reshape(-1, counts.shape[2]), self.biased)
-        return np.asarray(sums.reshape(counts.shape[:2]) @ self.weights - self.constant)
-
-
-def dispersion_statistic(voters: GroupedVoters, biased: bool, seed: int) -> GroupStatistic:
-    """Return the dispersion between groups as a test statistic; two groups have a quicker one."""
-    if len(voters.names) > 2:
-        return Dispersion(voters, biased, seed)
-    return SquaredMMD(voters, biased, seed, float(voters.sizes.prod() / voters.sizes.sum()))
 
 
 # ---------------------------------------------------------------------- the effect
@@ -344,6 +315,14 @@ class Stratum:
     def sizes(self) -> FloatArray:
         """The number of voters of each group."""
         return np.asarray(self.table.sum(axis=1))
+
+    @property
+    def pair_weights(self) -> FloatArray:
+        """The weight of pairs of different voters of two groups in the unbiased estimate of B."""
+        n = self.sizes
+        weights = self.contrast / np.outer(n, n)
+        np.fill_diagonal(weights, np.diagonal(self.contrast) / (n * (n - 1)))
+        return np.asarray(weights)
 
     @property
     def population(self) -> FloatArray:
@@ -368,10 +347,7 @@ class Stratum:
 
     def null_moments(self, skewness: float) -> Moments:
         """Return the moments of B under permutations of voters; ``skewness`` is used if it is not known exactly."""
-        n = self.sizes
-        kernel = self.contrast / np.outer(n, n)
-        np.fill_diagonal(kernel, np.diagonal(self.contrast) / (n * (n - 1)))
-        moments = permutation_moments(self.centred, CentredKernel.from_gram(kernel, n, False))
+        moments = permutation_moments(self.centred, CentredKernel.from_gram(self.pair_weights, self.sizes, False))
         return Moments(0.0, moments.variance, skewness if np.isnan(moments.skewness) else moments.skewness)
 
     def influences(self, total: float) -> Iterator[InfluenceSample]:
@@ -439,30 +415,16 @@ class GroupEffect(Effect):
         weighted_low = weighted.interval(null, mcse, confidence_level)[0]
         return min(weighted_low / weighted.value, 1.0) * self.value, high
 
-    def gradient(self) -> Gradient:
-        """Return the derivative of the effect by the kernel matrix."""
-        strata, n_rows = self.strata, len(self.voters.gram)
-        total, effect = sum(self.parts()), self.value
-        tables = [np.zeros((len(stratum.sizes), n_rows)) for stratum in strata]
-        n_cells = sum(map(len, tables))
-        pairs, self_pairs, start = np.zeros((n_cells, n_cells)), np.zeros(n_cells), 0
-        for stratum, table in zip(strata, tables, strict=True):
+    def mcse(self) -> float:
+        """Return the Monte Carlo standard error."""
+        if not self.strata:
+            return float("nan")
+        squares = 0.0  # strata have errors of different rankings, or of the same ones with other weights
+        for stratum in self.strata:
+            table = np.zeros((len(stratum.table), len(self.voters.gram)))
             table[:, stratum.rows] = stratum.table
-            n, weights, contrast = stratum.sizes, stratum.group_weights, stratum.contrast
-            cells = slice(start, start + len(table))
-            between = (1 - effect) * contrast / np.outer(n, n)
-            within = ((1 - effect) * np.diagonal(contrast) + effect * weights) / (n * (n - 1))
-            np.fill_diagonal(between, within)
-            pairs[cells, cells], self_pairs[cells] = between / total, -(within + effect * weights / n) / total
-            start = cells.stop
-        table = np.concatenate(tables)
-
-        def gradient(rows: Indices) -> FloatArray:
-            values = table[:, rows].T @ pairs @ table
-            values[np.arange(len(rows)), rows] += self_pairs @ table[:, rows]
-            return np.asarray(values)
-
-        return gradient
+            squares += self.voters.sample.standard_error(table, stratum.pair_weights, biased=False) ** 2
+        return self.standard_error(squares**0.5)
 
 
 def equal_weights(n_groups: int) -> tuple[FloatArray, FloatArray]:
@@ -479,6 +441,69 @@ def dispersion_parts(
     return float((contrast * products).sum()), float(group_weights @ within)
 
 
-def population_effect(gram: FloatArray, shares: FloatArray) -> float:
-    """Return the effect of a population, from the share of each ranking in each group."""
-    return share(*dispersion_parts(gram, shares, *equal_weights(len(shares))), diagonal_scale(gram))
+# ---------------------------------------------------------------------- the result
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GroupTestResult(KernelTestResult):
+    """Result of a test that compares groups.
+
+    Attributes
+    ----------
+    groups : tuple of str
+        The names of the groups.
+    n_voters : tuple of int
+        The number of voters of each group.
+    """
+
+    _voters: GroupedVoters = field(repr=False)
+    _biased: bool = field(repr=False)
+
+    _effect_noun: ClassVar[str] = "of the dispersion of the voters lies between the groups"
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of the groups."""
+        return self._voters.names
+
+    @property
+    def n_voters(self) -> tuple[int, ...]:
+        """The number of voters of each group."""
+        return tuple(int(size) for size in self._voters.sizes)
+
+    def differences(self, confidence_level: float = 0.95) -> Differences:
+        """Return in which items and pairs of items the groups differ.
+
+        With the Kendall kernel the statistic is the sum of contributions of pairs of items, and half of the
+        contribution of a pair belongs to each of its items; this decomposition is used for tests with any kernel. With
+        strata, groups are compared within strata: shares and mean ranks are those of groups with the same distribution
+        of voters over strata.
+
+        Parameters
+        ----------
+        confidence_level : float
+            The confidence level of the interval of each share and mean rank.
+
+        Examples
+        --------
+        >>> from rankernel import Rankings, mmd_test
+        >>> X = Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]], counts=[5, 1])
+        >>> Y = Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]], counts=[1, 5])
+        >>> first = mmd_test(X, Y).differences().pairs[0]
+        >>> first.first, first.second, [round(share, 2) for share in first.shares], first.majorities_differ
+        ('a', 'b', [0.83, 0.17], True)
+        """
+        from rankernel.stats.differences import compare_groups
+
+        return compare_groups(self._features(), confidence_level)
+
+    def _features(self) -> GroupFeatures:
+        """Return the groups, to be compared feature by feature."""
+        from rankernel.stats.differences import GroupFeatures
+
+        return GroupFeatures(self._voters, self._biased, self._dispersion_factor)
+
+    @property
+    def _dispersion_factor(self) -> float:
+        """The statistic over the dispersion between the groups."""
+        return 1.0
