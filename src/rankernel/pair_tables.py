@@ -32,7 +32,7 @@ USER, BETTER, WORSE, WINNER, NOT_ITEMS = (
 )
 COUNT, TIES = (frozenset(words.split()) for words in (COUNT_WORDS, TIE_WORDS))
 POSSIBLE_USERS = ("id", "session")  # if their values are repeated
-SIDES = (("a", "b"), ("1", "2"), ("left", "right"), ("first", "second"), ("x", "y"))
+SIDES = (("a", "b"), ("1", "2"), ("left", "right"), ("first", "second"))
 ONE_SIDE = frozenset(side for sides in SIDES for side in sides)
 EXPECTED = (
     "a table of pairs has the columns winner and loser (or better and worse), or model_a, model_b and winner, and "

@@ -55,7 +55,7 @@ def read_pairs(path: Any, **keywords: Any) -> Preferences:
       bob: no order
       read as pairs: user in judge, a in model_a, b in model_b, winner in winner
     """
-    found, roles, table = read_comparisons(SourceFile.of(path, read_pairs, keywords))
+    found, roles, table = comparisons_of(SourceFile.of(path, read_pairs, keywords))
     source, n_users, n_items = table.source, len(found.users), len(found.items)
     source.check_size(n_users * n_items**2, f"all pairs of {n_items:,} items by {n_users:,} users")
     data = Preferences._from_comparisons(found, found.counts)
@@ -74,7 +74,25 @@ def read_pairs(path: Any, **keywords: Any) -> Preferences:
     return Preferences._trusted(*fields, labels, about)
 
 
-def read_comparisons(source: SourceFile) -> tuple[Comparisons, Roles, Table]:
+@accepts("header", "items", "count", "label_columns", "ignore", "columns", "delimiter", "encoding", "max_bytes")
+def read_comparisons(path: Any, **keywords: Any) -> Comparisons:
+    """Read pairwise comparisons as arrays, without the partial order of each user, for example for a win matrix.
+
+    Parameters
+    ----------
+    path : path or file object
+        The file, as for :func:`read_pairs`.
+    {options}
+
+    Returns
+    -------
+    Comparisons
+        Users and items of all rows; ``wins()`` is the win matrix.
+    """
+    return comparisons_of(SourceFile.of(path, read_comparisons, keywords))[0]
+
+
+def comparisons_of(source: SourceFile) -> tuple[Comparisons, Roles, Table]:
     """Return the comparisons in a table, the roles of its columns, and the table."""
     options = source.options
     if options.layout not in ("auto", "pairs"):

@@ -22,10 +22,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 COMPLETE = ("soc", "toc")
 STRICT = ("soc", "soi")
 FREE_NOTE = "unlisted alternatives are free"  # in the description, to be read back
-OLD_FORMAT = (
-    "the file has no PrefLib header (lines such as '# NUMBER ALTERNATIVES: 12'); files from before September 2022 have "
-    "none and are available in the current format from preflib.org"
-)
+OLD_FORMAT = re.compile(r"\s*([0-9]{1,9})\s*\n((?:[0-9]+\s*,[^\n]*\n)+?)([0-9]+)\s*,\s*([0-9]+)\s*,\s*([0-9]+)\s*\n")
 
 
 @accepts("unlisted", "encoding", "max_bytes")
@@ -71,6 +68,8 @@ def read_preflib(path: AnyPath, **keywords: Any) -> Rankings:
     source = SourceFile.of(path, read_preflib, keywords)
     text, options = source.text, source.options
     header, n_lines, end = read_header(text, source)
+    if not header:
+        header, n_lines, text, end = old_format(text, source)
     kind = stated_kind(header, source)
     first = 0 if "ALTERNATIVE NAME 0" in header else 1
     items = alternatives(header, source, first)
@@ -119,9 +118,29 @@ def read_header(text: str, source: SourceFile) -> tuple[Header, int, int]:
             if key in header:
                 raise source.error(number, f"'{printable(key)}' is also in line {header[key][1]}")
             header[key] = (value.strip(), number)
-    if not header:
-        raise source.error(1, OLD_FORMAT)
     return header, number, end
+
+
+def old_format(text: str, source: SourceFile) -> tuple[Header, int, str, int]:
+    """Return header, its number of lines, orders as text and 0, of a file from before September 2022.
+
+    Such a file has the number of alternatives, their numbers and names, the numbers of voters and of different orders,
+    and lines such as ``13,1,{4,3},2``.
+    """
+    match = OLD_FORMAT.match(text.replace("\r\n", "\n"))
+    n_named = match[2].count("\n") if match else 0
+    if match is None or n_named != int(match[1]):
+        problem = "the file has no PrefLib header (lines such as '# NUMBER ALTERNATIVES: 12'), nor that of older files"
+        raise source.error(1, problem)
+    header: Header = {"NUMBER ALTERNATIVES": (match[1], 1)}
+    for number, line in enumerate(match[2].splitlines(), start=2):
+        key, _, name = line.partition(",")
+        header[f"ALTERNATIVE NAME {int(key)}"] = (name.strip(), number)
+    header["NUMBER VOTERS"] = (match[4], n_named + 2)
+    for key in ("NUMBER UNIQUE ORDERS", "NUMBER UNIQUE PREFERENCES"):
+        header[key] = (match[5], n_named + 2)
+    body = text.replace("\r\n", "\n")[match.end() :]
+    return header, n_named + 2, re.sub(r"^([^\S\n]*[0-9]+)[^\S\n]*,", r"\1: ", body, flags=re.MULTILINE), 0
 
 
 def stated_kind(header: Header, source: SourceFile) -> Kind:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from rankernel.errors import RankingError
-from rankernel.io.cells import table_of
+from rankernel.io.cells import Row, split_rows, table_of
 from rankernel.io.source import FileSource, SourceFile, accepts, quoted
 from rankernel.io.tables import orders_rankings
 from rankernel.order_tables import long_ranks
 from rankernel.rankings import Rankings
 
+START = 20_000  # characters that decide about the format
 COUNTED = re.compile(r"\s*([0-9]{1,15})\s*[:*]\s*(.*)")
 SUSHI = re.compile(r"\s*[0-9]+ 1\s*\n0 [0-9]+(?: [0-9]+)+\s*$", re.MULTILINE)
 NUMBER = r"[+-]?[0-9.]{1,40}(?:[eE][+-]?[0-9]{1,3})?"
@@ -23,9 +23,16 @@ JUDGEMENT = re.compile(r"(\S+)\s+\S+\s+(\S+)\s+(-?[0-9]{1,9})")
 
 
 def is_orders(text: str) -> bool:
-    """Whether the first line that is not a comment is an order such as ``3: a > b``, or a sushi file begins."""
-    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("#", "{"))]
-    return bool(lines) and ((">" in lines[0] and not re.search("[,;\\t|]", lines[0])) or is_sushi(text))
+    """Whether a text is of this format: its first line that is not a comment is an order such as ``3: a > b``."""
+    if is_votekit(text) or is_sushi(text):
+        return True
+    lines = [line for line in text[:START].splitlines() if line.strip() and not line.lstrip().startswith(("#", "{"))]
+    return bool(lines) and ">" in lines[0] and not re.search("[,;\\t|]", lines[0])
+
+
+def is_votekit(text: str) -> bool:
+    """Whether a text is a profile of rankings saved by VoteKit."""
+    return bool(re.match(r"VoteKit (?:Rank|Preference)Profile\b", text))
 
 
 def is_sushi(text: str) -> bool:
@@ -35,14 +42,14 @@ def is_sushi(text: str) -> bool:
 
 def is_trec(text: str) -> bool:
     """Whether the first line is that of a TREC run (``query Q0 document rank score system``)."""
-    return bool(RUN.fullmatch(text.lstrip().split("\n", 1)[0].strip()))
+    return bool(RUN.fullmatch(text[:START].lstrip().split("\n", 1)[0].strip()))
 
 
 @accepts(
     "items", "unlisted", "repeated", "write_ins", "aliases", "na_values", "fold_case", "blank", "encoding", "max_bytes"
 )
 def read_text_orders(path: Any, **keywords: Any) -> Rankings:
-    """Read a text with one order per line: ``tea > milk = juice``, ``3: A>B>C`` (ABIF), or a sushi ``.order`` file.
+    """Read a text with one order per line: ``tea > milk = juice``, ``3: A>B>C`` (ABIF), SUSHI data, VoteKit profiles.
 
     Parameters
     ----------
@@ -56,19 +63,43 @@ def read_text_orders(path: Any, **keywords: Any) -> Rankings:
         One row per line, with its count. Items that a line of a sushi file does not list are free.
     """
     source = SourceFile.of(path, read_text_orders, keywords)
+    rows: list[Row]
     lines = [(number, line.strip()) for number, line in enumerate(source.text.splitlines(), start=1) if line.strip()]
-    if is_sushi(source.text):
+    if is_votekit(source.text):
+        items, rows = votekit_rows(source)
+        source = source.with_options(items=source.options.items or items)
+    elif is_sushi(source.text):
         n_items = int(lines[0][1].split()[0])
         orders = [(line, " > ".join(text.split()[2:])) for line, text in lines[1:]]
         items = source.options.items or tuple(map(str, range(n_items)))
         source = source.with_options(items=items, unlisted=source.options.unlisted or "free")
-        rows: Iterable[tuple[int, list[str]]] = [(line, [text, "1"]) for line, text in orders]
+        rows = [(line, [text, "1"]) for line, text in orders]
     else:
         chosen = [(line, text) for line, text in lines if not text.startswith(("#", "{", "="))]
         matches = [(line, COUNTED.fullmatch(text), text) for line, text in chosen]
         rows = [(line, [match[2], match[1]] if match else [text, "1"]) for line, match, text in matches]
     table = table_of([(1, ["order", "count"]), *rows], source.with_options(header=True))
     return orders_rankings(table)
+
+
+def votekit_rows(source: SourceFile) -> tuple[tuple[str, ...], list[Row]]:
+    """Return the candidates of a profile saved by VoteKit, and its ballots as orders with counts."""
+    rows = list(split_rows(source.text, ",", source))
+    heads = [index for index, (_, cells) in enumerate(rows) if cells[0].startswith("Ranking_")]
+    names = {}
+    for candidate in re.findall(r"\(([^()\n]*(?:\([^()\n]*\)[^()\n]*)*)\)", source.text.split("\n", 3)[2]):
+        name, *_, code = candidate.split(":")
+        names[code] = name
+    if not heads or not names:
+        raise source.error(1, "the profile of VoteKit has no candidates, or no columns Ranking_1, ...")
+    columns = rows[heads[0]][1]
+    found = []
+    for line, cells in rows[heads[0] + 1 :]:
+        record = dict(zip(columns, cells, strict=False))
+        codes = [re.findall("'([^']*)'", cell) for name, cell in record.items() if name.startswith("Ranking_")]
+        ties = [[names.get(code, code) for code in tie if code != "~"] for tie in codes]
+        found.append((line, [" > ".join(" = ".join(tie) for tie in ties if tie), record.get("Weight", "1")]))
+    return tuple(names.values()), found
 
 
 @accepts("items", "unlisted", "encoding", "max_bytes")
