@@ -84,7 +84,7 @@ NA_MARKERS, OVERVOTES = (
     frozenset(word.replace("_", " ") for word in words.split()) for words in (NA_WORDS, OVERVOTE_WORDS)
 )
 WRITE_IN = re.compile(
-    r"\W*(?:undeclared|other|unresolved)?[\s-]*(?:write[\s_-]*ins?|uwi)(?:[\s:#-]*[0-9]*)\W*", re.IGNORECASE
+    r"\W*(?:(?:undeclared|unresolved|other)?[\s-]*(?:write[\s_-]*ins?|uwi)[\s:#-]*[0-9]*|undeclared)\W*", re.IGNORECASE
 )
 SEPARATORS = ("|", ";", "/", ",", "&", "+", "\n")  # that may join several names in a cell
 MISSING, IRREGULAR = -1, -2  # among the indices of names
@@ -215,8 +215,10 @@ def ballots_of_table(
     labels: Sequence[str] = (),
 ) -> Rankings:
     """Return the rankings of a table whose columns of votes have one cell per position."""
+    options = table.source.options
+    candidates = tuple(dict.fromkeys(filter(None, (item_of(name, options) for name in items or ())))) or None
     distinct, rows = votes.distinct()
-    return with_columns(table, read_ballots(distinct, table.source.options.items or items), about, rows, labels)
+    return with_columns(table, read_ballots(distinct, options.items or candidates), about, rows, labels)
 
 
 def count_of(cell: str) -> int | None:
@@ -686,14 +688,7 @@ def read_ballots(table: Table, items: tuple[str, ...] | None) -> Ballots:
 def interpreted_cells(table: Table, items: tuple[str, ...] | None) -> dict[int, Cell]:
     """Return the interpretation of each distinct cell, in order of first appearance."""
     options, names = table.source.options, frozenset(items or ())
-    is_missing, aliases = missing_of(options, items), options.aliases or {}
-
-    def name_of(text: str) -> str:
-        name = aliases.get(text, text)
-        if options.write_ins == "keep" or not WRITE_IN.fullmatch(name):
-            return name
-        return "write-in" if options.write_ins == "merge" else ""
-
+    is_missing = missing_of(options, items)
     cells = {}
     for code in table.used():
         text = table.texts[code]
@@ -703,9 +698,17 @@ def interpreted_cells(table: Table, items: tuple[str, ...] | None) -> dict[int, 
             cells[code] = Cell((text,), overvoted=True)
         else:
             parts = [text] if options.separator is None or text in names else text.split(options.separator)
-            found = (name_of(part.strip()) for part in parts if not is_missing(part.strip()))
+            found = (item_of(part.strip(), options) for part in parts if not is_missing(part.strip()))
             cells[code] = Cell(tuple(filter(None, found)))
     return cells
+
+
+def item_of(name: str, options: ReadOptions) -> str:
+    """Return the item that a name stands for, "" for a write-in that is dropped."""
+    name = (options.aliases or {}).get(name, name)
+    if options.write_ins == "keep" or not WRITE_IN.fullmatch(name):
+        return name
+    return "write-in" if options.write_ins == "merge" else ""
 
 
 def check_joined_names(table: Table) -> None:
