@@ -50,13 +50,17 @@ class Column:
     @classmethod
     def of(cls, values: Iterable[Any], where: Callable[[int], str]) -> Column:
         """Return the values as a column; a collection is an error."""
+        given = list(values)
+        try:
+            distinct = dict.fromkeys(given)
+        except TypeError:  # not hashable
+            distinct = {}
+        if not all(map(is_name, distinct)) or (given and not distinct):
+            row = next(row for row, value in enumerate(given) if not is_name(value))
+            raise RankingError(f"{where(row)} holds {given[row]!r}; an item is one name")
         index: dict[str, int] = {}
-        codes = []
-        for row, value in enumerate(values):
-            if not is_name(value):
-                raise RankingError(f"{where(row)} holds {value!r}; an item is one name")
-            codes.append(index.setdefault("" if is_missing(value) else str(value), len(index)))
-        return cls(np.array(codes, dtype=np.int64), list(index))
+        code = {each: index.setdefault("" if is_missing(each) else str(each), len(index)) for each in distinct}
+        return cls(np.fromiter(map(code.__getitem__, given), np.int64, len(given)), list(index))
 
     def __getitem__(self, row: int) -> str:
         return self.texts[self.codes[row]]
