@@ -98,6 +98,7 @@ CALLS = {
     "concat": (rk.concat, {"parts": [BALLOTS, BALLOTS]}),
     # ------------------------------------------------------------------ kernels and distances
     "Kendall": (rk.Kendall, {}),
+    "as_kernel": (rk.as_kernel, {"kernel": "kendall"}),
     "Hamming": (rk.Hamming, {}),
     "Spearman": (rk.Spearman, {}),
     "Mallows": (rk.Mallows, {"nu": 0.5}),
@@ -684,7 +685,7 @@ FUNCTIONS = {
     "progress",
     "rule",
 }  # any function is valid until it is called
-LEFT_OUT = {"ax", "eval_gradient", "self", "y"}
+LEFT_OUT = {"ax", "eval_gradient", "name", "self", "y"}
 
 
 PICTURES = (

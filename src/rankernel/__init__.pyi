@@ -34,6 +34,7 @@ from rankernel.errors import ReadingWarning as ReadingWarning
 
 # Kernels on rankings
 from rankernel.kernels import *
+from rankernel.kernels import as_kernel as as_kernel
 
 # Distances
 from rankernel import distances as distances
