@@ -5,6 +5,8 @@ import warnings
 from collections import Counter
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -149,3 +151,69 @@ def test_invalid_input(options, message):
     given = {"first": ["a", "a"], "second": ["b", "c"], "outcome": [1, 0]} | options
     with pytest.raises((ValueError, TypeError), match=message):
         Comparisons.from_arrays(given.pop("first"), given.pop("second"), given.pop("outcome"), **given)
+
+
+# ---------------------------------------------------------------------- tables and files
+
+
+TABLE = {
+    "question": ["q1", "q2", "q1"],
+    "model_a": ["x", "y", "x"],
+    "model_b": ["y", "z", "z"],
+    "winner": ["model_b", "tie", "model_a"],
+    "judge": ["ann", "bob", "ann"],
+    "weight": [1, 2, 3],
+    "tstamp": ["2024-05-01", "2024-05-02", "2024-05-02"],
+    "length": [0.5, -1.0, 2.0],
+}
+
+
+@pytest.mark.parametrize("frame", [lambda table: table, pd.DataFrame, pl.DataFrame])
+def test_tables(frame):
+    data = Comparisons.from_frame(frame(TABLE))
+    assert data.items == ("x", "y", "z")
+    assert data.first.tolist() == [0, 1, 0]
+    assert data.second.tolist() == [1, 2, 2]
+    assert data.outcome.tolist() == [-1, 0, 1]
+    assert data.judges == ("ann", "bob")
+    assert data.weights.tolist() == [1, 2, 3]
+    assert data.groups("day")[0] == ("2024-05-01", "2024-05-02")
+    assert data.labels["question"].tolist() == ["q1", "q2", "q1"]
+    assert data.labels["length"].tolist() == [0.5, -1.0, 2.0]
+
+
+def test_table_without_ignored_columns():
+    data = Comparisons.from_frame(TABLE, ignore=["length", "judge"], columns={"user": "question"})
+    assert data.judges == ("q1", "q2")
+    assert list(data.labels) == []
+
+
+def test_files(tmp_path):
+    file = tmp_path / "battles.csv"
+    pd.DataFrame(TABLE).to_csv(file, index=False)
+    data = rk.read_comparisons(file)
+    assert data == Comparisons.from_frame(TABLE)
+    assert data == rk.read(file, format="comparisons")
+    assert "a in model_a" in repr(data)
+    file.write_text("model_a,model_b,winner\nx,y,model_a\nx,x,tie\n")
+    with pytest.raises(RankingError, match=r"battles\.csv: line 3.*itself"):
+        rk.read_comparisons(file)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"winner": ["model_b", "tie", "nobody"]}, "row 2.*nobody"),
+        ({"judge": ["ann", None, "bob"]}, "row 1 has no user"),
+        ({"weight": [1, 2, -3]}, "weights"),
+        ({"winner": ["tie"]}, "lengths"),
+    ],
+)
+def test_invalid_tables(change, message):
+    with pytest.raises((RankingError, ValueError), match=message):
+        Comparisons.from_frame(TABLE | change)
+
+
+def test_table_of_another_kind():
+    with pytest.raises(TypeError, match="frame"):
+        Comparisons.from_frame([1, 2])

@@ -23,7 +23,7 @@ from rankernel._utils.checks import (
 from rankernel._utils.notebook import html_card
 from rankernel.data import group_codes
 from rankernel.errors import Argument, ArgumentTypeError, ArgumentValueError, RankingError, ReadingWarning, warn
-from rankernel.pair_tables import Column, Roles, comparisons, find_columns, normalized, winner_sides
+from rankernel.pair_tables import Column, Roles, find_columns, normalized, pair_table, winner_sides
 from rankernel.preferences import Preferences, majorities
 from rankernel.rankings import Labels, Rankings, check_items, is_frame, is_missing, row_index
 
@@ -171,8 +171,8 @@ class Comparisons:
 
         Examples
         --------
-        >>> frame = {"model_a": ["x", "y"], "model_b": ["y", "z"], "winner": ["model_b", "tie"], "language": ["en", "en"]}
-        >>> battles = Comparisons.from_frame(frame)
+        >>> frame = {"model_a": ["x", "y"], "model_b": ["y", "z"], "winner": ["model_b", "tie"]}
+        >>> battles = Comparisons.from_frame(frame | {"language": ["en", "en"]})
         >>> battles
         Comparisons: 2 comparisons of 3 items (1 tie)
           y > x
@@ -208,7 +208,7 @@ class Comparisons:
         else:
             sides = table[str(roles.a)], table[str(roles.b)]
             outcome = np.array([1, -1, 0], dtype=np.int8)[winner_sides(table, roles, position)]
-        pairs = comparisons(sides, outcome == 0, np.arange(n), tuple(map(str, range(n))), items, position)
+        pairs = pair_table(sides, outcome == 0, np.arange(n), tuple(map(str, range(n))), items, position)
         judges, judge = (), np.zeros(0, dtype=np.int64)
         if roles.user is not None:
             column = table[roles.user]
@@ -228,10 +228,8 @@ class Comparisons:
                     continue
                 except ArgumentValueError:
                     pass
-            if (
-                not np.isnan(as_number(column.texts[0]))
-                and not np.isnan(numbers := column.mapped(as_number, float)).any()
-            ):
+            is_numeric = not math.isnan(as_number(column.texts[0]))
+            if is_numeric and not np.isnan(numbers := column.mapped(as_number, float)).any():
                 labels[name] = numbers
             elif len(column.texts) < n:
                 labels[name] = np.array(column.texts, dtype=object)[column.codes]
