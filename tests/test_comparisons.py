@@ -217,3 +217,50 @@ def test_invalid_tables(change, message):
 def test_table_of_another_kind():
     with pytest.raises(TypeError, match="frame"):
         Comparisons.from_frame([1, 2])
+
+
+# ---------------------------------------------------------------------- tests of groups
+
+
+def scheduled(seed, strengths=(0.0, 1.0, 2.0, 3.0), changed=()):
+    """Battles of two languages with equal strengths but different schedules; ``changed`` holds those of the second."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for language, favourites in (("en", (0, 1)), ("de", (2, 3))):
+        truth = np.array(changed if changed and language == "de" else strengths)
+        for _ in range(400):
+            a = rng.choice(favourites) if rng.random() < 0.8 else rng.integers(4)
+            b = rng.choice([item for item in range(4) if item != a])
+            wins = rng.random() < 1 / (1 + np.exp(truth[b] - truth[a]))
+            rows.append((a, b, 1 if wins else -1, language))
+    first, second, outcome, language = zip(*rows, strict=True)
+    return Comparisons.from_arrays(first, second, outcome, labels={"language": language}, items=range(4))
+
+
+@pytest.mark.filterwarnings("ignore::rankernel.errors.NotCharacteristicWarning")
+def test_schedules_are_not_preferences():
+    data = scheduled(0)
+    assert rk.k_sample_test(data, "language", rk.Kendall()).pvalue > 0.01
+    assert rk.k_sample_test(data.to_rankings(), data.labels["language"], rk.Kendall()).pvalue < 0.01
+    changed = scheduled(0, changed=(3.0, 2.0, 1.0, 0.0))
+    assert rk.k_sample_test(changed, "language", rk.Kendall()).pvalue < 1e-3
+    english = changed.labels["language"] == "en"
+    assert rk.mmd_test(changed[english], changed[~english], rk.Kendall()).pvalue < 1e-3
+    assert rk.mmd_test(data[english], data[~english], rk.Kendall()).pvalue > 0.01
+
+
+@pytest.mark.filterwarnings("ignore::rankernel.errors.NotCharacteristicWarning")
+def test_level_within_match_ups():
+    pvalues = [
+        rk.k_sample_test(scheduled(seed), "language", rk.Kendall(), n_permutations=99).pvalue for seed in range(40)
+    ]
+    assert sum(p <= 0.1 for p in pvalues) <= 10  # binomial(40, 0.1) exceeds 10 with probability 0.1 %
+
+
+def test_single_rankings():
+    data = battles(weights=[1, 2, 1, 3])
+    found = data.to_rankings()
+    assert found.ranks.tolist() == [[0, 1, -1], [-1, 1, 0], [-1, -1, -1], [0, 1, -1]]
+    assert found.counts.tolist() == [1, 2, 1, 3]
+    with pytest.raises(RankingError, match="weights"):
+        battles(weights=[1, 0.5, 1, 1]).to_rankings()

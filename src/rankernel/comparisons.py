@@ -21,11 +21,12 @@ from rankernel._utils.checks import (
     printable,
 )
 from rankernel._utils.notebook import html_card
+from rankernel._utils.resources import check_bytes
 from rankernel.data import group_codes
 from rankernel.errors import Argument, ArgumentTypeError, ArgumentValueError, RankingError, ReadingWarning, warn
 from rankernel.pair_tables import Column, Roles, find_columns, normalized, pair_table, winner_sides
 from rankernel.preferences import Preferences, majorities
-from rankernel.rankings import Labels, Rankings, check_items, is_frame, is_missing, row_index
+from rankernel.rankings import FREE, Labels, Rankings, check_items, is_frame, is_missing, row_index
 
 MAX_SHOWN = 6
 TIME_WORDS = ("time", "timestamp", "tstamp", "date", "datetime", "created_at", "day")
@@ -326,9 +327,10 @@ class Comparisons:
 
     @property
     def match_ups(self) -> IntArray:
-        """Index of the unordered pair of items of each comparison: strata for tests of groups."""
-        low, high = np.minimum(self.first, self.second), np.maximum(self.first, self.second)
-        return np.unique(low * self.n_items + high, return_inverse=True)[1].ravel()
+        """Number of the unordered pair of items of each comparison: strata for tests of groups."""
+        return np.asarray(
+            np.minimum(self.first, self.second) * self.n_items + np.maximum(self.first, self.second), dtype=np.int64
+        )
 
     def _winner_and_loser(self) -> tuple[IntArray, IntArray]:
         """Return the two items with the winner in front; those of ties are in the given order."""
@@ -358,6 +360,22 @@ class Comparisons:
         if self.time is not None and self.time.dtype.kind == "M":
             known += TIME_UNITS
         raise ArgumentValueError("by", by, f"one of {', '.join(known)}, or an array" if known else "an array of groups")
+
+    def to_rankings(self) -> Rankings:
+        """Return one ranking per comparison: the winner before the loser, and all other items free; a tie is no order.
+
+        Functions for rankings then treat every comparison as a voter. Tests of groups also need ``match_ups`` as
+        strata, because which items a group compared is not a preference; :func:`k_sample_test` and :func:`mmd_test`
+        do this if they are given comparisons.
+        """
+        if (self.weights % 1).any() or (self.weights < 1).any():
+            raise RankingError("weights that are not whole numbers cannot be numbers of voters")
+        check_bytes(4 * len(self) * self.n_items, f"rankings of {len(self):,} comparisons of {self.n_items:,} items")
+        winner, loser = self._winner_and_loser()
+        ranks = np.full((len(self), self.n_items), FREE, dtype=np.int32)
+        decided = np.flatnonzero(~self.tied)
+        ranks[decided, winner[decided]], ranks[decided, loser[decided]] = 0, 1
+        return Rankings._trusted(ranks, self.items, self.weights.astype(np.int64))
 
     def preferences(self, by: Any = "judge") -> Preferences:
         """Return one partial order per judge or other group of comparisons.
