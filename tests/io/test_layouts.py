@@ -272,7 +272,7 @@ def test_win_matrix(tmp_path):
         if row.winner != "tie":
             pair = (row.model_a, row.model_b) if row.winner == "model_a" else (row.model_b, row.model_a)
             expected[index[pair[0]], index[pair[1]]] += 1
-    assert found.wins().tolist() == expected.tolist()
+    assert found.wins.tolist() == expected.tolist()
 
 
 # ---------------------------------------------------------------------- options of ballots

@@ -173,10 +173,10 @@ def test_other_files(path):
 def test_battles():
     found = rk.io.read_comparisons(DATA / "arena/llmfao.csv")
     rows = list(csv.DictReader((DATA / "arena/llmfao.csv").read_text(encoding="utf-8").splitlines()))
-    assert (len(found.user), len(found.items), len(found.users)) == (8931, 59, 124)
+    assert (len(found), len(found.items), len(found.judges)) == (8931, 59, 124)
     assert found.tied.sum() == sum(row["winner"] == "tie" for row in rows)
     wins = Counter(row[row["winner"]] for row in rows if row["winner"] != "tie")
-    assert dict(zip(found.items, found.wins().sum(axis=1).tolist(), strict=True)) == {n: wins[n] for n in found.items}
+    assert dict(zip(found.items, found.wins.sum(axis=1).tolist(), strict=True)) == {n: wins[n] for n in found.items}
 
 
 @needs_data
