@@ -101,7 +101,7 @@ READERS = {
         "path": file("pairs.csv", "who,winner,loser,n,town,mood\ns,a,b,1,x,y\nt,b,a,2,x,y\n"),
         "items": ["a", "b"],
         "count": "n",
-        "label_columns": ["town"],
+        "layout": "pairs",
         "ignore": ["mood"],
         "columns": {"user": "who"},
         "header": True,

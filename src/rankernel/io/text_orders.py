@@ -118,7 +118,8 @@ def read_trec(path: Any, **keywords: Any) -> Rankings:
         One ranking for each query and system, by decreasing score, with the labels ``query`` and ``system``. Documents
         that are not retrieved are free unless ``unlisted="last"`` is given.
     """
-    sources = [SourceFile.of(each, read_trec, keywords) for each in (path if isinstance(path, list) else [path])]
+    paths = path if isinstance(path, list) and path else [path]
+    sources = [SourceFile.of(each, read_trec, keywords) for each in paths]
     users, documents, values = [], [], []
     for source in sources:
         for number, line in enumerate(source.text.splitlines(), start=1):
