@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rankernel._utils import IntArray, Mask, RankArray
 from rankernel._utils.checks import check_choice, check_path, printable
 from rankernel.errors import RankingError, ReadingWarning, warn
-from rankernel.io.source import AnyPath, FileSource, SourceFile, accepts, check_writable_name, write_text
+from rankernel.io.source import AnyPath, FileSource, SourceFile, accepts, check_writable_name, quoted, write_text
 from rankernel.rankings import FREE, Rankings, as_rankings, dense_ranks, unique_rows
 
 Kind = Literal["soc", "soi", "toc", "toi", "cat"]
@@ -155,7 +155,7 @@ def stated_kind(header: Header, source: SourceFile) -> Kind:
     for kind in KINDS:
         if text.lower() == kind:
             return kind
-    raise source.error(line, f"the data type {printable(text)!r} is not one of {', '.join(KINDS)}")
+    raise source.error(line, f"the data type {quoted(text)} is not one of {', '.join(KINDS)}")
 
 
 def suffix_kind(path: AnyPath) -> Kind | None:
@@ -170,7 +170,7 @@ def header_number(header: Header, key: str, source: SourceFile) -> int:
         raise source.error(None, f"the header has no line '# {key}: ...'")
     text, line = header[key]
     if not re.fullmatch("[0-9]{1,18}", text):
-        raise source.error(line, f"{key} is {printable(text)!r}; it must be an integer")
+        raise source.error(line, f"{key} is {quoted(text)}; it must be an integer")
     return int(text)
 
 
@@ -401,16 +401,16 @@ def line_problem(text: str) -> str | None:
     if text.startswith("#"):
         return "a header line follows the first order; the header must come first"
     if not colon or not re.fullmatch("[0-9]+", count):
-        return f"expected a count and an order, such as {EXAMPLE}; got {printable(text[:60])!r}"
+        return f"expected a count and an order, such as {EXAMPLE}; got {quoted(text[:60])}"
     if not order:
         return "the order lists no alternative"
     if max(map(len, re.findall("[0-9]+", text))) > MAX_DIGITS:
         return f"a number has more than {MAX_DIGITS} digits"
     if order.count("{") != order.count("}"):
-        return f"the order {printable(order[:60])!r} has unbalanced braces"
+        return f"the order {quoted(order[:60])} has unbalanced braces"
     bucket = r"[ \t\r]*(?:[0-9]+|\{[ \t\r]*(?:[0-9]+[ \t\r]*(?:,[ \t\r]*[0-9]+[ \t\r]*)*)?\})[ \t\r]*"
     if not re.fullmatch(f"{bucket}(?:,{bucket})*", order):
-        return f"the order {printable(order[:60])!r} is not a comma-separated list of numbers and of ties in braces"
+        return f"the order {quoted(order[:60])} is not a comma-separated list of numbers and of ties in braces"
     return None
 
 
@@ -467,9 +467,7 @@ def write_preflib(
     """
     rankings, stated = as_rankings(rankings), suffix_kind(path)
     if kind is not None and check_choice("kind", kind, KINDS) != (stated or kind):
-        raise RankingError(
-            f"kind={kind!r} contradicts the suffix of {printable(Path(path).name)!r}; change one of them"
-        )
+        raise RankingError(f"kind={kind!r} contradicts the suffix of {quoted(Path(path).name)}; change one of them")
     check_writable_name(title, "title")
     for name in rankings.items:
         check_writable_name(name)

@@ -237,8 +237,8 @@ def count_column(table: Table, others: Sequence[str]) -> str | None:
         cells = table.texts_of(table.columns.index(name))
         if len(found) == 1 and cells and all(count_of(cell) for cell in cells):
             return name
-        wrong = [cell for cell in cells if NUMBER.fullmatch(cell) and not count_of(cell)]
-        if wrong or (len(found) > 1 and cells and all(NUMBER.fullmatch(cell) for cell in cells)):
+        wrong = [cell for cell in cells if re.match("[+-]?[.]?[0-9]", cell) and not count_of(cell)]
+        if wrong or (len(found) > 1 and all(map(count_of, cells))):
             problem = (
                 f"column {quoted(name)} may hold counts{f', but {quoted(wrong[0])} is not one' if wrong else ''}; "
             )

@@ -10,15 +10,14 @@ import numpy as np
 from rankernel.errors import RankingError
 from rankernel.io.cells import Row, split_rows, table_of
 from rankernel.io.source import FileSource, SourceFile, accepts, quoted
-from rankernel.io.tables import orders_rankings
+from rankernel.io.tables import NUMBER, orders_rankings
 from rankernel.order_tables import long_ranks
 from rankernel.rankings import Rankings
 
 START = 20_000  # characters that decide about the format
 COUNTED = re.compile(r"\s*([0-9]{1,15})\s*[:*]\s*(.*)")
 SUSHI = re.compile(r"\s*[0-9]+ 1\s*\n0 [0-9]+(?: [0-9]+)+\s*$", re.MULTILINE)
-NUMBER = r"[+-]?[0-9.]{1,40}(?:[eE][+-]?[0-9]{1,3})?"
-RUN = re.compile(rf"(\S+)\s+Q0\s+(\S+)\s+([0-9]{{1,9}})\s+({NUMBER})\s+(\S.*)", re.IGNORECASE)
+RUN = re.compile(rf"(\S+)\s+Q0\s+(\S+)\s+[0-9]{{1,9}}\s+({NUMBER.pattern})\s+(\S.*)", re.IGNORECASE)
 JUDGEMENT = re.compile(r"(\S+)\s+\S+\s+(\S+)\s+(-?[0-9]{1,9})")
 
 
@@ -129,13 +128,13 @@ def read_trec(path: Any, **keywords: Any) -> Rankings:
             if not text:
                 continue
             if run:
-                users.append((run[1], run[5].strip()))
+                users.append((run[1], run[4].strip()))
                 documents.append(run[2])
-                values.append((-float(run[4]), int(run[3])))
+                values.append(-float(run[3]))
             elif judgement:
                 users.append((judgement[1], "judgements"))
                 documents.append(judgement[2])
-                values.append((-float(judgement[3]), 0))
+                values.append(-float(judgement[3]))
             else:
                 raise source.error(number, f"{quoted(text)} is neither a line of a run nor of judgements")
     source = sources[0]
@@ -144,7 +143,7 @@ def read_trec(path: Any, **keywords: Any) -> Rankings:
         ranks, names, items, _ = long_ranks(
             keys,
             documents,
-            np.array([score for score, _ in values]),
+            np.array(values),
             source.options.items,
             source.options.unlisted or "free",
             source.check_table_size,
