@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from rankernel._utils import RankArray
 from rankernel.errors import RankingError
 from rankernel.io.cells import Row, split_rows, table_of
 from rankernel.io.source import FileSource, SourceFile, accepts, quoted
 from rankernel.io.tables import NUMBER, orders_rankings
 from rankernel.order_tables import long_ranks
-from rankernel.rankings import Rankings
+from rankernel.rankings import FREE, Rankings, dense_ranks
 
 START = 20_000  # characters that decide about the format
 COUNTED = re.compile(r"\s*([0-9]{1,15})\s*[:*]\s*(.*)")
@@ -62,23 +63,54 @@ def read_text_orders(path: Any, **keywords: Any) -> Rankings:
         One row per line, with its count. Items that a line of a sushi file does not list are free.
     """
     source = SourceFile.of(path, read_text_orders, keywords)
+    if is_sushi(source.text):
+        items = source.options.items or tuple(map(str, range(int(source.text.split(maxsplit=1)[0]))))
+        ranks = read_sushi_ranks(source, len(items))
+        ranks = dense_ranks(ranks, ranks != FREE, source.options.unlisted or "free")
+        return Rankings._trusted(ranks, items, source=FileSource("orders of the SUSHI data"))
     rows: list[Row]
     lines = [(number, line.strip()) for number, line in enumerate(source.text.splitlines(), start=1) if line.strip()]
     if is_votekit(source.text):
         items, rows = votekit_rows(source)
         source = source.with_options(items=source.options.items or items)
-    elif is_sushi(source.text):
-        n_items = int(lines[0][1].split()[0])
-        orders = [(line, " > ".join(text.split()[2:])) for line, text in lines[1:]]
-        items = source.options.items or tuple(map(str, range(n_items)))
-        source = source.with_options(items=items, unlisted=source.options.unlisted or "free")
-        rows = [(line, [text, "1"]) for line, text in orders]
     else:
         chosen = [(line, text) for line, text in lines if not text.startswith(("#", "{", "="))]
         matches = [(line, COUNTED.fullmatch(text), text) for line, text in chosen]
         rows = [(line, [match[2], match[1]] if match else [text, "1"]) for line, match, text in matches]
     table = table_of([(1, ["order", "count"]), *rows], source.with_options(header=True))
     return orders_rankings(table)
+
+
+def read_sushi_ranks(source: SourceFile, n_items: int) -> RankArray:
+    """Return ranks, -1 for items that are not listed; lines are ``0 10`` and then ten items, best first."""
+    rows = read_numbers(source)
+    first_line, head = rows[0]
+    if head[:1] != [n_items]:
+        raise source.error(first_line, f"expected a line that begins with the number of items, {n_items}; got {head}")
+    ranks = np.full((len(rows) - 1, n_items), FREE, dtype=np.int32)
+    for row, (line, numbers) in enumerate(rows[1:]):
+        listed = numbers[2:]
+        if len(numbers) < 3 or numbers[1] != len(listed):
+            raise source.error(line, f"expected 0, the length of the order, and that many items; got {numbers}")
+        if len(set(listed)) != len(listed) or not 0 <= min(listed) <= max(listed) < n_items:
+            raise source.error(line, f"an order names items from 0 to {n_items - 1}, each at most once; got {listed}")
+        ranks[row, listed] = range(len(listed))
+    return ranks
+
+
+def read_numbers(source: SourceFile) -> list[tuple[int, list[int]]]:
+    """Return the line number and the integers of each line that is not empty; an empty file is an error."""
+    rows = []
+    for line, text in enumerate(source.text.splitlines(), start=1):
+        try:
+            numbers = [int(word) for word in text.split()]
+        except ValueError:
+            raise source.error(line, f"expected integers; got {quoted(text)}") from None
+        if numbers:
+            rows.append((line, numbers))
+    if not rows:
+        raise source.error(1, "the file is empty")
+    return rows
 
 
 def votekit_rows(source: SourceFile) -> tuple[tuple[str, ...], list[Row]]:
