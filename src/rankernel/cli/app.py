@@ -652,7 +652,7 @@ def leaderboard(
     The file contains comparisons (model_a, model_b, winner), rankings, or scores of tasks. The suffix of the output
     selects the format: a table (.csv) or a picture (.png, .svg, .pdf). With --by there is one leaderboard per group.
     """
-    from rankernel import leaderboard as compute_leaderboard
+    from rankernel.models.leaderboard import leaderboard as compute_leaderboard
 
     if writing.output is not None:
         check_suffix(writing.output, SUMMARY_SUFFIXES)
@@ -660,14 +660,9 @@ def leaderboard(
         if reading.by is not None and writing.output.suffix.lower() != ".csv":
             raise UsageError("a picture shows one leaderboard: leave out --by, or write a .csv file")
     data, by, described = read_items(file, reading)
-    options: dict[str, Any] = {
-        "score": score,
-        "confidence_level": confidence_level,
-        "n_resamples": resamples,
-        "rng": seed,
-    }
+    options: dict[str, Any] = {"score": score, "confidence_level": confidence_level, "n_resamples": resamples}
     with progress(None, "Resampling"):
-        found = compute_leaderboard(data, by=by, **options)
+        found = compute_leaderboard(data, by=by, rng=seed, **options)
     boards = found if isinstance(found, dict) else {"": found}
     if writing.output is not None:
         with atomic_file(writing.output, writing.force) as temporary:

@@ -456,6 +456,7 @@ def file_source(file: Path, reading: Reading, labels: tuple[str, ...]) -> Source
         data.labels,
         guess_noun(title, about.format, data.items),
         n_approve_all=about.n_all_in_first,
+        n_seats=about.seats,
     )
 
 

@@ -269,9 +269,16 @@ def split_by_pandas(text: str, delimiter: str, source: SourceFile) -> Table | No
         return None
     header_line, columns, _ = read_header(rows, source)
     content = np.frombuffer(body, dtype=np.uint8)
-    n_columns, n_rows = len(columns), int(np.count_nonzero(content == ord("\n"))) + (not body.endswith(b"\n"))
-    if n_columns < 2 or int(np.count_nonzero(content == ord(delimiter))) != n_rows * (n_columns - 1):
+    ends = np.flatnonzero(content == ord("\n"))
+    if not body.endswith(b"\n"):
+        ends = np.append(ends, len(body))
+    delimiters = np.flatnonzero(content == ord(delimiter))
+    n_columns, n_rows = len(columns), len(ends)
+    if n_columns < 2 or len(delimiters) != n_rows * (n_columns - 1):
         return None
+    by_row = delimiters.reshape(n_rows, n_columns - 1)
+    if (by_row[:, -1] > ends).any() or (by_row[1:, 0] < ends[:-1]).any():
+        return None  # pandas pads short rows and truncates long ones
     options: dict[str, Any] = {"header": None, "dtype": "category", "na_filter": False, "quoting": csv.QUOTE_NONE}
     try:
         frame = pd.read_csv(io.BytesIO(body), sep=delimiter, names=range(n_columns), index_col=False, **options)
