@@ -181,8 +181,8 @@ def completion(choices: Callable[[], tuple[str, ...]]) -> Callable[[str], list[s
 def choice(name: str, choices: tuple[str, ...], help_text: str, panel: str) -> Any:
     """Return an option with a fixed set of values."""
 
-    def check(value: str) -> str:
-        if value not in choices:
+    def check(value: str | None) -> str | None:
+        if value is not None and value not in choices:
             raise typer.BadParameter(f"{value!r} is not one of {', '.join(choices)}")
         return value
 
