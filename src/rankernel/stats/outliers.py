@@ -35,6 +35,7 @@ N_SIMULATED = 4000  # ballots of each null model, divided among the shapes of ba
 MIN_SIMULATED = 800  # for each shape
 MAX_SHAPES = 20  # shapes that are simulated separately; rarer ones are pooled
 CONCENTRATIONS = (0.0, 0.06, 0.12, 0.2, 0.3, 0.42, 0.56, 0.75, 1.0, 1.33, 1.8, 2.4, 3.2, 4.5)  # over the fitted one
+MISFIT_GAIN = 5.0  # of the log-likelihood over a gamma distribution of shape 2 or more and 5 % of outliers
 TIE_TOLERANCE = 1e-10  # of the kernel of a ballot with itself: distances that are closer differ by rounding only
 
 
@@ -165,7 +166,7 @@ def outlier_test(
     >>> from rankernel import Rankings, concat, datasets
     >>> inliers = datasets.mallows(200, [0, 1, 2, 3, 4, 5, 6, 7], 1.0, rng=1)
     >>> reversed_ballot = Rankings([[7, 6, 5, 4, 3, 2, 1, 0]], inliers.items)
-    >>> outlier_test(concat([reversed_ballot, inliers[:100]]), reference=inliers[100:], alpha=0.1).order()[0]
+    >>> outlier_test(concat([reversed_ballot, inliers[:5]]), reference=inliers[5:], alpha=0.1).order()[0]
     np.int64(0)
     """
     data, seed = as_data(X), as_seed(rng)
@@ -286,12 +287,11 @@ def warn_if_small_reference(n_ballots: int, n_reference: float, alpha: float) ->
 
 def warn_if_misfit(models: Sequence[InlierModel]) -> None:
     """Warn if many ballots follow none of the models, or if concentrations vary more than exponentially."""
-    if all(model.outlier_share > MAX_OUTLIER_SHARE or model.shape < 1 for model in models):
-        share = min(model.outlier_share for model in models)
+    if all(model.is_misfit for model in models):
         warn(
-            f"the ballots do not fit the null models: {share:.0%} follow none of them, and the others follow them with "
-            "very different concentrations; the false discovery rate may exceed alpha, give a reference of inliers, or "
-            "test whether there is another group of voters: see linkage",
+            f"the ballots do not fit the null models: more than {MAX_OUTLIER_SHARE:.0%} follow none of them, or the "
+            "concentrations of voters vary more than exponentially; the false discovery rate may exceed alpha, give a "
+            "reference of inliers, or see with linkage whether there is another group of voters",
             MisfitWarning,
         )
 
@@ -336,13 +336,13 @@ class InlierModel:
 
     fitted: Model
     shares: FloatArray
-    shape: float = np.inf  # of the gamma distribution
-    outlier_share: float = 0.0
+    is_misfit: bool = False  # significantly too many outliers, or concentrations that vary more than exponentially
 
     @classmethod
     def fit(cls, fitted: Model, ballots: Rankings, contaminated: bool) -> InlierModel:
         """Return the mixture of a fitted model; ballots have outliers if ``contaminated``."""
         from scipy.optimize import minimize
+        from scipy.special import expit, logit
 
         logs = np.stack([model.log_prob(ballots) for model in components(fitted)])
         largest = logs.max(axis=0)
@@ -350,17 +350,26 @@ class InlierModel:
 
         def loss(parameters: FloatArray) -> float:
             log_shape, log_mean, outlier_logit = parameters
-            outliers = contaminated / (1 + np.exp(-outlier_logit))
+            outliers = contaminated * expit(outlier_logit)
             inliers = gamma_shares(log_shape, log_mean) @ likelihood
             total = (1 - outliers) * inliers + outliers * likelihood[0]
             return -float(frequencies @ np.log(np.maximum(total, 1e-300)))
 
-        bounds = [(-1.0, 5.0), (-3.0, 1.5), (-12.0, 0.0)]
-        starts = [[log_shape, 0.0, -3.0] for log_shape in (0.0, 1.5, 4.0)]
-        fits = [minimize(loss, start, method="Nelder-Mead", bounds=bounds) for start in starts]
-        log_shape, log_mean, outlier_logit = min(fits, key=lambda each: each.fun).x
-        outlier_share = float(1 / (1 + np.exp(-outlier_logit)))
-        return cls(fitted, gamma_shares(log_shape, log_mean), float(np.exp(log_shape)), outlier_share)
+        def fit(min_shape: float, max_share: float) -> Any:
+            limits = [(float(np.log(min_shape)), 5.0), (-3.0, 1.5), (-12.0, float(logit(max_share)))]
+            starts = [
+                [log_shape, 0.0, each]
+                for log_shape in (0.5, 2.5)
+                for each in ((-3.0, -1.0) if contaminated else (-3.0,))
+            ]
+            inside = [np.clip(start, *np.transpose(limits)) for start in starts]
+            fits = [minimize(loss, start, method="Nelder-Mead", bounds=limits) for start in inside]
+            return min(fits, key=lambda each: each.fun)
+
+        best = fit(1 / 3, 0.5)
+        is_extreme = contaminated and (np.exp(best.x[0]) < 1 or expit(best.x[2]) > MAX_OUTLIER_SHARE)
+        is_misfit = is_extreme and ballots.n_voters * (fit(2.0, 0.05).fun - best.fun) > MISFIT_GAIN
+        return cls(fitted, gamma_shares(*best.x[:2]), bool(is_misfit))
 
     def log_prob(self, ballots: Rankings) -> FloatArray:
         """Return the log-probability of each ranking."""
