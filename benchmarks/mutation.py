@@ -52,13 +52,12 @@ CORE = {  # module: its tests, the quickest first
     "stats/paired.py": "stats/test_paired.py stats/test_effects.py stats/test_power.py",
     "models/kemeny_search.py": "models/test_consensus.py",
     "learn/hierarchy.py": "learn/test_hierarchy.py",
-    "io/ballots.py": "io/test_tables.py io/test_formats.py",
     "io/blt.py": "io/test_formats.py io/test_reader_contract.py",
     "io/cvr.py": "io/test_formats.py io/test_reader_contract.py",
     "io/pairs.py": "io/test_formats.py test_preferences.py",
     "io/preflib.py": "io/test_preflib.py",
     "io/public_data.py": "io/test_public_data.py",
-    "io/tables.py": "io/test_tables.py",
+    "io/tables.py": "io/test_tables.py io/test_formats.py",
 }
 
 OPERATORS: dict[type[ast.AST], type[ast.AST]] = {

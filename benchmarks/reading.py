@@ -45,9 +45,9 @@ ALL = (reading,)
 
 
 def splitting(n_rows: int = 100_000) -> Iterator[Row]:
-    """Compare splitting by pandas and by csv, which sets ``LARGE`` of ``rankernel.io.text_table``."""
-    from rankernel.io.text_files import SourceFile
-    from rankernel.io.text_table import split_by_pandas, split_rows, table_of
+    """Compare splitting by pandas and by csv, which sets ``LARGE`` of ``rankernel.io.cells``."""
+    from rankernel.io.cells import split_by_pandas, split_rows, table_of
+    from rankernel.io.source import SourceFile
 
     names = [f"candidate number {number}" for number in range(12)]
     orders = rk.datasets.uniform(n_rows, 12, rng=0).ranks[:, :6].tolist()

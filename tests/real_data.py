@@ -15,3 +15,7 @@ def preflib(name):
 
 def sushi():
     return Path(FOLDER) / "sushi3-2016"
+
+
+def arena():
+    return Path(FOLDER) / "arena"

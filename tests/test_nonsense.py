@@ -45,6 +45,7 @@ LABELS = ["u", "v", "u", "v"]
 TREE = rk.linkage(BALLOTS, KERNEL)
 PILOT = rk.mmd_test(FULL[[0, 0, 0, 3]], FULL[[2, 2, 1, 2]], KERNEL, n_permutations=9)
 MODELS = [rk.MallowsModel([0, 1, 2], 1.0), rk.MallowsModel([2, 1, 0], 1.0)]
+BATTLES = rk.Comparisons.from_arrays(list("aba"), list("bcc"), [1, 0, -1], judge=list("sts"))
 PREFERENCES = rk.Preferences.from_pairs([[("a", "b")], [("c", "d"), ("a", "d")]])
 
 
@@ -97,6 +98,7 @@ CALLS = {
     "concat": (rk.concat, {"parts": [BALLOTS, BALLOTS]}),
     # ------------------------------------------------------------------ kernels and distances
     "Kendall": (rk.Kendall, {}),
+    "as_kernel": (rk.as_kernel, {"kernel": "kendall"}),
     "Hamming": (rk.Hamming, {}),
     "Spearman": (rk.Spearman, {}),
     "Mallows": (rk.Mallows, {"nu": 0.5}),
@@ -473,7 +475,48 @@ CALLS = {
     "MeanFeatures.transform": (fitted(rk.MeanFeatures(rk.Kendall())).transform, {"X": BALLOTS}),
     "borda": (rk.borda, {"X": BALLOTS, "ties": "keep"}),
     "kemeny": (rk.kemeny, {"X": BALLOTS, "limit": 10, "n_starts": 1, "rng": 0}),
-    "bradley_terry": (rk.bradley_terry, {"X": BALLOTS, "prior": 0.5, "ties": "half"}),
+    "bradley_terry": (rk.bradley_terry, {"X": BALLOTS, "prior": 0.5, "ties": "half", "anchor": "a", "cluster": True}),
+    "bradley_terry comparisons": (rk.bradley_terry, {"X": BATTLES, "prior": 0.5, "covariates": [[1], [2], [3]]}),
+    "leaderboard": (
+        rk.leaderboard,
+        {
+            "data": BALLOTS,
+            "score": "borda",
+            "confidence_level": 0.9,
+            "resample": "auto",
+            "by": LABELS,
+            "n_resamples": 20,
+            "rng": 0,
+        },
+    ),
+    "Comparisons.from_arrays": (
+        rk.Comparisons.from_arrays,
+        {
+            "first": ["a", "b", "a"],
+            "second": ["b", "c", "c"],
+            "outcome": [1, 0, -1],
+            "judge": ["s", "t", "s"],
+            "weights": [1.0, 2.0, 1.0],
+            "time": [1, 2, 3],
+            "labels": {"language": ["en", "de", "en"]},
+            "items": ["a", "b", "c"],
+        },
+    ),
+    "Comparisons.groups": (BATTLES.groups, {"by": "judge"}),
+    "Comparisons.preferences": (BATTLES.preferences, {"by": "judge"}),
+    "Comparisons.rankings": (BATTLES.rankings, {"by": "judge", "min_comparisons": 1, "prior": 0.5}),
+    "MallowsMixture": (
+        built(rk.MallowsMixture),
+        {"n_components": 1, "n_init": 1, "max_iter": 2, "tol": 0.1, "random_state": 0},
+    ),
+    "MallowsMixture.fit": (rk.MallowsMixture(1, n_init=1).fit, {"X": FULL}),
+    "MallowsMixture.predict": (fitted(rk.MallowsMixture(1, n_init=1)).predict, {"X": BALLOTS}),
+    "MallowsMixture.predict_proba": (fitted(rk.MallowsMixture(1, n_init=1)).predict_proba, {"X": BALLOTS}),
+    "MallowsMixture.score": (fitted(rk.MallowsMixture(1, n_init=1)).score, {"X": BALLOTS}),
+    "MallowsMixture.score_samples": (fitted(rk.MallowsMixture(1, n_init=1)).score_samples, {"X": BALLOTS}),
+    "MallowsMixture.aic": (fitted(rk.MallowsMixture(1, n_init=1)).aic, {"X": BALLOTS}),
+    "MallowsMixture.bic": (fitted(rk.MallowsMixture(1, n_init=1)).bic, {"X": BALLOTS}),
+    "MallowsMixture.sample": (fitted(rk.MallowsMixture(1, n_init=1)).sample, {"n_rankings": 2, "rng": 0}),
     "cluster_consensus": (rk.cluster_consensus, {"X": BALLOTS, "groups": LABELS, "rule": rk.borda}),
     "kernel_consensus": (
         rk.kernel_consensus,
@@ -589,6 +632,7 @@ CALLS = {
             "variance": [0.5, 0.2],
         },
     ),
+    "plots.leaderboard": (plots.leaderboard, {"result": rk.leaderboard(BALLOTS, n_resamples=20)}),
     "plots.pairwise_preferences": (plots.pairwise_preferences, {"X": BALLOTS}),
     "plots.null_distribution": (
         plots.null_distribution,
@@ -624,6 +668,7 @@ RECORDS = {
     "Consensus",
     "Estimate",
     "Kernel",
+    "Leaderboard",
     "Plan",
     "Picture",
     "Report",
@@ -640,7 +685,7 @@ FUNCTIONS = {
     "progress",
     "rule",
 }  # any function is valid until it is called
-LEFT_OUT = {"ax", "eval_gradient", "self", "y"}
+LEFT_OUT = {"ax", "eval_gradient", "name", "self", "y"}
 
 
 PICTURES = (

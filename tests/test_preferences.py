@@ -29,7 +29,11 @@ def reachable(pairs, start):
 
 
 def contracted_order(n, pairs):
-    """The pairs (x, y) with a path from x to y and none back, and the groups of items with paths both ways."""
+    """The pairs (x, y) with a path from x to y and none back, and the groups of items with paths both ways.
+
+    Of repeated pairs the majority counts, and pairs in both directions equally often state nothing.
+    """
+    pairs = {(x, y) for x, y in pairs if pairs.count((x, y)) > pairs.count((y, x))}
     reach = [reachable(pairs, x) for x in range(n)]
     before = {(x, y) for x in range(n) for y in reach[x] if x not in reach[y]}
     groups = {tuple(y for y in range(n) if x in reach[y] and y in reach[x]) for x in range(n) if x in reach[x]}
@@ -67,15 +71,15 @@ def test_closure_and_contraction(data):
 
 def test_contracted_cycle():
     """An item above one item of a cycle is above all; other items may be between them."""
-    prefs = Preferences.from_pairs([[("a", "b"), ("b", "c"), ("c", "b"), ("b", "d"), ("e", "c")]])
-    assert prefs.contracted == ((("b", "c"),),)
+    prefs = Preferences.from_pairs([[("a", "b"), ("b", "c"), ("c", "f"), ("f", "b"), ("b", "d"), ("e", "c")]])
+    assert prefs.contracted == ((("b", "c", "f"),),)
     index = {name: number for number, name in enumerate(prefs.items)}
     known = {(prefs.items[x], prefs.items[y]) for x, y in np.argwhere(prefs.before[0])}
-    assert known == {(x, y) for x in "ae" for y in "bcd"} | {("b", "d"), ("c", "d")}
+    assert known == {(x, y) for x in "ae" for y in "bcfd"} | {(x, "d") for x in "bcf"}
     assert not prefs.before[0, index["b"], index["c"]]
-    assert prefs.to_rankings() == Rankings.from_orders([[{"a", "e"}, {"b", "c"}, "d"]], items=prefs.items)
-    between = Preferences.from_pairs([[("b", "c"), ("c", "b")]], items=["b", "x", "c"])
-    assert between.n_extensions() == [6]
+    assert prefs.to_rankings() == Rankings.from_orders([[{"a", "e"}, {"b", "c", "f"}, "d"]], items=prefs.items)
+    between = Preferences.from_pairs([[("b", "c"), ("c", "d"), ("d", "b")]], items=["b", "x", "c", "d"])
+    assert between.n_extensions() == [24]
 
 
 def test_seventy_items():
@@ -220,7 +224,17 @@ def test_items_users_and_counts():
 
 
 def test_repeated_pairs():
-    assert Preferences.from_pairs([[("a", "b"), ("a", "b")]]) == Preferences.from_pairs([[("a", "b")]])
+    assert Preferences.from_pairs([[("a", "b"), ("a", "b"), ("b", "a")]]) == Preferences.from_pairs([[("a", "b")]])
+    undecided = Preferences.from_pairs([[("a", "b"), ("b", "a"), ("b", "c")]])
+    assert undecided.to_pairs() == [[("b", "c")]]
+    assert undecided.contracted == ((),)
+
+
+def test_ties_state_nothing():
+    table = {"user": ["ann"] * 3, "a": list("xxy"), "b": list("yzz"), "winner": ["tie", "tie", "a"]}
+    prefs = Preferences.from_pairs(table)
+    assert prefs.to_pairs() == [[("y", "z")]]
+    assert prefs.contracted == ((),)
 
 
 def test_no_users():
@@ -273,10 +287,10 @@ def test_invalid_input(pairs, options, message):
 
 
 def test_indexing():
-    prefs = Preferences.from_pairs([[("a", "b")], [("b", "c"), ("c", "b")], [("c", "a")]], counts=[1, 2, 3])
+    prefs = Preferences.from_pairs([[("a", "b")], [("b", "c"), ("c", "a"), ("a", "b")], [("c", "a")]], counts=[1, 2, 3])
     assert prefs[1].users == ("1",)
     assert prefs[-1].counts.tolist() == [3]
-    assert prefs[1:].contracted == ((("b", "c"),), ())
+    assert prefs[1:].contracted == ((("a", "b", "c"),), ())
     assert prefs[[2, 0]].users == ("2", "0")
     assert prefs[np.array([True, False, True])] == prefs[[0, 2]]
     assert prefs[::2] == prefs[[0, 2]]
@@ -326,11 +340,13 @@ def test_to_pairs_is_minimal(data):
 
 
 def test_repr():
-    prefs = Preferences.from_pairs([[("a", "b"), ("b", "c"), ("a", "c")], [("a\n", "b"), ("b", "a\n")]], counts=[1, 2])
+    prefs = Preferences.from_pairs(
+        [[("a", "b"), ("b", "c"), ("a", "c")], [("a\n", "b"), ("b", "c"), ("c", "a\n")]], counts=[1, 2]
+    )
     assert repr(prefs).splitlines() == [
         "Preferences: 2 users from 3 voters, 4 items (1 user with cycles)",
         "  0: 1 × a > b, b > c",
-        "  1: 2 × no order (contracted: {b, a\\n})",
+        "  1: 2 × no order (contracted: {b, c, a\\n})",
     ]
     many = Preferences.from_pairs([list(itertools.product("abc", "xyz"))] * 10)
     assert repr(many).splitlines()[1] == "  0: a > x, a > y, a > z, b > x, b > y, b > z, ... 3 more"

@@ -139,6 +139,12 @@ def bradley_terry():
     close((games * found.probabilities()).sum(axis=1), wins.sum(axis=1))  # as many wins as the model expects
 
 
+def leaderboard():
+    found = rk.leaderboard(PREFS, n_resamples=20)
+    expected = rk.pairwise_preferences(PREFS).sum(axis=1) - 0.5
+    close(np.sort(found.scores), np.sort(expected))
+
+
 def cluster_consensus():
     found = rk.cluster_consensus(PREFS, [0, 0, 0, 0, 1, 1, 1])
     close(found[0].cost, rk.borda(PREFS[:4]).cost)
@@ -404,6 +410,8 @@ GIVES = {
     "bradley_terry": bradley_terry,
     "BradleyTerryResult": bradley_terry,
     "Consensus": kemeny,
+    "leaderboard": leaderboard,
+    "Leaderboard": leaderboard,
     "Report": report,
     "Picture": report,
     "cluster_consensus": cluster_consensus,
@@ -443,6 +451,7 @@ GIVES = {
     "frontends.dask": dask,
 }
 REFUSES = {
+    "MallowsMixture": (lambda: rk.MallowsMixture(1).fit(PREFS), "rankings"),
     "goodness_of_fit_test": (
         lambda: rk.goodness_of_fit_test(PREFS, rk.Uniform(), KERNEL),
         "compare with a sample",
@@ -480,7 +489,7 @@ def test_preferences_that_are_not_rankings(name):
 NO_DATA = """
 __version__ CompletionModel LogDensity MallowsModel PlackettLuce Uniform ExactnessError IndefiniteKernelWarning
 MisfitWarning NotCharacteristicWarning RankingError ReadingWarning SamplingWarning InsufficientMemoryError Auto
-Enumeration Exact Mixed
+Enumeration Exact Mixed Comparisons as_kernel
 fetch_preflib fetch_sushi load_sushi read read_blt read_csv read_cvr read_pairs read_preflib Rankings flat_clusters
 """
 

@@ -3,6 +3,7 @@
 # Rankings and partial orders
 from rankernel.rankings import Rankings as Rankings
 from rankernel.preferences import Preferences as Preferences
+from rankernel.comparisons import Comparisons as Comparisons
 from rankernel.data import concat as concat
 
 # Files
@@ -33,6 +34,7 @@ from rankernel.errors import ReadingWarning as ReadingWarning
 
 # Kernels on rankings
 from rankernel.kernels import *
+from rankernel.kernels import as_kernel as as_kernel
 
 # Distances
 from rankernel import distances as distances
@@ -87,8 +89,13 @@ from rankernel.errors import NotCharacteristicWarning as NotCharacteristicWarnin
 # Models
 from rankernel.models.mallows import MallowsModel as MallowsModel
 from rankernel.models.plackett_luce import PlackettLuce as PlackettLuce
+from rankernel.models.mallows_mixture import MallowsMixture as MallowsMixture
 from rankernel.models.bradley_terry import bradley_terry as bradley_terry
 from rankernel.models.bradley_terry import BradleyTerryResult as BradleyTerryResult
+
+# Leaderboards
+from rankernel.models.leaderboard import leaderboard as leaderboard
+from rankernel.models.leaderboard import Leaderboard as Leaderboard
 
 # Consensus rankings
 from rankernel.models.consensus import kemeny as kemeny

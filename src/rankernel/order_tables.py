@@ -1,24 +1,25 @@
-"""Orders of items, best first: lists of item names, or tables with one column per position."""
+"""Orders of items: lists of names, best first, tables with one column per position, and long tables."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankernel._utils import RankArray
+from rankernel._utils import FloatArray, IntArray, RankArray
 from rankernel._utils.checks import printable, short_repr
 from rankernel.errors import Argument, RankingError
-from rankernel.rankings import FREE, Unlisted, check_items, check_unlisted, is_frame, is_list, is_missing
+from rankernel.rankings import FREE, Unlisted, check_items, check_unlisted, dense_ranks, is_frame, is_list, is_missing
 
 Buckets = list[list[str]]
 
 ORDINAL_WORDS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
 ORDINALS = {word: number for number, word in enumerate(ORDINAL_WORDS.split(), start=1)}
 WORD = "(?:ranking|rank|choice|preference|pref|position|pos|place|vote|selection)"
-NUMBER, GAP, OF = "([0-9]{1,6})(?:st|nd|rd|th)?", r"[\s_.:#-]*", r"(?:[\s_]*(?:of|/)[\s_]*[0-9]{1,6}(?![0-9]))?"
+NUMBER, GAP = "([0-9]{1,6})(?:st|nd|rd|th)?", r"[\s_.:#-]*"
+OF = r"(?:[\s_]*(?:of|/)[\s_]*[0-9]{1,6}(?![0-9]))?(?:\s*\([0-9]{1,9}\)$)?"  # choice 1 of 4, choice 1 (45)
 WHOLE_NAME = (re.compile(rf"#?{NUMBER}"), re.compile(f"({'|'.join(ORDINALS)})"))
 WITHIN_NAME = (
     re.compile(rf"(?<![a-z]){WORD}{GAP}{NUMBER}{OF}(?![0-9a-z])"),  # choice 2 of 4
@@ -168,3 +169,50 @@ def item_name(value: Any, row: int) -> str:
         raise RankingError(f"row {row} lists {value!r}; write a tie as a set, such as {{'a', 'b'}}")
     # A numeric column with missing cells contains 3.0 for the name 3.
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+# ---------------------------------------------------------------------- long tables
+
+
+def long_ranks(
+    users: Sequence[object],
+    items: Sequence[object],
+    values: FloatArray,
+    names: Iterable[object] | None,
+    unlisted: Unlisted,
+    check_size: Callable[[int, int], None] | None = None,
+) -> tuple[RankArray, tuple[str, ...], tuple[str, ...], IntArray]:
+    """Return ranks, users, items and the first row of each user, from rows of a user, an item and a number.
+
+    Smaller numbers are better. Users and items are in order of first appearance, or the items are ``names``.
+    """
+    check_unlisted(unlisted)
+    user_index: dict[str, int] = {}
+    fixed = names is not None
+    item_index: dict[str, int] = {} if names is None else {name: i for i, name in enumerate(check_items(names))}
+    cells = np.empty((len(users), 2), dtype=np.int64)
+    for row, (user, item) in enumerate(zip(users, items, strict=True)):
+        if is_missing(user) or is_missing(item) or user == "" or item == "":
+            raise RankingError(f"row {row} has no user or no item; remove incomplete rows")
+        name = item_name(item, row)
+        if fixed and name not in item_index:
+            raise RankingError(f"row {row} names {printable(name)!r}, which is not one of the ", Argument("items"))
+        cells[row] = (
+            user_index.setdefault(item_name(user, row), len(user_index)),
+            item_index.setdefault(name, len(item_index)),
+        )
+    known = check_items(item_index)
+    if check_size is not None:
+        check_size(len(user_index), len(known))
+    flat = cells[:, 0] * len(known) + cells[:, 1]
+    distinct, first = np.unique(flat, return_index=True)
+    if len(distinct) < len(flat):
+        row = int(np.setdiff1d(np.arange(len(flat)), first)[0])
+        problem = f"{printable(users[row])!r} has item {printable(items[row])!r} twice (row {row})"
+        raise RankingError(f"user {problem}; a user may rank each item once")
+    table = np.zeros((len(user_index), len(known)))
+    listed = np.zeros(table.shape, dtype=bool)
+    table.ravel()[flat], listed.ravel()[flat] = values, True
+    row_of_user = np.empty(len(user_index), dtype=np.int64)
+    row_of_user[cells[::-1, 0]] = np.arange(len(cells))[::-1]
+    return dense_ranks(table, listed, unlisted), tuple(user_index), known, row_of_user

@@ -1,12 +1,13 @@
 """Pairwise comparisons from long tables, tables of two items and a winner, or one list of pairs per user.
 
 The columns of a table are recognised by their names. An ambiguous table is an error that names the arguments to give.
+Cells are coded as indices of the distinct texts, so that a million comparisons are read without a loop over them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,24 +23,47 @@ ROLES = ("user", "better", "worse", "a", "b", "winner", "count")
 USER_WORDS = "user judge annotator rater voter respondent participant worker evaluator person subject"
 BETTER_WORDS = "better winner preferred chosen won win best superior"
 WORSE_WORDS = "worse loser rejected lost loses worst inferior beaten"
-WINNER_WORDS = "winner winning preferred preference result outcome verdict judgment judgement chosen"
+WINNER_WORDS = "winner winning preferred preference result outcome verdict judgment judgement chosen label"
 COUNT_WORDS = "count counts n weight weights times votes n_votes frequency freq number num total"
-IGNORED_WORDS = """
-id index row line tstamp timestamp time date question prompt turn language lang anony category session unnamed
-conversation_a conversation_b response_a response_b
-"""
-TIE_WORDS = "tie ties tied draw equal same both neither bothbad both_bad tie_bothbad tie_both_bad"
-USER, BETTER, WORSE, WINNER = (
-    frozenset(words.split()) for words in (USER_WORDS, BETTER_WORDS, WORSE_WORDS, WINNER_WORDS)
+NOT_ITEMS_WORDS = "conversation response output prompt answer text message tokens"
+TIE_WORDS = "tie ties tied draw equal same both neither bothbad both_bad tie_bothbad tie_both_bad 1_5 0_5"
+USER, BETTER, WORSE, WINNER, NOT_ITEMS = (
+    frozenset(words.split()) for words in (USER_WORDS, BETTER_WORDS, WORSE_WORDS, WINNER_WORDS, NOT_ITEMS_WORDS)
 )
-COUNT, IGNORED, TIES = (frozenset(words.split()) for words in (COUNT_WORDS, IGNORED_WORDS, TIE_WORDS))
+COUNT, TIES = (frozenset(words.split()) for words in (COUNT_WORDS, TIE_WORDS))
 POSSIBLE_USERS = ("id", "session")  # if their values are repeated
-SIDES = (("a", "b"), ("1", "2"), ("left", "right"), ("first", "second"))
+SIDES = (("a", "b"), ("1", "2"), ("left", "right"), ("first", "second"), ("x", "y"))
 ONE_SIDE = frozenset(side for sides in SIDES for side in sides)
 EXPECTED = (
     "a table of pairs has the columns winner and loser (or better and worse), or model_a, model_b and winner, and "
     "optionally a judge (or user) and a count"
 )
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as indices of its distinct texts; the text of a missing value is empty."""
+
+    codes: IntArray
+    texts: list[str]
+
+    @classmethod
+    def of(cls, values: Iterable[Any], where: Callable[[int], str]) -> Column:
+        """Return the values as a column; a collection is an error."""
+        index: dict[str, int] = {}
+        codes = []
+        for row, value in enumerate(values):
+            if not is_name(value):
+                raise RankingError(f"{where(row)} holds {value!r}; an item is one name")
+            codes.append(index.setdefault("" if is_missing(value) else str(value), len(index)))
+        return cls(np.array(codes, dtype=np.int64), list(index))
+
+    def __getitem__(self, row: int) -> str:
+        return self.texts[self.codes[row]]
+
+    def mapped(self, function: Callable[[str], Any], dtype: type = np.int64) -> Any:
+        """Return a value for each row, computed once for each distinct text."""
+        return np.array([function(text) for text in self.texts] or [0], dtype=dtype)[self.codes]
 
 
 @dataclass(frozen=True)
@@ -57,11 +81,9 @@ class Comparisons:
     items : tuple of str
         The items; by default those that occur, in order of first appearance.
     row_of_user : array
-        First row of each user.
+        First row of each user, -1 without rows.
     counts : array, optional
         Number of voters of each user, if the table has a column of counts.
-    ignored : tuple of str
-        Columns that were not used.
     """
 
     users: tuple[str, ...]
@@ -72,46 +94,56 @@ class Comparisons:
     items: tuple[str, ...]
     row_of_user: IntArray
     counts: IntArray | None = None
-    ignored: tuple[str, ...] = ()
+
+    def wins(self) -> IntArray:
+        """Return the number of wins of each item against each other, shape (n_items, n_items), without ties."""
+        n_items, strict = len(self.items), ~self.tied
+        counts = None if self.counts is None else self.counts[self.user[strict]]
+        pairs = self.better[strict] * n_items + self.worse[strict]
+        totals = np.bincount(pairs, counts, minlength=n_items**2).astype(np.int64)
+        return totals.reshape(n_items, n_items)
 
 
-class ComparisonBuilder:
-    """Collects comparisons, numbers their users and items, and checks them."""
+def comparisons(
+    sides: tuple[Column, Column],
+    tied: Mask,
+    user: IntArray,
+    users: tuple[str, ...],
+    items: Iterable[object] | None,
+    where: Callable[[int], str],
+    counts: IntArray | None = None,
+) -> Comparisons:
+    """Return checked comparisons of the better and the worse item of each row."""
+    index = {} if items is None else {name: number for number, name in enumerate(check_items(items))}
+    known = frozenset(index) if items is not None else None
+    if items is None:  # in order of first appearance, row by row
+        found: dict[str, int] = {}
+        for number, side in enumerate(sides):
+            first = first_rows(side.codes, len(side.texts))
+            for text, row in zip(side.texts, first.tolist(), strict=True):
+                if row >= 0:
+                    found[text] = min(found.get(text, 2 * row + number), 2 * row + number)
+        index = {name: number for number, name in enumerate(sorted(found, key=found.__getitem__)) if name}
+    better, worse = (side.mapped(lambda text: index.get(text, -1)) for side in sides)
+    wrong = np.flatnonzero((better < 0) | (worse < 0) | (better == worse))
+    if len(wrong):
+        row = int(wrong[0])
+        names = [side[row] for side in sides]
+        if not all(names):
+            raise RankingError(f"{where(row)} has a missing item; remove incomplete pairs")
+        unknown = [name for name in names if known is not None and name not in known]
+        if unknown:
+            problem = f"{where(row)} names {printable(unknown[0])!r}, which is not one of the "
+            raise RankingError(problem, Argument("items"))
+        raise RankingError(f"{where(row)} compares {printable(names[0])!r} with itself")
+    return Comparisons(users, user, better, worse, tied, tuple(index), first_rows(user, len(users)), counts)
 
-    def __init__(self, users: Iterable[object] | None, items: Iterable[object] | None) -> None:
-        self.fixed, self.closed = users is not None, items is not None
-        self.users: dict[str, int] = {} if users is None else {name: n for n, name in enumerate(user_names(users))}
-        self.items: dict[str, int] = {} if items is None else {name: n for n, name in enumerate(check_items(items))}
-        self.rows: list[tuple[int, int, int, bool]] = []
 
-    def user_index(self, user: str, where: str) -> int:
-        """Return the index of a user."""
-        if user not in self.users and self.fixed:
-            raise RankingError(f"{where} is of user {printable(user)!r}, who is not one of the ", Argument("users"))
-        return self.users.setdefault(user, len(self.users))
-
-    def add(self, user: int, better: Any, worse: Any, tied: bool, where: str) -> None:
-        """Add one comparison."""
-        for value in (better, worse):
-            if is_missing(value) or value == "":
-                raise RankingError(f"{where} has a missing item ({value!r}); remove incomplete pairs")
-            if not is_name(value):
-                raise RankingError(f"{where} holds {value!r}; an item is one name")
-        if str(better) == str(worse):
-            raise RankingError(f"{where} compares {printable(better)!r} with itself")
-        for name in (str(better), str(worse)):
-            if name not in self.items and self.closed:
-                raise RankingError(f"{where} names {printable(name)!r}, which is not one of the ", Argument("items"))
-        first, second = (self.items.setdefault(str(name), len(self.items)) for name in (better, worse))
-        self.rows.append((user, first, second, tied))
-
-    def comparisons(self, row_of_user: IntArray, **more: Any) -> Comparisons:
-        """Return the comparisons."""
-        table = np.array(self.rows, dtype=np.int64).reshape(-1, 4)
-        user, better, worse, tied = table.T
-        return Comparisons(
-            tuple(self.users), user, better, worse, tied.astype(bool), tuple(self.items), row_of_user, **more
-        )
+def first_rows(codes: IntArray, n_codes: int) -> IntArray:
+    """Return the first row of each code, -1 for codes that do not occur."""
+    first = np.full(n_codes, -1, dtype=np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # of repeated indices the last assignment stays
+    return first
 
 
 def is_name(value: object) -> bool:
@@ -124,19 +156,14 @@ def user_names(users: Iterable[object]) -> tuple[str, ...]:
     if isinstance(users, str):
         raise RankingError(f"users={printable(users)!r} is one string; give a list of names")
     given = check_list("users", users, "a list of user names")
+    seen: dict[str, int] = {}
     for number, name in enumerate(given):
         if is_missing(name):
             raise RankingError(f"users: the name of user {number} is missing ({name!r})")
-    names = tuple(str(name) for name in given)
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
+        if str(name) in seen:
             raise RankingError(f"two users are named {printable(name)!r}; user names must be unique")
-        seen.add(name)
-    return names
-
-
-# ---------------------------------------------------------------------- one list of pairs per user
+        seen[str(name)] = number
+    return tuple(seen)
 
 
 def user_lists(pairs: Any, users: Iterable[object] | None, items: Iterable[object] | None) -> Comparisons:
@@ -149,16 +176,26 @@ def user_lists(pairs: Any, users: Iterable[object] | None, items: Iterable[objec
     names = tuple(map(str, range(len(lists)))) if users is None else user_names(users)
     if len(names) != len(lists):
         raise RankingError(f"users has {len(names)} names for {len(lists)} lists of pairs; give one each")
-    builder = ComparisonBuilder(names, items)
+    rows: list[tuple[Any, Any]] = []
+    origin: list[tuple[int, int]] = []
     for user, own in enumerate(lists):
-        where = f"user {printable(names[user])!r}"
+        name = printable(names[user])
         if is_name(own):
-            raise RankingError(f"{where} has {short_repr(own)}; expected a list of pairs (better, worse)")
+            raise RankingError(f"user {name!r} has {short_repr(own)}; expected a list of pairs (better, worse)")
         for number, pair in enumerate(own):
             if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
-                raise RankingError(f"{where}, pair {number}, is {pair!r}; expected lists of pairs (better, worse)")
-            builder.add(user, pair[0], pair[1], False, f"{where}, pair {number},")
-    return builder.comparisons(np.arange(len(lists)))
+                problem = f"user {name!r}, pair {number}, is {pair!r}; expected lists of pairs (better, worse)"
+                raise RankingError(problem)
+            rows.append((pair[0], pair[1]))
+            origin.append((user, number))
+
+    def where(row: int) -> str:
+        user, number = origin[row]
+        return f"user {printable(names[user])!r}, pair {number},"
+
+    sides = Column.of([better for better, _ in rows], where), Column.of([worse for _, worse in rows], where)
+    of_row = np.array([user for user, _ in origin], dtype=np.int64)
+    return comparisons(sides, np.zeros(len(rows), dtype=bool), of_row, names, items, where)
 
 
 # ---------------------------------------------------------------------- long tables
@@ -166,12 +203,10 @@ def user_lists(pairs: Any, users: Iterable[object] | None, items: Iterable[objec
 
 def is_long(pairs: Any) -> bool:
     """Whether pairs are a long table and not one list of pairs per user."""
-    if isinstance(pairs, Mapping) or is_frame(pairs):
+    if isinstance(pairs, Mapping) or is_frame(pairs) or are_columns(pairs):
         return True
     if isinstance(pairs, np.ndarray):
         return pairs.ndim == 2
-    if are_columns(pairs):
-        return True
     return isinstance(pairs, Sequence) and len(pairs) > 0 and all(is_triple(row) for row in pairs)
 
 
@@ -195,20 +230,27 @@ def long_table(
     """Return the comparisons of a long table with named columns, or with the columns user, better, worse."""
     if isinstance(pairs, Mapping) or is_frame(pairs):
         names = pairs if isinstance(pairs, Mapping) else pairs.columns
-        named = {str(name): check_list(f"pairs[{name!r}]", pairs[name], "a column of a table") for name in names}
-        return from_columns(named, users, items, find_columns(list(named), columns, ignore))
-    if columns or ignore:
-        raise RankingError("columns and ignore require a table with named columns")
-    if are_columns(pairs):
-        table = dict(zip(("user", "better", "worse"), map(list, pairs), strict=True))
+        table = {str(name): check_list(f"pairs[{name!r}]", pairs[name], "a column of a table") for name in names}
+        roles = find_columns(list(table), columns, ignore)
     else:
+        if columns or ignore:
+            raise RankingError("columns and ignore require a table with named columns")
         if isinstance(pairs, np.ndarray) and pairs.shape[1] != 3:
             raise RankingError(
                 f"pairs: the table has shape {pairs.shape}; without names there are three columns: user, better and "
                 "worse"
             )
-        table = {name: [row[index] for row in pairs] for index, name in enumerate(("user", "better", "worse"))}
-    return from_columns(table, users, items, Roles("user", "better", "worse"))
+        roles = Roles("user", "better", "worse")
+        table = {
+            name: list(pairs[index]) if are_columns(pairs) else [row[index] for row in pairs]
+            for index, name in enumerate(("user", "better", "worse"))
+        }
+    used = {name: table[name] for name in roles.columns()}
+    lengths = [len(values) for values in used.values()]
+    if len(set(lengths)) > 1:
+        raise RankingError(f"pairs: the columns {', '.join(used)} have lengths {lengths}; they must be equal")
+    coded = {name: Column.of(values, lambda row: f"row {row}") for name, values in used.items()}
+    return from_columns(coded, users, items, roles, lambda row: f"row {row}")
 
 
 @dataclass(frozen=True)
@@ -222,61 +264,76 @@ class Roles:
     b: str | None = None
     winner: str | None = None
     count: str | None = None
+    #: Columns of 0 and 1 that state the winner instead: for a, for b and, if there is one, for a tie.
+    indicators: tuple[str, ...] = ()
     ignored: tuple[str, ...] = field(default=())
-
-    def columns(self) -> list[str]:
-        """Return the columns of roles and the ignored ones."""
-        return [*self.assigned().values(), *self.ignored]
 
     def assigned(self) -> dict[str, str]:
         """Return the column of each assigned role."""
         return {role: name for role in ROLES if (name := getattr(self, role)) is not None}
 
+    def columns(self) -> list[str]:
+        """Return the columns that are read: those of roles, and those that may identify users."""
+        possible = [name for name in self.ignored if normalized(name) in POSSIBLE_USERS]
+        return [*self.assigned().values(), *self.indicators, *(possible if self.user is None else [])]
+
     def __str__(self) -> str:
-        return ", ".join(f"{role} in {printable(name)}" for role, name in self.assigned().items())
+        parts = [f"{role} in {printable(name)}" for role, name in self.assigned().items()]
+        if self.indicators:
+            parts.append(f"winner in {', '.join(map(printable, self.indicators))}")
+        return ", ".join(parts)
 
 
 def from_columns(
-    table: Mapping[str, list[Any]],
+    table: Mapping[str, Column],
     users: Iterable[object] | None,
     items: Iterable[object] | None,
     roles: Roles,
-    lines: Sequence[int] | None = None,
+    position: Callable[[int], str],
 ) -> Comparisons:
-    """Return the comparisons of a table with known roles; ``lines`` are the lines of a file."""
-    used = list(roles.assigned().values())
-    lengths = [len(table[name]) for name in used]
-    if len(set(lengths)) > 1:
-        raise RankingError(f"pairs: the columns {', '.join(used)} have lengths {lengths}; they must be equal")
+    """Return the comparisons of a table with known roles; ``position`` names a row in errors."""
+    n_rows = len(next(iter(table.values())).codes)
     check_user_column(table, roles)
-    builder, rows = ComparisonBuilder(users, items), range(lengths[0])
-    numbers = np.empty(len(rows), dtype=np.int64)
-    for row in rows:
-        position = f"row {row}" if lines is None else f"line {lines[row]}"
-        where, name = position, str(row)
-        if roles.user is not None:
-            user = table[roles.user][row]
-            if is_missing(user) or user == "":
-                raise RankingError(f"{position} has no user ({user!r})")
-            name, where = str(user), f"{position} (user {printable(user)!r})"
-        numbers[row] = builder.user_index(name, position)
-        if roles.winner is None:
-            builder.add(int(numbers[row]), table[str(roles.better)][row], table[str(roles.worse)][row], False, where)
-        else:
-            sides = table[str(roles.a)][row], table[str(roles.b)][row]
-            side = winner_index(table[roles.winner][row], sides, (str(roles.a), str(roles.b)), where)
-            better, worse = reversed(sides) if side == 1 else sides
-            builder.add(int(numbers[row]), better, worse, side is None, where)
-    first = np.full(len(builder.users), -1, dtype=np.int64)
-    first[numbers[::-1]] = np.arange(len(rows))[::-1]
-    counts = None if roles.count is None else user_counts(table[roles.count], numbers, builder.users, roles)
-    return builder.comparisons(first, counts=counts, ignored=roles.ignored)
+    names: tuple[str, ...]
+    if roles.user is None:
+        user, names = np.arange(n_rows), tuple(map(str, range(n_rows)))
+        if users is not None and names != user_names(users):
+            raise RankingError("row 0 has no user, but the names of ", Argument("users"), " are given")
+    else:
+        column = table[roles.user]
+        order = np.argsort(first_rows(column.codes, len(column.texts)))
+        given = user_names(users) if users is not None else [column.texts[code] for code in order.tolist()]
+        index = {name: number for number, name in enumerate(given)}
+        user, names = column.mapped(lambda text: index.get(text, -1) if text else -1), tuple(index)
+        if (user < 0).any():
+            row = int(np.argmax(user < 0))
+            if not column[row]:
+                raise RankingError(f"{position(row)} has no user")
+            problem = f"{position(row)} is of user {printable(column[row])!r}, who is not one of the "
+            raise RankingError(problem, Argument("users"))
+
+    def where(row: int) -> str:
+        of_user = "" if roles.user is None else f" (user {printable(names[user[row]])!r})"
+        return f"{position(row)}{of_user}"
+
+    tied: Mask = np.zeros(n_rows, dtype=bool)
+    if roles.better is not None:
+        sides = table[roles.better], table[str(roles.worse)]
+    else:
+        a, b = table[str(roles.a)], table[str(roles.b)]
+        side = winner_sides(table, roles, where)
+        tied, swapped = side == 2, side == 1
+        texts = [*a.texts, *b.texts]
+        both = a.codes, b.codes + len(a.texts)
+        sides = Column(np.where(swapped, *both[::-1]), texts), Column(np.where(swapped, *both), texts)
+    counts = None if roles.count is None else user_counts(table[roles.count], user, names, position)
+    return comparisons(sides, tied, user, names, items, where, counts)
 
 
-def check_user_column(table: Mapping[str, list[Any]], roles: Roles) -> None:
+def check_user_column(table: Mapping[str, Column], roles: Roles) -> None:
     """Raise an error if a table without users has an ignored column that may identify them: its values are repeated."""
     for name in roles.ignored if roles.user is None else ():
-        if normalized(name) in POSSIBLE_USERS and len(set(table[name])) < len(table[name]):
+        if name in table and len(table[name].texts) < len(table[name].codes):
             raise RankingError(
                 f"the values of column {printable(name)!r} are repeated, so it may identify users; give it the role of "
                 "user in ",
@@ -286,43 +343,70 @@ def check_user_column(table: Mapping[str, list[Any]], roles: Roles) -> None:
             )
 
 
-def user_counts(cells: list[Any], user_of_row: IntArray, users: Iterable[str], roles: Roles) -> IntArray:
+def user_counts(
+    cells: Column, user_of_row: IntArray, users: tuple[str, ...], position: Callable[[int], str]
+) -> IntArray:
     """Return the count of each user, which must be the same in all rows of the user."""
-    given = as_integers(np.array(cells, dtype=object), "count")
-    names = list(users)
-    counts = np.ones(len(names), dtype=np.int64)
+    given = as_integers(np.array(cells.texts, dtype=object), "count")[cells.codes]
+    counts = np.ones(len(users), dtype=np.int64)
     counts[user_of_row] = given
     wrong = np.flatnonzero(counts[user_of_row] != given)
     if len(wrong):
         row = int(wrong[0])
-        name = printable(names[user_of_row[row]])
+        name = printable(users[user_of_row[row]])
         raise RankingError(
-            f"row {row} has another count ({given[row]}) of {roles.user} {name!r} than a later row; each has one count"
+            f"{position(row)} has another count ({given[row]}) of user {name!r} than a later row; each has one count"
         )
     return counts
 
 
-def winner_index(value: Any, sides: tuple[Any, Any], columns: tuple[str, str], where: str) -> int | None:
-    """Return the index of the winner of two items, 0 or 1, or None for a tie."""
-    if is_missing(value) or value == "":
-        raise RankingError(f"{where} has no winner ({value!r}); remove incomplete comparisons")
-    word = normalized(value)
-    by_column = [index for index, column in enumerate(columns) if word in column_words(column)]
-    by_name = [index for index, item in enumerate(sides) if str(value).strip() == str(item).strip()]
-    matching = {*by_column, *by_name}
-    if len(matching) == 1:
-        return matching.pop()
-    if not matching and word in TIES:
-        return None
-    problem = "may be either item" if matching else "is neither item nor a tie"
-    a, b = (f"{printable(column)} ({printable(item)})" for column, item in zip(columns, sides, strict=True))
-    raise RankingError(f"{where}: the winner {printable(value)!r} {problem}; expected {a}, {b}, or tie")
+def winner_sides(table: Mapping[str, Column], roles: Roles, where: Callable[[int], str]) -> IntArray:
+    """Return for each row the index of the winner of the two items, 0 or 1, or 2 for a tie."""
+    columns = str(roles.a), str(roles.b)
+    a, b = (table[name] for name in columns)
+    if roles.indicators:
+        marks = np.array([table[name].mapped(is_mark, bool) for name in roles.indicators])
+        side = np.where(marks.any(axis=0), marks.argmax(axis=0), 2)
+        wrong, problem = marks.sum(axis=0) != 1, "does not have a 1 in exactly one of the columns of winners"
+        if len(roles.indicators) == 2:
+            wrong = marks.all(axis=0)
+        if wrong.any():
+            raise RankingError(f"{where(int(np.argmax(wrong)))} {problem}")
+        return np.asarray(side)
+    winner = table[str(roles.winner)]
+    number: dict[str, int] = {}  # of each name without surrounding spaces
+    named = [each.mapped(lambda text: number.setdefault(text.strip(), len(number))) for each in (winner, a, b)]
+    matches = []
+    for column, item in zip(columns, named[1:], strict=True):
+        words = column_words(column)
+        by_column = np.array([normalized(text) in words for text in winner.texts])[winner.codes]
+        matches.append(by_column | (named[0] == item))
+    tie = winner.mapped(lambda text: normalized(text) in TIES, bool)
+    side = np.where(matches[0], 0, np.where(matches[1], 1, 2))
+    wrong = (matches[0] & matches[1]) | ((side == 2) & ~tie)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        if not winner[row]:
+            raise RankingError(f"{where(row)} has no winner; remove incomplete comparisons")
+        problem = "may be either item" if matches[0][row] else "is neither item nor a tie"
+        one, other = (f"{printable(name)} ({printable(table[name][row])})" for name in columns)
+        raise RankingError(
+            f"{where(row)}: the winner {printable(winner[row])!r} {problem}; expected {one}, {other}, or tie"
+        )
+    return np.asarray(side)
+
+
+def is_mark(text: str) -> bool:
+    """Whether the cell of an indicator column states yes."""
+    return text.strip().lower() in ("1", "1.0", "true", "yes")
 
 
 def column_words(column: str) -> set[str]:
-    """Return the words for a winner that is in a column: model_a, a."""
+    """Return the words for a winner that is in a column: model_a, a, 1."""
     name = normalized(column)
-    return {name, *re.findall("[12]$", name), *(part for part in name.split("_") if part in ONE_SIDE)}
+    sides = {part for part in [*name.split("_"), *re.findall("[12]$", name)] if part in ONE_SIDE}
+    numbers = {str(side + 1) for side in (0, 1) if any(pair[side] in sides for pair in SIDES)}
+    return {name, *sides, *numbers, *(f"{number}_0" for number in numbers)}
 
 
 # ---------------------------------------------------------------------- roles of columns
@@ -373,19 +457,17 @@ def find_columns(columns: Sequence[str], stated: Mapping[str, str], ignore: Sequ
     free = [name for name in columns if name not in ignored and name not in stated.values()]
     assign_role(found, "user", [name for name in free if stem(name) in USER], free)
     assign_role(found, "count", [name for name in free if normalized(name) in COUNT], free)
+    indicators = winner_indicators(free)
+    for name in indicators:
+        free.remove(name)
     if not {"better", "worse", "a", "b"} & found.keys():
         assign_items(found, free)
-    elif {"a", "b"} & found.keys():
+    if {"a", "b"} & found.keys() and not indicators:
         assign_role(found, "winner", [name for name in free if stem(name) in WINNER], free)
-    complete = {"a", "b", "winner"} <= found.keys() or {"better", "worse"} <= found.keys()
+    complete = {"better", "worse"} <= found.keys() or ({"a", "b"} <= found.keys() and (indicators or "winner" in found))
     if not complete or {"better", "a"} <= found.keys():
         raise RankingError(f"the columns are {listing}; {EXPECTED}: name them in ", Argument("columns", ...))
-    unused = [name for name in free if normalized(name) in IGNORED or stem(name) in IGNORED]
-    unknown = [name for name in free if name not in unused]
-    if unknown:
-        problem = f"column {printable(unknown[0])!r} has an unknown role ({EXPECTED}); name it in "
-        raise RankingError(problem, Argument("columns", ...), " or ", Argument("ignore", ...))
-    return Roles(**found, ignored=tuple(unused))
+    return Roles(**found, indicators=indicators, ignored=(*ignored, *free))
 
 
 def assign_role(found: dict[str, str], role: str, candidates: list[str], free: list[str]) -> None:
@@ -401,7 +483,7 @@ def assign_role(found: dict[str, str], role: str, candidates: list[str], free: l
 
 
 def assign_items(found: dict[str, str], free: list[str]) -> None:
-    """Assign the roles of the two items, and of the winner if the columns of the items do not tell."""
+    """Assign the roles of the two items."""
     sides = two_sides(free)
     if len(sides) > 1:
         names = "; ".join(f"{printable(a)} and {printable(b)}" for a, b in sides)
@@ -411,7 +493,6 @@ def assign_items(found: dict[str, str], free: list[str]) -> None:
     if sides and not worse:
         for role, name in zip(("a", "b"), sides[0], strict=True):
             assign_role(found, role, [name], free)
-        assign_role(found, "winner", [name for name in free if stem(name) in WINNER], free)
     elif not sides:
         assign_role(found, "better", [name for name in free if stem(name) in BETTER], free)
         assign_role(found, "worse", worse, free)
@@ -419,7 +500,7 @@ def assign_items(found: dict[str, str], free: list[str]) -> None:
 
 def two_sides(columns: Sequence[str]) -> list[tuple[str, str]]:
     """Return the pairs of columns whose names differ only in a and b, 1 and 2, or left and right: model_a, model_b."""
-    by_name = {normalized(name): name for name in columns if normalized(name) not in IGNORED}
+    by_name = {normalized(name): name for name in columns if not NOT_ITEMS & set(normalized(name).split("_"))}
     found = []
     for name, column in by_name.items():
         for one, other in SIDES:
@@ -428,3 +509,12 @@ def two_sides(columns: Sequence[str]) -> list[tuple[str, str]]:
             if partner != name and partner in by_name:
                 found.append((column, by_name[partner]))
     return list(dict.fromkeys(found))
+
+
+def winner_indicators(columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of 0 and 1 that state the winner: winner_model_a, winner_model_b and winner_tie."""
+    by_name = {normalized(name): name for name in columns}
+    named = [name for name in columns if re.match("(?:winner|win)_", normalized(name))]
+    sides = two_sides([name for name in named if normalized(name).split("_")[-1] not in TIES])
+    ties = [by_name[name] for name in ("winner_tie", "win_tie", "tie") if name in by_name]
+    return (*sides[0], *ties[:1]) if len(sides) == 1 else ()

@@ -449,3 +449,47 @@ def outliers(result: Any, *, ax: Axes | None = None) -> Axes:
     ax.set_ylabel("squared distance", color=SOFT)
     remove_frame(ax, "left", "bottom")
     return ax
+
+
+def leaderboard(result: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw the scores of a leaderboard with their intervals, best first, beside the intervals of ranks.
+
+    Parameters
+    ----------
+    result : Leaderboard
+        The result of :func:`rankernel.leaderboard`.
+    ax : Axes, optional
+        Axes to draw into.
+
+    Examples
+    --------
+    >>> from rankernel import Rankings
+    >>> from rankernel import leaderboard as ranked
+    >>> ax = leaderboard(ranked(Rankings.from_orders([["a", "b"]] * 5 + [["b", "a"]])))
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['a', 'b']
+    """
+    names = ("items", "scores", "intervals", "rank_intervals", "above")
+    check_result("result", result, names, "the result of rankernel.leaderboard")
+    n = len(result.items)
+    ax = axes(ax, 7.5, 1.2 + 0.26 * n)
+    low, high = result.intervals.T
+    below_first = result.rank_intervals[:, 0] > 1
+    colours = [SOFT if is_below else COLOURS[0] for is_below in below_first.tolist()]
+    ax.hlines(range(n), low, high, colors=colours, lw=2)
+    ax.scatter(result.scores, range(n), c=colours, s=26, zorder=3)
+    ax.set_yticks(range(n), [escape_math(item) for item in result.items])
+    ax.set_ylim(n - 0.5, -0.5)
+    percent = f"{result.confidence_level:.0%}"
+    ax.set_xlabel(f"{result.score.replace('_', ' ')} with {percent} intervals ({result.units} resampled)")
+    ranks = ax.secondary_yaxis("right")
+    texts = [f"{a}" if a == b else f"{a} to {b}" for a, b in result.rank_intervals.tolist()]
+    ranks.set_yticks(range(n), texts)
+    ranks.tick_params(length=0)
+    ranks.set_ylabel(f"ranks, simultaneously {percent}")
+    ranks.spines["right"].set_visible(False)
+    ax.grid(axis="x", color=GREY, lw=0.4)
+    ax.set_axisbelow(True)
+    remove_frame(ax, "bottom")
+    ax.tick_params(axis="y", length=0)
+    return ax

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel._utils import Indices, IntArray, Mask, RankArray
+from rankernel._utils import FloatArray, Indices, IntArray, Mask, RankArray
 from rankernel._utils.checks import check_instance, check_names, printable
 from rankernel._utils.notebook import html_card
 from rankernel._utils.resources import check_bytes
@@ -114,8 +114,8 @@ class Preferences:
         Columns of a table are recognised by their names: ``winner`` and ``loser`` (also better and worse, chosen and
         rejected) in any order; or ``model_a``, ``model_b`` and ``winner``, which contains ``model_a``, ``model_b``, the
         name of the winner, ``tie`` or ``tie (bothbad)``. Optional columns are a ``judge`` (user, annotator, rater, ...)
-        and a ``count`` (n, weight, ...). Without a judge, every row is a separate voter. A tie states no order. An
-        ambiguous table is an error.
+        and a ``count`` (n, weight, ...). Without a judge, every row is a separate voter. A tie states no order, and of
+        repeated comparisons of two items the majority counts. An ambiguous table is an error.
 
         Parameters
         ----------
@@ -138,13 +138,14 @@ class Preferences:
 
         Examples
         --------
-        >>> prefs = Preferences.from_pairs([("ann", "a", "b"), ("bob", "b", "c"), ("ann", "b", "c"), ("bob", "c", "b")])
+        >>> cycle = [("bob", "a", "b"), ("bob", "b", "c"), ("bob", "c", "a")]
+        >>> prefs = Preferences.from_pairs([("ann", "a", "b"), ("ann", "b", "c"), *cycle])
         >>> prefs
         Preferences: 2 users, 3 items (1 user with cycles)
           ann: a > b, b > c
-          bob: no order (contracted: {b, c})
+          bob: no order (contracted: {a, b, c})
         >>> prefs.contracted
-        ((), (('b', 'c'),))
+        ((), (('a', 'b', 'c'),))
         >>> arena = {"model_a": ["x", "y"], "model_b": ["y", "z"], "winner": ["model_b", "tie"]}
         >>> Preferences.from_pairs(arena)
         Preferences: 2 users, 3 items
@@ -166,19 +167,41 @@ class Preferences:
 
     @classmethod
     def _from_comparisons(cls, stated: Comparisons, counts: Any) -> Preferences:
-        names = check_items(stated.items)
-        number = check_counts(counts, len(stated.users))
-        n_bytes = len(stated.users) * len(names) * ((len(names) + 7) // 8)
-        check_bytes(n_bytes, f"preferences of {len(stated.users):,} users over {len(names):,} items")
-        packed, contracted = stated_relations(stated), []
+        """Build from comparisons: ties state nothing, and of repeated comparisons of two items the majority counts."""
+        strict = ~stated.tied
+        triples = stated.user[strict], stated.better[strict], stated.worse[strict]
+        user, better, worse, _ = majorities(*triples, np.ones(len(triples[0])), len(stated.items))
+        return cls._from_strict(user, better, worse, stated.users, stated.items, counts)
+
+    @classmethod
+    def _from_strict(
+        cls,
+        user: IntArray,
+        better: IntArray,
+        worse: IntArray,
+        users: tuple[str, ...],
+        items: tuple[str, ...],
+        counts: Any = None,
+    ) -> Preferences:
+        """Build from indices of users and of two items, each pair of a user at most once."""
+        names, number = check_items(items), check_counts(counts, len(users))
+        n_bytes = (len(names) + 7) // 8
+        check_bytes(len(users) * len(names) * n_bytes, f"preferences of {len(users):,} users over {len(names):,} items")
+        packed = np.zeros((len(users), len(names), n_bytes), dtype=np.uint8)
+        np.bitwise_or.at(packed, (user, better, worse >> 3), (128 >> (worse & 7)).astype(np.uint8))
+        contracted: list[Groups] = []
         step = max(1, CHUNK_BITS // len(names) ** 2)
         for first in range(0, len(packed), step):
-            users = slice(first, first + step)
-            reach = unpacked(closure(packed[users]), len(names))
+            rows = slice(first, first + step)
+            reach = unpacked(closure(packed[rows]), len(names))
             mutual = reach & reach.transpose(0, 2, 1)
-            packed[users] = np.packbits(reach & ~mutual, axis=2)
+            packed[rows] = np.packbits(reach & ~mutual, axis=2)
             contracted += [cycle_groups(pairs, names) if pairs.any() else () for pairs in mutual]
-        return cls._trusted(packed, names, number, stated.users, strict_cycles(stated, contracted))
+        return cls._trusted(packed, names, number, users, tuple(contracted))
+
+    def _holds(self, user: IntArray, better: IntArray, worse: IntArray) -> Mask:
+        """Return whether each user has the better item before the worse one."""
+        return np.asarray(self.packed[user, better, worse >> 3] & (128 >> (worse & 7)) > 0)
 
     @classmethod
     def from_rankings(cls, rankings: Any, *, users: Iterable[object] | None = None) -> Preferences:
@@ -486,28 +509,16 @@ def disagreements(before: Mask, ranks: RankArray) -> Indices:
 # ---------------------------------------------------------------------- relations of comparisons
 
 
-def stated_relations(stated: Comparisons) -> Packed:
-    """Return the relations stated by comparisons, not closed; a tie states both directions."""
-    n_items = len(stated.items)
-    relations = np.zeros((len(stated.users), n_items, (n_items + 7) // 8), dtype=np.uint8)
-    for rows, first, second in (
-        (slice(None), stated.better, stated.worse),
-        (stated.tied, stated.worse, stated.better),
-    ):
-        bits = (128 >> (second[rows] & 7)).astype(np.uint8)
-        np.bitwise_or.at(relations, (stated.user[rows], first[rows], second[rows] >> 3), bits)
-    return relations
+def majorities(
+    user: IntArray, better: IntArray, worse: IntArray, weights: FloatArray, n_items: int
+) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+    """Return each pair of items of each user once, in the order of the majority, and the margin.
 
-
-def strict_cycles(stated: Comparisons, contracted: list[Groups]) -> tuple[Groups, ...]:
-    """Return the groups that contain a strict comparison; groups of ties only are not contradictions."""
-    result: list[Groups] = [()] * len(contracted)
-    strict = np.flatnonzero(~stated.tied)
-    strict = strict[np.argsort(stated.user[strict], kind="stable")]
-    ends = np.searchsorted(stated.user[strict], np.arange(len(contracted) + 1))
-    for user in (user for user, groups in enumerate(contracted) if groups):
-        rows = strict[ends[user] : ends[user + 1]]
-        better, worse = ([stated.items[item] for item in side[rows]] for side in (stated.better, stated.worse))
-        pairs = list(zip(better, worse, strict=True))
-        result[user] = tuple(group for group in contracted[user] if any(x in group and y in group for x, y in pairs))
-    return tuple(result)
+    Pairs that were compared equally often in both directions are left out.
+    """
+    low, high = np.minimum(better, worse), np.maximum(better, worse)
+    cells, index = np.unique((user * n_items + low) * n_items + high, return_inverse=True)
+    margin = np.bincount(index.ravel(), np.where(better < worse, weights, -weights), len(cells))
+    cells, margin = cells[margin != 0], margin[margin != 0]
+    low, high, for_low = cells // n_items % n_items, cells % n_items, margin > 0
+    return cells // n_items**2, np.where(for_low, low, high), np.where(for_low, high, low), np.abs(margin)

@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from rankernel._utils import FloatArray, Indices, IntArray, Mask, RankArray
-from rankernel._utils.checks import check_array, check_instance, check_integer, check_list, printable, short_repr
+from rankernel._utils.checks import (
+    check_array,
+    check_instance,
+    check_integer,
+    check_list,
+    check_numbers,
+    printable,
+    short_repr,
+)
 from rankernel._utils.notebook import html_card
 from rankernel.errors import Argument, RankingError, missing_extra
 
@@ -190,6 +198,63 @@ class Rankings:
           a > c > b
         """
         return cls._from_numbers(scores, items, counts, unlisted, scores=True)
+
+    @classmethod
+    def from_long(
+        cls,
+        frame: Any,
+        items: Iterable[object] | None = None,
+        *,
+        user: str,
+        item: str,
+        rank: str | None = None,
+        score: str | None = None,
+        unlisted: Unlisted = "free",
+    ) -> Rankings:
+        """Build from a long table with one row per user and item.
+
+        Parameters
+        ----------
+        frame : pandas or polars frame, or mapping of columns
+            The table.
+        items : iterable of names, optional
+            All items; by default those that occur, in order of first appearance. New users with few items are encoded
+            over the items of the others by ``items=rankings.items``.
+        user, item : str
+            Columns of the user and of the item.
+        rank, score : str
+            Column of ranks (smaller is better) or of scores (larger is better); give one of them.
+        unlisted : {"last", "free"}
+            Items that a user does not have are free, or share one last bucket.
+
+        Returns
+        -------
+        Rankings
+            One row per user, in order of first appearance; ``labels`` has the column of users.
+
+        Examples
+        --------
+        >>> ratings = {"user": ["ann", "ann", "bob"], "film": ["Up", "Her", "Up"], "stars": [4.5, 3, 5]}
+        >>> Rankings.from_long(ratings, user="user", item="film", score="stars")
+        Rankings: 2 rankings of 2 items (1 full, 1 incomplete)
+          Up > Her
+          Up, free: {Her}
+        """
+        if (rank is None) == (score is None):
+            raise RankingError("give either ", Argument("rank"), " or ", Argument("score"), ", the name of a column")
+        names = [str(name) for name in (frame.columns if is_frame(frame) else frame)]
+        value = score if rank is None else rank
+        for argument, name in (("user", user), ("item", item), ("rank" if score is None else "score", value)):
+            if name not in names:
+                raise RankingError(Argument(argument, name), f" is not a column; the columns are {', '.join(names)}")
+        numbers = check_numbers("rank" if score is None else "score", list(frame[value]), (None,))
+        users, things = list(frame[user]), list(frame[item])
+        if not len(users) == len(things) == len(numbers):
+            raise RankingError("the columns of ", Argument("frame"), " have different lengths")
+        from rankernel.order_tables import long_ranks
+
+        ranks, rows, known, _ = long_ranks(users, things, numbers if score is None else -numbers, items, unlisted)
+        return cls._trusted(ranks, known, None, {user: np.array(rows, dtype=np.str_)})
 
     @classmethod
     def _from_numbers(

@@ -20,9 +20,9 @@ from real_data import needs_data, preflib
 
 import rankernel.kernels
 from rankernel import Auto, Exponential, Kendall, Mallows, MonteCarlo, Polynomial, Rankings, read_preflib, write_preflib
-from rankernel.cli.kernel_text import kernel_names, parse_kernel, parse_method
-from rankernel.cli.options import Kernel as KernelOption
-from rankernel.cli.output import atomic_file
+from rankernel.cli.options import KernelText as KernelOption
+from rankernel.cli.options import kernel_names, parse_kernel, parse_method
+from rankernel.cli.terminal import atomic_file
 from rankernel.datasets import load_example
 from rankernel.gram.plan import Plan
 from rankernel.kernels import DCG, AverageOverlap, Diffusion, Hamming, Kernel, RankBiasedOverlap, Spearman
@@ -599,7 +599,7 @@ def test_debug(votes):
 )
 def test_missing_packages(votes, monkeypatch, command, output, package):
     monkeypatch.setattr("rankernel.errors.find_spec", lambda name: None)
-    monkeypatch.setattr("rankernel.cli.reading.read_source", None)
+    monkeypatch.setattr("rankernel.cli.options.read_source", None)
     line = one_line(run(command, votes, "-o", output), 1)
     assert f"{package}" in line
 
@@ -617,7 +617,7 @@ def test_unexpected_errors(votes, monkeypatch):
     def broken(*_, **__):
         raise KeyError("x")
 
-    monkeypatch.setattr("rankernel.cli.file_commands.read_source", broken)
+    monkeypatch.setattr("rankernel.cli.app.read_source", broken)
     assert "--debug" in one_line(run("info", votes), 1)
 
 

@@ -78,14 +78,14 @@ def test_formats(write, name, text, options, n_voters, read_as):
         ("rank 1,rank 2\nAnn,overvote\n", ["--overvotes", "error"], "choose another --overvotes"),
         ("tea,milk\n8,3\n", [], "--layout scores"),
         ("task,x,y\none,3,9\n", ["--layout", "scores"], "in --ignore"),
-        ("ward,tea,milk\nN,1,2\n", [], "in --by or --labels, --ignore and --count, or give --layout ranks"),
+        ("ward,tea\nN,1\n", [], "in --by or --labels, --ignore and --count, or give --layout ranks"),
         ("tea,milk\n1,2\n", ["--by", "ward"], "--by or --labels names the column 'ward'"),
         ("tea,milk\n1,2\n", ["--count", "n"], "--count names the column 'n'"),
         ("a,b;c\n1,2;3\n", [], "choose one with --delimiter"),
         ("id,A choice 1,A choice 2,B choice 1\n1,x,y,z\n", [], "choose one with --contest: 'A', 'B'"),
-        ("winner,loser,mood\nx,y,sad\n", ["--layout", "pairs"], "--ignore"),
+        ("winner,losers,mood\nx,y,sad\n", ["--layout", "pairs", "--ignore", "losers"], "--column"),
         ("Ann,Bob\n1,2\n", ["--layout", "positions", "--ascending"], "--ascending requires --layout scores"),
-        ("rank 1,rank 2\nSkip,Ann\nBob,Skip\nSkip,Skip\n", [], "list it in --items if it is a name, or in --na-values"),
+        ("3,1,2\n1,2,3\n", [], "give --no-header"),
     ],
 )
 def test_messages_name_options(write, text, options, words):

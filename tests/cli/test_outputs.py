@@ -12,7 +12,7 @@ from commands import run
 
 import rankernel as rk
 from rankernel._utils import resources
-from rankernel.cli.failures import option_text
+from rankernel.cli.terminal import option_text
 from rankernel.errors import Argument
 from rankernel.gram.plan import Plan
 from rankernel.gram.storage import locked

@@ -122,7 +122,7 @@ def test_progress_before_heavy_imports(tmp_path):
     program = """
 import sys
 from contextlib import contextmanager
-from rankernel.cli import reading
+from rankernel.cli import options as reading
 from rankernel.cli.app import app
 @contextmanager
 def progress(total, label):
@@ -172,12 +172,12 @@ def test_interrupt_that_became_another_error(monkeypatch):
     def importing(*_):
         raise RuntimeError("Error calling __set_name__ on 'Field'") from KeyboardInterrupt()
 
-    monkeypatch.setattr("rankernel.cli.reading.bundled_example", importing)
+    monkeypatch.setattr("rankernel.cli.options.bundled_example", importing)
     assert "rankernel: interrupted; nothing was written; the same command starts again" in one_line(run("info"), 130)
 
 
 def test_progress_notes(capsys):
-    from rankernel.cli.output import Notes
+    from rankernel.cli.terminal import Notes
 
     with Notes("Reading", seconds=0.01) as notes:
         notes.step("Gram matrix", 1234, 5000)
@@ -189,7 +189,7 @@ def test_progress_notes(capsys):
 def test_remaining_time(monkeypatch):
     from rich import progress
 
-    from rankernel.cli import output
+    from rankernel.cli import terminal as output
 
     monkeypatch.setattr(output.sys.stderr, "isatty", lambda: True, raising=False)
     shown = []

@@ -42,10 +42,8 @@ FILES = [
         ["milk=tea>beer"],
     ),
     ("votes.dat", preflib("soc", ["2: 1,2,3"]), {}, ["2*tea>milk>beer"]),
-    ("votes.soi", preflib("soi", ["0: 1", "1: 3,2"]), {}, "lenient=True"),
-    ("votes.soi", preflib("soi", ["0: 1", "1: 3,2"]), {"lenient": True}, ["beer>milk>tea"]),
-    ("votes.soi", preflib("soi", ["2: 0", "1: 2,1"], first=0), {}, "lenient=True"),
-    ("votes.soi", preflib("soi", ["2: 0", "1: 2,1"], first=0), {"lenient": True}, ["2*tea>beer=milk", "beer>milk>tea"]),
+    ("votes.soi", preflib("soi", ["0: 1", "1: 3,2"]), {}, ["beer>milk>tea"]),
+    ("votes.soi", preflib("soi", ["2: 0", "1: 2,1"], first=0), {}, ["2*tea>beer=milk", "beer>milk>tea"]),
     ("votes.soi", preflib("soi", ["2: 1,1"]), {}, "line 10: alternative 1"),
     ("votes.soi", preflib("soi", [f"{2**62}: 1", f"{2**62}: 2"]), {}, "18 digits|voters"),
     # BLT
@@ -93,10 +91,10 @@ FILES = [
         "v.csv",
         POSITIONS + "Na,Ann,Null\nSkip,Na,Blank\nBlank,Null,Ann\nNull,Skip,Ann\n",
         {"unlisted": "free"},
-        ["Na>Ann>Null", "Skip>Na>Blank", "Blank>Null>Ann", "Null>Skip>Ann"],
+        ["Na>Ann>Null", "Na", "Null>Ann", "Null>Ann"],
     ),
     ("v.csv", POSITIONS + "Ann,Blank,Blank\nBob,Ann,Blank\n", {}, ["Ann>Bob", "Bob>Ann"]),
-    ("v.csv", POSITIONS + "Ann,Blank,Blank\nBlank,Ann,Bob\n", {}, "line 2: 'Blank'.*na_values="),
+    ("v.csv", POSITIONS + "Ann,Blank,Blank\nBlank,Ann,Bob\n", {}, ["Ann>Bob", "Ann>Bob"]),
     ("v.csv", POSITIONS + "Ann,Blank,Blank\nBlank,Ann,Bob\n", {"na_values": ["Blank"]}, ["Ann>Bob", "Ann>Bob"]),
     ("v.csv", POSITIONS + "Ann,NA,NA\nBob,NA,Ann\n", {}, ["Ann>Bob", "Bob>Ann"]),
     ("v.csv", POSITIONS + "Ann,nobody,\nBob,Ann,nobody\n", {"na_values": ["nobody"]}, ["Ann>Bob", "Bob>Ann"]),
@@ -120,7 +118,7 @@ FILES = [
     ("v.csv", "tea,milk,beer\n8.5,-3,\n", {"layout": "scores", "ascending": True}, ["milk>tea>beer"]),
     ("v.csv", "tea,milk,beer\n85,30,92\n", {}, "line 2: .*layout='scores'"),
     ("v.csv", "tea,milk\nNone,1\n2,1\n", {}, ["milk>tea", "milk>tea"]),
-    ("v.csv", "id,tea,milk\n7,1,2\n", {}, "'id'"),
+    ("v.csv", "id,tea,milk\n7,1,2\n", {}, ["tea>milk"]),
     # cast vote records
     (
         "cvr.csv",
@@ -144,12 +142,12 @@ FILES = [
         "cvr.json",
         json.dumps(DOMINION),
         {"contest": "contest 7", "unlisted": "free"},
-        ["candidate 1>candidate 2", "candidate 3"],
+        ["candidate 1>candidate 2>candidate 3", "candidate 3"],
     ),
     ("cvr.json", json.dumps(NIST), {}, ["Bob>Ann>write-in", "write-in>Ann=Bob"]),
     ("cvr.json", '{"Sessions": [{"Original": 3}]}', {}, "structure"),
     ("cvr.json", "{", {}, "line 1: "),
-    ("cvr.json", "[]", {}, "JSON object"),
+    ("cvr.json", "[]", {}, "list of objects"),
     ("cvr.csv", DOMINION_CSV, {}, ["Ann Ash>Bob>Write-in", "Bob>Ann Ash=Write-in"]),
     (
         "cvr.csv",
@@ -189,7 +187,7 @@ FILES = [
         ["x>y"],
     ),
     ("p.csv", "user,better,worse\nann,x,y\nann,y,x\nbob,x,y\n", {}, ["", "x>y"]),
-    ("p.csv", "winner,loser,mood\nx,y,good\n", {"format": "pairs"}, "column 'mood'"),
+    ("p.csv", "winner,loser,mood\nx,y,good\n", {}, ["x>y"]),
     ("p.csv", "winner,loser,mood\nx,y,good\n", {"format": "pairs", "ignore": ["mood"]}, ["x>y"]),
     ("p.csv", "model_a,model_b,winner\nx,y,maybe\n", {}, "line 2: the winner 'maybe'"),
     ("p.csv", "winner,loser\nx,x\n", {}, "line 2 "),
@@ -328,12 +326,11 @@ def test_similar_names(tmp_path):
     assert rk.read_csv(path, fold_case=True).source.repairs.merged == (("ann", "Ann"),)
 
 
-def test_ambiguous_marker_in_two_cases(tmp_path):
+def test_name_in_two_cases(tmp_path):
     path = tmp_path / "v.csv"
     path.write_text(POSITIONS + "Na,Ann,\nAnn,na,\n")
     folded = rk.read_csv(path, fold_case=True, unlisted="free")
     assert (folded.items, folded.ranks.tolist()) == (("Na", "Ann"), [[0, 1], [1, 0]])
-    assert rk.read_csv(path, unlisted="free").source.repairs.na_values == (("na", 1),)
 
 
 def test_missing_value_markers_are_counted(tmp_path):

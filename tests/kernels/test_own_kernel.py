@@ -347,23 +347,70 @@ def test_attribute_that_cannot_be_compared():
         WithSet().gram(ROWS)
 
 
-def test_class_without_the_base_class():
-    class Unrelated:
-        matrix = Ulam.matrix
-
-    with pytest.raises(TypeError, match=r"derived from rankernel\.Kernel"):
-        rk.KernelKMeans(2, kernel=Unrelated()).fit(ROWS)
-
-
 def test_class_instead_of_instance():
     with pytest.raises(TypeError, match=r"Ulam is a class; give an instance"):
         rk.mmd_test(FULL[:12], FULL[12:], Ulam)
 
 
-def test_class_that_is_not_derived_from_kernel():
-    class Plain:
+# ---------------------------------------------------------------------- classes that are not derived from Kernel
+
+
+class Plain:
+    def __init__(self, nu=0.5):
+        self.nu = nu
+
+    def matrix(self, X, Y):
+        return Ulam(self.nu).matrix(X, Y)
+
+
+@dataclass
+class PlainData:
+    nu: float = 0.5
+
+    def matrix(self, X, Y):
+        return Ulam(self.nu).matrix(X, Y)
+
+
+PLAIN = pytest.mark.parametrize("kind", [Plain, PlainData])
+
+
+@PLAIN
+def test_plain_class_becomes_a_kernel(kind):
+    kernel = rk.as_kernel(kind())
+    np.testing.assert_array_equal(kernel.gram(ROWS), Ulam().gram(ROWS))
+    np.testing.assert_array_equal(kernel.estimate(ROWS, method=rk.MonteCarlo(16)).stderr.shape, (5, 5))
+    assert repr(kernel) == f"{kind.__name__}(nu=0.5)"
+    assert (kernel.params, kernel.replace(nu=0.25).params) == ({"nu": 0.5}, {"nu": 0.25})
+    for copied in (pickle.loads(pickle.dumps(kernel)), copy.deepcopy(kernel), rk.as_kernel(kind())):
+        assert (copied, hash(copied)) == (kernel, hash(kernel))
+    assert (2 * kernel + rk.Mallows(0.1)) == 2 * rk.as_kernel(kind()) + rk.Mallows(0.1)
+    assert rk.Mallows(0.1) * kind() == rk.Mallows(0.1) * kernel
+
+
+@PLAIN
+def test_plain_class_in_tests_and_estimators(kind):
+    expected = rk.mmd_test(FULL[:12], FULL[12:], Ulam())
+    assert rk.mmd_test(FULL[:12], FULL[12:], kind()).pvalue == expected.pvalue
+    labels = np.arange(24) % 2
+    search = GridSearchCV(SVC(kernel=rk.SklearnKernel(kind())), {"kernel__nu": [0.1, 1.0]}, cv=2).fit(FULL, labels)
+    assert search.best_params_["kernel__nu"] in (0.1, 1.0)
+    kmeans = clone(rk.KernelKMeans(2, kernel=kind())).set_params(kernel__nu=0.25)
+    assert kmeans.get_params()["kernel__nu"] == 0.25
+    assert len(kmeans.fit(FULL).labels_) == 24
+
+
+def test_plain_class_that_does_not_store_an_argument():
+    class Forgetful:
+        def __init__(self, nu=0.5):
+            pass
+
         def matrix(self, X, Y):
             return np.ones((len(X), len(Y)))
 
-    with pytest.raises(TypeError, match="Plain"):
-        rk.mmd_test(ROWS, ROWS, Plain())
+    with pytest.raises(TypeError, match=r"add self\.nu = nu"):
+        rk.mmd_test(ROWS, ROWS, Forgetful())
+
+
+def test_object_without_matrix():
+    with pytest.raises(TypeError, match="matrix"):
+        rk.mmd_test(ROWS, ROWS, object())

@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from real_data import arena, needs_data
 from scipy.optimize import minimize
 
 import rankernel as rk
-from rankernel import Preferences, RankingError, Rankings
+from rankernel import Comparisons, Preferences, RankingError, Rankings
 
 
 def naive_strengths(wins, n_items):
@@ -31,7 +32,7 @@ def naive_wins(ranks, counts, ties):
     return wins
 
 
-@pytest.mark.parametrize("ties", ["half", "skip"])
+@pytest.mark.parametrize("ties", ["half", "ignore"])
 @pytest.mark.parametrize("seed", range(3))
 def test_rankings(seed, ties):
     rng = np.random.default_rng(seed)
@@ -75,10 +76,10 @@ def test_equal_items_are_tied():
 
 def test_no_maximum():
     votes = Rankings.from_orders([["a", "b", "c", "d"], ["b", "a", "d", "c"]])
-    with pytest.raises(RankingError, match=r"preferred to a, b; give prior=0\.1"):
+    with pytest.raises(RankingError, match=r"a, b never lose .* prior=0\.1"):
         rk.bradley_terry(votes)
     never_compared = Preferences.from_pairs([[("a", "b")], [("b", "a")], [("c", "d")], [("d", "c")]])
-    with pytest.raises(RankingError, match="prior"):
+    with pytest.raises(RankingError, match=r"a, b are never compared .* prior=0\.1"):
         rk.bradley_terry(never_compared)
     fit = rk.bradley_terry(votes, prior=0.1)
     assert fit.ranking.ranks.tolist() == [[0, 0, 1, 1]]
@@ -97,3 +98,157 @@ def test_extreme_counts():
     fit = rk.bradley_terry(Rankings.from_orders([["a", "b", "c"], ["c", "a", "b"], ["b", "c", "a"]], counts=counts))
     expected = (10**9 + 2) * fit.probabilities()[0, 1:].sum()
     assert expected == pytest.approx(2 * 10**9 + 1, rel=1e-12)
+
+
+# ---------------------------------------------------------------------- comparisons, ties and standard errors
+
+
+def random_battles(seed, n_items=5, n_battles=400, n_judges=20, tie_rate=0.3):
+    """Battles whose judges differ in their strengths of the items, some of them tied."""
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, n_items, n_battles)
+    second = (first + rng.integers(1, n_items, n_battles)) % n_items
+    judge = rng.integers(0, n_judges, n_battles)
+    strengths = rng.normal(size=n_items) + 0.5 * rng.normal(size=(n_judges, n_items))
+    length = rng.normal(size=n_battles)
+    difference = strengths[judge, first] - strengths[judge, second] + 0.4 * length
+    outcome = np.where(rng.random(n_battles) < 1 / (1 + np.exp(-difference)), 1, -1)
+    outcome[rng.random(n_battles) < tie_rate] = 0
+    return Comparisons.from_arrays(first, second, outcome, judge=judge, labels={"length": length}, items=range(n_items))
+
+
+def naive_log_probability(difference, outcome, ties, parameter):
+    """The log-probability of an outcome: 1, 0 or -1."""
+    a, b = math.exp(difference / 2), math.exp(-difference / 2)
+    if ties == "davidson":
+        return math.log({1: a, -1: b, 0: parameter}[outcome] / (a + b + parameter))
+    win, loss = a / (a + parameter * b), b / (b + parameter * a)
+    return math.log({1: win, -1: loss, 0: 1 - win - loss}[outcome])
+
+
+@pytest.mark.parametrize("ties", ["davidson", "rao-kupper"])
+def test_ties_with_a_parameter(ties):
+    battles = random_battles(1)
+    rows = list(zip(battles.first.tolist(), battles.second.tolist(), battles.outcome.tolist(), strict=True))
+
+    def cost(x):
+        parameter = math.exp(x[-1]) if ties == "davidson" else 1 + math.exp(x[-1])
+        total = sum(naive_log_probability(x[a] - x[b], outcome, ties, parameter) for a, b, outcome in rows)
+        return sum(x[:-1]) ** 2 - total
+
+    found = minimize(cost, np.zeros(6), method="BFGS", options={"gtol": 1e-6})
+    fit = rk.bradley_terry(battles, ties=ties)
+    np.testing.assert_allclose(fit.strengths, found.x[:-1] - found.x[:-1].mean(), atol=1e-4)
+    expected = math.exp(found.x[-1]) + (ties == "rao-kupper")
+    assert fit.tie_parameter == pytest.approx(expected, rel=1e-4)
+    assert fit.log_likelihood == pytest.approx(-found.fun, abs=1e-6)
+    parameter = fit.tie_parameter
+    for a, b in ((0, 1), (3, 2)):
+        logs = naive_log_probability(fit.strengths[a] - fit.strengths[b], 1, ties, parameter)
+        assert fit.probabilities()[a, b] == pytest.approx(math.exp(logs))
+
+
+def test_without_ties_all_models_agree():
+    battles = random_battles(2, tie_rate=0)
+    fits = [rk.bradley_terry(battles, ties=ties) for ties in ("half", "davidson", "rao-kupper", "ignore")]
+    for fit in fits[1:]:
+        np.testing.assert_allclose(fit.strengths, fits[0].strengths, atol=1e-9)
+        np.testing.assert_allclose(fit.standard_errors, fits[0].standard_errors, atol=1e-9)
+        assert math.isnan(fit.tie_parameter)
+
+
+def logistic(battles, cluster, with_length=False):
+    """Coefficients and standard errors of logistic regression by Newton's method, with item 0 as the reference."""
+    decided = battles[~battles.tied]
+    n = decided.n_items
+    design = (np.eye(n)[decided.first] - np.eye(n)[decided.second])[:, 1:]
+    if with_length:
+        design = np.column_stack([design, decided.labels["length"].astype(float)])
+    won, coefficients = decided.outcome > 0, np.zeros(design.shape[1])
+    for _ in range(30):
+        p = 1 / (1 + np.exp(-design @ coefficients))
+        inverse = np.linalg.inv((design.T * (p * (1 - p))) @ design)
+        coefficients = coefficients + inverse @ design.T @ (won - p)
+    if not cluster:
+        return coefficients, np.sqrt(np.diag(inverse))
+    scores = np.array([((won - p)[:, None] * design)[decided.judge == j].sum(axis=0) for j in range(decided.n_judges)])
+    return coefficients, np.sqrt(np.diag(inverse @ scores.T @ scores @ inverse))
+
+
+@pytest.mark.parametrize("with_length", [False, True])
+@pytest.mark.parametrize("cluster", [False, True])
+def test_standard_errors_are_those_of_logistic_regression(cluster, with_length):
+    battles = random_battles(3)
+    expected, errors = logistic(battles, cluster, with_length)
+    options = {"covariates": "length"} if with_length else {}
+    fit = rk.bradley_terry(battles, ties="ignore", anchor="0", cluster=cluster, **options)
+    assert fit.n_clusters == (20 if cluster else 0)
+    correction = math.sqrt(20 / 19) if cluster else 1
+    np.testing.assert_allclose(fit.strengths[1:], expected[:4], atol=1e-6)
+    np.testing.assert_allclose(fit.standard_errors[1:], errors[:4] * correction, rtol=1e-5)
+    assert fit.strengths[0] == fit.standard_errors[0] == 0
+    np.testing.assert_allclose(fit.coefficients, expected[4:], atol=1e-6)
+    np.testing.assert_allclose(fit.coefficient_errors, errors[4:] * correction, rtol=1e-5)
+
+
+def test_rankings_are_clustered_by_voter():
+    rng = np.random.default_rng(4)
+    data = Rankings.from_scores(rng.normal([1, 0.5, 0], 1, (80, 3)).round(0))
+    users, winners, losers, outcomes = [], [], [], []
+    for row, ranks in enumerate(data.ranks.tolist()):
+        for a in range(3):
+            for b in range(a):
+                users.append(row), winners.append(a), losers.append(b)
+                outcomes.append(np.sign(ranks[b] - ranks[a]))
+    battles = Comparisons.from_arrays(winners, losers, outcomes, judge=users, items=range(3))
+    for ties in ("half", "davidson", "rao-kupper", "ignore"):
+        a, b = rk.bradley_terry(data, ties=ties), rk.bradley_terry(battles, ties=ties)
+        np.testing.assert_allclose(a.strengths, b.strengths, atol=1e-9)
+        np.testing.assert_allclose(a.covariance, b.covariance, atol=1e-9)
+        assert a.n_clusters == b.n_clusters == 80
+
+
+def test_intervals():
+    fit = rk.bradley_terry(random_battles(5))
+    low, high = fit.intervals(confidence_level=0.9).T
+    np.testing.assert_allclose(high - low, 2 * 1.6448536 * fit.standard_errors, rtol=1e-6)
+    bounds = fit.probability_intervals()
+    assert (bounds[..., 0] <= fit.probabilities()).all()
+    assert (fit.probabilities() <= bounds[..., 1]).all()
+    variance = fit.covariance[0, 0] + fit.covariance[1, 1] - 2 * fit.covariance[0, 1]
+    edge = fit.strengths[0] - fit.strengths[1] - 1.959964 * math.sqrt(variance)
+    assert bounds[0, 1, 0] == pytest.approx(1 / (1 + math.exp(-edge)), rel=1e-6)
+
+
+def test_invalid_arguments():
+    battles = random_battles(6)
+    for options, name in (
+        ({"ties": "skip"}, "ties"),
+        ({"anchor": "z"}, "anchor"),
+        ({"covariates": "height"}, "covariates"),
+        ({"covariates": np.zeros((3, 1))}, "covariates"),
+        ({"cluster": 2}, "cluster"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=name):
+            rk.bradley_terry(battles, **options)
+    with pytest.raises(RankingError, match="covariates"):
+        rk.bradley_terry(Rankings([[0, 1], [1, 0]]), covariates=[[1], [2]])
+
+
+@needs_data
+def test_strengths_of_evalica():
+    """The strengths of evalica (ties as half wins) on the battles of LLMFAO."""
+    import csv
+
+    with (arena() / "llmfao-golden.csv").open(encoding="utf-8") as file:
+        golden = {
+            row["item"]: float(row["score"]) for row in csv.DictReader(file) if row["algorithm"] == "bradley_terry"
+        }
+    with (arena() / "llmfao.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    outcome = [{"left": 1, "right": -1, "tie": 0}[row["winner"]] for row in rows]
+    sides = ([row[side] for row in rows] for side in ("left", "right"))
+    fit = rk.bradley_terry(Comparisons.from_arrays(*sides, outcome, judge=[row["worker"] for row in rows]))
+    expected = np.log([golden[item] for item in fit.ranking.items])
+    np.testing.assert_allclose(fit.strengths, expected - expected.mean(), atol=1e-6)
+    assert fit.n_clusters == 124

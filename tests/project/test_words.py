@@ -113,7 +113,7 @@ ALLOWED = [
     ("README.md", r"width=\"\d+\"", "HTML"),
     ("src/rankernel/gram/montecarlo/variance.py", r"^place of draws", "in place of, after a line break"),
     ("*", r"(?i)\bvertical bars?\b", "the character"),
-    ("src/rankernel/cli/output.py", r"(?i)\bBarColumn\b|\bthe bar\b|\bbar\.|\bas bar:", "a progress bar"),
+    ("src/rankernel/cli/terminal.py", r"(?i)\bBarColumn\b|\bthe bar\b|\bbar\.|\bas bar:", "a progress bar"),
     ("*", r"(?i)\bslope heuristic\b", "a method of model selection (Birgé and Massart)"),
     ("*", r"(?i)\b(confidence|significance|noise|nominal|log|logging)[ _-]?levels?\b", "terms of statistics"),
     ("*", r"(?i)\b(top|high|low|module|first|second)[ -]levels?\b", "levels of a hierarchy"),

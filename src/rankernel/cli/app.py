@@ -1,19 +1,630 @@
-"""The commands of the command line."""
+"""The commands of the command line: info, clean, gram, cluster, map and report; test has its own module."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from rankernel import __version__
+from rankernel._utils.checks import printable
 from rankernel.cli.compare_command import compare
-from rankernel.cli.failures import CommandGroup
-from rankernel.cli.file_commands import clean, info
-from rankernel.cli.gram_command import gram
-from rankernel.cli.options import with_options
-from rankernel.cli.summary_commands import cluster, kernel_map, report
+from rankernel.cli.options import (
+    COMPUTING,
+    OUTPUT,
+    Clusters,
+    Computing,
+    File,
+    Linkage,
+    Permutations,
+    Reading,
+    Showing,
+    Writing,
+    choice,
+    read_job,
+    read_source,
+    summarize_job,
+    with_options,
+)
+from rankernel.cli.terminal import (
+    PICTURES,
+    CommandGroup,
+    UsageError,
+    atomic_file,
+    check_suffix,
+    check_target,
+    console,
+    listed,
+    print_facts,
+    print_json,
+    print_table,
+    progress,
+    write_rows,
+)
+from rankernel.data import format_rows, with_counts
+from rankernel.errors import RankingError, require
+from rankernel.rankings import Rankings, sum_counts
+from rankernel.reports.ballots import Source
+from rankernel.reports.text import plural
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from rich.tree import Tree
+
+    from rankernel._utils import Indices
+    from rankernel.data import Data
+    from rankernel.gram.plan import Plan
+    from rankernel.reports.clusters import Clustering
+    from rankernel.reports.summary import Summary
+
+# ---------------------------------------------------------------------- info and clean
+
+N_MOST_COMMON = 5
+SHOWN_ITEMS = 30
+Merge = Annotated[
+    bool, typer.Option("--merge", help="Write equal ballots once, with their count.", rich_help_panel=OUTPUT)
+]
+
+
+def info(reading: Reading, showing: Showing, file: File = None) -> None:
+    """Describe a file: rankings, items, kinds of rankings, most common ballots."""
+    source = read_source(file, reading)
+    with progress(None, "Counting"):
+        facts = describe(source)
+    if showing.json:
+        print_json(facts)
+    else:
+        print_description(source, facts)
+
+
+def describe(source: Source) -> dict[str, Any]:
+    """Return the numbers that describe rankings."""
+    rankings = source.rankings
+    first, inverse = rankings.unique_indices()
+    distinct = with_counts(rankings[first], sum_counts(rankings.counts, inverse, len(first)))
+    kinds, kind_of_distinct = np.unique(distinct.kinds(), return_inverse=True)
+    n_rows = np.bincount(kind_of_distinct[inverse], minlength=len(kinds))
+    n_voters = sum_counts(distinct.counts, kind_of_distinct, len(kinds))
+    common = distinct[(-distinct.counts).argsort(kind="stable")[:N_MOST_COMMON]]
+    facts: dict[str, Any] = {
+        "title": source.title,
+        "origin": source.origin,
+        "n_rankings": len(rankings),
+        "n_distinct": len(distinct),
+        "n_voters": rankings.n_voters,
+        "n_items": rankings.n_items,
+        "items": list(rankings.items),
+        "kinds": dict(zip(kinds.tolist(), n_rows.tolist(), strict=True)),
+        "voters_by_kind": dict(zip(kinds.tolist(), n_voters.tolist(), strict=True)),
+        "largest_count": int(distinct.counts.max()),
+        "most_common": [
+            {"ballot": text, "voters": count}
+            for text, count in zip(format_rows(common), common.counts.tolist(), strict=True)
+        ],
+        "unlisted": source.reading,
+    }
+    if source.description:
+        facts["description"] = source.description
+    if source.groups is not None:
+        groups, of_row = source.named_groups
+        sizes = sum_counts(rankings.counts, of_row, len(groups))
+        facts["by"], facts["groups"] = source.group_name, dict(zip(groups, sizes.tolist(), strict=True))
+    return facts
+
+
+def print_description(source: Source, facts: dict[str, Any]) -> None:
+    """Print the description of rankings as text."""
+    screen = console()
+    screen.print(source.title, style="bold")
+    if source.description:
+        screen.print(source.description, style="dim")
+    rows = {
+        "rankings": f"{plural(facts['n_rankings'], 'row')}, {facts['n_distinct']:,} distinct, "
+        f"{plural(facts['n_voters'], 'voter')}",
+        "kinds": ", ".join(f"{number:,} {kind}" for kind, number in facts["kinds"].items()),
+        "items": f"{facts['n_items']:,}: {listed(source.rankings.items, SHOWN_ITEMS)}",
+        "read as": facts["unlisted"],
+    }
+    if "groups" in facts:
+        groups = facts["groups"].items()
+        rows[f"by {source.group_name}"] = ", ".join(f"{group} {plural(voters, 'voter')}" for group, voters in groups)
+    print_facts(screen, rows)
+    screen.print("most common:", style="dim")
+    n_digits = len(f"{facts['largest_count']:,}")
+    for each in facts["most_common"]:
+        screen.print(f"  {each['voters']:>{n_digits},} × {each['ballot']}", no_wrap=True, overflow="ellipsis")
+
+
+def clean(reading: Reading, writing: Writing, file: File = None, merge: Merge = False) -> None:
+    """Read ballots, repair them, drop blank ones, and write them with the number of repairs.
+
+    The suffix of the output selects the format: .csv (one column per item with ranks, and the columns of --by and
+    --labels), PrefLib (.soc .soi .toc .toi .cat), or .blt.
+    """
+    from rankernel.io.registry import FORMATS
+    from rankernel.io.source import Repairs
+
+    target = writing.output
+    if target is None:
+        raise UsageError("give the file to write with -o, such as -o clean.csv")
+    suffix = Path(target.name.lower().removesuffix(".gz")).suffix
+    writers = {suffix: known for known in FORMATS.values() if known.write for suffix in known.suffixes}
+    if suffix not in writers:
+        raise UsageError(f"-o {printable(target.name)} does not end in {', '.join(writers)}")
+    check_target(target, writing.force, file)
+    source = read_source(file, reading)
+    rankings, chosen = source.rankings, writers[suffix]
+    if not isinstance(rankings, Rankings):
+        raise RankingError(f"{source.origin} holds comparisons, which need no repairs; clean is for ballots")
+    labels: dict[str, Any] = {}
+    if chosen.name == "table" and not merge:
+        labels["labels"] = source.columns
+    elif (reading.by or "label_columns" in reading.options) and not merge:
+        raise UsageError(
+            f"{printable(target.name)} has no columns for --by and --labels; write a .csv, or give --merge"
+        )
+    assert chosen.write is not None
+    with progress(None, "Writing"):
+        chosen.write(rankings.unique() if merge else rankings, target, overwrite=writing.force, **labels)
+    repairs = Repairs() if rankings.source is None else rankings.source.repairs
+    words = source.wording
+    facts: dict[str, Any] = {
+        "data": f"{source.title}: {words.count_voters(rankings.n_voters)}, {words.count_items(rankings.n_items)}",
+        "read as": source.reading,
+        "repaired": asdict(repairs) if writing.json else str(repairs),
+        "written": printable(target),
+    }
+    if writing.json:
+        print_json(facts)
+    else:
+        print_facts(console(), facts)
+
+
+# ---------------------------------------------------------------------- gram
+
+CHUNKED = (".npy", ".zarr")  # written in chunks, never wholly in memory, and resumed after an interruption
+MATRIX_SUFFIXES = (*CHUNKED, ".npz", ".csv")
+SIDE = 1024  # of the blocks after which the progress bar advances
+CORNER = 6
+
+Distinct = Annotated[
+    bool,
+    typer.Option("--distinct", help="One row for each distinct ranking.", rich_help_panel=COMPUTING),
+]
+DType = Annotated[str, choice("--dtype", ("float64", "float32"), "Precision of the matrix.", OUTPUT)]
+OnlyPlan = Annotated[
+    bool, typer.Option("--plan", help="Only print the plan: the method and its time.", rich_help_panel=COMPUTING)
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Continue an interrupted .npy or .zarr.", rich_help_panel=OUTPUT)
+]
+
+
+def gram(
+    reading: Reading,
+    computing: Computing,
+    writing: Writing,
+    file: File = None,
+    distinct: Distinct = False,
+    plan: OnlyPlan = False,
+    dtype: DType = "float64",
+    resume: Resume = False,
+) -> None:
+    """Compute the Gram matrix of the rankings in a file.
+
+    The suffix of the output selects the format: .npy; .zarr; .npz (with counts, ranks and items); .csv. Without -o, a
+    corner of the matrix is printed. A matrix in .npy or .zarr may be larger than memory.
+    """
+    output, force, json = writing.output, writing.force, writing.json
+    suffix = output.suffix.lower() if output else ""
+    if output:
+        check_suffix(output, MATRIX_SUFFIXES)
+    if resume and suffix not in CHUNKED:
+        raise UsageError("--resume is for -o NAME.npy and -o NAME.zarr, which are written in chunks")
+    if output and not plan:
+        check_target(output, force or resume, file, folder=suffix == ".zarr")
+        if suffix in CHUNKED:
+            check_unfinished(output)
+    job = read_job(file, reading, computing)
+    with progress(None, "Planning"):
+        X = job.source.rankings.unique() if distinct else job.source.rankings
+        planned = job.kernel.plan(X, method=job.method)
+    if plan:
+        print_plan(planned, json)
+        return
+    corner = None
+    if output and suffix in CHUNKED:
+        store(output, planned, dtype, resume, force)
+    else:
+        corner = compute(output, planned, X, dtype, force)
+    facts: dict[str, Any] = job.facts(planned.details) | {"shape": list(planned.shape)}
+    if corner is not None:
+        facts["corner"] = corner
+    if output:
+        facts["written"] = printable(output)
+    print_result(facts, json)
+
+
+def print_plan(plan: Plan, json: bool) -> None:
+    """Print the plan."""
+    if json:
+        facts = {"kernel": str(plan.kernel), "method": str(plan.method), "details": plan.details, "reason": plan.reason}
+        print_json(facts | {"shape": list(plan.shape), "seconds": plan.seconds, "bytes": plan.bytes})
+    else:
+        console().print(str(plan))
+
+
+def check_unfinished(output: Path) -> None:
+    """Raise an error if other files have the names that an unfinished matrix would have."""
+    from rankernel.gram.storage import Target
+
+    Target(output)
+
+
+def store(output: Path, plan: Plan, dtype: str, resume: bool, force: bool) -> None:
+    """Write the matrix in chunks; an interruption notes how to continue."""
+    from rankernel.gram.storage import Target
+
+    try:
+        with progress(1, "Gram matrix", even=True) as step:
+
+            def advance(done: int, total: int) -> None:
+                step("Gram matrix", done, total)
+
+            plan.store(output, dtype=dtype, resume=resume, overwrite=force, progress=advance)
+    except (KeyboardInterrupt, SystemExit) as stop:
+        work = Target(output).work
+        if work.exists():
+            stop.add_note(f"finished chunks are stored in {printable(work)}; the same command with --resume continues")
+        raise
+
+
+def compute(output: Path | None, plan: Plan, X: Data, dtype: str, force: bool) -> NDArray[Any] | None:
+    """Compute the matrix in memory, and write it or return its corner."""
+    import numpy as np
+
+    from rankernel._utils.resources import check_disk_space, check_memory
+
+    check_memory(plan.shape, dtype)
+    if output is not None:
+        bytes_per_value = {".csv": 2, ".npz": np.dtype(dtype).itemsize}[output.suffix.lower()]  # at least
+        check_disk_space(output, bytes_per_value * plan.shape[0] * plan.shape[1])
+    matrix = np.empty(plan.shape, dtype=dtype)
+    n_rows = -(-plan.shape[0] // SIDE)
+    with progress(n_rows * (n_rows + 1) // 2, "Gram matrix", even=True) as step:
+        for rows, columns, values in plan.blocks(side=SIDE):
+            matrix[rows, columns] = values
+            matrix[columns, rows] = values.T
+            step("Gram matrix")
+    if output is None:
+        return matrix[:CORNER, :CORNER]
+    with progress(None, "Writing"), atomic_file(output, force) as temporary:
+        write(temporary, matrix, X, str(plan.kernel))
+    return None
+
+
+def write(path: Path, matrix: NDArray[Any], X: Data, kernel: str) -> None:
+    """Write a matrix with its data, or as text with all digits."""
+    import numpy as np
+
+    from rankernel.rankings import Rankings
+
+    if path.suffix.lower() == ".csv":
+        np.savetxt(path, matrix, delimiter=",", fmt="%.17g" if matrix.dtype == np.float64 else "%.9g")
+        return
+    with path.open("wb") as file:
+        data = {"ranks": X.ranks} if isinstance(X, Rankings) else {"before": X.before}
+        np.savez(file, gram=matrix, counts=X.counts, **data, items=np.array(X.items), kernel=np.array(kernel))
+
+
+def print_result(facts: dict[str, Any], json: bool) -> None:
+    """Print how the matrix was computed, and its corner."""
+    if json:
+        print_json(facts)
+        return
+    corner = facts.pop("corner", None)
+    facts["shape"] = " × ".join(f"{side:,}" for side in facts["shape"])
+    screen = console()
+    print_facts(screen, facts)
+    if corner is not None:
+        for row in corner:
+            screen.print("  " + "  ".join(f"{value:8.5f}" for value in row))
+
+
+SUMMARY_SUFFIXES = (".csv", *PICTURES)
+
+
+# ---------------------------------------------------------------------- cluster
+
+
+def cluster(
+    reading: Reading,
+    computing: Computing,
+    writing: Writing,
+    file: File = None,
+    k: Clusters = None,
+    linkage: Linkage = "ward",
+) -> None:
+    """Cluster rankings: dendrogram, clusters, their consensus rankings.
+
+    With -o NAME.csv the cluster of each row is written; with -o NAME.png, .svg or .pdf a picture of the dendrogram.
+    """
+    output = writing.output
+    if output:
+        check_suffix(output, SUMMARY_SUFFIXES)
+        check_target(output, writing.force, file)
+    job = read_job(file, reading, computing)
+    summary = summarize_job(job, computing.seed, n_clusters=k, linkage=linkage, compare=())
+    clustering = summary.clustering
+    if clustering is None:
+        raise RankingError("all rankings are equal; there is nothing to cluster")
+    if output:
+        with progress(None, "Drawing"), atomic_file(output, writing.force) as temporary:
+            write_clusters(temporary, summary, clustering)
+    facts: dict[str, Any] = job.facts(summary.embedding.values)
+    facts["clusters"] = cluster_count_text(summary, clustering)
+    if summary.view.sampled:
+        facts["tree"] = f"of {sample_text(summary)}; the others join the nearest cluster"
+    if output:
+        facts["written"] = printable(output)
+    if writing.json:
+        clusters = [cluster_json(each, summary.source.rankings.items) for each in clustering.clusters]
+        print_json(facts | {"found": clusters, "labels": row_clusters(summary.source.rankings, clustering)})
+    else:
+        print_clusters(facts, summary, clustering)
+
+
+def sample_text(summary: Summary) -> str:
+    """Return a description of the sample of voters that is shown."""
+    return f"a random sample of {summary.wording.count_voters(summary.view.n_voters)}"
+
+
+def cluster_count_text(summary: Summary, clustering: Clustering) -> str:
+    """Return the number of clusters and the reason for it."""
+    from rankernel.reports.clusters import MIN_BALLOTS, MIN_VOTERS
+
+    k, evidence, words = len(clustering.clusters), clustering.evidence, summary.wording
+    linkage = summary.settings.linkage
+    if evidence is None:
+        return f"{k} by {linkage} linkage, as requested"
+    if not evidence.steps:
+        minimum = f"{MIN_VOTERS} {words.voters} and {MIN_BALLOTS} distinct {words.ballot}s"
+        return f"too few data to detect clusters, which needs {minimum}; choose a number with --k"
+    fewest, most = min(evidence.numbers), max(evidence.numbers)
+    uncertain = f"; random samples gave {fewest} to {most}" if fewest < most else ""
+    if k == 1:
+        return f"no significant clusters that are stable in halves of the {words.voters}{uncertain}; choose with --k"
+    return f"{k} by {linkage} linkage, which are significant and stable{uncertain}; choose with --k"
+
+
+def row_clusters(rankings: Data, clustering: Clustering) -> list[int]:
+    """Return the cluster of each row of the data."""
+    _, inverse = rankings.unique_indices()
+    return [int(label) for label in clustering.labels[inverse]]
+
+
+def write_clusters(path: Path, summary: Summary, clustering: Clustering) -> None:
+    """Write the cluster of each row, or a picture of the dendrogram."""
+    if path.suffix.lower() == ".csv":
+        rows = row_clusters(summary.source.rankings, clustering)
+        write_rows(path, *labelled_rows(summary, ["cluster"], ([clustering.clusters[row].name] for row in rows)))
+        return
+    from rankernel import plots
+    from rankernel.reports.text import ballot_text, percent
+
+    view, words, rankings = summary.view, summary.wording, summary.ballots.rankings
+    leaves = [ballot_text(rankings[row], limit=3, length=20, approvals=words.approvals) for row in view.rows.tolist()]
+    names, labels = None, None
+    if summary.grouped:
+        names = [f"{each.title} ({percent(each.share)} of all)" for each in clustering.clusters]
+        labels = clustering.shown
+    ax = plots.dendrogram(clustering.tree, groups=labels, leaves=leaves, counts=view.counts, names=names)
+    title = f"{summary.source.title}: the most common {words.ballot} of each branch, and its {words.voters}"
+    ax.set_title(plots.escape_math(title), loc="left")
+    plots.save(ax, path)
+
+
+def labelled_rows(summary: Summary, header: list[str], cells: Any) -> tuple[list[str], Iterator[list[Any]]]:
+    """Return header and rows of a .csv: label columns, the given cells, count and ranking of each row of the data."""
+    from rankernel.data import format_rows
+
+    rankings, columns = summary.source.rankings, summary.source.columns
+    labels = zip(*columns.values(), strict=True) if columns else ((),) * len(rankings)
+    rows = zip(labels, cells, rankings.counts.tolist(), format_rows(rankings), strict=True)
+    return (
+        [*columns, *header, "count", "ranking"],
+        ([*map(str, label), *row, count, text] for label, row, count, text in rows),
+    )
+
+
+def cluster_json(cluster: Any, items: tuple[str, ...]) -> dict[str, Any]:
+    """Return a cluster for JSON."""
+    order = cluster.consensus.to_orders()[0]
+    return {
+        "name": cluster.name,
+        "mark": cluster.distinction.label,
+        "n_voters": cluster.n_voters,
+        "share": cluster.share,
+        "consensus": [sorted(bucket) if isinstance(bucket, set) else bucket for bucket in order],
+        "shift": dict(zip(items, cluster.shift.round(4).tolist(), strict=True)),
+    }
+
+
+def print_clusters(facts: dict[str, str], summary: Summary, clustering: Clustering) -> None:
+    """Print the clusters as text."""
+    from rankernel.reports.clusters import largest_shifts
+    from rankernel.reports.text import ballot_text, percent, short_names
+
+    screen = console()
+    print_facts(screen, facts)
+    words, items = summary.wording, short_names(summary.ballots.rankings.items, 20)
+    marks = short_names(tuple(each.distinction.label for each in clustering.clusters), 40)
+    rows = [["", words.voters, "", "distinction", "consensus", f"higher or lower than overall, in {words.unit}"]]
+    for each, mark in zip(clustering.clusters, marks, strict=True):
+        largest = largest_shifts(each.shift, words.min_shift, limit=4)
+        shifts = ", ".join(f"{words.signed_shift(float(each.shift[item]))} {items[item]}" for item in largest)
+        consensus = ballot_text(each.consensus, limit=5, length=20)
+        distinction = mark if summary.grouped else ""
+        rows.append([each.name, f"{each.n_voters:,}", percent(each.share), distinction, consensus, shifts])
+    screen.print()
+    print_table(screen, rows)
+    if summary.grouped:
+        screen.print()
+        screen.print(text_tree(clustering))
+
+
+def text_tree(clustering: Clustering) -> Tree:
+    """Return the dendrogram of the clusters as text, the last merge first."""
+    from rich.text import Text
+    from rich.tree import Tree
+
+    tree, n_leaves, k = clustering.tree, len(clustering.tree) + 1, len(clustering.clusters)
+
+    def first_leaf(node: int) -> int:
+        while node >= n_leaves:
+            node = int(tree[node - n_leaves, 0])
+        return node
+
+    def branch(node: int) -> Tree:
+        if node < 2 * n_leaves - k:
+            label = int(clustering.shown[first_leaf(node)])
+            return Tree(Text(f"cluster {clustering.clusters[label].name}", style="bold"))
+        merge = tree[node - n_leaves]
+        joined = Tree(Text(f"join at {merge[2]:.3g}", style="dim"))
+        joined.children.extend(branch(int(child)) for child in merge[:2])
+        return joined
+
+    return branch(2 * n_leaves - 2)
+
+
+# ---------------------------------------------------------------------- map
+
+
+def kernel_map(reading: Reading, computing: Computing, writing: Writing, file: File = None, k: Clusters = None) -> None:
+    """Draw a map of the rankings by kernel principal components.
+
+    The suffix of the output selects the format: a picture (.png, .svg, .pdf) or coordinates (.csv); by default map.png.
+    Colours are groups with --by, else clusters.
+    """
+    target = writing.output or Path("map.png")
+    check_suffix(target, SUMMARY_SUFFIXES)
+    check_target(target, writing.force, file)
+    job = read_job(file, reading, computing)
+    summary = summarize_job(job, computing.seed, n_clusters=k, compare=())
+    with progress(None, "Drawing"), atomic_file(target, writing.force) as temporary:
+        write_map(temporary, summary, by_group=reading.by is not None)
+    facts: dict[str, Any] = job.facts(summary.embedding.values)
+    facts["variance"] = " + ".join(f"{share:.0%}" for share in summary.embedding.variance)
+    if summary.view.sampled and target.suffix.lower() != ".csv":
+        facts["shown"] = f"{sample_text(summary)}; the axes are those of all, by Nyström features"
+    facts["written"] = printable(target)
+    if writing.json:
+        print_json(facts)
+    else:
+        print_facts(console(), facts)
+
+
+def write_map(path: Path, summary: Summary, by_group: bool) -> None:
+    """Write a picture of the map, or its coordinates."""
+    view, grouped, embedding = summary.view, summary.grouped, summary.embedding
+    labels: Indices = summary.labels
+    names = [each.title for each in grouped.clusters] if grouped else [""]
+    if by_group:
+        labels, names = summary.ballots.dominant_groups(), list(summary.ballots.groups)
+    if path.suffix.lower() != ".csv":
+        from rankernel import plots
+
+        legend = names if any(names) else None
+        points, shown = embedding.points[view.rows], labels[view.rows]
+        ax = plots.kernel_map(points, counts=view.counts, groups=shown, names=legend, variance=embedding.variance)
+        ax.set_title(plots.escape_math(summary.source.title), loc="left")
+        plots.save(ax, path)
+        return
+
+    _, ballots = summary.source.rankings.unique_indices()
+    cells = [
+        [*embedding.points[ballot].tolist(), names[labels[ballot]] if labels[ballot] >= 0 else ""]
+        for ballot in ballots.tolist()
+    ]
+    write_rows(path, *labelled_rows(summary, ["x", "y", "label"], cells))
+
+
+# ---------------------------------------------------------------------- report
+
+Noun = Annotated[
+    str | None,
+    typer.Option(
+        "--noun",
+        metavar="WORD",
+        help="What is ranked, such as candidate or film; guessed from the file by default.",
+        show_default=False,
+    ),
+]
+Voter = Annotated[str, typer.Option("--voter", metavar="WORD", help="Who ranks, such as judge or search engine.")]
+Groups = Annotated[
+    list[str] | None,
+    typer.Option("--group", metavar="NAME", help="Group of --by to compare; may be repeated. By default all groups."),
+]
+Title = Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Title of the page.", show_default=False)]
+
+
+def report(
+    reading: Reading,
+    computing: Computing,
+    writing: Writing,
+    file: File = None,
+    title: Title = None,
+    noun: Noun = None,
+    voter: Voter = "voter",
+    group: Groups = None,
+    k: Clusters = None,
+    linkage: Linkage = "ward",
+    permutations: Permutations = 999,
+) -> None:
+    """Write a page about rankings: map, clusters, dendrogram, preferences, tests between groups.
+
+    The page is one HTML file without external resources; by default report.html.
+    """
+    require("jinja2", "report")
+    target = writing.output or Path("report.html")
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"-o {printable(target.name)} does not end in .html")
+    check_target(target, writing.force, file)
+    job = read_job(file, reading, computing)
+    if group and job.source.groups is None:
+        raise UsageError("--group is for the groups of a file; give their column with --by")
+    source = replace(
+        job.source,
+        title=printable(title or job.source.title),
+        noun=printable(noun or job.source.noun),
+        voter=printable(voter or job.source.voter),
+    )
+    job = replace(job, source=source)
+    settings: dict[str, Any] = {"n_clusters": k, "linkage": linkage, "n_permutations": permutations}
+    summary = summarize_job(job, computing.seed, **settings, compare=tuple(group) if group else None)
+
+    from rankernel.reports.page import render_page
+
+    with atomic_file(target, writing.force) as temporary:
+        temporary.write_text(render_page(summary), encoding="utf-8")
+    facts = job.facts(summary.embedding.values)
+    if summary.view.sampled:
+        facts["shown"] = f"{sample_text(summary)}; the map is of all, by Nyström features"
+    facts["written"] = printable(target)
+    if writing.json:
+        print_json(facts | {"notes": summary.notes})
+        return
+    screen = console()
+    print_facts(screen, facts)
+    for note in summary.notes:
+        screen.print(f"note: {note}", style="dim")
+
+
+# ---------------------------------------------------------------------- the commands
 
 app = typer.Typer(
     cls=CommandGroup,

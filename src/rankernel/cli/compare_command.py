@@ -11,10 +11,18 @@ import numpy as np
 import typer
 
 from rankernel._utils.checks import printable
-from rankernel.cli.failures import UsageError
-from rankernel.cli.options import COMPUTING, Computing, Permutations, Reading, Showing, choice
-from rankernel.cli.output import console, print_facts, print_json, print_table, progress
-from rankernel.cli.reading import align_items, parse_computing, read_source
+from rankernel.cli.options import (
+    COMPUTING,
+    Computing,
+    Permutations,
+    Reading,
+    Showing,
+    align_items,
+    choice,
+    parse_computing,
+    read_source,
+)
+from rankernel.cli.terminal import UsageError, console, print_facts, print_json, print_table, progress
 from rankernel.errors import RankingError
 from rankernel.reports.ballots import Source
 

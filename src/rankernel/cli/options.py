@@ -1,4 +1,7 @@
-"""The options that commands share, and the groups in which commands take them."""
+"""From the options of a command to rankings, kernel and method.
+
+Kernels and methods are texts: ``mallows:nu=median``, ``0.5*kendall+hamming``, ``montecarlo:draws=64``.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,138 @@ import dataclasses
 import functools
 import inspect
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache, reduce
+from operator import add
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
+import numpy as np
 import typer
 
 from rankernel._utils.checks import printable
-from rankernel.cli.failures import UsageError, option_text, usage_errors
-from rankernel.cli.kernel_text import METHODS, kernel_names
-from rankernel.errors import Argument
-from rankernel.io.read_options import ReadOptions, option_choices, option_texts
+from rankernel.cli.terminal import SHOWN_GROUPS, UsageError, listed, option_text, progress, usage_errors
+from rankernel.data import Data, has_ordered_pair, select_items
+from rankernel.errors import Argument, ArgumentError, RankingError
+from rankernel.io.source import ReadOptions, option_choices, option_texts
+from rankernel.rankings import Rankings
+from rankernel.reports.ballots import Source
+from rankernel.reports.text import plural
+
+if TYPE_CHECKING:
+    from rankernel.gram.methods import MethodLike
+    from rankernel.kernels.base import Kernel
+    from rankernel.reports.summary import Summary
+
+METHODS = ("auto", "exact", "enumeration", "mixed", "montecarlo")
+MONTE_CARLO_ARGUMENTS = {"draws": "n_draws", "coupling": "coupling", "control_variates": "control_variates"}
+
+PLUS = re.compile(r"(?<![0-9.][eE])\+")  # not that of 1e+3
+TERM = re.compile(r"(?:(?P<factor>[^*:=]+)\*)?(?P<name>[^*:=]+)(?::(?P<arguments>.*))?", re.DOTALL)
+
+
+@lru_cache(maxsize=1)
+def kernel_classes() -> dict[str, tuple[type[Kernel], tuple[str, ...]]]:
+    """Return the kernels by their names in lower case, each with the names of its arguments."""
+    from rankernel import kernels
+    from rankernel.kernels import SHORT_NAMES
+
+    classes = [getattr(kernels, name) for name in kernels.__all__ if name not in ("Kernel", "Positional")]
+    named = {kind.__name__.lower(): kind for kind in classes} | SHORT_NAMES
+    return {name: (kind, tuple(field.name for field in dataclasses.fields(kind))) for name, kind in named.items()}
+
+
+def kernel_names() -> tuple[str, ...]:
+    """Return the names of all kernels."""
+    return tuple(kernel_classes())
+
+
+def parse_kernel(text: str) -> Kernel:
+    """Return the kernel that a text describes.
+
+    Examples
+    --------
+    >>> parse_kernel("mallows:nu=0.1")
+    Mallows(nu=0.1)
+    >>> parse_kernel("0.5*kendall + exponential:distance=hamming,nu=median")
+    0.5 * Kendall() + Exponential('hamming', nu='median')
+    >>> parse_kernel("distanceinduced:distance=kendall,center=2/0/1")
+    DistanceInduced('kendall', center=[2, 0, 1])
+    >>> parse_kernel("rbo:p=0.8,depth=10")
+    RankBiasedOverlap(p=0.8, depth=10)
+    """
+    return reduce(add, [parse_term(term.strip()) for term in PLUS.split(text)])
+
+
+def parse_term(text: str) -> Kernel:
+    """Return the kernel of one term of a sum."""
+    parts, classes = TERM.fullmatch(text), kernel_classes()
+    name = parts["name"].strip().lower() if parts else ""
+    if parts is None or name not in classes:
+        raise UsageError(f"--kernel {printable(text)!r} is unknown; the kernels are {', '.join(classes)}")
+    kind, known = classes[name]
+    arguments = parse_arguments(parts["arguments"], known, f"--kernel {name}")
+    try:
+        kernel = kind(**arguments)
+        return kernel if parts["factor"] is None else float(parts["factor"]) * kernel
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"--kernel {printable(text)!r}: {error}") from None
+
+
+def parse_arguments(text: str | None, known: tuple[str, ...], where: str) -> dict[str, Any]:
+    """Return the arguments in ``nu=0.1,distance=hamming``."""
+    arguments: dict[str, Any] = {}
+    for part in text.split(",") if text else []:
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if name not in known or not equals or not value:
+            takes = f"takes {', '.join(f'{each}=...' for each in known)}" if known else "takes no arguments"
+            raise UsageError(f"{where} {takes}, not {printable(part)!r}")
+        arguments[name] = parse_value(value)
+    return arguments
+
+
+def parse_value(text: str) -> Any:
+    """Return a number if the text is one, a tuple if it contains slashes, else the text."""
+    if "/" in text:
+        return tuple(parse_value(part) for part in text.split("/"))
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def parse_method(text: str, seed: int) -> MethodLike:
+    """Return the method that a text describes.
+
+    Examples
+    --------
+    >>> print(parse_method("montecarlo:draws=20,coupling=iid,control_variates=0", seed=3))
+    Monte Carlo, 20 draws per ranking, independent draws, seed 3
+    """
+    name, _, rest = text.partition(":")
+    if name not in METHODS:
+        raise UsageError(f"--method {printable(text)!r} is unknown; the methods are {', '.join(METHODS)}")
+    if name != "montecarlo" and rest:
+        raise UsageError(f"--method {name} takes no arguments, not {printable(rest)!r}")
+    from rankernel.gram.methods import Auto, MonteCarlo
+
+    if name == "auto":
+        return Auto(fallback=MonteCarlo(rng=seed))
+    if name != "montecarlo":
+        return name  # type: ignore[return-value]
+    arguments = parse_arguments(rest, tuple(MONTE_CARLO_ARGUMENTS), "--method montecarlo")
+    try:
+        return MonteCarlo(**{MONTE_CARLO_ARGUMENTS[key]: value for key, value in arguments.items()}, rng=seed)
+    except (TypeError, ValueError) as error:
+        problem = error.phrase(lambda each: str(each).removeprefix("n_")) if isinstance(error, ArgumentError) else error
+        raise UsageError(f"--method {printable(text)!r}: {problem}") from None
+
+
+# ---------------------------------------------------------------------- options of commands
 
 READING, COMPUTING, OUTPUT = "Reading the file", "Computing", "Output"
 THREADS_VARIABLE = "RANKERNEL_NUM_THREADS"  # default of n_jobs in the library
@@ -92,7 +215,7 @@ By: TypeAlias = Annotated[str | None, option("--by", "Column with the group of e
 Only: TypeAlias = Annotated[
     list[str] | None, option("--only", "Group of --by to keep; may be repeated.", READING, metavar="GROUP")
 ]
-Kernel: TypeAlias = Annotated[
+KernelText: TypeAlias = Annotated[
     str,
     typer.Option(
         "--kernel",
@@ -145,12 +268,18 @@ Debug: TypeAlias = Annotated[
 # ---------------------------------------------------------------------- options of the readers
 
 READ_DEFAULTS = {each.name: each.default for each in dataclasses.fields(ReadOptions)}
-NAMES = {"label_columns": "--labels", "columns": "--column"}  # others are --name
+NAMES = {  # others are --name
+    "label_columns": "--labels",
+    "columns": "--column",
+    "aliases": "--alias",
+    "header": "--header/--no-header",
+}
 METAVARS = {
     **dict.fromkeys(("count", "label_columns", "ignore"), "COLUMN"),
     **dict.fromkeys(("separator", "na_values", "delimiter"), "TEXT"),
     **dict.fromkeys(("contest", "encoding"), "NAME"),
     "columns": "ROLE=COLUMN",
+    "aliases": "ALIAS=NAME",
     "items": "NAMES",
     "max_bytes": "N",
 }
@@ -160,8 +289,8 @@ def read_parameters() -> list[inspect.Parameter]:
     """Return the options of the readers as parameters of a command."""
     parameters = []
     for name, default in READ_DEFAULTS.items():
-        kind: Any = bool if isinstance(default, bool) else int if name == "max_bytes" else str
-        if isinstance(default, tuple) or name == "columns":
+        kind: Any = bool if isinstance(default, bool) or name == "header" else int if name == "max_bytes" else str
+        if isinstance(default, tuple) or name in ("columns", "aliases"):
             kind, default = list[str], None
         choices = option_choices().get(name, ())
         declared = typer.Option(
@@ -192,19 +321,21 @@ def read_options(given: dict[str, Any]) -> dict[str, Any]:
     options = {name: value for name, value in given.items() if value not in (None, READ_DEFAULTS[name])}
     if "items" in options:
         options["items"] = [name.strip() for name in next(csv.reader([options["items"]]), []) if name.strip()]
-    if "columns" in options:
-        options["columns"] = dict(role_and_column(text) for text in options["columns"])
+    for name in {"columns", "aliases"} & options.keys():
+        options[name] = dict(key_and_value(name, text) for text in options[name])
+    if str(options.get("skipped", "")).isdecimal():
+        options["skipped"] = int(options["skipped"])
     with usage_errors():
         ReadOptions(**options)
     return options
 
 
-def role_and_column(text: str) -> tuple[str, str]:
-    """Return the role and the name of a column, from ``user=expert``."""
-    role, sign, name = text.partition("=")
-    if not sign or not name:
-        raise UsageError(f"--column {printable(text)} is not of the form user=expert")
-    return role.strip(), name.strip()
+def key_and_value(name: str, text: str) -> tuple[str, str]:
+    """Return the two parts of ``user=expert``."""
+    key, sign, value = text.partition("=")
+    if not sign or not value:
+        raise UsageError(f"{NAMES[name]} {printable(text)} is not of the form {METAVARS[name]}")
+    return key.strip(), value.strip()
 
 
 def option_of(name: str) -> str:
@@ -228,7 +359,7 @@ class Reading:
 class Computing:
     """How kernel values are computed."""
 
-    kernel: Kernel = "mallows:nu=median"
+    kernel: KernelText = "mallows:nu=median"
     method: Method = "auto"
     seed: Seed = 0
     jobs: Jobs = None
@@ -280,3 +411,195 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+MAX_NAMES = 8  # in a message
+ELECTION_WORDS = ("election", "mayor", "council", "ward", "senate", "leader", "supervisor", "cast vote", "blt", "seats")
+
+
+# ---------------------------------------------------------------------- rankings
+
+
+def read_source(file: Path | None, reading: Reading, *labels: str) -> Source:
+    """Return the rankings of a file, by default the bundled example, with their groups and further label columns."""
+    if reading.only and file is not None and reading.by is None:
+        raise UsageError("--only selects groups of a column: give --by COLUMN, too")
+    with progress(None, "Reading"):
+        source = bundled_example(reading, labels) if file is None else file_source(file, reading, labels)
+        return select_groups(source, reading.only) if reading.only else source
+
+
+def file_source(file: Path, reading: Reading, labels: tuple[str, ...]) -> Source:
+    """Return the rankings of a file with its title, description and groups."""
+    from rankernel.io.registry import read
+
+    columns = dict.fromkeys([*([reading.by] if reading.by else []), *reading.options.get("label_columns", []), *labels])
+    data = read(file, **reading.options | ({"label_columns": list(columns)} if columns else {}))
+    about = data.source
+    sentences = [f"Read as {about.format}."]
+    if about.ignored:
+        sentences.append(f"Columns ignored: {about.ignored_text}.")
+    if about.repairs:
+        sentences.append(f"Repaired: {about.repairs}.")
+    n_cycles = getattr(data, "n_contradicting", 0)
+    if n_cycles:
+        sentences.append(f"{plural(n_cycles, 'user has', 'users have')} cyclic preferences, read as ties.")
+    title = printable(about.title or file.name)
+    return Source(
+        data,
+        title,
+        printable(file.name),
+        " ".join(sentences),
+        printable(reading.by or ""),
+        data.labels[reading.by] if reading.by else None,
+        reading.options.get("unlisted", "free" if isinstance(data, Rankings) and not data.is_exhaustive() else "last"),
+        data.labels,
+        guess_noun(title, about.format, data.items),
+        n_approve_all=about.n_all_in_first,
+    )
+
+
+def bundled_example(reading: Reading, labels: tuple[str, ...]) -> Source:
+    """Return the bundled example, grouped by district or bloc."""
+    from rankernel.datasets import load_example
+
+    for name in reading.options:
+        raise UsageError(f"{option_of(name)} is for a file; the bundled example has no options")
+    if labels:
+        raise UsageError(f"the bundled example has no column {printable(labels[0])!r}; name a file")
+    example = load_example()
+    groups = {"district": example.districts, "group": example.groups}
+    column = reading.by or "district"
+    if column not in groups:
+        raise UsageError(f"--by {printable(column)}: the bundled example has the groups {', '.join(groups)}")
+    description = " ".join(example.description.split())
+    title = "The council election of Nowhere Bay"
+    return Source(example.rankings, title, "the bundled example", description, column, groups[column], noun="candidate")
+
+
+def select_groups(source: Source, wanted: list[str]) -> Source:
+    """Return the rows of some groups."""
+    groups, of_row = source.named_groups
+    for name in wanted:
+        if name not in groups:
+            known = listed(groups, SHOWN_GROUPS)
+            raise UsageError(
+                f"--only: there is no group {printable(name)!r} in {source.group_name}; the groups are {known}"
+            )
+    rows = np.isin(of_row, [groups.index(name) for name in wanted])
+    columns = {name: values[rows] for name, values in source.columns.items()}
+    assert source.groups is not None
+    return dataclasses.replace(source, rankings=source.rankings[rows], groups=source.groups[rows], columns=columns)
+
+
+# ---------------------------------------------------------------------- two files with different items
+
+
+def align_items(sources: list[Source], over: str) -> tuple[list[Data], str]:
+    """Return the rankings of two sources over the same items, and a description if the items differ."""
+    first, second = (source.rankings for source in sources)
+    shared = [item for item in first.items if item in second.items]
+    unshared = [[item for item in a.items if item not in b.items] for a, b in ((first, second), (second, first))]
+    if not any(unshared):
+        return [first, over_items(second, first.items)], ""
+    missing = "; ".join(
+        f"only in {source.origin}: {listed(items, MAX_NAMES)}"
+        for source, items in zip(sources, unshared, strict=True)
+        if items
+    )
+    if over == "union":
+        union = (*first.items, *unshared[1])
+        description = f"all {len(union)} items of both files (--over union), free where a file lacks them; {missing}"
+        return [over_items(data, union) for data in (first, second)], description
+    if len(shared) < 2:
+        raise RankingError(
+            f"the files have {plural(len(shared), 'item')} in common ({missing}); --over union compares them over all "
+            "items, and --fold-case merges names that differ only in case or spaces"
+        )
+    description = f"the {len(shared)} items in both files (--over intersection); {missing}"
+    aligned = []
+    for source in sources:
+        data = over_items(source.rankings, tuple(shared))
+        informative = has_ordered_pair(data)
+        if not informative.any():
+            raise RankingError(f"no row of {source.origin} orders the items in common; give --over union")
+        if not informative.all():
+            n_dropped = int(data.counts[~informative].sum())
+            description += f"; dropped: {plural(n_dropped, 'voter')} of {source.origin} who do not order these items"
+        aligned.append(data[informative])
+    return aligned, description
+
+
+def over_items(data: Data, items: tuple[str, ...]) -> Data:
+    """Return the rows over the given items; items that the data lack are free."""
+    known = select_items(data, [data.items.index(item) for item in items if item in data.items])
+    if len(known.items) == len(items):
+        return known
+    return known.with_items(items, unlisted="free") if isinstance(known, Rankings) else known.with_items(items)
+
+
+# ---------------------------------------------------------------------- rankings with kernel and method
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """The rankings, the kernel and the method of a command."""
+
+    source: Source
+    kernel: Kernel
+    method: MethodLike
+
+    def facts(self, values: str) -> dict[str, str]:
+        """Return a description of the data and of how kernel values are computed."""
+        from rankernel.reports.text import round_numbers
+
+        rankings, words = self.source.rankings, self.source.wording
+        return {
+            "data": f"{self.source.title}: {words.count_voters(rankings.n_voters)}, "
+            f"{words.count_items(rankings.n_items)}",
+            "read as": self.source.reading,
+            "kernel": round_numbers(str(self.kernel)),
+            "values": values,
+        }
+
+
+def parse_computing(computing: Computing, auto: bool = False) -> tuple[Kernel | None, MethodLike]:
+    """Return the kernel and the method of a command; with ``auto``, the kernel "auto" is None."""
+    with progress(None, "Starting"):  # the numerical modules are imported here
+        kernel = None if auto and computing.kernel == "auto" else parse_kernel(computing.kernel)
+        return kernel, parse_method(computing.method, computing.seed)
+
+
+def read_job(file: Path | None, reading: Reading, computing: Computing) -> Job:
+    """Return the job of a command; the options are checked before the file is read."""
+    kernel, method = parse_computing(computing)
+    assert kernel is not None
+    source = read_source(file, reading)
+    with progress(None, "Kernel"):
+        return Job(source, kernel.resolve(source.rankings), method)
+
+
+def summarize_job(job: Job, seed: int, **settings: Any) -> Summary:
+    """Return the summary of a job, with a progress bar."""
+    from rankernel.reports.summary import Settings, n_steps, summarize
+
+    chosen = Settings(kernel=job.kernel, method=job.method, rng=seed, **settings)
+    with progress(None, "Ballots"):
+        total = n_steps(job.source, chosen)
+    with progress(total, "Ballots") as step:
+        return summarize(job.source, chosen, step)
+
+
+def guess_noun(title: str, file_format: str, items: Iterable[str] = ()) -> str:
+    """Return "candidate" if a file appears to be about an election, else "item".
+
+    Examples
+    --------
+    >>> guess_noun("2006 Burlington Mayoral Election", "PrefLib"), guess_noun("Sushi", "PrefLib")
+    ('candidate', 'item')
+    >>> guess_noun("APA", "PrefLib", ["Candidate 1", "Candidate 2"])
+    'candidate'
+    """
+    description = f"{title} {file_format}".casefold()
+    named = [item.casefold().startswith("candidate") for item in items]
+    return "candidate" if any(word in description for word in ELECTION_WORDS) or (named and all(named)) else "item"

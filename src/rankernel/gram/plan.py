@@ -736,6 +736,7 @@ def order_degree(n_items: int) -> int:
 
 def build(kernel: Kernel, X: Rows, Y: Rows, method: Method, fallback: MonteCarlo | None) -> Evaluator:
     """Return the evaluator of a resolved method."""
+    advice = Argument("method", DEFAULT), f", or rk.{type(method).__name__} with a higher limit"
     match method:
         case MonteCarlo():
             return MonteCarloEvaluator(method, kernel, X, Y)
@@ -744,15 +745,13 @@ def build(kernel: Kernel, X: Rows, Y: Rows, method: Method, fallback: MonteCarlo
         case Enumeration():
             listed = enumerated(kernel, X, Y, method.limit)
             if isinstance(listed, NoExactValue):
-                raise ExactnessError(
-                    f"{kernel}: {listed.what}; use ", Argument("method", DEFAULT), ", or a higher limit"
-                )
+                raise ExactnessError(f"{kernel}: {listed.what}; use ", *advice)
             return listed
     if fallback is not None and X is not Y:
         return row_evaluator(kernel, X, Y, method.limit, fallback)
     found = exact_evaluator(kernel, X, Y, method.limit, certain=fallback is not None)
     if isinstance(found, NoExactValue):
-        raise ExactnessError(f"{found}; use ", Argument("method", DEFAULT), ", or a higher limit")
+        raise ExactnessError(f"{found}; use ", *advice)
     return found
 
 

@@ -5,10 +5,9 @@ from rankernel.io.cvr import read_cvr
 from rankernel.io.pairs import read_pairs
 from rankernel.io.preflib import read_preflib, write_preflib
 from rankernel.io.public_data import SushiData, fetch_preflib, fetch_sushi, load_sushi
-from rankernel.io.read_options import ReadOptions
 from rankernel.io.registry import read
+from rankernel.io.source import FileSource, ReadOptions, Repairs
 from rankernel.io.tables import read_csv, write_csv
-from rankernel.io.text_files import FileSource, Repairs
 
 __all__ = [
     "FileSource",

@@ -3,39 +3,48 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankernel._utils.checks import check_integer, printable
+from rankernel._utils.checks import check_integer
 from rankernel.errors import RankingError
-from rankernel.io.ballots import Ballots, rankings_of
-from rankernel.io.orders import Orders
-from rankernel.io.read_options import accepts
-from rankernel.io.text_files import MAX_BYTES, AnyPath, FileSource, Repairs, SourceFile, check_writable_name, write_text
+from rankernel.io.preflib import Orders
+from rankernel.io.source import (
+    MAX_BYTES,
+    AnyPath,
+    FileSource,
+    Repairs,
+    SourceFile,
+    accepts,
+    check_writable_name,
+    quoted,
+    write_text,
+)
+from rankernel.io.tables import Ballots, rankings_of
 from rankernel.rankings import FREE, MAX_VOTERS, Rankings, as_rankings, dense_ranks
 
 TOKEN = re.compile(
-    r"""(?P<blank>[^\S\n]+|\#[^\n]*|//[^\n]*|/\*.*?\*/)   # spaces, and comments as some programs write them
+    r"""[^\S\n]+|(?:\#|//)[^\n]*|/\*.*?\*/|\([^()\n]*\)      # spaces, comments, identifiers of ballots (OpenSTV)
       | (?P<end>\n)
-      | "(?P<quoted>(?:[^"\\]|\\.|"")*)"                   # a quotation mark inside is doubled or escaped
-      | (?P<id>\([^()\n]*\))                               # identifier of a ballot, as OpenSTV writes it
-      | (?P<word>[^\s"#()]+)""",
+      | \[(?P<option>[^\]\n]*)\]                             # options of droop, such as [withdrawn 4]
+      | (?P<word>"[^\n]*|[^\s\#()\[]+|.)""",
     re.VERBOSE | re.DOTALL,
 )
-PREFERENCE = re.compile(r"-|[0-9]{1,9}(?:=[0-9]{1,9})*")
+QUOTED = re.compile(r'"((?:[^"\\]|\\.|"")*)"')  # a quotation mark inside is doubled or escaped
+INTEGER = re.compile("-?[0-9]{1,30}")
 EXAMPLE = "'3 2 4 1=5 0' (3 voters: 2, then 4, then 1 and 5 tied)"
+FREE_NOTE = "# unlisted items are free"  # after the title, to be read back
 
 Ballot = tuple[int, int, list[list[int]]]  # line, count and buckets
 
 
 class Token(NamedTuple):
-    """A word of the file: its text, its line, and whether it is quoted."""
+    """A word of the file: its text, its line, and the index of the text after it."""
 
     text: str
     line: int
-    quoted: bool
+    end: int
 
 
 @accepts("unlisted", "withdrawn", "blank", "encoding", "max_bytes")
@@ -44,7 +53,9 @@ def read_blt(path: AnyPath, **keywords: Any) -> Rankings:
 
     The file gives the numbers of candidates and seats; candidates who withdrew, as negative numbers; ballots such as
     ``3 2 4 1=5 0`` (3 voters put 2 first, then 4, then 1 and 5 tied); a 0; the names of the candidates; and a title.
-    Line breaks are optional, ``#``, ``//`` and ``/* */`` mark comments, and ``-`` is a skipped position.
+    Line breaks are optional, ``#``, ``//`` and ``/* */`` mark comments, and ``-`` is a skipped position. Names may be
+    unquoted or followed by a party if each has its own line. Of the options of droop, ``[withdrawn ...]`` and
+    ``[nick ...]`` are used and others are ignored.
 
     Parameters
     ----------
@@ -72,7 +83,13 @@ def read_blt(path: AnyPath, **keywords: Any) -> Rankings:
     """
     source = SourceFile.of(path, read_blt, keywords)
     tokens = Tokens(source.text, source)
-    n_items, seats, withdrawn = read_head(tokens)
+    n_items, line = tokens.take_integer("the number of candidates")
+    if not 1 <= n_items <= MAX_BYTES:
+        raise source.error(line, f"{n_items} is not a number of candidates")
+    seats, line = tokens.take_integer("the number of seats")
+    if seats < 0:
+        raise source.error(line, f"{seats} is not a number of seats")
+    withdrawn = read_withdrawn(tokens, n_items)
     ballots, n_skipped, (items, title) = read_body(tokens, n_items)
     orders = Orders.of(ballots)
     ranks = orders.ranks(n_items, source, "candidate")
@@ -83,40 +100,26 @@ def read_blt(path: AnyPath, **keywords: Any) -> Rankings:
             raise source.error(None, "all candidates withdrew")
         ranks, items = ranks[:, remaining], tuple(items[number] for number in remaining)
         ranks = dense_ranks(ranks, ranks != FREE, "free")
+    if source.options.unlisted is None and source.text.rstrip().endswith(FREE_NOTE):
+        source = source.with_options(unlisted="free")
     return rankings_of(Ballots(ranks, items, Repairs(n_skipped)), orders.counts, about, source)
 
 
-# ---------------------------------------------------------------------- tokens
-
-
 class Tokens:
-    """The words of a file in their order."""
+    """The words of a file in their order, without comments, and its options."""
 
     def __init__(self, text: str, source: SourceFile) -> None:
-        self.source = source
-        self.tokens = list(self.split(text))
-        self.index = 0
-
-    def split(self, text: str) -> Iterator[Token]:
-        """Yield the words without comments."""
-        start, line = 0, 1
-        while start < len(text):
-            match = TOKEN.match(text, start)
-            if match is None:
-                shown = printable(text[start : start + 20])
-                problem = f"{shown!r} cannot be read; is a quotation mark or parenthesis missing?"
-                raise self.source.error(line, problem)
-            if match["quoted"] is not None:
-                yield Token(re.sub(r'\\(.)|""', lambda m: m[1] or '"', match["quoted"]).strip(), line, True)
-            elif match["word"] is not None:
-                yield Token(match["word"], line, False)
+        self.source, self.text, self.index, line = source, text, 0, 1
+        self.tokens: list[Token] = []
+        self.options: dict[str, list[str]] = {}
+        for match in TOKEN.finditer(text):
+            if match["word"]:
+                self.tokens.append(Token(match["word"], line, match.end()))
+            elif match["option"] is not None:
+                key, *values = match["option"].split() or [""]
+                self.options.setdefault(key, values)
             line += match[0].count("\n")
-            start = match.end()
-
-    @property
-    def last_line(self) -> int:
-        """Line of the last word."""
-        return self.tokens[-1].line if self.tokens else 1
+        self.nicks = {name: number for number, name in enumerate(self.options.get("nick", ()), start=1)}
 
     def peek(self) -> Token | None:
         """Return the next word, None at the end."""
@@ -126,43 +129,35 @@ class Tokens:
         """Return the next word and advance."""
         token = self.peek()
         if token is None:
-            raise self.source.error(self.last_line, f"the file ends before {expected}; is it truncated?")
+            line = self.tokens[-1].line if self.tokens else 1
+            raise self.source.error(line, f"the file ends before {expected}; is it truncated?")
         self.index += 1
         return token
-
-    def rest(self) -> list[Token]:
-        """Return all following words and advance to the end."""
-        following = self.tokens[self.index :]
-        self.index = len(self.tokens)
-        return following
 
     def take_integer(self, expected: str) -> tuple[int, int]:
         """Return the next word as an integer, and its line."""
         token = self.take(expected)
-        if token.quoted or not re.fullmatch("-?[0-9]{1,30}", token.text):
-            raise self.source.error(token.line, f"expected {expected}; got {printable(token.text)!r}")
+        if not INTEGER.fullmatch(token.text):
+            raise self.source.error(token.line, f"expected {expected}; got {quoted(token.text)}")
         return int(token.text), token.line
 
+    def candidate(self, text: str) -> int | None:
+        """Return the number of a candidate, who may be named by a nickname; None for other words."""
+        return int(text) if re.fullmatch("[0-9]{1,9}", text) else self.nicks.get(text)
 
-# ---------------------------------------------------------------------- parts of the file
 
-
-def read_head(tokens: Tokens) -> tuple[int, int, set[int]]:
-    """Return the numbers of candidates and seats, and the indices of the candidates who withdrew."""
-    n_items, line = tokens.take_integer("the number of candidates")
-    if not 1 <= n_items <= MAX_BYTES:
-        raise tokens.source.error(line, f"{n_items} is not a number of candidates")
-    seats, line = tokens.take_integer("the number of seats")
-    if seats < 0:
-        raise tokens.source.error(line, f"{seats} is not a number of seats")
-    withdrawn: set[int] = set()
-    while (token := tokens.peek()) and not token.quoted and re.fullmatch("-[0-9]{1,9}", token.text):
-        number, line = tokens.take_integer("a candidate who withdrew")
-        if not 1 <= -number <= n_items:
-            problem = f"withdrawn candidate {-number} is unknown; candidates are numbered from 1 to {n_items}"
+def read_withdrawn(tokens: Tokens, n_items: int) -> set[int]:
+    """Return the indices of the candidates who withdrew."""
+    line = tokens.tokens[0].line
+    numbers = [tokens.candidate(text) for text in tokens.options.get("withdrawn", ())]
+    while (token := tokens.peek()) and re.fullmatch("-[0-9]{1,9}", token.text):
+        negative, line = tokens.take_integer("a candidate who withdrew")
+        numbers.append(-negative)
+    for number in numbers:
+        if number is None or not 1 <= number <= n_items:
+            problem = f"withdrawn candidate {number} is unknown; candidates are numbered from 1 to {n_items}"
             raise tokens.source.error(line, problem)
-        withdrawn.add(-number - 1)
-    return n_items, seats, withdrawn
+    return {number - 1 for number in numbers if number is not None}
 
 
 def read_body(tokens: Tokens, n_items: int) -> tuple[list[Ballot], int, tuple[tuple[str, ...], str]]:
@@ -191,50 +186,69 @@ def read_ballot_lines(tokens: Tokens, by_line: bool) -> tuple[list[Ballot], int]
             return ballots, n_skipped
         if count < 0 or count > MAX_VOTERS:
             raise tokens.source.error(line, f"{count} is not a number of voters")
-        order = read_order(tokens, line if by_line else None)
+        order: list[list[int]] = []
+        while not (by_line and (following := tokens.peek()) is not None and following.line != line):
+            token = tokens.take("the 0 at the end of a ballot")
+            if token.text == "0":
+                break
+            bucket = [] if token.text == "-" else [tokens.candidate(part) for part in token.text.split("=")]
+            if None in bucket:
+                problem = f"{quoted(token.text)} is not a candidate; a ballot has the form {EXAMPLE}"
+                raise tokens.source.error(token.line, problem)
+            order.append([number for number in bucket if number is not None])
         while order and not order[-1]:
             order.pop()
         n_skipped += order.count([])
         ballots.append((line, count, [bucket for bucket in order if bucket]))
 
 
-def read_order(tokens: Tokens, line: int | None) -> list[list[int]]:
-    """Return the buckets of one ballot, which ends with a 0 or, if its line is given, with that line."""
-    order: list[list[int]] = []
-    while True:
-        following = tokens.peek()
-        if line is not None and following is not None and following.line != line:
-            return order
-        token = tokens.take("the 0 at the end of a ballot")
-        if token.quoted or not PREFERENCE.fullmatch(token.text):
-            problem = f"{printable(token.text)!r} is not a candidate; a ballot has the form {EXAMPLE}"
-            raise tokens.source.error(token.line, problem)
-        if token.text == "0":
-            return order
-        order.append([] if token.text == "-" else [int(number) for number in token.text.split("=")])
-
-
 def read_names(tokens: Tokens, n_items: int) -> tuple[tuple[str, ...], str]:
     """Return the names of the candidates and the title, which is optional.
 
-    Names without quotation marks, or followed by a party, stand one per line.
+    With one line per name, names may be unquoted or followed by a party; otherwise they are quoted, or single words.
     """
-    names = tokens.rest()
-    by_line = {name.line: name for name in reversed(names)}  # the first of each line
-    if len(names) > n_items + 1 and n_items <= len(by_line) <= n_items + 1:
-        text = tokens.source.text.split("\n")
-        names = [name if name.quoted else Token(text[line - 1].strip(), line, True) for line, name in by_line.items()]
-        names.reverse()
+    last = tokens.tokens[tokens.index - 1]
+    following = tokens.text[last.end :].split("\n")
+    lines = [
+        (number, line.strip())
+        for number, line in enumerate(following, start=last.line)
+        if line.strip() and not re.match(r"\s*(?:#|//)", line)
+    ]
+    for number, line in lines:
+        if len(re.findall(r'(?<!\\)"', line)) % 2:
+            raise tokens.source.error(number, f"{quoted(line)} cannot be read; is a quotation mark missing?")
+    simple = all(QUOTED.fullmatch(line) for _, line in lines)
+    if n_items <= len(lines) <= n_items + 1 or (simple and len(lines) > n_items):
+        names = [line_name(line) for _, line in lines]
+        if len(set(names[:n_items])) < n_items:  # of the same name, with different parties
+            whole = [" ".join(unescaped(part) for part in QUOTED.findall(line)) or line for _, line in lines]
+            names = [full if names.count(name) > 1 else name for name, full in zip(names, whole, strict=True)]
+    else:
+        text = "\n".join(line for _, line in lines)
+        names = [unescaped(part) for part in QUOTED.findall(text)]
+        words = re.split(r"\s+", QUOTED.sub("", text).strip()) if QUOTED.sub("", text).strip() else []
+        if not names and n_items <= len(words) <= n_items + 1:
+            names = words
+        elif words and len(names) < n_items:
+            shown = quoted(words[min(n_items, len(words) - 1)])
+            problem = f"{shown} and more follow the names of {n_items} candidates; quote names and title"
+            raise tokens.source.error(lines[-1][0], problem)
     if len(names) < n_items:
         problem = f"the file ends before the name of candidate {len(names) + 1}; is it truncated?"
-        raise tokens.source.error(tokens.last_line, problem)
-    title = names[n_items:]
-    if len(title) > 1 and not all(token.quoted for token in title):
-        shown = printable(title[0].text)
-        problem = f"{shown!r} and more follow the names of {n_items} candidates; quote names and title"
-        raise tokens.source.error(title[0].line, problem)
-    items = tokens.source.item_names((name.text for name in names[:n_items]), tokens.last_line)
-    return items, title[0].text if title else ""
+        raise tokens.source.error(lines[-1][0] if lines else last.line, problem)
+    items = tokens.source.item_names(names[:n_items], lines[-1][0])
+    return items, names[n_items] if len(names) > n_items else ""
+
+
+def line_name(line: str) -> str:
+    """Return the name in a line: its first quoted string, or the line."""
+    match = QUOTED.match(line)
+    return unescaped(match[1]) if match else line
+
+
+def unescaped(text: str) -> str:
+    """Return a quoted text without escapes and surrounding spaces."""
+    return re.sub(r'\\(.)|""', lambda match: match[1] or '"', text).strip()
 
 
 # ---------------------------------------------------------------------- writing
@@ -245,8 +259,8 @@ def write_blt(
 ) -> None:
     """Write rankings as a BLT file, gzipped if the name ends in ``.gz``.
 
-    If no ranking has free items, a last bucket of several items is the end of a ballot and is not written: the rankings
-    are read back by ``read_blt(path)``. Others are read back by ``read_blt(path, unlisted="free")``.
+    If no ranking has free items, a last bucket of several items is the end of a ballot and is not written. Otherwise a
+    comment after the title states that unlisted items are free. The rankings are read back by ``read_blt(path)``.
 
     Parameters
     ----------
@@ -287,13 +301,10 @@ def write_blt(
     for buckets, count in zip(listed_buckets(rankings, "a BLT file"), rankings.counts.tolist(), strict=True):
         numbers = ["=".join(str(item + 1) for item in bucket) for bucket in buckets]
         lines.append(f"{count} {' '.join(numbers)} 0")
-    quoted = [f'"{quote(name)}"' for name in (*rankings.items, title)]
-    write_text(path, "\n".join([*lines, "0", *quoted, ""]), overwrite)
-
-
-def quote(name: str) -> str:
-    """Return a name with escaped quotation marks."""
-    return name.replace("\\", "\\\\").replace('"', '\\"')
+    escaped = [name.replace("\\", "\\\\").replace('"', '\\"') for name in (*rankings.items, title)]
+    names = [f'"{name}"' for name in escaped]
+    note = [] if rankings.is_exhaustive() else [FREE_NOTE]
+    write_text(path, "\n".join([*lines, "0", *names, *note, ""]), overwrite)
 
 
 def listed_buckets(rankings: Rankings, target: str) -> list[list[list[int]]]:

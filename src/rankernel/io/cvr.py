@@ -1,45 +1,52 @@
-"""Cast vote records of ranked elections: wide tables, exports of Dominion and NIST, files of Scottish councils."""
+"""Cast vote records of ranked elections: exports with a mark per candidate and rank, and files of Scottish councils.
+
+Dominion (.csv and .json), ClearBallot (.csv), Hart (.xml) and the NIST common data format (.json and .xml) become
+tables with one column per position, in which several candidates at one position are joined by ``SEPARATOR``.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-import zipfile
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from pathlib import PurePath
+from typing import Any, NamedTuple
+from xml.etree import ElementTree as ET
 
-from rankernel._utils.checks import printable
-from rankernel.errors import Argument, RankingError, missing_extra
-from rankernel.io.ballots import Ballots, rankings_of, read_ballots
-from rankernel.io.cvr_exports import is_dominion, json_contests, read_dominion
-from rankernel.io.orders import Orders
-from rankernel.io.read_options import accepts
-from rankernel.io.tables import sorted_positions, table_rankings
-from rankernel.io.text_files import AnyPath, FileSource, SourceFile
-from rankernel.io.text_table import TextTable, split_rows, split_table, table_of
-from rankernel.order_tables import column_position
+import numpy as np
+
+from rankernel._utils import Mask
+from rankernel.errors import RankingError
+from rankernel.io.cells import Codes, Numbering, Row, Table, read_table, split_rows, split_table, table_of
+from rankernel.io.preflib import Orders
+from rankernel.io.source import FileSource, SourceFile, accepts, quoted
+from rankernel.io.tables import SEPARATOR, Ballots, ballots_of_table, chosen_contest, rankings_of, table_rankings
 from rankernel.rankings import Rankings
 
-EXCEL = (".xlsx", ".xlsm")
-JSON = (".json", ".zip")
+EXPORTS = (".json", ".xml", ".zip")
+MAX_RANK = 1000
 
 
 @accepts(
-    *("contest", "items", "count", "label_columns", "unlisted", "skipped", "repeated", "overvotes", "separator"),
-    *("na_values", "fold_case", "blank", "delimiter", "encoding", "max_bytes"),
+    *("contest", "items", "count", "label_columns", "ignore", "unlisted", "skipped", "repeated", "overvotes"),
+    *("write_ins", "aliases", "separator", "na_values", "fold_case", "blank", "delimiter", "encoding", "max_bytes"),
 )
-def read_cvr(path: AnyPath, **keywords: Any) -> Rankings:
+def read_cvr(path: Any, **keywords: Any) -> Rankings:
     """Read one contest of the cast vote record of a ranked election.
 
-    The formats are tables, as .csv or .xlsx, with a column for each choice (``City Council Choice 1 of 4``,
-    ``candidate_rank1``) among others; the .csv of Dominion, with header lines of contests, choices and columns and a 0
-    or 1 for every candidate and rank; the JSON of Dominion (``CvrExport.json`` with its manifests, in a folder or a
-    .zip) and of the NIST common data format, with adjudicated ballots; and the .csv of Scottish councils. Columns that
-    name no position are ignored, and ``source`` lists them.
+    The formats are tables with a column for each choice (``City Council Choice 1 of 4``, ``candidate_rank1``), as
+    :func:`read_csv` reads them; exports with a 0 or 1 for every candidate and rank, of Dominion (header lines of
+    contests, choices and columns) and ClearBallot; the JSON of Dominion (``CvrExport.json`` with its manifests, in a
+    folder or a .zip) and of the NIST common data format (also as XML), with adjudicated ballots; folders of XML files
+    of Hart; and the .csv of Scottish councils. Columns that name no position are ignored, and ``source`` lists them.
+    The JSON of Dominion gives the labels Precinct, Batch, CountingGroup and Tabulator.
 
     Parameters
     ----------
-    path : path
-        The file.
+    path : path or file object
+        The file, archive or folder.
     {options}
 
     Returns
@@ -69,98 +76,375 @@ def read_cvr(path: AnyPath, **keywords: Any) -> Rankings:
       repaired: 1 overvoted cell, 1 blank ballot dropped, 'undervote' read as missing (3 cells)
     """
     source = SourceFile.of(path, read_cvr, keywords)
-    named, items = list(source.options.named_columns), source.options.items
-    ignored: tuple[str, ...] = ()
-    if source.suffix in JSON or source.path.is_dir():
-        contests = json_contests(source)
-        title = chosen_contest(list(contests), source)
-        table = contests[title]
-    elif source.suffix in EXCEL:
-        table, title, ignored = contest_columns(read_excel(source))
-    elif is_scottish(source.text):
-        return read_scottish(source)
-    elif is_dominion(source.text):
-        export = read_dominion(source)
-        title = chosen_contest(list(export.contests), source)
-        table, ignored = export.ballots(title), export.ignored(title, named)
-        items = items or export.candidates(title)
+    if source.suffix in EXPORTS or (source.file is None and source.path.is_dir()):
+        return read_export(source)
+    if is_text(source):
+        if is_scottish(source.text):
+            return read_scottish(source)
+        if is_dominion(source.text) or is_clear_ballot(source.text):
+            return read_marks(source)
+    table = read_table(source)
+    table.check_columns()
+    return table_rankings(table, "positions")
+
+
+def is_text(source: SourceFile) -> bool:
+    """Whether a file is delimited text, by its suffix."""
+    return source.suffix in ("", ".csv", ".tsv", ".txt")
+
+
+# ---------------------------------------------------------------------- tables with a 0 or 1 per candidate and rank
+
+HEADINGS = re.compile(r'(?:[^\n]*\n){1,3}?(?:="|")*CvrNumber\b')  # election, contests, choices, then the columns
+CONTEST_NUMBERS = re.compile(r"\s*\((?:Vote For|Number of (?:positions|ranks))\s*=[^()]*\)\s*$", re.IGNORECASE)
+CHOICE = re.compile(r"(.*?)\s*\(([0-9]{1,4})\)", re.DOTALL)
+CLEAR_BALLOT = re.compile(r"Choice_[0-9]+_[0-9]+:(.*):([0-9]{1,4}):Vote For [0-9]+:(.*):[^:]*", re.DOTALL)
+QUOTED_FORMULA = re.compile(r'="(.*)"', re.DOTALL)  # keeps a spreadsheet from converting a cell to a number or date
+ABSENT, UNMARKED, MARKED, INVALID = range(4)
+MARKS = {"": ABSENT, "0": UNMARKED, "1": MARKED}
+
+
+class Choice(NamedTuple):
+    """A column of marks: its index, the candidate and the rank."""
+
+    column: int
+    name: str
+    rank: int
+
+
+def is_dominion(text: str) -> bool:
+    """Whether a text is an export of Dominion: after at most three lines, the columns are named, CvrNumber first."""
+    return bool(HEADINGS.match(text))
+
+
+def is_clear_ballot(text: str) -> bool:
+    """Whether a text is an export of ClearBallot: its first line has columns such as ``Choice_1_1:Mayor:1:...``."""
+    return bool(re.search(r"\bChoice_[0-9]+_[0-9]+:[^\n]*:Vote For", text[: text.find("\n") + 1 or None]))
+
+
+def read_marks(source: SourceFile) -> Rankings:
+    """Return the ballots of one contest; those without the contest, whose cells are all empty, are left out."""
+    if is_dominion(source.text):
+        table, found = read_dominion(source)
     else:
-        table, title, ignored = contest_columns(split_table(source.text, source))
+        table = split_table(source.text, source)
+        found = {}
+        for column, name in enumerate(table.columns):
+            if match := CLEAR_BALLOT.fullmatch(name):
+                found.setdefault(match[1], []).append(Choice(column, match[3].strip(), int(match[2])))
     table.check_columns()
-    votes, rows = sorted_positions(table.without(named)).distinct()
-    ballots = read_ballots(votes, items)
-    return table_rankings(table, ballots, FileSource("a cast vote record", title, ignored=ignored), rows)
+    contests = {name: choices for name, choices in found.items() if max(each.rank for each in choices) > 1}
+    title = chosen_contest(list(contests), source)
+    choices = contests[title]
+    cells = table.select([choice.column for choice in choices])
+    marks = np.array([MARKS.get(text, INVALID) for text in cells.texts], dtype=np.int8)[cells.codes]
+    if (marks == INVALID).any():
+        row, column = divmod(int(np.argmax(marks == INVALID)), len(choices))
+        cell, choice = cells.texts[cells.codes[row, column]], choices[column]
+        raise cells.error(row, f"{quoted(choice.name)} at rank {choice.rank} holds {quoted(cell)}; a mark is 0 or 1")
+    present = (marks != ABSENT).any(axis=1)
+    codes, texts = position_codes(marks[present] == MARKED, choices)
+    rows = table.rows(present)
+    names = tuple(f"rank {position + 1}" for position in range(codes.shape[1]))
+    options = source.with_options(separator=SEPARATOR)
+    votes = replace(rows, source=options, columns=names, texts=texts, codes=codes)
+    used = {choice.column for each in found.values() for choice in each}
+    named = source.options.named_columns
+    others = [name for column, name in enumerate(table.columns) if column not in used and name not in named]
+    ignored = (*(name for name in others if not name.isdigit()), *(name for name in contests if name != title))
+    candidates = tuple(dict.fromkeys(choice.name for choice in choices))
+    about = FileSource("a cast vote record", title, ignored=ignored, count=source.options.count or "")
+    return ballots_of_table(rows, votes, about, candidates)
 
 
-# ---------------------------------------------------------------------- contests
+def read_dominion(source: SourceFile) -> tuple[Table, dict[str, list[Choice]]]:
+    """Return the cells of an export, with columns of marks named by their indices, and the columns of each contest."""
+    rows = split_rows(source.text, source.options.delimiter.replace("auto", ","), source)
+    headings: list[Row] = []
+    for line, cells in islice(rows, 4):
+        headings.append((line, [plain_text(cell) for cell in cells]))
+        if headings[-1][1][0] == "CvrNumber":
+            break
+    if len(headings) < 3 or headings[-1][1][0] != "CvrNumber":
+        raise source.error(1, "two lines, of contests and of choices, must precede the line that begins with CvrNumber")
+    (_, titles), (_, choices), (line, columns) = headings[-3:]
+    if not len(titles) == len(choices) == len(columns):
+        sizes = ", ".join(str(len(row)) for row in (titles, choices, columns))
+        raise source.error(line, f"the lines of contests, choices and columns have {sizes} cells; they must be equal")
+    first = next((index for index, title in enumerate(titles) if title), len(titles))
+    names = [*columns[:first], *(str(index) for index in range(first, len(columns)))]
+    table = table_of(chain([(line, names)], rows), source)
+    found: dict[str, list[Choice | None]] = {}
+    for column in range(first, len(titles)):
+        match = CHOICE.fullmatch(choices[column])
+        stated = Choice(column, match[1], int(match[2])) if match else None
+        found.setdefault(CONTEST_NUMBERS.sub("", titles[column]), []).append(stated)
+    ranked = {name: [each for each in stated if each] for name, stated in found.items() if None not in stated}
+    return replace(table, texts=[plain_text(cell) for cell in table.texts]), ranked
 
 
-def chosen_contest(names: Sequence[str], source: SourceFile) -> str:
-    """Return the contest of the options: by its name, or by a part that only one name contains."""
-    known, wanted = ", ".join(repr(printable(name)) for name in names[:20]), source.options.contest
-    if not names:
-        raise source.error(None, "there is no contest with ranked choices")
-    if wanted is None:
-        if len(names) > 1:
-            raise source.error(
-                None, "there are several contests; choose one with ", Argument("contest", ...), f": {known}"
-            )
-        return names[0]
-    part = wanted.lower().strip()
-    fitting = [name for name in names if name.lower() == part] or [name for name in names if part in name.lower()]
-    if len(fitting) != 1:
-        problem = "fits several contests" if fitting else "fits no contest"
-        raise source.error(None, Argument("contest", wanted), f" {problem}; there are {known}")
-    return fitting[0]
+def plain_text(cell: str) -> str:
+    """Return a cell without surrounding spaces and without the signs that protect it from a spreadsheet."""
+    cell = cell.strip()
+    formula = QUOTED_FORMULA.fullmatch(cell)
+    return formula[1].strip() if formula else cell
 
 
-def contest_columns(table: TextTable) -> tuple[TextTable, str, tuple[str, ...]]:
-    """Return the columns of one contest together with the named ones, its name, and the ignored columns."""
-    named = table.source.options.named_columns
-    table.check_columns()
-    others = [name for name in table.columns if name not in named]
-    positions = {name: position for name in others if (position := column_position(name)) is not None}
-    contests = list(dict.fromkeys(position.contest for position in positions.values()))
-    if not contests:
-        columns = ", ".join(printable(name) for name in table.columns[:12])
-        problem = f"no column names a position, such as 'Mayor Choice 1 of 4'; the columns are {columns}"
-        raise table.error(None, problem)
-    contest = chosen_contest(contests, table.source)
-    used = {name for name, position in positions.items() if position.contest == contest} | set(named)
-    ignored = tuple(name for name in table.columns if name not in used)
-    return table.without(ignored), contest, ignored
+def position_codes(marked: Mask, choices: Sequence[Choice]) -> tuple[Codes, list[str]]:
+    """Return the code of a text for each ballot and rank, and the texts: no, one or several joined candidates."""
+    numbering = Numbering({"": 0})
+    ranks = sorted({choice.rank for choice in choices})
+    codes = np.zeros((len(marked), len(ranks)), dtype=np.int32)
+    for position, rank in enumerate(ranks):
+        columns = [column for column, choice in enumerate(choices) if choice.rank == rank]
+        number = np.array([numbering[choices[column].name] for column in columns])
+        here = marked[:, columns]
+        codes[:, position] = np.where(here.any(axis=1), number[here.argmax(axis=1)], 0)
+        for row in np.flatnonzero(here.sum(axis=1) > 1).tolist():
+            joined = SEPARATOR.join(choices[column].name for column in np.array(columns)[here[row]].tolist())
+            codes[row, position] = numbering[joined]
+    return codes, list(numbering)
 
 
-# ---------------------------------------------------------------------- Excel
+# ---------------------------------------------------------------------- JSON and XML
 
 
-def read_excel(source: SourceFile) -> TextTable:
-    """Return the first sheet of an Excel workbook."""
+@dataclass
+class Contest:
+    """A contest: for each ballot its number, its labels and its marks, each with rank and candidate."""
+
+    ranked: bool = False
+    ballots: list[tuple[int, tuple[str, ...], list[tuple[int, str]]]] = field(default_factory=list)
+
+    def add(self, number: int, labels: tuple[str, ...], marks: list[tuple[int, str]]) -> None:
+        """Add a ballot."""
+        for rank, _ in marks:
+            if not 1 <= rank <= MAX_RANK:
+                raise ValueError(f"a mark has the rank {rank}")
+            self.ranked |= rank > 1
+        self.ballots.append((number, labels, marks))
+
+
+Contests = dict[str, Contest]
+DOMINION_LABELS = ("Precinct", "Batch", "CountingGroup", "Tabulator")
+
+
+def read_export(source: SourceFile) -> Rankings:
+    """Return the ballots of one contest in a file, folder or archive of JSON or XML documents."""
+    contests: Contests = {}
+    labels: tuple[str, ...] = ()
+    documents = dict(read_documents(source))
     try:
-        import openpyxl
-    except ImportError:
-        raise missing_extra("openpyxl", "excel") from None
-    try:
-        with zipfile.ZipFile(source.path) as parts:
-            n_bytes = sum(part.file_size for part in parts.infolist())
-        source.check_expanded_size(n_bytes, source.path.stat().st_size)
-        book = openpyxl.load_workbook(source.path, read_only=True, data_only=True)
-        rows = [[cell_text(cell) for cell in row] for row in book.worksheets[0].iter_rows(values_only=True)]
-        book.close()
-    except (zipfile.BadZipFile, KeyError, IndexError, ValueError, TypeError, SyntaxError) as error:
+        names = {kind: manifest_names(documents, kind) for kind in MANIFESTS}
+        for content in documents.values():
+            if "Sessions" in content:
+                labels = DOMINION_LABELS
+                add_dominion(content, names, contests)
+            elif "CVR" in content:
+                add_nist(content, contests)
+            elif "Contests" in content:
+                add_hart(content, contests)
+        for contest in manifest_entries(documents, "Contest"):
+            title = names["Contest"].get(contest.get("Id"))
+            if title in contests and int(contest.get("NumOfRanks", 0)) > 1:
+                contests[title].ranked = True
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
         if isinstance(error, RankingError):
             raise
-        raise source.error(None, f"the workbook cannot be read ({error}); save it as .csv") from None
-    n_columns = max((len(row) for row in rows), default=0)
-    padded = ((line, row + [""] * (n_columns - len(row))) for line, row in enumerate(rows, start=1) if any(row))
-    return table_of(padded, source)
+        problem = f"the structure is not that of a cast vote record ({type(error).__name__}: {quoted(error)[1:-1]})"
+        raise source.error(None, problem) from None
+    ranked = [name for name, contest in contests.items() if contest.ranked]
+    title = chosen_contest(list(contests) if source.options.contest or not ranked else ranked, source)
+    table = position_table(contests[title], source, labels)
+    table.check_columns()
+    votes = replace(table.without(labels), source=source.with_options(separator=SEPARATOR))
+    wanted = tuple(name for name in labels if name not in source.options.label_columns)
+    about = FileSource("a cast vote record", title)
+    return ballots_of_table(table, votes, about, labels=wanted)
 
 
-def cell_text(value: object) -> str:
-    """Return the content of a cell as text, integers without a decimal point."""
-    if value is None:
-        return ""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+def position_table(contest: Contest, source: SourceFile, labels: Sequence[str]) -> Table:
+    """Return the ballots of a contest as a table of labels and one column per position."""
+    numbering = Numbering({"": 0})
+    n_ranks = max((rank for _, _, marks in contest.ballots for rank, _ in marks), default=1)
+    source.check_table_size(len(contest.ballots), n_ranks + len(labels))
+    codes = np.zeros((len(contest.ballots), len(labels) + n_ranks), dtype=np.int32)
+    for row, (_, texts, marks) in enumerate(contest.ballots):
+        cells: dict[int, list[str]] = {}
+        for rank, name in marks:
+            cells.setdefault(rank, []).append(name)
+        for rank, names in cells.items():
+            codes[row, len(labels) + rank - 1] = numbering[SEPARATOR.join(dict.fromkeys(names))]
+        codes[row, : len(labels)] = [numbering[text] for text in texts]
+    columns = (*labels, *(f"choice {position}" for position in range(1, n_ranks + 1)))
+    lines = np.array([number for number, _, _ in contest.ballots], dtype=np.int64)
+    return Table(source, columns, list(numbering), codes, lines)
+
+
+def read_documents(source: SourceFile) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the documents of a file and its manifests, of a folder, or of an archive."""
+    if source.suffix == ".zip" or (source.file is None and source.path.is_dir()):
+        raw = list(source.members(".json", ".xml"))
+    else:
+        beside = [source.path.with_name(f"{kind}Manifest.json") for kind in MANIFESTS] if source.file is None else []
+        raw = [(source.path.name, source.raw)]
+        raw += [(path.name, SourceFile(path, source.options).raw) for path in beside if path.is_file()]
+    if not raw:
+        raise source.error(None, "the folder or archive has no .json or .xml file; name the file to read")
+    for name, content in raw:
+        document = SourceFile(PurePath(name).name)
+        if name.lower().removesuffix(".gz").endswith(".xml"):
+            yield name, xml_document(content, document)
+            continue
+        try:
+            value = json.loads(document.decoded(content, "utf-8"))
+        except (ValueError, RecursionError) as error:
+            line = getattr(error, "lineno", None)
+            problem = f"this is not JSON ({getattr(error, 'msg', 'nested too deeply, or a number is too long')})"
+            raise document.error(line, problem) from None
+        if isinstance(value, dict):
+            yield name, value
+        elif len(raw) == 1:
+            raise document.error(1, "a cast vote record is a JSON object")
+
+
+def xml_document(raw: bytes, source: SourceFile) -> dict[str, Any]:
+    """Return an XML document as nested dictionaries of lists, by the names of the elements."""
+    if b"<!DOCTYPE" in raw or b"<!ENTITY" in raw:
+        raise source.error(None, "a document type with entities is not read")
+    try:
+        root = ET.fromstring(raw)
+    except (ET.ParseError, ValueError) as error:
+        raise source.error(None, f"this is not XML ({error})") from None
+
+    def value(element: ET.Element) -> Any:
+        if not len(element) and "ObjectId" not in element.attrib:
+            return " ".join((element.text or "").split())
+        found: dict[str, Any] = {"@id": element.attrib.get("ObjectId")}
+        for child in element:
+            found.setdefault(child.tag.rpartition("}")[2], []).append(value(child))
+        return found
+
+    try:
+        content = value(root)
+    except RecursionError:
+        raise source.error(None, "the elements are nested too deeply") from None
+    return content if isinstance(content, dict) else {}
+
+
+def first(node: Mapping[str, Any], key: str, default: Any = None) -> Any:
+    """Return a member of a node, of XML the first one of this name."""
+    value = node.get(key, default)
+    return (value or [default])[0] if isinstance(value, list) else value
+
+
+def several(node: Mapping[str, Any], key: str) -> Iterable[Any]:
+    """Return the members of a node of this name, of JSON a list."""
+    value = node.get(key)
+    return value if isinstance(value, list) else () if value is None else (value,)
+
+
+# ---------------------------------------------------------------------- Dominion
+
+MANIFESTS = ("Contest", "Candidate", "PrecinctPortion", "CountingGroup", "Tabulator")
+VOIDED = 7  # outstack condition of contests that do not count
+
+
+def manifest_entries(documents: Mapping[str, Mapping[str, Any]], kind: str) -> list[Mapping[str, Any]]:
+    """Return the entries of the manifests of one kind."""
+    manifest = f"{kind}Manifest".lower()
+    found = [content for name, content in documents.items() if PurePath(name).stem.lower() == manifest]
+    return [entry for content in found for entry in content["List"]]
+
+
+def manifest_names(documents: Mapping[str, Mapping[str, Any]], kind: str) -> dict[Any, str]:
+    """Return the names in a manifest by their numbers; contests of the same name have their numbers appended."""
+    names = {entry["Id"]: str(entry["Description"]).strip() for entry in manifest_entries(documents, kind)}
+    if kind != "Contest":
+        return names
+    counts: dict[str, int] = {}
+    for name in names.values():
+        counts[name] = counts.get(name, 0) + 1
+    return {number: name if counts[name] == 1 else f"{name} ({number})" for number, name in names.items()}
+
+
+def add_dominion(content: Mapping[str, Any], names: Mapping[str, Mapping[Any, str]], contests: Contests) -> None:
+    """Add the ballots of an export, of adjudicated ballots where they exist.
+
+    Ambiguous marks are dropped. Marks that are no vote are used, because some exports say so of all lower ranks.
+    """
+
+    def label(kind: str, number: Any) -> str:
+        return names[kind].get(number, "" if number is None else str(number))
+
+    for number, session in enumerate(content["Sessions"], start=1):
+        versions = [session[name] for name in ("Modified", "Original") if session.get(name)]
+        if not versions:
+            continue
+        current = next((version for version in versions if version.get("IsCurrent")), versions[-1])
+        labels = (
+            label("PrecinctPortion", current.get("PrecinctPortionId")),
+            str(session.get("BatchId", "")),
+            label("CountingGroup", session.get("CountingGroupId")),
+            label("Tabulator", session.get("TabulatorId")),
+        )
+        for card in current.get("Cards", (current,)):
+            for contest in card["Contests"]:
+                if VOIDED in contest.get("OutstackConditionIds", ()):
+                    continue
+                name = names["Contest"].get(contest["Id"], f"contest {contest['Id']}")
+                marks = [
+                    (int(mark["Rank"]), names["Candidate"].get(mark["CandidateId"], f"candidate {mark['CandidateId']}"))
+                    for mark in contest["Marks"]
+                    if not mark.get("IsAmbiguous", False)
+                ]
+                contests.setdefault(name, Contest()).add(number, labels, marks)
+
+
+# ---------------------------------------------------------------------- NIST and Hart
+
+
+def add_nist(content: Mapping[str, Any], contests: Contests) -> None:
+    """Add the ballots of a report of the common data format, of the current snapshot of each ballot."""
+    titles: dict[str, str] = {}
+    choices: dict[str, str] = {}
+    for election in several(content, "Election"):
+        people = {each["@id"]: str(first(each, "Name", each["@id"])) for each in several(election, "Candidate")}
+        for contest in several(election, "Contest"):
+            titles[contest["@id"]] = str(first(contest, "Name", contest["@id"])).strip()
+            for choice in several(contest, "ContestSelection"):
+                ids = [each for text in several(choice, "CandidateIds") for each in str(text).split()]
+                write_in = "write-in" if first(choice, "IsWriteIn") in (True, "true") else choice["@id"]
+                choices[choice["@id"]] = " / ".join(people.get(each, each) for each in ids) or str(
+                    first(choice, "Selection", write_in)
+                )
+    for number, record in enumerate(several(content, "CVR"), start=1):
+        snapshots = list(several(record, "CVRSnapshot"))
+        current_id = first(record, "CurrentSnapshotId")
+        current = [snapshot for snapshot in snapshots if snapshot.get("@id") == current_id] or snapshots[-1:]
+        for contest in several(current[0], "CVRContest"):
+            contest_id = first(contest, "ContestId")
+            marks = []
+            for selection in several(contest, "CVRContestSelection"):
+                selected = first(selection, "ContestSelectionId")
+                for position in several(selection, "SelectionPosition") or [{}]:
+                    counted = first(position, "IsAllocable", "yes")
+                    marked = first(position, "HasIndication", "yes") == "yes" and counted != "no"
+                    if marked and (selected is not None or counted == "yes"):
+                        rank = first(position, "Rank", first(selection, "Rank", 1))
+                        marks.append((int(rank), choices.get(selected, str(selected or "write-in"))))
+            contests.setdefault(titles.get(contest_id, str(contest_id)), Contest()).add(number, (), marks)
+
+
+def add_hart(content: Mapping[str, Any], contests: Contests) -> None:
+    """Add one ballot: the value of an option has a digit for each rank, which is 1 if the option is marked there."""
+    for contest in several(first(content, "Contests", {}) or {}, "Contest"):
+        marks = []
+        for option in several(first(contest, "Options", {}) or {}, "Option"):
+            name = first(option, "Name") or "write-in"
+            marks += [(rank, name) for rank, mark in enumerate(first(option, "Value", ""), start=1) if mark == "1"]
+        entry = contests.setdefault(first(contest, "Name"), Contest())
+        entry.add(len(entry.ballots) + 1, (), marks)
 
 
 # ---------------------------------------------------------------------- Scottish councils
@@ -187,7 +471,7 @@ def read_scottish(source: SourceFile) -> Rankings:
     for line, cells in rest[:first]:
         for cell in cells:
             if not INTEGER.fullmatch(cell):
-                raise source.error(line, f"{printable(cell)!r} is not a number; a ballot is a count and candidates")
+                raise source.error(line, f"{quoted(cell)} is not a number; a ballot is a count and candidates")
         count, *order = map(int, cells)
         if count < 1:
             raise source.error(line, "the count of the ballot is 0; it must be at least 1")

@@ -6,28 +6,29 @@ from typing import Any
 
 import numpy as np
 
-from rankernel._utils.checks import printable
 from rankernel.errors import ArgumentValueError, RankingError
-from rankernel.io.read_options import accepts
-from rankernel.io.text_files import AnyPath, FileSource, SourceFile
-from rankernel.io.text_table import TextTable, split_table
-from rankernel.pair_tables import Comparisons, find_columns, from_columns
+from rankernel.io.cells import Table, read_table
+from rankernel.io.source import FileSource, SourceFile, accepts, quoted
+from rankernel.pair_tables import Column, Comparisons, Roles, find_columns, from_columns
 from rankernel.preferences import Preferences
 from rankernel.rankings import Labels
 
 
-@accepts("layout", "items", "count", "label_columns", "ignore", "columns", "delimiter", "encoding", "max_bytes")
-def read_pairs(path: AnyPath, **keywords: Any) -> Preferences:
-    """Read pairwise preferences from a delimited text table, plain or gzipped: one row per comparison.
+@accepts(
+    "layout", "header", "items", "count", "label_columns", "ignore", "columns", "delimiter", "encoding", "max_bytes"
+)
+def read_pairs(path: Any, **keywords: Any) -> Preferences:
+    """Read pairwise preferences from a table, in any format of :func:`read_csv`: one row per comparison.
 
-    Columns are recognised by their names, in any order: ``winner`` and ``loser``, or ``model_a``, ``model_b`` and
-    ``winner``, optionally with a ``judge`` and a ``count``; see :meth:`Preferences.from_pairs`. An ambiguous table is
-    an error. If the pairs of a user form a cycle, the items of the cycle are tied, and ``n_contradicting`` counts these
-    users. The label columns must be constant for each user.
+    Columns are recognised by their names, in any order, among any others: ``winner`` and ``loser``, or ``model_a``,
+    ``model_b`` and ``winner`` (also ``left``, ``right``; a winner 1, 2 or 1.5; columns ``winner_model_a``,
+    ``winner_model_b`` and ``winner_tie`` of 0 and 1), optionally with a ``judge`` and a ``count``; see
+    :meth:`Preferences.from_pairs`. An ambiguous table is an error. If the pairs of a user form a cycle, the items of
+    the cycle are tied, and ``n_contradicting`` counts these users. The label columns must be constant for each user.
 
     Parameters
     ----------
-    path : path
+    path : path or file object
         The file.
     {options}
 
@@ -54,11 +55,31 @@ def read_pairs(path: AnyPath, **keywords: Any) -> Preferences:
       bob: no order
       read as pairs: user in judge, a in model_a, b in model_b, winner in winner
     """
-    source = SourceFile.of(path, read_pairs, keywords)
+    found, roles, table = read_comparisons(SourceFile.of(path, read_pairs, keywords))
+    source, n_users, n_items = table.source, len(found.users), len(found.items)
+    source.check_size(n_users * n_items**2, f"all pairs of {n_items:,} items by {n_users:,} users")
+    data = Preferences._from_comparisons(found, found.counts)
+    labels: Labels = {}
+    for name in source.options.label_columns:
+        texts = table.column(name, "label_columns")
+        labels[name] = of_user = texts[found.row_of_user]
+        different = np.flatnonzero(of_user[found.user] != texts)
+        if len(different):
+            row = int(different[0])
+            user, both = quoted(found.users[found.user[row]]), (quoted(texts[row]), quoted(of_user[found.user[row]]))
+            problem = f"user {user} has {' and '.join(both)} in column {quoted(name)}"
+            raise table.error(row, f"{problem}; a label must be the same in all rows of a user")
+    about = FileSource(f"pairs: {roles}", ignored=roles.ignored)
+    fields = data.packed, data.items, data.counts, data.users, data.contracted
+    return Preferences._trusted(*fields, labels, about)
+
+
+def read_comparisons(source: SourceFile) -> tuple[Comparisons, Roles, Table]:
+    """Return the comparisons in a table, the roles of its columns, and the table."""
     options = source.options
     if options.layout not in ("auto", "pairs"):
         raise ArgumentValueError("layout", options.layout, "'pairs' or 'auto' for comparisons")
-    table = split_table(source.text, source)
+    table = read_table(source)
     table.check_columns()
     given = dict(options.columns or {}) | ({} if options.count is None else {"count": options.count})
     others = [*options.ignore, *(name for name in options.label_columns if name not in given.values())]
@@ -66,33 +87,14 @@ def read_pairs(path: AnyPath, **keywords: Any) -> Preferences:
         roles = find_columns(table.columns, given, others)
     except RankingError as error:
         raise source.restate(error, table.header_line) from None
-    texts = {name: table.column(name, "columns").tolist() for name in roles.columns()}
+    if not len(table):
+        raise source.error(None, "the table has no rows; each row compares two items")
+    columns = {}
+    for name in roles.columns():
+        present, codes = np.unique(table.codes[:, table.columns.index(name)], return_inverse=True)
+        columns[name] = Column(codes, [table.texts[code] for code in present.tolist()])
     try:
-        found = from_columns(texts, None, options.items, roles, lines=table.lines.tolist())
+        found = from_columns(columns, None, options.items, roles, lambda row: f"line {table.lines[row]}")
     except RankingError as error:
         raise source.restate(error) from None
-    if not found.users:
-        raise source.error(None, "the table has no rows; each row compares two items")
-    n_users, n_items = len(found.users), len(found.items)
-    source.check_size(n_users * n_items**2, f"all pairs of {n_items:,} items by {n_users:,} users")
-    data = Preferences._from_comparisons(found, found.counts)
-    about = FileSource(f"pairs: {roles}", ignored=(*options.ignore, *roles.ignored))
-    fields = data.packed, data.items, data.counts, data.users, data.contracted
-    return Preferences._trusted(*fields, user_labels(table, found), about)
-
-
-def user_labels(table: TextTable, found: Comparisons) -> Labels:
-    """Return the labels of each user, which must be the same in all rows of the user."""
-    labels: Labels = {}
-    for name in table.source.options.label_columns:
-        texts = table.column(name, "label_columns")
-        of_user = texts[found.row_of_user]
-        different = np.flatnonzero(of_user[found.user] != texts)
-        if len(different):
-            row = int(different[0])
-            user, column = printable(found.users[found.user[row]]), printable(name)
-            both = f"{printable(texts[row])!r} and {printable(of_user[found.user[row]])!r}"
-            problem = f"user {user!r} has {both} in column {column!r}; a label must be the same in all rows of a user"
-            raise table.error(row, problem)
-        labels[name] = of_user
-    return labels
+    return found, roles, table

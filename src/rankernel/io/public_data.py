@@ -17,7 +17,7 @@ from rankernel._utils import IntArray, RankArray
 from rankernel._utils.checks import check_choice, check_path, check_text, printable
 from rankernel.errors import RankingError, missing_extra
 from rankernel.io.preflib import read_preflib
-from rankernel.io.text_files import AnyPath, SourceFile, write_bytes
+from rankernel.io.source import AnyPath, SourceFile, write_bytes
 from rankernel.rankings import FREE, Rankings, Unlisted, check_unlisted, dense_ranks
 
 Which = Literal["a", "b"]

@@ -7,26 +7,24 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rankernel._utils.checks import check_text
 from rankernel.data import Data
-from rankernel.errors import Argument, ArgumentValueError, RankingError
+from rankernel.errors import Argument, ArgumentTypeError, ArgumentValueError, RankingError
 from rankernel.io.blt import read_blt, write_blt
-from rankernel.io.cvr import EXCEL, JSON, is_scottish, read_cvr
-from rankernel.io.cvr_exports import is_dominion
+from rankernel.io.cells import ARROW, EXCEL, JSON, json_documents, read_table, table_of_data
+from rankernel.io.cvr import is_clear_ballot, is_dominion, is_scottish, read_cvr
 from rankernel.io.pairs import read_pairs
 from rankernel.io.preflib import KINDS, read_preflib, write_preflib
-from rankernel.io.read_options import ReadOptions, option_names
-from rankernel.io.tables import read_csv, write_csv
-from rankernel.io.text_files import AnyPath, SourceFile
-from rankernel.io.text_table import delimiter_of, split_rows
-from rankernel.order_tables import column_position
-from rankernel.pair_tables import has_pair_columns
+from rankernel.io.source import ReadOptions, SourceFile, option_names
+from rankernel.io.tables import detected_layout, read_csv, write_csv
+from rankernel.io.text_orders import is_orders, is_trec, read_text_orders, read_trec
+from rankernel.rankings import is_frame
 
-MAX_PAIR_COLUMNS = 100
+START = 20_000  # characters that decide about the format
 
 
 @dataclass(frozen=True)
@@ -45,8 +43,6 @@ class Format:
         The writer: rankings and a path.
     matches_text : callable, optional
         Whether a text is certainly of this format, for files whose suffix does not decide.
-    matches_columns : callable, optional
-        Whether a table with these columns, read with these options, is of this format.
     """
 
     name: str
@@ -54,7 +50,6 @@ class Format:
     read: Callable[..., Data]
     write: Callable[..., None] | None = None
     matches_text: Callable[[str], bool] | None = None
-    matches_columns: Callable[[Sequence[str], ReadOptions], bool] | None = None
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -69,20 +64,12 @@ def is_preflib(text: str) -> bool:
 
 def is_blt(text: str) -> bool:
     """Whether a text begins with two numbers, as a BLT file does."""
-    return bool(re.match(r"\s*[0-9]+\s+[0-9]+\s*(?:\n|#|-?[0-9])", text))
+    return bool(re.match(r"\s*[0-9]+\s+[0-9]+\s*(?:\n|#|\[|-?[0-9])", text))
 
 
-def has_contest_columns(columns: Sequence[str], options: ReadOptions) -> bool:
-    """Whether columns are positions of several contests, or of one among other columns."""
-    positions = [column_position(name) for name in columns]
-    contests = {position.contest for position in positions if position is not None}
-    mixed = None in positions or len(contests) > 1
-    return options.contest is not None or bool(contests and mixed and not options.ignore)
-
-
-def is_pair_table(columns: Sequence[str], options: ReadOptions) -> bool:
-    """Whether columns, at most 100, are those of pairwise comparisons."""
-    return options.columns is not None or (len(columns) <= MAX_PAIR_COLUMNS and has_pair_columns(columns))
+def is_export(text: str) -> bool:
+    """Whether a text is an export of a voting system with header lines, or a file of a Scottish council."""
+    return is_scottish(text) or is_dominion(text) or is_clear_ballot(text)
 
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
@@ -90,28 +77,31 @@ FORMATS = {
     known.name: known
     for known in (
         Format("PrefLib", tuple(f".{kind}" for kind in KINDS), read_preflib, write_preflib, is_preflib),
+        Format("cast vote record", (".xml", ".zip"), read_cvr, matches_text=is_export),
         Format("BLT", (".blt",), read_blt, write_blt, is_blt),
-        Format("pairs", (), read_pairs, matches_columns=is_pair_table),
-        Format("cast vote record", (*JSON, *EXCEL), read_cvr, matches_columns=has_contest_columns),
-        Format("table", TABLE_SUFFIXES, read_csv, write_csv),
+        Format("TREC", (".trec", ".run", ".qrels"), read_trec, matches_text=is_trec),
+        Format("orders", (".abif", ".order"), read_text_orders, matches_text=is_orders),
+        Format("pairs", (), read_pairs),
+        Format("table", (*TABLE_SUFFIXES, *EXCEL, *ARROW, *JSON), read_csv, write_csv),
     )
 }
 
 
-def read(path: AnyPath, *, format: str = "auto", **options: Any) -> Data:  # noqa: A002
-    r"""Read a file of any known format: PrefLib, BLT, cast vote records, tables of rankings or of comparisons.
+def read(path: Any, *, format: str = "auto", **options: Any) -> Data:  # noqa: A002
+    r"""Read a file of any known format: PrefLib, BLT, cast vote records, TREC, tables of rankings or of comparisons.
 
     The format is recognised by the suffix and the content of the file; ``source`` of the result, and its text, describe
     it.
 
     Parameters
     ----------
-    path : path
-        The file, plain or gzipped; for a cast vote record in JSON also a folder.
+    path : path, file object, or table
+        The file, plain or gzipped; for a cast vote record also a folder; or a frame, an Arrow table, or a list of
+        dictionaries.
     format : str
-        "auto", or one of "PrefLib", "BLT", "cast vote record", "pairs" and "table".
+        "auto", or one of "PrefLib", "BLT", "cast vote record", "TREC", "orders", "pairs" and "table".
     **options
-        Options of the reader: :func:`read_preflib`, :func:`read_blt`, :func:`read_cvr`, :func:`read_pairs` or
+        Options of the reader, such as :func:`read_preflib`, :func:`read_blt`, :func:`read_cvr`, :func:`read_pairs` or
         :func:`read_csv`; see :class:`ReadOptions`.
 
     Returns
@@ -131,7 +121,13 @@ def read(path: AnyPath, *, format: str = "auto", **options: Any) -> Data:  # noq
       read as pairs: better in winner, worse in loser
     """
     known = {field.name for field in dataclasses.fields(ReadOptions)}
-    source = SourceFile(path, ReadOptions(**{name: value for name, value in options.items() if name in known}))
+    chosen_options = ReadOptions(**{name: value for name, value in options.items() if name in known})
+    data = is_frame(path) or isinstance(path, list) or hasattr(path, "to_pylist")
+    source = SourceFile("table" if data else path, chosen_options)
+    if isinstance(path, list) and not (path and all(isinstance(row, Mapping) for row in path)):
+        raise ArgumentTypeError("path", path, "a file, a frame or a list of dictionaries")
+    if data:
+        source.table = table_of_data(path, source)
     chosen = detected_format(source) if check_text("format", format) == "auto" else named_format(format)
     for name in options:
         if name not in chosen.options:
@@ -152,35 +148,25 @@ def named_format(name: str) -> Format:
 def detected_format(source: SourceFile) -> Format:
     """Return the format of a file, by its suffix or else by its content."""
     formats = list(FORMATS.values())
-    if source.path.is_dir():
-        return FORMATS["cast vote record"]
-    for known in formats:
-        if source.suffix in known.suffixes and source.suffix not in TABLE_SUFFIXES:
-            return known
-    if source.suffix in TABLE_SUFFIXES:
-        return detected_table(source)
-    for known in formats:
-        if known.matches_text and known.matches_text(source.text[:20_000]):
-            return known
-    suffixes = ", ".join(suffix for known in formats for suffix in known.suffixes)
-    raise RankingError(f"{source.name} has no known format; the suffixes are {suffixes}, each also with .gz")
-
-
-def detected_table(source: SourceFile) -> Format:
-    """Return the format of a table: rankings, comparisons, or a cast vote record."""
-    options, text = source.options, source.text
-    if options.layout != "auto":
-        return FORMATS["pairs" if options.layout == "pairs" else "table"]
-    if is_scottish(text) or is_dominion(text):
-        return FORMATS["cast vote record"]
-    header = text.lstrip("\r\n").split("\n", 1)[0] + "\n"
-    try:
-        _, cells = next(split_rows(header, delimiter_of(header, source), source), (1, []))
-    except RankingError:  # the reader reports it
-        return FORMATS["table"]
-    named = options.named_columns
-    columns = [name for cell in cells if (name := cell.strip()) not in named]
-    for known in FORMATS.values():
-        if known.matches_columns and known.matches_columns(columns, options):
-            return known
-    return FORMATS["table"]
+    if source.table is None:
+        if source.file is None and source.path.is_dir():
+            return FORMATS["cast vote record"]
+        if source.suffix == ".json":
+            documents = json_documents(source)
+            if isinstance(documents[0], dict) and {"Sessions", "CVR"} & documents[0].keys():
+                return FORMATS["cast vote record"]
+        for known in formats:
+            if source.suffix in known.suffixes and source.suffix not in TABLE_SUFFIXES and known.name != "table":
+                return known
+        if source.suffix not in (*EXCEL, *ARROW, *JSON):
+            start = source.text[:START]
+            for known in formats:
+                if known.matches_text and known.matches_text(start):
+                    return known
+            if source.suffix not in TABLE_SUFFIXES and source.file is None:
+                suffixes = ", ".join(suffix for known in formats for suffix in known.suffixes)
+                raise RankingError(
+                    f"{source.name} has no known format; the suffixes are {suffixes}, each also with .gz"
+                )
+    table = read_table(source)
+    return FORMATS["pairs" if detected_layout(table) == "pairs" else "table"]

@@ -3,6 +3,7 @@
 ``__all__`` is the list of kernels that the public interface and the command line use.
 """
 
+from functools import lru_cache
 from typing import Any
 
 from rankernel._utils.checks import short_repr
@@ -49,7 +50,15 @@ KERNELS_BY_NAME |= {name: kind() for name, kind in SHORT_NAMES.items()}
 
 
 def as_kernel(kernel: Any, name: str = "kernel") -> Kernel:
-    """Return a kernel unchanged, or the kernel of a given name with default parameters.
+    """Return a kernel unchanged, the kernel of a given name, or any object with a method ``matrix`` as a kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or object with a method ``matrix``
+        The kernel, its name ("mallows"), or an object of any class whose method ``matrix(X, Y)`` returns the kernel
+        between the rows of two integer arrays of full rankings.
+    name : str
+        The name of the argument in error messages.
 
     Examples
     --------
@@ -64,14 +73,35 @@ rankbiasedoverlap, averageoverlap, dcg, rbo
     """
     if isinstance(kernel, Kernel):
         return kernel
-    if isinstance(kernel, type) and issubclass(kernel, Kernel):
+    if isinstance(kernel, type) and hasattr(kernel, "matrix"):
         raise TypeError(f"{name}={kernel.__name__} is a class; give an instance, such as {kernel.__name__}(...)")
     if callable(getattr(kernel, "matrix", None)):
-        raise TypeError(f"{name}: the class {type(kernel).__name__} must be derived from rankernel.Kernel")
+        return adopted(type(kernel), vars(kernel))
     if not isinstance(kernel, str):
         raise TypeError(
-            f"{name}={short_repr(kernel)} is not a kernel; give one such as Mallows(0.1), or its name: 'mallows'"
+            f"{name}={short_repr(kernel)} is not a kernel; give one such as Mallows(0.1), its name 'mallows', or an "
+            "object with a method matrix(X, Y)"
         )
     if kernel not in KERNELS_BY_NAME:
         raise ValueError(f"{name}={short_repr(kernel)} is not known; there are {', '.join(KERNELS_BY_NAME)}")
     return KERNELS_BY_NAME[kernel]
+
+
+def adopted(kind: type, attributes: dict[str, Any]) -> Kernel:
+    """Return an object of a class that has a method ``matrix`` as a kernel."""
+    kernel = Kernel.__new__(kernel_class(kind))
+    vars(kernel).update(attributes)
+    return kernel
+
+
+@lru_cache(maxsize=256)
+def kernel_class(kind: type) -> type[Kernel]:
+    """Return a subclass of a class that is a kernel, too; its kernels are pickled as objects of that class."""
+    members = {
+        "__eq__": Kernel.__eq__,
+        "__hash__": Kernel.__hash__,
+        "__reduce__": lambda self: (adopted, (kind, vars(self))),
+        "__module__": kind.__module__,
+        "__doc__": kind.__doc__,
+    }
+    return type(kind.__name__, (kind, Kernel), members)

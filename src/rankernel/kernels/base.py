@@ -545,9 +545,10 @@ class Kernel(ABC):
 
 def combined(operation: str, *parts: Any) -> Kernel:
     """Return the result of an operation of :mod:`rankernel.kernels.algebra`, which imports this module."""
-    from rankernel.kernels import algebra
+    from rankernel.kernels import algebra, as_kernel
 
-    kernel: Kernel = getattr(algebra, operation)(*parts)
+    operands = (as_kernel(part) if callable(getattr(part, "matrix", None)) else part for part in parts)
+    kernel: Kernel = getattr(algebra, operation)(*operands)
     return kernel
 
 

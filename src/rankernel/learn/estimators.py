@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankernel.data import Data, as_data, rename_items
 from rankernel.errors import RankingError
 from rankernel.kernels import KERNELS_BY_NAME, as_kernel
-from rankernel.kernels.base import Kernel, prefixed
+from rankernel.kernels.base import prefixed
 from rankernel.rankings import Unlisted, check_no_missing
 
 
@@ -97,16 +97,16 @@ class KernelParameters(BaseEstimator):  # type: ignore[misc]
         """Return the parameters; if ``deep``, including those of the kernels."""
         params: dict[str, Any] = super().get_params(deep)
         for name in self._kernel_arguments if deep else ():
-            kernel = KERNELS_BY_NAME.get(params[name]) if isinstance(params[name], str) else params[name]
-            if isinstance(kernel, Kernel):
-                params |= prefixed(name, kernel.params)
+            if params[name] in KERNELS_BY_NAME if isinstance(params[name], str) else hasattr(params[name], "matrix"):
+                params |= prefixed(name, as_kernel(params[name]).params)
         return params
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``kernel__nu=0.1`` replaces the kernel by one with this parameter."""
         of_kernels: dict[str, dict[str, Any]] = {}
         for argument in self._kernel_arguments:
-            if isinstance(params.get(argument, getattr(self, argument)), Kernel | str):  # not a kernel of scikit-learn
+            kernel = params.get(argument, getattr(self, argument))
+            if isinstance(kernel, str) or hasattr(kernel, "matrix"):  # not a kernel of scikit-learn
                 names = [name for name in params if name.startswith(f"{argument}__")]
                 of_kernels[argument] = {name.removeprefix(f"{argument}__"): params.pop(name) for name in names}
         super().set_params(**params)

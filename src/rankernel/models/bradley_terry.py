@@ -1,29 +1,41 @@
-"""The Bradley-Terry model: strengths of items from pairwise comparisons."""
+"""The Bradley-Terry model and its extensions to ties: strengths of items from pairwise comparisons."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
-from scipy.special import expit
+from scipy.special import expit, log_expit, ndtri
 
-from rankernel._utils import FloatArray
-from rankernel._utils.checks import check_choice, check_number, printable
+from rankernel._utils import FloatArray, IntArray
+from rankernel._utils.checks import (
+    check_choice,
+    check_flag,
+    check_integer,
+    check_number,
+    check_numbers,
+    check_text,
+    printable,
+)
 from rankernel._utils.notebook import html_card
+from rankernel.comparisons import Comparisons
 from rankernel.data import Data, as_nonempty_data, pairwise_ties, pairwise_wins
-from rankernel.errors import Argument, RankingError
+from rankernel.errors import Argument, ArgumentValueError, RankingError, ReadingWarning, warn
 from rankernel.models.consensus import ranks_by_score
-from rankernel.preferences import Preferences
-from rankernel.rankings import Rankings, order_text
+from rankernel.preferences import Preferences, relations_of_ranks
+from rankernel.rankings import FREE, Rankings, order_text
 
-TiedPairs = Literal["half", "skip"]
+TieModel = Literal["half", "davidson", "rao-kupper", "ignore"]
+Counts = tuple[FloatArray, FloatArray, FloatArray]  # wins, losses, ties
 
 LAST_STEP = 1e-6  # the error after such a Newton step is of the order of its square
 ROUNDING = 1e-9
 MAX_STEPS = 200
 MAX_SHOWN = 5
+CHUNK_PAIRS = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,46 +47,113 @@ class BradleyTerryResult:
     ranking : Rankings
         The items by their strengths: one row.
     strengths : array of shape (n_items,)
-        The log-strengths, of mean zero.
+        The log-strengths, of mean zero or relative to the anchor.
+    standard_errors : array of shape (n_items,)
+        The standard errors of the strengths.
+    covariance : array of shape (n_items, n_items)
+        The covariance matrix of the strengths.
     log_likelihood : float
         The log-likelihood of all comparisons.
+    tie_parameter : float
+        The parameter nu of Davidson's model or theta of Rao and Kupper's; nan if ties have no parameter.
+    coefficients, coefficient_errors : arrays of shape (n_covariates,)
+        Effects of the covariates on the log-odds of the first item, and their standard errors.
+    n_comparisons : float
+        The number of comparisons, weighted.
+    n_clusters : int
+        The number of judges or voters by whom standard errors are clustered; 0 if comparisons are independent.
     """
 
     _repr_html_ = html_card
 
     ranking: Rankings
     strengths: FloatArray
+    standard_errors: FloatArray
+    covariance: FloatArray
     log_likelihood: float
+    tie_parameter: float
+    coefficients: FloatArray
+    coefficient_errors: FloatArray
+    n_comparisons: float
+    n_clusters: int
+    _ties: TieModel
 
     def __repr__(self) -> str:
         order = order_text(self.ranking.to_orders()[0], self.ranking.items)
-        strengths = ", ".join(f"{value:.3g}" for value in np.sort(self.strengths)[::-1][:MAX_SHOWN])
+        best = np.argsort(-self.strengths, kind="stable")[:MAX_SHOWN]
+        shown = ", ".join(f"{self.strengths[item]:.3g} ± {self.standard_errors[item]:.2g}" for item in best)
         more = ", ..." * (len(self.strengths) > MAX_SHOWN)
-        return f"Bradley-Terry: {order}\n  strengths: {strengths}{more}\n  log-likelihood: {self.log_likelihood:.6g}"
+        errors = f"clustered by {self.n_clusters:,} voters or judges" if self.n_clusters else "independent comparisons"
+        lines = [f"Bradley-Terry: {order}", f"  strengths: {shown}{more} (standard errors: {errors})"]
+        lines += [f"  tie parameter: {self.tie_parameter:.3g}"] * (not np.isnan(self.tie_parameter))
+        return "\n".join([*lines, f"  log-likelihood: {self.log_likelihood:.6g}"])
+
+    def intervals(self, *, confidence_level: float = 0.95) -> FloatArray:
+        """Return the confidence interval of each strength, shape (n_items, 2)."""
+        margin = normal_quantile(confidence_level) * self.standard_errors
+        return np.stack([self.strengths - margin, self.strengths + margin], axis=1)
 
     def probabilities(self) -> FloatArray:
-        """Return the probability that item a is preferred to item b, with 1/2 on the diagonal."""
-        return np.asarray(expit(self.strengths[:, None] - self.strengths[None, :]))
+        """Return the probability that item a is preferred to item b, with 1/2 on the diagonal.
+
+        With Davidson's and Rao and Kupper's models the probabilities of a pair sum to one minus that of a tie.
+        """
+        return self._probabilities(self.strengths[:, None] - self.strengths[None, :])
+
+    def probability_intervals(self, *, confidence_level: float = 0.95) -> FloatArray:
+        """Return confidence intervals of :meth:`probabilities` for a given tie parameter, (n_items, n_items, 2)."""
+        variances = np.diag(self.covariance)
+        errors = np.sqrt(np.maximum(variances[:, None] + variances - 2 * self.covariance, 0.0))
+        difference, margin = self.strengths[:, None] - self.strengths, normal_quantile(confidence_level) * errors
+        return np.stack([self._probabilities(difference + sign * margin) for sign in (-1, 1)], axis=2)
+
+    def _probabilities(self, difference: FloatArray) -> FloatArray:
+        shift, nu = 0.0, 0.0
+        if self._ties == "rao-kupper" and not np.isnan(self.tie_parameter):
+            shift = float(np.log(self.tie_parameter))
+        elif self._ties == "davidson" and not np.isnan(self.tie_parameter):
+            nu = self.tie_parameter
+        result = np.asarray(1 / (1 + np.exp(shift - difference) + nu * np.exp(-difference / 2)))
+        np.fill_diagonal(result, 0.5)
+        return result
 
 
-def bradley_terry(X: Any, *, prior: float = 0.0, ties: TiedPairs = "half") -> BradleyTerryResult:
+def bradley_terry(
+    X: Any,
+    *,
+    ties: TieModel = "half",
+    prior: float = 0.0,
+    anchor: str | None = None,
+    covariates: Any = None,
+    cluster: bool = True,
+) -> BradleyTerryResult:
     r"""Fit the Bradley-Terry model by maximum likelihood.
 
     Item a is preferred to item b with probability :math:`e^{s_a} / (e^{s_a} + e^{s_b})`, independently in every
-    comparison. Each voter contributes one comparison for each two items that are ordered; free items are not compared.
-    Preferences contribute their transitive closure; for battles without transitivity, let each battle be a user.
+    comparison. Each voter of rankings or preferences contributes one comparison for each two items that are ordered;
+    free items are not compared, and preferences contribute their transitive closure.
 
     The likelihood has a maximum only if no group of items wins or loses all comparisons with the others; otherwise
     strengths would be infinite, and an error names the group. A positive ``prior`` makes all strengths finite.
 
     Parameters
     ----------
-    X : Rankings, Preferences or array of ranks
-        The data; each row counts as often as its count.
+    X : Comparisons, Rankings, Preferences or array of ranks
+        The data; each row counts as often as its count or weight.
+    ties : {"half", "davidson", "rao-kupper", "ignore"}
+        A tie is half a win for each item; or has a probability proportional to :math:`\nu e^{(s_a + s_b) / 2}`
+        (Davidson); or occurs if the difference is below a threshold (Rao and Kupper); or is not a comparison.
+        Preferences have no ties.
     prior : float
         Number of wins added in each direction between each two items.
-    ties : {"half", "skip"}
-        Two tied items get half a win each, or are not compared. Preferences have no ties.
+    anchor : str, optional
+        The item whose strength is 0; by default the strengths have mean 0.
+    covariates : array of shape (n_comparisons, n_covariates) or names of columns, optional
+        Properties of comparisons, such as the difference of the lengths of two answers, that add to the log-odds of the
+        first item. Requires :class:`Comparisons`; names refer to their labels.
+    cluster : bool
+        Whether standard errors take into account that the comparisons of one voter or judge are dependent (sandwich
+        estimator). Comparisons without judges are independent.
 
     Returns
     -------
@@ -93,59 +172,375 @@ def bradley_terry(X: Any, *, prior: float = 0.0, ties: TiedPairs = "half") -> Br
     [['a', 'b']]
     """
     prior = check_number("prior", prior, 0)
-    check_choice("ties", ties, get_args(TiedPairs))
-    data = X if isinstance(X, Preferences) and len(X) else as_nonempty_data(X)
-    wins = count_wins(data, ties) + prior * (1 - np.eye(data.n_items))
-    check_connected(wins, data.items)
-    strengths = maximize_likelihood(wins)
+    check_choice("ties", ties, get_args(TieModel))
+    check_flag("cluster", cluster)
+    data = X if isinstance(X, Comparisons) else as_nonempty_data(X)
+    if anchor is not None and check_text("anchor", anchor) not in data.items:
+        raise ArgumentValueError("anchor", anchor, "one of the items")
+    pairs = count_pairs(data, covariates, ties)
+    check_connected(pairs, prior, data.items)
+    fit = maximize_likelihood(pairs, ties, prior)
+    n, n_free = data.n_items, len(fit.hessian)
+    covariance, meat, n_clusters = inverse_hessian(fit.hessian, n), np.zeros((n_free, n_free)), 0
+    for score, weights in cluster_scores(data, pairs, fit, ties) if cluster else ():
+        meat += (score.T * weights) @ score
+        n_clusters += int(weights.sum())
+    if n_clusters > 1:
+        covariance = covariance @ meat @ covariance * (n_clusters / (n_clusters - 1))
+    center = np.zeros((n, n)) + 1 / n if anchor is None else np.eye(n)[[data.items.index(anchor)] * n]
+    contrast = np.eye(n_free)
+    contrast[:n, :n] -= center
+    covariance = contrast @ covariance @ contrast.T
+    strengths = contrast[:n, :n] @ fit.parameters[:n]
+    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     ranks = ranks_by_score(-strengths, ROUNDING)
-    ranking = Rankings._trusted(ranks[None, :], data.items)
-    return BradleyTerryResult(ranking, strengths, log_likelihood(wins, strengths))
-
-
-def count_wins(X: Data, ties: TiedPairs) -> FloatArray:
-    """Return the number of wins of each item over each other item."""
-    wins = pairwise_wins(X).astype(np.float64)
-    if ties == "half" and isinstance(X, Rankings):
-        wins += pairwise_ties(X) / 2
-    np.fill_diagonal(wins, 0.0)
-    return wins
-
-
-def check_connected(wins: FloatArray, items: tuple[str, ...]) -> None:
-    """Raise an error if the likelihood has no maximum: the graph of wins is not strongly connected."""
-    n_groups, group = connected_components(wins > 0, directed=True, connection="strong")
-    if n_groups < 2:
-        return
-    unbeaten = next(g for g in range(n_groups) if not wins[np.ix_(group != g, group == g)].any())
-    names = [printable(item) for item, member in zip(items, group == unbeaten, strict=True) if member]
-    shown = ", ".join(names[:MAX_SHOWN]) + f" and {len(names) - MAX_SHOWN:,} more" * (len(names) > MAX_SHOWN)
-    raise RankingError(
-        f"the likelihood has no maximum: no other item is ever preferred to {shown}; give ",
-        Argument("prior", 0.1),
-        ", which adds 0.1 wins in each direction between each two items",
+    n_covariates = pairs.covariates.shape[1]
+    return BradleyTerryResult(
+        Rankings._trusted(ranks[None, :], data.items),
+        strengths,
+        errors[:n],
+        covariance[:n, :n],
+        log_likelihood(pairs, fit.parameters, ties),
+        tie_parameter(fit.parameters, n + n_covariates, ties),
+        fit.parameters[n : n + n_covariates],
+        errors[n : n + n_covariates],
+        float(pairs.total),
+        n_clusters if n_clusters > 1 else 0,
+        ties,
     )
 
 
-def maximize_likelihood(wins: FloatArray) -> FloatArray:
-    """Return the maximum likelihood strengths, by Newton's method with step halving."""
-    games, won = wins + wins.T, wins.sum(axis=1)
-    strengths = np.zeros(len(wins))
-    for _ in range(MAX_STEPS if len(wins) > 1 else 0):
-        probability = expit(strengths[:, None] - strengths[None, :])
-        variance = games * probability * (1 - probability)
-        # The likelihood is constant along the vector of ones; adding the mean makes the Hessian regular.
-        hessian = np.diag(variance.sum(axis=1)) - variance + variance.mean()
-        step = np.linalg.solve(hessian, won - (games * probability).sum(axis=1))
-        value = log_likelihood(wins, strengths)
-        while log_likelihood(wins, strengths + step) < value and np.abs(step).max() > LAST_STEP:
+def normal_quantile(confidence_level: float) -> float:
+    """Return the two-sided quantile of the normal distribution."""
+    check_number("confidence_level", confidence_level, 0, 1)
+    return float(ndtri((1 + confidence_level) / 2))
+
+
+# ---------------------------------------------------------------------- counts
+
+
+@dataclass(frozen=True, eq=False)
+class PairCounts:
+    """Numbers of wins of the first and of the second item and of ties: of each pair, or of each comparison."""
+
+    n_items: int
+    first: IntArray
+    second: IntArray
+    wins: FloatArray
+    losses: FloatArray
+    ties: FloatArray
+    covariates: FloatArray  # shape (n_rows, n_covariates)
+
+    @property
+    def total(self) -> float:
+        """The number of comparisons."""
+        return float((self.wins + self.losses + self.ties).sum())
+
+    @classmethod
+    def of_matrices(cls, wins: FloatArray, ties: FloatArray, model: TieModel) -> PairCounts:
+        """Return the counts of all compared pairs from matrices of wins and ties."""
+        first, second = np.nonzero(np.triu(wins + wins.T + (ties if model != "ignore" else 0), 1))
+        counts = wins[first, second], wins[second, first], ties[first, second]
+        return cls(len(wins), first, second, *adapt(*counts, model), np.zeros((len(first), 0)))
+
+
+def adapt(wins: FloatArray, losses: FloatArray, ties: FloatArray, model: TieModel) -> Counts:
+    """Return the numbers of wins, losses and ties that enter the likelihood."""
+    if model == "half":
+        return wins + ties / 2, losses + ties / 2, np.zeros_like(ties)
+    return (wins, losses, np.zeros_like(ties)) if model == "ignore" else (wins, losses, ties)
+
+
+def count_pairs(data: Comparisons | Data, covariates: Any, model: TieModel) -> PairCounts:
+    """Return the counts of pairs, or of single comparisons if there are covariates."""
+    if covariates is None:
+        if isinstance(data, Comparisons):
+            return PairCounts.of_matrices(data.wins, data.ties, model)
+        wins = pairwise_wins(data).astype(np.float64)
+        ties = pairwise_ties(data).astype(np.float64) if isinstance(data, Rankings) else np.zeros_like(wins)
+        return PairCounts.of_matrices(wins, ties, model)
+    if not isinstance(data, Comparisons):
+        raise RankingError(Argument("covariates"), " require Comparisons: properties of single comparisons")
+    names = [covariates] if isinstance(covariates, str) else covariates
+    if isinstance(names, list | tuple) and names and all(isinstance(name, str) for name in names):
+        unknown = [name for name in names if name not in data.labels]
+        if unknown:
+            raise ArgumentValueError("covariates", covariates, f"names of labels: {', '.join(data.labels)}")
+        covariates = np.stack([data.labels[name].astype(np.float64) for name in names], axis=1)
+    table = check_numbers("covariates", covariates, (len(data), None))
+    return PairCounts(data.n_items, data.first, data.second, *outcomes(data, model), table)
+
+
+def outcomes(data: Comparisons, model: TieModel) -> Counts:
+    """Return the wins of the first item, of the second one, and ties of each comparison."""
+    wins, losses, ties = (data.weights * (data.outcome == sign) for sign in (1, -1, 0))
+    return adapt(wins, losses, ties, model)
+
+
+def check_connected(pairs: PairCounts, prior: float, items: tuple[str, ...]) -> None:
+    """Raise an error if the likelihood has no maximum: the graph of wins is not strongly connected."""
+    if prior > 0 or pairs.n_items < 2:
+        return
+    n = pairs.n_items
+    graph = np.zeros((n, n), dtype=bool)
+    for winner, loser, number in ((pairs.first, pairs.second, pairs.wins), (pairs.second, pairs.first, pairs.losses)):
+        happened = number + pairs.ties > 0
+        graph[winner[happened], loser[happened]] = True
+    for connection in ("weak", "strong"):
+        n_groups, group = connected_components(graph, directed=True, connection=connection)
+        if n_groups < 2:
+            continue
+        chosen = group == group[0]
+        problem = "are never compared with the others"
+        if connection == "strong":
+            unbeaten = next(g for g in range(n_groups) if not graph[np.ix_(group != g, group == g)].any())
+            chosen, problem = group == unbeaten, "never lose against the others"
+        names = [printable(item) for item, member in zip(items, chosen, strict=True) if member]
+        shown = ", ".join(names[:MAX_SHOWN]) + f" and {len(names) - MAX_SHOWN:,} more" * (len(names) > MAX_SHOWN)
+        raise RankingError(
+            f"the likelihood has no maximum: {n_groups:,} groups of items cannot be compared; {shown} {problem}; give ",
+            Argument("prior", 0.1),
+            ", which adds 0.1 wins in each direction between each two items",
+        )
+
+
+# ---------------------------------------------------------------------- likelihood
+
+
+def tie_parameter(parameters: FloatArray, index: int, model: TieModel) -> float:
+    """Return nu or theta from the vector of all parameters; nan if ties have no parameter."""
+    return (
+        float(np.exp(parameters[index])) if len(parameters) > index and model in ("davidson", "rao-kupper") else np.nan
+    )
+
+
+def terms(
+    wins: Any, losses: Any, ties: Any, difference: FloatArray, tie: float | None, model: TieModel
+) -> tuple[FloatArray, ...]:
+    """Return the log-likelihood of counts given the difference of strengths, and its derivatives.
+
+    These are the first derivatives in the difference and in the tie parameter, and minus the second derivatives in
+    the difference, in both, and in the tie parameter. ``tie`` is log(nu) or log(theta).
+    """
+    if tie is None:
+        p = expit(difference)
+        games = wins + losses
+        value = wins * log_expit(difference) + losses * log_expit(-difference)
+        zero = np.zeros_like(p)
+        return value, wins - games * p, zero, games * p * (1 - p), zero, zero
+    if model == "davidson":
+        logs = np.stack([difference / 2, -difference / 2, np.full_like(difference, tie)])
+        log_sum = np.logaddexp.reduce(logs, axis=0)
+        win, loss, draw = np.exp(logs - log_sum)
+        games, mean = wins + losses + ties, (win - loss) / 2
+        value = (wins - losses) * difference / 2 + ties * tie - games * log_sum
+        curvature = (win + loss) / 4 - mean**2
+        return (
+            value,
+            (wins - losses) / 2 - games * mean,
+            ties - games * draw,
+            games * curvature,
+            -games * mean * draw,
+            games * draw * (1 - draw),
+        )
+    win, loss = expit(difference - tie), expit(-difference - tie)
+    a, b = wins + ties, losses + ties
+    odds = -np.expm1(-2 * tie)  # the logarithm of e^(2 tie) - 1 is 2 tie + log(odds)
+    value = a * log_expit(difference - tie) + b * log_expit(-difference - tie) + ties * (2 * tie + np.log(odds))
+    both = a * win * (1 - win) + b * loss * (1 - loss)
+    return (
+        value,
+        a * (1 - win) - b * (1 - loss),
+        -a * (1 - win) - b * (1 - loss) + 2 * ties / odds,
+        both,
+        -a * win * (1 - win) + b * loss * (1 - loss),
+        both + 4 * ties * (1 - odds) / odds**2,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The maximum: strengths, coefficients and the tie parameter, and minus the matrix of second derivatives."""
+
+    parameters: FloatArray
+    hessian: FloatArray
+
+
+def split(pairs: PairCounts, parameters: FloatArray) -> tuple[FloatArray, float | None]:
+    """Return the difference of each pair and the tie parameter."""
+    n, n_covariates = pairs.n_items, pairs.covariates.shape[1]
+    difference = parameters[pairs.first] - parameters[pairs.second]
+    if n_covariates:
+        difference = difference + pairs.covariates @ parameters[n : n + n_covariates]
+    return difference, float(parameters[-1]) if len(parameters) > n + n_covariates else None
+
+
+def log_likelihood(pairs: PairCounts, parameters: FloatArray, model: TieModel) -> float:
+    """Return the log-likelihood; minus infinity outside of the domain of the tie parameter."""
+    difference, tie = split(pairs, parameters)
+    if tie is not None and model == "rao-kupper" and tie <= 0:
+        return -np.inf
+    return float(terms(pairs.wins, pairs.losses, pairs.ties, difference, tie, model)[0].sum())
+
+
+def maximize_likelihood(pairs: PairCounts, model: TieModel, prior: float = 0.0, start: FloatArray | None = None) -> Fit:
+    """Return the maximum of the likelihood, by Newton's method with step halving; the mean strength is 0."""
+    n, n_covariates = pairs.n_items, pairs.covariates.shape[1]
+    has_tie = model in ("davidson", "rao-kupper") and bool(pairs.ties.any())
+    if start is None:
+        start = np.zeros(n + n_covariates + has_tie)
+        start[n + n_covariates :] = 1.0
+    parameters, free = start.copy(), len(start)
+    a, b, x = pairs.first, pairs.second, pairs.covariates
+    upper = np.triu_indices(n, 1)
+
+    def penalty(values: FloatArray) -> float:
+        if not prior:
+            return 0.0
+        difference = values[:n][upper[0]] - values[:n][upper[1]]
+        return prior * float((log_expit(difference) + log_expit(-difference)).sum())
+
+    for _ in range(MAX_STEPS):
+        difference, tie = split(pairs, parameters)
+        _, derivative, tie_derivative, curvature, mixed, tie_curvature = terms(
+            pairs.wins, pairs.losses, pairs.ties, difference, tie, model
+        )
+        gradient, hessian = np.zeros(free), np.zeros((free, free))
+        gradient[:n] = np.bincount(a, derivative, n) - np.bincount(b, derivative, n)
+        flat = np.bincount(a * n + b, curvature, n * n).reshape(n, n)
+        flat = flat + flat.T
+        if prior:
+            p = expit(parameters[:n, None] - parameters[:n])
+            gradient[:n] += prior * (1 - 2 * p).sum(axis=1)
+            flat = flat + 2 * prior * p * (1 - p) * (1 - np.eye(n))
+        hessian[:n, :n] = np.diag(flat.sum(axis=1)) - flat
+        if n_covariates:
+            c = slice(n, n + n_covariates)
+            gradient[c] = x.T @ derivative
+            hessian[c, c] = (x.T * curvature) @ x
+            columns = [np.bincount(a, v, n) - np.bincount(b, v, n) for v in (x * curvature[:, None]).T]
+            hessian[:n, c] = np.stack(columns, axis=1)
+            hessian[c, :n] = hessian[:n, c].T
+        if has_tie:
+            gradient[-1], hessian[-1, -1] = tie_derivative.sum(), tie_curvature.sum()
+            hessian[:n, -1] = np.bincount(a, mixed, n) - np.bincount(b, mixed, n)
+            hessian[n:-1, -1] = x.T @ mixed
+            hessian[-1, :-1] = hessian[:-1, -1]
+        step = solve(hessian, gradient, n)
+        value = log_likelihood(pairs, parameters, model) + penalty(parameters)
+        while np.abs(step).max() > LAST_STEP and (
+            not log_likelihood(pairs, parameters + step, model) + penalty(parameters + step) >= value
+        ):
             step = step / 2
-        strengths = strengths + step
+        parameters = parameters + step
         if np.abs(step).max() <= LAST_STEP:
             break
-    return np.asarray(strengths - strengths.mean())
+    parameters[:n] -= parameters[:n].mean()
+    return Fit(parameters, hessian)
 
 
-def log_likelihood(wins: FloatArray, strengths: FloatArray) -> float:
-    """Return the log-likelihood of wins."""
-    return -float((wins * np.logaddexp(0.0, strengths[None, :] - strengths[:, None])).sum())
+def solve(hessian: FloatArray, gradient: FloatArray, n_items: int) -> FloatArray:
+    """Return the Newton step; the likelihood is constant along equal changes of all strengths."""
+    regular = hessian.copy()
+    regular[:n_items, :n_items] += max(np.trace(hessian[:n_items, :n_items]) / n_items**2, np.finfo(float).tiny)
+    try:
+        return np.asarray(np.linalg.solve(regular, gradient))
+    except np.linalg.LinAlgError:
+        raise RankingError(Argument("covariates"), " are linearly dependent on each other or on the items") from None
+
+
+def inverse_hessian(hessian: FloatArray, n_items: int) -> FloatArray:
+    """Return the covariance matrix of parameters with strengths of mean zero."""
+    scale = np.trace(hessian[:n_items, :n_items]) / n_items or 1.0
+    regular = hessian.copy()
+    regular[:n_items, :n_items] += scale / n_items
+    inverse = np.linalg.inv(regular)
+    inverse[:n_items, :n_items] -= 1 / (scale * n_items)
+    return np.asarray(inverse)
+
+
+def cluster_scores(
+    data: Comparisons | Data, pairs: PairCounts, fit: Fit, model: TieModel
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield the gradients of the log-likelihoods of voters or judges, and the number of voters of each."""
+    n, parameters = data.n_items, fit.parameters
+    if isinstance(data, Comparisons):
+        if data.n_judges:
+            yield from judge_scores(data, pairs.covariates, parameters, model)
+        return
+    tie = float(parameters[n]) if len(parameters) > n else None
+    step = max(CHUNK_PAIRS // n**2, 1)
+    difference = (parameters[:n, None] - parameters[:n])[None]
+    for start in range(0, len(data), step):
+        rows = data[start : start + step]
+        before = (rows.before if isinstance(rows, Preferences) else relations_of_ranks(rows.ranks)).astype(np.float64)
+        tied = np.zeros_like(before)
+        if isinstance(rows, Rankings):
+            tied += (rows.ranks[:, :, None] == rows.ranks[:, None, :]) & (rows.ranks != FREE)[:, :, None]
+            tied *= 1 - np.eye(n)
+        counts = adapt(before, before.transpose(0, 2, 1), tied, model)
+        _, derivative, tie_derivative, *_ = terms(*counts, difference, tie, model)
+        score = derivative.sum(axis=2)
+        if tie is not None:
+            score = np.column_stack([score, tie_derivative.sum(axis=(1, 2)) / 2])  # each pair occurs twice
+        yield score, rows.counts.astype(np.float64)
+
+
+def judge_scores(
+    data: Comparisons, covariates: FloatArray, parameters: FloatArray, model: TieModel
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield the gradients of the log-likelihoods of judges, and 1 for each."""
+    from scipy.sparse import csr_array
+
+    n, n_covariates = data.n_items, covariates.shape[1]
+    single = PairCounts(n, data.first, data.second, *outcomes(data, model), covariates[: len(data)])
+    if n_covariates == 0:
+        single = replace(single, covariates=np.zeros((len(data), 0)))
+    difference, tie = split(single, parameters)
+    _, derivative, tie_derivative, *_ = terms(single.wins, single.losses, single.ties, difference, tie, model)
+    columns = [(data.first, derivative), (data.second, -derivative)]
+    columns += [(np.full(len(data), n + k), derivative * covariates[:, k]) for k in range(n_covariates)]
+    columns += [(np.full(len(data), n + n_covariates), tie_derivative)] if tie is not None else []
+    index, values = (np.concatenate(parts) for parts in zip(*columns, strict=True))
+    rows = np.tile(data.judge, len(columns))
+    table = csr_array((values, (rows, index)), shape=(data.n_judges, len(parameters)))
+    step = max(CHUNK_PAIRS // len(parameters), 1)
+    for start in range(0, data.n_judges, step):
+        chunk = table[start : start + step].toarray()
+        yield chunk, np.ones(len(chunk))
+
+
+# ---------------------------------------------------------------------- one ranking per group
+
+
+def rank_groups(data: Comparisons, by: Any, min_comparisons: int | None, prior: float) -> Rankings:
+    """Return one Bradley-Terry ranking per group of comparisons: see :meth:`Comparisons.rankings`."""
+    least = data.n_items - 1 if min_comparisons is None else check_integer("min_comparisons", min_comparisons)
+    names, group = data.groups(by)
+    sizes = np.bincount(group, minlength=len(names))
+    chosen = np.flatnonzero(sizes >= least)
+    if not len(chosen):
+        raise RankingError(
+            f"no group has {least:,} comparisons (the largest has {sizes.max():,}); give a smaller ",
+            Argument("min_comparisons", ...),
+        )
+    if len(chosen) < len(names):
+        warn(
+            f"{len(names) - len(chosen):,} of {len(names):,} groups have fewer than {least:,} comparisons and are left "
+            f"out, with {sizes.sum() - sizes[chosen].sum():,} of {len(data):,} comparisons",
+            ReadingWarning,
+        )
+    order = np.argsort(group, kind="stable")
+    ends = np.cumsum(sizes)
+    ranks = np.full((len(chosen), data.n_items), FREE, dtype=np.int32)
+    for row, number in enumerate(chosen.tolist()):
+        part = data[order[ends[number] - sizes[number] : ends[number]]]
+        wins = part.wins + part.ties / 2
+        compared = wins + wins.T > 0
+        component = connected_components(compared, directed=False)[1]
+        inside = np.flatnonzero(component == np.bincount(component).argmax())
+        wins = (wins + prior * compared)[np.ix_(inside, inside)]
+        fit = maximize_likelihood(PairCounts.of_matrices(wins, np.zeros_like(wins), "half"), "half")
+        ranks[row, inside] = ranks_by_score(-fit.parameters, ROUNDING)
+    labels = {"group": np.array([names[number] for number in chosen])}
+    return Rankings._trusted(ranks, data.items, labels=labels)

@@ -13,7 +13,7 @@ from overlaps import log_mean, one_tie, overlap_of, top
 
 import rankernel as rk
 from rankernel.errors import ExactnessError
-from rankernel.gram.exact.footrule import ExponentialFootrule, FootruleCodes, Group, matching_of, sweep_group
+from rankernel.gram.exact.footrule import ExponentialFootrule, Group, matching_of, sweep_group
 from rankernel.gram.exact.formulas import Overlap, Shape
 from rankernel.gram.exact.spearman import log_permanent
 
@@ -99,7 +99,7 @@ def test_many_pairs_at_once_match_single_pairs(rows, nu):
     """The loop over many small pairs does not scale by powers of two; the one for any pair does."""
     X = rk.Rankings(rows)
     first, second = np.indices((len(X), len(X))).reshape(2, -1)
-    found = FootruleCodes(X, X).solve(FORMULA, KERNEL, nu, first, second)
+    found = FORMULA.solve(KERNEL, nu, X, X, first, second)
     single = [FORMULA.log_mean(overlap_of(rows[i], rows[j]), nu) for i, j in zip(first, second, strict=True)]
     np.testing.assert_allclose(found, single, rtol=1e-12, atol=1e-12)
 

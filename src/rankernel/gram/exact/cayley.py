@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from rankernel._loops.compiled import compiled
-from rankernel._utils import FloatArray, Indices, IntArray, Mask, RankArray
+from rankernel._utils import FloatArray, Mask
 from rankernel._utils.combinatorics import log_mean_exp, logs
 from rankernel.gram.exact.formulas import (
-    CodeArray,
-    Codes,
+    SLOW,
+    Coder,
     Formula,
     LogMean,
     Overlap,
@@ -24,8 +24,8 @@ from rankernel.gram.exact.formulas import (
     Shape,
     are_top_k,
     have_one_tie,
+    top_k_coder,
 )
-from rankernel.gram.exact.hamming import AgreementCodes
 from rankernel.kernels.base import Kernel, is_exponential
 from rankernel.rankings import Rankings
 
@@ -59,9 +59,14 @@ class RandomCycles(Formula):
             return False
         return have_one_tie(left, right) or left.is_unordered or right.is_unordered
 
-    def codes(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Codes:
-        """Return codes of the closed cycles, for top-k lists."""
-        return CycleCodes(X, Y) if all(are_top_k(*pair) for pair in pairs) else super().codes(X, Y, pairs)
+    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
+        """Return the time of one value; a matrix of top-k lists has few, so that large blocks are no disadvantage."""
+        return SLOW if are_top_k(left, right) else super().seconds(kernel, left, right)
+
+    def coder(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Coder:
+        """Return codes of the length of the shorter list; its positions minus its cycles are offsets."""
+        are_lists = all(are_top_k(*pair) for pair in pairs)
+        return top_k_coder(X, Y, closed_cycles) if are_lists else super().coder(X, Y, pairs)
 
     def log_mean(self, overlap: Overlap, rate: float) -> LogMean:
         """Return the logarithm of the kernel."""
@@ -173,22 +178,6 @@ def random_distance_pmfs(size: int) -> FloatArray:
         pmfs[r + 1] = pmfs[r] / (r + 1)
         pmfs[r + 1, 1:] += pmfs[r, :-1] * (r / (r + 1))
     return pmfs
-
-
-class CycleCodes(AgreementCodes):
-    """Codes of two top-k lists: the length of the shorter list, and its positions minus its cycles as offsets."""
-
-    def fill(
-        self,
-        items: Indices,
-        listed: IntArray,
-        Y: RankArray,
-        listed_Y: IntArray,
-        codes: CodeArray,
-        offsets: IntArray,
-    ) -> None:
-        """Write the codes and offsets."""
-        closed_cycles(items, listed, Y, listed_Y, codes, offsets)
 
 
 # ---------------------------------------------------------------------- compiled loops

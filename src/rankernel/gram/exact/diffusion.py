@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, defaultdict
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
@@ -20,7 +20,17 @@ from rankernel._utils import FloatArray, IntArray
 from rankernel._utils.combinatorics import all_partitions
 from rankernel.gram.evaluator import Block
 from rankernel.gram.exact.footrule import tie_bounds
-from rankernel.gram.exact.formulas import CodeArray, Codes, Formula, Overlap, Pairs, Shape, have_one_tie, salts
+from rankernel.gram.exact.formulas import (
+    CodeArray,
+    Coder,
+    Formula,
+    Overlap,
+    Pairs,
+    Shape,
+    empty_codes,
+    have_one_tie,
+    salts,
+)
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.diffusion import (
     MAX_ITEMS,
@@ -68,9 +78,17 @@ class CycleTypes(Formula):
         """Return the time to join paths at random, which grows with the number of cycle types."""
         return 2e-3 * 1.25 ** max(left.n_items - 16, 0)
 
-    def codes(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Codes:
+    def coder(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Coder:
         """Return codes of the cycles and paths."""
-        return PathCodes(X, Y)
+        salt = salts(2, X.n_items + 1)
+        (left, tie), (right, other_tie) = ((one_completion(side), tie_bounds(side)) for side in (X, Y))
+
+        def codes(block: Block) -> tuple[CodeArray, None]:
+            (rows, columns), (out, _) = block, empty_codes(X, Y, block)
+            path_codes(left[rows], right[columns], tie[rows], other_tie[columns], salt, out)
+            return out, None
+
+        return codes
 
     def mean(self, kernel: Kernel, overlap: Overlap) -> tuple[float, ...]:
         """Return the mean over the distribution of the cycle type, and its derivative in beta."""
@@ -234,23 +252,6 @@ def random_cycle_members(others: tuple[int, ...], n_units: int) -> list[tuple[tu
             all_ways = n_paths * math.comb(n_paths - 1, n_long + units)
             result[rest, length + units] += ways * math.comb(n_units, units) / all_ways
     return [(rest, added, chance) for (rest, added), chance in result.items()]
-
-
-class PathCodes(Codes):
-    """Codes of the cycles and paths between two rankings with one tie each, one inside the other."""
-
-    @cached_property
-    def completions(self) -> tuple[tuple[IntArray, IntArray], ...]:
-        """A completion of each ranking and the start and end of its tie, for rows and columns."""
-        return tuple((one_completion(side), tie_bounds(side)) for side in (self.X, self.Y))
-
-    def of(self, block: Block) -> tuple[CodeArray, None]:
-        """Return the codes of a block."""
-        codes, _ = self.empty(block)
-        (X, tie), (Y, tie_Y) = self.completions
-        rows, columns = block
-        path_codes(X[rows], Y[columns], tie[rows], tie_Y[columns], salts(2, self.X.n_items + 1), codes)
-        return codes, None
 
 
 def one_completion(X: Rankings) -> IntArray:

@@ -18,8 +18,8 @@ sums over all matchings in polynomial time.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,12 +30,13 @@ from rankernel.errors import ExactnessError
 from rankernel.gram.evaluator import Block, slices
 from rankernel.gram.exact.formulas import (
     CodeArray,
-    Codes,
+    Coder,
     Formula,
     LogMean,
     Overlap,
     Pairs,
     Shape,
+    empty_codes,
     have_one_tie,
     salts,
 )
@@ -161,62 +162,24 @@ def joined(parts: list[IntArray], which: Indices) -> IntArray:
 # ---------------------------------------------------------------------- codes
 
 
-class OneTieCodes(Codes):
-    """Codes of two rankings with one tie each, for the sum of ``|difference of positions|^power``.
+def one_tie_coder(X: Rankings, Y: Rankings, power: int) -> Coder:
+    """Return codes of two rankings with one tie each, for the sum of ``|difference of positions|^power``.
 
     They depend on the ties and on the positions that meet a tie; the cost of all other items is the offset.
     """
+    n = X.n_items
+    salt, of_tie = salts(2, n + 1), salts((n + 1) ** 2)
+    (left, tie), (right, other_tie) = (
+        (single_positions(side), of_tie[tie_bounds(side) @ np.array([n + 1, 1])]) for side in (X, Y)
+    )
 
-    def __init__(self, X: Rankings, Y: Rankings, power: int) -> None:
-        super().__init__(X, Y)
-        self.power = power
+    def codes(block: Block) -> tuple[CodeArray, IntArray]:
+        (rows, columns), (out, offsets) = block, empty_codes(X, Y, block)
+        ties = tie[rows], other_tie[columns] * np.uint64(3)
+        one_tie_codes(left[rows], right[columns], *ties, salt, power, out, offsets)
+        return out, offsets
 
-    @cached_property
-    def positions(self) -> tuple[tuple[IntArray, CodeArray], ...]:
-        """The positions of single items and a code of the tie, for rows and columns."""
-        return tuple((single_positions(side), self.tie_codes(side)) for side in (self.X, self.Y))
-
-    def tie_codes(self, rankings: Rankings) -> CodeArray:
-        """Return a code of the start and end of each tie."""
-        start, end = tie_bounds(rankings).T
-        codes: CodeArray = salts((self.X.n_items + 1) ** 2)[start * (self.X.n_items + 1) + end]
-        return codes
-
-    def of(self, block: Block) -> tuple[CodeArray, IntArray]:
-        """Return the codes and offsets of a block."""
-        codes, offsets = self.empty(block)
-        (X, tie), (Y, tie_Y) = self.positions
-        rows, columns = block
-        salt = salts(3, self.X.n_items + 1)[:2]
-        one_tie_codes(X[rows], Y[columns], tie[rows], tie_Y[columns] * np.uint64(3), salt, self.power, codes, offsets)
-        return codes, offsets
-
-
-class FootruleCodes(OneTieCodes):
-    """The same for the footrule; the means of many pairs are computed in one compiled loop."""
-
-    def __init__(self, X: Rankings, Y: Rankings) -> None:
-        super().__init__(X, Y, power=1)
-
-    @cached_property
-    def ties(self) -> tuple[IntArray, ...]:
-        """The start and end of each tie, for rows and columns."""
-        return tuple(tie_bounds(side) for side in (self.X, self.Y))
-
-    def solve(
-        self, formula: Formula, kernel: Kernel, rate: float | None, rows: Indices, columns: Indices
-    ) -> list[tuple[Any, ...]]:
-        """Return the log means of several pairs."""
-        assert rate is not None
-        ((left, _), (right, _)), (tie, tie_Y) = self.positions, self.ties
-        out: list[tuple[Any, ...]] = []
-        for part in slices(len(rows), PAIRS_AT_ONCE):
-            i, j = rows[part], columns[part]
-            X, Y = left[i], right[j]
-            offsets = np.abs(X - Y).sum(axis=1, where=(X >= 0) & (Y >= 0))
-            result = one_tie_means(X, Y, tie[i], tie_Y[j], rate)
-            out.extend((offset, *pair) for offset, pair in zip(offsets.tolist(), result.tolist(), strict=True))
-        return out
+    return codes
 
 
 def single_positions(X: Rankings) -> IntArray:
@@ -267,9 +230,25 @@ class ExponentialFootrule(Formula):
         """Return the time of the sweep, which reaches about a third of the states."""
         return 1e-5 + 6e-9 * n_sweep_steps(left, right)
 
-    def codes(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Codes:
+    def coder(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Coder:
         """Return codes of the positions that meet a tie, for rankings with one tie each."""
-        return FootruleCodes(X, Y) if all(have_one_tie(*pair) for pair in pairs) else super().codes(X, Y, pairs)
+        return one_tie_coder(X, Y, 1) if all(have_one_tie(*pair) for pair in pairs) else super().coder(X, Y, pairs)
+
+    def solve(
+        self, kernel: Kernel, rate: float | None, X: Rankings, Y: Rankings, rows: Indices, columns: Indices
+    ) -> Sequence[tuple[Any, ...]]:
+        """Return the log means of several pairs; rankings with one tie each in one compiled loop."""
+        assert rate is not None
+        out: list[tuple[Any, ...]] = []
+        for part in slices(len(rows), PAIRS_AT_ONCE):
+            left, right = X[rows[part]], Y[columns[part]]
+            if any(((side.bucket_sizes() > 1).sum(axis=1) > 1).any() for side in (left, right)):
+                return super().solve(kernel, rate, X, Y, rows, columns)
+            positions, others = single_positions(left), single_positions(right)
+            offsets = np.abs(positions - others).sum(axis=1, where=(positions >= 0) & (others >= 0))
+            result = one_tie_means(positions, others, tie_bounds(left), tie_bounds(right), rate)
+            out.extend((offset, *pair) for offset, pair in zip(offsets.tolist(), result.tolist(), strict=True))
+        return out
 
     def log_mean(self, overlap: Overlap, rate: float) -> LogMean:
         """Return the sum of the logarithms of all groups."""

@@ -11,10 +11,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_right, insort
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -225,9 +223,16 @@ class Formula(ABC):
         """Return the approximate time of one value."""
         return 5e-5
 
-    def codes(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Codes:
+    def coder(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Coder:
         """Return codes that are equal for pairs of rankings with the same distribution of the distance."""
-        return OverlapCodes(X, Y)
+        return overlap_coder(X, Y)
+
+    def solve(
+        self, kernel: Kernel, rate: float | None, X: Rankings, Y: Rankings, rows: Indices, columns: Indices
+    ) -> Sequence[tuple[Any, ...]]:
+        """Return the log mean (or the mean if there is no rate) of several pairs of rankings."""
+        overlaps = (Overlap.of(X.ranks[i], Y.ranks[j]) for i, j in zip(rows, columns, strict=True))
+        return [self.mean(kernel, each) if rate is None else self.log_mean(each, rate) for each in overlaps]
 
     def log_mean(self, overlap: Overlap, rate: float) -> LogMean:
         """Return the logarithm of the mean of ``exp(-rate d)``."""
@@ -257,51 +262,44 @@ def function_table(kernel: Kernel, n_items: int) -> FloatArray:
 
 # ---------------------------------------------------------------------- codes
 
+# Codes are 64-bit sums of random numbers, equal for pairs of rankings with the same distribution of the distance minus
+# its offset. Among a million different ones the probability that any two collide is below 1e-7. A coder returns the
+# codes of a block and the offsets, or None for these if the codes include them.
+
+Coder = Callable[[Block], tuple[CodeArray, IntArray | None]]
+
 SALT = 20190313
 
 
-class Codes(ABC):
-    """Codes of the entries of a Gram matrix: equal codes, equal distributions of the distance minus its offset.
+def overlap_coder(X: Rankings, Y: Rankings) -> Coder:
+    """Return codes of the overlaps themselves."""
+    salt = salts(int(X.n_buckets.max(initial=0)) + 1, int(Y.n_buckets.max(initial=0)) + 1)
 
-    Codes are 64-bit sums of random numbers. Among a million different ones the probability that any two collide is
-    below 1e-7.
-    """
+    def codes(block: Block) -> tuple[CodeArray, None]:
+        out, _ = empty_codes(X, Y, block)
+        overlap_codes(X.ranks[block[0]], Y.ranks[block[1]], salt, out)
+        return out, None
 
-    are_few = False  # whether a matrix has few distinct codes however large it is
-
-    def __init__(self, X: Rankings, Y: Rankings) -> None:
-        self.X, self.Y = X, Y
-
-    @abstractmethod
-    def of(self, block: Block) -> tuple[CodeArray, IntArray | None]:
-        """Return the codes of a block and the offsets of the distances; None if the codes include the offsets."""
-
-    def solve(
-        self, formula: Formula, kernel: Kernel, rate: float | None, rows: Indices, columns: Indices
-    ) -> list[tuple[Any, ...]]:
-        """Return the log mean (or the mean if there is no rate) of several pairs of rankings."""
-        overlaps = (Overlap.of(self.X.ranks[i], self.Y.ranks[j]) for i, j in zip(rows, columns, strict=True))
-        return [formula.mean(kernel, each) if rate is None else formula.log_mean(each, rate) for each in overlaps]
-
-    def empty(self, block: Block) -> tuple[CodeArray, IntArray]:
-        """Return arrays for the codes and offsets of a block."""
-        shape = block_shape((len(self.X), len(self.Y)), block)
-        return np.empty(shape, dtype=np.uint64), np.empty(shape, dtype=np.int64)
+    return codes
 
 
-class OverlapCodes(Codes):
-    """Codes of the overlaps themselves."""
+def top_k_coder(X: Rankings, Y: Rankings, fill: Callable[..., None]) -> Coder:
+    """Return codes and offsets of top-k lists, which a compiled loop fills in."""
+    items = np.argsort(X.ranks, axis=1, kind="stable")
+    left, right = (np.where(side.n_buckets == X.n_items, X.n_items, side.n_buckets - 1) for side in (X, Y))
 
-    @cached_property
-    def salt(self) -> CodeArray:
-        """A fixed random number for each pair of buckets."""
-        return salts(int(self.X.n_buckets.max(initial=0)) + 1, int(self.Y.n_buckets.max(initial=0)) + 1)
+    def codes(block: Block) -> tuple[CodeArray, IntArray]:
+        (rows, columns), (out, offsets) = block, empty_codes(X, Y, block)
+        fill(items[rows], left[rows], Y.ranks[columns], right[columns], out, offsets)
+        return out, offsets
 
-    def of(self, block: Block) -> tuple[CodeArray, None]:
-        """Return the codes of a block."""
-        codes, _ = self.empty(block)
-        overlap_codes(self.X.ranks[block[0]], self.Y.ranks[block[1]], self.salt, codes)
-        return codes, None
+    return codes
+
+
+def empty_codes(X: Rankings, Y: Rankings, block: Block) -> tuple[CodeArray, IntArray]:
+    """Return arrays for the codes and offsets of a block."""
+    shape = block_shape((len(X), len(Y)), block)
+    return np.empty(shape, dtype=np.uint64), np.empty(shape, dtype=np.int64)
 
 
 def salts(*shape: int) -> CodeArray:
@@ -370,69 +368,6 @@ def look_up(values, factors, inverse, offsets, out):
 # ---------------------------------------------------------------------- evaluation
 
 
-class ValueCache:
-    """Values by code, each computed once even if several threads need it at the same time.
-
-    The cache is cleared before it would hold more than ``max_size`` values.
-    """
-
-    def __init__(self, max_size: int) -> None:
-        self.max_size = max_size
-        self.values: dict[int, Any] = {}
-        self.pending: dict[int, Future[dict[int, Any]]] = {}
-        self.lock = Lock()
-
-    def get(self, codes: list[int], solve: Callable[[Indices], Sequence[Any]]) -> list[Any]:
-        """Return the values of distinct codes; ``solve`` computes those at some positions of the list.
-
-        Examples
-        --------
-        >>> cache = ValueCache(10)
-        >>> cache.get([5, 7], lambda positions: [f"position {position}" for position in positions])
-        ['position 0', 'position 1']
-        >>> cache.get([9, 7, 5], lambda positions: [f"new position {position}" for position in positions])
-        ['new position 0', 'position 1', 'position 0']
-        """
-        future: Future[dict[int, Any]] = Future()
-        with self.lock:
-            result = {code: self.values[code] for code in codes if code in self.values}
-            others = {code: self.pending[code] for code in codes if code in self.pending}
-            new = [position for position, code in enumerate(codes) if code not in result and code not in others]
-            self.pending.update((codes[position], future) for position in new)
-        if new:
-            result |= self.compute(codes, new, solve, future)
-        # Publish results before waiting for other threads, which rules out deadlock.
-        for code, other in others.items():
-            result[code] = other.result()[code]
-        return [result[code] for code in codes]
-
-    def compute(
-        self,
-        codes: list[int],
-        new: list[int],
-        solve: Callable[[Indices], Sequence[Any]],
-        future: Future[dict[int, Any]],
-    ) -> dict[int, Any]:
-        """Return the values of new codes, and store them; other threads get them, or the error, from the future."""
-        new_codes = [codes[position] for position in new]
-        solved: dict[int, Any] = {}
-        try:
-            solved = dict(zip(new_codes, solve(np.array(new)), strict=True))
-            future.set_result(solved)
-        except BaseException as error:
-            future.set_exception(error)
-            raise
-        finally:
-            with self.lock:
-                for code in new_codes:
-                    del self.pending[code]
-                if len(self.values) + len(solved) > self.max_size:
-                    self.values.clear()
-                if len(solved) <= self.max_size:
-                    self.values.update(solved)
-        return solved
-
-
 class FormulaEvaluator(Evaluator):
     """Evaluates a formula once for each distinct code, and looks the entries up."""
 
@@ -440,14 +375,15 @@ class FormulaEvaluator(Evaluator):
 
     def __init__(self, kernel: Kernel, X: Rankings, Y: Rankings, chosen: dict[tuple[Shape, Shape], Formula]) -> None:
         self.X, self.Y, self.chosen = X, Y, chosen
-        formulas = list(dict.fromkeys(chosen.values()))
-        self.codes = formulas[0].codes(X, Y, list(chosen)) if len(formulas) == 1 else OverlapCodes(X, Y)
-        self.details = ", ".join(dict.fromkeys(formula.method for formula in formulas))
+        self.formulas = list(dict.fromkeys(chosen.values()))
+        single = self.formulas[0] if len(self.formulas) == 1 else None
+        self.codes = overlap_coder(X, Y) if single is None else single.coder(X, Y, list(chosen))
+        self.details = ", ".join(dict.fromkeys(formula.method for formula in self.formulas))
         self.exponential = is_exponential(kernel, X.n_items)
         self.slowest = max(formula.seconds(kernel, *pair) for pair, formula in chosen.items())
-        if self.slowest > SLOW and not self.codes.are_few:
+        if self.slowest > SLOW:
             self.block_side = min(max(len(X) // 4, 32), 64)
-        self.cache = ValueCache(CACHED_VALUES)
+        self.cache: dict[int, tuple[float, ...]] = {}
 
     def is_accurate(self, kernel: Kernel) -> bool:
         """Whether the formulas are accurate with these parameters."""
@@ -456,7 +392,7 @@ class FormulaEvaluator(Evaluator):
     def seconds(self, n_rows: int, n_columns: int) -> float:
         """Return the time for the distinct codes, and for looking up all entries."""
         shape = len(self.X), len(self.Y)
-        n_codes = distinct_values(lambda rows, columns: self.codes.of((rows, columns))[0].view(np.int64), *shape)
+        n_codes = distinct_values(lambda rows, columns: self.codes((rows, columns))[0].view(np.int64), *shape)
         step = STEP["code"] + STEP["item"] * self.X.n_items
         return n_codes * self.slowest + n_rows * n_columns * step
 
@@ -467,7 +403,7 @@ class FormulaEvaluator(Evaluator):
 
         ``key`` is the kernel or its rate, whichever determines the solutions.
         """
-        codes, offsets = self.codes.of(block)
+        codes, offsets = self.codes(block)
         rows, columns = np.arange(len(self.X))[block[0]], np.arange(len(self.Y))[block[1]]
         if self.Y is self.X and np.array_equal(rows, columns):  # use each pair from one side only
             below = np.tril_indices(len(rows), -1)
@@ -479,29 +415,31 @@ class FormulaEvaluator(Evaluator):
         # All kernels share one cache. The text of a rate distinguishes floats whose hashes are equal.
         codes += np.random.default_rng(abs(hash((key, str(key))))).integers(2**64, dtype=np.uint64)
         first, inverse = unique_codes(codes)
-
-        def solve(positions: Indices) -> list[tuple[float, ...]]:
-            i, j = np.divmod(first[positions], len(columns))
-            return self.solve(kernel, rate, rows[i], columns[j], offsets is None)
-
-        result = self.cache.get(codes.ravel()[first].tolist(), solve)
-        return np.array(result, dtype=np.float64).T, inverse, offsets
+        distinct = codes.ravel()[first].tolist()
+        found = [self.cache.get(code) for code in distinct]
+        new = np.array([position for position, value in enumerate(found) if value is None], dtype=np.intp)
+        i, j = np.divmod(first[new], len(columns))
+        for position, value in zip(new.tolist(), self.solve(kernel, rate, rows[i], columns[j], offsets), strict=True):
+            found[position] = value
+        if len(self.cache) + len(new) > CACHED_VALUES:
+            self.cache.clear()
+        self.cache.update((distinct[position], found[position]) for position in new[:CACHED_VALUES].tolist())
+        return np.array(found, dtype=np.float64).T, inverse, offsets
 
     def solve(
-        self, kernel: Kernel, rate: float | None, rows: Indices, columns: Indices, with_offset: bool
-    ) -> list[tuple[float, ...]]:
-        """Return the solutions of some pairs, by the formulas for their shapes."""
-        formulas = list(dict.fromkeys(self.chosen.values()))
-        if len(formulas) == 1:
-            result = self.codes.solve(formulas[0], kernel, rate, rows, columns)
+        self, kernel: Kernel, rate: float | None, rows: Indices, columns: Indices, offsets: IntArray | None
+    ) -> Sequence[tuple[float, ...]]:
+        """Return the solutions of some pairs by the formulas for their shapes, without offsets if these are given."""
+        if len(self.formulas) == 1:
+            result = self.formulas[0].solve(kernel, rate, self.X, self.Y, rows, columns)
         else:
             result = []
             for i, j in zip(rows, columns, strict=True):
                 formula = self.chosen[shape_of(self.X.ranks[i]), shape_of(self.Y.ranks[j])]
-                result += self.codes.solve(formula, kernel, rate, np.array([i]), np.array([j]))
+                result += formula.solve(kernel, rate, self.X, self.Y, i[None], j[None])
         if rate is None:
             return result
-        return [(v - rate * offset, d - offset) if with_offset else (v, d) for offset, v, d in result]
+        return [(v - rate * offset, d - offset) if offsets is None else (v, d) for offset, v, d in result]
 
     def log_table(self, kernel: Kernel, block: Block) -> tuple[FloatArray, FloatArray, Indices, IntArray | None]:
         """Return the logarithm and its derivative in the rate for each code, codes, and offsets."""

@@ -9,23 +9,23 @@ functions need the distribution, which is computed in integer arithmetic.
 from __future__ import annotations
 
 import math
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
 from rankernel._loops.compiled import compiled
-from rankernel._utils import FloatArray, Indices, IntArray, RankArray
+from rankernel._utils import FloatArray, IntArray, RankArray
 from rankernel._utils.combinatorics import log_mean_exp, log_sum_exp, logs
-from rankernel.gram.evaluator import Block
 from rankernel.gram.exact.formulas import (
-    CodeArray,
-    Codes,
+    SLOW,
+    Coder,
     Formula,
     LogMean,
     Overlap,
     Pairs,
     Shape,
     are_top_k,
+    top_k_coder,
 )
 from rankernel.kernels.base import Kernel, is_exponential
 from rankernel.rankings import Rankings
@@ -55,9 +55,14 @@ class TopKMatching(Formula):
         """Whether both are top-k lists, or one is unordered."""
         return are_top_k(left, right) or left.is_unordered or right.is_unordered
 
-    def codes(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Codes:
-        """Return codes of the few numbers that matter, for top-k lists."""
-        return AgreementCodes(X, Y) if all(are_top_k(*pair) for pair in pairs) else super().codes(X, Y, pairs)
+    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
+        """Return the time of one value; a matrix of top-k lists has few, so that large blocks are no disadvantage."""
+        return SLOW if are_top_k(left, right) else super().seconds(kernel, left, right)
+
+    def coder(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Coder:
+        """Return codes of positions and items that neither list has; certain differences are offsets."""
+        are_lists = all(are_top_k(*pair) for pair in pairs)
+        return top_k_coder(X, Y, agreements) if are_lists else super().coder(X, Y, pairs)
 
     def log_mean(self, overlap: Overlap, rate: float) -> LogMean:
         """Return the mean over the number of matches."""
@@ -347,50 +352,6 @@ def n_pinned_paths(left: Shape, right: Shape) -> int:
     return sum(
         math.comb(m + r - b, b) * math.comb(m + r - 2 * b, m - b) << (m + r - 2 * b) for b in range(min(m, r) + 1)
     )
-
-
-# ---------------------------------------------------------------------- codes
-
-
-class AgreementCodes(Codes):
-    """Codes of two top-k lists: positions, items that neither list has, and certain differences as offsets."""
-
-    are_few = True
-
-    @cached_property
-    def order(self) -> Indices:
-        """The items of each row, best first."""
-        return np.argsort(self.X.ranks, axis=1, kind="stable")
-
-    @cached_property
-    def listed(self) -> tuple[IntArray, IntArray]:
-        """The lengths of the lists of rows and columns."""
-        left = list_lengths(self.X)
-        return left, left if self.Y is self.X else list_lengths(self.Y)
-
-    def of(self, block: Block) -> tuple[CodeArray, IntArray]:
-        """Return the codes and offsets of a block."""
-        (rows, columns), (left, right) = block, self.listed
-        codes, offsets = self.empty(block)
-        self.fill(self.order[rows], left[rows], self.Y.ranks[columns], right[columns], codes, offsets)
-        return codes, offsets
-
-    def fill(
-        self,
-        items: Indices,
-        listed: IntArray,
-        Y: RankArray,
-        listed_Y: IntArray,
-        codes: CodeArray,
-        offsets: IntArray,
-    ) -> None:
-        """Write the codes and offsets."""
-        agreements(items, listed, Y, listed_Y, codes, offsets)
-
-
-def list_lengths(X: Rankings) -> IntArray:
-    """Return the lengths of top-k lists: all items for a full ranking."""
-    return np.where(X.n_buckets == X.n_items, X.n_items, X.n_buckets - 1)
 
 
 # ---------------------------------------------------------------------- compiled loops

@@ -23,9 +23,9 @@ from rankernel._loops.compiled import compiled
 from rankernel._utils import FloatArray, IntArray
 from rankernel._utils.combinatorics import PartitionIndex, all_partitions
 from rankernel.errors import ExactnessError
-from rankernel.gram.exact.footrule import Group, OneTieCodes, always_in_groups, matching_of
+from rankernel.gram.exact.footrule import Group, always_in_groups, matching_of, one_tie_coder
 from rankernel.gram.exact.formulas import (
-    Codes,
+    Coder,
     Formula,
     LogMean,
     Overlap,
@@ -79,9 +79,9 @@ class ExponentialSpearman(Formula):
             return 1e-4 + 5e-9 * size * 2.0 ** min(size, MAX_PERMANENT)
         return 4e-3
 
-    def codes(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Codes:
+    def coder(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Coder:
         """Return codes of the positions that meet a tie, for rankings with one tie each."""
-        return OneTieCodes(X, Y, 2) if all(have_one_tie(*pair) for pair in pairs) else super().codes(X, Y, pairs)
+        return one_tie_coder(X, Y, 2) if all(have_one_tie(*pair) for pair in pairs) else super().coder(X, Y, pairs)
 
     def log_mean(self, overlap: Overlap, rate: float) -> LogMean:
         """Return the sum of the logarithms of all groups.

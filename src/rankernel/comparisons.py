@@ -1,0 +1,334 @@
+"""Comparisons: one immutable type for battles between two items, with a winner or a tie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankernel._utils import FloatArray, IntArray, Mask
+from rankernel._utils.checks import check_instance, check_labels, check_number, check_numbers, printable
+from rankernel._utils.notebook import html_card
+from rankernel.data import group_codes
+from rankernel.errors import Argument, ArgumentValueError, RankingError, ReadingWarning, warn
+from rankernel.preferences import Preferences, majorities
+from rankernel.rankings import Labels, Rankings, check_items, is_missing, row_index
+
+MAX_SHOWN = 6
+TIME_UNITS = {"year": "Y", "month": "M", "week": "W", "day": "D", "hour": "h"}
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class Comparisons:
+    """Battles between two items: the outcome, and optionally a judge, a weight, a time and labels of each.
+
+    Use :meth:`from_frame` for a table and :meth:`from_arrays` for arrays. Functions for rankings take
+    ``comparisons.preferences(by="judge")`` or ``comparisons.rankings(by=...)``; :func:`bradley_terry` and
+    :func:`leaderboard` take the comparisons themselves.
+
+    Examples
+    --------
+    >>> battles = Comparisons.from_arrays(["x", "x", "y"], ["y", "z", "z"], [1, 0, -1], judge=["ann", "ann", "bob"])
+    >>> battles
+    Comparisons: 3 comparisons of 3 items by 2 judges (1 tie)
+      ann: x > y
+      ann: x = z
+      bob: z > y
+    >>> battles.wins.astype(int)
+    array([[0, 1, 0],
+           [0, 0, 0],
+           [0, 1, 0]])
+    """
+
+    #: Names of the items.
+    items: tuple[str, ...]
+    #: Index of the first item of each comparison.
+    first: IntArray
+    #: Index of the second item of each comparison.
+    second: IntArray
+    #: 1 if the first item won, -1 if the second one won, 0 for a tie.
+    outcome: NDArray[np.int8]
+    #: Weight of each comparison.
+    weights: FloatArray
+    #: Names of the judges; empty if they are unknown.
+    judges: tuple[str, ...]
+    #: Index of the judge of each comparison; empty if they are unknown.
+    judge: IntArray
+    #: Time of each comparison as ``datetime64`` or numbers; None if unknown.
+    time: NDArray[Any] | None
+    #: Labels of comparisons, such as a language: for each column one value per comparison.
+    labels: Labels
+    #: How the file was read from which the comparisons come; None for other comparisons.
+    source: Any
+
+    @classmethod
+    def _trusted(cls, *values: Any) -> Comparisons:
+        """Build from valid parts, in the order of the fields, without checks."""
+        new = object.__new__(cls)
+        for name, value in zip(cls.__dataclass_fields__, values, strict=True):
+            for array in value.values() if isinstance(value, dict) else (value,):
+                if isinstance(array, np.ndarray):
+                    array.flags.writeable = False
+            object.__setattr__(new, name, value)
+        return new
+
+    @classmethod
+    def from_arrays(
+        cls,
+        first: Any,
+        second: Any,
+        outcome: Any,
+        *,
+        judge: Any = None,
+        weights: Any = None,
+        time: Any = None,
+        labels: Mapping[str, Any] | None = None,
+        items: Iterable[object] | None = None,
+    ) -> Comparisons:
+        """Build from arrays with one entry per comparison.
+
+        Parameters
+        ----------
+        first, second : arrays of names
+            The two items.
+        outcome : array of numbers
+            Positive if the first item won, negative if the second one won, 0 for a tie.
+        judge : array of names, optional
+            Who made the comparison.
+        weights : array of positive numbers, optional
+            Weight of each comparison, such as a number of equal ones; 1 by default.
+        time : array of dates, texts of dates, or numbers, optional
+            Time of each comparison.
+        labels : mapping of names to arrays, optional
+            Further properties of comparisons.
+        items : iterable of names, optional
+            All items; by default those that occur, in order of first appearance.
+        """
+        outcomes = check_numbers("outcome", outcome, (None,))
+        n = len(outcomes)
+        names: dict[str, int] = {}
+        if items is not None:
+            names = {name: number for number, name in enumerate(check_items(items))}
+        both = [check_labels(name, values, n).tolist() for name, values in (("first", first), ("second", second))]
+        sides = encode("item", both, names, items is None).T.copy()
+        equal = np.flatnonzero(sides[0] == sides[1])
+        if len(equal):
+            item = list(names)[sides[0][equal[0]]]
+            raise RankingError(f"comparison {equal[0]} compares {printable(item)!r} with itself")
+        judges: dict[str, int] = {}
+        codes = (
+            np.zeros(0, dtype=np.int64)
+            if judge is None
+            else encode("judge", [check_labels("judge", judge, n).tolist()], judges, True)[:, 0]
+        )
+        given = np.ones(n) if weights is None else check_numbers("weights", weights, (n,), 0.0)
+        given_labels = {} if labels is None else check_instance("labels", labels, Mapping, "a mapping to arrays")
+        columns = {str(name): check_labels(f"labels[{name!r}]", each, n) for name, each in given_labels.items()}
+        times = None if time is None else as_times(time, n)
+        signs = np.sign(outcomes).astype(np.int8)
+        return cls._trusted(check_items(names), *sides, signs, given, tuple(judges), codes, times, columns, None)
+
+    # ------------------------------------------------------------------ shape
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.items)
+
+    @property
+    def n_judges(self) -> int:
+        """Number of judges; 0 if they are unknown."""
+        return len(self.judges)
+
+    @property
+    def tied(self) -> Mask:
+        """Whether each comparison is a tie."""
+        return np.asarray(self.outcome == 0)
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def __iter__(self) -> Iterator[Comparisons]:
+        return (self[row] for row in range(len(self)))
+
+    def __getitem__(self, rows: Any) -> Comparisons:
+        """Return some of the comparisons: an index, a slice, an index array or a mask."""
+        rows = row_index(rows, len(self), "comparisons are indexed by row")
+        return self._trusted(
+            self.items,
+            self.first[rows],
+            self.second[rows],
+            self.outcome[rows],
+            self.weights[rows],
+            self.judges,
+            self.judge[rows] if self.judges else self.judge,
+            None if self.time is None else self.time[rows],
+            {name: values[rows] for name, values in self.labels.items()},
+            None,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Comparisons):
+            return NotImplemented
+        arrays = ("first", "second", "outcome", "weights", "judge", "time")
+        return (
+            self.items == other.items
+            and self.judges == other.judges
+            and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in arrays)
+            and self.labels.keys() == other.labels.keys()
+            and all(np.array_equal(values, other.labels[name]) for name, values in self.labels.items())
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Comparisons._trusted, tuple(getattr(self, name) for name in self.__dataclass_fields__)
+
+    _repr_html_ = html_card
+
+    def __repr__(self) -> str:
+        n_ties = int(np.count_nonzero(self.tied))
+        by = f" by {self.n_judges:,} judge{'s' * (self.n_judges != 1)}" if self.judges else ""
+        ties = f" ({n_ties:,} tie{'s' * (n_ties != 1)})" if n_ties else ""
+        lines = [f"Comparisons: {len(self):,} comparison{'s' * (len(self) != 1)} of {self.n_items:,} items{by}{ties}"]
+        for row in range(min(len(self), MAX_SHOWN)):
+            a, b = (printable(self.items[side[row]]) for side in (self.first, self.second))
+            text = {1: f"{a} > {b}", -1: f"{b} > {a}", 0: f"{a} = {b}"}[int(self.outcome[row])]
+            lines.append(f"  {printable(self.judges[self.judge[row]])}: {text}" if self.judges else f"  {text}")
+        lines += [f"  ... and {len(self) - MAX_SHOWN:,} more"] * (len(self) > MAX_SHOWN)
+        lines += [f"  {line}" for line in str(self.source or "").splitlines()]
+        return "\n".join(lines)
+
+    # ------------------------------------------------------------------ counts
+
+    @property
+    def wins(self) -> FloatArray:
+        """Weighted number of wins of item x over item y, shape (n_items, n_items)."""
+        winner, loser = self._winner_and_loser()
+        n = self.n_items
+        counts = np.bincount(winner * n + loser, self.weights * ~self.tied, n * n)
+        return np.asarray(counts, dtype=np.float64).reshape(n, n)
+
+    @property
+    def ties(self) -> FloatArray:
+        """Weighted number of ties of items x and y, a symmetric matrix of shape (n_items, n_items)."""
+        n = self.n_items
+        counts = np.bincount(self.first * n + self.second, self.weights * self.tied, n * n).reshape(n, n)
+        return np.asarray(counts + counts.T)
+
+    @property
+    def match_ups(self) -> IntArray:
+        """Index of the unordered pair of items of each comparison: strata for tests of groups."""
+        low, high = np.minimum(self.first, self.second), np.maximum(self.first, self.second)
+        return np.unique(low * self.n_items + high, return_inverse=True)[1].ravel()
+
+    def _winner_and_loser(self) -> tuple[IntArray, IntArray]:
+        """Return the two items with the winner in front; those of ties are in the given order."""
+        reverse = self.outcome < 0
+        return np.where(reverse, self.second, self.first), np.where(reverse, self.first, self.second)
+
+    # ------------------------------------------------------------------ groups
+
+    def groups(self, by: Any) -> tuple[tuple[str, ...], IntArray]:
+        """Return the names of groups of comparisons and the group of each comparison.
+
+        Parameters
+        ----------
+        by : str or array of shape (n_comparisons,)
+            ``"judge"``, the name of a label, a unit of time (``"year"``, ``"month"``, ``"week"``, ``"day"``,
+            ``"hour"``), or the group of each comparison.
+        """
+        if not isinstance(by, str):
+            return group_codes(check_labels("by", by, len(self)))
+        if by == "judge" and self.judges:
+            return self.judges, self.judge
+        if by in self.labels:
+            return group_codes(self.labels[by])
+        if by in TIME_UNITS and self.time is not None and self.time.dtype.kind == "M":
+            return group_codes(self.time.astype(f"datetime64[{TIME_UNITS[by]}]").astype(str))
+        known = [*(["judge"] if self.judges else []), *self.labels]
+        if self.time is not None and self.time.dtype.kind == "M":
+            known += TIME_UNITS
+        raise ArgumentValueError("by", by, f"one of {', '.join(known)}, or an array" if known else "an array of groups")
+
+    def preferences(self, by: Any = "judge") -> Preferences:
+        """Return one partial order per judge or other group of comparisons.
+
+        Of repeated comparisons of two items the majority counts, and equal numbers state nothing. A tie states nothing
+        about the order. Items of a preference cycle are contracted (see :class:`Preferences`); a warning states the
+        share of comparisons that this discards.
+
+        Examples
+        --------
+        >>> battles = Comparisons.from_arrays(list("aab"), list("bcc"), [0, 0, 1], judge=["ann"] * 3)
+        >>> battles.preferences()
+        Preferences: 1 user, 3 items
+          ann: b > c
+        """
+        names, group = self.groups(by)
+        winner, loser = self._winner_and_loser()
+        strict = ~self.tied & (self.weights > 0)
+        triples = group[strict], winner[strict], loser[strict]
+        user, better, worse, margin = majorities(*triples, self.weights[strict], self.n_items)
+        result = Preferences._from_strict(user, better, worse, names, self.items)
+        is_stated = result._holds(user, better, worse)
+        if not is_stated.all():
+            n_users, share = result.n_contradicting, float(margin[~is_stated].sum() / margin.sum())
+            warn(
+                f"{n_users:,} of {len(names):,} users have preference cycles; contracting them discards {share:.1%} of "
+                "the decided comparisons. A Bradley-Terry ranking of each user uses all of them: "
+                "comparisons.rankings(by=...)",
+                ReadingWarning,
+            )
+        return result
+
+    def rankings(self, by: Any = "judge", *, min_comparisons: int | None = None, prior: float = 0.5) -> Rankings:
+        """Return one Bradley-Terry ranking per judge, day, language or other group of comparisons.
+
+        Ties are half a win for each item. Items that a group did not compare, or not with the items of its largest
+        connected component, are free.
+
+        Parameters
+        ----------
+        by : str or array
+            The groups, as in :meth:`groups`. Their names are the label ``"group"`` of the rankings.
+        min_comparisons : int, optional
+            The smallest number of comparisons of a group; by default the number of items less one, which is needed to
+            connect all items. Other groups are left out, with a warning.
+        prior : float
+            Wins added in each direction to every pair that the group compared, so that strengths are finite.
+        """
+        from rankernel.models.bradley_terry import rank_groups  # a later layer
+
+        return rank_groups(self, by, min_comparisons, check_number("prior", prior, 0, above=True))
+
+
+def encode(name: str, columns: list[list[Any]], index: dict[str, int], grows: bool) -> IntArray:
+    """Return the index of each name of columns, row by row, and add new names to the index."""
+    result = np.empty((len(columns[0]), len(columns)), dtype=np.int64)
+    for row, values in enumerate(zip(*columns, strict=True)):
+        for column, value in enumerate(values):
+            key = value if type(value) is str else str(value)
+            if key not in index:
+                if is_missing(value) or key == "":
+                    raise RankingError(f"comparison {row} has no {name} ({value!r}); remove incomplete comparisons")
+                if not grows:
+                    problem = f"comparison {row} names {printable(key)!r}, which is not one of the "
+                    raise RankingError(problem, Argument("items"))
+                index[key] = len(index)
+            result[row, column] = index[key]
+    return result
+
+
+def as_times(values: Any, n: int) -> NDArray[Any]:
+    """Return times as ``datetime64`` or as numbers."""
+    given = check_labels("time", values, n)
+    if given.dtype.kind in "fiuM":
+        return given
+    try:
+        return np.array([str(value).replace(" ", "T").removesuffix("Z") for value in given], dtype="datetime64[us]")
+    except ValueError:
+        raise ArgumentValueError("time", values, "dates, ISO texts of dates, or numbers") from None

@@ -1,0 +1,195 @@
+"""Leaderboards: scores, intervals, and simultaneous ranks."""
+
+import csv
+
+import numpy as np
+import pandas as pd
+import pytest
+from real_data import arena, needs_data
+
+import rankernel as rk
+from rankernel import Comparisons, Preferences, Rankings
+
+
+def simulated_battles(seed, strengths, n_battles, n_judges=0, spread=0.0, tie_rate=0.0):
+    rng = np.random.default_rng(seed)
+    n = len(strengths)
+    first = rng.integers(0, n, n_battles)
+    second = (first + rng.integers(1, n, n_battles)) % n
+    judge = rng.integers(0, max(n_judges, 1), n_battles)
+    opinions = np.asarray(strengths) + spread * rng.normal(size=(max(n_judges, 1), n))
+    chance = 1 / (1 + np.exp(opinions[judge, second] - opinions[judge, first]))
+    outcome = np.where(rng.random(n_battles) < chance, 1, -1)
+    outcome[rng.random(n_battles) < tie_rate] = 0
+    return Comparisons.from_arrays(first, second, outcome, judge=judge if n_judges else None, items=range(n))
+
+
+def by_item(result, values):
+    """Values of the items in the order of their numbers."""
+    return np.asarray(values)[np.argsort([int(item) for item in result.items])]
+
+
+@pytest.mark.parametrize("score", ["borda", "copeland", "mean_rank", "bradley_terry"])
+def test_scores_of_rankings(score):
+    rng = np.random.default_rng(1)
+    data = Rankings.from_scores(rng.normal([0.5, 0, 0.2, 1], 1, (30, 4)).round(0))
+    result = rk.leaderboard(data, score=score)
+    n = 4
+    wins = np.zeros((n, n))
+    ranks = np.zeros(n)
+    for row in data.ranks.tolist():
+        for a in range(n):
+            ranks[a] += 1 + sum(x < row[a] for x in row) + (row.count(row[a]) - 1) / 2
+            for b in range(n):
+                wins[a, b] += (row[a] < row[b]) + 0.5 * (row[a] == row[b] and a != b)
+    expected = {
+        "borda": wins.sum(axis=1) / 30,
+        "copeland": [sum((w > 15) + 0.5 * (w == 15) for b, w in enumerate(wins[a]) if b != a) for a in range(n)],
+        "mean_rank": ranks / 30,
+        "bradley_terry": rk.bradley_terry(data).strengths,
+    }[score]
+    np.testing.assert_allclose(by_item(result, result.scores), expected, atol=1e-6)
+    assert result.scores.tolist() == sorted(result.scores.tolist(), reverse=score != "mean_rank")
+
+
+def test_missing_results_stay_missing():
+    table = pd.DataFrame({"a": [0.9, 0.8, np.nan], "b": [0.1, np.nan, 0.7], "c": [0.5, 0.6, 0.2]})
+    result = rk.leaderboard(table, score="mean_rank")
+    found = dict(zip(result.items, result.scores.tolist(), strict=True))
+    assert found == {"a": 1.0, "b": 2.0, "c": 2.0}
+    assert result.units == "3 voters"
+    borda = rk.leaderboard(Rankings.from_scores(table, unlisted="free"))
+    expected = rk.pairwise_preferences(Rankings.from_scores(table, unlisted="free")).sum(axis=1) - 0.5
+    np.testing.assert_allclose([borda.scores[borda.items.index(item)] for item in "abc"], expected)
+
+
+def test_standard_errors_of_means():
+    """The standard error of a mean score is that of independent voters."""
+    rng = np.random.default_rng(2)
+    data = Rankings.from_scores(rng.normal([0, 0.3, 0.5, 1], 1, (150, 4)))
+    result = rk.leaderboard(data, n_resamples=4000)
+    points = 3 - data.ranks
+    np.testing.assert_allclose(
+        by_item(result, result.standard_errors), points.std(axis=0, ddof=1) / np.sqrt(150), rtol=0.06
+    )
+
+
+def test_standard_errors_of_strengths():
+    """Bootstrap and sandwich standard errors agree."""
+    battles = simulated_battles(3, [0, 0.3, 0.6, 1.0], 3000, n_judges=150, spread=0.5)
+    fit = rk.bradley_terry(battles)
+    result = rk.leaderboard(battles, n_resamples=2000)
+    np.testing.assert_allclose(by_item(result, result.standard_errors), fit.standard_errors, rtol=0.12)
+    independent = rk.leaderboard(battles, resample="comparisons", n_resamples=2000)
+    expected = rk.bradley_terry(battles, cluster=False).standard_errors
+    np.testing.assert_allclose(by_item(independent, independent.standard_errors), expected, rtol=0.12)
+    assert result.units == "150 judges"
+    assert independent.units == "3,000 comparisons"
+
+
+def test_ranks_follow_from_separated_pairs():
+    result = rk.leaderboard(simulated_battles(4, np.linspace(0, 3, 8), 1500))
+    above = result.above.before[0]
+    for item in range(8):
+        assert result.rank_intervals[item].tolist() == [1 + above[:, item].sum(), 8 - above[item].sum()]
+    assert isinstance(result.above, Preferences)
+    assert above.any()
+    assert not (above & above.T).any()
+    low, high = result.rank_intervals.T
+    assert (low <= result.ranks).all()
+    assert (result.ranks <= high).all()
+
+
+def test_far_apart_items_have_one_rank_and_equal_ones_all():
+    apart = Rankings.from_scores(np.random.default_rng(5).normal(np.arange(5) * 3, 1, (60, 5)))
+    assert rk.leaderboard(apart).rank_intervals.tolist() == [[rank, rank] for rank in range(1, 6)]
+    equal = Rankings.from_scores(np.random.default_rng(6).normal(0, 1, (40, 5)))
+    assert rk.leaderboard(equal).rank_intervals.tolist() == [[1, 5]] * 5
+
+
+def test_simultaneous_coverage_of_equal_items():
+    """With equal items no pair may be separated in more than 5 % of data sets."""
+    rng = np.random.default_rng(7)
+    n_runs = 300
+    wrong = sum(
+        bool(
+            rk.leaderboard(Rankings.from_scores(rng.normal(size=(40, 6))), n_resamples=200, rng=run).above.before.any()
+        )
+        for run in range(n_runs)
+    )
+    assert wrong <= 0.05 * n_runs + 3 * np.sqrt(0.05 * 0.95 * n_runs)
+    assert wrong >= 2
+
+
+def test_few_judges_give_wide_intervals():
+    """Battles of one judge are dependent: resampling them as independent separates too many pairs."""
+    battles = simulated_battles(8, np.zeros(6), 4000, n_judges=8, spread=1.0)
+    judges, single = rk.leaderboard(battles), rk.leaderboard(battles, resample="comparisons")
+    assert judges.above.before.sum() < single.above.before.sum()
+    assert (judges.standard_errors > 2 * single.standard_errors.mean()).all()
+
+
+def test_groups():
+    rng = np.random.default_rng(9)
+    data = Rankings.from_scores(rng.normal([0, 1, 2], 1, (60, 3)))
+    group = np.repeat(["x", "y"], 30)
+    result = rk.leaderboard(data, by=group)
+    assert list(result) == ["x", "y"]
+    np.testing.assert_allclose(result["y"].scores, rk.leaderboard(data[30:]).scores)
+
+
+def test_same_call_same_result():
+    battles = simulated_battles(10, [0, 1, 2], 300)
+    first, again = rk.leaderboard(battles), rk.leaderboard(battles)
+    assert repr(first) == repr(again)
+    assert (first.standard_errors != rk.leaderboard(battles, rng=1).standard_errors).any()
+
+
+def test_counts_are_voters():
+    orders = [["a", "b", "c"], ["b", "a", "c"], ["c", "b", "a"]]
+    once = rk.leaderboard(Rankings.from_orders(orders, counts=[20, 15, 5]), n_resamples=4000)
+    rows = [order for order, count in zip(orders, [20, 15, 5], strict=True) for _ in range(count)]
+    separate = rk.leaderboard(Rankings.from_orders(rows), n_resamples=4000)
+    assert once.units == separate.units == "40 voters"
+    np.testing.assert_allclose(once.scores, separate.scores)
+    np.testing.assert_allclose(once.standard_errors, separate.standard_errors, rtol=0.08)
+
+
+def test_table():
+    result = rk.leaderboard(Rankings.from_orders([["a\n", "b"], ["b", "a\n"], ["a\n", "b"]]))
+    assert "a\\n" in repr(result)
+    frame = result.to_frame()
+    assert frame["item"].tolist() == list(result.items)
+    assert frame.columns.tolist() == [
+        "item", "rank", "rank_low", "rank_high", "borda", "standard_error", "low", "high",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"score": "elo"}, "score"),
+        ({"score": "mean_rank"}, "score"),
+        ({"resample": "judges"}, "resample"),
+        ({"confidence_level": 2}, "confidence_level"),
+        ({"n_resamples": 3}, "n_resamples"),
+        ({"by": "language"}, "by"),
+    ],
+)
+def test_invalid_arguments(options, name):
+    with pytest.raises((ValueError, TypeError), match=name):
+        rk.leaderboard(simulated_battles(11, [0, 1], 50), **options)
+
+
+@needs_data
+def test_win_rates_of_evalica():
+    with (arena() / "llmfao-golden.csv").open(encoding="utf-8") as file:
+        golden = {
+            row["item"]: float(row["score"]) for row in csv.DictReader(file) if row["algorithm"] == "average_win_rate"
+        }
+    with (arena() / "llmfao.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    outcome = [{"left": 1, "right": -1, "tie": 0}[row["winner"]] for row in rows]
+    battles = Comparisons.from_arrays(*([row[side] for row in rows] for side in ("left", "right")), outcome)
+    result = rk.leaderboard(battles, score="borda", n_resamples=20)
+    np.testing.assert_allclose(result.scores, [golden[item] for item in result.items], atol=1e-9)

@@ -1,0 +1,136 @@
+"""Mixtures of Mallows models against sums over all completions."""
+
+import itertools
+import math
+
+import naive
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+
+import rankernel as rk
+from rankernel import MallowsMixture, RankingError, Rankings
+
+CENTERS = [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [2, 3, 0, 1, 5, 4]]
+
+
+def planted(n_voters=(300, 200, 150), theta=0.8, k=3):
+    parts = [
+        rk.datasets.mallows(n, c, theta, rng=i).ranks for i, (n, c) in enumerate(zip(n_voters, CENTERS, strict=True))
+    ]
+    return Rankings(np.minimum(np.concatenate(parts), k)), np.repeat(range(3), n_voters)
+
+
+def naive_log_prob(ranks, centers, thetas, weights):
+    """The log-probability of a partial ranking: the sum over its completions and the components."""
+    n = len(ranks)
+    total = 0.0
+    for center, theta, weight in zip(centers, thetas, weights, strict=True):
+        everything = list(itertools.permutations(range(n)))
+        terms = {full: math.exp(-theta * naive.kendall(full, center)) for full in everything}
+        inside = sum(terms[tuple(full)] for full in naive.completions(ranks))
+        total += weight * inside / sum(terms.values())
+    return math.log(total)
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_log_probabilities_by_enumeration(free):
+    rng = np.random.default_rng(0)
+    ranks = rng.integers(0, 3, (12, 4))
+    if free:
+        ranks[rng.random(ranks.shape) < 0.3] = -1
+    data = Rankings.from_ranks(ranks, unlisted="free") if free else Rankings.from_ranks(ranks)
+    model = MallowsMixture(2, n_init=2, max_iter=5).fit(data)
+    parameters = model.centers_.ranks.tolist(), model.thetas_.tolist(), model.weights_.tolist()
+    expected = [naive_log_prob(row, *parameters) for row in data.ranks.tolist()]
+    np.testing.assert_allclose(model.score_samples(data), expected, rtol=1e-9, atol=1e-12)
+    assert model.log_likelihood_ == pytest.approx(sum(expected), rel=1e-6)
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_likelihood_never_decreases(free):
+    data, _ = planted((30, 20, 15))
+    if free:
+        data = Rankings(np.where(data.ranks == 3, -1, data.ranks))
+    values = [MallowsMixture(2, n_init=1, max_iter=steps, tol=0).fit(data).log_likelihood_ for steps in range(1, 9)]
+    assert (np.diff(values) >= -1e-9).all()
+    assert values[-1] > values[0] + 0.1
+
+
+def test_planted_components_are_found():
+    data, group = planted()
+    model = MallowsMixture(3).fit(data)
+    assert model.centers_.ranks.tolist() == CENTERS
+    np.testing.assert_allclose(model.thetas_, 0.8, atol=0.12)
+    np.testing.assert_allclose(model.weights_, [300 / 650, 200 / 650, 150 / 650], atol=0.04)
+    assert model.is_optimal_.all()
+    assert model.converged_
+    assert (model.predict(data) == group).mean() > 0.8
+    bic = [MallowsMixture(n, n_init=4).fit(data).bic(data) for n in (1, 2, 3, 4)]
+    assert int(np.argmin(bic)) == 2
+
+
+def test_one_component_is_the_mallows_fit():
+    data, _ = planted((40, 30, 20))
+    model, fit = MallowsMixture(1).fit(data), rk.MallowsModel.fit(data)
+    assert model.centers_.ranks[0].tolist() == list(fit.center)
+    assert model.thetas_[0] == pytest.approx(fit.theta, abs=1e-9)
+    assert model.log_likelihood_ == pytest.approx(float(fit.log_prob(data).sum()))
+
+
+def test_counts_are_voters():
+    data, _ = planted((20, 15, 10))
+    joined = data.unique()
+    a, b = MallowsMixture(2).fit(data), MallowsMixture(2).fit(joined)
+    assert a.log_likelihood_ == pytest.approx(b.log_likelihood_)
+    assert a.bic(data) == pytest.approx(b.bic(joined))
+    assert a.score(data) == pytest.approx(b.score(joined))
+
+
+def test_probabilities_of_components():
+    data, _ = planted((40, 30, 20))
+    model = MallowsMixture(3).fit(data)
+    proba = model.predict_proba(data)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    assert (proba.argmax(axis=1) == model.predict(data)).all()
+    assert (model.labels_ == model.predict(data)).all()
+
+
+def test_samples_follow_the_mixture():
+    data, _ = planted((60, 40, 30))
+    model = MallowsMixture(3).fit(data)
+    sample, component = model.sample(4000, rng=1)
+    shares = np.bincount(component) / 4000
+    np.testing.assert_allclose(shares, model.weights_, atol=4 * np.sqrt(0.25 / 4000))
+    pairs = sample.ranks[component == 0]
+    fit = rk.MallowsModel.fit(Rankings(pairs))
+    assert list(fit.center) == model.centers_.ranks[0].tolist()
+    assert fit.theta == pytest.approx(model.thetas_[0], abs=0.1)
+
+
+def test_scikit_learn_interface():
+    data, _ = planted((40, 30, 20), k=6)
+    assert clone(MallowsMixture(3, n_init=2)).get_params()["n_components"] == 3
+    scores = [cross_val_score(MallowsMixture(n, n_init=2), data.ranks, cv=3).mean() for n in (1, 3)]
+    assert scores[1] > scores[0]
+
+
+def test_items_in_another_order():
+    data, _ = planted((40, 30, 20))
+    data = Rankings(data.ranks, items=list("abcdef"))
+    model = MallowsMixture(2).fit(data)
+    turned = data.with_items(list("fedcba"))
+    np.testing.assert_allclose(model.score_samples(turned), model.score_samples(data))
+
+
+def test_invalid_input():
+    data, _ = planted((4, 3, 2))
+    with pytest.raises(ValueError, match="n_components"):
+        MallowsMixture(0).fit(data)
+    with pytest.raises(ValueError, match="n_components"):
+        MallowsMixture(100).fit(data)
+    with pytest.raises(RankingError, match="rankings"):
+        MallowsMixture(1).fit(rk.Preferences.from_pairs([[("a", "b"), ("c", "d")]]))
+    with pytest.raises(RankingError, match="items"):
+        MallowsMixture(1).fit(data).predict([[0, 1]])
