@@ -475,7 +475,7 @@ CALLS = {
     "MeanFeatures.fit": (rk.MeanFeatures(rk.Kendall()).fit, {"X": BALLOTS}),
     "MeanFeatures.transform": (fitted(rk.MeanFeatures(rk.Kendall())).transform, {"X": BALLOTS}),
     "borda": (rk.borda, {"X": BALLOTS, "ties": "keep"}),
-    "kemeny": (rk.kemeny, {"X": BALLOTS, "limit": 10, "n_starts": 1, "rng": 0}),
+    "kemeny": (rk.kemeny, {"X": BALLOTS, "limit": 10, "n_starts": 1, "n_bootstrap": 2, "rng": 0}),
     "bradley_terry": (rk.bradley_terry, {"X": BALLOTS, "prior": 0.5, "ties": "half", "anchor": "a", "cluster": True}),
     "bradley_terry comparisons": (rk.bradley_terry, {"X": BATTLES, "prior": 0.5, "covariates": [[1], [2], [3]]}),
     "leaderboard": (

@@ -97,6 +97,16 @@ READERS = {
         "header": None,
         **FILE_OPTIONS,
     },
+    "read_comparisons": {
+        "path": file("battles.csv", "who,winner,loser,n,town,mood\ns,a,b,1,x,y\nt,b,a,2,x,y\n"),
+        "items": ["a", "b"],
+        "count": "n",
+        "ignore": ["mood"],
+        "columns": {"user": "who"},
+        "layout": "pairs",
+        "header": None,
+        **FILE_OPTIONS,
+    },
     "load_sushi": {"path": SUSHI, "which": "a", "unlisted": "free"},
 }
 WRITERS = {

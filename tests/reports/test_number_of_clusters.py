@@ -258,3 +258,9 @@ def test_clusters_that_are_not_reproducible(two_clusters):
     page = page_with(two_clusters, n_clusters=1, numbers=(1,), agreement=(0.31,))
     assert "no reproducible clusters" in page
     assert "at most 0.31" in page
+
+
+def test_agreement_of_halves_is_named_by_its_size(two_clusters):
+    for agreement, expected in ((0.94, "nearly the same"), (0.58, "moderately similar")):
+        page = page_with(two_clusters, n_clusters=2, agreement=(agreement,))
+        assert f"give {expected} clusters (adjusted Rand index {agreement}" in page

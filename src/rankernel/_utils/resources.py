@@ -76,12 +76,6 @@ def n_threads(n_jobs: int | None) -> int:
 
     None is the environment variable ``RANKERNEL_NUM_THREADS`` if it is set, else one thread for each available core;
     -1 is one thread for each available core, as in scikit-learn.
-
-    Examples
-    --------
-    >>> n_threads(0)
-    Traceback (most recent call last):
-    rankernel.errors.ArgumentValueError: n_jobs=0 is not possible; it must be an integer >= 1, -1 (all cores), or None
     """
     if n_jobs is None:
         variable = os.environ.get("RANKERNEL_NUM_THREADS", "")
@@ -121,13 +115,7 @@ class Worker(Thread):
 
 
 def run_interruptibly(function: Callable[..., Value], *arguments: Any) -> Value:
-    """Return ``function(*arguments)``, computed in a worker thread so that signals are handled meanwhile.
-
-    Examples
-    --------
-    >>> run_interruptibly(max, 3, 5)
-    5
-    """
+    """Return ``function(*arguments)``, computed in a worker thread so that signals are handled meanwhile."""
     if current_thread() is not main_thread():
         return function(*arguments)
     stop = StopFlag()
@@ -142,13 +130,6 @@ def run_in_threads(function: Callable[[Any], object], pieces: Iterable[Any], n_j
 
     Pieces are taken one at a time from the iterable, so that a long list is never built. After an error or an
     interrupt no further piece is started.
-
-    Examples
-    --------
-    >>> squares = {}
-    >>> run_in_threads(lambda n: squares.update({n: n * n}), range(3))
-    >>> sorted(squares.items())
-    [(0, 0), (1, 1), (2, 4)]
     """
     lock, stop, remaining = Lock(), StopFlag(), iter(pieces)
 
@@ -238,23 +219,7 @@ def check_bytes(needed: int, what: str, *advice: object) -> None:
 
 
 def check_memory(shape: tuple[int, int], dtype: DTypeLike, n_matrices: float = 1, task: str = "") -> None:
-    """Raise a MemoryError if Gram matrices do not fit into the free memory.
-
-    Parameters
-    ----------
-    shape : pair of int
-        Shape of each matrix.
-    dtype : dtype
-        Type of the entries.
-    n_matrices : float
-        Number of matrices held at once.
-    task : str, optional
-        The computation that holds the matrices, for the message.
-
-    Examples
-    --------
-    >>> check_memory((1000, 1000), np.float64)
-    """
+    """Raise a MemoryError if Gram matrices, of which a task holds several at once, do not fit into the free memory."""
     kind, (n_rows, n_columns) = np.dtype(dtype), shape
     matrix = f"{n_rows:,} x {n_columns:,} {kind}"
     advice: list[object]
@@ -279,13 +244,7 @@ def check_voters(n_voters: int, n_bytes: int, task: str) -> None:
 
 
 def size_text(n_bytes: int) -> str:
-    """Return a number of bytes with a binary unit.
-
-    Examples
-    --------
-    >>> size_text(200_000**2 * 8), size_text(1536), size_text(10)
-    ('298 GiB', '1.5 KiB', '10 bytes')
-    """
+    """Return a number of bytes with a binary unit."""
     size, unit = float(n_bytes), "bytes"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if size < 1024:

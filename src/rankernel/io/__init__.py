@@ -2,7 +2,7 @@
 
 from rankernel.io.blt import read_blt, write_blt
 from rankernel.io.cvr import read_cvr
-from rankernel.io.pairs import read_pairs
+from rankernel.io.pairs import read_comparisons, read_pairs
 from rankernel.io.preflib import read_preflib, write_preflib
 from rankernel.io.public_data import SushiData, fetch_preflib, fetch_sushi, load_sushi
 from rankernel.io.registry import read
@@ -19,6 +19,7 @@ __all__ = [
     "load_sushi",
     "read",
     "read_blt",
+    "read_comparisons",
     "read_csv",
     "read_cvr",
     "read_pairs",

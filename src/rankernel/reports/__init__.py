@@ -71,8 +71,8 @@ class Report:
         The page as a self-contained HTML document.
     pictures : dict of Picture
         The pictures by name: ``"first choices"`` or ``"approvals"``, ``"map"``, ``"contests"``; if there are clusters,
-        ``"dendrogram"``, ``"gram"`` and ``"cluster A"``, ...; for pairs of groups described in detail, ``"pairs: ..."``
-        and ``"null distribution: ..."``.
+        ``"dendrogram"``, ``"gram"`` and ``"cluster A"``, ...; for several groups that differ, ``"groups"``; for pairs
+        of groups described in detail, ``"pairs: ..."`` and ``"null distribution: ..."``.
     """
 
     headline: str
@@ -193,6 +193,7 @@ def report(
         noun=noun,
         voter=voter,
         n_approve_all=rankings.source.n_all_in_first if rankings.source else None,
+        n_seats=rankings.source.seats if rankings.source else None,
     )
     summary = summarize(source, settings)
     drawn = {name: Picture(name, svg) for name, svg in pictures(summary)}

@@ -190,8 +190,7 @@ def voter_diagonal(plan: Plan, has_equal_voters: bool) -> FloatArray:
     Its unbiased estimate needs two independent blocks of draws. With a single block and no two voters with the same
     ranking, the estimate is the biased one of :meth:`Plan.gram`, which unbiased statistics do not use.
     """
-    n_blocks = getattr(plan._evaluator, "n_blocks", 2)
-    return plan.diagonal(unbiased=has_equal_voters or n_blocks > 1)
+    return plan.diagonal(unbiased=has_equal_voters or plan._evaluator.n_blocks > 1)
 
 
 def stratum_codes(strata: Any, n_rows: int) -> IntArray:
