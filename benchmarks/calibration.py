@@ -65,7 +65,7 @@ def moments(n_permutations: int) -> Iterator[dict[str, Any]]:
 
 # ---------------------------------------------------------------------- small p-values of unbalanced groups
 
-TAILS = {
+UNBALANCED = {
     "20 and 180, concentration 3": ((20, 180), 3.0),
     "20 and 180, concentration 2": ((20, 180), 2.0),
     "20 and 180, concentration 0.5": ((20, 180), 0.5),
@@ -76,9 +76,9 @@ TAILS = {
 }
 
 
-def tails(n_permutations: int, n_pools: int = 3) -> Iterator[dict[str, Any]]:
+def small_pvalues(n_permutations: int, n_pools: int = 3) -> Iterator[dict[str, Any]]:
     """Yield quoted p-values over those of a long permutation run: the smallest ratio over several pools of voters."""
-    for name, (sizes, theta) in TAILS.items():
+    for name, (sizes, theta) in UNBALANCED.items():
         ratios: dict[str, list[float]] = {}
         for pool in range(n_pools):
             X, Y = (rk.datasets.mallows(n, 6, theta, rng=10 * pool + k) for k, n in enumerate(sizes))
@@ -89,7 +89,7 @@ def tails(n_permutations: int, n_pools: int = 3) -> Iterator[dict[str, Any]]:
                 value = float(null[-max(int(level * n_permutations), 1)])
                 true = float((null >= value - tolerance).mean())
                 statistic.tolerance = statistic.value - value + tolerance  # moves the target of splitting to the value
-                pearson, split = exact.sf(value - tolerance), statistic.tail_pvalue()
+                pearson, split = exact.sf(value - tolerance), statistic.splitting_pvalue()
                 statistic.tolerance = tolerance
                 ratios.setdefault(f"Pearson III, {level:g}", []).append(pearson / true)
                 ratios.setdefault(f"quoted, {level:g}", []).append(max(pearson, split) / true)
@@ -295,14 +295,14 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1000, help="simulations of each setting")
     parser.add_argument("--permutations", type=int, default=1_000_000, help="permutations of the long runs")
     parser.add_argument("--only", metavar="TEST", help="level and power of this test only, by its name in the table")
-    names = ("moments", "tails", "levels", "longer", "seeds", "fitted", "reversals", "outliers", "effects")
+    names = ("moments", "small p-values", "levels", "longer", "seeds", "fitted", "reversals", "outliers", "effects")
     parser.add_argument("--table", choices=names, help="only this table")
     parser.add_argument("-o", "--output", type=Path, help="a folder for one JSON file of each table")
     given = parser.parse_args()
     warnings.simplefilter("ignore", rk.NotCharacteristicWarning)
     tables: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
         "moments": lambda: moments(given.permutations),
-        "tails": lambda: tails(given.permutations),
+        "small p-values": lambda: small_pvalues(given.permutations),
         "seeds": lambda: few_permutations(2 * given.runs),
         "fitted": lambda: fitted_models(max(given.runs // 10, 1)),
         "reversals": lambda: reversals(max(given.runs // 5, 1)),
