@@ -52,7 +52,7 @@ RELATIVE_TOLERANCE = 1e-13  # of the mean absolute kernel value: statistics that
 MAX_HYPERGEOMETRIC = 10**9  # voters in NumPy's multivariate hypergeometric sampler
 VOTERS_PER_ROW = 32  # from which hypergeometric sampling is quicker than a shuffle of voters
 SMALL_PVALUE = 0.01  # the Pearson type III approximation is compared with another estimate below
-MIN_TAIL_PVALUE = 1e-7  # where splitting stops
+MIN_SPLITTING_PVALUE = 1e-7  # where splitting stops
 N_PARTICLES = 1000  # of splitting
 SURVIVORS = 0.25  # the part of the particles that reach the next threshold
 # Sums that can be nonzero, by their numbers of vertices and of loops.
@@ -98,8 +98,8 @@ class PermutationStatistic(ABC):
         """Return a lower bound of the p-value: the probability of the observed arrangement of the data."""
         return 0.0
 
-    def tail_pvalue(self) -> float:
-        """Return an estimate of the p-value that is accurate for small ones; 0 if there is none."""
+    def splitting_pvalue(self) -> float:
+        """Return an estimate of the p-value that is accurate for small ones; 0 if it is not known."""
         return 0.0
 
     def effect(self) -> Effect | None:
@@ -140,7 +140,7 @@ def sample_null_distribution(statistic: PermutationStatistic, n_permutations: in
         n_moment_draws = len(draws)
     moment_pvalue = max(moments.sf(statistic.value - statistic.tolerance), statistic.min_pvalue())
     if moment_pvalue < SMALL_PVALUE:
-        moment_pvalue = max(moment_pvalue, statistic.tail_pvalue())
+        moment_pvalue = max(moment_pvalue, statistic.splitting_pvalue())
     return NullDistribution(values, pvalue, moments, n_moment_draws, min(moment_pvalue, 1.0))
 
 
@@ -347,7 +347,7 @@ def sum_by_group(
 
 
 @compiled_strictly
-def split_tail(
+def multilevel_splitting(
     gram: FloatArray, rows: RankArray, size: int, pair_weight: float, weights: FloatArray, target: float, state: State
 ) -> float:
     """Return the probability that a random division has a statistic of at least ``target``, by multilevel splitting.
@@ -369,8 +369,8 @@ def split_tail(
             u = orders[p, i]
             values[p] += pair_weight * 2 * sums[p, u] + weights[u]
             sums[p] += gram[u]
-    pvalue, n_steps = 1.0, min(max(size, 30), 100)
-    while pvalue > MIN_TAIL_PVALUE:
+    pvalue, n_steps = 1.0, min(max(2 * size, 60), 200)
+    while pvalue > MIN_SPLITTING_PVALUE:
         ordered = np.sort(values)
         threshold = ordered[int((1 - SURVIVORS) * N_PARTICLES)]
         if threshold <= ordered[0]:  # ties: the next larger value
@@ -399,7 +399,7 @@ def split_tail(
                 if value >= threshold:
                     orders[p, a], orders[p, b], values[p] = v, u, value
                     sums[p] += gram[v] - gram[u]
-    return MIN_TAIL_PVALUE
+    return MIN_SPLITTING_PVALUE
 
 
 # ---------------------------------------------------------------------- exact moments

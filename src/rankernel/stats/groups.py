@@ -35,13 +35,13 @@ from rankernel.stats._permutations import (
     arrangement_probability,
     check_exchangeable,
     count_by_group,
+    multilevel_splitting,
     named_generator,
     off_diagonal_forms,
     pair_sums,
     permutation_moments,
     random_state,
     sort_by_label,
-    split_tail,
     sum_by_group,
 )
 from rankernel.stats.base import (
@@ -274,7 +274,7 @@ class GroupStatistic(PermutationStatistic):
         renamings = float(np.exp(gammaln(n_same_sizes + 1).sum() - gammaln(n_same_rows + 1).sum()))
         return renamings * arrangement_probability(strata, groups, rows, table[strata, groups, rows])
 
-    def tail_pvalue(self) -> float:
+    def splitting_pvalue(self) -> float:
         """Return the p-value of two groups by multilevel splitting; 0 with strata, more groups or very many voters.
 
         Groups of similar sizes need none: there the Pearson type III approximation is accurate or conservative.
@@ -304,7 +304,7 @@ class GroupStatistic(PermutationStatistic):
         rows = np.repeat(np.arange(len(self.gram), dtype=np.int32), self.counts.astype(np.int64))
         state = random_state(named_generator(self.seed, "splitting", self.voters.table))
         arguments = self.gram, rows, int(m), pair_weight, scale * weights, target, state
-        return float(run_interruptibly(split_tail, *arguments))
+        return float(run_interruptibly(multilevel_splitting, *arguments))
 
     def effect(self) -> GroupEffect:
         """Return the share of the dispersion between groups."""

@@ -378,7 +378,7 @@ class InlierModel:
     def sample(self, like: Data, rows: Indices, rng: np.random.Generator) -> tuple[Data, FloatArray]:
         """Return a sample with the shapes of the given rows of some data, and its importance weights.
 
-        All concentrations are drawn equally often, so that small tail probabilities are estimated well.
+        All concentrations are drawn equally often, so that small probabilities are estimated well.
         """
         proposals = components(self.fitted)
         parts = np.array_split(np.arange(len(rows)), len(proposals))
