@@ -10,10 +10,11 @@ import numpy as np
 
 from rankernel._utils import FloatArray, Indices, IntArray, Mask
 from rankernel._utils.checks import check_number
-from rankernel._utils.resources import check_task
+from rankernel._utils.resources import announce_cost, check_task, n_threads
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data, concat
 from rankernel.errors import MisfitWarning, RankingError, SamplingWarning, missing_extra, warn
+from rankernel.gram.evaluator import slices
 from rankernel.gram.methods import MethodLike, unbiased_method
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
@@ -33,6 +34,7 @@ MIN_VOTERS = 20  # to fit a null model
 MAX_OUTLIER_SHARE = 0.15  # a larger share is another group of voters rather than outliers
 N_SIMULATED = 4000  # ballots of each null model, divided among the shapes of ballots (benchmarks/outliers.py)
 MIN_SIMULATED = 800  # for each shape
+SIMULATED_AT_ONCE = 2048  # simulated ballots whose kernel values are held at once
 MAX_SHAPES = 20  # shapes that are simulated separately; rarer ones are pooled
 CONCENTRATIONS = (0.0, 0.06, 0.12, 0.2, 0.3, 0.42, 0.56, 0.75, 1.0, 1.33, 1.8, 2.4, 3.2, 4.5)  # over the fitted one
 MISFIT_GAIN = 5.0  # of the log-likelihood over a gamma distribution of shape 2 or more and 5 % of outliers
@@ -461,6 +463,10 @@ class SimulatedDistances:
     def pvalues(self, models: Sequence[InlierModel], rng: np.random.Generator) -> FloatArray:
         """Return the largest p-value of each row over the null models, compared with ballots of the same shape."""
         pvalues = np.zeros(len(self.data))
+        assert self.sample.plan is not None
+        n_simulated = len(models) * N_SIMULATED
+        seconds = self.sample.plan._evaluator.seconds(n_simulated, len(self.sample.data)) / n_threads(None)
+        announce_cost(f"comparing the ballots with {n_simulated:,} simulated ones", seconds)
         for rows in self.shape_classes():
             counts = self.data.counts[rows]
             n_simulated = max(round(N_SIMULATED * float(counts.sum() / self.data.n_voters)), MIN_SIMULATED)
@@ -486,8 +492,10 @@ class SimulatedDistances:
         plan, distinct = self.sample.plan, drawn[first]
         assert plan is not None
         method = unbiased_method(plan.method)
-        means = plan.kernel.gram(distinct, self.sample.data, method=method) @ self.weights
-        diagonal = plan.kernel.plan(distinct, method=method).diagonal(unbiased=True)
+        means, diagonal = np.empty(len(distinct)), np.empty(len(distinct))
+        for part in slices(len(distinct), SIMULATED_AT_ONCE):  # which bounds the memory of draws
+            means[part] = plan.kernel.gram(distinct[part], self.sample.data, method=method) @ self.weights
+            diagonal[part] = plan.kernel.plan(distinct[part], method=method).diagonal(unbiased=True)
         simulated = self.factor * (diagonal - 2 * means + self.squared_norm)[inverse]
         tolerance = TIE_TOLERANCE * float(np.abs(diagonal).mean())
         return weight_above(simulated, weights, distances - tolerance) / len(simulated)
