@@ -295,14 +295,14 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1000, help="simulations of each setting")
     parser.add_argument("--permutations", type=int, default=1_000_000, help="permutations of the long runs")
     parser.add_argument("--only", metavar="TEST", help="level and power of this test only, by its name in the table")
-    names = ("moments", "small p-values", "levels", "longer", "seeds", "fitted", "reversals", "outliers", "effects")
+    names = ("moments", "small_pvalues", "levels", "longer", "seeds", "fitted", "reversals", "outliers", "effects")
     parser.add_argument("--table", choices=names, help="only this table")
     parser.add_argument("-o", "--output", type=Path, help="a folder for one JSON file of each table")
     given = parser.parse_args()
     warnings.simplefilter("ignore", rk.NotCharacteristicWarning)
     tables: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
         "moments": lambda: moments(given.permutations),
-        "small p-values": lambda: small_pvalues(given.permutations),
+        "small_pvalues": lambda: small_pvalues(given.permutations),
         "seeds": lambda: few_permutations(2 * given.runs),
         "fitted": lambda: fitted_models(max(given.runs // 10, 1)),
         "reversals": lambda: reversals(max(given.runs // 5, 1)),

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 
 MAX_BALANCE = 1.5  # ratio of the sizes of two groups
-MAX_SPLIT_VOTERS = 20_000  # splitting holds 1,000 divisions of them
+MAX_SPLIT_VOTERS = 5000  # splitting holds 1,000 divisions of them
 
 
 @dataclass(frozen=True, eq=False)
