@@ -259,6 +259,7 @@ CALLS = {
             "biased": False,
             "method": "auto",
             "n_reference": 20,
+            "fitted": False,
         },
     ),
     "hsic_test": (

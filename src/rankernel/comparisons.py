@@ -209,7 +209,7 @@ class Comparisons:
         else:
             sides = table[str(roles.a)], table[str(roles.b)]
             outcome = np.array([1, -1, 0], dtype=np.int8)[winner_sides(table, roles, position)]
-        pairs = pair_table(sides, outcome == 0, np.arange(n), tuple(map(str, range(n))), items, position)
+        pairs = pair_table(sides, outcome == 0, np.zeros(n, dtype=np.int64), ("",), items, position)
         judges: tuple[str, ...] = ()
         judge = np.zeros(0, dtype=np.int64)
         if roles.user is not None:

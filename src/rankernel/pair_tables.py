@@ -32,7 +32,7 @@ USER, BETTER, WORSE, WINNER, NOT_ITEMS = (
 )
 COUNT, TIES = (frozenset(words.split()) for words in (COUNT_WORDS, TIE_WORDS))
 POSSIBLE_USERS = ("id", "session")  # if their values are repeated
-SIDES = (("a", "b"), ("1", "2"), ("left", "right"), ("first", "second"), ("x", "y"))
+SIDES = (("a", "b"), ("1", "2"), ("left", "right"), ("first", "second"))
 ONE_SIDE = frozenset(side for sides in SIDES for side in sides)
 EXPECTED = (
     "a table of pairs has the columns winner and loser (or better and worse), or model_a, model_b and winner, and "
@@ -98,14 +98,6 @@ class PairTable:
     items: tuple[str, ...]
     row_of_user: IntArray
     counts: IntArray | None = None
-
-    def wins(self) -> IntArray:
-        """Return the number of wins of each item against each other, shape (n_items, n_items), without ties."""
-        n_items, strict = len(self.items), ~self.tied
-        counts = None if self.counts is None else self.counts[self.user[strict]]
-        pairs = self.better[strict] * n_items + self.worse[strict]
-        totals = np.bincount(pairs, counts, minlength=n_items**2).astype(np.int64)
-        return totals.reshape(n_items, n_items)
 
 
 def pair_table(

@@ -8,6 +8,7 @@ from rankernel.io.public_data import SushiData, fetch_preflib, fetch_sushi, load
 from rankernel.io.registry import read
 from rankernel.io.source import FileSource, ReadOptions, Repairs
 from rankernel.io.tables import read_csv, write_csv
+from rankernel.io.text_orders import read_text_orders, read_trec
 
 __all__ = [
     "FileSource",
@@ -24,6 +25,8 @@ __all__ = [
     "read_cvr",
     "read_pairs",
     "read_preflib",
+    "read_text_orders",
+    "read_trec",
     "write_blt",
     "write_csv",
     "write_preflib",

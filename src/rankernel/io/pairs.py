@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from rankernel.comparisons import Comparisons
 from rankernel.errors import ArgumentValueError, RankingError
 from rankernel.io.cells import Table, read_table
 from rankernel.io.source import FileSource, SourceFile, accepts, quoted
-from rankernel.pair_tables import Column, PairTable, Roles, find_columns, from_columns
+from rankernel.pair_tables import PairTable, Roles, find_columns, from_columns
 from rankernel.preferences import Preferences
 from rankernel.rankings import Labels
 
@@ -109,7 +108,7 @@ def read_comparisons(path: Any, **keywords: Any) -> Comparisons:
     source = SourceFile.of(path, read_comparisons, keywords)
     roles, table = read_roles(source)
     names = [name for name in table.columns if name not in source.options.ignore]
-    columns = coded_columns(table, names)
+    columns = {name: table.coded(table.columns.index(name)) for name in names}
     about = FileSource(f"comparisons: {roles}", ignored=tuple(source.options.ignore))
     try:
         return Comparisons._from_columns(
@@ -122,7 +121,7 @@ def read_comparisons(path: Any, **keywords: Any) -> Comparisons:
 def read_pair_table(source: SourceFile) -> tuple[PairTable, Roles, Table]:
     """Return the pairs in a table, the roles of its columns, and the table."""
     roles, table = read_roles(source)
-    columns = coded_columns(table, roles.columns())
+    columns = {name: table.coded(table.columns.index(name)) for name in roles.columns()}
     try:
         found = from_columns(columns, None, source.options.items, roles, lambda row: f"line {table.lines[row]}")
     except RankingError as error:
@@ -146,12 +145,3 @@ def read_roles(source: SourceFile) -> tuple[Roles, Table]:
     if not len(table):
         raise source.error(None, "the table has no rows; each row compares two items")
     return roles, table
-
-
-def coded_columns(table: Table, names: Iterable[str]) -> dict[str, Column]:
-    """Return columns of a table as indices of their distinct texts."""
-    columns = {}
-    for name in names:
-        present, codes = np.unique(table.codes[:, table.columns.index(name)], return_inverse=True)
-        columns[name] = Column(codes, [table.texts[code] for code in present.tolist()])
-    return columns

@@ -23,8 +23,6 @@ from rankernel.io.tables import detected_layout, read_csv, write_csv
 from rankernel.io.text_orders import is_orders, is_trec, read_text_orders, read_trec
 from rankernel.rankings import is_frame
 
-START = 20_000  # characters that decide about the format
-
 
 @dataclass(frozen=True)
 class Format:
@@ -167,9 +165,8 @@ def detected_format(source: SourceFile) -> Format:
             if source.suffix in known.suffixes and source.suffix not in TABLE_SUFFIXES and known.name != "table":
                 return known
         if source.suffix not in (*EXCEL, *ARROW, *JSON):
-            start = source.text[:START]
             for known in formats:
-                if known.matches_text and known.matches_text(start):
+                if known.matches_text and known.matches_text(source.text):
                     return known
             if source.suffix not in TABLE_SUFFIXES and source.file is None:
                 suffixes = ", ".join(suffix for known in formats for suffix in known.suffixes)
