@@ -860,7 +860,7 @@ def test_many_groups(tmp_path):
     assert len(shown) == 2
     assert all("ward 4" in pair for pair in shown)
     assert f"mean rank, {shown[0][0]}" in words
-    assert "part of the Kendall statistic" in words
+    assert "share of the difference (Kendall kernel)" in words
     tables = words[words.index("Differences between") :]
     assert max(map(len, tables.splitlines())) < 110
     assert re.search(r"a to d +\d+%|d to a +\d+%", tables)

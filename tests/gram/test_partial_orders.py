@@ -28,7 +28,8 @@ def reachable(pairs, start):
 
 
 def extensions(n, pairs):
-    """The full rankings that agree with pairs: a walk from x to y, and none back, puts x before y."""
+    """The full rankings that agree with the majorities of pairs: a walk from x to y, and none back, puts x before y."""
+    pairs = [(x, y) for x, y in pairs if pairs.count((x, y)) > pairs.count((y, x))]
     reach = [reachable(pairs, x) for x in range(n)]
     before = [(x, y) for x in range(n) for y in reach[x] if x not in reach[y]]
     return [full for full in itertools.permutations(range(n)) if all(full[x] < full[y] for x, y in before)]
@@ -52,14 +53,14 @@ def weighted_mean(function, left, right, weight):
 # ---------------------------------------------------------------------- data
 
 # Two chains, "N", a fence, a chain beside an item of which only the end is known; then a ranking with free items, a
-# cycle (contracted: 0 and 1 above 2, 3 free) and nothing at all.
+# cycle (contracted: 0, 1 and 3 above 2) and nothing at all.
 USERS = [
     [(0, 1), (2, 3)],
     [(0, 1), (2, 3), (2, 1)],
     [(1, 0), (1, 2), (3, 2)],
     [(3, 2), (2, 0), (1, 0)],
     [(1, 3), (1, 2)],
-    [(0, 1), (1, 0), (1, 2)],
+    [(0, 1), (1, 3), (3, 0), (1, 2)],
     [],
 ]
 ROWS = [(0, 1, 2, 3), (1, 0, -1, 0), (1, 1, 0, 1), (0, -1, -1, -1)]
