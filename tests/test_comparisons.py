@@ -264,3 +264,18 @@ def test_single_rankings():
     assert found.counts.tolist() == [1, 2, 1, 3]
     with pytest.raises(RankingError, match="weights"):
         battles(weights=[1, 0.5, 1, 1]).to_rankings()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda data: rk.Kendall().gram(data),
+        lambda data: rk.trend_test(data, [1, 2, 3, 4], rk.Kendall()),
+        lambda data: rk.kemeny(data),
+        lambda data: rk.KernelKMeans(2).fit(data),
+        lambda data: rk.MallowsMixture(1).fit(data),
+    ],
+)
+def test_tasks_for_rankings_name_the_conversions(call):
+    with pytest.raises(RankingError, match=r"preferences\(by.*rankings\(by"):
+        call(battles())

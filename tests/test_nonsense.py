@@ -259,6 +259,7 @@ CALLS = {
             "biased": False,
             "method": "auto",
             "n_reference": 20,
+            "fitted": False,
         },
     ),
     "hsic_test": (
@@ -367,7 +368,7 @@ CALLS = {
         rk.outlier_test,
         {
             "X": BALLOTS,
-            "reference": rk.concat([FULL] * 5),
+            "reference": rk.concat([FULL] * 41),
             "kernel": KERNEL,
             "alpha": 0.05,
             "rng": 0,
@@ -648,7 +649,7 @@ CALLS = {
     ),
     "plots.outliers": (
         plots.outliers,
-        {"result": rk.outlier_test(FULL, KERNEL, reference=rk.concat([FULL] * 5))},
+        {"result": rk.outlier_test(FULL, KERNEL, reference=rk.concat([FULL] * 41))},
     ),
 }
 

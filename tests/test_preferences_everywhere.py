@@ -491,7 +491,8 @@ __version__ CompletionModel LogDensity MallowsModel PlackettLuce Uniform Exactne
 MisfitWarning NotCharacteristicWarning RankingError ReadingWarning SamplingWarning InsufficientMemoryError Auto
 Enumeration Exact Mixed Comparisons as_kernel
 fetch_preflib fetch_sushi load_sushi read read_blt read_comparisons read_csv read_cvr read_pairs
-read_preflib Rankings flat_clusters
+read_preflib Rankings
+flat_clusters
 """
 
 

@@ -64,6 +64,7 @@ from rankernel.errors import ExactnessError as ExactnessError
 from rankernel.errors import InsufficientMemoryError as InsufficientMemoryError
 from rankernel.errors import IndefiniteKernelWarning as IndefiniteKernelWarning
 from rankernel.errors import SamplingWarning as SamplingWarning
+from rankernel.errors import CostWarning as CostWarning
 
 # ---------------------------------------------------------------------- Statistics
 

@@ -363,7 +363,7 @@ def differences(result: Any, *, limit: int = 12, ax: Axes | None = None) -> Axes
     ax.set_ylim(len(pairs) - 0.5, -0.5)
     ax.set_xlim(0, 1)
     ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    ax.set_xlabel(f"share that prefers the first, {result.confidence_level:.0%} intervals", color=SOFT)
+    ax.set_xlabel(f"share that prefers the first (ties: one half), {result.confidence_level:.0%} intervals", color=SOFT)
     ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     ax.tick_params(left=False)
     remove_frame(ax, "bottom")

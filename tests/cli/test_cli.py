@@ -470,6 +470,20 @@ def test_report_of_table(table):
     assert "Comparison by district" in written
 
 
+def test_report_of_a_sample_and_of_a_full_count(tmp_path):
+    path = tmp_path / "votes.soi"
+    path.write_text(
+        "# TITLE: Drinks\n# DATA TYPE: soi\n# NUMBER ALTERNATIVES: 2\n# ALTERNATIVE NAME 1: tea\n"
+        "# ALTERNATIVE NAME 2: milk\n# NUMBER VOTERS: 50\n# NUMBER UNIQUE ORDERS: 2\n30: 1,2\n20: 2,1\n"
+    )
+    for options, expected in (((), True), (("--census",), False), (("--sample",), True)):
+        target = path.with_suffix(".html")
+        assert run("report", path, "-o", target, "--force", *options).exit_code == 0
+        page = target.read_text(encoding="utf-8")
+        assert ("95% interval of the difference" in page) == expected
+        assert "PrefLib" not in page
+
+
 def test_report_noun_and_groups(table):
     options = ("--by", "district", "--count", "n", "--permutations", 99, "--k", 1, "-o", "x.html")
     result = run("report", table, *options, "--noun", "drink", "--group", "north", "--group", "south")

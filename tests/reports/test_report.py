@@ -7,12 +7,14 @@ import io
 import itertools
 import json
 import re
+import subprocess
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 import rankernel as rk
 from rankernel import Kendall, Mallows, Rankings, read, report
@@ -20,7 +22,7 @@ from rankernel.datasets import load_example, mallows
 from rankernel.errors import MissingExtraError, RankingError
 from rankernel.reports.ballots import Source, distinct_ballots, mean_positions, sample_voters, view_of
 from rankernel.reports.clusters import distinctions, letter
-from rankernel.reports.groups import bootstrap_intervals, compare_groups, groups_to_compare, pair_share
+from rankernel.reports.groups import bootstrap_intervals, compare_groups, groups_to_compare, pair_share, wilson_interval
 from rankernel.reports.page import content_policy, palette, png_address, render_page, script_data
 from rankernel.reports.summary import Settings, n_steps, summarize
 from rankernel.reports.text import ballot_text, percent, pvalue_text
@@ -340,6 +342,12 @@ def test_undecided_voters_count_for_neither_side_of_a_pair():
     assert low < 0.6 < high
     free = Rankings([[0, -1, 1], [-1, -1, 0]], list("abc"))
     assert (pair_share([free], "a", "c").shares, pair_share([free], "a", "b").shares) == ((0.5,), (0.0,))
+
+
+@pytest.mark.parametrize(("successes", "trials"), [(0, 7), (3, 8), (9, 9), (480, 1000)])
+def test_wilson_interval_matches_scipy(successes, trials):
+    expected = binomtest(successes, trials).proportion_ci(0.95, method="wilson")
+    assert wilson_interval(successes, trials) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
 def test_bootstrap_intervals_match_the_normal_ones():
@@ -730,6 +738,17 @@ def test_report_options_reach_the_page():
     for expected in ("Mallows(nu=0.125)", "average linkage", "<dd>7</dd>", "as requested"):
         assert expected in made.html
     assert "<dd>Kendall" in report(UNUSUAL["equal distances"], kernel="kendall").html.replace("Kendall(), ", "Kendall")
+
+
+def test_page_needs_neither_scikit_learn_nor_scipy_stats():
+    """They take a second to import."""
+    code = (
+        "import sys; from rankernel import datasets, report; found = datasets.load_example(); "
+        "report(found.rankings, groups=found.districts, n_permutations=99); "
+        "print([name for name in ('sklearn', 'scipy.stats', 'pandas', 'matplotlib') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_report_without_jinja2(monkeypatch):

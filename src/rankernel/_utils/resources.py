@@ -26,12 +26,14 @@ import numpy as np
 import psutil
 from numpy.typing import DTypeLike
 
-from rankernel.errors import Argument, ArgumentValueError, InsufficientMemoryError
+from rankernel.errors import Argument, ArgumentValueError, CostWarning, InsufficientMemoryError, warn
 
 Value = TypeVar("Value")
 
+MAX_THREADS = 64
 POLL = 0.5  # seconds between two checks for signals where waiting cannot be interrupted (Windows)
 GRACE = 1.5  # seconds to wait for the current pieces of work after an interrupt
+ANNOUNCED_SECONDS, ANNOUNCED_BYTES = 10.0, 2 * 10**9
 ALWAYS_FITS = 2**24  # bytes; asking for the free memory would take longer than computing so small a matrix
 CGROUP = Path("/sys/fs/cgroup")  # control group of this process, as containers see it
 #: The one list of how many matrices of the distinct rankings each task holds at once (strips of a matrix as fractions).
@@ -75,7 +77,7 @@ def n_threads(n_jobs: int | None) -> int:
     """Return the number of threads for an ``n_jobs`` argument.
 
     None is the environment variable ``RANKERNEL_NUM_THREADS`` if it is set, else one thread for each available core;
-    -1 is one thread for each available core, as in scikit-learn.
+    -1 is one thread for each available core, as in scikit-learn. Larger numbers are limited to 64, or to the cores.
     """
     if n_jobs is None:
         variable = os.environ.get("RANKERNEL_NUM_THREADS", "")
@@ -83,9 +85,8 @@ def n_threads(n_jobs: int | None) -> int:
     given: Any = n_jobs
     if isinstance(given, bool) or not isinstance(given, Integral) or (given < 1 and given != -1):
         raise ArgumentValueError("n_jobs", n_jobs, "an integer >= 1, -1 (all cores), or None")
-    if n_jobs == -1:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return int(n_jobs)
+    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return n_cores if n_jobs == -1 else min(int(n_jobs), max(MAX_THREADS, n_cores))
 
 
 class Worker(Thread):
@@ -231,6 +232,13 @@ def check_memory(shape: tuple[int, int], dtype: DTypeLike, n_matrices: float = 1
         smaller = [Argument("dtype", "float32"), ", "] if kind != np.float32 and n_matrices <= 1 else []
         advice = ["use ", *smaller, "a matrix on disk (Plan.store, rankernel gram -o K.zarr), or Nyström features"]
     check_bytes(int(kind.itemsize * n_matrices * n_rows * n_columns), what, *advice)
+
+
+def announce_cost(what: str, seconds: float, n_bytes: int = 0) -> None:
+    """Warn before a computation that takes more than ten seconds or 2 GB."""
+    if seconds > ANNOUNCED_SECONDS or n_bytes > ANNOUNCED_BYTES:
+        memory = f" and {size_text(n_bytes)} of memory" if n_bytes > ANNOUNCED_BYTES else ""
+        warn(f"{what} takes approximately {seconds:.2g} s{memory}", CostWarning)
 
 
 def check_task(task: str, n_rows: int) -> None:

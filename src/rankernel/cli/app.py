@@ -108,8 +108,9 @@ def describe(source: Source) -> dict[str, Any]:
         ],
         "unlisted": source.reading,
     }
-    if source.description:
-        facts["description"] = source.description
+    description = source.description or " ".join(source.provenance)
+    if description:
+        facts["description"] = description
     if source.groups is not None:
         groups, of_row = source.named_groups
         sizes = sum_counts(rankings.counts, of_row, len(groups))
@@ -121,8 +122,8 @@ def print_description(source: Source, facts: dict[str, Any]) -> None:
     """Print the description of rankings as text."""
     screen = console()
     screen.print(source.title, style="bold")
-    if source.description:
-        screen.print(source.description, style="dim")
+    if "description" in facts:
+        screen.print(facts["description"], style="dim")
     rows = {
         "rankings": f"{plural(facts['n_rankings'], 'row')}, {facts['n_distinct']:,} distinct, "
         f"{plural(facts['n_voters'], 'voter')}",
@@ -552,6 +553,15 @@ Groups = Annotated[
     list[str] | None,
     typer.Option("--group", metavar="NAME", help="Group of --by to compare; may be repeated. By default all groups."),
 ]
+Sample = Annotated[
+    bool | None,
+    typer.Option(
+        "--sample/--census",
+        help="Whether the voters are a sample, whose closest contest gets an interval, or a full count. By default "
+        "rankings of candidates are a full count.",
+        show_default=False,
+    ),
+]
 Title = Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Title of the page.", show_default=False)]
 
 
@@ -563,6 +573,7 @@ def report(
     title: Title = None,
     noun: Noun = None,
     voter: Voter = "voter",
+    sample: Sample = None,
     group: Groups = None,
     k: Clusters = None,
     linkage: Linkage = "ward",
@@ -585,6 +596,7 @@ def report(
         title=printable(title or job.source.title),
         noun=printable(noun or job.source.noun),
         voter=printable(voter or job.source.voter),
+        sample=sample,
     )
     job = replace(job, source=source)
     settings: dict[str, Any] = {"n_clusters": k, "linkage": linkage, "n_permutations": permutations}

@@ -449,7 +449,7 @@ def file_source(file: Path, reading: Reading, labels: tuple[str, ...]) -> Source
         data,
         title,
         printable(file.name),
-        " ".join(sentences),
+        "",
         printable(reading.by or ""),
         data.labels[reading.by] if reading.by else None,
         reading.options.get("unlisted", "free" if isinstance(data, Rankings) and not data.is_exhaustive() else "last"),
@@ -457,6 +457,7 @@ def file_source(file: Path, reading: Reading, labels: tuple[str, ...]) -> Source
         guess_noun(title, about.format, data.items),
         n_approve_all=about.n_all_in_first,
         n_seats=about.seats,
+        provenance=tuple(sentences),
     )
 
 

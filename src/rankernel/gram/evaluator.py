@@ -24,6 +24,8 @@ from rankernel.kernels.base import Kernel
 Part = slice | Indices
 Block = tuple[Part, Part]  # indices of distinct rankings: the rows and the columns
 
+SMALL_MATRIX = 2**10  # entries of a matrix that is always one block
+MAX_BLOCK_SECONDS = 1.0  # approximate time of a block
 CALL_SECONDS = 1e-4  # overhead of one call of an evaluator
 Slices = tuple[slice, slice]
 PAIRS = 256  # single entries that one thread computes at a time
@@ -44,6 +46,9 @@ STEP = {
     "cycle": 5e-9,  # of two full rankings followed, for each item
     "kernel": 12e-9,  # an elementary function of an array
     "draw": 25e-9,  # of a completion, for each item
+    "packed": 1e-9,  # a pair of items of a draw written as a bit
+    "down-set": 3e-7,  # of a partial order listed
+    "coupling": 1e-8,  # of a draw from the past, for the cube of the number of items
     "sum": 0.35e-9,  # of a function of the Kendall distance of two draws whose pairs are one word of bits
     "lookup": 1.2e-9,  # of a function of a distance of two draws
 }
@@ -91,6 +96,13 @@ class Evaluator(ABC):
     @abstractmethod
     def seconds(self, n_rows: int, n_columns: int) -> float:
         """Return the approximate time of a matrix on one core, preparations included."""
+
+    def side_for(self, n_rows: int, n_columns: int) -> int:
+        """Return the side of blocks of a matrix: short enough that an interrupt leaves nothing running."""
+        if self.quick or n_rows * n_columns <= SMALL_MATRIX:
+            return self.block_side
+        entry = self.seconds(n_rows, n_columns) / (n_rows * n_columns)
+        return max(min(self.block_side, int((MAX_BLOCK_SECONDS / max(entry, 1e-9)) ** 0.5)), 1)
 
     def write(
         self, kernel: Kernel, block: Block, out: NDArray[Any], mirror: NDArray[Any] | None, on_diagonal: bool
@@ -384,7 +396,7 @@ def fill_gram(
     Entries that are cheap to compute are computed again for equal rows. Otherwise each pair of distinct rankings is
     computed once, at its first position in the matrix, and copied from there: no second matrix is needed.
     """
-    side = evaluator.block_side
+    side = evaluator.block_side if evaluator.direct else evaluator.side_for(*out.shape)
     if evaluator.direct:
 
         def write(block: Slices) -> None:

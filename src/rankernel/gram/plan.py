@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 from rankernel._utils import FloatArray, Indices
 from rankernel._utils.checks import check_array, check_flag, check_integer, check_numbers
 from rankernel._utils.notebook import html_card
-from rankernel._utils.resources import ALWAYS_FITS, check_memory, n_threads, size_text
+from rankernel._utils.resources import ALWAYS_FITS, announce_cost, check_memory, n_threads, size_text
 from rankernel._utils.rng import as_seed, stream_key
 from rankernel.completions.draws import Uniform, coupling_named
 from rankernel.completions.linear_extensions import FEW_DOWN_SETS
@@ -58,7 +58,7 @@ from rankernel.gram.methods import (
     MonteCarlo,
     as_method,
 )
-from rankernel.gram.montecarlo.evaluator import MonteCarloEvaluator, estimate_seconds, highest_degree
+from rankernel.gram.montecarlo.evaluator import MonteCarloEvaluator, highest_degree
 from rankernel.gram.rows import PartialOrders, Rows, as_rows, check_n_items, rows_by_shape
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import MEDIAN, Kernel, check_matrix
@@ -69,6 +69,9 @@ BUILDING = Lock()
 EXACT = Exact()
 MIN_BLOCKS = 8  # independent blocks of draws for a standard error; set by benchmarks/coverage.py
 OWN_EVALUATIONS = 2**20  # affordable kernel evaluations for the exact value of one ranking with itself: about 10 ms
+FEWER_DRAWS = (16, 32)  # numbers of draws that "auto" considers where the default takes long
+MAX_STDERR = 1e-3  # root mean square of their standard errors, as a fraction of the largest squared norm
+PILOT_ROWS = 24  # rankings on which these are measured
 COMPLETIONS_HELD = 2**20  # completions that are enumerated at once
 
 
@@ -170,6 +173,7 @@ class Plan:
         n_jobs: int | None = None,
     ) -> NDArray[Any]:
         """Return the Gram matrix: see :meth:`Kernel.gram`."""
+        self._announce(n_jobs)
         if out is not None or normalize or self.bytes > ALWAYS_FITS or dtype not in (np.float64, np.float32):
             return fill_output(self, out, dtype, normalize, n_jobs)
         matrix = np.empty(self.shape, dtype=dtype)
@@ -185,6 +189,7 @@ class Plan:
         n_jobs: int | None = None,
     ) -> Estimate:
         """Return the Gram matrix with standard errors: see :meth:`Kernel.estimate`."""
+        self._announce(n_jobs)
         return estimate(self, tol, gradient, normalize, n_jobs)
 
     def log_gram(self, *, n_jobs: int | None = None) -> FloatArray:
@@ -288,6 +293,7 @@ class Plan:
         """
         is_matrix = check_array("weights", weights, "an array of numbers").ndim == 2
         right = check_numbers("weights", weights, (self.shape[1], None) if is_matrix else (self.shape[1],))
+        self._announce(n_jobs, 0)
         inside = sum_by_index(right.reshape(len(right), -1), self._columns, len(self._Y))
         rows = gram_products(self, inside, n_jobs)[0]
         rows = rows if self._rows is None else rows[self._rows]
@@ -303,6 +309,7 @@ class Plan:
         >>> sums.rows, sums.total, sums.trace
         (array([ 2., -2.]), 4.0, 4.0)
         """
+        self._announce(n_jobs, 0)
         counts = self._X.counts.astype(np.float64)
         rows, columns, diagonal = gram_products(self, self._Y.counts.astype(np.float64)[:, None], n_jobs)
         return GramSums(
@@ -441,6 +448,12 @@ class Plan:
         object.__setattr__(other, "_built", evaluator)
         return other
 
+    def _announce(self, n_jobs: int | None, n_bytes: int | None = None) -> None:
+        """Warn if the matrix takes long or much memory."""
+        seconds = self.seconds * n_threads(None) / min(n_threads(n_jobs), n_threads(None))
+        what = f"the matrix of {self.shape[0]:,} x {self.shape[1]:,} entries"
+        announce_cost(what, seconds, self.bytes if n_bytes is None else n_bytes)
+
     @property
     def _distinct(self) -> Plan:
         """The plan of the distinct rankings."""
@@ -525,7 +538,7 @@ class Plan:
     def _fill(self, compute: Any, n_matrices: int, n_jobs: int | None) -> FloatArray:
         """Return matrices of the distinct rankings, filled block by block."""
         out, evaluator = np.empty((n_matrices, len(self._X), len(self._Y))), self._evaluator
-        fill(list(out), compute, evaluator.block_side, self.symmetric, n_jobs, evaluator.quick)
+        fill(list(out), compute, evaluator.side_for(*out.shape[1:]), self.symmetric, n_jobs, evaluator.quick)
         return out
 
     def _expand(self, matrix: NDArray[Any]) -> NDArray[Any]:
@@ -649,19 +662,40 @@ def decide(
     if not isinstance(requested, Auto):
         return requested, None, build(kernel, X, Y, requested, None), ""
     fallback = resolve(requested.fallback, kernel, X, Y)
+    estimator = MonteCarloEvaluator(fallback, kernel, X, Y)
+    share = 1 / max(len(Y), 1) if paired else 0.5 if Y is X else 1.0
+    estimate = share * estimator.seconds(len(X), len(Y))
     found = exact_evaluator(kernel, X, Y, EXACT.limit, certain=True)
     if isinstance(found, Evaluator):
-        share = 1 / max(len(Y), 1) if paired else 1.0
         seconds = share * found.seconds(len(X), len(Y))
         if seconds <= requested.max_seconds:
             return EXACT, fallback, found, ""
-        estimate = share * estimate_seconds(fallback, kernel, X.n_items, len(X), len(Y))
         if seconds <= requested.max_ratio * estimate:
             return EXACT, fallback, found, ""
         reason = f"exact values would take approximately {seconds:.2g} s on one core, the estimate {estimate:.2g} s"
     else:
         reason = str(found)
-    return fallback, fallback, MonteCarloEvaluator(fallback, kernel, X, Y), reason
+    if estimate > requested.max_seconds and requested.fallback == DEFAULT:
+        fewer = fewer_draws(kernel, X)
+        if fewer is not None:
+            reason += f"; {DEFAULT.n_draws} draws would take approximately {estimate:.2g} s on one core, and standard "
+            reason += f"errors with {fewer.n_draws} are below {MAX_STDERR:g} of the largest norm"
+            return fewer, fewer, MonteCarloEvaluator(fewer, kernel, X, Y), reason
+    return fallback, fallback, estimator, reason
+
+
+def fewer_draws(kernel: Kernel, X: Rows) -> MonteCarlo | None:
+    """Return the default method with fewer draws, if a sample of the rankings has small standard errors with it."""
+    some = X[np.linspace(0, len(X) - 1, min(len(X), PILOT_ROWS)).astype(np.intp)]
+    everything = slice(None), slice(None)
+    for n_draws in FEWER_DRAWS:
+        method = resolve(replace(DEFAULT, n_draws=n_draws), kernel, some, some)
+        found = MonteCarloEvaluator(method, kernel, some, some).estimate_block(kernel, everything)
+        between = found.stderr[~np.eye(len(some), dtype=bool)]
+        norm = np.abs(np.diagonal(found.value)).max(initial=0.0)
+        if not found.unreliable.any() and np.sqrt(np.mean(between**2)) <= MAX_STDERR * norm:
+            return method
+    return None
 
 
 def resolve(method: MonteCarlo, kernel: Kernel, X: Rows, Y: Rows) -> MonteCarlo:

@@ -43,6 +43,8 @@ class Source:
     voter: str = "voter"  # who ranks
     n_approve_all: int | None = None  # of approval ballots: number of voters who approve of all items, if known
     n_seats: int | None = None  # of an election, if known
+    provenance: tuple[str, ...] = ()  # how a file was read: its format, then columns ignored and repairs, as sentences
+    sample: bool | None = None  # whether the voters are a sample; by default unless candidates are ranked
 
     def __post_init__(self) -> None:
         if not len(self.rankings):
@@ -58,6 +60,11 @@ class Source:
         distinct, codes = np.unique(self.groups, return_inverse=True)
         names, numbers = group_codes(np.array([printable(name) or UNNAMED for name in distinct.tolist()]))
         return names, numbers[codes.ravel()]
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether the voters are a sample, such as judges or respondents, not the full count of an election."""
+        return self.noun != "candidate" if self.sample is None else self.sample
 
     @cached_property
     def wording(self) -> Wording:

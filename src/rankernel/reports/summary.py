@@ -47,7 +47,7 @@ from rankernel.reports.clusters import (
     embed_ballots,
     largest_shifts,
 )
-from rankernel.reports.groups import ALPHA, Comparison, Comparisons, compare_groups, groups_to_compare
+from rankernel.reports.groups import ALPHA, N_BOOTSTRAP, Comparison, Comparisons, compare_groups, groups_to_compare
 from rankernel.reports.text import (
     Wording,
     ballot_text,
@@ -237,8 +237,15 @@ def condorcet_cycle(summary: Summary) -> str:
 
 def contest(summary: Summary, first: int, second: int) -> str:
     """Return the shares of a head-to-head contest."""
-    name = "contest_undecided" if summary.contests.undecided[first, second] else "contest"
-    return summary.wording.say(name, **contest_fields(summary, first, second))
+    contests, say = summary.contests, summary.wording.say
+    undecided, n_voters = contests.undecided[first, second], contests.n_voters
+    text = say("contest_undecided" if undecided else "contest", **contest_fields(summary, first, second))
+    if not summary.source.is_sample or n_voters < 2:
+        return text
+    shares = np.array([contests.ahead[first, second], contests.ahead[second, first], undecided]) / n_voters
+    drawn = np.random.default_rng([summary.settings.rng, 5]).multinomial(n_voters, shares, size=N_BOOTSTRAP)
+    low, high = (100 * np.quantile(drawn[:, 0] - drawn[:, 1], [0.025, 0.975]) / n_voters).tolist()
+    return say("contest_interval", contest=text, low=low, high=high)
 
 
 def contest_fields(summary: Summary, first: int, second: int) -> dict[str, str]:

@@ -81,6 +81,8 @@ def estimate_seconds(method: MonteCarlo, kernel: Kernel, n_items: int, n_rows: i
     n_features = sum(power.n_features(n_items) for power in controls.powers)
     known = (STEP["product"] * n_pairs + STEP["feature"] * (n_rows + n_columns)) * n_features
     drawn = STEP["draw"] * (n_rows + n_columns) * m * n_items
+    if distance is not None and distance.name == "kendall":
+        drawn += STEP["packed"] * (n_rows + n_columns) * m * n_items * n_items / 2
     return method.replicates * (drawn + n_pairs * (STEP["entry"] + m * m * step)) + known
 
 
@@ -122,7 +124,10 @@ class MonteCarloEvaluator(Evaluator):
 
     def seconds(self, n_rows: int, n_columns: int) -> float:
         """Return the approximate time to draw, to compare all draws, and for the means of the control variates."""
-        return estimate_seconds(self.method, self.kernel, self.n_items, n_rows, n_columns)
+        orders = 0.0
+        if isinstance(self.rankings, PartialOrders):
+            orders = self.method.replicates * len(self.rankings) * self.rankings.draw_seconds(self.method.n_draws)
+        return orders + estimate_seconds(self.method, self.kernel, self.n_items, n_rows, n_columns)
 
     # ------------------------------------------------------------------ draws
 
