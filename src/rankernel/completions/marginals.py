@@ -7,7 +7,7 @@ is the s-th order statistic of m uniform variables.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -179,13 +179,12 @@ def pair_means(X: Any) -> FloatArray:
     >>> pair_means(np.array([[0, 1, -1]])).round(3)
     array([[ 1.   ,  0.333, -0.333]])
     """
-    return sign_means(as_rankings(X).ranks)
+    ranks = as_rankings(X).ranks
+    return sign_means(ranks, free_sign_means(ranks), *np.triu_indices(ranks.shape[1], 1))
 
 
-def sign_means(ranks: RankArray) -> FloatArray:
-    """Return the mean sign of each pair of items."""
-    means = free_sign_means(ranks)
-    x, y = np.triu_indices(ranks.shape[1], 1)
+def sign_means(ranks: RankArray, means: FloatArray, x: Indices, y: Indices) -> FloatArray:
+    """Return the mean signs of pairs of items (x, y), given those of listed items with free ones."""
     first, second = ranks[:, x], ranks[:, y]
     both_listed = (first != FREE) & (second != FREE)
     # The mean of a free item is 0, so the difference is that of the listed item of a mixed pair.
@@ -230,6 +229,21 @@ STATISTIC_MEANS: dict[str, Callable[[Any], FloatArray]] = {
 def statistic_means(X: Any, statistic: str) -> FloatArray:
     """Return the mean of a linear statistic over completions: "pairs" (signs), "positions" or "ranks" (centred)."""
     return STATISTIC_MEANS[statistic](X)
+
+
+def statistic_parts(X: Rankings, statistic: str, step: int) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield the mean of a linear statistic in parts: ``step`` pairs or items at a time."""
+    if statistic == "pairs":
+        means, (x, y) = free_sign_means(X.ranks), np.triu_indices(X.n_items, 1)
+        for part in (slice(start, start + step) for start in range(0, len(x), step)):
+            yield part, sign_means(X.ranks, means, x[part], y[part])
+    elif statistic == "positions":
+        result = position_distributions(X)
+        of_items = result.of_items(X)
+        for part in (slice(start, start + step) for start in range(0, X.n_items, step)):
+            yield part, result.pmfs[of_items[:, part]]
+    else:
+        yield slice(None), rank_means(X)
 
 
 def free_sign_means(ranks: RankArray) -> FloatArray:
@@ -343,8 +357,9 @@ def fill_pair_products(ranks: RankArray, e: Indices, f: Indices, out: FloatArray
     Two pairs without a common item are independent unless each consists of a listed and a free item. For two pairs with
     a common item, the random order of three items adds a covariance of plus or minus one third of its random part.
     """
-    n, buckets, means = ranks.shape[1], Buckets.of(ranks), sign_means(ranks)
+    n, buckets = ranks.shape[1], Buckets.of(ranks)
     x, y = np.triu_indices(n, 1)
+    means = sign_means(ranks, free_sign_means(ranks), x, y)
     m, listed = buckets.n_listed, ranks != FREE
     np.multiply(means[:, e], means[:, f], out=out)
     # Pairs that share an item: 1 for a pair with itself, else 1/3 or -1/3 by the ends at which they share it.
