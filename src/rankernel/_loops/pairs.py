@@ -263,9 +263,8 @@ ROWS = 4  # rows at once, so that each number of the right side is loaded once f
 
 @compiled_strictly
 def inner_products(left, right, out):
-    """Write ``left @ right``."""
+    """Add ``left @ right`` to an array, in the order of the coordinates."""
     n_grouped = left.shape[0] // ROWS * ROWS
-    out[:] = 0.0
     for i in range(0, n_grouped, ROWS):
         for d in range(left.shape[1]):
             a, b, c, e = left[i, d], left[i + 1, d], left[i + 2, d], left[i + 3, d]

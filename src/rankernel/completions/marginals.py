@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,14 +40,20 @@ class PositionDistributions:
         The number of free items, and the size of each bucket.
     pmf_of : array of shape (n_shapes, 1 + n_buckets)
         The row of ``pmfs`` of the free items and of each bucket; -1 if empty.
-    pmfs : array of shape (n_distributions, n_items)
-        Probability mass functions: the probability of each position.
+    buckets : array of shape (n_distributions, 3)
+        The number of listed items, and the first rank and one past the last rank of a bucket with each distribution.
     """
 
     shape_of: Indices
     sizes: IntArray
     pmf_of: Indices
-    pmfs: FloatArray
+    buckets: IntArray
+    n_items: int
+
+    @cached_property
+    def pmfs(self) -> FloatArray:
+        """Probability mass functions, one row for each distribution: the probability of each position."""
+        return bucket_pmfs(self.buckets, self.n_items)
 
     def of_items(self, X: Rankings) -> Indices:
         """Return the row of ``pmfs`` of each item of each ranking."""
@@ -99,7 +106,7 @@ def position_distributions(X: Rankings) -> PositionDistributions:
     distinct, inverse = np.unique(np.concatenate([free, buckets], axis=1)[sizes > 0], axis=0, return_inverse=True)
     pmf_of = np.full(sizes.shape, -1, dtype=np.intp)
     pmf_of[sizes > 0] = inverse.ravel()
-    return PositionDistributions(shape_of, sizes, pmf_of, bucket_pmfs(distinct, n_items))
+    return PositionDistributions(shape_of, sizes, pmf_of, distinct, n_items)
 
 
 @compiled_strictly

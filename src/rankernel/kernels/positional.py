@@ -70,9 +70,9 @@ def position_sums(X: RankArray, Y: RankArray, matrix: FloatArray) -> FloatArray:
     return out
 
 
-def inner_products(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Return ``left @ right``, each entry summed in an order that does not depend on the other rows."""
-    out = np.empty((left.shape[0], right.shape[1]))
+def inner_products(left: FloatArray, right: FloatArray, total: FloatArray | None = None) -> FloatArray:
+    """Return ``left @ right``, added to a total, each entry summed in an order that does not depend on other rows."""
+    out = np.zeros((left.shape[0], right.shape[1])) if total is None else total
     _loops.pairs.inner_products(np.ascontiguousarray(left), np.ascontiguousarray(right), out)
     return out
 

@@ -235,6 +235,8 @@ def seconds_of_kernel(kernel: Kernel, n_items: int) -> float:
         return STEP["differing"] * -(-math.comb(n_items, 2) // 64) + STEP["kernel"]
     if distance is not None and distance.function is not None:
         return PYTHON_CALL
+    if isinstance(kernel, WeightedKendall):
+        return STEP["concordance"] * n_items**2 / 2
     step = STEP["cycle"] if distance is None or distance.cycle_weights is not None else STEP["distance"]
     return step * n_items + STEP["kernel"]
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import comb, sqrt
-from typing import Any
 
 import numpy as np
 
@@ -71,6 +70,9 @@ class FeatureEvaluator(Evaluator):
         self.is_cached = max(len(X), len(Y)) * self.n_features <= CACHED_NUMBERS
         if not self.is_cached and self.linear is None:
             self.block_side = min(max(BLOCK_NUMBERS // self.n_features, 1), self.block_side)
+        elif not self.is_cached and self.linear is not None and self.linear.statistic == "positions":
+            n_buckets = max(int(side.n_buckets.max(initial=0)) for side in (X, Y) if isinstance(side, Rankings))
+            self.block_side = min(max(BLOCK_NUMBERS // ((n_buckets + 1) * X.n_items), 16), self.block_side)
 
     @cached_property
     def all_features(self) -> tuple[FloatArray, FloatArray]:
@@ -98,10 +100,10 @@ class FeatureEvaluator(Evaluator):
 
     def products(self, block: Block, transform: Transform | None = None) -> FloatArray:
         """Return the inner products of a block, after a linear transformation of the features of the columns."""
-        out: Any = self.constant
+        out = np.zeros(block_shape((len(self.X), len(self.Y)), block))
         for left, right in self.parts(block):
-            out = inner_products(left, (right if transform is None else transform(right)).T) + out
-        return np.asarray(out)
+            inner_products(left, (right if transform is None else transform(right)).T, out)
+        return out + self.constant if self.constant else out
 
     def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
         """Return the kernel, which has no parameters, for each copy of it."""
@@ -220,9 +222,10 @@ class WeightedKendallEvaluator(Evaluator):
 
     def seconds(self, n_rows: int, n_columns: int) -> float:
         """Return the time to count items by their buckets, and for all pairs of buckets that share items."""
-        n_buckets = [float(side.n_buckets.mean()) for side in (self.X, self.Y)]
-        n_shared = min(sum(n_buckets), self.X.n_items)
-        step = STEP["listed"] * self.X.n_items + STEP["concordance"] * n_shared**2 / 2
+        n_rows_buckets, n_columns_buckets = (float(side.n_buckets.mean()) for side in (self.X, self.Y))
+        outside = float((self.X.n_items - self.X.bucket_sizes().max(axis=1)).mean())  # of the largest bucket
+        n_shared = min(n_rows_buckets * n_columns_buckets, outside + n_columns_buckets, self.X.n_items)
+        step = STEP["listed"] * (outside + n_columns_buckets) + STEP["concordance"] * n_shared**2 / 2
         return n_rows * n_columns * (STEP["entry"] + step)
 
 
@@ -267,8 +270,8 @@ class ListedItems:
         )
 
 
-def listed_items(X: Rankings) -> ListedItems:
-    """Return the items of each ranking that are not in its largest bucket, the last of several."""
+def listed_items(X: Rankings) -> ListedItems | None:
+    """Return the items of each ranking that are not in its largest bucket; None if they are of very many kinds."""
     result = position_distributions(X)
     n_shapes, n_buckets = result.sizes.shape
     largest = n_buckets - 1 - np.argmax(result.sizes[:, ::-1], axis=1)
@@ -276,6 +279,8 @@ def listed_items(X: Rankings) -> ListedItems:
     pairs = result.pmf_of * len(bases) + base_of_shape.reshape(-1, 1)
     others = (result.sizes > 0) & (np.arange(n_buckets) != largest[:, None])
     kinds, inverse = np.unique(pairs[others], return_inverse=True)
+    if len(kinds) > MAX_CODES:
+        return None
     code_of = np.full(result.sizes.shape, -1, dtype=np.intp)
     code_of[others] = inverse.ravel()
     return ListedItems(
@@ -376,7 +381,7 @@ def positional_evaluator(X: Rows, Y: Rows) -> PositionalEvaluator | MarginalEval
         return MarginalEvaluator(X, Y)
     left = listed_items(X)
     right = left if Y is X else listed_items(Y)
-    if max(len(left.differences), len(right.differences)) > MAX_CODES:
+    if left is None or right is None:
         return MarginalEvaluator(X, Y)
     return PositionalEvaluator(X, Y, left, right)
 
