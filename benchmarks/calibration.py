@@ -1,4 +1,4 @@
-"""Level and power of the tests by simulation, and the accuracy of p-values from moments.
+"""Level and power of the tests by simulation, and the accuracy of p-values from moments: the page docs/calibration.md.
 
 ``python -m benchmarks.calibration``. Each row is one setting: how often a test of the null hypothesis has a p-value of
 at most 0.05, by permutations and from moments (Pearson type III approximation), and how often a test of an alternative
@@ -61,6 +61,90 @@ def moments(n_permutations: int) -> Iterator[dict[str, Any]]:
             row[f"permutations, near {level:g}"] = round(float((null >= value).mean()), 6)
             row[f"moments, near {level:g}"] = round(exact.sf(value), 6)
         yield row
+
+
+# ---------------------------------------------------------------------- small p-values of unbalanced groups
+
+UNBALANCED = {
+    "20 and 180, concentration 3": ((20, 180), 3.0),
+    "20 and 180, concentration 2": ((20, 180), 2.0),
+    "20 and 180, concentration 0.5": ((20, 180), 0.5),
+    "10 and 90, concentration 3": ((10, 90), 3.0),
+    "5 and 100, concentration 1": ((5, 100), 1.0),
+    "30 and 30, concentration 3": ((30, 30), 3.0),
+    "100 and 100, concentration 3": ((100, 100), 3.0),
+}
+
+
+def small_pvalues(n_permutations: int, n_pools: int = 3) -> Iterator[dict[str, Any]]:
+    """Yield quoted p-values over those of a long permutation run: the smallest ratio over several pools of voters."""
+    for name, (sizes, theta) in UNBALANCED.items():
+        ratios: dict[str, list[float]] = {}
+        for pool in range(n_pools):
+            X, Y = (rk.datasets.mallows(n, 6, theta, rng=10 * pool + k) for k, n in enumerate(sizes))
+            statistic = squared_mmd(rk.mmd_test(X, Y, KERNEL, n_permutations=1)._voters, biased=False, seed=1)
+            null, exact, tolerance = np.sort(statistic.draw(n_permutations)), statistic.moments(), statistic.tolerance
+            assert exact is not None
+            for level in (1e-3, 1e-4, 1e-5):
+                value = float(null[-max(int(level * n_permutations), 1)])
+                true = float((null >= value - tolerance).mean())
+                statistic.tolerance = statistic.value - value + tolerance  # moves the target of splitting to the value
+                pearson, split = exact.sf(value - tolerance), statistic.splitting_pvalue()
+                statistic.tolerance = tolerance
+                ratios.setdefault(f"Pearson III, {level:g}", []).append(pearson / true)
+                ratios.setdefault(f"quoted, {level:g}", []).append(max(pearson, split) / true)
+        smallest = {column: round(min(values), 2) for column, values in ratios.items()}
+        yield {"setting": name, "pools": n_pools, "n_permutations": n_permutations, **smallest}
+
+
+# ---------------------------------------------------------------------- default seed, fitted models, reversals
+
+
+def rate_row(name: str, runs: int, **rates: float) -> dict[str, Any]:
+    """Return measured rates with their standard errors."""
+    row: dict[str, Any] = {"setting": name, "runs": runs}
+    for column, rate in rates.items():
+        row[column.replace("_", " ")] = round(rate, 4)
+        row[column.replace("_", " ") + ", standard error"] = round(float(np.sqrt(rate * (1 - rate) / runs)), 4)
+    return row
+
+
+def few_permutations(n_runs: int) -> Iterator[dict[str, Any]]:
+    """Yield the level of tests with 49 permutations and the default seed, over data sets with many equal ballots."""
+    for n_items, n in ((3, 12), (4, 20)):
+        draws = ([rk.datasets.uniform(n, n_items, rng=2 * run + k) for k in (0, 1)] for run in range(n_runs))
+        pvalues = np.array([rk.mmd_test(X, Y, KERNEL, n_permutations=49).pvalue for X, Y in draws])
+        rates = {"p at most 0.02": float((pvalues <= 0.02).mean()), "p at most 0.1": float((pvalues <= 0.1).mean())}
+        yield rate_row(f"mmd_test, {n} and {n} rankings of {n_items} items", n_runs, **rates)
+
+
+def fitted_models(n_runs: int) -> Iterator[dict[str, Any]]:
+    """Yield the level of goodness-of-fit tests of a model that was fitted to the same data."""
+    sources: dict[str, tuple[Any, Callable[[int], rk.Rankings]]] = {
+        "MallowsModel.fit": (rk.MallowsModel, lambda seed: draw(60, 0.6, seed)),
+        "MallowsModel.fit, top 2 of 5": (rk.MallowsModel, lambda seed: draw(60, 0.6, seed, 2)),
+        "PlackettLuce.fit": (rk.PlackettLuce, lambda seed: rk.datasets.plackett_luce(60, [5, 4, 3, 2, 1], rng=seed)),
+    }
+    for name, (model_class, source) in sources.items():
+        for fitted in (True, False):
+            pvalues = []
+            for run in range(n_runs):
+                X = source(run)
+                options = {"n_simulations": 99, "rng": run, "fitted": fitted}
+                pvalues.append(rk.goodness_of_fit_test(X, model_class.fit(X), KERNEL, **options).pvalue)
+            rate = float((np.array(pvalues) <= 0.05).mean())
+            yield rate_row(f"{name}, {'fitted again' if fitted else 'as if known'}", n_runs, p_at_most_005=rate)
+
+
+def reversals(n_runs: int) -> Iterator[dict[str, Any]]:
+    """Yield how often a pair of items is marked as reversed between two groups of the same distribution."""
+    for n_items, n in ((5, 60), (20, 60), (30, 60), (20, 200)):
+        marked = []
+        for run in range(n_runs):
+            X, Y = (rk.datasets.uniform(n, n_items, rng=2 * run + k) for k in (0, 1))
+            marked.append(any(pair.reverses for pair in rk.mmd_test(X, Y, n_permutations=1).differences().pairs))
+        name = f"differences(), {n_items} items, {n} and {n} voters"
+        yield rate_row(name, n_runs, some_pair_marked=float(np.mean(marked)))
 
 
 # ---------------------------------------------------------------------- level and power
@@ -211,13 +295,17 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1000, help="simulations of each setting")
     parser.add_argument("--permutations", type=int, default=1_000_000, help="permutations of the long runs")
     parser.add_argument("--only", metavar="TEST", help="level and power of this test only, by its name in the table")
-    names = ("moments", "levels", "longer", "outliers", "effects")
+    names = ("moments", "small_pvalues", "levels", "longer", "seeds", "fitted", "reversals", "outliers", "effects")
     parser.add_argument("--table", choices=names, help="only this table")
     parser.add_argument("-o", "--output", type=Path, help="a folder for one JSON file of each table")
     given = parser.parse_args()
     warnings.simplefilter("ignore", rk.NotCharacteristicWarning)
     tables: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
         "moments": lambda: moments(given.permutations),
+        "small_pvalues": lambda: small_pvalues(given.permutations),
+        "seeds": lambda: few_permutations(2 * given.runs),
+        "fitted": lambda: fitted_models(max(given.runs // 10, 1)),
+        "reversals": lambda: reversals(max(given.runs // 5, 1)),
         "levels": lambda: rates(given.runs, None if given.only is None else [given.only]),
         "longer": lambda: longer(10 * given.runs),
         "outliers": lambda: chain(with_null_models(max(given.runs // 16, 1)), with_reference(max(given.runs // 8, 1))),

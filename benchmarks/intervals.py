@@ -25,6 +25,8 @@ GROUPS: dict[str, Groups] = {
     "the same, few": ((CENTER, 0.5, 8), (CENTER, 0.5, 8)),
     "near, 30 and 30": ((CENTER, 0.5, 30), (NEAR, 0.5, 30)),
     "near, 10 and 90": ((CENTER, 0.5, 10), (NEAR, 0.5, 90)),
+    "near, 5 and 100": ((CENTER, 0.5, 5), (NEAR, 0.5, 100)),
+    "opposite, sharp, 3 and 3": ((CENTER, 3.0, 3), (REVERSED, 3.0, 3)),
     "near, 100 and 100": ((CENTER, 0.5, 100), (NEAR, 0.5, 100)),
     "near, 200 and 200": ((CENTER, 1.0, 200), (NEAR, 1.0, 200)),
     "near, sharp, 8 and 8": ((CENTER, 1.5, 8), (NEAR, 1.5, 8)),

@@ -85,7 +85,7 @@ def dublin_words(result: MMDResult) -> str:
 
 def p_text(result: MMDResult) -> str:
     """Return the permutation p-value; the smallest possible one is an upper bound."""
-    return pvalue_text(result.pvalue, len(result.null_distribution))
+    return pvalue_text(result.pvalue, len(result.null_distribution)).partition(" (")[0]
 
 
 PARAGRAPHS: dict[str, tuple[Callable[[str], MMDResult], Callable[[MMDResult], str]]] = {

@@ -42,19 +42,28 @@ def thurstone(n: int, n_items: int, theta: float, seed: int, is_reversed: bool) 
     return rk.Rankings.from_scores(scores)
 
 
-def uneven(n: int, n_items: int, theta: float, seed: int, is_reversed: bool) -> rk.Rankings:
-    """Return ballots of voters with concentrations between half and one and a half times the given one."""
-    thetas = theta * np.random.default_rng(seed).uniform(0.5, 1.5, n)
-    return rk.concat(
-        [mallows(1, n_items, each, 10**4 * seed + i, is_reversed) for i, each in enumerate(thetas.tolist())]
-    )
+def with_concentrations(draw: Callable[[np.random.Generator, int], Any]) -> Source:
+    """Return the source of Mallows ballots of voters whose concentrations, over the given one, are drawn."""
+
+    def source(n: int, n_items: int, theta: float, seed: int, is_reversed: bool) -> rk.Rankings:
+        thetas = theta * np.asarray(draw(np.random.default_rng(seed), n))
+        if is_reversed:  # outliers do not vary
+            thetas = np.full(n, 1.5 * theta)
+        parts = [mallows(1, n_items, each, 10**4 * seed + i, is_reversed) for i, each in enumerate(thetas.tolist())]
+        return rk.concat(parts)
+
+    return source
 
 
 SOURCES: dict[str, Source] = {
     "Mallows": mallows,
     "Plackett-Luce": plackett_luce,
     "Thurstone": thurstone,
-    "uneven Mallows": uneven,
+    "uneven Mallows": with_concentrations(lambda rng, n: rng.uniform(0.5, 1.5, n)),
+    "Mallows, gamma (shape 4)": with_concentrations(lambda rng, n: rng.gamma(4, 1 / 4, n)),
+    "Mallows, gamma (shape 2)": with_concentrations(lambda rng, n: rng.gamma(2, 1 / 2, n)),
+    "Mallows, exponential": with_concentrations(lambda rng, n: rng.exponential(1, n)),
+    "Mallows, 80% at 2 and 20% at 0.3": with_concentrations(lambda rng, n: np.where(rng.random(n) < 0.8, 2.0, 0.3)),
 }
 THETAS = (0.5, 1.0, 2.0, 3.0)
 SETTINGS = [
@@ -64,6 +73,7 @@ SETTINGS = [
     ("Plackett-Luce", 7, 200, 1.0, 3),
     *[("Thurstone", 7, 200, theta, None) for theta in (0.5, 2.0)],
     *[("uneven Mallows", 7, 200, theta, None) for theta in (0.5, 1.0, 2.0)],
+    *[(kind, 7, 200, 1.0, None) for kind in SOURCES if kind.startswith("Mallows, ")],
 ]  # fmt: skip
 
 

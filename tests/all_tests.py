@@ -25,7 +25,7 @@ TESTS = {  # name: data from at least 8 rankings
     "hsic_test": lambda X: {"X": X, "covariate": halves(X)},
     "trend_test": lambda X: {"X": X, "time": np.arange(len(X))},
     "change_point_test": lambda X: {"X": X},
-    "outlier_test": lambda X: {"X": X, "reference": rk.concat([X] * 3)},
+    "outlier_test": lambda X: {"X": X, "reference": rk.concat([X] * 41)},
     "goodness_of_fit_test": lambda X: {"X": X, "model": rk.Uniform()},
 }
 

@@ -5,6 +5,8 @@ import warnings
 from collections import Counter
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -149,3 +151,131 @@ def test_invalid_input(options, message):
     given = {"first": ["a", "a"], "second": ["b", "c"], "outcome": [1, 0]} | options
     with pytest.raises((ValueError, TypeError), match=message):
         Comparisons.from_arrays(given.pop("first"), given.pop("second"), given.pop("outcome"), **given)
+
+
+# ---------------------------------------------------------------------- tables and files
+
+
+TABLE = {
+    "question": ["q1", "q2", "q1"],
+    "model_a": ["x", "y", "x"],
+    "model_b": ["y", "z", "z"],
+    "winner": ["model_b", "tie", "model_a"],
+    "judge": ["ann", "bob", "ann"],
+    "weight": [1, 2, 3],
+    "tstamp": ["2024-05-01", "2024-05-02", "2024-05-02"],
+    "length": [0.5, -1.0, 2.0],
+}
+
+
+@pytest.mark.parametrize("frame", [lambda table: table, pd.DataFrame, pl.DataFrame])
+def test_tables(frame):
+    data = Comparisons.from_frame(frame(TABLE))
+    assert data.items == ("x", "y", "z")
+    assert data.first.tolist() == [0, 1, 0]
+    assert data.second.tolist() == [1, 2, 2]
+    assert data.outcome.tolist() == [-1, 0, 1]
+    assert data.judges == ("ann", "bob")
+    assert data.weights.tolist() == [1, 2, 3]
+    assert data.groups("day")[0] == ("2024-05-01", "2024-05-02")
+    assert data.labels["question"].tolist() == ["q1", "q2", "q1"]
+    assert data.labels["length"].tolist() == [0.5, -1.0, 2.0]
+
+
+def test_table_without_ignored_columns():
+    data = Comparisons.from_frame(TABLE, ignore=["length", "judge"], columns={"user": "question"})
+    assert data.judges == ("q1", "q2")
+    assert list(data.labels) == []
+
+
+def test_files(tmp_path):
+    file = tmp_path / "battles.csv"
+    pd.DataFrame(TABLE).to_csv(file, index=False)
+    data = rk.read_comparisons(file)
+    assert data == Comparisons.from_frame(TABLE)
+    assert data == rk.read(file, format="comparisons")
+    assert "a in model_a" in repr(data)
+    file.write_text("model_a,model_b,winner\nx,y,model_a\nx,x,tie\n")
+    with pytest.raises(RankingError, match=r"battles\.csv: line 3.*itself"):
+        rk.read_comparisons(file)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"winner": ["model_b", "tie", "nobody"]}, "row 2.*nobody"),
+        ({"judge": ["ann", None, "bob"]}, "row 1 has no user"),
+        ({"weight": [1, 2, -3]}, "weights"),
+        ({"winner": ["tie"]}, "lengths"),
+    ],
+)
+def test_invalid_tables(change, message):
+    with pytest.raises((RankingError, ValueError), match=message):
+        Comparisons.from_frame(TABLE | change)
+
+
+def test_table_of_another_kind():
+    with pytest.raises(TypeError, match="frame"):
+        Comparisons.from_frame([1, 2])
+
+
+# ---------------------------------------------------------------------- tests of groups
+
+
+def scheduled(seed, strengths=(0.0, 1.0, 2.0, 3.0), changed=()):
+    """Battles of two languages with equal strengths but different schedules; ``changed`` holds those of the second."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for language, favourites in (("en", (0, 1)), ("de", (2, 3))):
+        truth = np.array(changed if changed and language == "de" else strengths)
+        for _ in range(400):
+            a = rng.choice(favourites) if rng.random() < 0.8 else rng.integers(4)
+            b = rng.choice([item for item in range(4) if item != a])
+            wins = rng.random() < 1 / (1 + np.exp(truth[b] - truth[a]))
+            rows.append((a, b, 1 if wins else -1, language))
+    first, second, outcome, language = zip(*rows, strict=True)
+    return Comparisons.from_arrays(first, second, outcome, labels={"language": language}, items=range(4))
+
+
+@pytest.mark.filterwarnings("ignore::rankernel.errors.NotCharacteristicWarning")
+def test_schedules_are_not_preferences():
+    data = scheduled(0)
+    assert rk.k_sample_test(data, "language", rk.Kendall()).pvalue > 0.01
+    assert rk.k_sample_test(data.to_rankings(), data.labels["language"], rk.Kendall()).pvalue < 0.01
+    changed = scheduled(0, changed=(3.0, 2.0, 1.0, 0.0))
+    assert rk.k_sample_test(changed, "language", rk.Kendall()).pvalue < 0.002
+    english = changed.labels["language"] == "en"
+    assert rk.mmd_test(changed[english], changed[~english], rk.Kendall()).pvalue < 0.002
+    assert rk.mmd_test(data[english], data[~english], rk.Kendall()).pvalue > 0.01
+
+
+@pytest.mark.filterwarnings("ignore::rankernel.errors.NotCharacteristicWarning")
+def test_level_within_match_ups():
+    pvalues = [
+        rk.k_sample_test(scheduled(seed), "language", rk.Kendall(), n_permutations=99).pvalue for seed in range(40)
+    ]
+    assert sum(p <= 0.1 for p in pvalues) <= 10  # binomial(40, 0.1) exceeds 10 with probability 0.1 %
+
+
+def test_single_rankings():
+    data = battles(weights=[1, 2, 1, 3])
+    found = data.to_rankings()
+    assert found.ranks.tolist() == [[0, 1, -1], [-1, 1, 0], [-1, -1, -1], [0, 1, -1]]
+    assert found.counts.tolist() == [1, 2, 1, 3]
+    with pytest.raises(RankingError, match="weights"):
+        battles(weights=[1, 0.5, 1, 1]).to_rankings()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda data: rk.Kendall().gram(data),
+        lambda data: rk.trend_test(data, [1, 2, 3, 4], rk.Kendall()),
+        lambda data: rk.kemeny(data),
+        lambda data: rk.KernelKMeans(2).fit(data),
+        lambda data: rk.MallowsMixture(1).fit(data),
+    ],
+)
+def test_tasks_for_rankings_name_the_conversions(call):
+    with pytest.raises(RankingError, match=r"preferences\(by.*rankings\(by"):
+        call(battles())

@@ -76,3 +76,36 @@ def test_interrupt_while_strings_are_listed():
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize(
+    ("check", "arguments", "kind", "message"),
+    [
+        ("check_integer", (2.5,), ArgumentValueError, "x=2.5 is not possible; it must be an integer >= 1"),
+        (
+            "check_number",
+            ("high", 0, 1),
+            ArgumentTypeError,
+            "it must be a number from 0 to 1",
+        ),
+        ("check_unmasked", (np.ma.array([1, 2], mask=[False, True]),), ArgumentValueError, "x is masked at 1"),
+        ("check_numbers", ([1, "two"], (2,)), ArgumentTypeError, "it must be an array of 2 numbers"),
+        ("check_array", ([[1, 2], [3]], "one length"), ArgumentTypeError, "it must be one length"),
+        ("check_flag", ("no",), ArgumentTypeError, "x='no' is not possible; it must be True or False"),
+        ("check_choice", ("break", ("keep", "items")), ArgumentValueError, "it must be 'keep' or 'items'"),
+        ("check_instance", (5, dict, "a mapping"), ArgumentTypeError, "x=5 is not possible; it must be a mapping"),
+        ("check_text", (5,), ArgumentTypeError, "x=5 is not possible; it must be a string"),
+        ("check_list", (3, "a list of kernels"), ArgumentTypeError, "it must be a list of kernels"),
+        ("check_names", ([1, 2],), ArgumentTypeError, "it must be a list of names"),
+        ("check_path", (3,), ArgumentTypeError, "x=3 is not possible; it must be the name of a file"),
+    ],
+)
+def test_checks_name_the_argument_and_what_is_expected(check, arguments, kind, message):
+    with pytest.raises(kind) as caught:
+        getattr(checks, check)("x", *arguments)
+    assert message in str(caught.value)
+
+
+def test_a_single_name_is_a_list():
+    assert checks.check_names("ignore", "district") == ["district"]
+    assert checks.check_names("ignore", ("district", "age")) == ["district", "age"]

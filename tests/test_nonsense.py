@@ -259,6 +259,7 @@ CALLS = {
             "biased": False,
             "method": "auto",
             "n_reference": 20,
+            "fitted": False,
         },
     ),
     "hsic_test": (
@@ -367,7 +368,7 @@ CALLS = {
         rk.outlier_test,
         {
             "X": BALLOTS,
-            "reference": rk.concat([FULL] * 5),
+            "reference": rk.concat([FULL] * 41),
             "kernel": KERNEL,
             "alpha": 0.05,
             "rng": 0,
@@ -474,7 +475,7 @@ CALLS = {
     "MeanFeatures.fit": (rk.MeanFeatures(rk.Kendall()).fit, {"X": BALLOTS}),
     "MeanFeatures.transform": (fitted(rk.MeanFeatures(rk.Kendall())).transform, {"X": BALLOTS}),
     "borda": (rk.borda, {"X": BALLOTS, "ties": "keep"}),
-    "kemeny": (rk.kemeny, {"X": BALLOTS, "limit": 10, "n_starts": 1, "rng": 0}),
+    "kemeny": (rk.kemeny, {"X": BALLOTS, "limit": 10, "n_starts": 1, "n_bootstrap": 2, "rng": 0}),
     "bradley_terry": (rk.bradley_terry, {"X": BALLOTS, "prior": 0.5, "ties": "half", "anchor": "a", "cluster": True}),
     "bradley_terry comparisons": (rk.bradley_terry, {"X": BATTLES, "prior": 0.5, "covariates": [[1], [2], [3]]}),
     "leaderboard": (
@@ -648,7 +649,7 @@ CALLS = {
     ),
     "plots.outliers": (
         plots.outliers,
-        {"result": rk.outlier_test(FULL, KERNEL, reference=rk.concat([FULL] * 5))},
+        {"result": rk.outlier_test(FULL, KERNEL, reference=rk.concat([FULL] * 41))},
     ),
 }
 

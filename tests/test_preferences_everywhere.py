@@ -490,7 +490,9 @@ NO_DATA = """
 __version__ CompletionModel LogDensity MallowsModel PlackettLuce Uniform ExactnessError IndefiniteKernelWarning
 MisfitWarning NotCharacteristicWarning RankingError ReadingWarning SamplingWarning InsufficientMemoryError Auto
 Enumeration Exact Mixed Comparisons as_kernel
-fetch_preflib fetch_sushi load_sushi read read_blt read_csv read_cvr read_pairs read_preflib Rankings flat_clusters
+fetch_preflib fetch_sushi load_sushi read read_blt read_comparisons read_csv read_cvr read_pairs
+read_preflib Rankings
+flat_clusters
 """
 
 

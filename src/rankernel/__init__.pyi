@@ -13,6 +13,7 @@ from rankernel.io import read_preflib as read_preflib
 from rankernel.io import read_blt as read_blt
 from rankernel.io import read_cvr as read_cvr
 from rankernel.io import read_pairs as read_pairs
+from rankernel.io import read_comparisons as read_comparisons
 from rankernel.io import write_csv as write_csv
 from rankernel.io import write_preflib as write_preflib
 from rankernel.io import write_blt as write_blt
@@ -63,6 +64,7 @@ from rankernel.errors import ExactnessError as ExactnessError
 from rankernel.errors import InsufficientMemoryError as InsufficientMemoryError
 from rankernel.errors import IndefiniteKernelWarning as IndefiniteKernelWarning
 from rankernel.errors import SamplingWarning as SamplingWarning
+from rankernel.errors import CostWarning as CostWarning
 
 # ---------------------------------------------------------------------- Statistics
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._utils import FloatArray, IntArray, Mask
-from rankernel._utils.checks import check_instance, check_labels, check_number, check_numbers, printable
+from rankernel._utils.checks import (
+    check_instance,
+    check_labels,
+    check_list,
+    check_names,
+    check_number,
+    check_numbers,
+    printable,
+)
 from rankernel._utils.notebook import html_card
+from rankernel._utils.resources import check_bytes
 from rankernel.data import group_codes
-from rankernel.errors import Argument, ArgumentValueError, RankingError, ReadingWarning, warn
+from rankernel.errors import Argument, ArgumentTypeError, ArgumentValueError, RankingError, ReadingWarning, warn
+from rankernel.pair_tables import Column, Roles, find_columns, normalized, pair_table, winner_sides
 from rankernel.preferences import Preferences, majorities
-from rankernel.rankings import Labels, Rankings, check_items, is_missing, row_index
+from rankernel.rankings import FREE, Labels, Rankings, check_items, is_frame, is_missing, row_index
 
 MAX_SHOWN = 6
+TIME_WORDS = ("time", "timestamp", "tstamp", "date", "datetime", "created_at", "day")
 TIME_UNITS = {"year": "Y", "month": "M", "week": "W", "day": "D", "hour": "h"}
 
 
@@ -131,6 +143,101 @@ class Comparisons:
         signs = np.sign(outcomes).astype(np.int8)
         return cls._trusted(check_items(names), *sides, signs, given, tuple(judges), codes, times, columns, None)
 
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        items: Iterable[object] | None = None,
+        *,
+        columns: Mapping[str, str] | None = None,
+        ignore: Sequence[str] = (),
+    ) -> Comparisons:
+        """Build from a table with one row per comparison: a data frame or a mapping of names to columns.
+
+        Columns are recognised by their names, as in :meth:`Preferences.from_pairs`: ``model_a``, ``model_b`` and
+        ``winner``, or ``winner`` and ``loser``, optionally a ``judge``, a ``weight`` and a ``time``. All other columns
+        become labels: numbers, and texts that occur in more than one row.
+
+        Parameters
+        ----------
+        frame : data frame or mapping
+            The table.
+        items : iterable of names, optional
+            All items; by default those that occur, in order of first appearance.
+        columns : mapping, optional
+            Roles of columns whose names are not recognised: ``{"user": "expert"}``. The roles are user, better, worse;
+            a, b, winner; count.
+        ignore : names of columns
+            Columns to leave out.
+
+        Examples
+        --------
+        >>> frame = {"model_a": ["x", "y"], "model_b": ["y", "z"], "winner": ["model_b", "tie"]}
+        >>> battles = Comparisons.from_frame(frame | {"language": ["en", "en"]})
+        >>> battles
+        Comparisons: 2 comparisons of 3 items (1 tie)
+          y > x
+          y = z
+        >>> battles.labels
+        {'language': array(['en', 'en'], dtype=object)}
+        """
+        given = check_instance("columns", {} if columns is None else columns, Mapping, "a mapping of roles to columns")
+        if not isinstance(frame, Mapping) and not is_frame(frame):
+            raise ArgumentTypeError("frame", frame, "a data frame, or a mapping of names to columns")
+        names = frame if isinstance(frame, Mapping) else frame.columns
+        ignored = check_names("ignore", ignore)
+        roles = find_columns([str(name) for name in names], dict(given), ignored)
+        coded = {str(name): encode_column(str(name), frame[name]) for name in names if str(name) not in ignored}
+        lengths = [len(column.codes) for column in coded.values()]
+        if len(set(lengths)) > 1:
+            raise RankingError(f"frame: the columns {', '.join(coded)} have lengths {lengths}; they must be equal")
+        return cls._from_columns(coded, roles, items, lambda row: f"row {row}")
+
+    @classmethod
+    def _from_columns(
+        cls,
+        table: Mapping[str, Column],
+        roles: Roles,
+        items: Iterable[object] | None,
+        position: Callable[[int], str],
+        source: Any = None,
+    ) -> Comparisons:
+        """Build from the columns of a table with known roles; ``position`` names a row in errors."""
+        n = len(next(iter(table.values())).codes)
+        if roles.better is not None:
+            sides, outcome = (table[roles.better], table[str(roles.worse)]), np.ones(n, dtype=np.int8)
+        else:
+            sides = table[str(roles.a)], table[str(roles.b)]
+            outcome = np.array([1, -1, 0], dtype=np.int8)[winner_sides(table, roles, position)]
+        pairs = pair_table(sides, outcome == 0, np.zeros(n, dtype=np.int64), ("",), items, position)
+        judges: tuple[str, ...] = ()
+        judge = np.zeros(0, dtype=np.int64)
+        if roles.user is not None:
+            column = table[roles.user]
+            if "" in column.texts:
+                raise RankingError(f"{position(int(np.argmax(column.codes == column.texts.index(''))))} has no user")
+            judges, judge = tuple(column.texts), column.codes
+        weights = np.ones(n)
+        if roles.count is not None:
+            weights = check_numbers("weights", table[roles.count].mapped(as_number, np.float64), (n,), 0.0)
+        times, labels = None, {}
+        for name, column in table.items():
+            if name in roles.columns() and name not in roles.ignored:
+                continue
+            if normalized(name) in TIME_WORDS and times is None:
+                try:
+                    times = as_times(np.array(column.texts, dtype=object)[column.codes], n)
+                    continue
+                except ArgumentValueError:
+                    pass
+            is_numeric = not math.isnan(as_number(column.texts[0]))
+            if is_numeric and not np.isnan(numbers := column.mapped(as_number, float)).any():
+                labels[name] = numbers
+            elif len(column.texts) < n:
+                labels[name] = np.array(column.texts, dtype=object)[column.codes]
+        fields = pairs.items, pairs.better, pairs.worse, outcome, weights, judges, judge
+        return cls._trusted(*fields, times, labels, source)
+
     # ------------------------------------------------------------------ shape
 
     @property
@@ -221,9 +328,10 @@ class Comparisons:
 
     @property
     def match_ups(self) -> IntArray:
-        """Index of the unordered pair of items of each comparison: strata for tests of groups."""
-        low, high = np.minimum(self.first, self.second), np.maximum(self.first, self.second)
-        return np.unique(low * self.n_items + high, return_inverse=True)[1].ravel()
+        """Number of the unordered pair of items of each comparison: strata for tests of groups."""
+        return np.asarray(
+            np.minimum(self.first, self.second) * self.n_items + np.maximum(self.first, self.second), dtype=np.int64
+        )
 
     def _winner_and_loser(self) -> tuple[IntArray, IntArray]:
         """Return the two items with the winner in front; those of ties are in the given order."""
@@ -253,6 +361,22 @@ class Comparisons:
         if self.time is not None and self.time.dtype.kind == "M":
             known += TIME_UNITS
         raise ArgumentValueError("by", by, f"one of {', '.join(known)}, or an array" if known else "an array of groups")
+
+    def to_rankings(self) -> Rankings:
+        """Return one ranking per comparison: the winner before the loser, and all other items free; a tie is no order.
+
+        Functions for rankings then treat every comparison as a voter. Tests of groups also need ``match_ups`` as
+        strata, because which items a group compared is not a preference; :func:`k_sample_test` and :func:`mmd_test`
+        do this if they are given comparisons.
+        """
+        if (self.weights % 1).any() or (self.weights < 1).any():
+            raise RankingError("weights that are not whole numbers cannot be numbers of voters")
+        check_bytes(4 * len(self) * self.n_items, f"rankings of {len(self):,} comparisons of {self.n_items:,} items")
+        winner, loser = self._winner_and_loser()
+        ranks = np.full((len(self), self.n_items), FREE, dtype=np.int32)
+        decided = np.flatnonzero(~self.tied)
+        ranks[decided, winner[decided]], ranks[decided, loser[decided]] = 0, 1
+        return Rankings._trusted(ranks, self.items, self.weights.astype(np.int64))
 
     def preferences(self, by: Any = "judge") -> Preferences:
         """Return one partial order per judge or other group of comparisons.
@@ -323,11 +447,34 @@ def encode(name: str, columns: list[list[Any]], index: dict[str, int], grows: bo
     return result
 
 
+def encode_column(name: str, values: Any) -> Column:
+    """Return a column of a table as indices of its distinct texts."""
+    if hasattr(values, "factorize"):  # of pandas
+        codes, distinct = values.factorize(use_na_sentinel=True)
+        texts = [str(value) for value in distinct]
+        return Column(
+            np.where(codes < 0, len(texts), codes).astype(np.int64), [*texts, ""] if (codes < 0).any() else texts
+        )
+    return Column.of(check_list(f"frame[{name!r}]", values, "a column of a table"), lambda row: f"row {row}")
+
+
+def as_number(text: str) -> float:
+    """Return a text as a number, nan if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
 def as_times(values: Any, n: int) -> NDArray[Any]:
     """Return times as ``datetime64`` or as numbers."""
     given = check_labels("time", values, n)
     if given.dtype.kind in "fiuM":
         return given
+    if len(given) and not math.isnan(as_number(str(given[0]))):
+        numbers = np.array([as_number(str(value)) for value in given.tolist()])
+        if not np.isnan(numbers).any():
+            return numbers
     try:
         return np.array([str(value).replace(" ", "T").removesuffix("Z") for value in given], dtype="datetime64[us]")
     except ValueError:

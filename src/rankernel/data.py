@@ -20,8 +20,8 @@ from rankernel.rankings import (
     check_total_count,
     check_unlisted,
     dense_ranks,
-    number_table,
     order_text,
+    table_ranks,
 )
 
 Data = Rankings | Preferences
@@ -54,13 +54,19 @@ def as_data(data: Any, unlisted: Unlisted | None = None, name: str = "X") -> Dat
         check_unlisted(unlisted)
     if isinstance(data, Rankings):
         return data
-    if is_relations(data):
-        data = Preferences._from_array(np.asarray(data))
+    if hasattr(data, "match_ups"):
+        raise RankingError(
+            f"{name}: comparisons are not rankings; give {name}.preferences(by=...), one partial order per judge or "
+            f"other group, or {name}.rankings(by=...), one Bradley-Terry ranking per group"
+        )
+    is_array = isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.kind in "if" and data.size
+    # Arrays of relations, as given by np.asarray(preferences), hold two numbers that are no ranks.
+    if is_array and data.flat[0] in (BEFORE, NOT_BEFORE) and ((data == BEFORE) | (data == NOT_BEFORE)).all():
+        data = Preferences._from_array(data)
     if isinstance(data, Preferences):
         return data.to_rankings() if data.is_ranking().all() else data
     try:
-        table = number_table(data, None, scores=False)
-        return Rankings._trusted(table.plain_ranks(unlisted), table.items)
+        return Rankings._trusted(*table_ranks(data, None, unlisted, plain=True))
     except RankingError as error:
         raise RankingError(f"{name}: ", *error.parts) from None
 
@@ -71,13 +77,6 @@ def as_nonempty_data(data: Any) -> Data:
     if not len(given):
         raise RankingError("X: there are no rankings; give at least one")
     return given
-
-
-def is_relations(data: Any) -> bool:
-    """Return whether an array contains relations, as given by ``np.asarray(preferences)``."""
-    if not isinstance(data, np.ndarray) or data.ndim != 2 or data.dtype.kind not in "if" or not data.size:
-        return False
-    return data.flat[0] in (BEFORE, NOT_BEFORE) and bool(((data == BEFORE) | (data == NOT_BEFORE)).all())
 
 
 def check_same_items(X: Any, Y: Any) -> None:
@@ -144,14 +143,7 @@ def rename_items(data: Data, items: tuple[str, ...]) -> Data:
 
 
 def select_items(data: Data, columns: list[int]) -> Data:
-    """Return the rows restricted to some of the items, in the given order.
-
-    Examples
-    --------
-    >>> select_items(Rankings.from_orders([["a", "b", "c"]]), [2, 0])
-    Rankings: 1 ranking of 2 items (1 full)
-      a > c
-    """
+    """Return the rows restricted to some of the items, in the given order."""
     items = tuple(data.items[column] for column in columns)
     if isinstance(data, Rankings):
         ranks = data.ranks[:, columns]
@@ -164,13 +156,7 @@ def select_items(data: Data, columns: list[int]) -> Data:
 
 
 def format_rows(data: Data) -> Iterator[str]:
-    """Return each row as text: ``a > {b, c}``, or the pairs of a user, ``a > b, c > d``.
-
-    Examples
-    --------
-    >>> list(format_rows(Preferences.from_pairs([[("a", "b"), ("c", "d")]])))
-    ['a > b, c > d']
-    """
+    """Return each row as text: ``a > {b, c}``, or the pairs of a user, ``a > b, c > d``."""
     if isinstance(data, Preferences):
         return (pairs_text(pairs, ()) for pairs in data.to_pairs())
     return (order_text(order, data.items) for order in data.to_orders())
@@ -184,14 +170,7 @@ def has_ordered_pair(data: Data) -> Mask:
 
 
 def pairwise_wins(data: Data) -> IntArray:
-    """Return the number of voters who order item x before item y, shape (n_items, n_items).
-
-    Examples
-    --------
-    >>> pairwise_wins(Rankings.from_orders([["a", "b"], ["b", "a"], [{"a", "b"}]], counts=[3, 1, 5]))
-    array([[0, 3],
-           [1, 0]])
-    """
+    """Return the number of voters who order item x before item y, shape (n_items, n_items)."""
     return sum_relations(data, relations_of_ranks)
 
 
@@ -215,14 +194,7 @@ def sum_relations(data: Data, relation: Any) -> IntArray:
 
 
 def group_codes(groups: NDArray[Any]) -> tuple[tuple[str, ...], IntArray]:
-    """Return the distinct names of groups, and for each row the index of its group; texts are in natural order.
-
-    Examples
-    --------
-    >>> names, codes = group_codes(np.array(["ward 10", "ward 2", "ward 10"]))
-    >>> names, codes.tolist()
-    (('ward 2', 'ward 10'), [1, 0, 1])
-    """
+    """Return the distinct names of groups, and for each row the index of its group; texts are in natural order."""
     groups = groups.astype(str) if groups.dtype == object else groups
     names, codes = np.unique(groups, return_inverse=True)
     order = np.arange(len(names))
@@ -232,12 +204,6 @@ def group_codes(groups: NDArray[Any]) -> tuple[tuple[str, ...], IntArray]:
 
 
 def natural_key(name: str) -> list[tuple[int, int, str]]:
-    """Return a key that sorts names naturally, with numbers by their size.
-
-    Examples
-    --------
-    >>> sorted(["ward 10", "ward 2", "Ward 1"], key=natural_key)
-    ['Ward 1', 'ward 2', 'ward 10']
-    """
+    """Return a key that sorts names naturally, with numbers by their size."""
     parts = re.split(r"([0-9]+)", name.casefold())
     return [(0, int(part), "") if index % 2 else (1, 0, part) for index, part in enumerate(parts)]

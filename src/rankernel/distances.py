@@ -272,11 +272,6 @@ def fill_kendall(X: RankArray, Y: RankArray, out: NDArray[Any]) -> None:
             _loops.pairs.differing_bits(left, right, out[rows, columns])
 
 
-def threshold_indicators(at: FloatArray) -> FloatArray:
-    """Return for each item and each position but the last whether (or how probably) the item is there or before."""
-    return np.asarray(np.cumsum(at, axis=2)[:, :, :-1].reshape(len(at), -1))
-
-
 kendall = Distance(
     "kendall",
     "number of pairs (a, b) with (r_a - r_b)(s_a - s_b) < 0",
@@ -297,7 +292,10 @@ footrule = Distance(
     negative_type=True,  # an l1 metric
     coupling="antithetic",
     embedding=EmbeddingFeatures(
-        "positions", threshold_indicators, are_indicators=True, mean_distance=lambda n: (n * n - 1) / 3
+        "positions",  # whether each item is at or before each position but the last
+        lambda at: np.asarray(np.cumsum(at, axis=2)[:, :, :-1].reshape(len(at), -1)),
+        are_indicators=True,
+        mean_distance=lambda n: (n * n - 1) / 3,
     ),
     fill=fill_rankwise("FOOTRULE"),
     largest=lambda n: n * n // 2,
@@ -409,7 +407,14 @@ def as_distance(distance: Distance | str | Callable[[RankArray, RankArray], floa
     if isinstance(distance, Distance):
         return distance
     if isinstance(distance, str):
-        return named_distance(distance)
+        if distance in ALL:
+            return ALL[distance]
+        if distance.startswith("lp(") and distance.endswith(")"):
+            try:
+                return lp(float(distance[3:-1]))
+            except ValueError as error:
+                raise ValueError(f"distance={distance!r} is not known: {error}") from None
+        raise ValueError(f"distance={distance!r} is not known; there are {', '.join(ALL)} and lp(p)")
     if callable(distance):
         return function_distance(distance)
     raise TypeError(
@@ -418,37 +423,21 @@ def as_distance(distance: Distance | str | Callable[[RankArray, RankArray], floa
     )
 
 
-def named_distance(name: str) -> Distance:
-    """Return the distance of a name."""
-    if name in ALL:
-        return ALL[name]
-    if name.startswith("lp(") and name.endswith(")"):
-        try:
-            return lp(float(name[3:-1]))
-        except ValueError as error:
-            raise ValueError(f"distance={name!r} is not known: {error}") from None
-    raise ValueError(f"distance={name!r} is not known; there are {', '.join(ALL)} and lp(p)")
-
-
 def function_distance(function: Callable[[RankArray, RankArray], float]) -> Distance:
     """Return the distance that a function of two rank vectors computes, pair by pair."""
     name = getattr(function, "__name__", type(function).__name__)
 
-    def value(x: RankArray, y: RankArray) -> float:
-        result = function(x, y)
-        number = result.item() if isinstance(result, np.generic | np.ndarray) and np.ndim(result) == 0 else result
-        if not is_number(number) or not 0 <= number < math.inf:
-            shown = f"an array of shape {np.shape(result)}" if np.ndim(result) else short_repr(result)
-            raise ValueError(
-                f"distance={name} returned {shown} for two rank vectors of length {len(x)}; it must take two rank "
-                "vectors and return one finite number >= 0"
-            )
-        return float(number)
-
     def fill(X: RankArray, Y: RankArray, out: FloatArray) -> None:
-        for i, x in enumerate(X):
-            for j, y in enumerate(Y):
-                out[i, j] = value(x, y)
+        for i, j in np.ndindex(out.shape):
+            result = function(X[i], Y[j])
+            number = result.item() if isinstance(result, np.generic | np.ndarray) and np.ndim(result) == 0 else result
+            if not is_number(number) or not 0 <= number < math.inf:
+                shown = f"an array of shape {np.shape(result)}" if np.ndim(result) else short_repr(result)
+                raise ValueError(
+                    f"distance={name} returned {shown} for two rank vectors of length {X.shape[1]}; it must take two "
+                    "rank vectors and return one finite number >= 0"
+                )
+            out[i, j] = number
 
     return Distance(
         name,

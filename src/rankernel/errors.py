@@ -140,6 +140,10 @@ class MisfitWarning(PhrasedMessage, UserWarning):
     """The data do not fit the models that a result assumes."""
 
 
+class CostWarning(PhrasedMessage, UserWarning):
+    """A computation that is about to start takes more than ten seconds or 2 GB."""
+
+
 class ReadingWarning(PhrasedMessage, UserWarning):
     """A file was read, but some of its content may have another meaning than assumed."""
 

@@ -32,7 +32,7 @@ USER, BETTER, WORSE, WINNER, NOT_ITEMS = (
 )
 COUNT, TIES = (frozenset(words.split()) for words in (COUNT_WORDS, TIE_WORDS))
 POSSIBLE_USERS = ("id", "session")  # if their values are repeated
-SIDES = (("a", "b"), ("1", "2"), ("left", "right"), ("first", "second"), ("x", "y"))
+SIDES = (("a", "b"), ("1", "2"), ("left", "right"), ("first", "second"))
 ONE_SIDE = frozenset(side for sides in SIDES for side in sides)
 EXPECTED = (
     "a table of pairs has the columns winner and loser (or better and worse), or model_a, model_b and winner, and "
@@ -50,13 +50,17 @@ class Column:
     @classmethod
     def of(cls, values: Iterable[Any], where: Callable[[int], str]) -> Column:
         """Return the values as a column; a collection is an error."""
+        given = list(values)
+        try:
+            distinct = dict.fromkeys(given)
+        except TypeError:  # not hashable
+            distinct = {}
+        if not all(map(is_name, distinct)) or (given and not distinct):
+            row = next(row for row, value in enumerate(given) if not is_name(value))
+            raise RankingError(f"{where(row)} holds {given[row]!r}; an item is one name")
         index: dict[str, int] = {}
-        codes = []
-        for row, value in enumerate(values):
-            if not is_name(value):
-                raise RankingError(f"{where(row)} holds {value!r}; an item is one name")
-            codes.append(index.setdefault("" if is_missing(value) else str(value), len(index)))
-        return cls(np.array(codes, dtype=np.int64), list(index))
+        code = {each: index.setdefault("" if is_missing(each) else str(each), len(index)) for each in distinct}
+        return cls(np.fromiter(map(code.__getitem__, given), np.int64, len(given)), list(index))
 
     def __getitem__(self, row: int) -> str:
         return self.texts[self.codes[row]]
@@ -67,7 +71,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Comparisons:
+class PairTable:
     """Pairwise comparisons: the user, the better and the worse item of each, and whether they are tied.
 
     Attributes
@@ -95,16 +99,8 @@ class Comparisons:
     row_of_user: IntArray
     counts: IntArray | None = None
 
-    def wins(self) -> IntArray:
-        """Return the number of wins of each item against each other, shape (n_items, n_items), without ties."""
-        n_items, strict = len(self.items), ~self.tied
-        counts = None if self.counts is None else self.counts[self.user[strict]]
-        pairs = self.better[strict] * n_items + self.worse[strict]
-        totals = np.bincount(pairs, counts, minlength=n_items**2).astype(np.int64)
-        return totals.reshape(n_items, n_items)
 
-
-def comparisons(
+def pair_table(
     sides: tuple[Column, Column],
     tied: Mask,
     user: IntArray,
@@ -112,7 +108,7 @@ def comparisons(
     items: Iterable[object] | None,
     where: Callable[[int], str],
     counts: IntArray | None = None,
-) -> Comparisons:
+) -> PairTable:
     """Return checked comparisons of the better and the worse item of each row."""
     index = {} if items is None else {name: number for number, name in enumerate(check_items(items))}
     known = frozenset(index) if items is not None else None
@@ -136,7 +132,7 @@ def comparisons(
             problem = f"{where(row)} names {printable(unknown[0])!r}, which is not one of the "
             raise RankingError(problem, Argument("items"))
         raise RankingError(f"{where(row)} compares {printable(names[0])!r} with itself")
-    return Comparisons(users, user, better, worse, tied, tuple(index), first_rows(user, len(users)), counts)
+    return PairTable(users, user, better, worse, tied, tuple(index), first_rows(user, len(users)), counts)
 
 
 def first_rows(codes: IntArray, n_codes: int) -> IntArray:
@@ -166,7 +162,7 @@ def user_names(users: Iterable[object]) -> tuple[str, ...]:
     return tuple(seen)
 
 
-def user_lists(pairs: Any, users: Iterable[object] | None, items: Iterable[object] | None) -> Comparisons:
+def user_lists(pairs: Any, users: Iterable[object] | None, items: Iterable[object] | None) -> PairTable:
     """Return the comparisons of one list of pairs (better, worse) per user."""
     if is_name(pairs) or getattr(pairs, "ndim", 1) == 0:
         raise RankingError(
@@ -195,7 +191,7 @@ def user_lists(pairs: Any, users: Iterable[object] | None, items: Iterable[objec
 
     sides = Column.of([better for better, _ in rows], where), Column.of([worse for _, worse in rows], where)
     of_row = np.array([user for user, _ in origin], dtype=np.int64)
-    return comparisons(sides, np.zeros(len(rows), dtype=bool), of_row, names, items, where)
+    return pair_table(sides, np.zeros(len(rows), dtype=bool), of_row, names, items, where)
 
 
 # ---------------------------------------------------------------------- long tables
@@ -226,7 +222,7 @@ def long_table(
     items: Iterable[object] | None,
     columns: Mapping[str, str],
     ignore: Sequence[str],
-) -> Comparisons:
+) -> PairTable:
     """Return the comparisons of a long table with named columns, or with the columns user, better, worse."""
     if isinstance(pairs, Mapping) or is_frame(pairs):
         names = pairs if isinstance(pairs, Mapping) else pairs.columns
@@ -290,7 +286,7 @@ def from_columns(
     items: Iterable[object] | None,
     roles: Roles,
     position: Callable[[int], str],
-) -> Comparisons:
+) -> PairTable:
     """Return the comparisons of a table with known roles; ``position`` names a row in errors."""
     n_rows = len(next(iter(table.values())).codes)
     check_user_column(table, roles)
@@ -327,7 +323,7 @@ def from_columns(
         both = a.codes, b.codes + len(a.texts)
         sides = Column(np.where(swapped, *both[::-1]), texts), Column(np.where(swapped, *both), texts)
     counts = None if roles.count is None else user_counts(table[roles.count], user, names, position)
-    return comparisons(sides, tied, user, names, items, where, counts)
+    return pair_table(sides, tied, user, names, items, where, counts)
 
 
 def check_user_column(table: Mapping[str, Column], roles: Roles) -> None:

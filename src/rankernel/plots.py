@@ -204,6 +204,8 @@ def dendrogram(
     from matplotlib.collections import LineCollection
     from scipy.cluster.hierarchy import dendrogram as scipy_dendrogram
 
+    from rankernel.learn.hierarchy import node_clusters, node_summaries
+
     tree, limit = check_numbers("Z", Z, (None, 4)), check_integer("n_branches", n_branches)
     if not len(tree):
         raise ValueError("Z is empty; a linkage matrix has one row for each merge")
@@ -222,7 +224,13 @@ def dendrogram(
         no_plot=True,
         link_color_func=lambda node: colour_of.get(clusters[node], GREY),
     )
-    texts = branch_texts(tree, drawn["leaves"], leaf_names, weights, counts is not None)
+    largest, sizes, sums = node_summaries(tree, weights)
+    texts = [  # the ranking with most voters, the number of others, and the number of voters
+        escape_math(leaf_names[largest[node]])
+        + (f" and {sizes[node] - 1:,} more" if sizes[node] > 1 else "")
+        + (f" ({sums[node]:,.0f})" if counts is not None else "")
+        for node in drawn["leaves"]
+    ]
     ax = axes(ax, 8.5, 1.0 + 0.21 * max(len(texts), 8))
     paths = [np.column_stack([y, x]) for x, y in zip(drawn["icoord"], drawn["dcoord"], strict=True)]
     ax.add_collection(LineCollection(paths, colors=drawn["color_list"], linewidths=1.3))
@@ -238,37 +246,6 @@ def dendrogram(
     if titles:
         add_legend(ax, numbers, titles, colour_of, below=True)
     return ax
-
-
-def branch_texts(
-    tree: FloatArray, nodes: Sequence[int], names: Sequence[str], weights: FloatArray, voters: bool
-) -> list[str]:
-    """Return the texts of branches: the ranking with most voters, the number of others, and the number of voters."""
-    largest, sizes, sums = node_summaries(tree, weights)
-    return [
-        escape_math(names[largest[node]])
-        + (f" and {sizes[node] - 1:,} more" if sizes[node] > 1 else "")
-        + (f" ({sums[node]:,.0f})" if voters else "")
-        for node in nodes
-    ]
-
-
-def node_summaries(tree: FloatArray, weights: NDArray[Any]) -> tuple[list[int], list[int], list[float]]:
-    """Return the leaf with the largest weight, the number of leaves and the sum of weights below each node."""
-    largest, sizes, sums = list(range(len(weights))), [1] * len(weights), weights.tolist()
-    for left, right in tree[:, :2].astype(np.intp).tolist():
-        largest.append(max(largest[left], largest[right], key=lambda leaf: (weights[leaf], -leaf)))
-        sizes.append(sizes[left] + sizes[right])
-        sums.append(sums[left] + sums[right])
-    return largest, sizes, sums
-
-
-def node_clusters(tree: FloatArray, groups: NDArray[Any]) -> list[int]:
-    """Return the cluster of all leaves below each node, -1 if they are of several."""
-    clusters: list[int] = groups.tolist()
-    for left, right in tree[:, :2].astype(np.intp).tolist():
-        clusters.append(clusters[left] if clusters[left] == clusters[right] else -1)
-    return clusters
 
 
 def gram(matrix: ArrayLike, *, groups: ArrayLike | None = None, ax: Axes | None = None) -> Axes:
@@ -386,7 +363,7 @@ def differences(result: Any, *, limit: int = 12, ax: Axes | None = None) -> Axes
     ax.set_ylim(len(pairs) - 0.5, -0.5)
     ax.set_xlim(0, 1)
     ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    ax.set_xlabel(f"share that prefers the first, {result.confidence_level:.0%} intervals", color=SOFT)
+    ax.set_xlabel(f"share that prefers the first (ties: one half), {result.confidence_level:.0%} intervals", color=SOFT)
     ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     ax.tick_params(left=False)
     remove_frame(ax, "bottom")

@@ -15,7 +15,7 @@ from rankernel._utils.checks import check_instance, check_names, printable
 from rankernel._utils.notebook import html_card
 from rankernel._utils.resources import check_bytes
 from rankernel.errors import RankingError
-from rankernel.pair_tables import Comparisons, is_long, long_table, user_lists, user_names
+from rankernel.pair_tables import PairTable, is_long, long_table, user_lists, user_names
 from rankernel.rankings import (
     FREE,
     PARTIAL,
@@ -163,10 +163,10 @@ class Preferences:
             raise RankingError("columns, ignore and the name of a column as counts require a table of comparisons")
         else:
             stated = user_lists(pairs, users, items)
-        return cls._from_comparisons(stated, stated.counts if counts is None else counts)
+        return cls._from_pair_table(stated, stated.counts if counts is None else counts)
 
     @classmethod
-    def _from_comparisons(cls, stated: Comparisons, counts: Any) -> Preferences:
+    def _from_pair_table(cls, stated: PairTable, counts: Any) -> Preferences:
         """Build from comparisons: ties state nothing, and of repeated comparisons of two items the majority counts."""
         strict = ~stated.tied
         triples = stated.user[strict], stated.better[strict], stated.worse[strict]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, get_args
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankernel._utils import FloatArray, Indices, IntArray, Mask, RankArray
+from rankernel._utils import Indices, IntArray, Mask, RankArray
 from rankernel._utils.checks import (
     check_array,
     check_instance,
@@ -38,6 +38,7 @@ PARTIAL = "partial"  # preferences that are not rankings
 MAX_SHOWN = 8
 CHUNK_CELLS = 2**17
 MAX_VOTERS = 2**53  # integers up to this number are exact as floats
+MAX_ITEMS = 2**15  # of completions, whose positions are 16-bit integers
 MAX_BITS = 63  # distinct integers of a row that fit into one word
 
 
@@ -81,9 +82,8 @@ class Rankings:
 
     def __init__(self, ranks: Any, items: Iterable[object] | None = None, *, counts: Any = None) -> None:
         check_not_rankings(ranks)
-        table = number_table(ranks, items, scores=False)
-        encoded = table.plain_ranks(None)
-        self._set(encoded, table.items, check_counts(counts, len(encoded)))
+        encoded, names = table_ranks(ranks, items, None, plain=True)
+        self._set(encoded, names, check_counts(counts, len(encoded)))
 
     def _set(
         self,
@@ -263,9 +263,8 @@ class Rankings:
         check_unlisted(unlisted)
         check_not_rankings(data)
         data, counts = split_counts(data, counts)
-        table = number_table(data, items, scores)
-        encoded = table.ranks(unlisted)
-        return cls._trusted(encoded, table.items, check_counts(counts, len(encoded)))
+        encoded, names = table_ranks(data, items, unlisted, scores=scores)
+        return cls._trusted(encoded, names, check_counts(counts, len(encoded)))
 
     # ------------------------------------------------------------------ shape
 
@@ -443,7 +442,10 @@ class Rankings:
         >>> Rankings.from_orders([["a", "b"], ["b", "a"], ["a", "b"]]).unique().counts
         array([2, 1])
         """
-        first, inverse = self.unique_indices()
+        return self._merged(*self.unique_indices())
+
+    def _merged(self, first: Indices, inverse: Indices) -> Rankings:
+        """Return the rows numbered ``first`` with the total counts of the rows that equal them."""
         return self._trusted(self.ranks[first], self.items, sum_counts(self.counts, inverse, len(first)))
 
     def canonical(self) -> Rankings:
@@ -526,6 +528,12 @@ def count_completions(sizes: Iterable[int], n_items: int) -> int:
     return factorial(n_items) // factorial(sum(given)) * prod(map(factorial, given))
 
 
+def check_positions(n_items: int) -> None:
+    """Raise an error if the positions of completions do not fit into 16 bits."""
+    if n_items > MAX_ITEMS:
+        raise RankingError(f"there are {n_items:,} items; completions have at most {MAX_ITEMS:,}")
+
+
 def order_text(order: list[str | set[str]], items: tuple[str, ...]) -> str:
     """Return one order as text, ``a > {b, c}, free: {d}``, shortened if long; ties are in the order of the items."""
     index = {name: number for number, name in enumerate(items)}
@@ -576,14 +584,7 @@ def row_index(rows: Any, n_rows: int, message: str) -> Any:
 
 
 def as_rankings(data: Any, name: str = "rankings") -> Rankings:
-    """Return data as Rankings: rankings, preferences that are rankings, or a table of ranks.
-
-    Examples
-    --------
-    >>> as_rankings(3, "X")
-    Traceback (most recent call last):
-    rankernel.errors.RankingError: X: 3 is not a table of ranks; give Rankings, or an array with one row per ranking
-    """
+    """Return data as Rankings: rankings, preferences that are rankings, or a table of ranks."""
     if isinstance(data, Rankings):
         return data
     try:
@@ -594,14 +595,7 @@ def as_rankings(data: Any, name: str = "rankings") -> Rankings:
 
 
 def as_full_ranking(center: Any, name: str = "center") -> Rankings:
-    """Return one full ranking, given as Rankings or as the rank of each item.
-
-    Examples
-    --------
-    >>> as_full_ranking([0, 0])
-    Traceback (most recent call last):
-    rankernel.errors.RankingError: center=[0, 0] is not one full ranking; give the rank of each item, without ties
-    """
+    """Return one full ranking, given as Rankings or as the rank of each item."""
     given = center
     if not isinstance(center, Rankings):
         rows = check_list(name, center, "one full ranking, the rank of each item")
@@ -626,12 +620,6 @@ def unique_rows(table: NDArray[Any]) -> tuple[Indices, Indices]:
     """Return the index of the first occurrence of each distinct row, and for each row the number of its distinct row.
 
     Distinct rows are numbered in order of first appearance.
-
-    Examples
-    --------
-    >>> first, inverse = unique_rows(np.array([[1, 0], [0, 1], [1, 0]]))
-    >>> first.tolist(), inverse.tolist()
-    ([0, 1], [0, 1, 0])
     """
     # Rows are compared by 64-bit hashes, which sort faster than bytes; on a collision the bytes are compared instead.
     salt = np.random.default_rng(0).integers(2**64, size=table.shape[1], dtype=np.uint64) | np.uint64(1)
@@ -702,38 +690,42 @@ def is_frame(data: Any) -> bool:
 # ---------------------------------------------------------------------- tables of numbers
 
 
-@dataclass(frozen=True)
-class NumberTable:
-    """Numbers that order the items of each row, smaller is better.
+def table_ranks(
+    data: Any,
+    items: Iterable[object] | None,
+    unlisted: Unlisted | None,
+    *,
+    scores: bool = False,
+    plain: bool = False,
+) -> tuple[RankArray, tuple[str, ...]]:
+    """Return bucket indices and item names from an array, a list of rows, or a frame of ranks or scores.
 
-    Attributes
-    ----------
-    numbers : array of shape (n_rankings, n_items)
-        The numbers.
-    missing : mask
-        Missing cells.
-    free : mask
-        Cells that contain -1.
-    items : tuple of str
-        Names of the items.
+    Missing cells, and -1 in a table of ranks, are unlisted. In a ``plain`` array -1 is free, and missing cells are an
+    error unless ``unlisted`` is given.
     """
-
-    numbers: NDArray[Any]
-    missing: Mask
-    free: Mask
-    items: tuple[str, ...]
-
-    def ranks(self, unlisted: Unlisted) -> RankArray:
-        """Return bucket indices, where missing cells and -1 are unlisted."""
-        return dense_ranks(self.numbers, ~(self.missing | self.free), unlisted)
-
-    def plain_ranks(self, unlisted: Unlisted | None) -> RankArray:
-        """Return bucket indices, where -1 is free and missing cells are unlisted, or an error for None."""
-        if unlisted is None:
-            check_no_missing(self.missing, self.items)
-        ranks = self.ranks(unlisted or "free")
-        ranks[self.free] = FREE
-        return ranks
+    what = "score" if scores else "rank"
+    values, masked, columns = read_table(data, what)
+    names = columns if items is None else check_items(items)
+    if values.shape == (0, 0) and names is not None:
+        values = masked = np.empty((0, len(names)), dtype=bool)
+    if names is None:
+        names = check_items(range(values.shape[1]))
+    if len(names) != values.shape[1]:
+        raise RankingError(f"items has {len(names)} names, but the table has {values.shape[1]} columns")
+    if not values.size:
+        return np.zeros(values.shape, dtype=np.int32), names
+    numbers, missing = as_numbers(values, masked, names, what)
+    free = np.zeros(values.shape, dtype=bool) if scores else check_ranks(numbers, missing, names)
+    if plain and unlisted is None:
+        check_no_missing(missing, names)
+    if scores and numbers.dtype.kind == "f":
+        numbers = -numbers
+    elif scores:  # the smallest signed integer and unsigned integers have no negative: their order is negated
+        numbers = -np.unique(numbers, return_inverse=True)[1].reshape(numbers.shape)
+    ranks = dense_ranks(numbers, ~(missing | free), unlisted or "free")
+    if plain:
+        ranks[free] = FREE
+    return ranks, names
 
 
 def check_no_missing(missing: Mask, items: Sequence[object]) -> None:
@@ -745,27 +737,6 @@ def check_no_missing(missing: Mask, items: Sequence[object]) -> None:
             "Rankings.from_ranks(data, unlisted='last') if missing items are ranked after the others, or "
             "unlisted='free' if nothing is known of them"
         )
-
-
-def number_table(data: Any, items: Iterable[object] | None, scores: bool) -> NumberTable:
-    """Return a checked table of ranks or scores from an array, a list of rows, or a frame."""
-    what = "score" if scores else "rank"
-    values, masked, columns = read_table(data, what)
-    if values.shape == (0, 0) and items is not None:
-        names = check_items(items)
-        values = masked = np.empty((0, len(names)), dtype=bool)
-    if items is None:
-        names = columns if columns is not None else check_items(range(values.shape[1]))
-    else:
-        names = check_items(items)
-        if len(names) != values.shape[1]:
-            raise RankingError(f"items has {len(names)} names, but the table has {values.shape[1]} columns")
-    if not values.size:
-        return NumberTable(values.astype(np.int64), masked.astype(bool), masked.astype(bool), names)
-    given, missing = as_numbers(values, masked, names, what)
-    if scores:
-        return NumberTable(negate(given), missing, np.zeros(given.shape, dtype=bool), names)
-    return NumberTable(given, missing, check_ranks(given, missing, names), names)
 
 
 def read_table(data: Any, what: str) -> tuple[NDArray[Any], Mask, tuple[str, ...] | None]:
@@ -831,14 +802,6 @@ def as_numbers(values: NDArray[Any], masked: Mask, items: Sequence[str], what: s
     return values, (masked | np.isnan(values)) if values.dtype.kind == "f" else masked
 
 
-def negate(scores: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers in reversed order."""
-    if scores.dtype.kind == "f":
-        return -scores
-    # The smallest signed integer and unsigned integers have no negative, so their order is negated instead.
-    return -np.unique(scores, return_inverse=True)[1].reshape(scores.shape)
-
-
 def check_ranks(values: NDArray[Any], missing: Mask, items: Sequence[str]) -> Mask:
     """Return the cells of a table of ranks that contain -1; raise an error for numbers that are not ranks."""
     free = np.asarray((values == FREE) & ~missing)
@@ -867,19 +830,13 @@ def check_ranks(values: NDArray[Any], missing: Mask, items: Sequence[str]) -> Ma
 
 def are_average_ranks(values: NDArray[Any], listed: Mask) -> Mask:
     """Return for each cell whether the numbers of its row are average ranks of ties, counted from 1 or from 0."""
-    difference = np.where(listed, values - average_ranks(values, listed), 0.0)
-    from_one, from_zero = difference == 0, np.where(listed, difference == -1, True)
-    fits = from_one.all(axis=1, keepdims=True) | from_zero.all(axis=1, keepdims=True)
-    return np.asarray(np.broadcast_to(fits, values.shape))
-
-
-def average_ranks(values: NDArray[Any], listed: Mask) -> FloatArray:
-    """Return the average rank, from 1, of each listed item and those tied with it."""
-    out = np.empty(values.shape)
+    average = np.empty(values.shape)
     for row, ranks in enumerate(dense_ranks(values, listed, "free")):
         sizes = np.bincount(ranks[ranks != FREE], minlength=1)
-        out[row] = (np.cumsum(sizes) - (sizes - 1) / 2)[ranks]
-    return out
+        average[row] = (np.cumsum(sizes) - (sizes - 1) / 2)[ranks]
+    from_one, from_zero = ((values == average - first) | ~listed for first in (0, 1))
+    fits = from_one.all(axis=1, keepdims=True) | from_zero.all(axis=1, keepdims=True)
+    return np.asarray(np.broadcast_to(fits, values.shape))
 
 
 # ---------------------------------------------------------------------- ranks without gaps
@@ -889,19 +846,15 @@ def dense_ranks(values: NDArray[Any], listed: Mask, unlisted: Unlisted) -> RankA
     """Return bucket indices without gaps, row by row: smaller values are better, equal values share a bucket."""
     check_unlisted(unlisted)
     ranks = np.empty(values.shape, dtype=np.int32)
-    encode = ranks_by_bits if have_few_values(values, listed) else ranks_by_sorting
+    encode = ranks_by_sorting
+    if values.dtype.kind in "iu" and values.size and hasattr(np, "bitwise_count"):
+        few = values.min(where=listed, initial=0) >= 0 and values.max(where=listed, initial=0) < MAX_BITS
+        encode = ranks_by_bits if few else ranks_by_sorting
     for rows in row_slices(values.shape):
         ranks[rows] = encode(values[rows], listed[rows])
         if unlisted == "free":
             ranks[rows][~listed[rows]] = FREE
     return ranks
-
-
-def have_few_values(values: NDArray[Any], listed: Mask) -> bool:
-    """Return whether all listed values are integers from 0 to 62."""
-    if values.dtype.kind not in "iu" or not values.size or not hasattr(np, "bitwise_count"):
-        return False
-    return bool(values.min(where=listed, initial=0) >= 0 and values.max(where=listed, initial=0) < MAX_BITS)
 
 
 def ranks_by_bits(values: NDArray[Any], listed: Mask) -> RankArray:

@@ -470,6 +470,20 @@ def test_report_of_table(table):
     assert "Comparison by district" in written
 
 
+def test_report_of_a_sample_and_of_a_full_count(tmp_path):
+    path = tmp_path / "votes.soi"
+    path.write_text(
+        "# TITLE: Drinks\n# DATA TYPE: soi\n# NUMBER ALTERNATIVES: 2\n# ALTERNATIVE NAME 1: tea\n"
+        "# ALTERNATIVE NAME 2: milk\n# NUMBER VOTERS: 50\n# NUMBER UNIQUE ORDERS: 2\n30: 1,2\n20: 2,1\n"
+    )
+    for options, expected in (((), True), (("--census",), False), (("--sample",), True)):
+        target = path.with_suffix(".html")
+        assert run("report", path, "-o", target, "--force", *options).exit_code == 0
+        page = target.read_text(encoding="utf-8")
+        assert ("95% interval of the difference" in page) == expected
+        assert "PrefLib" not in page
+
+
 def test_report_noun_and_groups(table):
     options = ("--by", "district", "--count", "n", "--permutations", 99, "--k", 1, "-o", "x.html")
     result = run("report", table, *options, "--noun", "drink", "--group", "north", "--group", "south")
@@ -604,11 +618,12 @@ def test_missing_packages(votes, monkeypatch, command, output, package):
     assert f"{package}" in line
 
 
-def test_extra_includes_matplotlib():
+def test_extra_of_the_command_line():
+    """The report needs jinja2, but not Matplotlib."""
     extras = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"][
         "optional-dependencies"
     ]
-    assert "rankernel[plots,report,zarr]" in extras["cli"]
+    assert "rankernel[report,zarr]" in extras["cli"]
     assert any(package.startswith("matplotlib") for package in extras["plots"])
     assert any(package.startswith("jinja2") for package in extras["report"])
 

@@ -176,7 +176,7 @@ FILES = [
         "p.csv",
         "judge,model_a,model_b,winner\na,x,y,model_b\na,y,z,tie\nb,x,z,tie (bothbad)\nb,z,y,z\n",
         {},
-        ["y>x, z>x", "x>y, z>y"],
+        ["y>x", "z>y"],
     ),
     ("p.csv", "chosen,rejected,weight\nx,y,3\n", {}, ["3*x>y"]),
     ("p.csv", "winner,loser,times\nx,y,3\n", {"format": "pairs", "count": "times"}, ["3*x>y"]),

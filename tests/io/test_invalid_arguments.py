@@ -97,6 +97,30 @@ READERS = {
         "header": None,
         **FILE_OPTIONS,
     },
+    "read_comparisons": {
+        "path": file("pairs.csv", "who,winner,loser,n,town,mood\ns,a,b,1,x,y\nt,b,a,2,x,y\n"),
+        "items": ["a", "b"],
+        "count": "n",
+        "layout": "pairs",
+        "ignore": ["mood"],
+        "columns": {"user": "who"},
+        "header": True,
+        **FILE_OPTIONS,
+    },
+    "read_trec": {
+        "path": file("a.run", "1 Q0 d1 1 2.5 x\n1 Q0 d2 2 1.5 x\n"),
+        "items": ["d1", "d2"],
+        "unlisted": "free",
+        "encoding": "utf-8",
+        "max_bytes": 10**6,
+    },
+    "read_text_orders": {
+        "path": file("votes.abif", "2: Ann>Bob\nBob\n"),
+        **{name: BALLOT_OPTIONS[name] for name in ("items", "unlisted", "repeated", "write_ins", "aliases")},
+        **{name: BALLOT_OPTIONS[name] for name in ("na_values", "fold_case", "blank")},
+        "encoding": "utf-8",
+        "max_bytes": 10**6,
+    },
     "load_sushi": {"path": SUSHI, "which": "a", "unlisted": "free"},
 }
 WRITERS = {

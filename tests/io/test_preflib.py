@@ -357,7 +357,6 @@ def test_encodings(tmp_path):
 GOOD = header("toi", 3, 6, 3) + "3: 1,{3,2}\n2: 2\n1: 3,1\n"
 BROKEN = {
     "empty": ("", 1, "no PrefLib header"),
-    "old format": ("2\n1, a\n2, b\n1,1,1\n1,1,2\n", 1, "September 2022"),
     "brace left open": (GOOD.replace("3,2}", "3,2"), 8, "brace"),
     "brace never opened": (GOOD.replace("{3,2}", "3,2}"), 8, "brace"),
     "brace in brace": (GOOD.replace("{3,2}", "{3,{2}}"), 8, "not a comma-separated list"),

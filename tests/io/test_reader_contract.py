@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strategies import any_ranking
 
 import rankernel as rk
-from rankernel import Preferences, RankingError, Rankings
+from rankernel import Comparisons, Preferences, RankingError, Rankings
 from rankernel.io.registry import FORMATS
 
 ITEMS = ("Ann", 'Bo "B" Birch', "Cy, C.", "=1+1")
@@ -32,6 +32,7 @@ SEEDS = {
     "TREC": ("sample.run", "1 Q0 d1 1 6.8 x\n1 Q0 d2 2 6.1 x\n2 Q0 d1 1 3.5 x\n", {}),
     "orders": ("votes.abif", "3: tea > milk = beer\nmilk>tea\n", {}),
     "pairs": ("pairs.csv", "judge,model_a,model_b,winner,n\na,x,y,model_a,1\na,y,z,tie,1\nb,x,z,z,2\n", {}),
+    "comparisons": ("pairs.csv", "judge,winner,loser\na,x,y\nb,y,z\n", {"format": "comparisons"}),
     "cast vote record": ("cvr.json", json.dumps(DOMINION), {"contest": "contest 7"}),
 }
 MORE_SEEDS = [
@@ -142,6 +143,10 @@ def is_valid(data):
     if isinstance(data, Preferences):
         again = Preferences.from_pairs(data.to_pairs(), data.items, counts=data.counts, users=data.users)
         return (again.packed == data.packed).all() and (data.counts > 0).all()
+    if isinstance(data, Comparisons):
+        names = np.array(data.items)
+        again = Comparisons.from_arrays(names[data.first], names[data.second], data.outcome, items=data.items)
+        return (again.first == data.first).all() and data.weights.min() >= 0
     assert Rankings(data.ranks, data.items, counts=data.counts) == Rankings(
         data.ranks.copy(), data.items, counts=data.counts
     )

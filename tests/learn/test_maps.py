@@ -12,7 +12,7 @@ from sklearn.decomposition import PCA, KernelPCA
 from sklearn.exceptions import NotFittedError
 
 from rankernel import Kendall, KernelMap, Mallows, MonteCarlo, NystromFeatures, RankingError, Rankings, kernel_distances
-from rankernel.learn.maps import fixed_signs
+from rankernel.learn.components import fixed_signs
 
 VOTER = np.repeat(np.arange(len(ROWS)), COUNTS)
 NEW = [(4, 0, 1, 3, 2), (0, 0, 0, 1, 1), (-1, -1, 0, -1, 1)]

@@ -1,5 +1,6 @@
 """Consensus rankings against enumeration of completions and orders."""
 
+import math
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, permutations
@@ -315,3 +316,23 @@ def test_election_data():
     assert result.exact
     assert result.cost <= borda(ballots, ties="items").cost
     assert result.cost == pytest.approx(total_cost(table, order) * ballots.n_voters, rel=1e-12)
+
+
+def test_bootstrap_of_kemeny():
+    """The share of resamples with a before b is that of resampled majorities."""
+    ballots = Rankings.from_orders([["a", "b"], ["b", "a"]], counts=[30, 20])
+    result = kemeny(ballots, n_bootstrap=2000)
+    share = float(pairwise_preferences(result.resampled)[0, 1])
+    expected = sum(math.comb(50, k) * 0.6**k * 0.4 ** (50 - k) for k in range(26, 51))
+    tie = math.comb(50, 25) * 0.24**25  # a comes first by its index
+    assert share == pytest.approx(expected + tie, abs=4 * math.sqrt(0.1 / 2000))
+    assert result.resampled.n_voters == 2000
+    assert "of 2,000 resamples" in repr(result)
+    assert kemeny(ballots, n_bootstrap=2000).resampled == result.resampled
+
+
+def test_bootstrap_of_partial_rankings():
+    ballots = Rankings.from_orders([["a", "b", "c"], ["b"], ["c", "a"]], counts=[9, 2, 4], unlisted="free")
+    result = kemeny(ballots, n_bootstrap=50)
+    assert result.resampled.counts.sum() == 50
+    assert (np.diff(result.resampled.counts) <= 0).all()

@@ -19,6 +19,7 @@ from rankernel.reports.clusters import (
     SAMPLE_SIZE,
     Evidence,
     Step,
+    adjusted_rand_index,
     dispersion,
     number_of_clusters,
     predictive_pvalue,
@@ -258,3 +259,16 @@ def test_clusters_that_are_not_reproducible(two_clusters):
     page = page_with(two_clusters, n_clusters=1, numbers=(1,), agreement=(0.31,))
     assert "no reproducible clusters" in page
     assert "at most 0.31" in page
+
+
+def test_agreement_of_halves_is_named_by_its_size(two_clusters):
+    for agreement, expected in ((0.94, "nearly the same"), (0.58, "moderately similar")):
+        page = page_with(two_clusters, n_clusters=2, agreement=(agreement,))
+        assert f"give {expected} clusters (adjusted Rand index {agreement}" in page
+
+
+def test_adjusted_rand_index_matches_scikit_learn():
+    rng = np.random.default_rng(0)
+    pairs = [(rng.integers(0, k, 30), rng.integers(0, 3, 30)) for k in (1, 2, 5)]
+    for first, second in [*pairs, (pairs[1][0], pairs[1][0]), (np.zeros(5, int), np.zeros(5, int))]:
+        assert adjusted_rand_index(first, second) == pytest.approx(adjusted_rand_score(first, second))

@@ -190,8 +190,9 @@ def test_checks_find_faults(browser, written, tmp_path):
             added.evaluate("(style) => style.remove()")
         page.evaluate("document.querySelectorAll('svg.bars .label').forEach((name) => (name.textContent = 'Amb…'))")
         assert '"Amb…" stands for two different names' in page.evaluate(CHECKS)
-        high = "header p, header dl { display: none } svg.bars { height: 980px !important }"
-        page.add_style_tag(content=f"{high} svg.gram text {{ font-size: 5px }}")
+        hidden = "header p, header dl, #ahead > p, #ahead > .tabular { display: none }"
+        page.add_style_tag(content=f"{hidden} svg.bars {{ height: 980px !important }}")
+        page.add_style_tag(content="svg.gram text { font-size: 5px }")
         wrong = " ".join(faults_on_paper(page))
         assert "px high" in wrong
         assert "is filled by" in wrong
@@ -220,6 +221,20 @@ def test_print_layout(browser, written, tmp_path):
             assert not watched.page.locator(unseen).first.is_visible()
         watched.page.pdf(path=tmp_path / "page.pdf", format="A4")
     assert (tmp_path / "page.pdf").read_bytes().count(b"/Type /Page\n") <= 6
+
+
+def test_card_lists_begin_at_the_same_height(browser, written):
+    tops = "[...document.querySelectorAll('.cards ol')].map(list => list.getBoundingClientRect().top)"
+    with Watched(browser, written, **SCREENS["1280 light"]) as watched:
+        found = watched.page.evaluate(tops)
+    assert len(found) == 3
+    assert len({round(top) for top in found}) == 1
+
+
+def test_contests_are_printed_on_one_page(browser, written):
+    with Watched(browser, written, viewport={"width": SHEET[0], "height": SHEET[1]}) as watched:
+        watched.page.emulate_media(media="print")
+        assert watched.page.evaluate("getComputedStyle(document.querySelector('.heat')).breakInside") == "avoid"
 
 
 def test_pictures_are_self_contained(browser, tmp_path):

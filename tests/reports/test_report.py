@@ -7,20 +7,22 @@ import io
 import itertools
 import json
 import re
+import subprocess
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 import rankernel as rk
 from rankernel import Kendall, Mallows, Rankings, read, report
 from rankernel.datasets import load_example, mallows
 from rankernel.errors import MissingExtraError, RankingError
-from rankernel.reports.ballots import Source, count_contests, distinct_ballots, mean_positions, sample_voters, view_of
+from rankernel.reports.ballots import Source, distinct_ballots, mean_positions, sample_voters, view_of
 from rankernel.reports.clusters import distinctions, letter
-from rankernel.reports.groups import compare_groups, groups_to_compare, pair_share
+from rankernel.reports.groups import bootstrap_intervals, compare_groups, groups_to_compare, pair_share, wilson_interval
 from rankernel.reports.page import content_policy, palette, png_address, render_page, script_data
 from rankernel.reports.summary import Settings, n_steps, summarize
 from rankernel.reports.text import ballot_text, percent, pvalue_text
@@ -333,12 +335,56 @@ def test_groups_without_a_difference():
 
 def test_undecided_voters_count_for_neither_side_of_a_pair():
     rankings = Rankings.from_orders([["a", "b", "c"], ["b"], [{"a", "b"}, "c"]], items=list("abc"), counts=[6, 3, 1])
-    contests = count_contests(rankings)
-    share = pair_share("a", "b", ("a", "b", "c"), (contests, contests))
-    assert share.shares == pytest.approx((0.6, 0.6))
-    assert share.against == pytest.approx((0.3, 0.3))
+    share = pair_share([rankings, rankings[:2]], "a", "b")
+    assert share.shares == pytest.approx((6 / 10, 6 / 9))
+    assert share.against == pytest.approx((3 / 10, 3 / 9))
     low, high = share.intervals[0]
     assert low < 0.6 < high
+    free = Rankings([[0, -1, 1], [-1, -1, 0]], list("abc"))
+    assert (pair_share([free], "a", "c").shares, pair_share([free], "a", "b").shares) == ((0.5,), (0.0,))
+
+
+@pytest.mark.parametrize(("successes", "trials"), [(0, 7), (3, 8), (9, 9), (480, 1000)])
+def test_wilson_interval_matches_scipy(successes, trials):
+    expected = binomtest(successes, trials).proportion_ci(0.95, method="wilson")
+    assert wilson_interval(successes, trials) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+def test_bootstrap_intervals_match_the_normal_ones():
+    """The standard error of a difference of means is known."""
+    rng = np.random.default_rng(0)
+    groups = [Rankings([[0, 1], [1, 0]], counts=counts) for counts in ([300, 100], [450, 350])]
+    values = [np.array([[1.0, 0.0], [3.0, 0.0]])] * 2
+    intervals = bootstrap_intervals(groups, values, rng)
+    means = [values[0][:, 0] @ group.counts / group.n_voters for group in groups]
+    shares = [group.counts[1] / group.n_voters for group in groups]
+    error = 2 * np.sqrt(sum(p * (1 - p) / group.n_voters for p, group in zip(shares, groups, strict=True)))
+    assert intervals[0] == pytest.approx(means[0] - means[1] + np.array([-1.96, 1.96]) * error, abs=0.1 * error * 1.96)
+    assert intervals[1].tolist() == [0, 0]
+
+
+def test_only_differences_whose_interval_excludes_zero_are_listed():
+    """The second group has a and b swapped, which does not change the mean position of c."""
+    orders = [[*order] for order in ("abc", "acb", "cab", "bac", "bca", "cba")]
+    rankings = Rankings.from_orders(orders * 2, counts=[50, 40, 50, 15, 10, 15, 15, 10, 15, 50, 40, 50])
+    source = Source(rankings, groups=np.repeat(["x", "y"], 6))
+    summary = summarize(source, Settings(n_permutations=99, n_clusters=1))
+    (pair,) = summary.comparisons.pairs
+    low, high = pair.shift_intervals[2]
+    assert low < 0 < high
+    text = text_of(render_page(summary))
+    assert re.search(r"a ranks [\d.]+ positions \([\d.]+ to [\d.]+\) higher on average in x than in y", text)
+    assert "c ranks" not in text
+    assert {(each.first, each.second) for each in pair.pairs} >= {("a", "b")}
+
+
+def test_several_groups_have_effects_with_intervals_and_one_picture():
+    made = report(wards(4).rankings, groups=wards(4).groups, group_name="ward", n_permutations=999, n_clusters=1)
+    text = text_of(made.html)
+    assert re.search(r"ward 1 – ward 2 p ≤ [\d.]+ \(999 permutations\) [\d.]+% \([\d.]+ to [\d.]+\) significant", text)
+    assert "50%" in made.pictures["groups"].svg
+    assert all(f"ward {number}" in made.pictures["groups"].svg for number in (1, 2, 3, 4))
+    assert "in the feature space of the kernel Mallows" in text
 
 
 def test_shares_of_clusters_add_up_over_groups(page):
@@ -653,7 +699,7 @@ def test_ballot_text(order, expected):
 
 def test_number_texts():
     assert [percent(share) for share in (0, 0.004, 0.5, 0.996, 1)] == ["0%", "<1%", "50%", ">99%", "100%"]
-    assert pvalue_text(1 / 100, 99) == "p ≤ 0.01"
+    assert pvalue_text(1 / 100, 99) == "p ≤ 0.01 (99 permutations)"
     assert pvalue_text(2 / 100, 99) == "p = 0.02"
 
 
@@ -692,6 +738,17 @@ def test_report_options_reach_the_page():
     for expected in ("Mallows(nu=0.125)", "average linkage", "<dd>7</dd>", "as requested"):
         assert expected in made.html
     assert "<dd>Kendall" in report(UNUSUAL["equal distances"], kernel="kendall").html.replace("Kendall(), ", "Kendall")
+
+
+def test_page_needs_neither_scikit_learn_nor_scipy_stats():
+    """They take a second to import."""
+    code = (
+        "import sys; from rankernel import datasets, report; found = datasets.load_example(); "
+        "report(found.rankings, groups=found.districts, n_permutations=99); "
+        "print([name for name in ('sklearn', 'scipy.stats', 'pandas', 'matplotlib') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_report_without_jinja2(monkeypatch):

@@ -1,5 +1,6 @@
 """Standing of items: head-to-head contests, Condorcet winners and cycles, Kemeny rankings and their sentences."""
 
+import re
 from itertools import combinations, permutations
 
 import numpy as np
@@ -184,3 +185,33 @@ def test_long_cycles_are_searched_without_proof():
     assert not kemeny.exact
     assert sorted(kemeny.order.tolist()) == list(range(n))
     assert kemeny.excess >= 0
+
+
+# ---------------------------------------------------------------------- samples and full counts
+
+
+def headline_of(counts, **options):
+    rankings = Rankings.from_orders([["a", "b"], ["b", "a"]], counts=counts)
+    return headline(summarize(Source(rankings, **options), Settings(n_clusters=1)))
+
+
+def test_closest_contest_of_a_sample_has_an_interval():
+    found = re.search(
+        r"interval of the difference: (-?[\d.]+) to (-?[\d.]+) percentage points", headline_of([240, 160])
+    )
+    error = 100 * 2 * np.sqrt(0.6 * 0.4 / 400)  # of the difference between two shares that add up to 1
+    expected = 20 - 1.96 * error, 20 + 1.96 * error
+    assert tuple(map(float, found.groups())) == pytest.approx(expected, abs=0.2 * error)
+
+
+def test_full_count_has_no_interval():
+    assert "interval" not in headline_of([240, 160], noun="candidate")
+    assert "interval" not in headline_of([240, 160], sample=False)
+    assert "interval" in headline_of([240, 160], noun="candidate", sample=True)
+
+
+def test_page_says_whether_voters_are_a_sample():
+    rankings = Rankings.from_orders([["a", "b"], ["b", "a"]], counts=[3, 2])
+    assert "The voters are taken as a sample" in report(rankings).html
+    assert "The ballots are taken as a full count" in report(rankings, noun="candidate").html
+    assert "The voters are taken as a sample" in report(rankings, noun="candidate", sample=True).html

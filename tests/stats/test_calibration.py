@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import rankernel as rk
 from benchmarks import calibration
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "benchmarks" / "tests"
@@ -64,3 +65,26 @@ def test_committed_moments(row):
         exact, approximate = row[f"permutations, near {level:g}"], row[f"moments, near {level:g}"]
         if exact < 2 * level:
             assert exact / factor < approximate < factor * exact, level
+
+
+@pytest.mark.parametrize("row", rows_of("small_pvalues"), ids=lambda row: row["setting"])
+def test_committed_small_pvalues(row):
+    """Not less than half of the p-value of a million permutations; at 1e-5 that has a relative error of 0.3."""
+    assert min(row["quoted, 0.001"], row["quoted, 0.0001"]) > 0.5
+    assert row["quoted, 1e-05"] > 0.3
+
+
+@pytest.mark.parametrize("row", rows_of("seeds"), ids=lambda row: row["setting"])
+def test_committed_levels_of_the_default_seed(row):
+    for level in (0.02, 0.1):
+        assert row[f"p at most {level:g}"] <= level + 4 * math.sqrt(level * (1 - level) / row["runs"])
+
+
+def test_reversals_in_a_few_runs():
+    """Of 190 pairs of items in two groups of one distribution, hardly ever one is marked."""
+    marked = 0
+    for run in range(10):
+        X, Y = (rk.datasets.uniform(60, 20, rng=2 * run + k) for k in (0, 1))
+        result = rk.mmd_test(X, Y, rk.Mallows(0.01), n_permutations=1).differences()
+        marked += any(pair.reverses for pair in result.pairs)
+    assert marked <= 2

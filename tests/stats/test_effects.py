@@ -100,6 +100,15 @@ def test_interval_excludes_zero_if_the_test_rejects(sizes):
     assert np.mean(np.array(above) == np.array(rejected)) >= (1.0 if len(set(sizes)) == 1 or len(sizes) == 2 else 0.9)
 
 
+def test_interval_agrees_with_the_test_of_tiny_samples():
+    """Three voters against three have no p-value below 0.1."""
+    X, Y = rk.datasets.mallows(3, 5, 3.0, rng=1), rk.datasets.mallows(3, [4, 3, 2, 1, 0], 3.0, rng=2)
+    result = rk.mmd_test(X, Y, rk.Mallows(NU), n_permutations=99)
+    assert result.effect > 0.5
+    assert result.moment_pvalue >= 0.1 - 1e-12
+    assert result.effect_interval[0] == 0.0
+
+
 def test_interval_limits():
     result = rk.mmd_test(
         rk.datasets.mallows(40, 4, 0.0, rng=1),

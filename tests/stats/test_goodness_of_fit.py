@@ -262,6 +262,24 @@ def test_median_heuristic_does_not_use_the_data():
     assert results[0].kernel == results[1].kernel
 
 
+def test_level_of_a_fitted_model():
+    """P-values are uniform if the model is fitted again to each simulation; otherwise they are far too large."""
+    pvalues = {True: [], False: []}
+    for run in range(16):
+        X = rk.datasets.plackett_luce(40, [5, 4, 3, 2, 1], rng=run)
+        model = rk.PlackettLuce.fit(X)
+        for fitted, values in pvalues.items():
+            options = {"n_simulations": 39, "rng": run, "fitted": fitted}
+            values.append(goodness_of_fit_test(X, model, rk.Mallows(NU), **options).pvalue)
+    assert 0.25 < np.mean(pvalues[True]) < 0.75
+    assert np.mean(pvalues[False]) > 0.75
+    known = goodness_of_fit_test(X, model, rk.Mallows(NU), n_simulations=39, rng=15)
+    assert known.pvalue == pvalues[True][-1]  # the fit is recognised
+    assert "fitted again" in known.method
+    with pytest.raises(ValueError, match="fitted"):
+        goodness_of_fit_test(X, rk.Uniform(), fitted=True)
+
+
 def test_invalid_arguments():
     X = rk.Rankings([[0, 1, 2], [1, 0, 2]])
     with pytest.raises(rk.RankingError, match="row 1 of X"):

@@ -493,6 +493,17 @@ def test_level_by_simulation(kernel, top):
 
 
 @pytest.mark.slow
+def test_permutations_depend_on_the_data():
+    """With few permutations that are the same for all data sets, the level would be that of these permutations."""
+    Z, labels = rk.datasets.uniform(24, 3, rng=1), np.repeat([0, 1], 12)
+    nulls = [
+        rk.k_sample_test(Z, each, rk.Mallows(NU), n_permutations=20).null_distribution
+        for each in (labels, labels, labels[np.random.default_rng(1).permutation(24)])
+    ]
+    np.testing.assert_array_equal(nulls[0], nulls[1])
+    assert not np.array_equal(nulls[0], nulls[2])
+
+
 @pytest.mark.parametrize("n_voters", [20, 200])
 @pytest.mark.parametrize("n_draws", [2, 8])
 def test_level_of_estimated_kernels_by_simulation(n_voters, n_draws):

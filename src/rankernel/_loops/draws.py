@@ -2,7 +2,7 @@
 
 ``draws[i]`` holds the draws of ranking i: as ``(word, draw)`` the order of every pair of items as bits, or as
 ``(item, draw)`` the position of every item. ``d[p, a, b]`` is the distance between draw ``first + a`` of the left
-ranking of pair p and draw b of the right one. Each distance is a function of its own, so that only one is compiled.
+ranking of pair p and draw b of the right one.
 
 Sums are taken in a fixed order: an entry has the same bits in any block and on any number of threads.
 """
@@ -10,13 +10,13 @@ Sums are taken in a fixed order: an entry has the same bits in any block and on 
 import numpy as np
 
 from rankernel._loops.compiled import compiled, compiled_strictly
-from rankernel._loops.pairs import cycle_code, popcount
+from rankernel._loops.pairs import FOOTRULE, HAMMING, SPEARMAN, cycle_code, popcount
 
 # ---------------------------------------------------------------------- distances
 
 
 @compiled
-def of_bits(draws, left, right, first, numbers, d):
+def of_bits(draws, left, right, first, d):
     """Write Kendall distances: the number of bits that differ."""
     for p in range(len(left)):
         i, j = left[p], right[p]
@@ -29,8 +29,8 @@ def of_bits(draws, left, right, first, numbers, d):
 
 
 @compiled
-def footrule(draws, left, right, first, numbers, d):
-    """Write sums of absolute differences of positions."""
+def of_positions(draws, left, right, first, d, kind):
+    """Write distances that compare positions item by item: FOOTRULE, SPEARMAN, HAMMING or LINF."""
     for p in range(len(left)):
         i, j = left[p], right[p]
         for a in range(d.shape[1]):
@@ -38,70 +38,22 @@ def footrule(draws, left, right, first, numbers, d):
                 d[p, a, b] = 0
             for item in range(draws.shape[1]):
                 x = np.int32(draws[i, item, first + a])
-                for b in range(d.shape[2]):
-                    d[p, a, b] += abs(x - np.int32(draws[j, item, b]))
-
-
-@compiled
-def spearman(draws, left, right, first, numbers, d):
-    """Write sums of squared differences of positions."""
-    for p in range(len(left)):
-        i, j = left[p], right[p]
-        for a in range(d.shape[1]):
-            for b in range(d.shape[2]):
-                d[p, a, b] = 0
-            for item in range(draws.shape[1]):
-                x = np.int32(draws[i, item, first + a])
-                for b in range(d.shape[2]):
-                    step = x - np.int32(draws[j, item, b])
-                    d[p, a, b] += step * step
-
-
-@compiled
-def hamming(draws, left, right, first, numbers, d):
-    """Write numbers of items at different positions."""
-    for p in range(len(left)):
-        i, j = left[p], right[p]
-        for a in range(d.shape[1]):
-            for b in range(d.shape[2]):
-                d[p, a, b] = 0
-            for item in range(draws.shape[1]):
-                x = draws[i, item, first + a]
-                for b in range(d.shape[2]):
-                    d[p, a, b] += x != draws[j, item, b]
-
-
-@compiled
-def linf(draws, left, right, first, numbers, d):
-    """Write largest absolute differences of positions."""
-    for p in range(len(left)):
-        i, j = left[p], right[p]
-        for a in range(d.shape[1]):
-            for b in range(d.shape[2]):
-                d[p, a, b] = 0
-            for item in range(draws.shape[1]):
-                x = np.int32(draws[i, item, first + a])
-                for b in range(d.shape[2]):
-                    d[p, a, b] = max(d[p, a, b], abs(x - np.int32(draws[j, item, b])))
-
-
-@compiled
-def kendall(draws, left, right, first, numbers, d):
-    """Write numbers of discordant pairs, for more items than are packed as bits."""
-    for p in range(len(left)):
-        i, j = left[p], right[p]
-        for a in range(d.shape[1]):
-            for b in range(d.shape[2]):
-                d[p, a, b] = 0
-            for item in range(draws.shape[1]):
-                for other in range(item):
-                    before = draws[i, item, first + a] < draws[i, other, first + a]
+                if kind == FOOTRULE:
                     for b in range(d.shape[2]):
-                        d[p, a, b] += before != (draws[j, item, b] < draws[j, other, b])
+                        d[p, a, b] += abs(x - np.int32(draws[j, item, b]))
+                elif kind == SPEARMAN:
+                    for b in range(d.shape[2]):
+                        d[p, a, b] += (x - np.int32(draws[j, item, b])) ** 2
+                elif kind == HAMMING:
+                    for b in range(d.shape[2]):
+                        d[p, a, b] += draws[i, item, first + a] != draws[j, item, b]
+                else:
+                    for b in range(d.shape[2]):
+                        d[p, a, b] = max(d[p, a, b], abs(x - np.int32(draws[j, item, b])))
 
 
 @compiled
-def cycles(draws, left, right, first, numbers, d):
+def of_cycles(draws, left, right, first, d, numbers):
     """Write sums over the cycles of the permutations between draws: see :func:`cycle_code`."""
     n = draws.shape[1]
     item_at, step, seen = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)

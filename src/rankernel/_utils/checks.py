@@ -29,14 +29,7 @@ def is_number(value: object) -> bool:
 
 
 def check_integer(name: str, value: Any, least: int = 1, most: int = MAX_INTEGER) -> int:
-    """Return an integer within bounds.
-
-    Examples
-    --------
-    >>> check_integer("n_draws", 2.5)
-    Traceback (most recent call last):
-    rankernel.errors.ArgumentValueError: n_draws=2.5 is not possible; it must be an integer >= 1
-    """
+    """Return an integer within bounds."""
     is_integer = isinstance(value, Integral) and not isinstance(value, bool)
     if not is_integer or int(value) < least or int(value) > most:
         bounded = most < MAX_INTEGER or (is_integer and int(value) > most)
@@ -46,14 +39,7 @@ def check_integer(name: str, value: Any, least: int = 1, most: int = MAX_INTEGER
 
 
 def check_number(name: str, value: Any, least: float = -math.inf, most: float = math.inf, above: bool = False) -> float:
-    """Return a finite number within bounds; with ``above``, the lower bound itself is excluded.
-
-    Examples
-    --------
-    >>> check_number("alpha", "high", 0, 1)
-    Traceback (most recent call last):
-    rankernel.errors.ArgumentTypeError: alpha='high' is not possible; it must be a number from 0 to 1
-    """
+    """Return a finite number within bounds; with ``above``, the lower bound itself is excluded."""
     if math.isfinite(most):
         expected = f"a number {'above' if above else 'from'} {least:g} {'and up ' * above}to {most:g}"
     else:
@@ -70,14 +56,7 @@ def check_number(name: str, value: Any, least: float = -math.inf, most: float = 
 
 
 def check_unmasked(name: str, values: Any) -> None:
-    """Raise an error if a masked array has masked entries, which ``np.asarray`` would silently unmask.
-
-    Examples
-    --------
-    >>> check_unmasked("covariate", np.ma.array([1, 2], mask=[False, True]))
-    Traceback (most recent call last):
-    rankernel.errors.ArgumentValueError: covariate is masked at 1; it must be without missing entries
-    """
+    """Raise an error if a masked array has masked entries, which ``np.asarray`` would silently unmask."""
     if np.ma.is_masked(values):
         index = np.argwhere(np.ma.getmaskarray(values))[0].tolist()
         problem = f"is masked at {', '.join(map(str, index))}"
@@ -85,14 +64,7 @@ def check_unmasked(name: str, values: Any) -> None:
 
 
 def check_numbers(name: str, values: Any, shape: tuple[int | None, ...], least: float = -math.inf) -> FloatArray:
-    """Return finite numbers as an array of a given shape, in which None stands for any length.
-
-    Examples
-    --------
-    >>> check_numbers("weights", [1, "two"], (2,))
-    Traceback (most recent call last):
-    rankernel.errors.ArgumentTypeError: weights=[1, 'two'] is not possible; it must be an array of 2 numbers
-    """
+    """Return finite numbers as an array of a given shape, in which None stands for any length."""
     check_unmasked(name, values)
     lengths = ["any number of" if length is None else str(length) for length in shape]
     expected = f"an array of {' x '.join(lengths)} numbers" + (f" >= {least:g}" if math.isfinite(least) else "")
@@ -112,14 +84,7 @@ def check_numbers(name: str, values: Any, shape: tuple[int | None, ...], least: 
 
 
 def check_array(name: str, values: Any, expected: str) -> np.ndarray[Any, Any]:
-    """Return values as an array of any type.
-
-    Examples
-    --------
-    >>> check_array("lengths", [[1, 2], [3]], "one length for each ranking")
-    Traceback (most recent call last):
-    rankernel.errors.ArgumentTypeError: lengths=[[1, 2], [3]] is not possible; it must be one length for each ranking
-    """
+    """Return values as an array of any type."""
     try:
         return np.asanyarray(values)
     except (TypeError, ValueError, OverflowError):
@@ -127,28 +92,14 @@ def check_array(name: str, values: Any, expected: str) -> np.ndarray[Any, Any]:
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """Return a boolean.
-
-    Examples
-    --------
-    >>> check_flag("biased", "no")
-    Traceback (most recent call last):
-    rankernel.errors.ArgumentTypeError: biased='no' is not possible; it must be True or False
-    """
+    """Return a boolean."""
     if not isinstance(value, bool | np.bool_):
         raise ArgumentTypeError(name, value, "True or False")
     return bool(value)
 
 
 def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
-    """Return a string that is one of the choices.
-
-    Examples
-    --------
-    >>> check_choice("ties", "break", ("keep", "items"))
-    Traceback (most recent call last):
-    rankernel.errors.ArgumentValueError: ties='break' is not possible; it must be 'keep' or 'items'
-    """
+    """Return a string that is one of the choices."""
     if not isinstance(value, str) or value not in choices:
         *others, last = map(repr, choices)
         raise ArgumentValueError(name, value, f"{', '.join(others)} or {last}" if others else last)
@@ -156,40 +107,19 @@ def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
 
 
 def check_instance(name: str, value: Any, kind: Any, expected: str) -> Any:
-    """Return a value of a type.
-
-    Examples
-    --------
-    >>> check_instance("columns", 5, dict, "a mapping of roles to columns")
-    Traceback (most recent call last):
-    rankernel.errors.ArgumentTypeError: columns=5 is not possible; it must be a mapping of roles to columns
-    """
+    """Return a value of a type."""
     if not isinstance(value, kind):
         raise ArgumentTypeError(name, value, expected)
     return value
 
 
 def check_text(name: str, value: Any) -> str:
-    """Return a string.
-
-    Examples
-    --------
-    >>> check_text("title", 5)
-    Traceback (most recent call last):
-    rankernel.errors.ArgumentTypeError: title=5 is not possible; it must be a string
-    """
+    """Return a string."""
     return str(check_instance(name, value, str, "a string"))
 
 
 def check_list(name: str, values: Any, expected: str) -> list[Any]:
-    """Return the values of an iterable that is not a string.
-
-    Examples
-    --------
-    >>> check_list("kernels", 3, "a list of kernels")
-    Traceback (most recent call last):
-    rankernel.errors.ArgumentTypeError: kernels=3 is not possible; it must be a list of kernels
-    """
+    """Return the values of an iterable that is not a string."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
         raise ArgumentTypeError(name, values, expected)
     if isinstance(values, np.ndarray) and values.dtype.kind in "US":
@@ -198,16 +128,7 @@ def check_list(name: str, values: Any, expected: str) -> list[Any]:
 
 
 def check_names(name: str, values: Any) -> list[str]:
-    """Return names as a list; a single string is one name.
-
-    Examples
-    --------
-    >>> check_names("ignore", "district"), check_names("ignore", ("district", "age"))
-    (['district'], ['district', 'age'])
-    >>> check_names("ignore", [1, 2])
-    Traceback (most recent call last):
-    rankernel.errors.ArgumentTypeError: ignore=[1, 2] is not possible; it must be a list of names
-    """
+    """Return names as a list; a single string is one name."""
     given = [values] if isinstance(values, str) else check_list(name, values, "a list of names")
     if not all(isinstance(each, str) for each in given):
         raise ArgumentTypeError(name, values, "a list of names")
@@ -215,14 +136,7 @@ def check_names(name: str, values: Any) -> list[str]:
 
 
 def check_path(name: str, value: Any) -> Path:
-    """Return a path.
-
-    Examples
-    --------
-    >>> check_path("path", 3)
-    Traceback (most recent call last):
-    rankernel.errors.ArgumentTypeError: path=3 is not possible; it must be the name of a file
-    """
+    """Return a path."""
     if not isinstance(value, str | os.PathLike) or not str(value) or "\0" in str(value):
         raise ArgumentTypeError(name, value, "the name of a file")
     return Path(value)

@@ -13,13 +13,7 @@ from rankernel._utils import FloatArray, Indices, IntArray
 
 
 def descending(total: int) -> Iterator[list[int]]:
-    """Yield the partitions of a number, those with the largest parts first; the list is reused.
-
-    Examples
-    --------
-    >>> [tuple(parts) for parts in descending(4)]
-    [(4,), (3, 1), (2, 2), (2, 1, 1), (1, 1, 1, 1)]
-    """
+    """Yield the partitions of a number, those with the largest parts first; the list is reused."""
     parts = [total] if total else []
     while True:
         yield parts
@@ -33,15 +27,7 @@ def descending(total: int) -> Iterator[list[int]]:
 
 
 def all_partitions(total: int, n_columns: int) -> IntArray:
-    """Return all partitions of ``total`` as rows of multiplicities of the parts 0, ..., n_columns - 1.
-
-    Examples
-    --------
-    >>> all_partitions(3, 4)
-    array([[0, 0, 0, 1],
-           [0, 1, 1, 0],
-           [0, 3, 0, 0]])
-    """
+    """Return all partitions of ``total`` as rows of multiplicities of the parts 0, ..., n_columns - 1."""
     cells = [row * n_columns + part for row, parts in enumerate(descending(total)) for part in parts]
     n_rows = sum(1 for _ in descending(total))
     counts = np.bincount(np.array(cells, dtype=np.intp), minlength=n_rows * n_columns)
@@ -86,14 +72,6 @@ def log_q_factorials(n: int, nu: float) -> FloatArray:
 
     ``exp(T[m])`` is the mean of ``exp(-nu * inversions)`` over all orders of m items. Every sum has terms of one sign,
     so the relative error is a few rounding errors for any ``nu >= 0``, 0 included.
-
-    Examples
-    --------
-    Three items have 0, 1, 1, 2, 2, 3 inversions:
-
-    >>> q = np.exp(-0.5)
-    >>> bool(np.isclose(np.exp(log_q_factorials(3, 0.5)[3]), (1 + 2 * q + 2 * q**2 + q**3) / 6, rtol=1e-15))
-    True
     """
     steps = np.arange(n, dtype=np.float64)
     number = steps + 1
@@ -109,11 +87,6 @@ def log_q_factorials_derivative(n: int, nu: float) -> FloatArray:
     """Return the derivative in nu of :func:`log_q_factorials`, for m = 0..n.
 
     ``-dT[m]`` is the mean number of inversions of m items where an order has weight ``exp(-nu * inversions)``.
-
-    Examples
-    --------
-    >>> log_q_factorials_derivative(4, 0.0)  # half of all pairs
-    array([-0. , -0. , -0.5, -1.5, -3. ])
     """
     steps = np.arange(n, dtype=np.float64)
     weights = np.exp(-nu * steps)
@@ -154,13 +127,6 @@ def inversion_probabilities(n: int, nu: float) -> FloatArray:
 
     The probability depends only on the distance d of the two positions (Mallows 1957): it is 1 - h(d + 1) + h(d) with
     ``h(d) = d / (1 - exp(-nu d))``.
-
-    Examples
-    --------
-    Neighbours are inverted with odds 1 to 2:
-
-    >>> inversion_probabilities(2, np.log(2)).round(4)
-    array([0.    , 0.3333, 0.2381])
     """
     if nu < 1e-6:  # the difference of h would lose its precision
         return np.where(np.arange(n + 1) > 0, 0.5, 0.0)

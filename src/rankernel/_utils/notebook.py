@@ -18,14 +18,7 @@ CELL = "text-align:left;padding:1px 12px 1px 0;border:0;background:transparent"
 
 
 def html_card(value: Any) -> str:
-    """Return an object as HTML: the fields of a dataclass with the default ``repr``, otherwise its text.
-
-    Examples
-    --------
-    >>> from rankernel import Rankings
-    >>> "&lt;b&gt; &gt; a" in html_card(Rankings.from_orders([["<b>", "a"]]))
-    True
-    """
+    """Return an object as HTML: the fields of a dataclass with the default ``repr``, otherwise its text."""
     text = str(value)
     fields = dataclasses.fields(value) if dataclasses.is_dataclass(value) else ()
     if text.startswith(f"{type(value).__name__}(") and fields and len(text) > MAX_TEXT // 2:

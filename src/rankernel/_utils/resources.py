@@ -26,12 +26,14 @@ import numpy as np
 import psutil
 from numpy.typing import DTypeLike
 
-from rankernel.errors import Argument, ArgumentValueError, InsufficientMemoryError
+from rankernel.errors import Argument, ArgumentValueError, CostWarning, InsufficientMemoryError, warn
 
 Value = TypeVar("Value")
 
+MAX_THREADS = 64
 POLL = 0.5  # seconds between two checks for signals where waiting cannot be interrupted (Windows)
 GRACE = 1.5  # seconds to wait for the current pieces of work after an interrupt
+ANNOUNCED_SECONDS, ANNOUNCED_BYTES = 10.0, 2 * 10**9
 ALWAYS_FITS = 2**24  # bytes; asking for the free memory would take longer than computing so small a matrix
 CGROUP = Path("/sys/fs/cgroup")  # control group of this process, as containers see it
 #: The one list of how many matrices of the distinct rankings each task holds at once (strips of a matrix as fractions).
@@ -75,13 +77,7 @@ def n_threads(n_jobs: int | None) -> int:
     """Return the number of threads for an ``n_jobs`` argument.
 
     None is the environment variable ``RANKERNEL_NUM_THREADS`` if it is set, else one thread for each available core;
-    -1 is one thread for each available core, as in scikit-learn.
-
-    Examples
-    --------
-    >>> n_threads(0)
-    Traceback (most recent call last):
-    rankernel.errors.ArgumentValueError: n_jobs=0 is not possible; it must be an integer >= 1, -1 (all cores), or None
+    -1 is one thread for each available core, as in scikit-learn. Larger numbers are limited to 64, or to the cores.
     """
     if n_jobs is None:
         variable = os.environ.get("RANKERNEL_NUM_THREADS", "")
@@ -89,9 +85,8 @@ def n_threads(n_jobs: int | None) -> int:
     given: Any = n_jobs
     if isinstance(given, bool) or not isinstance(given, Integral) or (given < 1 and given != -1):
         raise ArgumentValueError("n_jobs", n_jobs, "an integer >= 1, -1 (all cores), or None")
-    if n_jobs == -1:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return int(n_jobs)
+    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return n_cores if n_jobs == -1 else min(int(n_jobs), max(MAX_THREADS, n_cores))
 
 
 class Worker(Thread):
@@ -121,13 +116,7 @@ class Worker(Thread):
 
 
 def run_interruptibly(function: Callable[..., Value], *arguments: Any) -> Value:
-    """Return ``function(*arguments)``, computed in a worker thread so that signals are handled meanwhile.
-
-    Examples
-    --------
-    >>> run_interruptibly(max, 3, 5)
-    5
-    """
+    """Return ``function(*arguments)``, computed in a worker thread so that signals are handled meanwhile."""
     if current_thread() is not main_thread():
         return function(*arguments)
     stop = StopFlag()
@@ -142,13 +131,6 @@ def run_in_threads(function: Callable[[Any], object], pieces: Iterable[Any], n_j
 
     Pieces are taken one at a time from the iterable, so that a long list is never built. After an error or an
     interrupt no further piece is started.
-
-    Examples
-    --------
-    >>> squares = {}
-    >>> run_in_threads(lambda n: squares.update({n: n * n}), range(3))
-    >>> sorted(squares.items())
-    [(0, 0), (1, 1), (2, 4)]
     """
     lock, stop, remaining = Lock(), StopFlag(), iter(pieces)
 
@@ -238,23 +220,7 @@ def check_bytes(needed: int, what: str, *advice: object) -> None:
 
 
 def check_memory(shape: tuple[int, int], dtype: DTypeLike, n_matrices: float = 1, task: str = "") -> None:
-    """Raise a MemoryError if Gram matrices do not fit into the free memory.
-
-    Parameters
-    ----------
-    shape : pair of int
-        Shape of each matrix.
-    dtype : dtype
-        Type of the entries.
-    n_matrices : float
-        Number of matrices held at once.
-    task : str, optional
-        The computation that holds the matrices, for the message.
-
-    Examples
-    --------
-    >>> check_memory((1000, 1000), np.float64)
-    """
+    """Raise a MemoryError if Gram matrices, of which a task holds several at once, do not fit into the free memory."""
     kind, (n_rows, n_columns) = np.dtype(dtype), shape
     matrix = f"{n_rows:,} x {n_columns:,} {kind}"
     advice: list[object]
@@ -268,6 +234,13 @@ def check_memory(shape: tuple[int, int], dtype: DTypeLike, n_matrices: float = 1
     check_bytes(int(kind.itemsize * n_matrices * n_rows * n_columns), what, *advice)
 
 
+def announce_cost(what: str, seconds: float, n_bytes: int = 0) -> None:
+    """Warn before a computation that takes more than ten seconds or 2 GB."""
+    if seconds > ANNOUNCED_SECONDS or n_bytes > ANNOUNCED_BYTES:
+        memory = f" and {size_text(n_bytes)} of memory" if n_bytes > ANNOUNCED_BYTES else ""
+        warn(f"{what} takes approximately {seconds:.2g} s{memory}", CostWarning)
+
+
 def check_task(task: str, n_rows: int) -> None:
     """Raise a MemoryError if the matrices that a task holds do not fit, before the first one is computed."""
     check_memory((n_rows, n_rows), np.float64, MATRICES_HELD[task], task)
@@ -279,13 +252,7 @@ def check_voters(n_voters: int, n_bytes: int, task: str) -> None:
 
 
 def size_text(n_bytes: int) -> str:
-    """Return a number of bytes with a binary unit.
-
-    Examples
-    --------
-    >>> size_text(200_000**2 * 8), size_text(1536), size_text(10)
-    ('298 GiB', '1.5 KiB', '10 bytes')
-    """
+    """Return a number of bytes with a binary unit."""
     size, unit = float(n_bytes), "bytes"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if size < 1024:

@@ -29,14 +29,7 @@ S_27, S_30, S_31 = np.uint64(27), np.uint64(30), np.uint64(31)
 
 
 def as_seed(rng: Seed, name: str = "rng") -> int:
-    """Return an integer seed: a Generator is drawn from once, None uses fresh entropy from the operating system.
-
-    Examples
-    --------
-    >>> as_seed(-1)
-    Traceback (most recent call last):
-    rankernel.errors.RankingError: rng=-1 is not a seed; give a whole number >= 0, a numpy Generator or None
-    """
+    """Return an integer seed: a Generator is drawn from once, None uses fresh entropy from the operating system."""
     if isinstance(rng, np.random.Generator):
         return int(rng.integers(2**63))
     if rng is None:

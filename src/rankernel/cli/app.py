@@ -1,4 +1,4 @@
-"""The commands of the command line: info, clean, gram, cluster, map and report; test has its own module."""
+"""The commands of the command line; test has its own module."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from rankernel.cli.options import (
     Linkage,
     Permutations,
     Reading,
+    Seed,
     Showing,
     Writing,
     choice,
@@ -107,8 +108,9 @@ def describe(source: Source) -> dict[str, Any]:
         ],
         "unlisted": source.reading,
     }
-    if source.description:
-        facts["description"] = source.description
+    description = source.description or " ".join(source.provenance)
+    if description:
+        facts["description"] = description
     if source.groups is not None:
         groups, of_row = source.named_groups
         sizes = sum_counts(rankings.counts, of_row, len(groups))
@@ -120,8 +122,8 @@ def print_description(source: Source, facts: dict[str, Any]) -> None:
     """Print the description of rankings as text."""
     screen = console()
     screen.print(source.title, style="bold")
-    if source.description:
-        screen.print(source.description, style="dim")
+    if "description" in facts:
+        screen.print(facts["description"], style="dim")
     rows = {
         "rankings": f"{plural(facts['n_rankings'], 'row')}, {facts['n_distinct']:,} distinct, "
         f"{plural(facts['n_voters'], 'voter')}",
@@ -569,6 +571,15 @@ Groups = Annotated[
     list[str] | None,
     typer.Option("--group", metavar="NAME", help="Group of --by to compare; may be repeated. By default all groups."),
 ]
+Sample = Annotated[
+    bool | None,
+    typer.Option(
+        "--sample/--census",
+        help="Whether the voters are a sample, whose closest contest gets an interval, or a full count. By default "
+        "rankings of candidates are a full count.",
+        show_default=False,
+    ),
+]
 Title = Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Title of the page.", show_default=False)]
 
 
@@ -580,6 +591,7 @@ def report(
     title: Title = None,
     noun: Noun = None,
     voter: Voter = "voter",
+    sample: Sample = None,
     group: Groups = None,
     k: Clusters = None,
     linkage: Linkage = "ward",
@@ -602,6 +614,7 @@ def report(
         title=printable(title or job.source.title),
         noun=printable(noun or job.source.noun),
         voter=printable(voter or job.source.voter),
+        sample=sample,
     )
     job = replace(job, source=source)
     settings: dict[str, Any] = {"n_clusters": k, "linkage": linkage, "n_permutations": permutations}
@@ -622,6 +635,87 @@ def report(
     print_facts(screen, facts)
     for note in summary.notes:
         screen.print(f"note: {note}", style="dim")
+
+
+# ---------------------------------------------------------------------- leaderboard
+
+SCORES = ("bradley_terry", "borda", "copeland", "mean_rank")
+ScoreName = Annotated[
+    str | None, choice("--score", SCORES, "Score; by default bradley_terry for comparisons, else borda.", COMPUTING)
+]
+ConfidenceLevel = Annotated[
+    float,
+    typer.Option("--confidence-level", min=0, max=1, help="Confidence of all intervals.", rich_help_panel=COMPUTING),
+]
+Resamples = Annotated[int, typer.Option("--resamples", min=20, help="Number of resamples.", rich_help_panel=COMPUTING)]
+
+
+def leaderboard(
+    reading: Reading,
+    writing: Writing,
+    file: File = None,
+    score: ScoreName = None,
+    confidence_level: ConfidenceLevel = 0.95,
+    resamples: Resamples = 1000,
+    seed: Seed = 0,
+) -> None:
+    """Rank the items by a score, with the ranks that the data supports.
+
+    The file contains comparisons (model_a, model_b, winner), rankings, or scores of tasks. The suffix of the output
+    selects the format: a table (.csv) or a picture (.png, .svg, .pdf). With --by there is one leaderboard per group.
+    """
+    from rankernel.models.leaderboard import leaderboard as compute_leaderboard
+
+    if writing.output is not None:
+        check_suffix(writing.output, SUMMARY_SUFFIXES)
+        check_target(writing.output, writing.force, file)
+        if reading.by is not None and writing.output.suffix.lower() != ".csv":
+            raise UsageError("a picture shows one leaderboard: leave out --by, or write a .csv file")
+    data, by, described = read_items(file, reading)
+    options: dict[str, Any] = {"score": score, "confidence_level": confidence_level, "n_resamples": resamples}
+    with progress(None, "Resampling"):
+        found = compute_leaderboard(data, by=by, rng=seed, **options)
+    boards = found if isinstance(found, dict) else {"": found}
+    if writing.output is not None:
+        with atomic_file(writing.output, writing.force) as temporary:
+            write_leaderboards(temporary, boards, reading.by)
+    written = {} if writing.output is None else {"written": printable(writing.output)}
+    if writing.json:
+        print_json({**described, "leaderboards": {name: board.rows() for name, board in boards.items()}, **written})
+        return
+    screen = console()
+    print_facts(screen, described | written)
+    for name, board in boards.items():
+        head, *table = str(board).splitlines()
+        screen.print(f"\n{printable(name)}" * bool(name) + f"\n{head}", markup=False, highlight=False)
+        screen.print("\n".join(table), markup=False, highlight=False, soft_wrap=True)
+
+
+def read_items(file: Path | None, reading: Reading) -> tuple[Any, Any, dict[str, str]]:
+    """Return rankings or comparisons, the groups of --by, and a description."""
+    if file is not None:
+        from rankernel.io import read_comparisons
+        from rankernel.io.registry import is_table_of_pairs
+
+        options = {name: value for name, value in reading.options.items() if name != "label_columns"}
+        with progress(None, "Reading"):
+            if is_table_of_pairs(file, options):
+                data = read_comparisons(file, **options)
+                return data, reading.by, {"read": printable(file.name), "as": data.source.format}
+    source = read_source(file, reading)
+    return source.rankings, source.groups if reading.by else None, {"read": source.title}
+
+
+def write_leaderboards(path: Path, boards: dict[str, Any], column: str | None) -> None:
+    """Write leaderboards as a table, or a single one as a picture."""
+    if path.suffix.lower() != ".csv":
+        from rankernel import plots
+
+        plots.save(boards[""].plot(), path)
+        return
+    rows = [([name] if column else []) + list(row.values()) for name, board in boards.items() for row in board.rows()]
+    first = next(iter(boards.values())).rows()[0]
+    write_rows(path, [*([column] if column else []), *first], rows)
 
 
 # ---------------------------------------------------------------------- the commands
@@ -663,6 +757,10 @@ COMMANDS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
     "test": (compare, ("north.soi south.soi", "votes.csv --by district --permutations 9999")),
     "cluster": (cluster, ("votes.soi --k 10", "votes.soi --k 4 -o labels.csv")),
     "map": (kernel_map, ("votes.soi", "votes.csv --by district -o map.png", "votes.soi -o map.csv")),
+    "leaderboard": (
+        leaderboard,
+        ("battles.csv", "battles.csv --by language", "votes.soi --score copeland -o ranks.png"),
+    ),
     "report": (report, ("", "votes.soi -o votes.html", "votes.csv --by district")),
 }
 for name, (command, examples) in COMMANDS.items():

@@ -181,8 +181,8 @@ def completion(choices: Callable[[], tuple[str, ...]]) -> Callable[[str], list[s
 def choice(name: str, choices: tuple[str, ...], help_text: str, panel: str) -> Any:
     """Return an option with a fixed set of values."""
 
-    def check(value: str) -> str:
-        if value not in choices:
+    def check(value: str | None) -> str | None:
+        if value is not None and value not in choices:
             raise typer.BadParameter(f"{value!r} is not one of {', '.join(choices)}")
         return value
 
@@ -449,13 +449,15 @@ def file_source(file: Path, reading: Reading, labels: tuple[str, ...]) -> Source
         data,
         title,
         printable(file.name),
-        " ".join(sentences),
+        "",
         printable(reading.by or ""),
         data.labels[reading.by] if reading.by else None,
         reading.options.get("unlisted", "free" if isinstance(data, Rankings) and not data.is_exhaustive() else "last"),
         data.labels,
         guess_noun(title, about.format, data.items),
         n_approve_all=about.n_all_in_first,
+        n_seats=about.seats,
+        provenance=tuple(sentences),
     )
 
 

@@ -22,9 +22,9 @@ from rankernel._utils import FloatArray, FullRanks, Indices, IntArray, Mask, Ran
 from rankernel._utils.checks import check_choice, check_flag, check_instance, check_integer
 from rankernel._utils.resources import run_interruptibly
 from rankernel._utils.rng import NO_ROW, Seed, Streams, as_seed, row_streams, stream_key
-from rankernel.completions.linear_extensions import check_n_items, draw_extensions, enumerate_completions, n_completions
+from rankernel.completions.linear_extensions import draw_extensions, enumerate_completions, n_completions
 from rankernel.errors import Argument, ArgumentTypeError, ExactnessError, RankingError, SamplingWarning, warn
-from rankernel.rankings import FREE, as_rankings, unique_rows
+from rankernel.rankings import FREE, as_rankings, check_positions, unique_rows
 
 Weighted = tuple[FullRanks, FloatArray | None]
 
@@ -248,7 +248,10 @@ class Draws:
     @property
     def effective_size(self) -> FloatArray:
         """Effective sample size of each ranking: the squared sum of the weights over the sum of their squares."""
-        return np.full(len(self.ranks), float(self.n_draws)) if self.weights is None else effective_size(self.weights)
+        if self.weights is None:
+            return np.full(len(self.ranks), float(self.n_draws))
+        squares = (self.weights**2).sum(axis=1)
+        return np.asarray(self.weights.sum(axis=1) ** 2 / np.where(squares == 0, 1.0, squares))
 
     def warn_if_low(self) -> None:
         """Warn if the effective sample size of a ranking is low."""
@@ -261,12 +264,6 @@ class Draws:
                 "draws, or a model that is sampled without weights",
                 SamplingWarning,
             )
-
-
-def effective_size(weights: FloatArray) -> FloatArray:
-    """Return the effective sample size of each row of weights."""
-    squares = (weights**2).sum(axis=1)
-    return np.asarray(weights.sum(axis=1) ** 2 / np.where(squares == 0, 1.0, squares))
 
 
 def draw(
@@ -333,7 +330,7 @@ def draw_each(
     streams: Streams,
 ) -> Weighted:
     """Return draws of rows made one by one, and self-normalised weights if a row has any."""
-    check_n_items(n_items)
+    check_positions(n_items)
     full = np.empty((len(streams), n_draws, n_items), dtype=np.int16)
     weights = np.ones((len(streams), n_draws))
     weighted = False
@@ -343,22 +340,6 @@ def draw_each(
             weights[number] = self_normalized_weights(logs[None, :])[0]
             weighted = True
     return full, weights if weighted else None
-
-
-def draw_relations(relations: Mask, n_draws: int, streams: Streams, model: CompletionModel) -> Weighted:
-    """Return independent draws of partial orders, and importance weights if one of them has any.
-
-    Examples
-    --------
-    >>> before = np.zeros((1, 3, 3), dtype=bool)
-    >>> before[0, 2, 0] = True
-    >>> streams = relation_streams(np.packbits(before, axis=2), seed=0, purpose="completions")
-    >>> draws, _ = draw_relations(before, 5, streams, Uniform())
-    >>> draws.shape, bool((draws[0, :, 2] < draws[0, :, 0]).all())
-    ((1, 5, 3), True)
-    """
-    check_integer("n_draws", n_draws)
-    return draw_each(model.draw_relation, relations, n_draws, relations.shape[1], streams)
 
 
 def relation_streams(
@@ -406,22 +387,14 @@ class Coupling(ABC):
 class Parts:
     """The random parts of rankings: buckets of several items, and all items of rankings with free items.
 
-    Attributes
-    ----------
-    table : array of shape (n_parts, 5)
-        For each part its layer of keys, its ranking, the number of its stream, and start and size in ``members``.
-    members : array
-        The items of each part in ascending order.
-    positions : array of shape (n_rankings, n_items)
-        One completion of each ranking: buckets in item order, free items after the listed ones.
-    n_listed : array of shape (n_rankings,)
-        The number of listed items.
+    Each row of ``table`` is one part: its layer of keys, its ranking, the number of its stream, and start and size in
+    ``members``.
     """
 
     table: IntArray
-    members: Indices
-    positions: FullRanks
-    n_listed: Indices
+    members: Indices  # the items of each part in ascending order
+    positions: FullRanks  # one completion of each ranking: buckets in item order, free items after the listed ones
+    n_listed: Indices  # the number of listed items of each ranking
 
     @classmethod
     def of(cls, ranks: RankArray) -> Parts:
@@ -462,23 +435,9 @@ class Parts:
 
 
 def complete(ranks: RankArray, keys: FloatArray) -> FullRanks:
-    """Return the completions given by keys: positions of shape (n_rankings, n_draws, n_items).
-
-    Examples
-    --------
-    Item 0 is before item 1, item 2 is free. The listed keys .9 and .2 are exchanged, the free key .5 stays:
-
-    >>> complete(np.array([[0, 1, -1]]), np.array([[[0.9, 0.2, 0.5]]]))
-    array([[[0, 2, 1]]], dtype=int16)
-    """
-    ranks = np.ascontiguousarray(ranks, dtype=np.int32)
+    """Return the completions given by keys: positions of shape (n_rankings, n_draws, n_items)."""
     keys = np.ascontiguousarray(keys, dtype=np.float64)
-    if keys.ndim != 3 or keys.shape[::2] != ranks.shape:
-        raise RankingError(
-            f"keys has shape {keys.shape} for ranks of shape {ranks.shape}; it must be (n_rankings, n_draws, n_items)"
-        )
-    check_n_items(ranks.shape[1])
-    return Parts.of(ranks).completions(np.broadcast_to(keys, (2, *keys.shape)))
+    return Parts.of(np.ascontiguousarray(ranks, dtype=np.int32)).completions(np.broadcast_to(keys, (2, *keys.shape)))
 
 
 def rank_by_keys(table: IntArray, members: Indices, keys: FloatArray, out: FullRanks) -> None:
@@ -552,7 +511,7 @@ class KeyCoupling(Coupling):
         """Return coupled draws, in chunks of rankings and blocks."""
         ranks = np.ascontiguousarray(ranks, dtype=np.int32)
         n_rankings, n_items = ranks.shape
-        check_n_items(n_items)
+        check_positions(n_items)
         block = self.block_size(n_items, n_draws)
         out = np.empty((n_rankings, n_draws, n_items), dtype=np.int16)
         all_blocks = -(-n_draws // block)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import suppress
 from itertools import combinations_with_replacement, islice
 from math import comb
 from typing import Any
 
 import numpy as np
 
-from rankernel._utils import FloatArray, Indices, RankArray
+from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import check_integer, check_list
 from rankernel._utils.resources import check_bytes
 from rankernel._utils.rng import Seed, as_seed, row_streams
@@ -88,8 +89,11 @@ def choose(pool: RankArray, kernel: FullKernel, n_draws: int, seed: int) -> Rank
     """Return full rankings chosen one by one out of a pool."""
     # The pool is permuted, so that taking the first of several equally good candidates is a random choice.
     pool = pool[np.random.default_rng(seed).permutation(len(pool))]
-    mean, diagonal = mean_and_diagonal(kernel, pool)
-    total = np.zeros(len(pool))
+    mean, diagonal, total = np.empty(len(pool)), np.empty(len(pool)), np.zeros(len(pool))
+    for start in range(0, len(pool), CHUNK_CANDIDATES):
+        rows = slice(start, start + CHUNK_CANDIDATES)
+        values = np.asarray(kernel.matrix(pool[rows], pool))
+        mean[rows], diagonal[rows] = values.mean(axis=1), np.diagonal(values, offset=start)
     check_bytes(4 * n_draws * pool.shape[1], f"n_draws={n_draws:,} rankings of {pool.shape[1]} items", "take fewer")
     chosen = np.empty((n_draws, pool.shape[1]), dtype=np.int32)
     for step in range(n_draws):
@@ -135,22 +139,14 @@ def joint_herd(ranking: Any, kernel: FullKernel, n_draws: int) -> Rankings:
     mean = gram.mean(axis=1)
     best_score, best = np.inf, np.zeros(n_draws, dtype=np.intp)
     tolerance = ROUNDING * np.abs(gram).max()
-    for choices in chunked_choices(len(full), n_draws):
+    every = combinations_with_replacement(range(len(full)), n_draws)
+    while chunk := list(islice(every, CHUNK_CHOICES)):
+        choices = np.array(chunk, dtype=np.intp)
         scores = gram[choices[:, :, None], choices[:, None, :]].mean(axis=(1, 2)) - 2 * mean[choices].mean(axis=1)
         index = first_minimum(scores)
         if scores[index] < best_score - tolerance:
             best_score, best = float(scores[index]), choices[index]
     return Rankings(full[best], one.items)
-
-
-def chunked_choices(n_completions: int, n_draws: int) -> Iterator[Indices]:
-    """Yield all multisets of completions in chunks."""
-    choices = combinations_with_replacement(range(n_completions), n_draws)
-    while chunk := list(islice(choices, CHUNK_CHOICES)):
-        yield np.array(chunk, dtype=np.intp)
-
-
-# ---------------------------------------------------------------------- arguments
 
 
 def as_one_row(ranking: Any) -> Data:
@@ -171,15 +167,19 @@ def as_full_kernel(kernel: Any) -> FullKernel:
     return kernel if has_matrix else as_kernel(kernel)
 
 
-# ---------------------------------------------------------------------- candidates
-
-
 def candidate_pool(one: Data, candidates: Any, seed: int) -> RankArray:
     """Return the full rankings to choose from: those given, all completions, or a random pool."""
-    if candidates is None and is_enumerable(one):
-        return enumerate_all(one)
-    if candidates is None or isinstance(candidates, int | np.integer):
-        return draw_pool(one, POOL_SIZE if candidates is None else check_integer("candidates", candidates), seed)
+    if candidates is None:
+        with suppress(ExactnessError):
+            if count(one) <= MAX_ENUMERATED:
+                return enumerate_all(one)
+        candidates = POOL_SIZE
+    if isinstance(candidates, int | np.integer):
+        size = check_integer("candidates", candidates)
+        if isinstance(one, Preferences):
+            return draw_extensions(one.before[0], size, rng=seed).astype(np.int32)
+        # Antithetic pairs contain the completion farthest from each candidate.
+        return Antithetic().draw(one.ranks, size, row_streams(one.ranks, seed, "herding"))[0].astype(np.int32)
     given = as_rankings(candidates, "candidates")
     before = one.before[0] if isinstance(one, Preferences) else relations_of_ranks(one.ranks)[0]
     x, y = np.nonzero(covering(before))
@@ -194,40 +194,11 @@ def count(one: Data) -> int:
     return count_extensions(one.before[0]) if isinstance(one, Preferences) else n_completions(one.ranks[0])
 
 
-def is_enumerable(one: Data) -> bool:
-    """Return whether there are at most 5040 completions."""
-    try:
-        return count(one) <= MAX_ENUMERATED
-    except ExactnessError:
-        return False
-
-
 def enumerate_all(one: Data) -> RankArray:
     """Return all completions."""
     if isinstance(one, Preferences):
         return enumerate_extensions(one.before[0]).astype(np.int32)
     return enumerate_completions(one.ranks[0]).astype(np.int32)
-
-
-def draw_pool(one: Data, size: int, seed: int) -> RankArray:
-    """Return uniform completions; those of a ranking in antithetic pairs, which contain the farthest completion."""
-    if isinstance(one, Preferences):
-        return draw_extensions(one.before[0], size, rng=seed).astype(np.int32)
-    return Antithetic().draw(one.ranks, size, row_streams(one.ranks, seed, "herding"))[0].astype(np.int32)
-
-
-# ---------------------------------------------------------------------- scores
-
-
-def mean_and_diagonal(kernel: FullKernel, pool: RankArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mean kernel value of each candidate with all candidates, and its value with itself."""
-    mean, diagonal = np.empty(len(pool)), np.empty(len(pool))
-    for start in range(0, len(pool), CHUNK_CANDIDATES):
-        rows = slice(start, start + CHUNK_CANDIDATES)
-        values = np.asarray(kernel.matrix(pool[rows], pool))
-        mean[rows] = values.mean(axis=1)
-        diagonal[rows] = np.diagonal(values, offset=start)
-    return mean, diagonal
 
 
 def first_minimum(scores: FloatArray) -> int:

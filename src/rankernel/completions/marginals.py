@@ -32,22 +32,13 @@ class PositionDistributions:
     and last rank of the bucket among them; many rankings share a few distributions. Rankings with equal bucket sizes
     have the same *shape*.
 
-    Attributes
-    ----------
-    shape_of : array of shape (n_rankings,)
-        The shape of each ranking.
-    sizes : array of shape (n_shapes, 1 + n_buckets)
-        The number of free items, and the size of each bucket.
-    pmf_of : array of shape (n_shapes, 1 + n_buckets)
-        The row of ``pmfs`` of the free items and of each bucket; -1 if empty.
-    buckets : array of shape (n_distributions, 3)
-        The number of listed items, and the first rank and one past the last rank of a bucket with each distribution.
+    Columns of ``sizes`` and ``pmf_of`` are the free items, then the buckets.
     """
 
-    shape_of: Indices
-    sizes: IntArray
-    pmf_of: Indices
-    buckets: IntArray
+    shape_of: Indices  # the shape of each ranking
+    sizes: IntArray  # the number of items of each shape in each column
+    pmf_of: Indices  # the row of ``pmfs`` of each shape and column; -1 if empty
+    buckets: IntArray  # of each distribution: the number of listed items, and the first and one past the last rank
     n_items: int
 
     @cached_property
@@ -62,19 +53,8 @@ class PositionDistributions:
     def items_with(self, X: Rankings, codes: Indices) -> tuple[IntArray, IntArray, IntArray]:
         """Return the items whose bucket has a code, ranking by ranking.
 
-        Parameters
-        ----------
-        X : Rankings
-            The rankings.
-        codes : array of shape (n_shapes, 1 + n_buckets)
-            A code for the free items and for each bucket, negative for items to leave out.
-
-        Returns
-        -------
-        starts : array of shape (n_rankings + 1,)
-            The first entry of each ranking in the other two arrays.
-        items, codes : arrays
-            The items and the codes of their buckets.
+        ``codes[shape, column]`` is negative for items to leave out. The results are the index of the first entry of
+        each ranking in the other two arrays, the items, and the codes of their buckets.
         """
         starts = np.zeros(len(X) + 1, dtype=np.int64)
         items, chosen = coded_items(X.ranks, self.shape_of, codes, starts)
@@ -82,18 +62,7 @@ class PositionDistributions:
 
 
 def position_distributions(X: Rankings) -> PositionDistributions:
-    """Return the distributions of the positions of all items.
-
-    Examples
-    --------
-    One item first, two tied after it, and one free item:
-
-    >>> result = position_distributions(Rankings([[0, 1, 1, -1]]))
-    >>> result.pmfs[result.pmf_of[0]].round(3)
-    array([[0.25 , 0.25 , 0.25 , 0.25 ],
-           [0.75 , 0.25 , 0.   , 0.   ],
-           [0.   , 0.25 , 0.375, 0.375]])
-    """
+    """Return the distributions of the positions of all items."""
     n_items = X.n_items
     all_sizes = np.zeros((len(X), int(X.ranks.max(initial=-1)) + 2), dtype=np.int32)
     count_items(X.ranks, all_sizes)
@@ -178,13 +147,6 @@ def pair_means(X: Any) -> FloatArray:
     """Return the mean of ``s_xy`` for each pair of items x < y, where s_xy is 1 if x is before y, else -1.
 
     The marginalised Kendall kernel is ``pair_means(X) @ pair_means(Y).T / P`` with ``P = n (n - 1) / 2``.
-
-    Examples
-    --------
-    Item 2 is free. It is before, between or after 0 > 1 with equal probability, so 0 is before 2 in two cases of three:
-
-    >>> pair_means(np.array([[0, 1, -1]])).round(3)
-    array([[ 1.   ,  0.333, -0.333]])
     """
     ranks = as_rankings(X).ranks
     return sign_means(ranks, free_sign_means(ranks), *np.triu_indices(ranks.shape[1], 1))
@@ -199,28 +161,13 @@ def sign_means(ranks: RankArray, means: FloatArray, x: Indices, y: Indices) -> F
 
 
 def rank_means(X: Any) -> FloatArray:
-    """Return the mean position of each item minus ``(n - 1) / 2``.
-
-    Examples
-    --------
-    >>> rank_means(np.array([[0, 1, -1], [0, 1, 1]])).round(3)
-    array([[-0.667,  0.667,  0.   ],
-           [-1.   ,  0.5  ,  0.5  ]])
-    """
+    """Return the mean position of each item minus ``(n - 1) / 2``."""
     ranks = as_rankings(X).ranks
     return -(ranks.shape[1] + 1) / 2 * free_sign_means(ranks) + 0.0  # adding 0 turns -0 into 0
 
 
 def position_marginals(X: Any) -> FloatArray:
-    """Return the probability ``D[i, x, p]`` that item x has position p in a uniform completion of ranking i.
-
-    Examples
-    --------
-    >>> position_marginals(np.array([[0, 1, -1]])).round(3)
-    array([[[0.667, 0.333, 0.   ],
-            [0.   , 0.333, 0.667],
-            [0.333, 0.333, 0.333]]])
-    """
+    """Return the probability ``D[i, x, p]`` that item x has position p in a uniform completion of ranking i."""
     rankings = as_rankings(X)
     result = position_distributions(rankings)
     return result.pmfs[result.of_items(rankings)]
@@ -282,15 +229,7 @@ class Buckets(NamedTuple):
 
 
 def rank_products(X: Any) -> FloatArray:
-    """Return the mean of ``r(x) r(y)`` for each two items, where r is the position minus ``(n - 1) / 2``.
-
-    Examples
-    --------
-    >>> rank_products(np.array([[0, 0, 0]])).round(3)
-    array([[[ 0.667, -0.333, -0.333],
-            [-0.333,  0.667, -0.333],
-            [-0.333, -0.333,  0.667]]])
-    """
+    """Return the mean of ``r(x) r(y)`` for each two items, where r is the position minus ``(n - 1) / 2``."""
     ranks = as_rankings(X).ranks
     n = ranks.shape[1]
     out = np.empty((*ranks.shape, n))
@@ -304,14 +243,6 @@ def pair_product_features(X: Any) -> FloatArray:
     """Return the mean of ``s_e s_f`` for each two pairs e <= f of items, times the square root of 2 if they differ.
 
     The mean of the squared Kendall kernel is the inner product of two rows divided by ``P**2``.
-
-    Examples
-    --------
-    The Kendall kernel of a full ranking with itself is 1, and so is its square:
-
-    >>> features = pair_product_features(np.array([[2, 0, 1]]))
-    >>> bool(np.isclose((features @ features.T).item(), 3**2))
-    True
     """
     ranks = as_rankings(X).ranks
     n_pairs = ranks.shape[1] * (ranks.shape[1] - 1) // 2

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rankernel._utils import FloatArray, FullRanks
+from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import check_instance
 from rankernel.completions.draws import Uniform, draw
 from rankernel.completions.linear_extensions import FEW_DOWN_SETS
@@ -17,9 +17,13 @@ from rankernel.gram.exact.features import expected_distances
 from rankernel.gram.rows import PartialOrders, Rows, as_rows
 from rankernel.kernels.base import Kernel
 
-MAX_RANKINGS = 1000
-MAX_RANKINGS_CALLABLE = 100  # a Python function is called for each pair of rankings
-N_DRAWS = 16
+MAX_RANKINGS = 1000  # distinct rankings of which all pairs are compared
+MAX_FEATURES = 2**23  # mean features of all rankings held at once: 64 MB
+MAX_STEPS = 2**28  # items compared between all pairs of full rankings: less than a second
+MAX_CALLS = 10_000  # calls of a user's function
+N_PAIRS = 1000  # sampled pairs of voters
+N_DRAWS = 2  # completions of each ranking of a sampled pair: an antithetic pair
+N_DRAWS_ALL = 16  # completions of each ranking where all pairs are compared
 
 
 def median_rate(kernel: Kernel, X: Any) -> float:
@@ -40,8 +44,8 @@ def median_distance(X: Any, distance: Distance) -> float:
     Parameters
     ----------
     X : Rankings, Preferences or integer array
-        The rankings; counts are multiplicities. Of more than 1,000 distinct rankings, a fixed random sample of 1,000 is
-        used.
+        The rankings; counts are multiplicities. Of more than 1,000 distinct rankings, or of fewer with many items, a
+        fixed random sample of 1,000 pairs of voters is compared, the partial rankings by two completions each.
     distance : Distance
         One of ``rankernel.distances``. The distance of partial rankings is the mean over their completions.
 
@@ -57,14 +61,16 @@ def median_distance(X: Any, distance: Distance) -> float:
     2.0
     """
     check_instance("distance", distance, Distance, "one of rankernel.distances")
-    largest = MAX_RANKINGS if distance.function is None else MAX_RANKINGS_CALLABLE
     rankings = as_rows(X).unique()
     if not len(rankings):
         raise RankingError("X has no rankings, so there is no median distance; give nu as a number")
-    if len(rankings) > largest:
-        chosen = np.random.default_rng(0).choice(len(rankings), largest, replace=False)
-        rankings = rankings[np.sort(chosen)]
-    return median_of_pairs(mean_distances(distance, rankings), rankings.counts.astype(np.float64))
+    if rankings.n_voters == 1:
+        return 1.0
+    d = all_distances(distance, rankings)
+    if d is None:
+        values = sampled_distances(distance, rankings)
+        return float(np.median(values)) or float(values.mean()) or 1.0
+    return median_of_pairs(d, rankings.counts.astype(np.float64))
 
 
 def median_of_pairs(d: FloatArray, counts: FloatArray) -> float:
@@ -76,29 +82,48 @@ def median_of_pairs(d: FloatArray, counts: FloatArray) -> float:
     return weighted_median(d.ravel(), pairs.ravel()) or float(np.average(d, weights=pairs)) or 1.0
 
 
-def mean_distances(distance: Distance, X: Rows) -> FloatArray:
-    """Return the mean distance between the completions of each pair of rankings, estimated if there is no formula."""
-    if isinstance(X, PartialOrders):
+def all_distances(distance: Distance, X: Rows) -> FloatArray | None:
+    """Return the mean distance between the completions of each pair of rankings; None if that takes long."""
+    n, n_items = len(X), X.n_items
+    if n > MAX_RANKINGS:
+        return None
+    is_full = not isinstance(X, PartialOrders) and X.is_full()
+    if distance.embedding is not None and not is_full:
+        n_features = n_items if distance.embedding.statistic == "ranks" else n_items**2
+        if n * n_features > MAX_FEATURES:
+            return None
         with suppress(ExactnessError):
-            if distance.embedding is not None:
+            if isinstance(X, PartialOrders):
                 X.prepare(FEW_DOWN_SETS)
-                expected = expected_distances(distance, X, X)
-                assert expected is not None
-                return expected
-        return mean_draw_distances(distance, X.draw(N_DRAWS, Uniform())[0])
-    if X.is_full():
-        return np.asarray(distance.between(X.ranks, X.ranks), dtype=np.float64)
-    expected = expected_distances(distance, X, X)
-    return mean_draw_distances(distance, draw(X, N_DRAWS).ranks) if expected is None else expected
+            return expected_distances(distance, X, X)
+    n_draws = 1 if is_full else N_DRAWS_ALL
+    if n * n * n_draws * n_items > MAX_STEPS or (distance.function is not None and n * n * n_draws > MAX_CALLS):
+        return None
+    ranks = completions_of(X, n_draws)
+    total = np.zeros((n, n))
+    for a in range(n_draws):  # no draw is compared with itself
+        total += distance.between(ranks[:, a], ranks[:, (a + 1) % n_draws])
+    return (total + total.T) / (2 * n_draws)
 
 
-def mean_draw_distances(distance: Distance, draws: FullRanks) -> FloatArray:
-    """Return the mean distance between draws of each pair of rankings, no draw compared with itself."""
-    ranks = draws.astype(np.int32)
-    total = np.zeros((len(ranks), len(ranks)))
-    for a in range(N_DRAWS):
-        total += distance.between(ranks[:, a], ranks[:, (a + 1) % N_DRAWS])
-    return (total + total.T) / (2 * N_DRAWS)
+def sampled_distances(distance: Distance, X: Rows) -> FloatArray:
+    """Return the mean distances of pairs of voters, drawn with a fixed seed."""
+    rng, ends = np.random.default_rng(0), np.cumsum(X.counts)
+    first, second = rng.integers(ends[-1], size=N_PAIRS), rng.integers(ends[-1] - 1, size=N_PAIRS)
+    second += second >= first  # two different voters
+    left, right = (np.searchsorted(ends, voters, side="right") for voters in (first, second))
+    some, index = np.unique(np.concatenate([left, right]), return_inverse=True)
+    is_full = not isinstance(X, PartialOrders) and X.is_full()
+    ranks = completions_of(X[some], 1 if is_full else N_DRAWS)
+    pairs = zip(index[:N_PAIRS], index[N_PAIRS:], strict=True)
+    return np.array([distance.between(ranks[i], ranks[j]).mean() for i, j in pairs])
+
+
+def completions_of(X: Rows, n_draws: int) -> RankArray:
+    """Return completions of each ranking: shape (n_rankings, n_draws, n_items)."""
+    if isinstance(X, PartialOrders):
+        return X.draw(n_draws, Uniform())[0].astype(np.int32)
+    return X.ranks[:, None] if n_draws == 1 else draw(X, n_draws, coupling="antithetic").ranks.astype(np.int32)
 
 
 def weighted_median(values: FloatArray, weights: FloatArray) -> float:

@@ -20,11 +20,10 @@ from rankernel.errors import (
     SamplingWarning,
     warn,
 )
-from rankernel.gram.evaluator import Block, BlockEstimate, block_slices, fill_gram, slices
+from rankernel.gram.evaluator import Block, BlockEstimate, block_slices, fill_gram, single_entries, slices
 from rankernel.gram.jackknife import Norms
 from rankernel.gram.methods import Auto, Exact, Method, Mixed, MonteCarlo
 from rankernel.gram.montecarlo.evaluator import MonteCarloEvaluator, pooled
-from rankernel.gram.rows import Rows
 from rankernel.kernels.base import Kernel
 
 if TYPE_CHECKING:
@@ -125,10 +124,14 @@ def fill_output(plan: Plan, out: Any, dtype: DTypeLike, normalize: bool, n_jobs:
         sides, numbers = norms_of(plan), ranking_numbers(plan)
         warn_if_norms_estimated(plan, sides)
         chunks = getattr(out, "chunks", None)
+        left, right = (side.inverse_roots.astype(out.dtype) for side in sides)
         for strip in slices(out.shape[0], int(chunks[0]) if chunks else STRIP):
-            scaled = out[strip] * sides[0].inverse_roots[strip, None] * sides[1].inverse_roots
-            same = np.equal.outer(numbers[0][strip], numbers[1]) & (sides[0].value[strip, None] > 0)
-            out[strip] = np.where(same, 1.0, scaled).astype(out.dtype)
+            scaled = out[strip]  # a view of an array, a copy of chunks
+            scaled *= left[strip, None]
+            scaled *= right
+            r, c = equal_pairs(numbers[0][strip], numbers[1])
+            scaled[r, c] = np.where(left[strip][r] > 0, 1.0, 0.0)
+            out[strip] = scaled
     return cast(NDArray[Any], out)
 
 
@@ -176,23 +179,26 @@ def norms_of(plan: Plan) -> tuple[Norms, Norms]:
 
 def side_norms(plan: Plan, side: int) -> Norms:
     """Return the squared norms of the distinct rows (side 0) or columns (side 1)."""
-    X: Rows = (plan._X, plan._Y)[side]
-    if isinstance(plan.method, MonteCarlo):
-        assert isinstance(plan._evaluator, MonteCarloEvaluator)
-        evaluator = plan._evaluator.of_side(side)
-        return evaluator.norms(plan.kernel, evaluator.row_of)
-    if plan.symmetric and plan._estimator is None:
-        return Norms.exact(plan._distinct.diagonal())
-    value, few, left_out = np.empty(len(X)), np.zeros(len(X), dtype=bool), np.empty((len(X), 1, 1))
-    for rows, each in plan._diagonal_evaluators(side):
-        if isinstance(each, MonteCarloEvaluator):
-            found = each.norms(plan.kernel, each.row_of)
-            left_out = np.repeat(left_out, found.left_out[0].size, axis=1).reshape(len(X), *found.left_out.shape[1:])
-            value[rows], left_out[rows], few[rows] = found.value, found.left_out, found.unreliable
+    parts = []
+    for rows, evaluator in plan._own_evaluators(side):
+        if isinstance(evaluator, MonteCarloEvaluator):
+            parts.append((rows, evaluator.norms(plan.kernel, evaluator.row_of)))
         else:
-            value[rows] = each.paired(plan.kernel, np.arange(len(rows)), np.arange(len(rows)))
-            left_out[rows] = value[rows, None, None]
-    return Norms(value, left_out, few)
+            index = np.arange(len(rows))
+            parts.append((rows, Norms.exact(single_entries(evaluator, plan.kernel, index, index, None))))
+    if not parts:
+        return Norms.exact(np.empty(0))
+    order = np.argsort(np.concatenate([rows for rows, _ in parts]))
+    return Norms.concatenate([norms for _, norms in parts])[order]
+
+
+def equal_pairs(rows: Indices, columns: Indices) -> tuple[Indices, Indices]:
+    """Return the indices of all rows and columns with equal numbers."""
+    order = np.argsort(columns, kind="stable")
+    first, last = (np.searchsorted(columns[order], rows, side=side) for side in ("left", "right"))
+    sizes = last - first
+    offsets = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return np.repeat(np.arange(len(rows)), sizes), order[np.repeat(first, sizes) + offsets]
 
 
 def warn_if_norms_estimated(plan: Plan, sides: tuple[Norms, Norms]) -> None:
@@ -259,8 +265,9 @@ def measure(plan: Plan, normalize: bool, n_jobs: int | None) -> tuple[BlockEstim
 
     value, stderr, unreliable = distinct._fill(compute, 3, n_jobs)
     if sides is not None:
-        same = np.equal.outer(*ranking_numbers(distinct)) & (sides[0].value > 0)[:, None]
-        value[same], stderr[same], unreliable[same] = 1.0, 0.0, 0.0
+        r, c = equal_pairs(*ranking_numbers(distinct))
+        r, c = (index[sides[0].value[r] > 0] for index in (r, c))
+        value[r, c], stderr[r, c], unreliable[r, c] = 1.0, 0.0, 0.0
     found = BlockEstimate(*(plan._expand(matrix) for matrix in (value, stderr, unreliable > 0)))
     return found, sides
 
@@ -286,8 +293,7 @@ def more_draws(plan: Plan, found: BlockEstimate, method: MonteCarlo, tol: float,
     """
     biased = 0.0
     if not normalize and plan._estimator is not None and method.diagonal == "embedding":
-        same = np.equal.outer(*ranking_numbers(plan))
-        biased = float(found.stderr[same].max(initial=0.0))
+        biased = float(found.stderr[equal_pairs(*ranking_numbers(plan))].max(initial=0.0))
     worst = float(np.nanmax(found.stderr, initial=0.0))
     if biased > tol and method.n_draws < MAX_DRAWS:
         n_draws = method.n_draws * min(MARGIN * biased / tol, MAX_GROWTH)
@@ -324,14 +330,18 @@ def gradient_of(plan: Plan, n_jobs: int | None = None) -> dict[str, FloatArray]:
 
 def gradient_estimates(plan: Plan, n_jobs: int | None) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
     """Return the derivative of the matrix of a plan in each parameter, and its standard errors."""
-    names = list(plan.kernel.params)
+    if plan._estimator is None:
+        exact = gradient_of(plan, n_jobs)
+        return exact, {name: np.zeros_like(matrix) for name, matrix in exact.items()}
+    values, stderrs = {}, {}
+    for name in plan.kernel.params:
 
-    def compute(block: Block) -> list[FloatArray]:
-        found = plan._evaluator.gradient_estimates(plan.kernel, block)
-        return [matrix for name in names for matrix in found[name]]
+        def compute(block: Block, name: str = name) -> list[FloatArray]:
+            found = plan._evaluator.estimate_block(plan.kernel, block, parameter=name)
+            return [found.value, found.stderr]
 
-    found = [plan._expand(matrix) for matrix in plan._fill(compute, 2 * len(names), n_jobs)] if names else []
-    return dict(zip(names, found[::2], strict=True)), dict(zip(names, found[1::2], strict=True))
+        values[name], stderrs[name] = map(plan._expand, plan._fill(compute, 2, n_jobs))
+    return values, stderrs
 
 
 # ---------------------------------------------------------------------- sums and products

@@ -7,7 +7,7 @@ a gradient, a matrix larger than memory and a matrix on many threads are loops o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +24,11 @@ from rankernel.kernels.base import Kernel
 Part = slice | Indices
 Block = tuple[Part, Part]  # indices of distinct rankings: the rows and the columns
 
+SMALL_MATRIX = 2**10  # entries of a matrix that is always one block
+MAX_BLOCK_SECONDS = 1.0  # approximate time of a block
 CALL_SECONDS = 1e-4  # overhead of one call of an evaluator
 Slices = tuple[slice, slice]
+PAIRS = 256  # single entries that one thread computes at a time
 STRIP = 64  # rows that one thread copies at a time
 STEP = {
     "entry": 4e-9,  # of a matrix, to write it and its mirror image
@@ -44,6 +47,9 @@ STEP = {
     "cycle": 5e-9,  # of two full rankings followed, for each item
     "kernel": 12e-9,  # an elementary function of an array
     "draw": 25e-9,  # of a completion, for each item
+    "packed": 1e-9,  # a pair of items of a draw written as a bit
+    "down-set": 3e-7,  # of a partial order listed
+    "coupling": 1e-8,  # of a draw from the past, for the cube of the number of items
     "sum": 0.35e-9,  # of a function of the Kendall distance of two draws whose pairs are one word of bits
     "lookup": 1.2e-9,  # of a function of a distance of two draws
 }
@@ -78,6 +84,7 @@ class Evaluator(ABC):
     block_side: int = 512
     direct: bool = False
     quick: bool = False
+    n_blocks: int = 2  # independent blocks of draws, of which an unbiased diagonal needs two; none are needed if exact
 
     @abstractmethod
     def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
@@ -90,6 +97,13 @@ class Evaluator(ABC):
     @abstractmethod
     def seconds(self, n_rows: int, n_columns: int) -> float:
         """Return the approximate time of a matrix on one core, preparations included."""
+
+    def side_for(self, n_rows: int, n_columns: int) -> int:
+        """Return the side of blocks of a matrix: short enough that an interrupt leaves nothing running."""
+        if self.quick or n_rows * n_columns <= SMALL_MATRIX:
+            return self.block_side
+        entry = self.seconds(n_rows, n_columns) / (n_rows * n_columns)
+        return max(min(self.block_side, int((MAX_BLOCK_SECONDS / max(entry, 1e-9)) ** 0.5)), 1)
 
     def write(
         self, kernel: Kernel, block: Block, out: NDArray[Any], mirror: NDArray[Any] | None, on_diagonal: bool
@@ -134,23 +148,22 @@ class Evaluator(ABC):
 
     # ------------------------------------------------------------------ standard errors, 0 for exact values
 
-    def estimate_block(self, kernel: Kernel, block: Block, norms: tuple[Norms, Norms] | None = None) -> BlockEstimate:
-        """Return a block with its standard errors, divided by norms of its rows and columns if these are given."""
-        value = self.values([kernel], block)[0]
-        none = np.zeros(value.shape, dtype=bool)
+    def estimate_block(
+        self, kernel: Kernel, block: Block, norms: tuple[Norms, Norms] | None = None, parameter: str = ""
+    ) -> BlockEstimate:
+        """Return a block with its standard errors, divided by norms of its rows and columns if these are given.
+
+        With the name of a parameter, the block contains the derivative in that parameter.
+        """
+        value = self.gradients(kernel, block)[parameter] if parameter else self.values([kernel], block)[0]
         if norms is None:
-            return BlockEstimate(value, np.zeros_like(value), none)
+            return BlockEstimate(value, np.zeros_like(value), np.zeros(value.shape, dtype=bool))
         r, c = np.indices(value.shape).reshape(2, -1)
-        entries = value.ravel()
-        without = entries[:, None, None]
+        left_out = value.reshape(-1, 1, 1)
         sides = norms[0][r], norms[1][c]
-        scaled, square = cosines(entries, (without, without), sides)
+        scaled, square = cosines(value.ravel(), (left_out, left_out), sides)
         few = sides[0].unreliable | sides[1].unreliable
         return BlockEstimate(*(each.reshape(value.shape) for each in (scaled, np.sqrt(square), few)))
-
-    def gradient_estimates(self, kernel: Kernel, block: Block) -> dict[str, tuple[FloatArray, FloatArray]]:
-        """Return the derivatives of a block and their standard errors."""
-        return {name: (matrix, np.zeros_like(matrix)) for name, matrix in self.gradients(kernel, block).items()}
 
 
 def block_shape(shape: tuple[int, int], block: Block) -> tuple[int, int]:
@@ -239,14 +252,7 @@ class SumEvaluator(Evaluator):
 class MixedEvaluator(Evaluator):
     """Groups of rows and of columns; each pair of groups has an evaluator of its own.
 
-    Parameters
-    ----------
-    shape : pair of int
-        Shape of the matrix.
-    rows, columns : sequences of index arrays
-        The groups of rows and of columns.
-    evaluators : dict from pairs of group numbers to evaluators
-        The evaluator of each pair of groups.
+    ``rows`` and ``columns`` are the index arrays of the groups; evaluators belong to pairs of group numbers.
     """
 
     def __init__(
@@ -257,9 +263,11 @@ class MixedEvaluator(Evaluator):
         evaluators: dict[tuple[int, int], Evaluator],
     ) -> None:
         self.shape, self.evaluators = shape, evaluators
-        self.group_of, self.index_in_group = zip(
-            *(group_indices(side, n) for side, n in zip((rows, columns), shape, strict=True)), strict=True
-        )
+        self.group_of, self.index_in_group = ([np.empty(n, dtype=np.intp) for n in shape] for _ in range(2))
+        for side, groups in enumerate((rows, columns)):
+            for number, members in enumerate(groups):
+                self.group_of[side][members] = number
+                self.index_in_group[side][members] = np.arange(len(members))
         self.sizes = {(i, j): (len(rows[i]), len(columns[j])) for i, j in evaluators}
         self.details = "; ".join(dict.fromkeys(each.details for each in evaluators.values()))
         self.block_side = min((each.block_side for each in evaluators.values()), default=1)
@@ -273,48 +281,33 @@ class MixedEvaluator(Evaluator):
             if len(inside[0]) and len(inside[1]):
                 yield evaluator, inside, (members[0][inside[0]], members[1][inside[1]])
 
-    def assemble(self, n: int, block: Block, compute: Callable[[Evaluator, Block], Any]) -> FloatArray:
-        """Return n matrices of a block, assembled from its pieces."""
-        out = np.zeros((n, *block_shape(self.shape, block)))
-        for evaluator, inside, piece in self.pieces(block):
-            r, c = np.ix_(*inside)
-            out[:, r, c] = compute(evaluator, piece)
-        return out
-
     def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
         """Return a block, piece by piece."""
-        return self.assemble(len(kernels), block, lambda evaluator, piece: evaluator.values(kernels, piece))
+        out = np.zeros((len(kernels), *block_shape(self.shape, block)))
+        for evaluator, inside, piece in self.pieces(block):
+            r, c = np.ix_(*inside)
+            out[:, r, c] = evaluator.values(kernels, piece)
+        return out
 
     def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
         """Return the derivatives of a block, piece by piece."""
-        names = list(kernel.params)
+        out = {name: np.zeros(block_shape(self.shape, block)) for name in kernel.params}
+        for evaluator, inside, piece in self.pieces(block):
+            for name, matrix in evaluator.gradients(kernel, piece).items():
+                out[name][np.ix_(*inside)] = matrix
+        return out
 
-        def compute(evaluator: Evaluator, piece: Block) -> list[FloatArray]:
-            found = evaluator.gradients(kernel, piece)
-            return [found[name] for name in names]
-
-        return dict(zip(names, self.assemble(len(names), block, compute) if names else (), strict=True))
-
-    def estimate_block(self, kernel: Kernel, block: Block, norms: tuple[Norms, Norms] | None = None) -> BlockEstimate:
+    def estimate_block(
+        self, kernel: Kernel, block: Block, norms: tuple[Norms, Norms] | None = None, parameter: str = ""
+    ) -> BlockEstimate:
         """Return a block with its standard errors, piece by piece."""
         value, stderr, unreliable = np.zeros((3, *block_shape(self.shape, block)))
         for evaluator, inside, piece in self.pieces(block):
             sides = None if norms is None else (norms[0][inside[0]], norms[1][inside[1]])
-            found = evaluator.estimate_block(kernel, piece, sides)
+            found = evaluator.estimate_block(kernel, piece, sides, parameter)
             index = np.ix_(*inside)
             value[index], stderr[index], unreliable[index] = found.value, found.stderr, found.unreliable
         return BlockEstimate(value, stderr, unreliable > 0)
-
-    def gradient_estimates(self, kernel: Kernel, block: Block) -> dict[str, tuple[FloatArray, FloatArray]]:
-        """Return the derivatives of a block and their standard errors, piece by piece."""
-        names = list(kernel.params)
-
-        def compute(evaluator: Evaluator, piece: Block) -> list[FloatArray]:
-            found = evaluator.gradient_estimates(kernel, piece)
-            return [matrix for name in names for matrix in found[name]]
-
-        found = self.assemble(2 * len(names), block, compute) if names else np.zeros((0, 1, 1))
-        return {name: (found[2 * k], found[2 * k + 1]) for k, name in enumerate(names)}
 
     def is_accurate(self, kernel: Kernel) -> bool:
         """Whether all evaluators are accurate."""
@@ -325,25 +318,11 @@ class MixedEvaluator(Evaluator):
         return sum(each.seconds(*self.sizes[groups]) for groups, each in self.evaluators.items())
 
 
-def group_indices(groups: Sequence[Indices], length: int) -> tuple[Indices, Indices]:
-    """Return the group of each member of several groups, and its index in the group."""
-    group, index = np.empty(length, dtype=np.intp), np.empty(length, dtype=np.intp)
-    for number, members in enumerate(groups):
-        group[members], index[members] = number, np.arange(len(members))
-    return group, index
-
-
 # ---------------------------------------------------------------------- filling matrices block by block
 
 
 def slices(length: int, step: int) -> Iterator[slice]:
-    """Return consecutive slices of a length.
-
-    Examples
-    --------
-    >>> list(slices(5, 2))
-    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
-    """
+    """Return consecutive slices of a length."""
     return (slice(start, min(start + step, length)) for start in range(0, length, step))
 
 
@@ -377,34 +356,29 @@ def run_blocks(
             run_interruptibly(compute, block)
 
 
-def put(out: NDArray[Any], block: Slices, value: FloatArray, symmetric: bool) -> None:
-    """Write a block into a matrix, and its transpose if the matrix is symmetric.
-
-    A block on the diagonal is made symmetric to the bit: its lower half is the transpose of its upper half.
-    """
-    rows, columns = block
-    if not symmetric:
-        out[rows, columns] = value
-    elif rows == columns:
-        out[rows, columns] = np.triu(value) + np.triu(value, 1).T
-    else:
-        out[rows, columns] = value
-        out[columns, rows] = value.T
-
-
 def fill(
-    outputs: list[NDArray[Any]],
-    compute: Callable[[Slices], list[FloatArray]],
+    outputs: Sequence[NDArray[Any]],
+    compute: Callable[[Slices], Iterable[FloatArray]],
     side: int,
     symmetric: bool,
     n_jobs: int | None = None,
     quick: bool = False,
 ) -> None:
-    """Fill matrices of one shape block by block; of symmetric matrices one half is computed."""
+    """Fill matrices of one shape block by block.
+
+    Of symmetric matrices only blocks on and above the diagonal are computed; the lower half of a block on the diagonal
+    is the transpose of its upper half, to the bit.
+    """
 
     def one(block: Slices) -> None:
+        rows, columns = block
         for out, value in zip(outputs, compute(block), strict=True):
-            put(out, block, value, symmetric)
+            if symmetric and rows == columns:
+                out[rows, columns] = np.triu(value) + np.triu(value, 1).T
+            else:
+                out[rows, columns] = value
+                if symmetric:
+                    out[columns, rows] = value.T
 
     run_blocks(one, outputs[0].shape, side, symmetric, n_jobs, quick)
 
@@ -423,52 +397,49 @@ def fill_gram(
     Entries that are cheap to compute are computed again for equal rows. Otherwise each pair of distinct rankings is
     computed once, at its first position in the matrix, and copied from there: no second matrix is needed.
     """
-    side = evaluator.block_side
-    if not evaluator.direct and (rows is not None or columns is not None):
-        fill_repeated(out, evaluator, kernel, rows, columns, symmetric, n_jobs)
-        return
+    side = evaluator.block_side if evaluator.direct else evaluator.side_for(*out.shape)
+    if evaluator.direct:
 
-    def one(block: Slices) -> None:
-        top, left = block
-        chosen: tuple[Part, Part] = top if rows is None else rows[top], left if columns is None else columns[left]
-        if evaluator.direct:
+        def write(block: Slices) -> None:
+            top, left = block
+            chosen: Block = top if rows is None else rows[top], left if columns is None else columns[left]
             mirror = out[left, top] if symmetric and top != left else None
             evaluator.write(kernel, chosen, out[top, left], mirror, symmetric and top == left)
-        else:
-            put(out, block, evaluator.values([kernel], chosen)[0], symmetric)
 
-    run_blocks(one, out.shape, side, symmetric, n_jobs, evaluator.direct or evaluator.quick)
+        run_blocks(write, out.shape, side, symmetric, n_jobs, quick=True)
+    elif rows is None and columns is None:
+        fill([out], lambda block: evaluator.values([kernel], block), side, symmetric, n_jobs, evaluator.quick)
+    else:
+        first_row = first_indices(rows, out.shape[0])
+        first_column = first_row if symmetric else first_indices(columns, out.shape[1])
+
+        def scatter(block: Slices) -> None:
+            top, left = block
+            value = evaluator.values([kernel], block)[0]
+            if symmetric and top == left:
+                value = np.triu(value) + np.triu(value, 1).T
+            out[np.ix_(first_row[top], first_column[left])] = value
+            if symmetric and top != left:
+                out[np.ix_(first_column[left], first_row[top])] = value.T
+
+        run_blocks(scatter, (len(first_row), len(first_column)), side, symmetric, n_jobs)
+        copy_repeated(out, rows, columns, first_row, first_column, n_jobs)
 
 
-def fill_repeated(
+def copy_repeated(
     out: NDArray[Any],
-    evaluator: Evaluator,
-    kernel: Kernel,
     rows: Indices | None,
     columns: Indices | None,
-    symmetric: bool,
+    first_row: Indices,
+    first_column: Indices,
     n_jobs: int | None,
 ) -> None:
-    """Fill the Gram matrix of partly equal rows: compute distinct pairs, then copy columns, then rows."""
-    first_row = first_indices(rows, out.shape[0])
-    first_column = first_row if symmetric else first_indices(columns, out.shape[1])
-
-    def scatter(block: Slices) -> None:
-        top, left = block
-        value = evaluator.values([kernel], block)[0]
-        if symmetric and top == left:
-            value = np.triu(value) + np.triu(value, 1).T
-        out[np.ix_(first_row[top], first_column[left])] = value
-        if symmetric and top != left:
-            out[np.ix_(first_column[left], first_row[top])] = value.T
-
-    run_blocks(scatter, (len(first_row), len(first_column)), evaluator.block_side, symmetric, n_jobs)
+    """Copy the entries at the first row and column of each distinct ranking to the other columns, then rows."""
     if columns is not None:
-        source = first_column[columns]
 
         def copy_columns(part: slice) -> None:
             for row in first_row[part]:
-                out[row] = out[row].take(source)
+                out[row] = out[row].take(first_column[columns])
 
         run_in_threads(copy_columns, slices(len(first_row), STRIP), n_jobs)
     if rows is not None:
@@ -479,6 +450,27 @@ def fill_repeated(
                 out[row] = out[first_row[rows[row]]]
 
         run_in_threads(copy_rows, slices(len(repeated), STRIP), n_jobs)
+
+
+def single_entries(
+    evaluator: Evaluator,
+    kernel: Kernel,
+    rows: Indices,
+    columns: Indices,
+    n_jobs: int | None,
+    unbiased: bool = False,
+) -> FloatArray:
+    """Return single entries of a matrix of distinct rankings, one for each pair of a row and a column."""
+    out = np.empty(len(rows))
+
+    def compute(part: slice) -> None:
+        out[part] = evaluator.paired(kernel, rows[part], columns[part], unbiased)
+
+    if len(rows) <= PAIRS and evaluator.quick:
+        compute(slice(None))
+    else:
+        run_in_threads(compute, slices(len(rows), PAIRS), n_jobs)
+    return out
 
 
 def first_indices(index: Indices | None, length: int) -> Indices:

@@ -26,12 +26,8 @@ FEW_BLOCKS = 5.0  # effective blocks below which an estimate is unreliable; set 
 def leave_one_out(parts: FloatArray, shares: FloatArray) -> FloatArray:
     """Return means over pairs of draws with one block left out.
 
-    Parameters
-    ----------
-    parts : array of shape (n_pairs, n_replicates, n_blocks)
-        The term that each block of draws adds to the mean of its replicate.
-    shares : array of the same shape
-        The share of each block in the draws, by weight.
+    ``parts`` are the terms that each block of draws adds to the mean of its replicate, ``shares`` the shares of the
+    blocks in the draws, by weight.
     """
     totals = parts.sum(axis=2)
     n_replicates, n_blocks = parts.shape[1:]
@@ -43,53 +39,6 @@ def leave_one_out(parts: FloatArray, shares: FloatArray) -> FloatArray:
     return np.asarray(mean + (left_out - totals[:, :, None]) / n_replicates)
 
 
-@dataclass(frozen=True, eq=False)
-class SquaredNorms:
-    """Estimates of the kernel of rankings with themselves, and their leave-one-out values.
-
-    Attributes
-    ----------
-    biased, unbiased : array of shape (n_rankings,)
-        The mean over all pairs of draws (V-statistic), and over pairs in different blocks only (U-statistic).
-    biased_left_out, unbiased_left_out : array of shape (n_rankings, n_replicates, n_blocks)
-        The same with one block left out.
-    """
-
-    biased: FloatArray
-    unbiased: FloatArray
-    biased_left_out: FloatArray
-    unbiased_left_out: FloatArray
-
-    @classmethod
-    def from_sums(cls, parts: FloatArray, within: FloatArray, shares: FloatArray) -> SquaredNorms:
-        """Return the estimates from what each block adds to the mean over all pairs, and adds with itself."""
-        total, own, squares = (array.sum(axis=2)[:, :, None] for array in (parts, within, shares**2))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            unbiased = (total - own) / (1 - squares)
-            without = (total - own - 2 * (parts - within)) / ((1 - shares) ** 2 - (squares - shares**2))
-            biased_without = (total - 2 * parts + within) / (1 - shares) ** 2
-        n = parts.shape[1]
-        means = [estimate.mean(axis=1) for estimate in (total, unbiased)]
-        left_out = [
-            mean[:, :, None] + (one - estimate) / n
-            for mean, one, estimate in zip(means, (biased_without, without), (total, unbiased), strict=True)
-        ]
-        return cls(means[0][:, 0], means[1][:, 0], left_out[0], left_out[1])
-
-    def mean_squared_error(self, unbiased: bool) -> FloatArray:
-        """Return the jackknife variance, plus the squared bias of the biased estimate."""
-        if unbiased:
-            return variance(self.unbiased_left_out)
-        return variance(self.biased_left_out) + (self.biased - self.unbiased) ** 2
-
-    def plus(self, known: FloatArray) -> SquaredNorms:
-        """Return the estimates with exactly known terms added."""
-        more = known[:, None, None]
-        return SquaredNorms(
-            self.biased + known, self.unbiased + known, self.biased_left_out + more, self.unbiased_left_out + more
-        )
-
-
 def variance(left_out: FloatArray) -> FloatArray:
     """Return the jackknife variance from leave-one-out values of shape (..., n_replicates, n_blocks)."""
     n_blocks = left_out.shape[-1]
@@ -98,13 +47,7 @@ def variance(left_out: FloatArray) -> FloatArray:
 
 
 def student_factor(n_replicates: int, n_blocks: int) -> float:
-    """Return the factor by which standard errors are widened because they come from few blocks.
-
-    Examples
-    --------
-    >>> round(student_factor(1, 8), 2), round(student_factor(1, 64), 2)
-    (1.21, 1.02)
-    """
+    """Return the factor by which standard errors are widened because they come from few blocks."""
     from scipy.special import stdtrit
 
     degrees = n_replicates * (n_blocks - 1) if n_blocks > 1 else n_replicates - 1
@@ -112,13 +55,7 @@ def student_factor(n_replicates: int, n_blocks: int) -> float:
 
 
 def effective_blocks(parts: FloatArray) -> FloatArray:
-    r"""Return the participation ratio of blocks, :math:`(\sum_b |v_b|)^2 / \sum_b v_b^2`; 0 where all v are 0.
-
-    Examples
-    --------
-    >>> effective_blocks(np.array([[[1.0, 1.0, 1.0, 1.0]], [[0.0, 0.0, 5.0, 0.0]]]))
-    array([4., 1.])
-    """
+    r"""Return the participation ratio of blocks, :math:`(\sum_b |v_b|)^2 / \sum_b v_b^2`; 0 where all v are 0."""
     sizes = np.abs(parts)
     largest = sizes.max(axis=(1, 2), initial=0.0)
     sizes = sizes / np.where(largest > 0, largest, 1.0)[:, None, None]  # squares of tiny values would underflow
@@ -126,21 +63,15 @@ def effective_blocks(parts: FloatArray) -> FloatArray:
     return np.asarray(sizes.sum(axis=(1, 2)) ** 2 / np.where(squares > 0, squares, 1.0))
 
 
-# ---------------------------------------------------------------------- cosines
+# ---------------------------------------------------------------------- squared norms and cosines
 
 
 @dataclass(frozen=True, eq=False)
 class Norms:
-    """Squared norms that entries are divided by, exact or estimated.
+    """Squared norms of the embeddings of rankings, exact or estimated.
 
-    Attributes
-    ----------
-    value : array of shape (n_rankings,)
-        The squared norms.
-    left_out : array of shape (n_rankings, n_replicates, n_blocks)
-        Their leave-one-out values, all equal for exact norms.
-    unreliable : array of bool
-        Which of them are estimates that rest on few draws.
+    Leave-one-out values, of shape (n_rankings, n_replicates, n_blocks), are all equal for exact norms; unreliable are
+    estimates that rest on few draws.
     """
 
     value: FloatArray
@@ -151,6 +82,14 @@ class Norms:
     def exact(cls, value: FloatArray) -> Norms:
         """Return exactly known norms."""
         return cls(value, value[:, None, None], np.zeros(len(value), dtype=bool))
+
+    @classmethod
+    def concatenate(cls, parts: list[Norms]) -> Norms:
+        """Return norms of several groups; leave-one-out values of exact norms are repeated."""
+        shape = max((part.left_out.shape[1:] for part in parts), key=np.prod)
+        left_out = [np.broadcast_to(part.left_out, (len(part.value), *shape)) for part in parts]
+        values, few = [part.value for part in parts], [part.unreliable for part in parts]
+        return cls(np.concatenate(values), np.concatenate(left_out), np.concatenate(few))
 
     @property
     def estimated(self) -> Mask:
@@ -164,6 +103,24 @@ class Norms:
 
     def __getitem__(self, rows: slice | Indices) -> Norms:
         return Norms(self.value[rows], self.left_out[rows], self.unreliable[rows])
+
+
+def squared_norms(parts: FloatArray, within: FloatArray, shares: FloatArray, few: Mask) -> tuple[Norms, Norms]:
+    """Return the biased and the unbiased estimates of the kernel of rankings with themselves.
+
+    They are the means over all pairs of draws (V-statistic) and over pairs in different blocks (U-statistic), from
+    the terms that each block adds to the mean over all pairs, and adds with itself.
+    """
+    total, own, squares = (array.sum(axis=2)[:, :, None] for array in (parts, within, shares**2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        unbiased = (total - own) / (1 - squares)
+        unbiased_without = (total - own - 2 * (parts - within)) / ((1 - shares) ** 2 - (squares - shares**2))
+        biased_without = (total - 2 * parts + within) / (1 - shares) ** 2
+    both = []
+    for estimate, without in ((total, biased_without), (unbiased, unbiased_without)):
+        mean = estimate.mean(axis=1)
+        both.append(Norms(mean[:, 0], mean[:, :, None] + (without - estimate) / parts.shape[1], few))
+    return both[0], both[1]
 
 
 def cosines(

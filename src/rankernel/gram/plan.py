@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from threading import Lock
@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 from rankernel._utils import FloatArray, Indices
 from rankernel._utils.checks import check_array, check_flag, check_integer, check_numbers
 from rankernel._utils.notebook import html_card
-from rankernel._utils.resources import ALWAYS_FITS, check_memory, n_threads, run_in_threads, size_text
+from rankernel._utils.resources import ALWAYS_FITS, announce_cost, check_memory, n_threads, size_text
 from rankernel._utils.rng import as_seed, stream_key
 from rankernel.completions.draws import Uniform, coupling_named
 from rankernel.completions.linear_extensions import FEW_DOWN_SETS
@@ -35,7 +35,16 @@ from rankernel.gram.estimate import (
     gram_products,
     sum_by_index,
 )
-from rankernel.gram.evaluator import Evaluator, MixedEvaluator, Part, block_slices, fill, fill_gram, slices
+from rankernel.gram.evaluator import (
+    Evaluator,
+    MixedEvaluator,
+    Part,
+    block_slices,
+    fill,
+    fill_gram,
+    single_entries,
+    slices,
+)
 from rankernel.gram.exact.choice import NoExactValue, closed_form, enumerated, exact_evaluator
 from rankernel.gram.methods import (
     DEFAULT,
@@ -49,18 +58,20 @@ from rankernel.gram.methods import (
     MonteCarlo,
     as_method,
 )
-from rankernel.gram.montecarlo.evaluator import MonteCarloEvaluator, estimate_seconds, highest_degree
-from rankernel.gram.rows import PartialOrders, Rows, as_rows, check_n_items, distinct_rows, rows_by_shape
+from rankernel.gram.montecarlo.evaluator import MonteCarloEvaluator, highest_degree
+from rankernel.gram.rows import PartialOrders, Rows, as_rows, check_n_items, rows_by_shape
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import MEDIAN, Kernel, check_matrix
 from rankernel.rankings import Rankings
 
 BLOCK_SIDE = 2048  # rows and columns of a block, unless another size is given
-PAIRS = 256  # single entries that one thread computes at a time
 BUILDING = Lock()
 EXACT = Exact()
 MIN_BLOCKS = 8  # independent blocks of draws for a standard error; set by benchmarks/coverage.py
 OWN_EVALUATIONS = 2**20  # affordable kernel evaluations for the exact value of one ranking with itself: about 10 ms
+FEWER_DRAWS = (16, 32)  # numbers of draws that "auto" considers where the default takes long
+MAX_STDERR = 1e-3  # root mean square of their standard errors, as a fraction of the largest squared norm
+PILOT_ROWS = 24  # rankings on which these are measured
 COMPLETIONS_HELD = 2**20  # completions that are enumerated at once
 
 
@@ -162,6 +173,7 @@ class Plan:
         n_jobs: int | None = None,
     ) -> NDArray[Any]:
         """Return the Gram matrix: see :meth:`Kernel.gram`."""
+        self._announce(n_jobs)
         if out is not None or normalize or self.bytes > ALWAYS_FITS or dtype not in (np.float64, np.float32):
             return fill_output(self, out, dtype, normalize, n_jobs)
         matrix = np.empty(self.shape, dtype=dtype)
@@ -177,6 +189,7 @@ class Plan:
         n_jobs: int | None = None,
     ) -> Estimate:
         """Return the Gram matrix with standard errors: see :meth:`Kernel.estimate`."""
+        self._announce(n_jobs)
         return estimate(self, tol, gradient, normalize, n_jobs)
 
     def log_gram(self, *, n_jobs: int | None = None) -> FloatArray:
@@ -221,7 +234,7 @@ class Plan:
         """
         check_flag("unbiased", unbiased)
         out = np.empty(len(self._X))
-        for rows, evaluator in self._own_evaluators():
+        for rows, evaluator in self._on_diagonal():
             index = np.arange(len(rows))
             out[rows] = single_entries(evaluator, self.kernel, index, index, n_jobs, unbiased)
         return out if self._rows is None else out[self._rows]
@@ -280,6 +293,7 @@ class Plan:
         """
         is_matrix = check_array("weights", weights, "an array of numbers").ndim == 2
         right = check_numbers("weights", weights, (self.shape[1], None) if is_matrix else (self.shape[1],))
+        self._announce(n_jobs, 0)
         inside = sum_by_index(right.reshape(len(right), -1), self._columns, len(self._Y))
         rows = gram_products(self, inside, n_jobs)[0]
         rows = rows if self._rows is None else rows[self._rows]
@@ -295,6 +309,7 @@ class Plan:
         >>> sums.rows, sums.total, sums.trace
         (array([ 2., -2.]), 4.0, 4.0)
         """
+        self._announce(n_jobs, 0)
         counts = self._X.counts.astype(np.float64)
         rows, columns, diagonal = gram_products(self, self._Y.counts.astype(np.float64)[:, None], n_jobs)
         return GramSums(
@@ -433,6 +448,12 @@ class Plan:
         object.__setattr__(other, "_built", evaluator)
         return other
 
+    def _announce(self, n_jobs: int | None, n_bytes: int | None = None) -> None:
+        """Warn if the matrix takes long or much memory."""
+        seconds = self.seconds * n_threads(None) / min(n_threads(n_jobs), n_threads(None))
+        what = f"the matrix of {self.shape[0]:,} x {self.shape[1]:,} entries"
+        announce_cost(what, seconds, self.bytes if n_bytes is None else n_bytes)
+
     @property
     def _distinct(self) -> Plan:
         """The plan of the distinct rankings."""
@@ -466,25 +487,25 @@ class Plan:
         seed = int(stream_key(as_seed(method.rng), f"drawn again {times}") >> np.uint64(1))
         return self._with_estimator(replace(method, rng=seed))
 
-    def _diagonal_evaluators(self, side: int) -> Iterator[tuple[Indices, Evaluator]]:
-        """Yield groups of rows (side 0) or columns (side 1) with evaluators of each ranking with itself."""
-        assert not isinstance(self.method, MonteCarlo)
-        return own_evaluators(self.kernel, (self._X, self._Y)[side], self.method, self._fallback)
-
-    def _own_evaluators(self) -> Iterator[tuple[Indices, Evaluator]]:
-        """Yield groups of rows with evaluators whose diagonals are the kernel of each row with itself."""
-        if self.symmetric:
-            yield np.arange(len(self._X)), self._evaluator
-        elif isinstance(self.method, MonteCarlo):
+    def _own_evaluators(self, side: int = 0) -> Iterator[tuple[Indices, Evaluator]]:
+        """Yield groups of rows (side 0) or columns (side 1), and evaluators of each ranking with itself."""
+        X = (self._X, self._Y)[side]
+        if isinstance(self.method, MonteCarlo):
             assert isinstance(self._evaluator, MonteCarloEvaluator)
-            yield np.arange(len(self._X)), self._evaluator.of_side(0)
+            yield np.arange(len(X)), self._evaluator.of_side(side)
+        elif self.symmetric and self._estimator is None:
+            yield np.arange(len(X)), self._evaluator
         else:
-            yield from self._diagonal_evaluators(0)
+            yield from own_evaluators(self.kernel, X, self.method, self._fallback)
+
+    def _on_diagonal(self) -> Iterable[tuple[Indices, Evaluator]]:
+        """Return groups of rows and evaluators: of a symmetric matrix that of the matrix itself."""
+        return [(np.arange(len(self._X)), self._evaluator)] if self.symmetric else self._own_evaluators()
 
     def _diagonal_gradient(self) -> dict[str, FloatArray]:
         """Return the derivative of :meth:`diagonal` in each parameter."""
         out = {name: np.empty(len(self._X)) for name in self.kernel.params}
-        for rows, evaluator in self._own_evaluators() if out else ():
+        for rows, evaluator in self._on_diagonal() if out else ():
             index = np.arange(len(rows))
             for name, values in evaluator.paired_gradients(self.kernel, index, index).items():
                 out[name][rows] = values
@@ -501,10 +522,11 @@ class Plan:
 
     def _method_for(self, Z: Rows) -> Method:
         """Return the method adapted to new rows: partial orders have no couplings and fewer control variates."""
-        adapt = isinstance(Z, PartialOrders) and not isinstance(self._X, PartialOrders)
-        return (
-            resolve_for_orders(self.method, Z.n_items) if adapt and isinstance(self.method, MonteCarlo) else self.method
-        )
+        method = self.method
+        if not isinstance(method, MonteCarlo) or isinstance(self._X, PartialOrders) or isinstance(Z, Rankings):
+            return method
+        degree = min(int(method.control_variates), order_degree(Z.n_items))
+        return replace(method, coupling="iid", control_variates=degree)
 
     def _side(self, side: int | None) -> int:
         """Return the side of blocks: as given, else a multiple of the side that suits the evaluator."""
@@ -516,7 +538,7 @@ class Plan:
     def _fill(self, compute: Any, n_matrices: int, n_jobs: int | None) -> FloatArray:
         """Return matrices of the distinct rankings, filled block by block."""
         out, evaluator = np.empty((n_matrices, len(self._X), len(self._Y))), self._evaluator
-        fill(list(out), compute, evaluator.block_side, self.symmetric, n_jobs, evaluator.quick)
+        fill(list(out), compute, evaluator.side_for(*out.shape[1:]), self.symmetric, n_jobs, evaluator.quick)
         return out
 
     def _expand(self, matrix: NDArray[Any]) -> NDArray[Any]:
@@ -547,27 +569,6 @@ class Plan:
         return np.where(first[:, None] > second[None, :], transposed, out)
 
 
-def single_entries(
-    evaluator: Evaluator,
-    kernel: Kernel,
-    rows: Indices,
-    columns: Indices,
-    n_jobs: int | None,
-    unbiased: bool = False,
-) -> FloatArray:
-    """Return single entries of a matrix of distinct rankings, one for each pair of a row and a column."""
-    out = np.empty(len(rows))
-
-    def compute(part: slice) -> None:
-        out[part] = evaluator.paired(kernel, rows[part], columns[part], unbiased)
-
-    if len(rows) <= PAIRS and evaluator.quick:
-        compute(slice(None))
-    else:
-        run_in_threads(compute, slices(len(rows), PAIRS), n_jobs)
-    return out
-
-
 def as_indices(name: str, part: Part, length: int) -> Indices:
     """Return the indices of some rows, given as a slice, indices or a mask."""
     try:
@@ -577,6 +578,12 @@ def as_indices(name: str, part: Part, length: int) -> Indices:
     if found.ndim != 1:
         raise ArgumentValueError(name, part, f"a slice, an array of indices below {length}, or a mask")
     return found
+
+
+def distinct_rows(X: Rows) -> tuple[Rows, Indices | None]:
+    """Return the distinct rows with their total counts, and the distinct row of each row (None: all are distinct)."""
+    first, inverse = X.unique_indices()
+    return (X, None) if len(first) == len(X) else (X._merged(first, inverse), inverse)
 
 
 # ---------------------------------------------------------------------- making a plan
@@ -591,46 +598,33 @@ def make_plan(kernel: Kernel, X: Any, Y: Any = None, method: MethodLike = "auto"
     if right is not left:
         check_n_items(right, left)
         check_same_items(X, Y)
-    resolved = resolve_kernel(kernel, X, one_set=right is left)
-    check_matrix(resolved, left.n_items)
-    warn_if_indefinite(resolved, left.n_items)
+    if MEDIAN in kernel.params.values():
+        if right is not left:
+            raise ValueError(
+                f"the decay rate of {kernel} depends on the data, and there are two sets of rankings; choose one: "
+                "kernel.resolve(train).gram(X, Y), or kernel.plan(train).against(new).gram()"
+            )
+        kernel = kernel.resolve(X)
+    check_matrix(kernel, left.n_items)
+    is_psd = kernel.facts(left.n_items).is_psd
+    if not is_psd:
+        nearest = getattr(kernel, "nearest_valid_nu", None) if is_psd is False else None
+        advice = f"; nu={nearest(left.n_items):.6g} is the nearest valid value" if nearest else ""
+        known = "is not" if is_psd is False else "is not known to be"
+        warn(
+            f"{kernel} {known} positive semi-definite on {left.n_items} items, so a Gram matrix may have negative "
+            f"eigenvalues{advice}",
+            IndefiniteKernelWarning,
+        )
     if isinstance(requested, MonteCarlo) and requested.distinct_rows:
         rows = columns = None
     else:
         distinct, rows = distinct_rows(left)
         right, columns = (distinct, rows) if right is left else distinct_rows(right)
         left = distinct
-    chosen, fallback, evaluator, reason = decide(resolved, left, right, requested, paired)
-    plan = Plan(resolved, chosen, requested, reason, fallback, left, right, rows, columns, X)
-    object.__setattr__(plan, "_built", evaluator)
-    return plan
-
-
-def resolve_kernel(kernel: Kernel, X: Any, one_set: bool) -> Kernel:
-    """Return a kernel whose parameters are numbers; one that depends on the data needs a single set of rankings."""
-    if MEDIAN not in kernel.params.values():
-        return kernel
-    if not one_set:
-        raise ValueError(
-            f"the decay rate of {kernel} depends on the data, and there are two sets of rankings; choose one: "
-            "kernel.resolve(train).gram(X, Y), or kernel.plan(train).against(new).gram()"
-        )
-    return kernel.resolve(X)
-
-
-def warn_if_indefinite(kernel: Kernel, n_items: int) -> None:
-    """Warn if a kernel is not known to be positive semi-definite, with an alternative if there is one."""
-    is_psd = kernel.facts(n_items).is_psd
-    if is_psd:
-        return
-    nearest = getattr(kernel, "nearest_valid_nu", None)
-    advice = f"; nu={nearest(n_items):.6g} is the nearest valid value" if is_psd is False and nearest else ""
-    known = "is not" if is_psd is False else "is not known to be"
-    warn(
-        f"{kernel} {known} positive semi-definite on {n_items} items, so a Gram matrix may have negative "
-        f"eigenvalues{advice}",
-        IndefiniteKernelWarning,
-    )
+    chosen, fallback, evaluator, reason = decide(kernel, left, right, requested, paired)
+    plan = Plan(kernel, chosen, requested, reason, fallback, left, right, rows, columns, X)
+    return plan._using(evaluator)
 
 
 def count_text(X: Rows) -> str:
@@ -655,27 +649,8 @@ def decide(
 ) -> tuple[Method, MonteCarlo | None, Evaluator, str]:
     """Return the resolved method, the fallback for rankings without an exact value, the evaluator and the reason.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel, its parameters numbers.
-    X, Y : Rows
-        The distinct rows and columns.
-    requested : method
-        The requested method.
-    paired : bool
-        Whether only the entries of row i with column i are needed, which is cheaper than the matrix.
-
-    Returns
-    -------
-    method : Exact, Enumeration, Mixed or MonteCarlo
-        The method that is used.
-    fallback : MonteCarlo or None
-        The estimator where there is no exact value; None if exact values were requested.
-    evaluator : Evaluator
-        What computes the matrix.
-    reason : str
-        The reason for not using exact values, if "auto" decided so.
+    The fallback is None if exact values were requested; the reason is that of "auto" against exact values. If
+    ``paired``, only the entries of row i with column i are needed, which are cheaper than the matrix.
     """
     if isinstance(requested, MonteCarlo):
         method = resolve(requested, kernel, X, Y)
@@ -687,19 +662,40 @@ def decide(
     if not isinstance(requested, Auto):
         return requested, None, build(kernel, X, Y, requested, None), ""
     fallback = resolve(requested.fallback, kernel, X, Y)
+    estimator = MonteCarloEvaluator(fallback, kernel, X, Y)
+    share = 1 / max(len(Y), 1) if paired else 0.5 if Y is X else 1.0
+    estimate = share * estimator.seconds(len(X), len(Y))
     found = exact_evaluator(kernel, X, Y, EXACT.limit, certain=True)
     if isinstance(found, Evaluator):
-        share = 1 / max(len(Y), 1) if paired else 1.0
         seconds = share * found.seconds(len(X), len(Y))
         if seconds <= requested.max_seconds:
             return EXACT, fallback, found, ""
-        estimate = share * estimate_seconds(fallback, kernel, X.n_items, len(X), len(Y))
         if seconds <= requested.max_ratio * estimate:
             return EXACT, fallback, found, ""
         reason = f"exact values would take approximately {seconds:.2g} s on one core, the estimate {estimate:.2g} s"
     else:
         reason = str(found)
-    return fallback, fallback, MonteCarloEvaluator(fallback, kernel, X, Y), reason
+    if estimate > requested.max_seconds and requested.fallback == DEFAULT:
+        fewer = fewer_draws(kernel, X)
+        if fewer is not None:
+            reason += f"; {DEFAULT.n_draws} draws would take approximately {estimate:.2g} s on one core, and standard "
+            reason += f"errors with {fewer.n_draws} are below {MAX_STDERR:g} of the largest norm"
+            return fewer, fewer, MonteCarloEvaluator(fewer, kernel, X, Y), reason
+    return fallback, fallback, estimator, reason
+
+
+def fewer_draws(kernel: Kernel, X: Rows) -> MonteCarlo | None:
+    """Return the default method with fewer draws, if a sample of the rankings has small standard errors with it."""
+    some = X[np.linspace(0, len(X) - 1, min(len(X), PILOT_ROWS)).astype(np.intp)]
+    everything = slice(None), slice(None)
+    for n_draws in FEWER_DRAWS:
+        method = resolve(replace(DEFAULT, n_draws=n_draws), kernel, some, some)
+        found = MonteCarloEvaluator(method, kernel, some, some).estimate_block(kernel, everything)
+        between = found.stderr[~np.eye(len(some), dtype=bool)]
+        norm = np.abs(np.diagonal(found.value)).max(initial=0.0)
+        if not found.unreliable.any() and np.sqrt(np.mean(between**2)) <= MAX_STDERR * norm:
+            return method
+    return None
 
 
 def resolve(method: MonteCarlo, kernel: Kernel, X: Rows, Y: Rows) -> MonteCarlo:
@@ -719,11 +715,6 @@ def resolve(method: MonteCarlo, kernel: Kernel, X: Rows, Y: Rows) -> MonteCarlo:
         degree = highest_degree(kernel, X.n_items) if uniform else 0
         degree = min(degree, order_degree(X.n_items)) if orders else degree
     return replace(method, coupling=coupling, control_variates=degree)
-
-
-def resolve_for_orders(method: MonteCarlo, n_items: int) -> MonteCarlo:
-    """Return a method that was resolved for rankings adapted to partial orders."""
-    return replace(method, coupling="iid", control_variates=min(int(method.control_variates), order_degree(n_items)))
 
 
 def order_degree(n_items: int) -> int:

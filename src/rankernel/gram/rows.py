@@ -19,9 +19,11 @@ from rankernel._utils import FloatArray, FullRanks, Indices, IntArray, Mask, Ran
 from rankernel._utils.checks import check_integer
 from rankernel._utils.rng import row_streams
 from rankernel.completions import marginals as of_rankings
-from rankernel.completions.draws import PURPOSE, CompletionModel, Iid, Uniform, draw_relations, relation_streams
+from rankernel.completions.draws import PURPOSE, CompletionModel, Iid, Uniform, draw_each, relation_streams
 from rankernel.completions.linear_extensions import (
+    FEW_DOWN_SETS,
     count_extensions,
+    decompose,
     enumerate_completions,
     enumerate_extensions,
     extension_marginals,
@@ -29,9 +31,11 @@ from rankernel.completions.linear_extensions import (
 )
 from rankernel.data import as_data
 from rankernel.errors import ExactnessError, RankingError
+from rankernel.gram.evaluator import STEP
 from rankernel.preferences import Preferences, bucket_ranks, disagreements
-from rankernel.rankings import FREE, Rankings, unique_rows
+from rankernel.rankings import FREE, Rankings, sum_counts, unique_rows
 
+MAX_PRICED = 16  # partial orders whose draws are priced
 Moments = tuple[FloatArray, FloatArray]
 
 
@@ -39,22 +43,16 @@ Moments = tuple[FloatArray, FloatArray]
 class PartialOrders:
     """Partial orders of one set of items.
 
-    Attributes
-    ----------
-    ranks : array of shape (n_orders, n_items)
-        The ranks of rows that are rankings; -1 everywhere in the other rows.
-    packed : array of shape (n_orders, n_items, n_bytes)
-        The relations of the other rows, one bit for each pair of items; zeros in rows that are rankings.
-    counts : array of shape (n_orders,)
-        The number of voters of each order.
-    known : dict
-        Cached marginal probabilities by relation, shared by all parts of one set.
+    ``ranks`` are those of rows that are rankings, -1 everywhere in other rows. ``packed`` holds the relations of the
+    other rows, one bit for each pair of items. ``known`` and ``errors`` cache marginal probabilities by relation, or
+    the error for a limit on the down-sets, and are shared by all parts of one set.
     """
 
     ranks: RankArray
     packed: NDArray[np.uint8]
     counts: IntArray
     known: dict[bytes, Moments] = field(default_factory=dict, repr=False)
+    errors: dict[tuple[bytes, int | None], ExactnessError] = field(default_factory=dict, repr=False)
 
     @classmethod
     def from_preferences(cls, preferences: Preferences) -> PartialOrders:
@@ -90,11 +88,11 @@ class PartialOrders:
 
     def __getitem__(self, rows: Any) -> PartialOrders:
         """Return some rows: a slice, an index array or a mask."""
-        return PartialOrders(self.ranks[rows], self.packed[rows], self.counts[rows], self.known)
+        return PartialOrders(self.ranks[rows], self.packed[rows], self.counts[rows], self.known, self.errors)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the cache."""
-        return {"ranks": self.ranks, "packed": self.packed, "counts": self.counts, "known": {}}
+        return {"ranks": self.ranks, "packed": self.packed, "counts": self.counts, "known": {}, "errors": {}}
 
     def joined(self, other: PartialOrders) -> PartialOrders:
         """Return the rows of both."""
@@ -103,6 +101,7 @@ class PartialOrders:
             np.concatenate([self.packed, other.packed]),
             np.concatenate([self.counts, other.counts]),
             self.known | other.known,
+            self.errors | other.errors,
         )
 
     @cached_property
@@ -119,7 +118,10 @@ class PartialOrders:
 
     def unique(self) -> PartialOrders:
         """Return the distinct orders in order of first appearance, with their total counts."""
-        return distinct_rows(self)[0]  # type: ignore[return-value]
+        return self._merged(*self.unique_indices())
+
+    def _merged(self, first: Indices, inverse: Indices) -> PartialOrders:
+        return replace(self[first], counts=sum_counts(self.counts, inverse, len(first)))
 
     def relation(self, row: int) -> Mask:
         """Return the closed relation of a row that is not a ranking."""
@@ -135,8 +137,14 @@ class PartialOrders:
     def marginals(self, row: int, max_down_sets: int | None = None) -> Moments:
         """Return P(item x at position p) and P(item x before item y) for a row that is not a ranking."""
         key = self.packed[row].tobytes()
+        failed = key, max_down_sets
+        if key not in self.known and failed not in self.errors:
+            try:
+                self.known[key] = extension_marginals(self.relation(row), max_down_sets)
+            except ExactnessError as error:
+                self.errors[failed] = error
         if key not in self.known:
-            self.known[key] = extension_marginals(self.relation(row), max_down_sets)
+            raise self.errors[failed]
         return self.known[key]
 
     def seen_means(self, sees: str, n_draws: int = 0) -> FloatArray:
@@ -167,16 +175,31 @@ class PartialOrders:
         return out
 
     def n_out_of_reach(self) -> int:
-        """Return the number of rows whose marginals cannot be computed exactly."""
+        """Return the number of voters whose marginals cannot be computed exactly."""
         n = 0
         for row in np.flatnonzero(~self.is_ranking).tolist():
             try:
                 self.marginals(row)
             except ExactnessError:
-                n += 1
+                n += int(self.counts[row])
         return n
 
     # ------------------------------------------------------------------ completions
+
+    def draw_seconds(self, n_draws: int) -> float:
+        """Return the approximate time of the draws of one row, from the prime parts of some of the rows."""
+        total, others = 0.0, np.flatnonzero(~self.is_ranking)
+        some = others[:: max(len(others) // MAX_PRICED, 1)]
+        for row in some.tolist():
+            stack = [decompose(self.relation(row))]
+            while stack:
+                part = stack.pop()
+                stack += part.parts
+                if part.kind == "prime":
+                    n_sets, size = min(2.0 ** len(part.items), FEW_DOWN_SETS), len(part.items)
+                    total += STEP["down-set"] * n_sets
+                    total += STEP["coupling"] * size**3 * n_draws * (n_sets == FEW_DOWN_SETS)
+        return total / max(len(some), 1) * len(others) / max(len(self), 1)
 
     def n_completions(self, limit: int, max_down_sets: int | None = None) -> int:
         """Return the total number of completions of all rows; counting stops above the limit."""
@@ -227,7 +250,7 @@ class PartialOrders:
             else:
                 relations = np.stack([some.relation(row) for row in range(len(some))])
                 streams = relation_streams(some.packed, seed, PURPOSE, own_numbers)
-                ranks[rows], found = draw_relations(relations, n_draws, streams, model)
+                ranks[rows], found = draw_each(model.draw_relation, relations, n_draws, self.n_items, streams)
             if found is not None:
                 weights = np.ones((len(self), n_draws)) if weights is None else weights
                 weights[rows] = found
@@ -241,13 +264,6 @@ def as_rows(data: Any, name: str = "X") -> Rows:
     """Return data as rankings, or as partial orders if some preferences are not a ranking.
 
     Rankings that state no preference (at most one bucket, whatever is free) are all written as one bucket.
-
-    Examples
-    --------
-    >>> type(as_rows(Preferences.from_pairs([[("a", "b"), ("c", "d")]]))).__name__
-    'PartialOrders'
-    >>> as_rows([[0, -1, 0]]).ranks
-    array([[0, 0, 0]], dtype=int32)
     """
     if isinstance(data, PartialOrders):
         return data
@@ -266,18 +282,6 @@ def check_n_items(new: Rows, old: Rows, first: str = "X has", second: str = "Y")
     """Raise a RankingError if two sets of rankings have different numbers of items."""
     if new.n_items != old.n_items:
         raise RankingError(f"{first} {old.n_items} items and {second} {new.n_items}; both must rank the same items")
-
-
-def distinct_rows(X: Rows) -> tuple[Rows, Indices | None]:
-    """Return the distinct rows with their total counts, and the distinct row of each row (None: all are distinct)."""
-    first, inverse = X.unique_indices()
-    if len(first) == len(X):
-        return X, None
-    counts = np.bincount(inverse, X.counts).astype(np.int64)
-    some = X[first]
-    if isinstance(some, PartialOrders):
-        return replace(some, counts=counts), inverse
-    return Rankings._trusted(some.ranks, some.items, counts), inverse
 
 
 def rows_by_shape(X: Rows) -> list[Indices]:

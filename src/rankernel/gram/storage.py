@@ -63,7 +63,14 @@ def store_gram(
     header = fingerprint(plan, np.dtype(dtype), plan._side(side))
     with locked(target.lock):
         if target.is_complete(header, resume, overwrite):
-            check_chunks(target.path, plan.symmetric)
+            states = chunk_states(open_zarr(target.path), target.path, symmetric=False)
+            n_wrong = sum(state != "done" for _, state in states)
+            if n_wrong:
+                raise OutputExistsError(
+                    f"{n_wrong} of {len(states)} chunks of {target.path} are missing or damaged; ",
+                    Argument("overwrite", True),
+                    " computes it again",
+                )
         else:
             with explain_full_disk("finished chunks remain and can be resumed"):
                 write_chunks(plan, target, header, progress, n_jobs)
@@ -244,21 +251,24 @@ def write_chunks(plan: Plan, target: Target, header: Header, progress: Progress 
     if repeated:
         gather = Gather(target.distinct, plan._rows, plan._columns)
         sources = [(target.distinct, distinct.shape, compute), (target.gram, plan.shape, gather)]
-    stages = [(ensure_array(path, shape, header), source) for path, shape, source in sources]
-    pending = [
-        pending_blocks(array, path, plan.symmetric) for (array, _), (path, _, _) in zip(stages, sources, strict=True)
-    ]
-    n_blocks = sum(len(list(blocks_of(array, plan.symmetric))) for array, _ in stages)
-    n_done = n_blocks - sum(map(len, pending))
-    for (array, source), blocks in zip(stages, pending, strict=True):
-        for rows, columns in blocks:
+    stages = []
+    for path, shape, source in sources:
+        array = ensure_array(path, shape, header)
+        stages.append((array, source, chunk_states(array, path, plan.symmetric)))
+        n_damaged = sum(state == "damaged" for _, state in stages[-1][2])
+        if n_damaged:
+            warn(f"{n_damaged} chunks of {path} fail their checksum and are computed again", UserWarning)
+    states = [state for *_, found in stages for _, state in found]
+    n_done = states.count("done")
+    for array, source, found in stages:
+        for rows, columns in (block for block, state in found if state != "done"):
             values = np.ascontiguousarray(source((rows, columns)), dtype=array.dtype)
             array[rows, columns] = values
             if plan.symmetric and rows != columns:
                 array[columns, rows] = np.ascontiguousarray(values.T)
             n_done += 1
             if progress is not None:
-                progress(n_done, n_blocks)
+                progress(n_done, len(states))
 
 
 def ensure_array(path: Path, shape: tuple[int, int], header: Header) -> Any:
@@ -303,58 +313,27 @@ class Gather:
         return np.asarray(strip[:, columns] if self.columns is None else strip[:, self.columns[columns]])
 
 
-def blocks_of(array: Any, symmetric: bool) -> Iterator[Slices]:
-    """Return the chunks of an array; of a symmetric matrix those on and above the diagonal."""
-    n_rows, n_columns = array.shape
-    return block_slices(n_rows, n_columns, int(array.attrs[ATTRIBUTE]["side"]), symmetric)
+def chunk_states(array: Any, path: Path, symmetric: bool) -> list[tuple[Slices, str]]:
+    """Return the chunks of an array, and whether each is "missing", "damaged" or "done".
 
+    Of a symmetric matrix these are the chunks on and above the diagonal, each together with its transpose.
+    """
 
-def pending_blocks(array: Any, path: Path, symmetric: bool) -> list[Slices]:
-    """Return the chunks that are not done, and warn of damaged ones."""
-    pending, n_damaged = [], 0
-    for block in blocks_of(array, symmetric):
-        states = [chunk_state(array, path, *each) for each in with_transpose(block, symmetric)]
-        n_damaged += "damaged" in states
-        if set(states) != {"done"}:
-            pending.append(block)
-    if n_damaged:
-        warn(f"{n_damaged} chunks of {path} fail their checksum and are computed again", UserWarning)
-    return pending
+    def state(rows: slice, columns: slice) -> str:
+        numbers = [str(part.start // side) for part, side in zip((rows, columns), array.chunks, strict=True)]
+        if not path.joinpath("c", *numbers).exists():
+            return "missing"
+        try:
+            values = array[rows, columns]
+        except Exception:  # whatever error a damaged chunk causes in its decoder
+            return "damaged"
+        return "damaged" if np.isnan(values).any() else "done"
 
-
-def check_chunks(path: Path, symmetric: bool) -> None:
-    """Raise a ValueError if chunks of a complete matrix are missing or fail their checksum."""
-    array = open_zarr(path)
-    states = [
-        chunk_state(array, path, *each)
-        for block in blocks_of(array, symmetric)
-        for each in with_transpose(block, symmetric)
-    ]
-    n_wrong = len(states) - states.count("done")
-    if n_wrong:
-        raise OutputExistsError(
-            f"{n_wrong} of {len(states)} chunks of {path} are missing or damaged; ",
-            Argument("overwrite", True),
-            " computes it again",
-        )
-
-
-def with_transpose(block: Slices, symmetric: bool) -> list[Slices]:
-    """Return a block, and its transpose in a symmetric matrix."""
-    rows, columns = block
-    return [block, (columns, rows)] if symmetric and rows != columns else [block]
-
-
-def chunk_state(array: Any, path: Path, rows: slice, columns: slice) -> str:
-    """Return "missing", "damaged" or "done" for a chunk."""
-    numbers = [str(part.start // side) for part, side in zip((rows, columns), array.chunks, strict=True)]
-    if not path.joinpath("c", *numbers).exists():
-        return "missing"
-    try:
-        values = array[rows, columns]
-    except Exception:  # whatever error a damaged chunk causes in its decoder
-        return "damaged"
-    return "damaged" if np.isnan(values).any() else "done"
+    (n_rows, n_columns), states = array.shape, []
+    for rows, columns in block_slices(n_rows, n_columns, int(array.attrs[ATTRIBUTE]["side"]), symmetric):
+        both = [state(rows, columns), state(columns, rows) if symmetric and rows != columns else "done"]
+        states.append(((rows, columns), min(both, key=["damaged", "missing", "done"].index)))
+    return states
 
 
 # ---------------------------------------------------------------------- fingerprints
@@ -394,14 +373,7 @@ def differences(found: Header, wanted: Header) -> str:
 
 
 def exact_text(value: Any) -> str:
-    """Return a kernel or a method as text, with all digits; functions by their names.
-
-    Examples
-    --------
-    >>> from rankernel import Kendall
-    >>> str(0.1 * Kendall()), exact_text((0.1 + 2**-50) * Kendall())
-    ('0.1 * Kendall()', 'Scaled(scale=0.1000000000000009, kernel=Kendall())')
-    """
+    """Return a kernel or a method as text, with all digits; functions by their names."""
     if isinstance(value, Distance):
         return value.name
     if isinstance(value, np.ndarray):

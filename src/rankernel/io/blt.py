@@ -210,9 +210,9 @@ def read_names(tokens: Tokens, n_items: int) -> tuple[tuple[str, ...], str]:
     last = tokens.tokens[tokens.index - 1]
     following = tokens.text[last.end :].split("\n")
     lines = [
-        (number, line.strip())
+        (number, re.sub(r"^# *ALTERNATIVE NAME [0-9]+:", "", line).strip())  # of files converted from PrefLib
         for number, line in enumerate(following, start=last.line)
-        if line.strip() and not re.match(r"\s*(?:#|//)", line)
+        if line.strip() and not re.match(r"\s*(?:#(?! *ALTERNATIVE NAME)|//)", line)
     ]
     for number, line in lines:
         if len(re.findall(r'(?<!\\)"', line)) % 2:

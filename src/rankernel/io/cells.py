@@ -6,6 +6,7 @@ few distinct cells, so each distinct string is interpreted only once.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -24,6 +25,7 @@ from rankernel._utils import IntArray
 from rankernel._utils.checks import printable
 from rankernel.errors import Argument, RankingError, missing_extra
 from rankernel.io.source import SourceFile, quoted
+from rankernel.pair_tables import Column
 from rankernel.rankings import is_frame, is_missing, unique_rows
 
 Codes = NDArray[np.int32]
@@ -93,15 +95,21 @@ class Table:
 
     def column(self, name: str, argument: str) -> NDArray[np.str_]:
         """Return the strings of a column."""
-        present, inverse = np.unique(self.codes[:, self.index(name, argument)], return_inverse=True)
-        return np.array([self.texts[code] for code in present.tolist()], dtype=np.str_)[inverse]
+        column = self.coded(self.index(name, argument))
+        return np.array(column.texts, dtype=np.str_)[column.codes]
 
     def texts_of(self, index: int) -> dict[str, int]:
         """Return the distinct strings of a column that are not empty, each with its number of cells."""
-        present, counts = np.unique(self.codes[:, index], return_counts=True)
-        found = {self.texts[code]: n for code, n in zip(present.tolist(), counts.tolist(), strict=True)}
-        found.pop("", None)
-        return found
+        counts = np.bincount(self.codes[:, index], minlength=len(self.texts))
+        return {self.texts[code]: int(counts[code]) for code in np.flatnonzero(counts).tolist() if self.texts[code]}
+
+    def coded(self, index: int) -> Column:
+        """Return a column as indices of its own distinct strings."""
+        codes = self.codes[:, index]
+        present = np.flatnonzero(np.bincount(codes, minlength=len(self.texts)))
+        number = np.zeros(len(self.texts), dtype=np.int64)
+        number[present] = np.arange(len(present))
+        return Column(number[codes], [self.texts[code] for code in present.tolist()])
 
     def select(self, indices: Sequence[int]) -> Table:
         """Return some of the columns, in the given order."""
@@ -175,7 +183,7 @@ def split_table(text: str, source: SourceFile) -> Table:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise source.error(line, "there is a null byte; this is not a text table")
     delimiter = delimiter_of(text, source)
-    n_cells = text.count(delimiter) + text.count("\n")
+    n_cells = text.count(delimiter) + text.count("\n") if 4 * len(text) > source.table_limit else 0
     source.check_size(4 * n_cells, f"{n_cells:,} cells")
     table = split_by_pandas(text, delimiter, source) if len(text) >= LARGE and find_spec("pandas") else None
     return table or table_of(split_rows(text, delimiter, source), source)
@@ -250,23 +258,36 @@ def split_by_pandas(text: str, delimiter: str, source: SourceFile) -> Table | No
     import pandas as pd
 
     end = text.find("\n") + 1
-    body = text[end:]
     rows = [] if text[:end].count('"') % 2 else list(split_rows(text[:end], delimiter, source))
-    if '"' in body or "\r" in body or "\n\n" in body or "\ufeff" in body or not rows or source.options.header is False:
+    try:
+        body = text[end:].encode("utf-8")
+    except UnicodeEncodeError:  # half a surrogate pair
+        return None
+    if b'"' in body or b"\r" in body or body.startswith(codecs.BOM_UTF8) or not delimiter.isascii():
+        return None
+    if not rows or source.options.header is False:
         return None
     header_line, columns, _ = read_header(rows, source)
-    n_columns, n_rows = len(columns), body.count("\n") + (not body.endswith("\n"))
-    if body.count(delimiter) != n_rows * (n_columns - 1) or n_columns < 2:
+    content = np.frombuffer(body, dtype=np.uint8)
+    ends = np.flatnonzero(content == ord("\n"))
+    if not body.endswith(b"\n"):
+        ends = np.append(ends, len(body))
+    delimiters = np.flatnonzero(content == ord(delimiter))
+    n_columns, n_rows = len(columns), len(ends)
+    if n_columns < 2 or len(delimiters) != n_rows * (n_columns - 1):
         return None
+    by_row = delimiters.reshape(n_rows, n_columns - 1)
+    if (by_row[:, -1] > ends).any() or (by_row[1:, 0] < ends[:-1]).any():
+        return None  # pandas pads short rows and truncates long ones
     options: dict[str, Any] = {"header": None, "dtype": "category", "na_filter": False, "quoting": csv.QUOTE_NONE}
     try:
-        frame = pd.read_csv(io.StringIO(body), sep=delimiter, names=range(n_columns), index_col=False, **options)
+        frame = pd.read_csv(io.BytesIO(body), sep=delimiter, names=range(n_columns), index_col=False, **options)
     except ValueError:  # such as rows that are too long
         return None
-    if len(frame) != n_rows or any('{"ImportId":' in str(cell) for cell in frame.iloc[:2].to_numpy().ravel()):
-        return None  # lines of spaces, or the header of a survey
+    if len(frame) != n_rows:
+        return None  # lines of spaces
     numbering = Numbering()
-    codes = np.empty(frame.shape, dtype=np.int32)
+    codes = np.empty(frame.shape, dtype=np.int32, order="F")
     for index in range(n_columns):
         categories = frame[index].cat.categories.tolist()
         number = np.fromiter((numbering[str(each)] for each in categories), dtype=np.int32, count=len(categories))

@@ -214,6 +214,7 @@ class Contest:
     """A contest: for each ballot its number, its labels and its marks, each with rank and candidate."""
 
     ranked: bool = False
+    candidates: dict[str, None] = field(default_factory=dict)
     ballots: list[tuple[int, tuple[str, ...], list[tuple[int, str]]]] = field(default_factory=list)
 
     def add(self, number: int, labels: tuple[str, ...], marks: list[tuple[int, str]]) -> None:
@@ -222,6 +223,7 @@ class Contest:
             if not 1 <= rank <= MAX_RANK:
                 raise ValueError(f"a mark has the rank {rank}")
             self.ranked |= rank > 1
+        self.candidates |= dict.fromkeys(name for _, name in marks)
         self.ballots.append((number, labels, marks))
 
 
@@ -248,6 +250,10 @@ def read_export(source: SourceFile) -> Rankings:
             title = names["Contest"].get(contest.get("Id"))
             if title in contests and int(contest.get("NumOfRanks", 0)) > 1:
                 contests[title].ranked = True
+        for entry in manifest_entries(documents, "Candidate"):
+            title = names["Contest"].get(entry.get("ContestId"))
+            if title in contests:
+                contests[title].candidates.setdefault(names["Candidate"][entry["Id"]])
     except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
         if isinstance(error, RankingError):
             raise
@@ -260,7 +266,7 @@ def read_export(source: SourceFile) -> Rankings:
     votes = replace(table.without(labels), source=source.with_options(separator=SEPARATOR))
     wanted = tuple(name for name in labels if name not in source.options.label_columns)
     about = FileSource("a cast vote record", title)
-    return ballots_of_table(table, votes, about, labels=wanted)
+    return ballots_of_table(table, votes, about, tuple(contests[title].candidates), wanted)
 
 
 def position_table(contest: Contest, source: SourceFile, labels: Sequence[str]) -> Table:
@@ -415,9 +421,10 @@ def add_nist(content: Mapping[str, Any], contests: Contests) -> None:
             for choice in several(contest, "ContestSelection"):
                 ids = [each for text in several(choice, "CandidateIds") for each in str(text).split()]
                 write_in = "write-in" if first(choice, "IsWriteIn") in (True, "true") else choice["@id"]
-                choices[choice["@id"]] = " / ".join(people.get(each, each) for each in ids) or str(
-                    first(choice, "Selection", write_in)
-                )
+                named = " / ".join(people.get(each, each) for each in ids)
+                choices[choice["@id"]] = named or str(first(choice, "Selection", write_in))
+                if ids:
+                    contests.setdefault(titles[contest["@id"]], Contest()).candidates.setdefault(named)
     for number, record in enumerate(several(content, "CVR"), start=1):
         snapshots = list(several(record, "CVRSnapshot"))
         current_id = first(record, "CurrentSnapshotId")

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from rankernel.comparisons import Comparisons
 from rankernel.errors import ArgumentValueError, RankingError
 from rankernel.io.cells import Table, read_table
 from rankernel.io.source import FileSource, SourceFile, accepts, quoted
-from rankernel.pair_tables import Column, Comparisons, Roles, find_columns, from_columns
+from rankernel.pair_tables import PairTable, Roles, find_columns, from_columns
 from rankernel.preferences import Preferences
 from rankernel.rankings import Labels
 
@@ -55,10 +56,10 @@ def read_pairs(path: Any, **keywords: Any) -> Preferences:
       bob: no order
       read as pairs: user in judge, a in model_a, b in model_b, winner in winner
     """
-    found, roles, table = read_comparisons(SourceFile.of(path, read_pairs, keywords))
+    found, roles, table = read_pair_table(SourceFile.of(path, read_pairs, keywords))
     source, n_users, n_items = table.source, len(found.users), len(found.items)
     source.check_size(n_users * n_items**2, f"all pairs of {n_items:,} items by {n_users:,} users")
-    data = Preferences._from_comparisons(found, found.counts)
+    data = Preferences._from_pair_table(found, found.counts)
     labels: Labels = {}
     for name in source.options.label_columns:
         texts = table.column(name, "label_columns")
@@ -74,8 +75,62 @@ def read_pairs(path: Any, **keywords: Any) -> Preferences:
     return Preferences._trusted(*fields, labels, about)
 
 
-def read_comparisons(source: SourceFile) -> tuple[Comparisons, Roles, Table]:
-    """Return the comparisons in a table, the roles of its columns, and the table."""
+@accepts("layout", "header", "items", "count", "ignore", "columns", "delimiter", "encoding", "max_bytes")
+def read_comparisons(path: Any, **keywords: Any) -> Comparisons:
+    r"""Read comparisons from a table, in any format of :func:`read_csv`: one row per comparison.
+
+    Columns are recognised as in :func:`read_pairs`. Other columns become labels, and a column of times or dates the
+    time of each comparison; see :meth:`Comparisons.from_frame`.
+
+    Parameters
+    ----------
+    path : path or file object
+        The file.
+    {options}
+
+    Returns
+    -------
+    Comparisons
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder, "battles.csv")
+    ...     _ = file.write_text("model_a,model_b,winner,language\ngpt,llama,model_a,en\nllama,gpt,tie,en\n")
+    ...     read_comparisons(file)
+    Comparisons: 2 comparisons of 2 items (1 tie)
+      gpt > llama
+      llama = gpt
+      read as comparisons: a in model_a, b in model_b, winner in winner
+    """
+    source = SourceFile.of(path, read_comparisons, keywords)
+    roles, table = read_roles(source)
+    names = [name for name in table.columns if name not in source.options.ignore]
+    columns = {name: table.coded(table.columns.index(name)) for name in names}
+    about = FileSource(f"comparisons: {roles}", ignored=tuple(source.options.ignore))
+    try:
+        return Comparisons._from_columns(
+            columns, roles, source.options.items, lambda row: f"line {table.lines[row]}", about
+        )
+    except RankingError as error:
+        raise source.restate(error) from None
+
+
+def read_pair_table(source: SourceFile) -> tuple[PairTable, Roles, Table]:
+    """Return the pairs in a table, the roles of its columns, and the table."""
+    roles, table = read_roles(source)
+    columns = {name: table.coded(table.columns.index(name)) for name in roles.columns()}
+    try:
+        found = from_columns(columns, None, source.options.items, roles, lambda row: f"line {table.lines[row]}")
+    except RankingError as error:
+        raise source.restate(error) from None
+    return found, roles, table
+
+
+def read_roles(source: SourceFile) -> tuple[Roles, Table]:
+    """Return the roles of the columns of a table, and the table."""
     options = source.options
     if options.layout not in ("auto", "pairs"):
         raise ArgumentValueError("layout", options.layout, "'pairs' or 'auto' for comparisons")
@@ -89,12 +144,4 @@ def read_comparisons(source: SourceFile) -> tuple[Comparisons, Roles, Table]:
         raise source.restate(error, table.header_line) from None
     if not len(table):
         raise source.error(None, "the table has no rows; each row compares two items")
-    columns = {}
-    for name in roles.columns():
-        present, codes = np.unique(table.codes[:, table.columns.index(name)], return_inverse=True)
-        columns[name] = Column(codes, [table.texts[code] for code in present.tolist()])
-    try:
-        found = from_columns(columns, None, options.items, roles, lambda row: f"line {table.lines[row]}")
-    except RankingError as error:
-        raise source.restate(error) from None
-    return found, roles, table
+    return roles, table

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rankernel._utils import IntArray, Mask, RankArray
 from rankernel._utils.checks import check_choice, check_path, printable
 from rankernel.errors import RankingError, ReadingWarning, warn
-from rankernel.io.source import AnyPath, FileSource, SourceFile, accepts, check_writable_name, write_text
+from rankernel.io.source import AnyPath, FileSource, SourceFile, accepts, check_writable_name, quoted, write_text
 from rankernel.rankings import FREE, Rankings, as_rankings, dense_ranks, unique_rows
 
 Kind = Literal["soc", "soi", "toc", "toi", "cat"]
@@ -22,10 +22,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 COMPLETE = ("soc", "toc")
 STRICT = ("soc", "soi")
 FREE_NOTE = "unlisted alternatives are free"  # in the description, to be read back
-OLD_FORMAT = (
-    "the file has no PrefLib header (lines such as '# NUMBER ALTERNATIVES: 12'); files from before September 2022 have "
-    "none and are available in the current format from preflib.org"
-)
+OLD_FORMAT = re.compile(r"\s*([0-9]{1,9})\s*\n((?:[0-9]+\s*,[^\n]*\n)+?)([0-9]+)\s*,\s*([0-9]+)\s*,\s*([0-9]+)\s*\n")
 
 
 @accepts("unlisted", "encoding", "max_bytes")
@@ -71,6 +68,8 @@ def read_preflib(path: AnyPath, **keywords: Any) -> Rankings:
     source = SourceFile.of(path, read_preflib, keywords)
     text, options = source.text, source.options
     header, n_lines, end = read_header(text, source)
+    if not header:
+        header, n_lines, text, end = old_format(text, source)
     kind = stated_kind(header, source)
     first = 0 if "ALTERNATIVE NAME 0" in header else 1
     items = alternatives(header, source, first)
@@ -119,9 +118,29 @@ def read_header(text: str, source: SourceFile) -> tuple[Header, int, int]:
             if key in header:
                 raise source.error(number, f"'{printable(key)}' is also in line {header[key][1]}")
             header[key] = (value.strip(), number)
-    if not header:
-        raise source.error(1, OLD_FORMAT)
     return header, number, end
+
+
+def old_format(text: str, source: SourceFile) -> tuple[Header, int, str, int]:
+    """Return header, its number of lines, orders as text and 0, of a file from before September 2022.
+
+    Such a file has the number of alternatives, their numbers and names, the numbers of voters and of different orders,
+    and lines such as ``13,1,{4,3},2``.
+    """
+    match = OLD_FORMAT.match(text.replace("\r\n", "\n"))
+    n_named = match[2].count("\n") if match else 0
+    if match is None or n_named != int(match[1]):
+        problem = "the file has no PrefLib header (lines such as '# NUMBER ALTERNATIVES: 12'), nor that of older files"
+        raise source.error(1, problem)
+    header: Header = {"NUMBER ALTERNATIVES": (match[1], 1)}
+    for number, line in enumerate(match[2].splitlines(), start=2):
+        key, _, name = line.partition(",")
+        header[f"ALTERNATIVE NAME {int(key)}"] = (name.strip(), number)
+    header["NUMBER VOTERS"] = (match[4], n_named + 2)
+    for key in ("NUMBER UNIQUE ORDERS", "NUMBER UNIQUE PREFERENCES"):
+        header[key] = (match[5], n_named + 2)
+    body = text.replace("\r\n", "\n")[match.end() :]
+    return header, n_named + 2, re.sub(r"^([^\S\n]*[0-9]+)[^\S\n]*,", r"\1: ", body, flags=re.MULTILINE), 0
 
 
 def stated_kind(header: Header, source: SourceFile) -> Kind:
@@ -136,7 +155,7 @@ def stated_kind(header: Header, source: SourceFile) -> Kind:
     for kind in KINDS:
         if text.lower() == kind:
             return kind
-    raise source.error(line, f"the data type {printable(text)!r} is not one of {', '.join(KINDS)}")
+    raise source.error(line, f"the data type {quoted(text)} is not one of {', '.join(KINDS)}")
 
 
 def suffix_kind(path: AnyPath) -> Kind | None:
@@ -151,7 +170,7 @@ def header_number(header: Header, key: str, source: SourceFile) -> int:
         raise source.error(None, f"the header has no line '# {key}: ...'")
     text, line = header[key]
     if not re.fullmatch("[0-9]{1,18}", text):
-        raise source.error(line, f"{key} is {printable(text)!r}; it must be an integer")
+        raise source.error(line, f"{key} is {quoted(text)}; it must be an integer")
     return int(text)
 
 
@@ -382,16 +401,16 @@ def line_problem(text: str) -> str | None:
     if text.startswith("#"):
         return "a header line follows the first order; the header must come first"
     if not colon or not re.fullmatch("[0-9]+", count):
-        return f"expected a count and an order, such as {EXAMPLE}; got {printable(text[:60])!r}"
+        return f"expected a count and an order, such as {EXAMPLE}; got {quoted(text[:60])}"
     if not order:
         return "the order lists no alternative"
     if max(map(len, re.findall("[0-9]+", text))) > MAX_DIGITS:
         return f"a number has more than {MAX_DIGITS} digits"
     if order.count("{") != order.count("}"):
-        return f"the order {printable(order[:60])!r} has unbalanced braces"
+        return f"the order {quoted(order[:60])} has unbalanced braces"
     bucket = r"[ \t\r]*(?:[0-9]+|\{[ \t\r]*(?:[0-9]+[ \t\r]*(?:,[ \t\r]*[0-9]+[ \t\r]*)*)?\})[ \t\r]*"
     if not re.fullmatch(f"{bucket}(?:,{bucket})*", order):
-        return f"the order {printable(order[:60])!r} is not a comma-separated list of numbers and of ties in braces"
+        return f"the order {quoted(order[:60])} is not a comma-separated list of numbers and of ties in braces"
     return None
 
 
@@ -448,9 +467,7 @@ def write_preflib(
     """
     rankings, stated = as_rankings(rankings), suffix_kind(path)
     if kind is not None and check_choice("kind", kind, KINDS) != (stated or kind):
-        raise RankingError(
-            f"kind={kind!r} contradicts the suffix of {printable(Path(path).name)!r}; change one of them"
-        )
+        raise RankingError(f"kind={kind!r} contradicts the suffix of {quoted(Path(path).name)}; change one of them")
     check_writable_name(title, "title")
     for name in rankings.items:
         check_writable_name(name)

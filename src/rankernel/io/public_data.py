@@ -8,16 +8,17 @@ import re
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 from urllib.parse import quote
 
 import numpy as np
 
-from rankernel._utils import IntArray, RankArray
+from rankernel._utils import IntArray
 from rankernel._utils.checks import check_choice, check_path, check_text, printable
 from rankernel.errors import RankingError, missing_extra
 from rankernel.io.preflib import read_preflib
 from rankernel.io.source import AnyPath, SourceFile, write_bytes
+from rankernel.io.text_orders import read_numbers, read_sushi_ranks
 from rankernel.rankings import FREE, Rankings, Unlisted, check_unlisted, dense_ranks
 
 Which = Literal["a", "b"]
@@ -113,14 +114,26 @@ def fetch_preflib(name: str, *, sha256: str | None = None, url: str | None = Non
     match = PREFLIB_NAME.fullmatch(check_text("name", name))
     if not match:
         raise RankingError(f"name={printable(name)!r} is not the name of a PrefLib file, such as '00001-00000001.soi'")
-    check_texts(sha256=sha256, url=url)
+    check_optional_texts(sha256=sha256, url=url)
     local, expected = local_path(Path("preflib", name)), sha256 or PREFLIB_SHA256.get(name)
     if local is not None:
         check_sha256(local, expected)
         return local
-    path = download(preflib_urls(name, match.group(1), url), expected, Path("preflib", name))
+    number = match.group(1)
+    series = SERIES.get(int(number))
+    if url is None and series is None:
+        raise RankingError(
+            f"name={name!r}: series {number} of PrefLib is unknown (the last known one is {max(SERIES):05d}); give the "
+            "url of the file"
+        )
+    known = [quote(each.format(number=number, series=series, name=name), safe=":/") for each in PREFLIB_URLS]
+    path = download(known if url is None else [url], expected, Path("preflib", name))
     if expected is None:
-        check_preflib(path)
+        try:
+            read_preflib(path)
+        except RankingError as error:  # it is, for example, an error page
+            path.unlink()
+            raise RankingError(f"the downloaded file is not a PrefLib file ({error})") from None
     return path
 
 
@@ -138,7 +151,7 @@ def fetch_sushi(*, sha256: str | None = None, url: str | None = None) -> Path:
     url : str, optional
         URL to download the archive from instead of its author's page.
     """
-    check_texts(sha256=sha256, url=url)
+    check_optional_texts(sha256=sha256, url=url)
     local = local_path(Path(SUSHI_FOLDER))
     if local is not None and is_complete(local):
         check_sushi(local)
@@ -152,7 +165,7 @@ def fetch_sushi(*, sha256: str | None = None, url: str | None = None) -> Path:
     return folder
 
 
-def check_texts(**given: str | None) -> None:
+def check_optional_texts(**given: str | None) -> None:
     """Raise an error for values that are neither None nor a string."""
     for name, value in given.items():
         if value is not None:
@@ -171,37 +184,20 @@ def is_complete(folder: Path) -> bool:
     return all((folder / name).is_file() for name in SUSHI_FILES)
 
 
-def preflib_urls(name: str, number: str, url: str | None) -> list[str]:
-    """Return the URLs of a file."""
-    if url is not None:
-        return [url]
-    series = SERIES.get(int(number))
-    if series is None:
-        raise RankingError(
-            f"name={name!r}: series {number} of PrefLib is unknown (the last known one is {max(SERIES):05d}); give the "
-            "url of the file"
-        )
-    return [quote(url.format(number=number, series=series, name=name), safe=":/") for url in PREFLIB_URLS]
-
-
-def pooch_module() -> Any:
-    """Return the module pooch."""
+def cache_folder() -> Path:
+    """Return the folder of downloaded files."""
     try:
         import pooch
     except ImportError:
         raise missing_extra("pooch", "fetch") from None
-    return pooch
-
-
-def cache_folder() -> Path:
-    """Return the folder of downloaded files."""
-    return Path(pooch_module().os_cache("rankernel"))
+    return Path(pooch.os_cache("rankernel"))
 
 
 def download(urls: list[str], sha256: str | None, path: Path) -> Path:
     """Return a file of the cache, downloaded from the first URL that works."""
-    pooch = pooch_module()
     target = cache_folder() / path
+    import pooch
+
     known = None if sha256 is None else f"sha256:{sha256}"
     problems = []
     for url in urls:
@@ -227,15 +223,6 @@ def check_sha256(path: Path, sha256: str | None) -> None:
         found = hashlib.sha256(path.read_bytes()).hexdigest()
         if found != sha256.lower():
             raise RankingError(f"{printable(path)} has the checksum sha256={found!r}; expected {sha256!r}")
-
-
-def check_preflib(path: Path) -> None:
-    """Delete a downloaded file and raise an error if it is not a PrefLib file but, for example, an error page."""
-    try:
-        read_preflib(path)
-    except RankingError as error:
-        path.unlink()
-        raise RankingError(f"the downloaded file is not a PrefLib file ({error})") from None
 
 
 def check_sushi(folder: Path) -> None:
@@ -321,12 +308,12 @@ def load_sushi(path: AnyPath, *, which: Which = "a", unlisted: Unlisted = "free"
     folder = sushi_folder(check_path("path", path), which)
     names = read_items(SourceFile(folder / ITEMS))
     items = tuple(names[number] for number in SET_A) if which == "a" else names
-    ranks = read_orders(SourceFile(folder / ORDERS[which]), len(items))
+    orders = read_sushi_ranks(SourceFile(folder / ORDERS[which]), len(items))
     users = read_users(SourceFile(folder / USERS))
-    if len(users["id"]) != len(ranks):
-        problem = f"there are {len(users['id'])} users but {len(ranks)} orders"
+    if len(users["id"]) != len(orders):
+        problem = f"there are {len(users['id'])} users but {len(orders)} orders"
         raise SourceFile(folder / USERS).error(None, problem)
-    return SushiData(Rankings._trusted(dense_ranks(ranks, ranks != FREE, unlisted), items), users)
+    return SushiData(Rankings._trusted(dense_ranks(orders, orders != FREE, unlisted), items), users)
 
 
 def sushi_folder(path: Path, which: Which) -> Path:
@@ -340,23 +327,6 @@ def sushi_folder(path: Path, which: Which) -> Path:
         f"{printable(path)} does not hold the SUSHI data (missing: {missing}); it is available for "
         f"research at {SUSHI_PAGE}: extract {SUSHI_FOLDER}.zip there, or use rankernel.fetch_sushi()"
     )
-
-
-def read_orders(source: SourceFile, n_items: int) -> RankArray:
-    """Return ranks, -1 for items that are not listed; lines are ``0 10`` and then ten items, best first."""
-    rows = read_numbers(source)
-    first_line, head = rows[0]
-    if head[:1] != [n_items]:
-        raise source.error(first_line, f"expected a line that begins with the number of items, {n_items}; got {head}")
-    ranks = np.full((len(rows) - 1, n_items), FREE, dtype=np.int32)
-    for row, (line, numbers) in enumerate(rows[1:]):
-        listed = numbers[2:]
-        if len(numbers) < 3 or numbers[1] != len(listed):
-            raise source.error(line, f"expected 0, the length of the order, and that many items; got {numbers}")
-        if len(set(listed)) != len(listed) or not 0 <= min(listed) <= max(listed) < n_items:
-            raise source.error(line, f"an order names items from 0 to {n_items - 1}, each at most once; got {listed}")
-        ranks[row, listed] = range(len(listed))
-    return ranks
 
 
 def read_users(source: SourceFile) -> dict[str, IntArray]:
@@ -379,18 +349,3 @@ def read_items(source: SourceFile) -> tuple[str, ...]:
     if len(rows) <= max(SET_A):
         raise source.error(None, f"there are {len(rows)} items, instead of a hundred")
     return source.item_names(cells[1].strip() for cells in rows)
-
-
-def read_numbers(source: SourceFile) -> list[tuple[int, list[int]]]:
-    """Return the line number and the integers of each line that is not empty; an empty file is an error."""
-    rows = []
-    for line, text in enumerate(source.text.splitlines(), start=1):
-        try:
-            numbers = [int(word) for word in text.split()]
-        except ValueError:
-            raise source.error(line, f"expected integers; got {printable(text[:60])!r}") from None
-        if numbers:
-            rows.append((line, numbers))
-    if not rows:
-        raise source.error(1, "the file is empty")
-    return rows

@@ -12,19 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankernel._utils.checks import check_text
-from rankernel.data import Data
 from rankernel.errors import Argument, ArgumentTypeError, ArgumentValueError, RankingError
 from rankernel.io.blt import read_blt, write_blt
 from rankernel.io.cells import ARROW, EXCEL, JSON, json_documents, read_table, table_of_data
 from rankernel.io.cvr import is_clear_ballot, is_dominion, is_scottish, read_cvr
-from rankernel.io.pairs import read_pairs
+from rankernel.io.pairs import read_comparisons, read_pairs
 from rankernel.io.preflib import KINDS, read_preflib, write_preflib
 from rankernel.io.source import ReadOptions, SourceFile, option_names
 from rankernel.io.tables import detected_layout, read_csv, write_csv
 from rankernel.io.text_orders import is_orders, is_trec, read_text_orders, read_trec
 from rankernel.rankings import is_frame
-
-START = 20_000  # characters that decide about the format
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ class Format:
 
     name: str
     suffixes: tuple[str, ...]
-    read: Callable[..., Data]
+    read: Callable[..., Any]
     write: Callable[..., None] | None = None
     matches_text: Callable[[str], bool] | None = None
 
@@ -82,12 +79,13 @@ FORMATS = {
         Format("TREC", (".trec", ".run", ".qrels"), read_trec, matches_text=is_trec),
         Format("orders", (".abif", ".order"), read_text_orders, matches_text=is_orders),
         Format("pairs", (), read_pairs),
+        Format("comparisons", (), read_comparisons),
         Format("table", (*TABLE_SUFFIXES, *EXCEL, *ARROW, *JSON), read_csv, write_csv),
     )
 }
 
 
-def read(path: Any, *, format: str = "auto", **options: Any) -> Data:  # noqa: A002
+def read(path: Any, *, format: str = "auto", **options: Any) -> Any:  # noqa: A002
     r"""Read a file of any known format: PrefLib, BLT, cast vote records, TREC, tables of rankings or of comparisons.
 
     The format is recognised by the suffix and the content of the file; ``source`` of the result, and its text, describe
@@ -99,14 +97,15 @@ def read(path: Any, *, format: str = "auto", **options: Any) -> Data:  # noqa: A
         The file, plain or gzipped; for a cast vote record also a folder; or a frame, an Arrow table, or a list of
         dictionaries.
     format : str
-        "auto", or one of "PrefLib", "BLT", "cast vote record", "TREC", "orders", "pairs" and "table".
+        "auto", or one of "PrefLib", "BLT", "cast vote record", "TREC", "orders", "pairs",
+        "comparisons" (battles as :class:`Comparisons`) and "table".
     **options
         Options of the reader, such as :func:`read_preflib`, :func:`read_blt`, :func:`read_cvr`, :func:`read_pairs` or
         :func:`read_csv`; see :class:`ReadOptions`.
 
     Returns
     -------
-    Rankings or Preferences
+    Rankings or Preferences; Comparisons with ``format="comparisons"``
 
     Examples
     --------
@@ -145,6 +144,13 @@ def named_format(name: str) -> Format:
     raise ArgumentValueError("format", name, f"{', '.join(map(repr, FORMATS))} or 'auto'")
 
 
+def is_table_of_pairs(path: Any, options: Mapping[str, Any]) -> bool:
+    """Whether a file is recognised as a table of comparisons."""
+    known = {field.name for field in dataclasses.fields(ReadOptions)}
+    source = SourceFile(path, ReadOptions(**{name: value for name, value in options.items() if name in known}))
+    return detected_format(source).name == "pairs"
+
+
 def detected_format(source: SourceFile) -> Format:
     """Return the format of a file, by its suffix or else by its content."""
     formats = list(FORMATS.values())
@@ -159,9 +165,8 @@ def detected_format(source: SourceFile) -> Format:
             if source.suffix in known.suffixes and source.suffix not in TABLE_SUFFIXES and known.name != "table":
                 return known
         if source.suffix not in (*EXCEL, *ARROW, *JSON):
-            start = source.text[:START]
             for known in formats:
-                if known.matches_text and known.matches_text(start):
+                if known.matches_text and known.matches_text(source.text):
                     return known
             if source.suffix not in TABLE_SUFFIXES and source.file is None:
                 suffixes = ", ".join(suffix for known in formats for suffix in known.suffixes)

@@ -308,9 +308,10 @@ class SourceFile:
             content = self.read_chunks(self.file, limit)
         else:
             with self.path.open("rb") as file:
-                if stat.S_ISCHR(os.fstat(file.fileno()).st_mode):
+                facts = os.fstat(file.fileno())
+                if stat.S_ISCHR(facts.st_mode):
                     raise self.error(None, "this is a device; name a file")
-                content = self.read_chunks(file, limit)
+                content = self.read_chunks(file, limit, min(facts.st_size, limit) + 1)
         raw = content.encode("utf-8") if isinstance(content, str) else content
         packed = raw.startswith(GZIP_MAGIC) or self.path.suffix.lower() == ".gz"
         if len(raw) > limit:
@@ -327,9 +328,9 @@ class SourceFile:
         return content
 
     @staticmethod
-    def read_chunks(file: Any, limit: int) -> Any:
+    def read_chunks(file: Any, limit: int, first: int = CHUNK) -> Any:
         """Return the content of a file object, or the first bytes of one that is larger than the limit."""
-        chunks = [file.read(CHUNK)]
+        chunks = [file.read(first)]
         total = len(chunks[0])
         while chunks[-1] and total <= limit:
             chunks.append(file.read(CHUNK))
@@ -400,9 +401,14 @@ class SourceFile:
         """Raise an error if a table of ranks would exceed the limit."""
         self.check_size(4 * n_rows * n_items, f"{n_rows:,} rankings of {n_items:,} items")
 
+    @property
+    def table_limit(self) -> int:
+        """Limit in bytes of a table."""
+        return MAX_BYTES if self.options.max_bytes is None else self.options.max_bytes
+
     def check_size(self, n_bytes: int, content: str) -> None:
         """Raise an error if a table would exceed the limit."""
-        limit = MAX_BYTES if self.options.max_bytes is None else self.options.max_bytes
+        limit = self.table_limit
         if n_bytes > limit:
             problem = f"{content} make a table of {n_bytes:,} bytes, more than {limit:,}; to allow that, give "
             raise self.error(None, problem, Argument("max_bytes", n_bytes))

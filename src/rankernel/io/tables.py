@@ -84,7 +84,7 @@ NA_MARKERS, OVERVOTES = (
     frozenset(word.replace("_", " ") for word in words.split()) for words in (NA_WORDS, OVERVOTE_WORDS)
 )
 WRITE_IN = re.compile(
-    r"\W*(?:undeclared|other|unresolved)?[\s-]*(?:write[\s_-]*ins?|uwi)(?:[\s:#-]*[0-9]*)\W*", re.IGNORECASE
+    r"\W*(?:(?:undeclared|unresolved|other)?[\s-]*(?:write[\s_-]*ins?|uwi)[\s:#-]*[0-9]*|undeclared)\W*", re.IGNORECASE
 )
 SEPARATORS = ("|", ";", "/", ",", "&", "+", "\n")  # that may join several names in a cell
 MISSING, IRREGULAR = -1, -2  # among the indices of names
@@ -215,8 +215,10 @@ def ballots_of_table(
     labels: Sequence[str] = (),
 ) -> Rankings:
     """Return the rankings of a table whose columns of votes have one cell per position."""
+    options = table.source.options
+    candidates = tuple(dict.fromkeys(filter(None, (item_of(name, options) for name in items or ())))) or None
     distinct, rows = votes.distinct()
-    return with_columns(table, read_ballots(distinct, table.source.options.items or items), about, rows, labels)
+    return with_columns(table, read_ballots(distinct, options.items or candidates), about, rows, labels)
 
 
 def count_of(cell: str) -> int | None:
@@ -235,8 +237,8 @@ def count_column(table: Table, others: Sequence[str]) -> str | None:
         cells = table.texts_of(table.columns.index(name))
         if len(found) == 1 and cells and all(count_of(cell) for cell in cells):
             return name
-        wrong = [cell for cell in cells if NUMBER.fullmatch(cell) and not count_of(cell)]
-        if wrong or (len(found) > 1 and cells and all(NUMBER.fullmatch(cell) for cell in cells)):
+        wrong = [cell for cell in cells if re.match("[+-]?[.]?[0-9]", cell) and not count_of(cell)]
+        if wrong or (len(found) > 1 and all(map(count_of, cells))):
             problem = (
                 f"column {quoted(name)} may hold counts{f', but {quoted(wrong[0])} is not one' if wrong else ''}; "
             )
@@ -366,21 +368,17 @@ def item_names_of(table: Table, columns: Sequence[str]) -> tuple[dict[str, str],
             cells = [cell for cell in table.texts_of(table.columns.index(name)) if not is_missing(cell)]
             if name in (options.items or ()):
                 continue
-            if cells and not any(is_rank(cell) for cell in cells):
+            if cells and all(rank_of(cell) is None for cell in cells):
                 labels.append(name)
-            elif set(re.findall(r"[^\W_]+", re.sub("[0-9]+|(?<=[a-z])(?=[A-Z])", " ", name).lower())) <= BOOKKEEPING:
+            elif is_bookkeeping(name) and any((rank_of(cell) or 0) > len(columns) for cell in cells):
                 ignored.append(name)
         items = [name for name in columns if name not in labels and name not in ignored]
-        if len(items) < 2:
-            name = (labels or ignored or items)[0]
-            cells = [*table.texts_of(table.columns.index(name)), ""]
-            raise layout_error(
-                table,
-                0 if labels else None,
-                f"column {quoted(name)} holds {quoted(cells[0])}, which is not a rank"
-                if labels
-                else f"column {quoted(name)} does not look like an item",
-            )
+        ambiguous = [name for name in items if is_bookkeeping(name) and name not in (options.items or ())]
+        if len(items) < 2 or (ambiguous and sum(len(name) == 1 for name in columns) < 3):
+            name = (ambiguous or labels or ignored or items)[0]
+            cell = table.texts[table.codes[0, table.columns.index(name)]]
+            holds = f"holds {quoted(cell)}, which is not a rank" if name in labels else "does not look like an item"
+            raise layout_error(table, 0 if name in labels else None, f"column {quoted(name)} {holds}")
     names = [name for name in columns if name not in labels and name not in ignored]
     bracketed = [re.fullmatch(r"(.*)\[(.+)\]\s*", name, re.DOTALL) for name in names]
     if all(bracketed) and len({match[1] for match in bracketed if match}) == 1 and len(names) > 1:  # Google Forms
@@ -392,11 +390,18 @@ def item_names_of(table: Table, columns: Sequence[str]) -> tuple[dict[str, str],
     return {name: name for name in names}, labels, tuple(ignored)
 
 
-def is_rank(cell: str) -> bool:
-    """Whether a cell is a rank: a number from 0, -1, an ordinal, or free."""
+def is_bookkeeping(name: str) -> bool:
+    """Whether all words in the name of a column are those of identifiers and the like."""
+    words = re.findall(r"[^\W_]+", re.sub("[0-9]+|(?<=[a-z])(?=[A-Z])", " ", name).lower())
+    return frozenset(words) <= BOOKKEEPING
+
+
+def rank_of(cell: str) -> float | None:
+    """Return the rank in a cell, a number from 0 or an ordinal; -1 for a free item, None for other cells."""
     if NUMBER.fullmatch(cell):
-        return float(cell) >= 0 or float(cell) == FREE
-    return cell == FREE_CELL or bool(ORDINAL.fullmatch(cell))
+        return float(cell) if float(cell) >= 0 or float(cell) == FREE else None
+    ordinal = ORDINAL.fullmatch(cell)
+    return float(ordinal[1]) if ordinal else FREE if cell == FREE_CELL else None
 
 
 # ---------------------------------------------------------------------- one column per item
@@ -419,18 +424,10 @@ def item_numbers(votes: Table, layout: Layout) -> tuple[FloatArray, Mask, tuple[
     is_missing, invalid = missing_of(votes.source.options), set()
 
     def number(cell: str) -> float:
-        if NUMBER.fullmatch(cell):
-            value = float(cell)
-            if layout != "scores" and value == FREE:
-                return np.nan
-            if layout == "scores" or value >= 0:
-                return value
-        elif is_missing(cell) or (cell == FREE_CELL and layout != "scores"):
-            return np.nan
-        elif layout != "scores" and (ordinal := ORDINAL.fullmatch(cell)):
-            return int(ordinal[1])
-        invalid.add(cell)
-        return np.nan
+        value = (float(cell) if NUMBER.fullmatch(cell) else None) if layout == "scores" else rank_of(cell)
+        if value is None and not is_missing(cell):
+            invalid.add(cell)
+        return np.nan if value is None or (layout != "scores" and value == FREE) else value
 
     numbers: FloatArray = votes.mapped(number, np.float64)
     if invalid:
@@ -691,14 +688,7 @@ def read_ballots(table: Table, items: tuple[str, ...] | None) -> Ballots:
 def interpreted_cells(table: Table, items: tuple[str, ...] | None) -> dict[int, Cell]:
     """Return the interpretation of each distinct cell, in order of first appearance."""
     options, names = table.source.options, frozenset(items or ())
-    is_missing, aliases = missing_of(options, items), options.aliases or {}
-
-    def name_of(text: str) -> str:
-        name = aliases.get(text, text)
-        if options.write_ins == "keep" or not WRITE_IN.fullmatch(name):
-            return name
-        return "write-in" if options.write_ins == "merge" else ""
-
+    is_missing = missing_of(options, items)
     cells = {}
     for code in table.used():
         text = table.texts[code]
@@ -708,9 +698,17 @@ def interpreted_cells(table: Table, items: tuple[str, ...] | None) -> dict[int, 
             cells[code] = Cell((text,), overvoted=True)
         else:
             parts = [text] if options.separator is None or text in names else text.split(options.separator)
-            found = (name_of(part.strip()) for part in parts if not is_missing(part.strip()))
+            found = (item_of(part.strip(), options) for part in parts if not is_missing(part.strip()))
             cells[code] = Cell(tuple(filter(None, found)))
     return cells
+
+
+def item_of(name: str, options: ReadOptions) -> str:
+    """Return the item that a name stands for, "" for a write-in that is dropped."""
+    name = (options.aliases or {}).get(name, name)
+    if options.write_ins == "keep" or not WRITE_IN.fullmatch(name):
+        return name
+    return "write-in" if options.write_ins == "merge" else ""
 
 
 def check_joined_names(table: Table) -> None:

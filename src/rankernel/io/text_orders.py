@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from rankernel._utils import RankArray
 from rankernel.errors import RankingError
-from rankernel.io.cells import table_of
+from rankernel.io.cells import Row, split_rows, table_of
 from rankernel.io.source import FileSource, SourceFile, accepts, quoted
-from rankernel.io.tables import orders_rankings
+from rankernel.io.tables import NUMBER, orders_rankings
 from rankernel.order_tables import long_ranks
-from rankernel.rankings import Rankings
+from rankernel.rankings import FREE, Rankings, dense_ranks
 
+START = 20_000  # characters that decide about the format
 COUNTED = re.compile(r"\s*([0-9]{1,15})\s*[:*]\s*(.*)")
 SUSHI = re.compile(r"\s*[0-9]+ 1\s*\n0 [0-9]+(?: [0-9]+)+\s*$", re.MULTILINE)
-NUMBER = r"[+-]?[0-9.]{1,40}(?:[eE][+-]?[0-9]{1,3})?"
-RUN = re.compile(rf"(\S+)\s+Q0\s+(\S+)\s+([0-9]{{1,9}})\s+({NUMBER})\s+(\S.*)", re.IGNORECASE)
+RUN = re.compile(rf"(\S+)\s+Q0\s+(\S+)\s+[0-9]{{1,9}}\s+({NUMBER.pattern})\s+(\S.*)", re.IGNORECASE)
 JUDGEMENT = re.compile(r"(\S+)\s+\S+\s+(\S+)\s+(-?[0-9]{1,9})")
 
 
 def is_orders(text: str) -> bool:
-    """Whether the first line that is not a comment is an order such as ``3: a > b``, or a sushi file begins."""
-    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("#", "{"))]
-    return bool(lines) and ((">" in lines[0] and not re.search("[,;\\t|]", lines[0])) or is_sushi(text))
+    """Whether a text is of this format: its first line that is not a comment is an order such as ``3: a > b``."""
+    if is_votekit(text) or is_sushi(text):
+        return True
+    lines = [line for line in text[:START].splitlines() if line.strip() and not line.lstrip().startswith(("#", "{"))]
+    return bool(lines) and ">" in lines[0] and not re.search("[,;\\t|]", lines[0])
+
+
+def is_votekit(text: str) -> bool:
+    """Whether a text is a profile of rankings saved by VoteKit."""
+    return bool(re.match(r"VoteKit (?:Rank|Preference)Profile\b", text))
 
 
 def is_sushi(text: str) -> bool:
@@ -35,14 +42,14 @@ def is_sushi(text: str) -> bool:
 
 def is_trec(text: str) -> bool:
     """Whether the first line is that of a TREC run (``query Q0 document rank score system``)."""
-    return bool(RUN.fullmatch(text.lstrip().split("\n", 1)[0].strip()))
+    return bool(RUN.fullmatch(text[:START].lstrip().split("\n", 1)[0].strip()))
 
 
 @accepts(
     "items", "unlisted", "repeated", "write_ins", "aliases", "na_values", "fold_case", "blank", "encoding", "max_bytes"
 )
 def read_text_orders(path: Any, **keywords: Any) -> Rankings:
-    """Read a text with one order per line: ``tea > milk = juice``, ``3: A>B>C`` (ABIF), or a sushi ``.order`` file.
+    """Read a text with one order per line: ``tea > milk = juice``, ``3: A>B>C`` (ABIF), SUSHI data, VoteKit profiles.
 
     Parameters
     ----------
@@ -56,19 +63,74 @@ def read_text_orders(path: Any, **keywords: Any) -> Rankings:
         One row per line, with its count. Items that a line of a sushi file does not list are free.
     """
     source = SourceFile.of(path, read_text_orders, keywords)
-    lines = [(number, line.strip()) for number, line in enumerate(source.text.splitlines(), start=1) if line.strip()]
     if is_sushi(source.text):
-        n_items = int(lines[0][1].split()[0])
-        orders = [(line, " > ".join(text.split()[2:])) for line, text in lines[1:]]
-        items = source.options.items or tuple(map(str, range(n_items)))
-        source = source.with_options(items=items, unlisted=source.options.unlisted or "free")
-        rows: Iterable[tuple[int, list[str]]] = [(line, [text, "1"]) for line, text in orders]
+        items = source.options.items or tuple(map(str, range(int(source.text.split(maxsplit=1)[0]))))
+        ranks = read_sushi_ranks(source, len(items))
+        ranks = dense_ranks(ranks, ranks != FREE, source.options.unlisted or "free")
+        return Rankings._trusted(ranks, items, source=FileSource("orders of the SUSHI data"))
+    rows: list[Row]
+    lines = [(number, line.strip()) for number, line in enumerate(source.text.splitlines(), start=1) if line.strip()]
+    if is_votekit(source.text):
+        items, rows = votekit_rows(source)
+        source = source.with_options(items=source.options.items or items)
     else:
         chosen = [(line, text) for line, text in lines if not text.startswith(("#", "{", "="))]
         matches = [(line, COUNTED.fullmatch(text), text) for line, text in chosen]
         rows = [(line, [match[2], match[1]] if match else [text, "1"]) for line, match, text in matches]
     table = table_of([(1, ["order", "count"]), *rows], source.with_options(header=True))
     return orders_rankings(table)
+
+
+def read_sushi_ranks(source: SourceFile, n_items: int) -> RankArray:
+    """Return ranks, -1 for items that are not listed; lines are ``0 10`` and then ten items, best first."""
+    rows = read_numbers(source)
+    first_line, head = rows[0]
+    if head[:1] != [n_items]:
+        raise source.error(first_line, f"expected a line that begins with the number of items, {n_items}; got {head}")
+    ranks = np.full((len(rows) - 1, n_items), FREE, dtype=np.int32)
+    for row, (line, numbers) in enumerate(rows[1:]):
+        listed = numbers[2:]
+        if len(numbers) < 3 or numbers[1] != len(listed):
+            raise source.error(line, f"expected 0, the length of the order, and that many items; got {numbers}")
+        if len(set(listed)) != len(listed) or not 0 <= min(listed) <= max(listed) < n_items:
+            raise source.error(line, f"an order names items from 0 to {n_items - 1}, each at most once; got {listed}")
+        ranks[row, listed] = range(len(listed))
+    return ranks
+
+
+def read_numbers(source: SourceFile) -> list[tuple[int, list[int]]]:
+    """Return the line number and the integers of each line that is not empty; an empty file is an error."""
+    rows = []
+    for line, text in enumerate(source.text.splitlines(), start=1):
+        try:
+            numbers = [int(word) for word in text.split()]
+        except ValueError:
+            raise source.error(line, f"expected integers; got {quoted(text)}") from None
+        if numbers:
+            rows.append((line, numbers))
+    if not rows:
+        raise source.error(1, "the file is empty")
+    return rows
+
+
+def votekit_rows(source: SourceFile) -> tuple[tuple[str, ...], list[Row]]:
+    """Return the candidates of a profile saved by VoteKit, and its ballots as orders with counts."""
+    rows = list(split_rows(source.text, ",", source))
+    heads = [index for index, (_, cells) in enumerate(rows) if cells[0].startswith("Ranking_")]
+    names = {}
+    for candidate in re.findall(r"\(([^()\n]*(?:\([^()\n]*\)[^()\n]*)*)\)", source.text.split("\n", 3)[2]):
+        name, *_, code = candidate.split(":")
+        names[code] = name
+    if not heads or not names:
+        raise source.error(1, "the profile of VoteKit has no candidates, or no columns Ranking_1, ...")
+    columns = rows[heads[0]][1]
+    found = []
+    for line, cells in rows[heads[0] + 1 :]:
+        record = dict(zip(columns, cells, strict=False))
+        codes = [re.findall("'([^']*)'", cell) for name, cell in record.items() if name.startswith("Ranking_")]
+        ties = [[names.get(code, code) for code in tie if code != "~"] for tie in codes]
+        found.append((line, [" > ".join(" = ".join(tie) for tie in ties if tie), record.get("Weight", "1")]))
+    return tuple(names.values()), found
 
 
 @accepts("items", "unlisted", "encoding", "max_bytes")
@@ -87,7 +149,8 @@ def read_trec(path: Any, **keywords: Any) -> Rankings:
         One ranking for each query and system, by decreasing score, with the labels ``query`` and ``system``. Documents
         that are not retrieved are free unless ``unlisted="last"`` is given.
     """
-    sources = [SourceFile.of(each, read_trec, keywords) for each in (path if isinstance(path, list) else [path])]
+    paths = path if isinstance(path, list) and path else [path]
+    sources = [SourceFile.of(each, read_trec, keywords) for each in paths]
     users, documents, values = [], [], []
     for source in sources:
         for number, line in enumerate(source.text.splitlines(), start=1):
@@ -97,13 +160,13 @@ def read_trec(path: Any, **keywords: Any) -> Rankings:
             if not text:
                 continue
             if run:
-                users.append((run[1], run[5].strip()))
+                users.append((run[1], run[4].strip()))
                 documents.append(run[2])
-                values.append((-float(run[4]), int(run[3])))
+                values.append(-float(run[3]))
             elif judgement:
                 users.append((judgement[1], "judgements"))
                 documents.append(judgement[2])
-                values.append((-float(judgement[3]), 0))
+                values.append(-float(judgement[3]))
             else:
                 raise source.error(number, f"{quoted(text)} is neither a line of a run nor of judgements")
     source = sources[0]
@@ -112,7 +175,7 @@ def read_trec(path: Any, **keywords: Any) -> Rankings:
         ranks, names, items, _ = long_ranks(
             keys,
             documents,
-            np.array([score for score, _ in values]),
+            np.array(values),
             source.options.items,
             source.options.unlisted or "free",
             source.check_table_size,

@@ -45,7 +45,7 @@ class RankingTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _as_data(self, X: Any, reset: bool) -> Data:
         """Return validated rankings; errors about tables that are not numeric are scikit-learn's."""
-        if not isinstance(X, Data) and not hasattr(X, "columns"):
+        if not isinstance(X, Data) and not hasattr(X, "columns") and not hasattr(X, "match_ups"):
             X = check_table(X, self)
             if self.unlisted is None:
                 check_no_missing(np.isnan(X), range(X.shape[1]))

@@ -231,6 +231,24 @@ def check_linkage_matrix(Z: NDArray[Any]) -> int:
     return len(Z) + 1
 
 
+def node_summaries(tree: FloatArray, weights: NDArray[Any]) -> tuple[list[int], list[int], list[float]]:
+    """Return the leaf with the largest weight, the number of leaves and the sum of weights below each node."""
+    largest, sizes, sums = list(range(len(weights))), [1] * len(weights), weights.tolist()
+    for left, right in tree[:, :2].astype(np.intp).tolist():
+        largest.append(max(largest[left], largest[right], key=lambda leaf: (weights[leaf], -leaf)))
+        sizes.append(sizes[left] + sizes[right])
+        sums.append(sums[left] + sums[right])
+    return largest, sizes, sums
+
+
+def node_clusters(tree: FloatArray, groups: NDArray[Any]) -> list[int]:
+    """Return the cluster of all leaves below each node, -1 if they are of several."""
+    clusters: list[int] = groups.tolist()
+    for left, right in tree[:, :2].astype(np.intp).tolist():
+        clusters.append(clusters[left] if clusters[left] == clusters[right] else -1)
+    return clusters
+
+
 # ---------------------------------------------------------------------- purity
 
 

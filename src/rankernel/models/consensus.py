@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -17,7 +17,7 @@ from rankernel.data import Data, as_data, as_nonempty_data
 from rankernel.distances import STATISTICS, Statistic, centred_ranks, uniform_mean
 from rankernel.errors import ArgumentTypeError, ArgumentValueError
 from rankernel.gram.exact.features import mean_statistics
-from rankernel.gram.rows import PartialOrders, as_rows
+from rankernel.gram.rows import PartialOrders, Rows, as_rows
 from rankernel.kernels import as_kernel
 from rankernel.kernels.algebra import terms
 from rankernel.kernels.base import Kernel
@@ -48,6 +48,9 @@ class Consensus:
         estimated.
     details : str
         A description of the method and of the proof.
+    resampled : Rankings, optional
+        With ``n_bootstrap``, the different rankings of the resamples, the most frequent first, with their numbers as
+        counts; ``pairwise_preferences(resampled)`` is the share of resamples in which a is before b.
     """
 
     _repr_html_ = html_card
@@ -56,6 +59,7 @@ class Consensus:
     cost: float
     gap: float
     details: str
+    resampled: Rankings | None = None
 
     @property
     def exact(self) -> bool:
@@ -64,7 +68,11 @@ class Consensus:
 
     def __repr__(self) -> str:
         order = order_text(self.ranking.to_orders()[0], self.ranking.items)
-        return f"Consensus: {order}\n  cost: {self.cost:.6g}\n  {self.details}"
+        text = f"Consensus: {order}\n  cost: {self.cost:.6g}\n  {self.details}"
+        if self.resampled is not None:
+            same = int(self.resampled.counts[(self.resampled.ranks == self.ranking.ranks[0]).all(axis=1)].sum())
+            text += f"\n  the same ranking in {same:,} of {self.resampled.n_voters:,} resamples of the voters"
+        return text
 
 
 def pairwise_preferences(X: Any) -> FloatArray:
@@ -85,14 +93,12 @@ def pairwise_preferences(X: Any) -> FloatArray:
     array([[0.5 , 0.75],
            [0.25, 0.5 ]])
     """
-    data = as_nonempty_data(X)
-    n_items = data.n_items
-    signs = overall_mean(data, "pairs")
-    shares = np.full((n_items, n_items), 0.5)
-    a, b = np.triu_indices(n_items, 1)
-    shares[a, b] = (1 + signs) / 2
-    shares[b, a] = (1 - signs) / 2
-    return shares
+    return preference_shares(as_nonempty_data(X))
+
+
+def preference_shares(X: Data | Rows) -> FloatArray:
+    """Return the share of voters who prefer item x to item y: see :func:`pairwise_preferences`."""
+    return shares_of_signs(overall_mean(X, "pairs"), X.n_items)
 
 
 def borda(X: Any, *, ties: Ties = "keep") -> Consensus:
@@ -118,15 +124,16 @@ def borda(X: Any, *, ties: Ties = "keep") -> Consensus:
     """
     check_choice("ties", ties, get_args(Ties))
     data = as_nonempty_data(X)
-    preferences = pairwise_preferences(data)
+    rows = as_rows(data.unique())
+    preferences = preference_shares(rows)
     mean_positions = preferences.sum(axis=0)  # up to a constant: an item is preceded by the items preferred to it
     ranks = ranks_by_score(mean_positions, ROUNDING * data.n_items)
     if ties == "items":
         ranks[np.argsort(ranks, kind="stable")] = np.arange(data.n_items)
-    return evaluate(data, preferences, ranks, "Borda: items by their mean positions")
+    return evaluate(data, rows, preferences, ranks, "Borda: items by their mean positions")
 
 
-def kemeny(X: Any, *, limit: int = 20, n_starts: int = 10, rng: Seed = 0) -> Consensus:
+def kemeny(X: Any, *, limit: int = 20, n_starts: int = 10, n_bootstrap: int = 0, rng: Seed = 0) -> Consensus:
     """Return the Kemeny ranking: the full ranking with the smallest total Kendall distance to all voters.
 
     The distance to a partial ranking is its mean over all completions. The items are split into majority cycles
@@ -142,8 +149,10 @@ def kemeny(X: Any, *, limit: int = 20, n_starts: int = 10, rng: Seed = 0) -> Con
         The largest number of items of a cycle that is ordered exactly, up to 26; memory for ``2**limit`` numbers.
     n_starts : int
         The number of local searches.
+    n_bootstrap : int
+        The number of resamples of the voters, whose Kemeny rankings are ``resampled`` of the result.
     rng : int, Generator or None
-        The seed of the starts of local searches; the default 0 gives the same result in every call.
+        The seed of the resamples and of local searches; the default 0 gives the same result in every call.
 
     Examples
     --------
@@ -157,12 +166,21 @@ def kemeny(X: Any, *, limit: int = 20, n_starts: int = 10, rng: Seed = 0) -> Con
     """
     check_integer("limit", limit, 1, MAX_EXACT_ITEMS)
     check_integer("n_starts", n_starts)
-    data = as_nonempty_data(X)
-    preferences = pairwise_preferences(data)
-    result = kemeny_order(preferences, limit, n_starts, np.random.default_rng(as_seed(rng)), data.n_voters)
-    ranks = np.empty(data.n_items, dtype=np.int32)
-    ranks[result.order] = np.arange(data.n_items)
-    return evaluate(data, preferences, ranks, f"Kemeny: {result.details}", result.gap)
+    check_integer("n_bootstrap", n_bootstrap, 0)
+    data, generator = as_nonempty_data(X), np.random.default_rng(as_seed(rng))
+    rows = as_rows(data.unique())
+    preferences = preference_shares(rows)
+    result = kemeny_order(preferences, limit, n_starts, generator, data.n_voters)
+    ranks = np.argsort(result.order).astype(np.int32)
+    consensus = evaluate(data, rows, preferences, ranks, f"Kemeny: {result.details}", result.gap)
+    if not n_bootstrap:
+        return consensus
+    resampled_ranks = np.empty((n_bootstrap, data.n_items), dtype=np.int32)
+    for row, signs in enumerate(resampled_means(data, n_bootstrap, generator)):
+        shares = shares_of_signs(signs, data.n_items)
+        resampled_ranks[row] = np.argsort(kemeny_order(shares, limit, n_starts, generator).order)
+    resampled = Rankings._trusted(resampled_ranks, data.items).unique()
+    return replace(consensus, resampled=resampled[np.argsort(-resampled.counts, kind="stable")])
 
 
 def kernel_consensus(X: Any, kernel: Kernel | str, *, limit: int = 20, n_starts: int = 10, rng: Seed = 0) -> Consensus:
@@ -201,11 +219,12 @@ def kernel_consensus(X: Any, kernel: Kernel | str, *, limit: int = 20, n_starts:
     check_integer("n_starts", n_starts)
     seed = int(np.random.default_rng(as_seed(rng)).integers(2**32))
     decoder = Decoder(kernel, data.n_items, limit, n_starts, seed)
-    mean = overall_mean(data, decoder.statistic)[None]
+    rows = as_rows(data.unique())
+    mean = overall_mean(rows, decoder.statistic)[None]
     result = decoder.decode(mean)
     norm2 = kernel.matrix(result.ranks, result.ranks).item()
     cost = norm2 - 2 * float(result.values[0]) + float(decoder.products(mean, mean)[0])
-    gap, estimated = 2 * float(result.gaps[0]), estimated_rows(data)
+    gap, estimated = 2 * float(result.gaps[0]), estimated_rows(rows)
     if estimated:
         gap, proof = math.nan, f"NOT proven nearest: embeddings of {estimated}"
     elif gap:
@@ -245,16 +264,37 @@ def cluster_consensus(X: Any, groups: Any, *, rule: Callable[[Any], Any] = borda
 # ---------------------------------------------------------------------- means and costs
 
 
-def overall_mean(X: Data, statistic: Statistic) -> FloatArray:
+def overall_mean(X: Data | Rows, statistic: Statistic) -> FloatArray:
     """Return the mean of a statistic over all voters and completions, computed in chunks of rows."""
-    distinct = X.unique()
+    distinct = as_rows(X.unique())
     total: FloatArray = np.zeros_like(uniform_mean(statistic, X.n_items)[0])
     step = max(CHUNK_NUMBERS // max(total.size, 1), 1)
     for start in range(0, len(distinct), step):
         chunk = distinct[start : start + step]
-        total += np.tensordot(chunk.counts, mean_statistics(as_rows(chunk), statistic, N_DRAWS), axes=1)
+        total += np.tensordot(chunk.counts, mean_statistics(chunk, statistic, N_DRAWS), axes=1)
     total /= distinct.n_voters
     return total
+
+
+def resampled_means(X: Data, n_resamples: int, rng: np.random.Generator) -> FloatArray:
+    """Return the mean signs of pairs in resamples of the voters, shape (n_resamples, n_pairs)."""
+    distinct = X.unique()
+    totals = np.zeros((n_resamples, X.n_items * (X.n_items - 1) // 2))
+    step = max(CHUNK_NUMBERS // max(totals.shape[1], n_resamples), 1)
+    weights = rng.multinomial(X.n_voters, distinct.counts / X.n_voters, size=n_resamples).astype(np.float64)
+    for start in range(0, len(distinct), step):
+        rows = slice(start, start + step)
+        totals += weights[:, rows] @ mean_statistics(as_rows(distinct[rows]), "pairs", N_DRAWS)
+    return totals / X.n_voters
+
+
+def shares_of_signs(signs: FloatArray, n_items: int) -> FloatArray:
+    """Return the share of voters who prefer item a to item b, from the mean signs of pairs."""
+    shares = np.full((n_items, n_items), 0.5)
+    a, b = np.triu_indices(n_items, 1)
+    shares[a, b] = (1 + signs) / 2
+    shares[b, a] = (1 - signs) / 2
+    return shares
 
 
 def ranks_by_score(scores: FloatArray, tolerance: float) -> RankArray:
@@ -265,7 +305,9 @@ def ranks_by_score(scores: FloatArray, tolerance: float) -> RankArray:
     return ranks
 
 
-def evaluate(X: Data, preferences: FloatArray, ranks: RankArray, details: str, gap: float | None = None) -> Consensus:
+def evaluate(
+    X: Data, rows: Rows, preferences: FloatArray, ranks: RankArray, details: str, gap: float | None = None
+) -> Consensus:
     """Return a ranking with its cost and a bound on the difference to the smallest cost."""
     against = np.where(ranks[:, None] < ranks[None, :], preferences.T, 0.0)
     n_tied = int(np.count_nonzero(ranks[:, None] == ranks[None, :])) - X.n_items  # each pair of items twice
@@ -273,17 +315,16 @@ def evaluate(X: Data, preferences: FloatArray, ranks: RankArray, details: str, g
     if gap is None:
         excess = cost - lower_bound(preferences)
         gap = (excess if excess > ROUNDING else 0.0) + hidden_by_rounding(X.n_items, X.n_voters)
-    estimated = estimated_rows(X)
+    estimated = estimated_rows(rows)
     if estimated:
         gap, details = math.nan, f"{details}; shares of {estimated}"
     return Consensus(Rankings._trusted(ranks[None, :], X.items), cost * X.n_voters, gap * X.n_voters, details)
 
 
-def estimated_rows(X: Data) -> str:
+def estimated_rows(rows: Rows) -> str:
     """Return a description of the users whose means are estimated; empty if all are exact."""
-    rows = as_rows(X)
     estimated = rows.n_out_of_reach() if isinstance(rows, PartialOrders) else 0
-    return f"{estimated:,} of {len(X):,} users estimated by {N_DRAWS:,} draws" if estimated else ""
+    return f"{estimated:,} of {rows.n_voters:,} users estimated by {N_DRAWS:,} draws" if estimated else ""
 
 
 # ---------------------------------------------------------------------- pre-images

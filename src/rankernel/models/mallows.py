@@ -227,16 +227,6 @@ def relations(data: Data) -> Iterator[Mask]:
 # ---------------------------------------------------------------------- linear extensions
 
 
-@dataclass(frozen=True, eq=False)
-class SeriesPart:
-    """A part of a series decomposition, with its lattice of down-sets; an antichain has none."""
-
-    items: Indices
-    order: Indices  # in which the center ranks the items
-    lattice: DownSets | None = None
-    costs: Costs | None = None
-
-
 class MallowsExtensions:
     r"""The Mallows model on the linear extensions of a partial order, :math:`p(\sigma) \propto e^{-\theta d(\sigma)}`.
 
@@ -259,61 +249,52 @@ class MallowsExtensions:
         if not np.array_equal(np.sort(ranks), np.arange(len(relation))):
             raise RankingError(f"center={ranks.tolist()} is not a permutation of 0 to {len(relation) - 1}")
         self.n_items = len(relation)
-        self.parts = [series_part(relation, ranks, items, limit) for items in series_parts(relation)]
+        #: The items of each part, the order of the center, and the lattice with its costs (None for an antichain).
+        self.parts: list[tuple[Indices, Indices, tuple[DownSets, Costs] | None]] = []
         part_of = np.empty(self.n_items, dtype=np.intp)
-        for number, part in enumerate(self.parts):
-            part_of[part.items] = number
+        for number, items in enumerate(series_parts(relation)):
+            part_of[items] = number
+            inside, lattice = relation[np.ix_(items, items)], None
+            if inside.any():
+                down_sets = DownSets.required(inside, limit)
+                lattice = down_sets, down_sets.discordance_costs(ranks[items])
+            self.parts.append((items, np.argsort(ranks[items]), lattice))
         #: Number of discordant pairs of items in different parts, the same for all linear extensions.
         self.fixed_distance = int(np.sum((part_of[:, None] < part_of) & (ranks[:, None] > ranks)))
 
     @property
     def n_down_sets(self) -> int:
         """Total number of down-sets of the lattices."""
-        return sum(len(part.lattice.sets) for part in self.parts if part.lattice is not None)
+        return sum(len(lattice[0].sets) for *_, lattice in self.parts if lattice is not None)
 
     def log_sum(self, theta: float) -> float:
         """Return the logarithm of the sum of ``exp(-theta d)`` over all linear extensions."""
         total = -theta * self.fixed_distance
-        for part in self.parts:
-            if part.lattice is None or part.costs is None:
-                total += log_q_factorial(len(part.items), theta)
-            else:
-                total += float(log_weights(part.lattice, part.costs, float(theta))[0])
+        for items, _, lattice in self.parts:
+            total += log_q_factorial(len(items), theta) if lattice is None else float(log_weights(*lattice, theta)[0])
         return total
 
     def mean_distance(self, theta: float) -> float:
         """Return the mean of d, which is minus the derivative of :meth:`log_sum`."""
         total = float(self.fixed_distance)
-        for part in self.parts:
-            if part.lattice is None or part.costs is None:
-                total += mean_inversions(len(part.items), theta)
-            else:
-                total += mean_cost(part.lattice, part.costs, float(theta))
+        for items, _, lattice in self.parts:
+            total += mean_inversions(len(items), theta) if lattice is None else mean_cost(*lattice, theta)
         return total
 
     def draw(self, theta: float, n_draws: int, rng: np.random.Generator) -> FullRanks:
         """Return independent exact draws as positions of the items, shape (n_draws, n_items)."""
         ranks = np.empty((n_draws, self.n_items), dtype=np.int16)
         start = 0
-        for part in self.parts:
-            size = len(part.items)
+        for items, order, lattice in self.parts:
+            size = len(items)
             uniforms = rng.random((n_draws, size))
-            if part.lattice is None or part.costs is None:
-                inside, _ = insert_items(np.zeros((size, size), dtype=bool), part.order, float(theta), uniforms)
+            if lattice is None:
+                inside, _ = insert_items(np.zeros((size, size), dtype=bool), order, theta, uniforms)
             else:
-                inside = draw_paths(part.lattice, step_probabilities(part.lattice, part.costs, float(theta)), uniforms)
-            ranks[:, part.items] = start + inside
+                inside = draw_paths(lattice[0], step_probabilities(*lattice, theta), uniforms)
+            ranks[:, items] = start + inside
             start += size
         return ranks
-
-
-def series_part(before: Mask, center: NDArray[Any], items: Indices, limit: int) -> SeriesPart:
-    """Return one part of a series decomposition, with its lattice unless it is an antichain."""
-    inside, order = before[np.ix_(items, items)], np.argsort(center[items])
-    if not inside.any():
-        return SeriesPart(items, order)
-    lattice = DownSets.required(inside, limit)
-    return SeriesPart(items, order, lattice, lattice.discordance_costs(center[items]))
 
 
 @compiled_strictly
@@ -377,30 +358,35 @@ def mallows_center(data: Data) -> RankArray:
 
 
 class Likelihood:
-    """The log-likelihood of theta given the center.
+    """The log-likelihood of theta, from the distinct rows and the center.
 
-    Parameters
-    ----------
-    data : Rankings or Preferences
-        The distinct rows.
-    center : array of shape (n_items,)
-        The center.
-    max_down_sets : int
-        The largest total number of down-sets for which incomplete rows have an exact likelihood.
+    Incomplete rows have an exact likelihood if they have at most ``max_down_sets`` down-sets in total.
     """
 
     def __init__(self, data: Data, center: RankArray, max_down_sets: int) -> None:
         self.n_items = data.n_items
+        #: Number of complete rows with all n items, minus the number of their buckets of each size.
+        self.sizes = np.zeros(data.n_items + 1)
         complete = np.zeros(len(data), dtype=bool)
         if isinstance(data, Rankings):
             complete = np.asarray((data.ranks != FREE).all(axis=1))
-        #: Number of complete rows with all n items, minus the number of their buckets of each size.
-        self.sizes = bucket_size_differences(data[complete]) if complete.any() else np.zeros(data.n_items + 1)
+            ranks, counts = data.ranks[complete], data.counts[complete]
+            self.sizes[-1] = counts.sum()
+            for bucket in range(int(ranks.max(initial=-1)) + 1):
+                np.subtract.at(self.sizes, (ranks == bucket).sum(axis=1), counts)
+            self.sizes[0] = 0.0
         #: Number of discordant pairs in complete rows.
         self.distance = discordances(data[complete], center)
         incomplete = data[np.flatnonzero(~complete)]
-        #: The incomplete rows, if their likelihood is exact, otherwise None.
-        self.extensions = count_extensions_within(incomplete, center, max_down_sets)
+        #: The count and the linear extensions of each incomplete row; None if they have too many down-sets.
+        self.extensions: list[tuple[int, MallowsExtensions]] | None = []
+        try:
+            for before, count in zip(relations(incomplete), incomplete.counts.tolist(), strict=True):
+                extensions = MallowsExtensions(before, center, max_down_sets)
+                max_down_sets -= extensions.n_down_sets
+                self.extensions.append((count, extensions))
+        except ExactnessError:
+            self.extensions = None
         #: Number of stated pairs in incomplete rows by their distance in the center, and how many are discordant.
         self.gaps, self.discordant = np.zeros(1), 0
         if self.extensions is None:
@@ -425,35 +411,9 @@ class Likelihood:
         return total + float(self.gaps @ inversion_probabilities(len(self.gaps) - 1, theta)) - self.discordant
 
 
-def bucket_size_differences(data: Data) -> FloatArray:
-    """Return the number of rows at index n_items, minus the number of buckets of each size."""
-    assert isinstance(data, Rankings)
-    sizes = np.zeros(data.n_items + 1)
-    sizes[-1] = data.counts.sum()
-    for bucket in range(int(data.ranks.max(initial=-1)) + 1):
-        np.subtract.at(sizes, (data.ranks == bucket).sum(axis=1), data.counts)
-    sizes[0] = 0.0
-    return sizes
-
-
 def discordances(data: Data, center: RankArray) -> int:
     """Return the number of stated pairs of all voters that the center orders the other way."""
     return int(np.sum(pairwise_wins(data)[center[:, None] > center]))
-
-
-def count_extensions_within(
-    data: Data, center: RankArray, max_down_sets: int
-) -> list[tuple[int, MallowsExtensions]] | None:
-    """Return the count and the weighted linear extensions of each row, None if they have too many down-sets."""
-    result = []
-    for before, count in zip(relations(data), data.counts.tolist(), strict=True):
-        try:
-            extensions = MallowsExtensions(before, center, max_down_sets)
-        except ExactnessError:
-            return None
-        max_down_sets -= extensions.n_down_sets
-        result.append((count, extensions))
-    return result
 
 
 def fit_theta(likelihood: Likelihood) -> float:

@@ -27,10 +27,9 @@ from rankernel._utils.checks import check_integer, check_number
 from rankernel._utils.resources import run_interruptibly
 from rankernel._utils.rng import Seed, Streams, as_seed
 from rankernel.completions.draws import CHUNK_KEYS, ROW, SIZE, CompletionModel, Coupling, Weighted, rank_by_keys
-from rankernel.completions.linear_extensions import check_n_items
 from rankernel.datasets.simulate import plackett_luce, positive_weights
 from rankernel.errors import RankingError, warn
-from rankernel.rankings import Rankings, as_rankings
+from rankernel.rankings import Rankings, as_rankings, check_positions
 
 MAX_UNINTERRUPTED = 2**14  # cells of a table of ranks whose likelihood is computed without checking for interrupts
 TOLERANCE = 1e-6  # largest gradient of the loss per voter at the end of a fit
@@ -149,7 +148,7 @@ class PlackettLuce(CompletionModel):
         self.check_independent(coupling)
         ranks = self._checked(ranks)
         n_rankings, n_items = ranks.shape
-        check_n_items(n_items)
+        check_positions(n_items)
         out = np.empty((n_rankings, n_draws, n_items), dtype=np.int16)
         step = max(CHUNK_KEYS // max(n_draws * n_items, 1), 1)
         for rows in (slice(start, start + step) for start in range(0, n_rankings, step)):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from rankernel._utils.checks import (
     check_choice,
+    check_flag,
     check_integer,
     check_labels,
     check_names,
@@ -71,8 +72,8 @@ class Report:
         The page as a self-contained HTML document.
     pictures : dict of Picture
         The pictures by name: ``"first choices"`` or ``"approvals"``, ``"map"``, ``"contests"``; if there are clusters,
-        ``"dendrogram"``, ``"gram"`` and ``"cluster A"``, ...; for pairs of groups described in detail, ``"pairs: ..."``
-        and ``"null distribution: ..."``.
+        ``"dendrogram"``, ``"gram"`` and ``"cluster A"``, ...; for several groups that differ, ``"groups"``; for pairs
+        of groups described in detail, ``"pairs: ..."`` and ``"null distribution: ..."``.
     """
 
     headline: str
@@ -107,6 +108,7 @@ def report(
     group_name: str | None = None,
     noun: str = "item",
     voter: str = "voter",
+    sample: bool | None = None,
     rng: Seed = 0,
 ) -> Report:
     """Return a self-contained HTML page about rankings, and write it if a path is given.
@@ -147,6 +149,9 @@ def report(
         What is ranked, such as ``"candidate"``.
     voter : str
         Who ranks, such as ``"judge"``.
+    sample : bool, optional
+        Whether the voters are a sample, so that the closest contest gets an interval, or a full count. By default
+        rankings of candidates are a full count, all others a sample.
     rng : int, Generator or None
         Seed of all random samples and permutations; with the default 0 the same call gives the same page.
 
@@ -193,6 +198,8 @@ def report(
         noun=noun,
         voter=voter,
         n_approve_all=rankings.source.n_all_in_first if rankings.source else None,
+        n_seats=rankings.source.seats if rankings.source else None,
+        sample=None if sample is None else check_flag("sample", sample),
     )
     summary = summarize(source, settings)
     drawn = {name: Picture(name, svg) for name, svg in pictures(summary)}

@@ -17,7 +17,7 @@ from rankernel._utils.checks import printable
 from rankernel.data import Data, group_codes, pairwise_wins, rename_items, with_counts
 from rankernel.errors import RankingError
 from rankernel.preferences import Preferences
-from rankernel.rankings import FREE
+from rankernel.rankings import FREE, Rankings
 from rankernel.reports.text import Wording
 
 UNNAMED = "(none)"  # shown for a group whose name is empty
@@ -42,6 +42,9 @@ class Source:
     noun: str = "item"  # what is ranked
     voter: str = "voter"  # who ranks
     n_approve_all: int | None = None  # of approval ballots: number of voters who approve of all items, if known
+    n_seats: int | None = None  # of an election, if known
+    provenance: tuple[str, ...] = ()  # how a file was read: its format, then columns ignored and repairs, as sentences
+    sample: bool | None = None  # whether the voters are a sample; by default unless candidates are ranked
 
     def __post_init__(self) -> None:
         if not len(self.rankings):
@@ -57,6 +60,11 @@ class Source:
         distinct, codes = np.unique(self.groups, return_inverse=True)
         names, numbers = group_codes(np.array([printable(name) or UNNAMED for name in distinct.tolist()]))
         return names, numbers[codes.ravel()]
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether the voters are a sample, such as judges or respondents, not the full count of an election."""
+        return self.noun != "candidate" if self.sample is None else self.sample
 
     @cached_property
     def wording(self) -> Wording:
@@ -165,6 +173,18 @@ def standings(rankings: Data, approve_all_share: float | None) -> FloatArray:
     if approve_all_share is None:
         return mean_positions(rankings)
     return 100 * (1 - approved_counts(rankings, approve_all_share) / rankings.n_voters)
+
+
+def standings_of_rows(rankings: Data, approve_all_share: float | None) -> FloatArray:
+    """Return the numbers of each row, (n_rankings, n_items), whose weighted means are the standings."""
+    from rankernel.gram.exact.features import mean_statistics
+    from rankernel.gram.rows import as_rows
+    from rankernel.models.consensus import N_DRAWS
+
+    if approve_all_share is None:
+        return mean_statistics(as_rows(rankings), "ranks", N_DRAWS) + (rankings.n_items + 1) / 2
+    first = first_items(rankings)
+    return np.asarray(100 * (1 - np.where(first.any(axis=1, keepdims=True), first, approve_all_share)))
 
 
 def mean_positions(rankings: Data) -> FloatArray:
@@ -300,6 +320,60 @@ def shortest_cycle(beats: Mask, start: int) -> list[int]:
 def count_contests(rankings: Data) -> Contests:
     """Return the head-to-head contests of all pairs of items."""
     return Contests(rankings.n_voters, pairwise_wins(rankings))
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """A round of an instant-runoff count."""
+
+    votes: IntArray  # (n_items,): number of ballots that count for each item; 0 for eliminated ones
+    n_exhausted: int  # ballots that count for none
+    eliminated: tuple[int, ...] = ()  # items eliminated after this round; none after the last one
+    is_tie: bool = False  # whether other items had as few votes, or in the last round the leader has no majority
+
+    @property
+    def leader(self) -> int:
+        """The item with most votes."""
+        return int(np.argmax(self.votes))
+
+
+def instant_runoff(rankings: Rankings) -> list[Round]:
+    """Return the rounds of an instant-runoff count, until an item has more than half of the votes that count.
+
+    A ballot counts for the remaining item that it ranks first. It is exhausted if it ranks none, or several as equals;
+    items that share the last position are not ranked. The item with fewest votes is eliminated; all items without votes
+    are eliminated together. Of items with equally few votes the one with fewer votes in the latest earlier round is
+    eliminated or, if they were equal in all rounds, the last in the order of the data. If all remaining items have
+    equally many votes, the count ends with a tie.
+
+    Examples
+    --------
+    >>> from rankernel import Rankings
+    >>> ballots = Rankings.from_orders([["a"], ["b", "c"], ["c", "b"]], items=list("abc"), counts=[4, 3, 2])
+    >>> [(each.votes.tolist(), each.eliminated) for each in instant_runoff(ballots)]
+    [([4, 3, 2], (2,)), ([4, 5, 0], ())]
+    """
+    ranks, counts, n_items = rankings.ranks, rankings.counts, rankings.n_items
+    in_last = ranks == ranks.max(axis=1, keepdims=True)
+    is_ranked = (ranks != FREE) & ~(in_last & (in_last.sum(axis=1, keepdims=True) > 1))
+    positions = np.where(is_ranked, ranks, n_items)
+    remaining, active, rounds = np.ones(n_items, dtype=bool), np.ones(len(ranks), dtype=bool), list[Round]()
+    while True:
+        first = positions.min(axis=1, keepdims=True)
+        chosen = (positions == first) & (first < n_items)
+        active &= chosen.sum(axis=1) == 1
+        votes: IntArray = counts[active] @ chosen[active]
+        n_exhausted = int(counts[~active].sum())
+        fewest = remaining & (votes == votes[remaining].min())
+        if 2 * votes.max() > votes.sum() or fewest.sum() == remaining.sum():
+            return [*rounds, Round(votes, n_exhausted, is_tie=bool(2 * votes.max() <= votes.sum()))]
+        tied = np.flatnonzero(fewest).tolist()
+        history = [tuple(each.votes[item] for each in reversed(rounds)) for item in tied]
+        loser = min(range(len(tied)), key=lambda index: (*history[index], -index))
+        eliminated = tied if not votes[tied[0]] else [tied[loser]]
+        rounds.append(Round(votes, n_exhausted, tuple(eliminated), is_tie=len(tied) > len(eliminated)))
+        remaining[eliminated] = False
+        positions[:, eliminated] = n_items
 
 
 @dataclass(frozen=True, eq=False)

@@ -94,14 +94,15 @@ def choose_view(ballots: Ballots, kernel: Kernel, method: MethodLike, limit: int
 
 def embed_ballots(ballots: Ballots, view: View, kernel: Kernel, method: MethodLike, seed: int) -> Embedding:
     """Return the Gram matrix of the ballots shown and the map of all ballots."""
-    from rankernel.learn.maps import components_of_features, components_of_gram
-    from rankernel.learn.nystrom import NystromFeatures
+    from rankernel.learn.components import components_of_features, components_of_gram
 
     rankings, weights = ballots.rankings, ballots.rankings.counts.astype(np.float64)
     plan = kernel.plan(rankings[view.rows], method=method)
     gram = np.asarray(plan.gram(), dtype=np.float64)
     features, trace, omitted = None, 1.0, 0.0
     if view.sampled:
+        from rankernel.learn.nystrom import NystromFeatures
+
         n_features = min(N_FEATURES, max(MAX_NUMBERS // len(rankings), N_COMPONENTS))
         nystrom = NystromFeatures(n_features, kernel=kernel, method=plan.method, random_state=seed)
         features = nystrom.fit_transform(rankings)
@@ -245,15 +246,13 @@ class Sample:
 
     def agreement(self, numbers: range, rng: np.random.Generator) -> tuple[float, ...]:
         """Return the mean adjusted Rand index between the clusters of two random halves, for each number."""
-        from sklearn.metrics import adjusted_rand_score
-
         found = np.zeros((N_REPLICATES, len(numbers)))
         for indices in found if len(numbers) else ():
             mixed = rng.permutation(self.ballot_of_voter)
             halves = (mixed[: len(mixed) // 2], mixed[len(mixed) // 2 :])
             first, second = (self.clusters_of_half(half, numbers) for half in halves)
             pairs = zip(first, second, strict=True)
-            indices[:] = [adjusted_rand_score(*(labels[self.ballot_of_voter] for labels in pair)) for pair in pairs]
+            indices[:] = [adjusted_rand_index(*(labels[self.ballot_of_voter] for labels in pair)) for pair in pairs]
         return tuple(found.mean(axis=0).tolist())
 
     def clusters_of_half(self, half: Indices, numbers: range) -> list[Indices]:
@@ -267,6 +266,21 @@ class Sample:
             squared_norms = ((shares @ gram) * shares).sum(axis=1)
             found.append(np.argmin(squared_norms - 2 * self.gram[:, rows] @ shares.T, axis=1))
         return found
+
+
+def adjusted_rand_index(first: Indices, second: Indices) -> float:
+    """Return the adjusted Rand index of two clusterings (Hubert and Arabie 1985); scikit-learn is slow to import.
+
+    Examples
+    --------
+    >>> round(adjusted_rand_index(np.array([0, 0, 1, 1, 1]), np.array([1, 1, 0, 0, 1])), 4)
+    0.1667
+    """
+    table = np.zeros((int(first.max()) + 1, int(second.max()) + 1))
+    np.add.at(table, (first, second), 1)
+    together, rows, columns = ((each * (each - 1)).sum() for each in (table, table.sum(axis=1), table.sum(axis=0)))
+    expected, largest = rows * columns / (len(first) * (len(first) - 1)), (rows + columns) / 2
+    return float((together - expected) / (largest - expected)) if largest > expected else 1.0
 
 
 def tree_of(gram: FloatArray, counts: NDArray[Any], linkage: str) -> FloatArray:

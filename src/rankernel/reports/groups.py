@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankernel._utils import FloatArray
+from rankernel._utils import FloatArray, Mask
 from rankernel._utils.checks import printable
 from rankernel.data import Data, concat, with_counts
 from rankernel.errors import RankingError
+from rankernel.gram.evaluator import slices
 from rankernel.kernels.base import Kernel
-from rankernel.reports.ballots import Ballots, Contests, Source, count_contests, sample_voters, standings
+from rankernel.preferences import Preferences, relations_of_ranks
+from rankernel.reports.ballots import Ballots, Source, sample_voters, standings_of_rows
 from rankernel.reports.text import join_names
 
 if TYPE_CHECKING:
@@ -29,17 +32,22 @@ FEW_PERMUTATIONS = 19  # if p-values come from exact moments, as permutations ar
 MAX_NAMES = 12  # groups listed in an error message
 MAX_DETAILS = 3  # pairs of groups that are described in detail
 MAX_PAIRS = 4  # pairs of items in such a description
+MAX_INTERVALS = 100  # pairs of groups whose effects get intervals; of more only those that are described in detail
+MAX_DRAWN = 7  # groups in one picture
+N_BOOTSTRAP = 999
+NORMAL_QUANTILE = 1.959963984540054  # 97.5%
+CHUNK = 2**22  # numbers drawn at once
 
 
 @dataclass(frozen=True)
 class PairShare:
-    """The shares of two groups that rank one item above another."""
+    """The shares of groups that rank one item above another."""
 
     first: str
     second: str
-    shares: tuple[float, float]
-    against: tuple[float, float]  # shares with the reverse preference; all others are undecided
-    intervals: tuple[tuple[float, float], tuple[float, float]]  # 95% intervals of the shares
+    shares: tuple[float, ...]
+    against: tuple[float, ...]  # shares with the reverse preference; all others are undecided
+    intervals: tuple[tuple[float, float], ...]  # 95% intervals of the shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +57,13 @@ class Comparison:
     first: int  # indices of the groups
     second: int
     pvalue: float  # corrected for the number of pairs
+    at_bound: bool  # whether no permutation gave as large a statistic
     effect: float  # share of the dispersion of the voters between the two groups
     statistic: float  # squared MMD
-    interval: tuple[float, float] | None = None  # 95% interval of the effect, for pairs with details
+    interval: tuple[float, float] | None = None  # 95% interval of the effect
     null: FloatArray | None = None  # statistics of random divisions of the voters, for pairs with details
     shift: FloatArray | None = None  # (n_items,): mean position in the first group less that in the second
+    shift_intervals: FloatArray | None = None  # (n_items, 2): 95% bootstrap intervals of the shifts
     pairs: tuple[PairShare, ...] = ()  # pairs of items that contribute most to the difference
 
     @property
@@ -74,21 +84,8 @@ class Comparisons:
     pairs: list[Comparison]  # the most significant first
     error: float  # standard error due to estimated kernel values, relative to the null standard deviation
     from_moments: bool = False  # whether p-values of pairs come from exact moments instead of permutations
-
-    @classmethod
-    def of(
-        cls,
-        joint: GroupTestResult,
-        groups: list[int],
-        compared: list[int],
-        parts: list[Data],
-        pairs: list[Comparison],
-        from_moments: bool = False,
-    ) -> Comparisons:
-        """Return the record of a joint test and of the comparisons in pairs."""
-        error = joint.statistic_mcse / max(float(joint.null_distribution.std()), 1e-300)
-        sizes = tuple(part.n_voters for part in parts)
-        return cls(len(groups), joint.pvalue, joint.effect, tuple(compared), sizes, pairs, error, from_moments)
+    drawn: tuple[int, ...] = ()  # of more than two groups: the largest ones
+    items: tuple[PairShare, ...] = ()  # pairs of items in which these differ most
 
     @property
     def details(self) -> list[Comparison]:
@@ -124,33 +121,56 @@ def compare_groups(
     """Return the comparison of groups, or None if there are fewer than two."""
     if len(groups) < 2:
         return None
+    bound = (1 + 1e-9) / (1 + settings.n_permutations)
     if len(groups) == 2:
         parts = sampled_parts([ballots.of_group(group) for group in groups], kernel, settings, max_distinct)
         result = pair_test(parts[0], parts[1], kernel, settings)
-        pair = Comparison(groups[0], groups[1], result.pvalue, result.effect, result.statistic)
-        return Comparisons.of(result, groups, groups, parts, [with_details(pair, ballots, result)])
-    largest = largest_groups(ballots, groups, max_groups)
+        pvalue = result.pvalue
+        pair = Comparison(groups[0], groups[1], pvalue, pvalue <= bound, result.effect, result.statistic)
+        pairs = [with_details(pair, ballots, result, settings)]
+        return Comparisons(2, pvalue, result.effect, tuple(groups), sizes_of(parts), pairs, relative_error(result))
+    voters = ballots.by_group.sum(axis=0)[groups]
+    by_size = [groups[index] for index in np.argsort(-voters, kind="stable").tolist()]
+    largest, drawn = sorted(by_size[:max_groups]), tuple(sorted(by_size[:MAX_DRAWN]))
     joint, parts = joint_test(ballots, groups, kernel, settings, max_distinct)
     of_pairs = joint
     if len(largest) < len(groups):
         of_pairs, parts = joint_test(ballots, largest, kernel, settings, max_distinct)
     too_few = len(largest) * (len(largest) - 1) / 2 > ALPHA * (1 + settings.n_permutations)
     tests = of_pairs.pairwise(alpha=ALPHA, n_permutations=FEW_PERMUTATIONS if too_few else settings.n_permutations)
-    pairs: list[Comparison] = []
+    intervals = tests.effect_intervals.tolist() if len(tests) <= MAX_INTERVALS else [None] * len(tests)
+    pairs = []
     for index in tests.order():
         a, b = int(tests.first[index]), int(tests.second[index])
-        adjusted, effect = float(tests.adjusted_pvalues[index]), float(tests.effects[index])
-        pair = Comparison(largest[a], largest[b], adjusted, effect, float(tests.statistics[index]))
+        adjusted, at_bound = float(tests.adjusted_pvalues[index]), bool(tests.pvalues[index] <= bound)
+        effect, statistic = float(tests.effects[index]), float(tests.statistics[index])
+        pair = Comparison(largest[a], largest[b], adjusted, at_bound, effect, statistic, intervals[index])
         if pair.differs and len(pairs) < MAX_DETAILS:
-            pair = with_details(pair, ballots, pair_test(parts[a], parts[b], kernel, settings))
+            pair = with_details(pair, ballots, pair_test(parts[a], parts[b], kernel, settings), settings)
         pairs.append(pair)
-    return Comparisons.of(joint, groups, largest, parts, pairs, tests.adjusted_from == "moments")
+    found = item_pairs(joint) if joint.pvalue <= ALPHA and ballots.rankings.n_items > 1 else []
+    return Comparisons(
+        len(groups),
+        joint.pvalue,
+        joint.effect,
+        tuple(largest),
+        sizes_of(parts),
+        pairs,
+        relative_error(joint),
+        tests.adjusted_from == "moments",
+        drawn,
+        tuple(pair_share([ballots.of_group(group) for group in drawn], *names) for names in found),
+    )
 
 
-def largest_groups(ballots: Ballots, groups: list[int], limit: int) -> list[int]:
-    """Return the largest groups, in their original order."""
-    voters = ballots.by_group.sum(axis=0)[groups]
-    return [groups[index] for index in sorted(np.argsort(-voters, kind="stable")[:limit].tolist())]
+def sizes_of(parts: list[Data]) -> tuple[int, ...]:
+    """Return the number of voters of each group."""
+    return tuple(part.n_voters for part in parts)
+
+
+def relative_error(result: GroupTestResult) -> float:
+    """Return the standard error due to estimated kernel values, relative to the null standard deviation."""
+    return result.statistic_mcse / max(float(result.null_distribution.std()), 1e-300)
 
 
 def joint_test(
@@ -194,37 +214,75 @@ def sampled_parts(parts: list[Data], kernel: Kernel, settings: Settings, max_dis
     return parts
 
 
-def with_details(pair: Comparison, ballots: Ballots, result: MMDResult) -> Comparison:
-    """Return a comparison with its null distribution and, if significant, the items that differ most."""
+def with_details(pair: Comparison, ballots: Ballots, result: MMDResult, settings: Settings) -> Comparison:
+    """Return a comparison with its null distribution and, if significant, the items that differ most.
+
+    A pair of items is listed if the interval of the difference between the two shares excludes 0.
+    """
     pair = replace(pair, interval=result.effect_interval, null=result.null_distribution)
     if not pair.differs:
         return pair
     groups = [ballots.of_group(group) for group in (pair.first, pair.second)]
-    first, second = (standings(group, ballots.approve_all_share) for group in groups)
-    items = ballots.rankings.items
-    differing = result.differences().pairs[:MAX_PAIRS] if len(items) > 1 else ()
-    contests = count_contests(groups[0]), count_contests(groups[1])
-    pairs = tuple(pair_share(each.first, each.second, items, contests) for each in differing)
-    return replace(pair, shift=first - second, pairs=pairs)
+    n_items = ballots.rankings.n_items
+    wanted = item_pairs(result) if n_items > 1 else []
+    values: list[FloatArray] = []
+    for group in groups:
+        strict = [prefers(group, *names).astype(np.float64) for names in wanted]
+        values.append(np.column_stack([standings_of_rows(group, ballots.approve_all_share), *strict]))
+    intervals = bootstrap_intervals(groups, values, np.random.default_rng([settings.rng, 4]))
+    first, second = (group.counts @ of_rows / group.n_voters for group, of_rows in zip(groups, values, strict=True))
+    certain = [names for names, (low, high) in zip(wanted, intervals[n_items:], strict=True) if low > 0 or high < 0]
+    pairs = tuple(pair_share(groups, *names) for names in certain)
+    shift = (first - second)[:n_items]
+    return replace(pair, shift=shift, shift_intervals=intervals[:n_items], pairs=pairs)
 
 
-def pair_share(first: str, second: str, items: tuple[str, ...], contests: tuple[Contests, Contests]) -> PairShare:
-    """Return the shares of two groups that rank one item above another."""
-    a, b = items.index(first), items.index(second)
-    left, right = (
-        (
-            float(group.ahead[a, b] / group.n_voters),
-            float(group.ahead[b, a] / group.n_voters),
-            wilson_interval(int(group.ahead[a, b]), group.n_voters),
-        )
-        for group in contests
-    )
-    return PairShare(first, second, (left[0], right[0]), (left[1], right[1]), (left[2], right[2]))
+def item_pairs(result: GroupTestResult) -> list[tuple[str, str]]:
+    """Return the pairs of items that contribute most to a difference between groups."""
+    return [(each.first, each.second) for each in result.differences().pairs[:MAX_PAIRS]]
+
+
+def prefers(group: Data, first: str, second: str) -> Mask:
+    """Return whether each row ranks one item above another."""
+    a, b = group.items.index(first), group.items.index(second)
+    if isinstance(group, Preferences):
+        return np.asarray(group.before[:, a, b])
+    return np.asarray(relations_of_ranks(group.ranks[:, [a, b]])[:, 0, 1])
+
+
+def pair_share(groups: Sequence[Data], first: str, second: str) -> PairShare:
+    """Return the shares of groups that rank one item above another, with their intervals."""
+    ahead = [int(group.counts @ prefers(group, first, second)) for group in groups]
+    behind = [int(group.counts @ prefers(group, second, first)) for group in groups]
+    sizes = [group.n_voters for group in groups]
+    shares, against = (tuple(k / n for k, n in zip(ks, sizes, strict=True)) for ks in (ahead, behind))
+    return PairShare(first, second, shares, against, tuple(map(wilson_interval, ahead, sizes)))
 
 
 def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
-    """Return the 95% interval of a proportion (Wilson 1927)."""
-    from scipy.stats import binomtest
+    """Return the 95% interval of a proportion (Wilson 1927); SciPy's statistics are slow to import.
 
-    interval = binomtest(successes, trials).proportion_ci(0.95, method="wilson")
-    return float(interval.low), float(interval.high)
+    Examples
+    --------
+    >>> [round(end, 4) for end in wilson_interval(6, 10)]
+    [0.3127, 0.8318]
+    """
+    square = NORMAL_QUANTILE**2
+    center = (successes + square / 2) / (trials + square)
+    half = NORMAL_QUANTILE * (successes * (trials - successes) / trials + square / 4) ** 0.5 / (trials + square)
+    return max(center - half, 0.0), min(center + half, 1.0)
+
+
+def bootstrap_intervals(groups: Sequence[Data], values: Sequence[FloatArray], rng: np.random.Generator) -> FloatArray:
+    """Return 95% percentile intervals of the difference between the means of two groups, resampling their voters.
+
+    ``values`` has a row for each row of a group and a column for each mean; the result has a row for each mean.
+    """
+    means = []
+    for group, of_rows in zip(groups, values, strict=True):
+        drawn, n_voters = np.empty((N_BOOTSTRAP, of_rows.shape[1])), group.n_voters
+        for rows in slices(N_BOOTSTRAP, max(CHUNK // len(group), 1)):
+            counts = rng.multinomial(n_voters, group.counts / n_voters, size=rows.stop - rows.start)
+            drawn[rows] = counts @ of_rows / n_voters
+        means.append(drawn)
+    return np.asarray(np.quantile(means[0] - means[1], [0.025, 0.975], axis=0).T)

@@ -24,18 +24,18 @@ from numpy.typing import NDArray
 from rankernel import __version__
 from rankernel._utils import FloatArray, Indices, IntArray
 from rankernel.errors import require
-from rankernel.plots import node_clusters, node_summaries
+from rankernel.learn.hierarchy import node_clusters, node_summaries
 from rankernel.preferences import Preferences
 from rankernel.reports import summary as statements
 from rankernel.reports.clusters import MAX_CLUSTERS, Clustering, largest_shifts, members
-from rankernel.reports.groups import Comparison
+from rankernel.reports.groups import Comparison, PairShare
 from rankernel.reports.summary import Summary
 from rankernel.reports.text import (
     ballot_text,
     fit_names,
+    join_names,
     percent,
     plural,
-    pvalue_text,
     round_numbers,
     sentences,
     short_name,
@@ -97,6 +97,7 @@ def render_page(summary: Summary, max_numbers: int = MAX_NUMBERS) -> str:
         kinds={kind: int(ballots.rankings.counts[kinds == kind].sum()) for kind in KINDS},
         drawings=drawings_of(summary),
         contests=contest_matrix(summary),
+        runoff_order=np.lexsort([-each.votes for each in summary.rounds]).tolist() if summary.rounds else [],
         evidence=summary.clustering.evidence if summary.clustering else None,
         variance=percent(float(summary.embedding.variance.sum())),
         cluster_key=cluster_key(summary),
@@ -144,7 +145,7 @@ def environment() -> Environment:
     )
     made.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     made.globals["draw"] = render_drawing
-    made.filters |= {"percent": percent, "pvalue": pvalue_text, "round_numbers": round_numbers}
+    made.filters |= {"percent": percent, "round_numbers": round_numbers}
     made.filters |= {"ballot_text": ballot_text, "short_name": short_name, "short_names": short_names}
     return made
 
@@ -188,9 +189,12 @@ def drawings_of(summary: Summary) -> dict[str, Any]:
         "map": ballot_map(summary) if len(summary.view.rows) >= MIN_MAP_BALLOTS else None,
         "contests": contests_picture(summary) if summary.ballots.rankings.n_items > 1 else None,
         "comparisons": [
-            (pair_shares(summary, pair), null_histogram(summary, pair))
+            (pair_shares(summary, (pair.first, pair.second), pair.pairs), null_histogram(summary, pair))
             for pair in (summary.comparisons.details if summary.comparisons else [])
         ],
+        "groups": pair_shares(summary, summary.comparisons.drawn, summary.comparisons.items)
+        if summary.comparisons
+        else None,
     }
     if grouped:
         drawings["shifts"] = [cluster_shifts(summary, grouped, number) for number in range(len(grouped.clusters))]
@@ -209,7 +213,7 @@ def pictures(summary: Summary) -> Iterator[tuple[str, str]]:
     """Yield the name and the SVG document of each picture of the page."""
     drawings, key, groups = drawings_of(summary), cluster_key(summary), summary.ballots.groups
     named = {"approvals" if summary.wording.approvals else "first choices": drawings["first_choices"]["wide"]}
-    named |= {"map": drawings["map"], "contests": drawings["contests"]}
+    named |= {"map": drawings["map"], "contests": drawings["contests"], "groups": drawings["groups"]}
     if summary.grouped:
         named |= {"dendrogram": drawings["tree"]["wide"], "gram": drawings["gram"]["wide"]}
         shifts = zip(summary.grouped.clusters, drawings["shifts"], strict=True)
@@ -326,27 +330,25 @@ def cluster_shifts(summary: Summary, clustering: Clustering, number: int) -> Dra
 # ---------------------------------------------------------------------- two groups
 
 
-def pair_shares(summary: Summary, comparison: Comparison) -> Drawing | None:
-    """Return the shares of two groups with a preference between pairs of items; None without such pairs."""
-    pairs, wording = comparison.pairs, summary.wording
+def pair_shares(summary: Summary, groups: Sequence[int], pairs: Sequence[PairShare]) -> Drawing | None:
+    """Return the shares of groups with a preference between pairs of items; None without such pairs."""
+    wording, names = summary.wording, [summary.ballots.groups[group] for group in groups]
     if not pairs:
         return None
-    groups = [summary.ballots.groups[group] for group in (comparison.first, comparison.second)]
     items = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
     short = dict(zip(items, fit_names(items, 125), strict=True))
     rows, spoken = [], []
     for pair in pairs:
         title = wording.say("pair_row", first=short[pair.first], second=short[pair.second])
-        marks = [(share, *interval) for share, interval in zip(pair.shares, pair.intervals, strict=True)]
+        marks = [(share, *each, percent(share)) for share, each in zip(pair.shares, pair.intervals, strict=True)]
         rows.append({"name": title, "marks": marks})
-        fields = dict(zip(("share_first", "share_second"), map(percent, pair.shares), strict=True))
-        fields |= zip(("against_first", "against_second"), map(percent, pair.against), strict=True)
         whole = wording.say("pair_row", first=pair.first, second=pair.second)
-        spoken.append(wording.say("pair_shares", pair=whole, **fields))
-    first, second = fit_names(groups, 130)
-    label = wording.say("pairs_label", first=groups[0], second=groups[1], shares="; ".join(spoken))
-    parts = {"rows": rows, "groups": [(6.0, first), (36 + text_width(first, 12.0), second)]}
-    return Drawing("pairs", 320.0, 46.0 + 46.0 * len(pairs), label, parts)
+        shares, against = (join_names([*map(percent, each)], len(names)) for each in (pair.shares, pair.against))
+        spoken.append(wording.say("pair_shares", pair=whole, shares=shares, against=against))
+    label = wording.say("pairs_label", groups=join_names(names, len(names)), shares="; ".join(spoken))
+    step, top = 24.0 + 13 * len(names), 6.0 + 16 * len(names)
+    parts = {"rows": rows, "groups": fit_names(names, 300), "step": step, "top": top}
+    return Drawing("pairs", 340.0, top + step * len(pairs) + 22, label, parts)
 
 
 def null_histogram(summary: Summary, comparison: Comparison) -> Drawing:

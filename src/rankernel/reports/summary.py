@@ -16,10 +16,12 @@ from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
 from rankernel.preferences import Preferences
+from rankernel.rankings import Rankings
 from rankernel.reports.ballots import (
     Ballots,
     Contests,
     KemenyRanking,
+    Round,
     Source,
     View,
     approved_counts,
@@ -28,6 +30,7 @@ from rankernel.reports.ballots import (
     find_kemeny_ranking,
     first_shares,
     has_preference,
+    instant_runoff,
     mean_positions,
 )
 from rankernel.reports.clusters import (
@@ -44,12 +47,22 @@ from rankernel.reports.clusters import (
     embed_ballots,
     largest_shifts,
 )
-from rankernel.reports.groups import ALPHA, Comparison, Comparisons, compare_groups, groups_to_compare
-from rankernel.reports.text import Wording, ballot_text, join_names, percent, plural, pvalue_text, short_name
+from rankernel.reports.groups import ALPHA, N_BOOTSTRAP, Comparison, Comparisons, compare_groups, groups_to_compare
+from rankernel.reports.text import (
+    Wording,
+    ballot_text,
+    join_names,
+    percent,
+    plural,
+    pvalue_text,
+    round_numbers,
+    short_name,
+)
 
 MAX_ITEMS = 3000  # above, pairs of items are not compared
 MAX_BALLOTS = 1500  # on the map and in the dendrogram
 MAX_NAMES = 6  # items in a sentence
+HIGH_AGREEMENT = 0.8  # adjusted Rand index from which clusters are called nearly the same
 
 
 @dataclass(frozen=True)
@@ -88,6 +101,15 @@ class Summary:
     def kemeny(self) -> KemenyRanking:
         """The Kemeny ranking; computed on access."""
         return find_kemeny_ranking(self.contests, self.settings.rng)
+
+    @cached_property
+    def rounds(self) -> list[Round]:
+        """The rounds of an instant-runoff count; empty for data that are not an election."""
+        rankings = self.ballots.rankings
+        is_election = self.source.noun == "candidate" and not self.wording.approvals and rankings.n_items > 2
+        if not is_election or not isinstance(rankings, Rankings) or not self.has_preference.any():
+            return []
+        return instant_runoff(rankings)
 
     @cached_property
     def positions(self) -> FloatArray:
@@ -215,8 +237,15 @@ def condorcet_cycle(summary: Summary) -> str:
 
 def contest(summary: Summary, first: int, second: int) -> str:
     """Return the shares of a head-to-head contest."""
-    name = "contest_undecided" if summary.contests.undecided[first, second] else "contest"
-    return summary.wording.say(name, **contest_fields(summary, first, second))
+    contests, say = summary.contests, summary.wording.say
+    undecided, n_voters = contests.undecided[first, second], contests.n_voters
+    text = say("contest_undecided" if undecided else "contest", **contest_fields(summary, first, second))
+    if not summary.source.is_sample or n_voters < 2:
+        return text
+    shares = np.array([contests.ahead[first, second], contests.ahead[second, first], undecided]) / n_voters
+    drawn = np.random.default_rng([summary.settings.rng, 5]).multinomial(n_voters, shares, size=N_BOOTSTRAP)
+    low, high = (100 * np.quantile(drawn[:, 0] - drawn[:, 1], [0.025, 0.975]) / n_voters).tolist()
+    return say("contest_interval", contest=text, low=low, high=high)
 
 
 def contest_fields(summary: Summary, first: int, second: int) -> dict[str, str]:
@@ -277,6 +306,50 @@ def change_of_order(summary: Summary, other: Indices) -> str:
         return summary.wording.say("swapped", first=items[order[changed[0]]], second=items[order[changed[1]]])
     start, end = int(changed[0]), int(changed[-1]) + 1
     return summary.wording.say("reordered", order=order_text(summary, other[start:end]), start=start + 1, end=end)
+
+
+def rule_results(summary: Summary) -> list[tuple[str, str, str]]:
+    """Return the name, the winners (several if they tie) and the result of each voting rule for a single winner."""
+    items = summary.ballots.rankings.items
+    say, contests, kemeny, last = summary.wording.say, summary.contests, summary.kemeny, summary.rounds[-1]
+    n_votes, most = int(last.votes.sum()), int(last.votes.max())
+    share = {"votes": most, "n_votes": n_votes, "share": percent(most / max(n_votes, 1))}
+    exhausted = {"exhausted": percent(last.n_exhausted / contests.n_voters), "n_rounds": len(summary.rounds)}
+    first_best = {int(order[0]) for order in (kemeny.order, kemeny.second_order) if order is not None}
+    winner = contests.condorcet_winner
+    results: dict[str, tuple[list[int], dict[str, Any]]] = {
+        "plurality": (winners_by(-summary.shares), {"share": percent(float(summary.shares.max()))}),
+        "runoff": (winners_by(-last.votes.astype(np.float64)), share | exhausted),
+        "borda": (winners_by(summary.positions), {"mean": float(summary.positions.min())}),
+        "condorcet": ([] if winner is None else [winner], {"n": len(contests.ahead) - 1}),
+        "kemeny": (sorted(first_best) if not kemeny.excess else [int(kemeny.order[0])], {}),
+    }
+    found = []
+    for rule, (winners, fields) in results.items():
+        name = f"result_{rule}" + ("_none" if not winners else "_tie" if len(winners) > 1 and rule == "runoff" else "")
+        winners_text = join_names([items[item] for item in winners], MAX_NAMES)
+        found.append((say(f"rule_{rule}"), winners_text, say(name, **fields)))
+    return found
+
+
+def winners_by(values: FloatArray) -> list[int]:
+    """Return the items with the smallest value."""
+    return np.flatnonzero(np.isclose(values, values.min())).tolist()
+
+
+def agreement_of_rules(summary: Summary) -> str:
+    """Return which voting rules have the same winner."""
+    say, items, rules = summary.wording.say, summary.ballots.rankings.items, dict[str, list[str]]()
+    for name, winners, _ in rule_results(summary):
+        rules.setdefault(winners, []).append(name)
+    results = []
+    for winners, names in rules.items():
+        sentence = "rule_wins" if winners in items else "rule_ties" if winners else "rule_none"
+        fields = {"names": winners, "rules": join_names(names, MAX_NAMES)}
+        results.append(say(f"all_{sentence}" if len(rules) == 1 else sentence, **fields))
+    if len(rules) == 1:
+        return results[0]
+    return say("rules_differ", results="; ".join(results))
 
 
 def voters_without_preference(summary: Summary) -> str:
@@ -363,7 +436,10 @@ def evidence_for_clusters(summary: Summary) -> str:
     )
     if evidence is None:
         return summary.wording.say("requested", n_clusters=plural(k, "cluster"))
-    text = summary.wording.say("evidence", agreement=evidence.agreement[k - 2], **step_fields(summary, evidence, k))
+    agreement = evidence.agreement[k - 2]
+    similarity = summary.wording.say("nearly_same" if agreement >= HIGH_AGREEMENT else "moderately_similar")
+    fields = step_fields(summary, evidence, k)
+    text = summary.wording.say("evidence", agreement=agreement, similarity=similarity, **fields)
     return text + uncertain_number(summary, evidence)
 
 
@@ -404,10 +480,9 @@ def sample_note(summary: Summary, found: Comparisons) -> str:
 def random_divisions(summary: Summary, pvalue: float) -> str:
     """Return the meaning of a permutation p-value."""
     n_permutations = summary.settings.n_permutations
-    text = pvalue_text(pvalue, n_permutations)
-    if pvalue <= 1 / (1 + n_permutations) * (1 + 1e-9):
-        return summary.wording.say("never_as_large", n=n_permutations, pvalue=text)
-    return summary.wording.say("share_as_large", share=percent(pvalue), pvalue=text)
+    if pvalue <= (1 + 1e-9) / (1 + n_permutations):
+        return summary.wording.say("never_as_large", n=n_permutations, pvalue=pvalue)
+    return summary.wording.say("share_as_large", share=percent(pvalue), pvalue=pvalue)
 
 
 def comparison_size(summary: Summary, found: Comparisons, pair: Comparison) -> str:
@@ -424,27 +499,32 @@ def comparison_size(summary: Summary, found: Comparisons, pair: Comparison) -> s
     if pair.interval is not None:
         low, high = (f"{100 * end:.1f}%" for end in pair.interval)
         share = wording.say("effect_interval", effect=share, low=low, high=high)
-    pvalue = pvalue_text(pair.pvalue, summary.settings.n_permutations, found.from_moments)
+    pvalue = pair_pvalue(summary, found, pair)
     corrected = wording.say("corrected") if len(found.pairs) > 1 else ""
     return wording.say("group_effect", sizes=text, pvalue=pvalue, corrected=corrected, share=share)
 
 
+def pair_pvalue(summary: Summary, found: Comparisons, pair: Comparison) -> str:
+    """Return the corrected p-value of two groups, with its source."""
+    text = pvalue_text(pair.pvalue, summary.settings.n_permutations, found.from_moments, pair.at_bound)
+    return summary.wording.say("pvalue_moments", pvalue=text) if found.from_moments else text
+
+
 def item_shifts(summary: Summary, pair: Comparison) -> list[str]:
-    """Return the items whose standing differs most between two groups."""
-    if pair.shift is None:
+    """Return the items whose standing differs most between two groups, if their intervals exclude 0."""
+    if pair.shift is None or pair.shift_intervals is None:
         return []
     wording, names, items = summary.wording, summary.ballots.groups, summary.ballots.rankings.items
-    return [
-        wording.say(
-            "item_shift",
-            item_name=items[item],
-            shift=wording.shift_size(float(pair.shift[item])),
-            direction="higher" if pair.shift[item] < 0 else "lower",
-            first=names[pair.first],
-            second=names[pair.second],
-        )
-        for item in largest_shifts(pair.shift, wording.min_shift, limit=4)
-    ]
+    certain = np.where((pair.shift_intervals > 0).all(axis=1) | (pair.shift_intervals < 0).all(axis=1), pair.shift, 0.0)
+    found = []
+    for item in largest_shifts(certain, wording.min_shift, limit=4):
+        low, high = sorted(np.abs(pair.shift_intervals[item]).tolist())
+        sizes = {"shift": float(pair.shift[item]), "low": low, "high": high}
+        fields = {name: wording.shift_size(size) for name, size in sizes.items()}
+        fields["direction"] = "higher" if pair.shift[item] < 0 else "lower"
+        groups = {"first": names[pair.first], "second": names[pair.second]}
+        found.append(wording.say("item_shift", item_name=items[item], **fields, **groups))
+    return found
 
 
 def how_groups_were_tested(summary: Summary, found: Comparisons) -> str:
@@ -459,4 +539,5 @@ def how_groups_were_tested(summary: Summary, found: Comparisons) -> str:
         details += say("tests_requested", n=found.n_groups, n_groups=n_groups)
     elif found.n_groups < n_groups:
         details += say("tests_left_out", groups=plural(n_groups - found.n_groups, "group"))
-    return say("tests", n=summary.settings.n_permutations, details=details)
+    kernel = round_numbers(str(summary.embedding.kernel))
+    return say("tests", n=summary.settings.n_permutations, details=details, kernel=kernel)

@@ -53,18 +53,23 @@ def plural(number: int, one: str, many: str | None = None) -> str:
 SMALLEST_PVALUE = 1e-300  # smaller ones from moments may underflow to zero
 
 
-def pvalue_text(p: float, n_permutations: int, from_moments: bool = False) -> str:
+def pvalue_text(p: float, n_permutations: int, from_moments: bool = False, at_bound: bool | None = None) -> str:
     """Return a p-value; the lower bound 1 / (B + 1) of a permutation p-value, and an underflow, are written as bounds.
+
+    ``at_bound`` states whether a corrected p-value comes from one at its lower bound; by default p is not corrected.
 
     Examples
     --------
     >>> pvalue_text(0.001, 999), pvalue_text(0.0432, 9999), pvalue_text(0.00002, 999, from_moments=True)
-    ('p ≤ 0.001', 'p = 0.043', 'p = 2e-05')
+    ('p ≤ 0.001 (999 permutations)', 'p = 0.043', 'p = 2e-05')
+    >>> pvalue_text(0.003, 999, at_bound=True)
+    'p ≤ 0.003 (999 permutations)'
     """
-    bound = 1 / (1 + n_permutations)
-    if from_moments and p < SMALLEST_PVALUE:
-        return f"p < {SMALLEST_PVALUE:g}"
-    return f"p ≤ {bound:.2g}" if p <= bound * (1 + 1e-9) and not from_moments else f"p = {p:.2g}"
+    if from_moments:
+        return f"p < {SMALLEST_PVALUE:g}" if p < SMALLEST_PVALUE else f"p = {p:.2g}"
+    if at_bound if at_bound is not None else p <= (1 + 1e-9) / (1 + n_permutations):
+        return f"p ≤ {p:.2g} ({plural(n_permutations, 'permutation')})"
+    return f"p = {p:.2g}"
 
 
 def round_numbers(text: str) -> str:
@@ -88,8 +93,12 @@ def join_names(names: Sequence[str], limit: int) -> str:
     --------
     >>> join_names(["a", "b", "c"], 6), join_names(["a", "b", "c"], 2), join_names(["a"], 2)
     ('a, b and c', 'a, b and 1 more', 'a')
+    >>> join_names(["Brown, Ann", "Lee, Bo", "Fox, Cy"], 6)
+    'Brown, Ann; Lee, Bo; and Fox, Cy'
     """
     shown = list(names[:limit]) + ([f"{len(names) - limit:,} more"] if len(names) > limit else [])
+    if len(shown) > 1 and any("," in name for name in shown):
+        return "; ".join([*shown[:-1], f"and {shown[-1]}"])
     return " and ".join([*([", ".join(shown[:-1])] if shown[:-1] else []), *shown[-1:]])
 
 

@@ -51,6 +51,10 @@ PAIR_COST = 8  # cost of one term of a sum over pairs of voters, in multiplicati
 RELATIVE_TOLERANCE = 1e-13  # of the mean absolute kernel value: statistics that are closer differ by rounding only
 MAX_HYPERGEOMETRIC = 10**9  # voters in NumPy's multivariate hypergeometric sampler
 VOTERS_PER_ROW = 32  # from which hypergeometric sampling is quicker than a shuffle of voters
+SMALL_PVALUE = 0.01  # the Pearson type III approximation is compared with another estimate below
+MIN_SPLITTING_PVALUE = 1e-7  # where splitting stops
+N_PARTICLES = 1000  # of splitting
+SURVIVORS = 0.25  # the part of the particles that reach the next threshold
 # Sums that can be nonzero, by their numbers of vertices and of loops.
 SECOND = {(2, 0): 0, (1, 2): 1}  # sum of a_ij^2, of a_ii^2
 THIRD = {(3, 0): 0, (2, 0): 1, (2, 1): 2, (2, 2): 3, (1, 3): 4}  # tr A^3, a_ij^3, a_ii a_ij^2, a_ii a_ij a_jj, a_ii^3
@@ -94,6 +98,10 @@ class PermutationStatistic(ABC):
         """Return a lower bound of the p-value: the probability of the observed arrangement of the data."""
         return 0.0
 
+    def splitting_pvalue(self) -> float:
+        """Return an estimate of the p-value that is accurate for small ones; 0 if it is not known."""
+        return 0.0
+
     def effect(self) -> Effect | None:
         """Return the effect size; None if it is not defined."""
         return None
@@ -111,7 +119,7 @@ class NullDistribution:
     pvalue: float  # by permutations
     moments: Moments  # exact over all permutations, or estimates of those that are not known
     n_moment_draws: int  # permutations behind estimated moments; 0 if all moments are exact
-    moment_pvalue: float  # by the Pearson type III approximation
+    moment_pvalue: float  # by the Pearson type III approximation, and by splitting if it is small
 
 
 def sample_null_distribution(statistic: PermutationStatistic, n_permutations: int) -> NullDistribution:
@@ -131,6 +139,8 @@ def sample_null_distribution(statistic: PermutationStatistic, n_permutations: in
         moments = estimated if moments is None else Moments(moments.mean, moments.variance, estimated.skewness)
         n_moment_draws = len(draws)
     moment_pvalue = max(moments.sf(statistic.value - statistic.tolerance), statistic.min_pvalue())
+    if moment_pvalue < SMALL_PVALUE:
+        moment_pvalue = max(moment_pvalue, statistic.splitting_pvalue())
     return NullDistribution(values, pvalue, moments, n_moment_draws, min(moment_pvalue, 1.0))
 
 
@@ -334,6 +344,62 @@ def sum_by_group(
                     part += values[ordered[j]]
                 total += 2 * part + self_pairs * values[ordered[i]]
             sums[p, g] = total
+
+
+@compiled_strictly
+def multilevel_splitting(
+    gram: FloatArray, rows: RankArray, size: int, pair_weight: float, weights: FloatArray, target: float, state: State
+) -> float:
+    """Return the probability that a random division has a statistic of at least ``target``, by multilevel splitting.
+
+    The statistic is ``pair_weight`` times the sum of the kernel over ordered pairs of the ``size`` voters of the first
+    group, plus the sum of their ``weights``. Particles are divisions; those that reach a threshold survive, the others
+    become copies of survivors, and all move by swaps of two voters that keep them above the threshold. The probability
+    is the product of the parts that survive (Guyader, Hengartner and Matzner-Lober 2011).
+    """
+    n_voters = len(rows)
+    orders = np.empty((N_PARTICLES, n_voters), dtype=np.int32)
+    sums = np.zeros((N_PARTICLES, len(gram)))  # of the kernel between each row and the voters of the first group
+    values = np.zeros(N_PARTICLES)
+    for p in range(N_PARTICLES):
+        orders[p] = rows
+        for i in range(size):
+            j = i + np.int64(uniform(state) * (n_voters - i))
+            orders[p, i], orders[p, j] = orders[p, j], orders[p, i]
+            u = orders[p, i]
+            values[p] += pair_weight * 2 * sums[p, u] + weights[u]
+            sums[p] += gram[u]
+    pvalue, n_steps = 1.0, min(max(2 * size, 60), 200)
+    while pvalue > MIN_SPLITTING_PVALUE:
+        ordered = np.sort(values)
+        threshold = ordered[int((1 - SURVIVORS) * N_PARTICLES)]
+        if threshold <= ordered[0]:  # ties: the next larger value
+            larger = ordered[ordered > ordered[0]]
+            if len(larger) == 0:
+                return pvalue
+            threshold = larger[0]
+        threshold = min(threshold, target)
+        survivors = np.flatnonzero(values >= threshold)
+        if len(survivors) == 0:
+            return pvalue / N_PARTICLES
+        pvalue *= len(survivors) / N_PARTICLES
+        if threshold >= target:
+            return pvalue
+        for p in range(N_PARTICLES):
+            if values[p] < threshold:
+                source = survivors[np.int64(uniform(state) * len(survivors))]
+                orders[p], sums[p], values[p] = orders[source], sums[source], values[source]
+            for _ in range(n_steps):
+                a, b = np.int64(uniform(state) * size), size + np.int64(uniform(state) * (n_voters - size))
+                u, v = orders[p, a], orders[p, b]
+                if u == v:
+                    continue
+                change = 2 * (sums[p, v] - gram[u, v] - sums[p, u] + gram[u, u])
+                value = values[p] + pair_weight * change + weights[v] - weights[u]
+                if value >= threshold:
+                    orders[p, a], orders[p, b], values[p] = v, u, value
+                    sums[p] += gram[v] - gram[u]
+    return MIN_SPLITTING_PVALUE
 
 
 # ---------------------------------------------------------------------- exact moments

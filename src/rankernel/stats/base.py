@@ -16,8 +16,9 @@ first order by their influences a on B and b on W,
 Influences are computed in a population with the observed effect; a is proportional to the root of :math:`e (1 - e)`, b
 to :math:`1 - e`. Variances and third cumulants of the two parts add, and a Pearson type III distribution has them.
 
-The 95 % interval inverts two one-sided 2.5 % tests. At e = 0 the distribution is the null distribution, so the interval
-excludes 0 exactly if the p-value from moments is below 0.025.
+The 95 % interval inverts two one-sided 2.5 % tests. At e = 0 the distribution is the null distribution. The p-value
+from moments is at least the probability of the observed arrangement, which the approximation ignores: 1/10 for three
+voters against three. So the lower limit is 0 unless the p-value is below 0.025.
 """
 
 from __future__ import annotations
@@ -190,8 +191,7 @@ def voter_diagonal(plan: Plan, has_equal_voters: bool) -> FloatArray:
     Its unbiased estimate needs two independent blocks of draws. With a single block and no two voters with the same
     ranking, the estimate is the biased one of :meth:`Plan.gram`, which unbiased statistics do not use.
     """
-    n_blocks = getattr(plan._evaluator, "n_blocks", 2)
-    return plan.diagonal(unbiased=has_equal_voters or n_blocks > 1)
+    return plan.diagonal(unbiased=has_equal_voters or plan._evaluator.n_blocks > 1)
 
 
 def stratum_codes(strata: Any, n_rows: int) -> IntArray:
@@ -454,7 +454,9 @@ class KernelTestResult(PrintedResult):
         The statistic for random permutations.
     moment_pvalue : float
         The p-value by the Pearson type III approximation with the moments of all permutations: approximately the limit
-        of ``pvalue`` for many permutations, not bounded below by 1 / (1 + B).
+        of ``pvalue`` for many permutations, not bounded below by 1 / (1 + B). For two groups of different sizes without
+        strata small values of the approximation are too small; there a value below 0.01 is at least the estimate by
+        multilevel splitting (random swaps of voters between the groups), which stops at 1e-7.
     n_moment_draws : int
         The number of permutations from which moments were estimated; 0 if they are exact. Above 2,000 distinct
         rankings only the skewness is estimated.
@@ -497,9 +499,10 @@ class KernelTestResult(PrintedResult):
     def effect_interval(self) -> Interval:
         """The 95 % confidence interval of :attr:`effect`, by inversion of the test; computed on first access.
 
-        It inverts two one-sided 2.5 % tests, so it excludes 0 if ``moment_pvalue`` is below 0.025.
+        It inverts two one-sided 2.5 % tests, and excludes 0 only if ``moment_pvalue`` is below 0.025.
         """
-        return self._interval()
+        low, high = self._interval()
+        return (0.0 if low > 0 and not self.moment_pvalue < 0.025 else low), high
 
     def _summary(self) -> SummaryLines:
         low, high = self.effect_interval

@@ -142,8 +142,8 @@ def change_point_test(
             f"most {MAX_ROWS:,}, or give a part of them"
         )
     most = min(check_integer("max_changes", max_changes), n_rows // least - 1)
-    sample = Sample.planned(data, kernel, method, n_jobs)
     check_task("a search for changes", n_rows)
+    sample = Sample.planned(data, kernel, method, n_jobs)
     statistic = BestSplit(sample, data.counts.astype(np.float64), least, seed)
     null = sample_null_distribution(statistic, n_permutations)
     mcse = statistic.standard_errors()[0]

@@ -19,6 +19,8 @@ from rankernel.errors import RankingError
 from rankernel.gram.evaluator import slices
 from rankernel.gram.methods import Method, MethodLike, MonteCarlo, unbiased_method
 from rankernel.kernels.base import Kernel
+from rankernel.models.mallows import MallowsModel
+from rankernel.models.plackett_luce import PlackettLuce
 from rankernel.preferences import Preferences
 from rankernel.rankings import Rankings, as_rankings, unique_rows
 from rankernel.stats._permutations import RELATIVE_TOLERANCE, Moments, PermutationStatistic, named_generator, pair_sums
@@ -73,6 +75,7 @@ def goodness_of_fit_test(
     biased: bool = False,
     method: MethodLike = "auto",
     n_reference: int = 1000,
+    fitted: bool | None = None,
 ) -> GoodnessOfFitResult:
     r"""Test whether rankings come from a model of full rankings, each coarsened to the buckets of the observed one.
 
@@ -95,6 +98,10 @@ def goodness_of_fit_test(
         The number of simulated data sets of the null distribution.
     n_reference : int
         The number of draws that estimate the mean embedding of the model.
+    fitted : bool, optional
+        Whether the model was fitted to X. A fitted model is closer to the data than the true one, so it is fitted again
+        to every simulated data set (parametric bootstrap); otherwise the test would hardly ever reject. By default,
+        True if ``type(model).fit(X)`` gives the same model.
     rng, biased, method
         As in :func:`mmd_test`.
 
@@ -129,7 +136,14 @@ def goodness_of_fit_test(
         raise TypeError(
             f"model={short_repr(model)} is not a model; give one such as PlackettLuce(weights), or a function"
         )
+    can_fit = isinstance(model, MallowsModel | PlackettLuce)
+    if fitted is not None and check_flag("fitted", fitted) and not can_fit:
+        raise ValueError(
+            f"fitted=True is for MallowsModel and PlackettLuce, which can be fitted again, not for {model}"
+        )
     check_voters(data.n_voters, 4 * 8 * data.n_items, "a test of fit")
+    if fitted is None:
+        fitted = can_fit and type(model).fit(data) == model
     sampler, patterns = make_sampler(model, data), bucket_patterns(data)
     n_repeats = max(-(-check_integer("n_reference", n_reference, 2) // data.n_voters), 1)
     reference = simulate(sampler, np.tile(patterns, (n_repeats, 1)), data.items, named_generator(seed, "reference"))
@@ -138,9 +152,11 @@ def goodness_of_fit_test(
     resolved = check_kernel(kernel).resolve(reference)
     embedding = Embedding.from_model(resolved, model, reference, data, method)
     rng = named_generator(seed, "simulations")
-    statistic = FitStatistic(embedding, data.unique(), lambda: simulate(sampler, patterns, data.items, rng), biased)
+    draw_sample = lambda: simulate(sampler, patterns, data.items, rng)  # noqa: E731
+    statistic = FitStatistic(embedding, data.unique(), draw_sample, biased, model if fitted else None)
     name = f"{'biased' if biased else 'unbiased'} squared MMD"
-    fields = evaluate(statistic, n_simulations, statistic.sample, name, f"simulations from {model}")
+    scheme = f"simulations from {model}{', fitted again to each' * fitted}"
+    fields = evaluate(statistic, n_simulations, statistic.sample, name, scheme)
     return GoodnessOfFitResult(**fields, witness=statistic.witness())
 
 
@@ -201,6 +217,7 @@ class Embedding:
     shares: FloatArray
     squared_norm: float
     self_kernel: float  # the mean kernel of a ranking of the model with itself
+    reference_gram: FloatArray | None = None  # between the rankings; None for the uniform model
 
     @classmethod
     def from_model(
@@ -220,26 +237,50 @@ class Embedding:
         self_kernel = float(counts @ kernel.plan(reference, method=unbiased).diagonal(unbiased=True)) / n_draws
         if isinstance(model, Uniform):
             return cls(kernel, unbiased, tied, np.ones(1), float(plan.gram()[0, 0]), self_kernel)
-        pairs = float(pair_sums(voter_gram(plan), counts[None], biased=False)[0])
+        reference_gram = voter_gram(plan)
+        pairs = float(pair_sums(reference_gram, counts[None], biased=False)[0])
         squared_norm = pairs / (n_draws * (n_draws - 1))
-        return cls(kernel, unbiased, reference, counts / n_draws, squared_norm, self_kernel)
+        return cls(kernel, unbiased, reference, counts / n_draws, squared_norm, self_kernel, reference_gram)
 
-    def squared_mmd(self, X: Rankings, counts: FloatArray, biased: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the statistic for each row of counts of rankings, the Gram matrix, and the embedding at each."""
+    def of_another(self, model: Any, other: Any) -> tuple[FloatArray, float]:
+        """Return the shares and the squared norm of a similar model, by importance weights of the same draws."""
+        assert self.reference_gram is not None
+        counts = self.rankings.counts
+        ratios = np.exp(other.log_prob(self.rankings) - model.log_prob(self.rankings))
+        weights, self_pairs = counts * ratios, counts * ratios**2
+        pairs = pair_sums(self.reference_gram, weights[None], biased=True)[0]
+        pairs -= self_pairs @ np.diagonal(self.reference_gram)
+        return weights / weights.sum(), float(pairs / (weights.sum() ** 2 - self_pairs.sum()))
+
+    def squared_mmd(
+        self, X: Rankings, counts: FloatArray, biased: bool, models: list[tuple[FloatArray, float]] | None = None
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the statistic for each row of counts of rankings, the Gram matrix, and the embedding at each.
+
+        ``models`` has the shares and the squared norm of a model for each row of counts.
+        """
         gram = voter_gram(self.kernel.plan(X, method=self.method))
         n_voters = int(counts[0].sum())
-        model_means = self.kernel.gram(X, self.rankings, method=self.method) @ self.shares
+        shares, squared_norms = zip(*(models or [(self.shares, self.squared_norm)]), strict=True)
+        model_means = self.kernel.gram(X, self.rankings, method=self.method) @ np.stack(shares).T
         within = pair_sums(gram, counts, biased) / (n_voters * (n_voters - (not biased)))
-        return within - 2 * (counts @ model_means) / n_voters + self.squared_norm, gram, model_means
+        cross = np.einsum("su,us->s", counts, np.broadcast_to(model_means, (len(gram), len(counts))))
+        return within - 2 * cross / n_voters + np.array(squared_norms), gram, model_means[:, 0]
 
 
 class FitStatistic(PermutationStatistic):
-    """The squared discrepancy between data and model, with data simulated from the model as null distribution."""
+    """The squared discrepancy between data and model, with data simulated from the model as null distribution.
+
+    A ``fitted`` model is fitted again to each simulated sample.
+    """
 
     min_moment_draws = 0  # moments come from the simulations that were requested
 
-    def __init__(self, embedding: Embedding, data: Rankings, draw_sample: Callable[[], Rankings], biased: bool) -> None:
+    def __init__(
+        self, embedding: Embedding, data: Rankings, draw_sample: Callable[[], Rankings], biased: bool, fitted: Any
+    ) -> None:
         self.embedding, self.data, self.draw_sample, self.biased = embedding, data, draw_sample, biased
+        self.fitted = fitted
         self.counts = data.counts.astype(np.float64)
         values, self.gram, self.model_means = embedding.squared_mmd(data, self.counts[None], biased)
         self.value = float(values[0])
@@ -263,13 +304,16 @@ class FitStatistic(PermutationStatistic):
         """Return the statistic of each sample, from one Gram matrix if they have few distinct rankings."""
         ranks = np.concatenate([sample.ranks for sample in samples])
         first, inverse = unique_rows(ranks)
-        if len(first) > MAX_DISTINCT:
-            each = [self.embedding.squared_mmd(s, s.counts[None].astype(np.float64), self.biased)[0] for s in samples]
-            return np.concatenate(each)
+        if len(first) > MAX_DISTINCT and len(samples) > 1:
+            return np.concatenate([self.of_samples([sample]) for sample in samples])
+        models = None
+        if self.fitted is not None:
+            fits = (type(self.fitted).fit(sample) for sample in samples)
+            models = [self.embedding.of_another(self.fitted, other) for other in fits]
         counts = np.zeros((len(samples), len(first)))
         row = np.repeat(np.arange(len(samples)), [len(sample) for sample in samples])
         counts[row, inverse] = np.concatenate([sample.counts for sample in samples])
-        return self.embedding.squared_mmd(Rankings(ranks[first], samples[0].items), counts, self.biased)[0]
+        return self.embedding.squared_mmd(Rankings(ranks[first], samples[0].items), counts, self.biased, models)[0]
 
     def effect(self) -> FitEffect:
         """Return the share of the dispersion between data and model."""

@@ -35,9 +35,12 @@ from rankernel.stats._permutations import (
     arrangement_probability,
     check_exchangeable,
     count_by_group,
+    multilevel_splitting,
+    named_generator,
     off_diagonal_forms,
     pair_sums,
     permutation_moments,
+    random_state,
     sort_by_label,
     sum_by_group,
 )
@@ -53,6 +56,10 @@ from rankernel.stats.base import (
 
 if TYPE_CHECKING:
     from rankernel.stats.differences import Differences, GroupFeatures
+
+
+MAX_BALANCE = 1.5  # ratio of the sizes of two groups
+MAX_SPLIT_VOTERS = 5000  # splitting holds 1,000 divisions of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +185,7 @@ class GroupStatistic(PermutationStatistic):
     """
 
     def __init__(self, voters: GroupedVoters, biased: bool, seed: int, factor: float = 1.0) -> None:
-        self.voters, self.biased, self.factor = voters, biased, factor
+        self.voters, self.biased, self.seed, self.factor = voters, biased, seed, factor
         self.gram, self.counts, self.n_voters = voters.gram, voters.counts, float(voters.sizes.sum())
         self.diagonal = np.diagonal(self.gram).copy()
         self.row_sums, absolute = off_diagonal_sums(self.gram, self.counts)
@@ -266,6 +273,38 @@ class GroupStatistic(PermutationStatistic):
         n_same_rows = np.unique(by_group.reshape(len(by_group), -1), axis=0, return_counts=True)[1]
         renamings = float(np.exp(gammaln(n_same_sizes + 1).sum() - gammaln(n_same_rows + 1).sum()))
         return renamings * arrangement_probability(strata, groups, rows, table[strata, groups, rows])
+
+    def splitting_pvalue(self) -> float:
+        """Return the p-value of two groups by multilevel splitting; 0 with strata, more groups or very many voters.
+
+        Groups of similar sizes need none: there the Pearson type III approximation is accurate or conservative.
+        """
+        is_balanced = self.voters.sizes.max() < MAX_BALANCE * self.voters.sizes.min()
+        if (
+            len(self.voters.names) != 2
+            or is_balanced
+            or self.voters.is_stratified()
+            or self.n_voters > MAX_SPLIT_VOTERS
+        ):
+            return 0.0
+        smaller = int(np.argmin(self.voters.sizes))
+        m, n = self.voters.sizes[[smaller, 1 - smaller]].tolist()
+        mm, nn = m * (m - (not self.biased)), n * (n - (not self.biased))
+        # With A the sum over pairs of a voter of the smaller group and any other, the sums XY and YY are A - XX and
+        # a constant - 2 A + XX, so the squared discrepancy is linear in XX and in a sum over the voters of the group.
+        scale = self.factor * m * n / self.n_voters
+        equal = (self.counts - 1) * self.diagonal
+        weights = -2 * (1 / nn + 1 / (m * n)) * (self.row_sums + equal)
+        if self.biased:
+            weights += (1 / mm - 1 / nn) * self.diagonal
+        pair_weight = scale * (1 / mm + 1 / nn + 2 / (m * n))
+        first = self.voters.by_group[smaller]
+        pairs = float(pair_sums(self.gram, first[None], biased=False)[0])
+        target = pair_weight * pairs + scale * float(first @ weights) - self.tolerance
+        rows = np.repeat(np.arange(len(self.gram), dtype=np.int32), self.counts.astype(np.int64))
+        state = random_state(named_generator(self.seed, "splitting", self.voters.table))
+        arguments = self.gram, rows, int(m), pair_weight, scale * weights, target, state
+        return float(run_interruptibly(multilevel_splitting, *arguments))
 
     def effect(self) -> GroupEffect:
         """Return the share of the dispersion between groups."""

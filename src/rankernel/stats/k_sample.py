@@ -19,6 +19,7 @@ from rankernel._utils.checks import (
     short_repr,
 )
 from rankernel._utils.rng import Seed, as_seed
+from rankernel.comparisons import Comparisons
 from rankernel.data import as_data, group_codes
 from rankernel.errors import RankingError, missing_extra
 from rankernel.gram.methods import MethodLike
@@ -149,12 +150,13 @@ def k_sample_test(
 
     Parameters
     ----------
-    X : Rankings, Preferences or integer array
-        The rankings of all groups.
+    X : Rankings, Preferences, Comparisons or integer array
+        The rankings of all groups. Each of comparisons is a voter.
     groups : array of shape (n_rankings,)
-        The group of each row: labels of any type.
+        The group of each row: labels of any type; of comparisons also the name of a label.
     strata : array of shape (n_rankings,), optional
-        A label for each row: voters are permuted within strata only.
+        A label for each row: voters are permuted within strata only. Of comparisons, the two items that are compared by
+        default, because which items a group compared is not a preference.
     precomputed : array of shape (n_rankings, n_rankings), optional
         The Gram matrix of X.
     kernel, n_permutations, rng, biased, method, n_jobs
@@ -184,6 +186,9 @@ def k_sample_test(
       east and north   adjusted p = 0.058, effect 0.1
     """
     n_permutations, seed = check_integer("n_permutations", n_permutations), as_seed(rng)
+    if isinstance(X, Comparisons):
+        groups = np.array(X.groups(groups)[0])[X.groups(groups)[1]] if isinstance(groups, str) else groups
+        X, strata = X.to_rankings(), X.match_ups if strata is None else strata
     data, least = as_data(X), 1 if check_flag("biased", biased) else 2
     codes, names = check_groups(groups, len(data))
     stratum = stratum_codes(strata, len(data))

@@ -27,9 +27,10 @@ from rankernel._utils.checks import (
     short_repr,
 )
 from rankernel._utils.rng import Seed, as_seed
+from rankernel.comparisons import Comparisons
 from rankernel.completions.draws import CompletionModel
 from rankernel.data import Data, as_data, concat
-from rankernel.errors import RankingError
+from rankernel.errors import Argument, RankingError
 from rankernel.gram.bandwidth import median_rate
 from rankernel.gram.methods import MethodLike, unbiased_method
 from rankernel.gram.plan import Plan
@@ -96,8 +97,8 @@ def mmd_test(
 
     Parameters
     ----------
-    X, Y : Rankings, Preferences or integer arrays
-        The two samples, over the same items.
+    X, Y : Rankings, Preferences, Comparisons or integer arrays
+        The two samples, over the same items. Comparisons are permuted within the pairs of items that are compared.
     kernel : Kernel, optional
         The kernel, ``Mallows("median")`` by default: the median heuristic uses both samples.
     n_permutations : int
@@ -178,6 +179,11 @@ def check_samples(X: Any, Y: Any, strata: Any, biased: bool) -> tuple[Data, Call
     """Return the rows of two samples, and the function that counts their voters, after checking the arguments."""
     if isinstance(Y, CompletionModel) or callable(Y):
         raise TypeError("Y is a model, not a sample of rankings; use goodness_of_fit_test(X, model)")
+    if isinstance(X, Comparisons) and isinstance(Y, Comparisons):
+        if X.items != Y.items:
+            raise RankingError("X and Y have different items; build both with the same ", Argument("items", ...))
+        strata = (X.match_ups, Y.match_ups) if strata is None else strata
+        X, Y = X.to_rankings(), Y.to_rankings()
     first, second = as_data(X), as_data(Y, name="Y")
     least = 1 if check_flag("biased", biased) else 2
     for name, data in zip(NAMES, (first, second), strict=True):

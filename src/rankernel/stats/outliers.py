@@ -10,15 +10,19 @@ import numpy as np
 
 from rankernel._utils import FloatArray, Indices, IntArray, Mask
 from rankernel._utils.checks import check_number
-from rankernel._utils.resources import check_task
+from rankernel._utils.resources import announce_cost, check_task, n_threads
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data, concat
 from rankernel.errors import MisfitWarning, RankingError, SamplingWarning, missing_extra, warn
+from rankernel.gram.evaluator import slices
 from rankernel.gram.methods import MethodLike, unbiased_method
 from rankernel.gram.plan import Plan
 from rankernel.kernels.base import Kernel
-from rankernel.models.null_models import InlierModel, Model, WeightedSample, inlier_models, sample_inliers, shape_codes
+from rankernel.models.mallows import MallowsModel
+from rankernel.models.null_models import Model, coarsen, fit_plackett_luce, shape_codes
+from rankernel.models.plackett_luce import PlackettLuce
 from rankernel.preferences import Preferences
+from rankernel.rankings import Rankings
 from rankernel.stats._permutations import named_generator
 from rankernel.stats.base import MAX_RELATIVE_ERROR, PrintedResult, Sample, SummaryLines, check_kernel, mcse_text
 
@@ -27,10 +31,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MIN_VOTERS = 20  # to fit a null model
-MAX_OUTLIER_SHARE = 0.2  # a larger share is another group of voters rather than outliers
+MAX_OUTLIER_SHARE = 0.15  # a larger share is another group of voters rather than outliers
 N_SIMULATED = 4000  # ballots of each null model, divided among the shapes of ballots (benchmarks/outliers.py)
 MIN_SIMULATED = 800  # for each shape
+SIMULATED_AT_ONCE = 2048  # simulated ballots whose kernel values are held at once
 MAX_SHAPES = 20  # shapes that are simulated separately; rarer ones are pooled
+CONCENTRATIONS = (0.0, 0.06, 0.12, 0.2, 0.3, 0.42, 0.56, 0.75, 1.0, 1.33, 1.8, 2.4, 3.2, 4.5)  # over the fitted one
+MISFIT_GAIN = 5.0  # of the log-likelihood over a gamma distribution of shape 2 or more and 5 % of outliers
 TIE_TOLERANCE = 1e-10  # of the kernel of a ballot with itself: distances that are closer differ by rounding only
 
 
@@ -132,7 +139,8 @@ def outlier_test(
     reference, the false discovery rate is at most ``alpha``, whatever that distribution.
 
     Without a reference, :math:`\mu` is the mean embedding of the other ballots, and inliers follow a null model: a
-    Plackett-Luce model, and a Mallows model if no item is free, both fitted robustly, with a mixture of concentrations.
+    Plackett-Luce model, and a Mallows model if no item is free, with a gamma distribution of concentrations. It is
+    fitted twice, the second time without the outliers of the first.
     The p-value of a ballot is the larger of the two probabilities that a ballot with the same numbers of items, ties
     and free items is at least as far away, by importance sampling. So ``alpha`` holds approximately if inliers follow
     either model. A :class:`MisfitWarning` is raised if the ballots fit neither model, or if the outliers are numerous
@@ -160,7 +168,7 @@ def outlier_test(
     >>> from rankernel import Rankings, concat, datasets
     >>> inliers = datasets.mallows(200, [0, 1, 2, 3, 4, 5, 6, 7], 1.0, rng=1)
     >>> reversed_ballot = Rankings([[7, 6, 5, 4, 3, 2, 1, 0]], inliers.items)
-    >>> outlier_test(concat([reversed_ballot, inliers[:100]]), reference=inliers[100:], alpha=0.1).order()[0]
+    >>> outlier_test(concat([reversed_ballot, inliers[:5]]), reference=inliers[5:], alpha=0.1).order()[0]
     np.int64(0)
     """
     data, seed = as_data(X), as_seed(rng)
@@ -174,6 +182,11 @@ def outlier_test(
         null = SimulatedDistances.from_sample(sample, data)
         distances, weights = null.distances, null.weights
         pvalues = null.pvalues(fitted, named_generator(seed, "inliers"))
+        warn_if_misfit(fitted)
+        rows = np.flatnonzero(adjust_weighted_pvalues(pvalues, data.counts) > alpha)
+        if len(rows) < len(data) and isinstance(data, Rankings) and data[rows].n_voters >= MIN_VOTERS:
+            fitted = inlier_models(data[rows], contaminated=False)
+            pvalues = null.pvalues(fitted, named_generator(seed, "inliers"))
         text = "the other ballots, null distribution simulated from " + " and ".join(type(m).__name__ for m in models)
     else:
         inliers = as_data(reference, name="reference")
@@ -187,12 +200,11 @@ def outlier_test(
         all_distances = np.asarray(np.diagonal(gram) - 2 * gram @ weights + weights @ gram @ weights)[index]
         distances, reference_distances = np.split(all_distances, [len(data)])
         pvalues = conformal_pvalues(distances, reference_distances, halves[1])
+        warn_if_small_reference(data.n_voters, float(halves[1].sum()), alpha)
         text = f"one half of {inliers.n_voters:,} reference ballots, null distribution from the other half"
     adjusted = adjust_weighted_pvalues(pvalues, data.counts)
     mcse = distance_mcse(sample, weights)
     warn_if_noisy_distances(mcse, float(distances.std()))
-    if models:
-        warn_if_misfit(pvalues, adjusted <= alpha, data.counts.astype(np.float64))
     return OutlierResult(
         distances=distances,
         pvalues=pvalues,
@@ -262,25 +274,28 @@ def warn_if_noisy_distances(mcse: float, std: float) -> None:
         )
 
 
-def warn_if_misfit(pvalues: FloatArray, is_outlier: Mask, counts: FloatArray) -> None:
-    """Warn if there are too many outliers, or if p-values of inliers are too often below 0.25.
+def warn_if_small_reference(n_ballots: int, n_reference: float, alpha: float) -> None:
+    """Warn if a single ballot cannot be an outlier, because the smallest p-value is too large."""
+    n_needed = int(np.ceil(n_ballots / alpha)) if alpha > 0 else 0
+    if n_ballots > alpha * (1 + n_reference):
+        n_far = int(np.ceil(n_ballots / max(alpha * (1 + n_reference), 1e-12)))
+        warn(
+            f"with {n_reference:.0f} of the reference ballots as null distribution, p-values are at least "
+            f"1/{n_reference + 1:.0f}: of {n_ballots:,} ballots none is an outlier unless at least {n_far:,} are "
+            f"farther than all of them; give a reference of {2 * n_needed:,} ballots, or test fewer ballots",
+            SamplingWarning,
+        )
 
-    The share below 0.25 may exceed 0.25 by 0.02 and four standard errors.
-    """
-    outlier_share = float(counts[is_outlier].sum() / counts.sum())
-    n_inliers = float(counts[~is_outlier].sum())
-    small_share = float(counts[~is_outlier & (pvalues <= 0.25)].sum()) / n_inliers if n_inliers else 0.0
-    if outlier_share > MAX_OUTLIER_SHARE:
-        problem = f"{outlier_share:.0%} of the ballots are outliers, and may be another group of voters: see linkage"
-    elif n_inliers and small_share > 0.25 + 0.02 + 4 * (0.25 * 0.75 / n_inliers) ** 0.5:
-        problem = f"{small_share:.0%} of the inliers have a p-value of at most 0.25"
-    else:
-        return
-    warn(
-        f"the ballots do not fit the null models: {problem}; the false discovery rate may exceed alpha, give a "
-        "reference of inliers",
-        MisfitWarning,
-    )
+
+def warn_if_misfit(models: Sequence[InlierModel]) -> None:
+    """Warn if many ballots follow none of the models, or if concentrations vary more than exponentially."""
+    if all(model.is_misfit for model in models):
+        warn(
+            f"the ballots do not fit the null models: more than {MAX_OUTLIER_SHARE:.0%} follow none of them, or the "
+            "concentrations of voters vary more than exponentially; the false discovery rate may exceed alpha, give a "
+            "reference of inliers, or see with linkage whether there is another group of voters",
+            MisfitWarning,
+        )
 
 
 # ---------------------------------------------------------------------- null distributions
@@ -312,6 +327,116 @@ def weight_above(values: FloatArray, weights: FloatArray, thresholds: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
+class InlierModel:
+    """A mixture of one model over a gamma distribution of concentrations.
+
+    Voters differ in how closely they follow a model. ``shares`` are the probabilities of :data:`CONCENTRATIONS`; the
+    concentration 0 is the uniform distribution. The shape and the scale of the gamma distribution have maximum
+    likelihood, together with a share of outliers that are uniform. So the share of voters of low concentration follows
+    from how much the others differ, and not from the outliers.
+    """
+
+    fitted: Model
+    shares: FloatArray
+    is_misfit: bool = False  # significantly too many outliers, or concentrations that vary more than exponentially
+
+    @classmethod
+    def fit(cls, fitted: Model, ballots: Rankings, contaminated: bool) -> InlierModel:
+        """Return the mixture of a fitted model; ballots have outliers if ``contaminated``."""
+        from scipy.optimize import minimize
+        from scipy.special import expit, logit
+
+        logs = np.stack([model.log_prob(ballots) for model in components(fitted)])
+        largest = logs.max(axis=0)
+        likelihood, frequencies = np.exp(logs - largest), ballots.counts / ballots.n_voters
+
+        def loss(parameters: FloatArray) -> float:
+            log_shape, log_mean, outlier_logit = parameters
+            outliers = contaminated * expit(outlier_logit)
+            inliers = gamma_shares(log_shape, log_mean) @ likelihood
+            total = (1 - outliers) * inliers + outliers * likelihood[0]
+            return -float(frequencies @ np.log(np.maximum(total, 1e-300)))
+
+        def fit(min_shape: float, max_share: float) -> Any:
+            limits = [(float(np.log(min_shape)), 5.0), (-3.0, 1.5), (-12.0, float(logit(max_share)))]
+            starts = [
+                [log_shape, 0.0, each]
+                for log_shape in (0.5, 2.5)
+                for each in ((-3.0, -1.0) if contaminated else (-3.0,))
+            ]
+            inside = [np.clip(start, *np.transpose(limits)) for start in starts]
+            fits = [minimize(loss, start, method="Nelder-Mead", bounds=limits) for start in inside]
+            return min(fits, key=lambda each: each.fun)
+
+        best = fit(1 / 3, 0.5)
+        is_extreme = contaminated and (np.exp(best.x[0]) < 1 or expit(best.x[2]) > MAX_OUTLIER_SHARE)
+        is_misfit = is_extreme and ballots.n_voters * (fit(2.0, 0.05).fun - best.fun) > MISFIT_GAIN
+        return cls(fitted, gamma_shares(*best.x[:2]), bool(is_misfit))
+
+    def log_prob(self, ballots: Rankings) -> FloatArray:
+        """Return the log-probability of each ranking."""
+        return log_mixture(self.shares, np.stack([model.log_prob(ballots) for model in components(self.fitted)]))
+
+    def sample(self, like: Data, rows: Indices, rng: np.random.Generator) -> tuple[Data, FloatArray]:
+        """Return a sample with the shapes of the given rows of some data, and its importance weights.
+
+        All concentrations are drawn equally often, so that small probabilities are estimated well.
+        """
+        proposals = components(self.fitted)
+        parts = np.array_split(np.arange(len(rows)), len(proposals))
+        full = np.empty((len(rows), like.n_items), dtype=np.int32)
+        for part, proposal in zip(parts, proposals, strict=True):
+            full[part] = proposal.sample(len(part), rng=rng).ranks
+        logs = np.stack([proposal.log_prob(Rankings._trusted(full, like.items)) for proposal in proposals])
+        proposal_shares = np.array([len(part) for part in parts]) / len(rows)
+        weights = np.exp(log_mixture(self.shares, logs) - log_mixture(proposal_shares, logs))
+        return coarsen(full, like[rows]), weights
+
+
+def gamma_shares(log_shape: float, log_mean: float) -> FloatArray:
+    """Return the probabilities of :data:`CONCENTRATIONS` under a gamma distribution, each with the values around it."""
+    from scipy.special import gammainc
+
+    edges = (np.array(CONCENTRATIONS[1:]) + np.array(CONCENTRATIONS[:-1])) / 2
+    shape = np.exp(log_shape)
+    return np.diff(gammainc(shape, shape * np.exp(-log_mean) * edges), prepend=0.0, append=1.0)
+
+
+def components(model: Model) -> list[Model]:
+    """Return the model at each of :data:`CONCENTRATIONS`."""
+    if isinstance(model, MallowsModel):
+        return [MallowsModel(model.center, model.theta * factor) for factor in CONCENTRATIONS]
+    return [PlackettLuce((model.weights / model.weights.max()) ** factor) for factor in CONCENTRATIONS]
+
+
+def log_mixture(shares: FloatArray, logs: FloatArray) -> FloatArray:
+    """Return the logarithm of a mixture of densities, given by the rows of their logarithms.
+
+    Examples
+    --------
+    >>> np.exp(log_mixture(np.array([0.25, 0.75]), np.log([[0.2, 1.0], [0.4, 0.0 + 1e-300]]))).round(2)
+    array([0.35, 0.25])
+    """
+    from scipy.special import logsumexp
+
+    return np.asarray(logsumexp(logs, axis=0, b=shares[:, None]))
+
+
+def inlier_models(data: Data, contaminated: bool = True) -> list[InlierModel]:
+    """Return the inlier models: Plackett-Luce, and Mallows if no item is free (otherwise it is slow).
+
+    Probabilities of preferences are slow to compute, so their model is one fit to all rows.
+    """
+    if isinstance(data, Preferences):
+        return [InlierModel(fit_plackett_luce(data), np.equal(CONCENTRATIONS, 1.0).astype(np.float64))]
+    ballots = data.unique()
+    fits: list[Model] = [PlackettLuce.fit(ballots)]
+    if ballots.is_exhaustive():
+        fits.append(MallowsModel.fit(ballots))
+    return [InlierModel.fit(fitted, ballots, contaminated) for fitted in fits]
+
+
+@dataclass(frozen=True, eq=False)
 class SimulatedDistances:
     """Squared distances of ballots from the mean embedding of the others, and of simulated ballots.
 
@@ -338,12 +463,16 @@ class SimulatedDistances:
     def pvalues(self, models: Sequence[InlierModel], rng: np.random.Generator) -> FloatArray:
         """Return the largest p-value of each row over the null models, compared with ballots of the same shape."""
         pvalues = np.zeros(len(self.data))
+        assert self.sample.plan is not None
+        n_simulated = len(models) * N_SIMULATED
+        seconds = self.sample.plan._evaluator.seconds(n_simulated, len(self.sample.data)) / n_threads(None)
+        announce_cost(f"comparing the ballots with {n_simulated:,} simulated ones", seconds)
         for rows in self.shape_classes():
             counts = self.data.counts[rows]
             n_simulated = max(round(N_SIMULATED * float(counts.sum() / self.data.n_voters)), MIN_SIMULATED)
             for model in models:
-                drawn = sample_inliers(model, self.data, rng.choice(rows, n_simulated, p=counts / counts.sum()), rng)
-                exceedance = self.exceedance(drawn, self.distances[rows])
+                chosen = rng.choice(rows, n_simulated, p=counts / counts.sum())
+                exceedance = self.exceedance(*model.sample(self.data, chosen, rng), self.distances[rows])
                 bounded = np.maximum(exceedance, self.min_pvalues(model, rows, n_simulated))
                 pvalues[rows] = np.maximum(pvalues[rows], np.minimum(bounded, 1.0))
         return pvalues
@@ -357,17 +486,19 @@ class SimulatedDistances:
         classes = rank[codes]
         return [np.flatnonzero(classes == number) for number in range(int(classes.max()) + 1)]
 
-    def exceedance(self, drawn: WeightedSample, distances: FloatArray) -> FloatArray:
+    def exceedance(self, drawn: Data, weights: FloatArray, distances: FloatArray) -> FloatArray:
         """Return the weighted share of drawn ballots that are at least as far away as each distance."""
-        first, inverse = drawn.ballots.unique_indices()
-        plan, distinct = self.sample.plan, drawn.ballots[first]
+        first, inverse = drawn.unique_indices()
+        plan, distinct = self.sample.plan, drawn[first]
         assert plan is not None
         method = unbiased_method(plan.method)
-        means = plan.kernel.gram(distinct, self.sample.data, method=method) @ self.weights
-        diagonal = plan.kernel.plan(distinct, method=method).diagonal(unbiased=True)
+        means, diagonal = np.empty(len(distinct)), np.empty(len(distinct))
+        for part in slices(len(distinct), SIMULATED_AT_ONCE):  # which bounds the memory of draws
+            means[part] = plan.kernel.gram(distinct[part], self.sample.data, method=method) @ self.weights
+            diagonal[part] = plan.kernel.plan(distinct[part], method=method).diagonal(unbiased=True)
         simulated = self.factor * (diagonal - 2 * means + self.squared_norm)[inverse]
         tolerance = TIE_TOLERANCE * float(np.abs(diagonal).mean())
-        return weight_above(simulated, drawn.weights, distances - tolerance) / len(simulated)
+        return weight_above(simulated, weights, distances - tolerance) / len(simulated)
 
     def min_pvalues(self, model: InlierModel, rows: Indices, n_simulated: int) -> FloatArray:
         """Return lower bounds of p-values: the probability of the ballot, or one over the number of simulations."""

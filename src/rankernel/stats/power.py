@@ -1,6 +1,6 @@
 r"""Power and sample size of tests, by simulation.
 
-Simulated voters come from pilot data or from models, with the groups moved towards each other until they differ by the
+Simulated voters come from pilot data, with the groups moved towards each other until they differ by the
 unbiased estimate of the effect, or by a given smaller one: with :math:`P_g` the distribution of group g and M that of
 all groups, group g of a simulation has the distribution :math:`M + \lambda (P_g - M)`. Within strata each stratum has
 its own M. For judges who rank twice, a part :math:`\lambda` of the pairs is as observed, and the others have before and
@@ -18,11 +18,9 @@ import numpy as np
 from rankernel._utils import FloatArray, IntArray
 from rankernel._utils.checks import check_integer, check_number, short_repr
 from rankernel._utils.rng import Seed, as_seed
-from rankernel.completions.draws import CompletionModel
-from rankernel.data import Data, concat
+from rankernel.data import Data
 from rankernel.errors import RankingError
 from rankernel.kernels.base import Kernel
-from rankernel.rankings import Rankings, as_rankings
 from rankernel.stats._permutations import PermutationStatistic, count_exceedances, is_exchangeable, named_generator
 from rankernel.stats.base import (
     Interval,
@@ -40,9 +38,7 @@ from rankernel.stats.paired import Judges, PairedResult, SignFlips
 
 N_PERMUTATIONS = 399  # of one simulated test at alpha = 0.05 or more; 20 / alpha at a smaller one
 N_SIZES = 8  # sample sizes that are simulated before the power curve is fitted
-N_FROM_MODEL = 1000  # voters that represent a model
 
-Pilot = MMDResult | KSampleResult | PairedResult
 Progress = Callable[[int, int], object]
 
 
@@ -129,15 +125,15 @@ def power(
 
     Parameters
     ----------
-    pilot : MMDResult, KSampleResult or PairedResult, pair of data, or list of models
+    pilot : MMDResult, KSampleResult or PairedResult, or pair of data
         The result of :func:`mmd_test`, :func:`k_sample_test` or :func:`paired_test` on pilot data; the simulated test
-        is the same, with its kernel and strata. Or the pilot data: two samples, or rankings and the group of each. Or
-        models, one for each group: CompletionModel or functions of (n_rankings, rng), each represented by 1,000 voters.
+        is the same, with its kernel and strata. Or the pilot data: two samples, or rankings and the group of each. For
+        groups with known models, give samples of the models, such as 1,000 rankings each.
     n : int or sequence of int
         The number of voters: of all groups, in the proportions of the pilot, or of each group. For judges who rank
         twice, the number of judges.
     kernel : Kernel, optional
-        The kernel if data or models are given, ``Mallows("median")`` by default.
+        The kernel if data are given, ``Mallows("median")`` by default.
     effect : float, optional
         The effect of the population, between 0 and the plug-in effect of the pilot; by default the unbiased estimate of
         the pilot (0 if that is negative). Power depends on the distribution of rankings, not on the effect only.
@@ -161,14 +157,14 @@ def power(
     >>> result = power(pilot, 100, n_simulations=100)
     >>> result.n_voters, 0.5 < result.power <= 1
     ((50, 50), True)
-    >>> models = [MallowsModel([0, 1, 2, 3], 0.8), MallowsModel([1, 0, 3, 2], 0.8)]
-    >>> small, large = (power(models, n, effect=0.02, n_simulations=60).power for n in (60, 240))
+    >>> samples = [MallowsModel(center, 0.8).sample(1000) for center in ([0, 1, 2, 3], [1, 0, 3, 2])]
+    >>> small, large = (power(samples, n, effect=0.02, n_simulations=60).power for n in (60, 240))
     >>> small < large
     True
     """
     alpha = check_number("alpha", alpha, 0, 1)
     n_simulations, seed = check_integer("n_simulations", n_simulations), as_seed(rng)
-    population = make_population(pilot, effect, kernel, seed)
+    population = make_population(pilot, effect, kernel)
     return simulate_power(population, population.sizes(n), alpha, n_simulations, seed, progress)
 
 
@@ -217,7 +213,7 @@ def sample_size(
     required = check_number("power", power, alpha, 1)
     n_simulations, seed = check_integer("n_simulations", n_simulations), as_seed(rng)
     check_integer("max_size", max_size)
-    population = make_population(pilot, effect, kernel, seed)
+    population = make_population(pilot, effect, kernel)
     if population.effect <= 0:
         raise RankingError(
             "the estimated effect of the pilot is not positive, so no sample size is enough; give the smallest effect "
@@ -309,73 +305,36 @@ def simulate_power(
 # ---------------------------------------------------------------------- pilots
 
 
-def make_population(pilot: Any, effect: float | None, kernel: Any, seed: int) -> GroupPopulation | JudgePopulation:
-    """Return the population of a pilot, of pilot data, or of models, with a given effect."""
+def make_population(pilot: Any, effect: float | None, kernel: Any) -> GroupPopulation | JudgePopulation:
+    """Return the population of a pilot or of pilot data, with a given effect."""
     if not isinstance(pilot, KernelTestResult):
-        pilot = pilot_from_models(pilot, kernel, seed) if is_models(pilot) else pilot_from_data(pilot, kernel)
+        pilot = pilot_from_data(pilot, kernel)
     elif kernel is not None:
         raise ValueError("pilot is a result with a kernel; leave out kernel, or give the pilot data instead")
-    checked = check_pilot(pilot)
-    target = max(checked.effect, 0.0) if effect is None else check_number("effect", effect, 0, 1)
-    if isinstance(checked, PairedResult):
-        return JudgePopulation.with_effect(checked._judges, target)
-    return GroupPopulation.with_effect(checked._voters, target, checked._biased)
-
-
-def check_pilot(pilot: KernelTestResult) -> Pilot:
-    """Return the result of a test that can be simulated."""
-    if isinstance(pilot, AggregatedMMDResult) or not isinstance(pilot, Pilot):
+    if isinstance(pilot, AggregatedMMDResult) or not isinstance(pilot, MMDResult | KSampleResult | PairedResult):
         raise TypeError(
             f"pilot is {type(pilot).__name__}, which has no fixed groups and kernel to simulate; give the result of "
             "mmd_test, k_sample_test or paired_test, two samples, or rankings and the group of each"
         )
     if np.isnan(pilot.effect):
         raise RankingError("the effect of the pilot is undefined; each group needs at least two voters")
-    return pilot
+    target = max(pilot.effect, 0.0) if effect is None else check_number("effect", effect, 0, 1)
+    if isinstance(pilot, PairedResult):
+        return JudgePopulation.with_effect(pilot._judges, target)
+    return GroupPopulation.with_effect(pilot._voters, target, pilot._biased)
 
 
-def pilot_from_data(pilot: Any, kernel: Any) -> Pilot:
+def pilot_from_data(pilot: Any, kernel: Any) -> KernelTestResult:
     """Return the test of pilot data: two samples, or rankings and the group of each."""
     if not isinstance(pilot, tuple | list) or len(pilot) != 2:
         raise TypeError(
-            f"pilot={short_repr(pilot)} is not possible; give a result such as that of mmd_test(X, Y), a pair (X, Y) "
-            "or (rankings, groups), or a list of models"
+            f"pilot={short_repr(pilot)} is not possible; give a result such as that of mmd_test(X, Y), or a pair "
+            "(X, Y) or (rankings, groups)"
         )
     first, second = pilot
     if isinstance(second, Data) or np.ndim(second) == 2:
         return mmd_test(first, second, kernel, n_permutations=1)
     return k_sample_test(first, second, kernel, n_permutations=1)
-
-
-def is_models(pilot: Any) -> bool:
-    """Return whether a pilot is a list of models."""
-    return isinstance(pilot, tuple | list) and any(
-        isinstance(each, CompletionModel) or callable(each) for each in pilot
-    )
-
-
-def pilot_from_models(models: Sequence[Any], kernel: Any, seed: int) -> Pilot:
-    """Return the test of voters drawn from models, one for each group."""
-    if len(models) < 2:
-        raise ValueError(f"pilot has {len(models)} model; give one for each of at least two groups")
-    samples = [sample_model(model, named_generator(seed, f"voters of model {i}")) for i, model in enumerate(models)]
-    if len({sample.n_items for sample in samples}) > 1:
-        n_items = ", ".join(str(sample.n_items) for sample in samples)
-        raise RankingError(f"the models of pilot rank {n_items} items; give models of the same items")
-    groups = np.repeat(np.arange(len(samples)), [len(sample) for sample in samples])
-    return k_sample_test(concat(samples), groups, kernel, n_permutations=1)
-
-
-def sample_model(model: Any, rng: np.random.Generator) -> Rankings:
-    """Return the voters that represent a model."""
-    if hasattr(model, "sample"):
-        return as_rankings(model.sample(N_FROM_MODEL, rng=rng), "a draw of a model")
-    if callable(model):
-        return as_rankings(model(N_FROM_MODEL, rng), "a draw of a model")
-    raise TypeError(
-        f"pilot has models and {short_repr(model)}; give models such as MallowsModel(center, theta), or functions of "
-        "(n_rankings, rng)"
-    )
 
 
 # ---------------------------------------------------------------------- populations
@@ -386,8 +345,7 @@ def mixing_weight(effect_at: Callable[[float], float], effect: float) -> float:
     largest = effect_at(1.0)
     if effect > largest:
         raise RankingError(
-            f"effect={effect:g} is larger than that of the pilot, {largest:.3g}; give pilot data or models that differ "
-            "more"
+            f"effect={effect:g} is larger than that of the pilot, {largest:.3g}; give pilot data that differ more"
         )
     return first_true(lambda weight: not effect_at(weight) < effect, 0.0, 1.0)
 

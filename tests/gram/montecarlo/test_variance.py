@@ -10,9 +10,10 @@ import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rankernel import Mallows
 from rankernel.errors import ExactnessError
 from rankernel.gram.exact.formulas import Overlap
-from rankernel.gram.montecarlo.variance import mallows_variance, variance_from_values
+from rankernel.gram.montecarlo.variance import mallows_variance, monte_carlo_variance, variance_from_values
 
 
 def kernel_values(kernel, r, s):
@@ -151,7 +152,7 @@ def test_refusals():
         mallows_variance(free, 0.1, 2, 2)
     tied = Overlap.of(np.array([0, 0]), np.array([0, 1]))
     with pytest.raises(ValueError, match="coupling='pairs'"):
-        mallows_variance(tied, 0.1, 2, 2, coupling="pairs")
+        monte_carlo_variance([[0, 0]], [[0, 1]], Mallows(0.1), n_draws=2, coupling="pairs")
     with pytest.raises(ValueError, match="n_draws=3"):
         mallows_variance(tied, 0.1, 3, 2, coupling="antithetic")
     with pytest.raises(ValueError, match="n_draws=1"):

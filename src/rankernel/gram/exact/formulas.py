@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right, insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ CodeArray = NDArray[np.uint64]
 
 CACHED_VALUES = 2**18  # values of formulas in the cache of one evaluator: about 50 MB
 SLOW = 2e-5  # seconds for one value, above which blocks are small, so that all threads have work (benchmarks/grid.py)
+MAX_PRICED = 2**12  # pairs of shapes, at even distances, whose values are priced
 MAX_RATE = 1e6  # above this decay rate only the nearest completions count, and logarithms are linear in the rate
 
 
@@ -43,47 +45,47 @@ class Shape:
     sizes: tuple[int, ...]
     free: int = 0
 
-    @property
+    @cached_property
     def n_items(self) -> int:
         """Number of items, listed and free."""
         return sum(self.sizes) + self.free
 
-    @property
+    @cached_property
     def n_listed(self) -> int:
         """Number of items that are not free."""
         return sum(self.sizes)
 
-    @property
+    @cached_property
     def is_exhaustive(self) -> bool:
         """Whether no item is free."""
         return self.free == 0
 
-    @property
+    @cached_property
     def is_chain(self) -> bool:
         """Whether the listed items have no ties."""
         return all(size == 1 for size in self.sizes)
 
-    @property
+    @cached_property
     def is_full(self) -> bool:
         """Whether no item is free or tied."""
         return self.is_exhaustive and self.is_chain
 
-    @property
+    @cached_property
     def is_top_k(self) -> bool:
         """Whether all items before the last bucket are single and no item is free; true for full rankings."""
         return self.is_exhaustive and all(size == 1 for size in self.sizes[:-1])
 
-    @property
+    @cached_property
     def is_unordered(self) -> bool:
         """Whether at most one bucket is listed, so that every full ranking is a completion."""
         return len(self.sizes) <= 1
 
-    @property
+    @cached_property
     def n_ties(self) -> int:
         """Number of buckets with more than one item."""
         return sum(size > 1 for size in self.sizes)
 
-    @property
+    @cached_property
     def kind(self) -> str:
         """The kind of ranking in words."""
         if self.free:
@@ -181,11 +183,11 @@ def shapes(X: Rankings) -> list[Shape]:
     return [Shape(tuple(size for size in sizes if size), free) for sizes, free in rows]
 
 
-def shape_pairs(X: Rankings, Y: Rankings) -> Pairs:
-    """Return all pairs of a shape of X and a shape of Y."""
+def shape_pairs(X: Rankings, Y: Rankings) -> Iterator[tuple[Shape, Shape]]:
+    """Yield all pairs of a shape of X and a shape of Y; each unordered pair once if they are the same rankings."""
     left = shapes(X)
     right = left if Y is X else shapes(Y)
-    return [(a, b) for a in left for b in right]
+    return ((a, b) for i, a in enumerate(left) for b in (right[i:] if Y is X else right))
 
 
 # ---------------------------------------------------------------------- formulas
@@ -380,7 +382,8 @@ class FormulaEvaluator(Evaluator):
         self.codes = overlap_coder(X, Y) if single is None else single.coder(X, Y, list(chosen))
         self.details = ", ".join(dict.fromkeys(formula.method for formula in self.formulas))
         self.exponential = is_exponential(kernel, X.n_items)
-        self.slowest = max(formula.seconds(kernel, *pair) for pair, formula in chosen.items())
+        some = islice(chosen.items(), 0, None, -(-len(chosen) // MAX_PRICED))
+        self.slowest = max(formula.seconds(kernel, *pair) for pair, formula in some)
         if self.slowest > SLOW:
             self.block_side = min(max(len(X) // 4, 32), 64)
         self.cache: dict[int, tuple[float, ...]] = {}
@@ -391,10 +394,14 @@ class FormulaEvaluator(Evaluator):
 
     def seconds(self, n_rows: int, n_columns: int) -> float:
         """Return the time for the distinct codes, and for looking up all entries."""
-        shape = len(self.X), len(self.Y)
-        n_codes = distinct_values(lambda rows, columns: self.codes((rows, columns))[0].view(np.int64), *shape)
         step = STEP["code"] + STEP["item"] * self.X.n_items
-        return n_codes * self.slowest + n_rows * n_columns * step
+        return self.n_codes * self.slowest + n_rows * n_columns * step
+
+    @cached_property
+    def n_codes(self) -> float:
+        """The approximate number of distinct codes of the matrix."""
+        shape = len(self.X), len(self.Y)
+        return distinct_values(lambda rows, columns: self.codes((rows, columns))[0].view(np.int64), *shape)
 
     def solved(
         self, key: Any, kernel: Kernel, rate: float | None, block: Block
@@ -435,7 +442,8 @@ class FormulaEvaluator(Evaluator):
         else:
             result = []
             for i, j in zip(rows, columns, strict=True):
-                formula = self.chosen[shape_of(self.X.ranks[i]), shape_of(self.Y.ranks[j])]
+                left, right = shape_of(self.X.ranks[i]), shape_of(self.Y.ranks[j])
+                formula = self.chosen.get((left, right)) or self.chosen[right, left]
                 result += formula.solve(kernel, rate, self.X, self.Y, i[None], j[None])
         if rate is None:
             return result

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel import _loops
-from rankernel._utils import FloatArray, Indices, IntArray, Mask, RankArray
+from rankernel._utils import FloatArray, Indices, IntArray, RankArray
 from rankernel._utils.resources import ALWAYS_FITS, check_bytes, run_in_threads
 from rankernel._utils.rng import row_streams, stream_key
 from rankernel.completions.draws import PURPOSE, Draws, coupling_named
@@ -30,10 +30,10 @@ from rankernel.gram.exact.features import FeatureEvaluator, centred_products
 from rankernel.gram.jackknife import (
     FEW_BLOCKS,
     Norms,
-    SquaredNorms,
     cosines,
     effective_blocks,
     leave_one_out,
+    squared_norms,
     student_factor,
     variance,
 )
@@ -52,7 +52,7 @@ BYTES_WHILE_DRAWING_ORDERS = 26  # for each item of a draw of a partial order
 MAX_TABLE = 2**18  # values of a distance at which functions are tabulated
 DRAW_PAIRS = 2**18  # pairs of draws whose distances or kernel values are held at once
 MAX_BLOCKS = 64  # blocks of draws in the jackknife; more coupled sets are grouped
-MAX_ITEMS_BITS = 128  # items whose pairs are compared as bits
+PACKED_BYTES = 2**28  # draws that are packed at once for all blocks
 MAX_ITEMS_BYTE = 256  # items whose positions fit into one byte
 MAX_DEGREE = {"pairs": 2, "ranks": 2, "positions": 1}  # of the known moments of each kind of features
 MAX_ITEMS_SQUARED = 24  # beyond, the products of all pairs of items cost far more than the draws (benchmarks/cost.py)
@@ -72,7 +72,7 @@ def estimate_seconds(method: MonteCarlo, kernel: Kernel, n_items: int, n_rows: i
     distance = tabulated_distance(kernel, n_items)
     if distance is None:
         step = seconds_of_kernel(kernel, n_items) + 4 * STEP["product"]
-    elif distance.name == "kendall" and n_items <= MAX_ITEMS_BITS:
+    elif distance.name == "kendall":
         n_words = -(-n_items * (n_items - 1) // 128)
         step = STEP["sum"] if n_words == 1 else STEP["lookup"] + STEP["bits"] * n_words
     else:
@@ -81,6 +81,8 @@ def estimate_seconds(method: MonteCarlo, kernel: Kernel, n_items: int, n_rows: i
     n_features = sum(power.n_features(n_items) for power in controls.powers)
     known = (STEP["product"] * n_pairs + STEP["feature"] * (n_rows + n_columns)) * n_features
     drawn = STEP["draw"] * (n_rows + n_columns) * m * n_items
+    if distance is not None and distance.name == "kendall":
+        drawn += STEP["packed"] * (n_rows + n_columns) * m * n_items * n_items / 2
     return method.replicates * (drawn + n_pairs * (STEP["entry"] + m * m * step)) + known
 
 
@@ -122,7 +124,10 @@ class MonteCarloEvaluator(Evaluator):
 
     def seconds(self, n_rows: int, n_columns: int) -> float:
         """Return the approximate time to draw, to compare all draws, and for the means of the control variates."""
-        return estimate_seconds(self.method, self.kernel, self.n_items, n_rows, n_columns)
+        orders = 0.0
+        if isinstance(self.rankings, PartialOrders):
+            orders = self.method.replicates * len(self.rankings) * self.rankings.draw_seconds(self.method.n_draws)
+        return orders + estimate_seconds(self.method, self.kernel, self.n_items, n_rows, n_columns)
 
     # ------------------------------------------------------------------ draws
 
@@ -176,7 +181,7 @@ class MonteCarloEvaluator(Evaluator):
         return DrawSet(draws, method.completions.self_normalized, self.controls, self.distance, self.possible_distances)
 
     @property
-    def n_blocks(self) -> int:
+    def n_blocks(self) -> int:  # type: ignore[override]
         """Number of independent blocks of draws in each replicate."""
         rule = coupling_named(self.method.coupling, self.kernel)
         return len(block_bounds(self.method.n_draws, rule.block_size(self.n_items, self.method.n_draws))[0])
@@ -227,25 +232,19 @@ class MonteCarloEvaluator(Evaluator):
             if len(own):
                 self.check_blocks("an unbiased diagonal")
             for k, integrand in enumerate(integrands):
-                means[k, own] = self.squared_norms(integrand, left[own])[0].unbiased
+                means[k, own] = self.squared_norms(integrand, left[own])[1].value
         return np.asarray(means)
 
     # ------------------------------------------------------------------ standard errors
 
-    def estimate_block(self, kernel: Kernel, block: Block, norms: tuple[Norms, Norms] | None = None) -> BlockEstimate:
-        """Return the estimates of a block with jackknife standard errors."""
-        return self.estimates(self.integrands([kernel])[0], block, norms)
-
-    def gradient_estimates(self, kernel: Kernel, block: Block) -> dict[str, tuple[FloatArray, FloatArray]]:
-        """Return the derivatives of the estimates with their standard errors, from the same draws."""
-        found = {}
-        for name, integrand in zip(kernel.params, self.gradient_integrands(kernel), strict=True):
-            estimate = self.estimates(integrand, block, None)
-            found[name] = estimate.value, estimate.stderr
-        return found
-
-    def estimates(self, integrand: Integrand, block: Block, norms: tuple[Norms, Norms] | None) -> BlockEstimate:
-        """Return the means of a function for a block with jackknife standard errors."""
+    def estimate_block(
+        self, kernel: Kernel, block: Block, norms: tuple[Norms, Norms] | None = None, parameter: str = ""
+    ) -> BlockEstimate:
+        """Return the estimates of a block, or their derivatives from the same draws, with jackknife standard errors."""
+        if parameter:
+            integrand = self.gradient_integrands(kernel)[list(kernel.params).index(parameter)]
+        else:
+            integrand = self.integrands([kernel])[0]
         rows, columns, pairs = self.block_pairs(block)
         known = self.known_block([integrand], (rows, columns))[0] if self.controls else np.zeros((len(rows), 1))
         known = np.broadcast_to(known, (len(rows), len(columns)))
@@ -270,13 +269,13 @@ class MonteCarloEvaluator(Evaluator):
         norms: tuple[Norms, Norms] | None,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return estimates for pairs of rankings, their standard errors, and 1 where they are unreliable, else 0."""
-        rows, columns = stacked([one.margins(integrand, left, right) for one in self.sets])
-        value = rows.corrected.sum(axis=2).mean(axis=1) + known
+        rows, columns = np.stack([one.margins(integrand, left, right) for one in self.sets], axis=-2)
+        value = rows[0].sum(axis=2).mean(axis=1) + known
         without_left, without_right = (
-            leave_one_out(parts.corrected, self.shares(side)) + known[:, None, None]
+            leave_one_out(parts[0], self.shares(side)) + known[:, None, None]
             for parts, side in ((rows, left), (columns, right))
         )
-        few = np.minimum(effective_blocks(rows.plain), effective_blocks(columns.plain)) < FEW_BLOCKS
+        few = np.minimum(effective_blocks(rows[1]), effective_blocks(columns[1])) < FEW_BLOCKS
         if norms is not None:
             value, square = cosines(value, (without_left, without_right), norms)
             few |= norms[0].unreliable | norms[1].unreliable
@@ -284,18 +283,21 @@ class MonteCarloEvaluator(Evaluator):
             square = variance(without_left) + variance(without_right)
             own = np.flatnonzero(left == right)
             if len(own):
-                found, few[own] = self.squared_norms(integrand, left[own])
-                unbiased = self.method.diagonal == "unbiased"
-                value[own] = (found.unbiased if unbiased else found.biased) + known[own]
-                square[own] = found.mean_squared_error(unbiased)
+                biased, unbiased = self.squared_norms(integrand, left[own])
+                few[own] = biased.unreliable
+                if self.method.diagonal == "unbiased":
+                    value[own], square[own] = unbiased.value + known[own], variance(unbiased.left_out)
+                else:  # the mean squared error
+                    value[own] = biased.value + known[own]
+                    square[own] = variance(biased.left_out) + (biased.value - unbiased.value) ** 2
         return value, np.sqrt(square) * student_factor(len(self.sets), self.n_blocks), few.astype(np.float64)
 
-    def squared_norms(self, integrand: Integrand, rankings: Indices) -> tuple[SquaredNorms, Mask]:
-        """Return the means of a function of rankings with themselves, and which of them rest on few draws."""
-        parts, _ = stacked([one.margins(integrand, rankings, rankings) for one in self.sets])
-        (within,) = stacked([(one.within_blocks(integrand, rankings),) for one in self.sets])
-        found = SquaredNorms.from_sums(parts.corrected, within.corrected, self.shares(rankings))
-        return found, effective_blocks(parts.plain - within.plain) < FEW_BLOCKS
+    def squared_norms(self, integrand: Integrand, rankings: Indices) -> tuple[Norms, Norms]:
+        """Return the biased and the unbiased means of a function of rankings with themselves."""
+        parts = np.stack([one.margins(integrand, rankings, rankings)[0] for one in self.sets], axis=-2)
+        within = np.stack([one.within_blocks(integrand, rankings) for one in self.sets], axis=-2)
+        few = effective_blocks(parts[1] - within[1]) < FEW_BLOCKS
+        return squared_norms(parts[0], within[0], self.shares(rankings), few)
 
     def norms(self, kernel: Kernel, rankings: Indices) -> Norms:
         """Return unbiased squared norms of the embeddings of rankings, with leave-one-out values.
@@ -304,12 +306,15 @@ class MonteCarloEvaluator(Evaluator):
         """
         self.check_blocks("normalize=True")
         integrand = self.integrands([kernel])[0]
-        found, few = self.squared_norms(integrand, rankings)
-        found = found.plus(self.known_pairs(integrand, rankings, rankings))
-        positive = found.unbiased > 0
-        value = np.where(positive, found.unbiased, found.biased)
-        left_out = np.where(positive[:, None, None], found.unbiased_left_out, found.biased_left_out)
-        return Norms(value, left_out, few | ~positive)
+        known = self.known_pairs(integrand, rankings, rankings)
+        biased, unbiased = (
+            Norms(found.value + known, found.left_out + known[:, None, None], found.unreliable)
+            for found in self.squared_norms(integrand, rankings)
+        )
+        positive = unbiased.value > 0
+        value = np.where(positive, unbiased.value, biased.value)
+        left_out = np.where(positive[:, None, None], unbiased.left_out, biased.left_out)
+        return Norms(value, left_out, biased.unreliable | ~positive)
 
     def shares(self, rankings: Indices) -> FloatArray:
         """Return the share of each block in the draws of rankings: shape (n_rankings, n_replicates, n_blocks)."""
@@ -355,13 +360,13 @@ class MonteCarloEvaluator(Evaluator):
         return rows, columns, (r, c)
 
     @cached_property
-    def control_means(self) -> ControlMeans:
-        """The exact means of the control variates."""
-        return ControlMeans(self.controls, self.rankings)
+    def control_means(self) -> list[FeatureEvaluator]:
+        """The exact mean of each control variate over the completions."""
+        return [FeatureEvaluator(self.rankings, self.rankings, power.mean_features) for power in self.controls.powers]
 
     def known_block(self, integrands: list[Integrand], rankings: tuple[Indices, Indices]) -> FloatArray:
         """Return the exact means of the control variates of functions, for a block."""
-        products = self.control_means.products(rankings)
+        products = [part.products(rankings) for part in self.control_means]
         return np.stack([weighted_sum(each.coefficients, products) for each in integrands])
 
     def known_pairs(self, integrand: Integrand, left: Indices, right: Indices) -> FloatArray:
@@ -370,14 +375,6 @@ class MonteCarloEvaluator(Evaluator):
             return np.zeros(len(left))
         pairs = ((left[k : k + 1], right[k : k + 1]) for k in range(len(left)))
         return np.array([self.known_block([integrand], pair).item() for pair in pairs])
-
-
-def stacked(found: list[tuple[Parts, ...]]) -> list[Parts]:
-    """Return parts of all replicates together: shape (n_pairs, n_replicates, n_blocks)."""
-    return [
-        Parts(np.stack([one.corrected for one in side], axis=1), np.stack([one.plain for one in side], axis=1))
-        for side in zip(*found, strict=True)
-    ]
 
 
 def pooled(X: Rows, Y: Rows, distinct_rows: bool) -> tuple[Rows, Indices, Indices, IntArray | None]:
@@ -485,17 +482,6 @@ class ControlVariates:
         return weighted_sum(coefficients, [power.at_distance(distances[power.distance]) for power in self.powers])
 
 
-class ControlMeans:
-    """The exact means of control variates over the completions of rankings."""
-
-    def __init__(self, controls: ControlVariates, X: Rows) -> None:
-        self.parts = [FeatureEvaluator(X, X, power.mean_features) for power in controls.powers]
-
-    def products(self, block: Block) -> list[FloatArray]:
-        """Return the mean of each control variate for a block."""
-        return [part.products(block) for part in self.parts]
-
-
 def weighted_sum(coefficients: FloatArray, parts: list[FloatArray]) -> FloatArray:
     """Return the sum of arrays times their coefficients, added in a fixed order so that blocks have equal bits."""
     total = coefficients[0] * parts[0]
@@ -537,25 +523,8 @@ class Integrand:
     coefficients: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """Terms that blocks of draws add to means over pairs of draws: shape (n_pairs, n_blocks).
-
-    ``corrected`` is for a function less its control variates, ``plain`` for the function itself.
-    """
-
-    corrected: FloatArray
-    plain: FloatArray
-
-
 def block_bounds(n_draws: int, size: int) -> tuple[IntArray, IntArray]:
-    """Return where the independent blocks of draws start and end, given the size of a coupled set.
-
-    Examples
-    --------
-    >>> block_bounds(5, 2)
-    (array([0, 2, 4]), array([2, 4, 5]))
-    """
+    """Return where the independent blocks of draws start and end, given the size of a coupled set."""
     size = min(size, n_draws)
     starts = np.arange(0, n_draws, size * -(-n_draws // (size * MAX_BLOCKS)))
     return starts, np.append(starts[1:], n_draws)
@@ -575,21 +544,34 @@ class DrawSet:
         self.weights = np.empty((len(draws.ranks), 0)) if draws.weights is None else draws.weights
         self.starts, self.ends = block_bounds(draws.n_draws, draws.block)
 
-    @cached_property
-    def packed(self) -> NDArray[Any]:
-        """The draws as the compiled loops take them: bits of pairs of items, or positions."""
-        n_rankings, n_draws, n_items = self.ranks.shape
-        if self.as_bits:
-            words = _loops.pairs.pairs_in_order(self.ranks.reshape(-1, n_items)).reshape(n_rankings, n_draws, -1)
-            return np.ascontiguousarray(words.transpose(0, 2, 1))
-        kind = np.uint8 if n_items <= MAX_ITEMS_BYTE else np.int16
-        return np.ascontiguousarray(self.ranks.transpose(0, 2, 1), dtype=kind)
-
     @property
     def as_bits(self) -> bool:
         """Whether draws are compared as bits of pairs of items."""
-        is_kendall = self.distance is not None and self.distance.name == "kendall"
-        return is_kendall and self.ranks.shape[2] <= MAX_ITEMS_BITS
+        return self.distance is not None and self.distance.name == "kendall"
+
+    def pack(self, rankings: Any) -> NDArray[Any]:
+        """Return draws as the compiled loops take them: bits of pairs of items, or positions."""
+        ranks = self.ranks[rankings]
+        n_rankings, n_draws, n_items = ranks.shape
+        if self.as_bits:
+            words = _loops.pairs.pairs_in_order(ranks.reshape(-1, n_items)).reshape(n_rankings, n_draws, -1)
+            return np.ascontiguousarray(words.transpose(0, 2, 1))
+        kind = np.uint8 if n_items <= MAX_ITEMS_BYTE else np.int16
+        return np.ascontiguousarray(ranks.transpose(0, 2, 1), dtype=kind)
+
+    @cached_property
+    def all_packed(self) -> NDArray[Any] | None:
+        """The packed draws of all rankings, if they take little memory."""
+        n_items = self.ranks.shape[2]
+        n_bytes = n_items * n_items // 16 if self.as_bits else 2 * n_items
+        return self.pack(slice(None)) if n_bytes * self.ranks[:, :, 0].size <= PACKED_BYTES else None
+
+    def packed(self, left: Indices, right: Indices) -> tuple[NDArray[Any], Indices, Indices]:
+        """Return the packed draws of pairs of rankings, and the indices of the pairs in them."""
+        if self.all_packed is not None:
+            return self.all_packed, left, right
+        some, index = np.unique(np.concatenate([left, right]), return_inverse=True)
+        return self.pack(some), index[: len(left)], index[len(left) :]
 
     @property
     def is_weighted(self) -> bool:
@@ -617,20 +599,25 @@ class DrawSet:
         swapped = self.order[one] > self.order[other]
         left, right = np.where(swapped, other, one), np.where(swapped, one, other)
         if self.distance is None or self.is_weighted:
-            return np.array([self.margins(each, left, right)[0].corrected.sum(axis=1) for each in integrands])
+            return np.array([self.margins(each, left, right)[0, 0].sum(axis=1) for each in integrands])
         tables = np.stack([self.table(each) for each in integrands])
         out = np.zeros((len(integrands), len(left)))
+        packed, left, right = self.packed(left, right)
         for pairs in self.pair_slices(len(left)):
-            if self.as_bits and self.packed.shape[1] == 1:
-                _loops.draws.word_means(self.packed, left[pairs], right[pairs], tables, out[:, pairs])
+            if self.as_bits and packed.shape[1] == 1:
+                _loops.draws.word_means(packed, left[pairs], right[pairs], tables, out[:, pairs])
                 continue
             for draws in self.draw_slices():
-                _loops.draws.add_sums(self.distances(left[pairs], right[pairs], draws), tables, out[:, pairs])
+                _loops.draws.add_sums(self.distances(packed, left[pairs], right[pairs], draws), tables, out[:, pairs])
             out[:, pairs] /= self.n_draws**2
         return out
 
-    def margins(self, integrand: Integrand, left: Indices, right: Indices) -> tuple[Parts, Parts]:
-        """Return the terms that each block of draws on the left, and on the right, adds to the means of pairs."""
+    def margins(self, integrand: Integrand, left: Indices, right: Indices) -> FloatArray:
+        """Return the terms that blocks of draws add to the means of pairs: shape (2, 2, n_pairs, n_blocks).
+
+        The first index is the side, left or right; the second 0 for the function less its control variates, 1 for the
+        function itself.
+        """
         tables = self.both_tables(integrand)
         rows, columns = np.zeros((2, len(tables), len(left), self.n_draws))
         if self.distance is None:
@@ -641,19 +628,20 @@ class DrawSet:
                     by_left = each * self.weights[left[pairs[0]], draws, None, None] if self.is_weighted else each
                     columns[k, pairs] += by_left.sum(axis=0)
         else:
+            packed, one, other = self.packed(left, right)
             for part in self.pair_slices(len(left)):
                 for draws in self.draw_slices():
-                    d = self.distances(left[part], right[part], draws)
+                    d = self.distances(packed, one[part], other[part], draws)
                     for k, table in enumerate(tables):
                         given = (d, draws.start, table, self.weights, left[part], right[part])
                         _loops.draws.add_margins(*given, rows[k, part], columns[k, part])
         if self.is_weighted:
             rows, columns = rows * self.weights[left], columns * self.weights[right]
-        sums = [np.add.reduceat(side, self.starts, axis=2) / self.n_draws**2 for side in (rows, columns)]
-        return Parts(sums[0][0], sums[0][-1]), Parts(sums[1][0], sums[1][-1])
+        sums = np.add.reduceat(np.stack([rows, columns]), self.starts, axis=3) / self.n_draws**2
+        return sums[:, [0, -1]]
 
-    def within_blocks(self, integrand: Integrand, rankings: Indices) -> Parts:
-        """Return the terms that pairs of draws in one block add to the means of rankings with themselves."""
+    def within_blocks(self, integrand: Integrand, rankings: Indices) -> FloatArray:
+        """Return the terms of pairs of draws in one block in the means of rankings with themselves: see `margins`."""
         tables = self.both_tables(integrand)
         out = np.zeros((len(tables), len(rankings), len(self.ends)))
         if self.distance is None:
@@ -667,15 +655,15 @@ class DrawSet:
                     sums = np.where(same, each, 0.0).sum(axis=2)
                     np.add.at(out[k], (pairs[None, :], block[draws, None]), sums)
         else:
+            packed, index, _ = self.packed(rankings, rankings)
             for part in self.pair_slices(len(rankings)):
                 some = rankings[part]
                 for draws in self.draw_slices():
-                    d = self.distances(some, some, draws)
+                    d = self.distances(packed, index[part], index[part], draws)
                     for k, table in enumerate(tables):
                         given = (d, draws.start, table, self.weights, some, self.starts, self.ends)
                         _loops.draws.add_within_blocks(*given, out[k, part])
-        out /= self.n_draws**2
-        return Parts(out[0], out[-1])
+        return out[[0, -1]] / self.n_draws**2
 
     # ------------------------------------------------------------------ steps
 
@@ -699,14 +687,18 @@ class DrawSet:
             return integrand.table
         return integrand.table - self.controls.at_distance(integrand.coefficients, self.possible_distances)
 
-    def distances(self, left: Indices, right: Indices, draws: slice) -> NDArray[np.int32]:
+    def distances(self, packed: NDArray[Any], left: Indices, right: Indices, draws: slice) -> NDArray[np.int32]:
         """Return the distances of some draws on the left to all on the right: shape (n_pairs, n_left, n_draws)."""
         distance = self.distance
         assert distance is not None
         d = np.empty((len(left), draws.stop - draws.start, self.n_draws), dtype=np.int32)
-        numbers = distance.cycle_weights(self.ranks.shape[2]) if distance.cycle_weights else np.zeros(1, dtype=np.int64)
-        name = "of_bits" if self.as_bits else "cycles" if distance.cycle_weights else distance.name
-        getattr(_loops.draws, name)(self.packed, left, right, draws.start, numbers, d)
+        if self.as_bits:
+            _loops.draws.of_bits(packed, left, right, draws.start, d)
+        elif distance.cycle_weights is not None:
+            _loops.draws.of_cycles(packed, left, right, draws.start, d, distance.cycle_weights(self.ranks.shape[2]))
+        else:
+            kind = getattr(_loops.pairs, distance.name.upper())
+            _loops.draws.of_positions(packed, left, right, draws.start, d, kind)
         return d
 
     def kernel_values(

@@ -47,14 +47,6 @@ class Variance:
     right: float
     residual: float
 
-    @classmethod
-    def from_values(cls, kernel: FloatArray) -> Variance:
-        """Return the components from the values of a kernel between all completions."""
-        centred = kernel - kernel.mean()  # so that no large means cancel
-        left, right = centred.mean(axis=1), centred.mean(axis=0)
-        rest = centred - left[:, None] - right
-        return cls(float((left**2).mean()), float((right**2).mean()), float((rest**2).mean()))
-
     def of_mean(self, n_left: int, n_right: int) -> float:
         """Return the variance of the mean over all pairs of ``n_left`` and ``n_right`` independent draws."""
         return self.left / n_left + self.right / n_right + self.residual / (n_left * n_right)
@@ -70,20 +62,16 @@ def variance_from_values(
     """Return the variance of the mean of a kernel over all pairs of draws, from its values on all completions.
 
     Partners are the antithetic completions of each completion, where draws are antithetic pairs.
-
-    Examples
-    --------
-    One draw on each side has the variance of the kernel itself:
-
-    >>> variance_from_values([[1.0, 0.0], [0.0, 1.0]], n_left=1, n_right=1)
-    0.25
     """
     kernel = np.asarray(values, dtype=np.float64)
     if left_partner is not None:
         n_left, kernel = n_pairs(n_left), (kernel + kernel[np.asarray(left_partner)]) / 2
     if right_partner is not None:
         n_right, kernel = n_pairs(n_right), (kernel + kernel[:, np.asarray(right_partner)]) / 2
-    return Variance.from_values(kernel).of_mean(n_left, n_right)
+    centred = kernel - kernel.mean()  # so that no large means cancel
+    left, right = centred.mean(axis=1), centred.mean(axis=0)
+    rest = centred - left[:, None] - right
+    return Variance(*(float((each**2).mean()) for each in (left, right, rest))).of_mean(n_left, n_right)
 
 
 def n_pairs(n_draws: int) -> int:
@@ -96,34 +84,18 @@ def n_pairs(n_draws: int) -> int:
 def mallows_variance(overlap: Overlap, nu: float, n_left: int, n_right: int, coupling: Coupling = "iid") -> float:
     """Return the variance of a Monte Carlo estimate of the Mallows kernel of two rankings without free items.
 
-    Examples
-    --------
-    Two items, unordered on the left: the kernel is 1 or q, with probability 1/2 each.
-
-    >>> overlap = Overlap.of(np.array([0, 0]), np.array([0, 1]))
-    >>> q = np.exp(-0.5)
-    >>> bool(np.isclose(mallows_variance(overlap, 0.5, n_left=3, n_right=5), (1 - q) ** 2 / 4 / 3))
-    True
-    """
-    if not (overlap.left_shape.is_exhaustive and overlap.right_shape.is_exhaustive):
-        raise ExactnessError("the variance of the Mallows kernel has a closed form without free items only")
-    check_choice("coupling", coupling, get_args(Coupling))
-    if coupling == "antithetic":
-        n_left, n_right = n_pairs(n_left), n_pairs(n_right)
-    return mallows_components(overlap, nu, coupling == "antithetic").of_mean(n_left, n_right)
-
-
-def mallows_components(overlap: Overlap, nu: float, antithetic: bool) -> Variance:
-    """Return the components of the variance of the Mallows kernel, or of its mean over antithetic pairs.
-
     The mean of a product of two kernel values that share a draw, or whose draws are reversals of each other, is a
     product of q-factorials. The logarithms of these means are relative to ``K^2``, so that nothing cancels.
     """
+    if not (overlap.left_shape.is_exhaustive and overlap.right_shape.is_exhaustive):
+        raise ExactnessError("the variance of the Mallows kernel has a closed form without free items only")
     single, double = (tables(overlap.n_items, factor * nu)[0] for factor in (1, 2))
     sizes = np.arange(overlap.n_items + 1)
     same = double - 2 * single  # the same draw twice
     opposite = -2 * single - nu * sizes * (sizes - 1) / 2  # a draw and its reversal
-    kinds = (same, opposite) if antithetic else (same,)
+    kinds: tuple[FloatArray, ...] = (same,)
+    if coupling == "antithetic":
+        kinds, n_left, n_right = (same, opposite), n_pairs(n_left), n_pairs(n_right)
     cells = overlap.cell_sizes
     left = [table[list(overlap.left_shape.sizes)].sum() - table[cells].sum() for table in kinds]
     right = [table[list(overlap.right_shape.sizes)].sum() - table[cells].sum() for table in kinds]
@@ -133,7 +105,8 @@ def mallows_components(overlap: Overlap, nu: float, antithetic: bool) -> Varianc
         for j, v in enumerate(right)
     ]
     square = exp(2 * log_mallows(overlap, nu)[0])
-    return Variance(square * fmean(map(expm1, left)), square * fmean(map(expm1, right)), square * fmean(residual))
+    parts = (square * fmean(map(expm1, left)), square * fmean(map(expm1, right)), square * fmean(residual))
+    return Variance(*parts).of_mean(n_left, n_right)
 
 
 def monte_carlo_variance(

@@ -34,10 +34,10 @@
   const voters = (n) => countOf(n, data.nouns.voter, data.nouns.voters);
   const ballots = (n) => countOf(n, data.nouns.ballot, data.nouns.ballots);
   const percent = (share) => `${Math.round(100 * share)}%`;
-  const listed = (names, limit) =>
-    names.length > limit
-      ? say("more_names", { names: names.slice(0, limit).join(", "), n: names.length - limit })
-      : names.join(", ");
+  const listed = (names, limit) => {
+    const joined = names.slice(0, limit).join(names.some((name) => name.includes(",")) ? "; " : ", ");
+    return names.length > limit ? say("more_names", { names: joined, n: names.length - limit }) : joined;
+  };
   const letter = (n) => String.fromCharCode(65 + (n % 26)) + (n < 26 ? "" : Math.floor(n / 26) + 1);
 
   const buckets = (ranks) => {

@@ -1,0 +1,117 @@
+"""Simultaneous coverage of the ranks of leaderboards: ``python benchmarks/leaderboard.py``.
+
+Data sets are simulated from known strengths. A leaderboard is correct if no two items are separated in the wrong order
+or although they are equal; then all intervals of ranks contain the true ranks. The table gives the share of correct
+leaderboards with its standard error, and the mean number of ranks in an interval.
+
+``python benchmarks/leaderboard.py -o docs/benchmarks/leaderboard.json`` stores the numbers and rewrites the table in
+``docs/results.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import rankernel as rk
+
+PAGE = Path(__file__).parents[1] / "docs" / "results.md"
+BEGIN, END = "<!-- table of benchmarks/leaderboard.py -->\n", "<!-- end of the leaderboard table -->\n"
+STRENGTHS = {
+    "equal": np.zeros(8),
+    "three groups": np.repeat([0.0, 0.5, 1.0], [3, 3, 2]),
+    "apart": np.linspace(0, 3.5, 8),
+}
+
+
+def rankings(rng: np.random.Generator, strengths: np.ndarray, n_voters: int, missing: float = 0.0) -> rk.Rankings:
+    """Return rankings of normal utilities, some of them missing."""
+    scores = rng.normal(strengths, 1.0, (n_voters, len(strengths)))
+    scores[rng.random(scores.shape) < missing] = np.nan
+    scores[:, :2] = np.where(np.isnan(scores).all(axis=1, keepdims=True), 0.0, scores[:, :2])
+    return rk.Rankings.from_scores(scores, unlisted="free")
+
+
+def battles(
+    rng: np.random.Generator,
+    strengths: np.ndarray,
+    n_battles: int,
+    n_judges: int = 0,
+    spread: float = 0.0,
+    ties: float = 0.0,
+    uneven: bool = False,
+) -> rk.Comparisons:
+    """Return battles of judges who differ in their strengths by a standard deviation."""
+    n = len(strengths)
+    chances = np.arange(1, n + 1, dtype=float) if uneven else np.ones(n)
+    first = rng.choice(n, n_battles, p=chances / chances.sum())
+    second = (first + rng.integers(1, n, n_battles)) % n
+    judge = rng.integers(0, max(n_judges, 1), n_battles)
+    opinions = strengths + spread * rng.normal(size=(max(n_judges, 1), n))
+    difference = opinions[judge, first] - opinions[judge, second]
+    outcome = np.where(rng.random(n_battles) < 1 / (1 + np.exp(-difference)), 1, -1)
+    outcome[rng.random(n_battles) < ties] = 0
+    return rk.Comparisons.from_arrays(first, second, outcome, judge=judge if n_judges else None, items=range(n))
+
+
+DESIGNS: dict[str, Any] = {
+    "10 voters": lambda rng, s: rankings(rng, s, 10),
+    "30 voters": lambda rng, s: rankings(rng, s, 30),
+    "100 voters": lambda rng, s: rankings(rng, s, 100),
+    "100 voters, 30 % missing": lambda rng, s: rankings(rng, s, 100, 0.3),
+    "2,000 battles": lambda rng, s: battles(rng, s, 2000),
+    "2,000 battles, 40 % ties": lambda rng, s: battles(rng, s, 2000, ties=0.4),
+    "2,000 battles, uneven schedule": lambda rng, s: battles(rng, s, 2000, uneven=True),
+    "4,000 battles of 40 judges who differ": lambda rng, s: battles(rng, s, 4000, 40, 0.5),
+    "4,000 battles of 12 judges who differ": lambda rng, s: battles(rng, s, 4000, 12, 0.5),
+}
+
+
+def measure(design: str, name: str, n_runs: int) -> dict[str, Any]:
+    """Return the coverage and the mean length of the intervals of ranks."""
+    rng, strengths = np.random.default_rng([len(design), len(name)]), STRENGTHS[name]
+    correct, ranks = 0, 0.0
+    for run in range(n_runs):
+        board = rk.leaderboard(DESIGNS[design](rng, strengths), n_resamples=400, rng=run)
+        true = strengths[[int(item) for item in board.items]]
+        correct += not (board.above.before[0] & (true[:, None] <= true)).any()
+        ranks += float((np.diff(board.rank_intervals, axis=1) + 1).mean())
+    return {"design": design, "items": name, "runs": n_runs, "coverage": correct / n_runs, "ranks": ranks / n_runs}
+
+
+def table(cells: list[dict[str, Any]]) -> str:
+    """Return the cells as a table of Markdown."""
+    lines = ["| data | items | correct | mean number of ranks |", "|---|---|---|---|"]
+    for cell in cells:
+        error = math.sqrt(max(cell["coverage"] * (1 - cell["coverage"]), 1 / cell["runs"]) / cell["runs"])
+        lines.append(
+            f"| {cell['design']} | {cell['items']} | {cell['coverage']:.3f} ± {error:.3f} | {cell['ranks']:.1f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Measure all designs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=300)
+    parser.add_argument("-o", "--output", type=Path)
+    options = parser.parse_args()
+    cells = []
+    for design in DESIGNS:
+        for name in STRENGTHS:
+            cells.append(measure(design, name, options.runs))
+            print(cells[-1], flush=True)
+    if options.output is not None:
+        options.output.write_text(json.dumps(cells, indent=1) + "\n", encoding="utf-8")
+        page = PAGE.read_text(encoding="utf-8")
+        before, rest = page.split(BEGIN)
+        PAGE.write_text(before + BEGIN + "\n" + table(cells) + "\n" + END + rest.split(END)[1], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,297 @@
+"""Tables that were misread or refused before: counts, headers, identifiers, surveys, long tables, battles."""
+
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from test_formats import shown
+
+import rankernel as rk
+from rankernel import Rankings
+
+NUMBERS = Rankings([[2, 0, 1, 3]], counts=[7])
+
+
+def read(tmp_path, text, name="votes.csv", **options):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
+    return rk.read(path, **options)
+
+
+# ---------------------------------------------------------------------- written files are read back
+
+
+@pytest.mark.filterwarnings("ignore:.* is a formula")
+@pytest.mark.parametrize("name", ["votes.csv", "votes.csv.gz", "votes.blt", "votes.toi", "votes.cat"])
+@pytest.mark.parametrize(
+    "rankings",
+    [
+        NUMBERS,
+        Rankings([[0, 1], [1, 0]], ["winner", "loser"], counts=[2, 1]),
+        Rankings([[0, 1, 2]], ["rank 1", "rank 2", "id"]),
+        Rankings([[0, 1, 2]], ["user", "item", "score"]),
+        Rankings([[0, -1, 1], [-1, 0, -1]], ["a", "b", "c"], counts=[3, 4]),
+        Rankings([[0, 1, 1, 0]], ["n", "votes", "NA", "free"]),
+        Rankings([[0, 1, 1]], ["rank of a", "b > c", "d;"]),
+        Rankings([[0]], ["only"]),
+    ],
+)
+def test_written_files_are_read_back(tmp_path, rankings, name):
+    write = {"csv": rk.write_csv, "blt": rk.write_blt}.get(name.split(".")[1], rk.write_preflib)
+    write(rankings, tmp_path / name)
+    assert rk.read(tmp_path / name) == rankings
+
+
+def test_written_labels(tmp_path):
+    rankings = Rankings([[0, 1], [1, 0]], ["a", "b"], counts=[2, 1])
+    rk.write_csv(rankings, tmp_path / "v.csv", labels={"town": ["Ghent", "Bonn"], "group": ["1", "2"]})
+    back = rk.read(tmp_path / "v.csv")
+    assert back == rankings
+    assert back.labels["town"].tolist() == ["Ghent", "Bonn"]
+    assert back.labels["group"].tolist() == ["1", "2"]
+
+
+# ---------------------------------------------------------------------- refused instead of misread
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("userId,1,2,3,4\n17,5,3,4,2\n18,1,1,5,4\n", "layout='ranks'.*layout='positions'"),
+        ("respondent,1,2,3\n1,2,1,3\n2,3,1,2\n", "layout='ranks'"),
+        ("name,Choice 1,Choice 2\nAnn,1,2\nBob,2,1\n", "layout='ranks'"),
+        ("candidate,rank 1,rank 2\nAnn,120,80\nBob,80,120\n", "only numbers"),
+        ("tea,milk,weight\n1,2,0.5\n2,1,1.5\n", "weight.*count=.*ignore="),
+        ("choice 1,choice 2,votes\nAnn,Bob,-3\n", "votes.*count="),
+        ("3,1,2\n1,2,3\n", "header=False"),
+        ("Ann,Bob,Cy\nBob,Ann,Cy\nCy,Bob,Ann\n", "header=False"),
+        ("tea,milk,beer\n", "header=False"),
+        ("a choice 1,a choice 2\nB|A,\nB,\n", r"'B\|A'.*separator="),
+        ("user,item\na,x\n", "user"),
+    ],
+)
+def test_refused(tmp_path, text, match):
+    with pytest.raises(rk.RankingError, match=match):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "expected"),
+    [
+        ("userId,1,2,3\n17,5,3,4\n", {"layout": "scores", "ignore": ["userId"]}, ["1>3>2"]),
+        ("name,Choice 1,Choice 2\nx,1,2\n", {"layout": "ranks", "ignore": ["name"]}, ["Choice 1>Choice 2"]),
+        ("tea,milk,weight\n1,2,0.5\n", {"ignore": ["weight"]}, ["tea>milk"]),
+        ("3,1,2\n1,2,3\n", {"header": False, "layout": "ranks"}, ["2>3>1", "1>2>3"]),
+        ("3,1,2\n1,2,3\n", {"header": False, "layout": "positions"}, ["3>1>2", "1>2>3"]),
+        ("Ann,Bob\nBob,Ann\n", {"header": False}, ["Ann>Bob", "Bob>Ann"]),
+        ("Ann,Bob\n1,2\n", {"header": True}, ["Ann>Bob"]),
+        ("tea,milk,Count\n1,2,3\n2,1,1\n", {}, ["3*tea>milk", "milk>tea"]),
+        ("n,choice 1,choice 2\n4,Ann,Bob\n", {}, ["4*Ann>Bob"]),
+        ("l,m,n\n1,2,3\n", {}, ["l>m>n"]),
+        ("choice 1,choice 2\nAnn|Bob,Cy\n", {"separator": "|", "items": ["Ann", "Bob", "Cy"]}, "blank"),
+    ],
+)
+def test_options_of_refusals(tmp_path, text, options, expected):
+    if isinstance(expected, str):
+        with pytest.raises(rk.RankingError, match=expected):
+            read(tmp_path, text, **options)
+    else:
+        assert shown(read(tmp_path, text, **options)) == expected
+
+
+def test_names_after_overvotes_are_items(tmp_path):
+    votes = read(tmp_path, "choice 1,choice 2,choice 3\nAnn,overvote,Bob\nAnn,Cy|Dee,\nDee,,\n", separator="|")
+    assert votes.items == ("Ann", "Bob", "Cy", "Dee")
+
+
+# ---------------------------------------------------------------------- one path for all tables
+
+ROWS = [{"choice 1": "Ann", "choice 2": "Bob", "n": 2}, {"choice 1": "Bob", "choice 2": None, "n": 1}]
+EXPECTED = ["2*Ann>Bob", "Bob>Ann"]
+
+
+def test_tables_of_every_kind(tmp_path):
+    frame = pd.DataFrame(ROWS)
+    assert shown(rk.read(frame)) == shown(rk.read(pl.DataFrame(ROWS))) == shown(rk.read(ROWS)) == EXPECTED
+    assert shown(read(tmp_path, json.dumps(ROWS), "v.json")) == EXPECTED
+    assert shown(read(tmp_path, "\n".join(map(json.dumps, ROWS)), "v.jsonl")) == EXPECTED
+    assert shown(read(tmp_path, json.dumps({"rows": ROWS, "year": 3}), "v.json")) == EXPECTED
+    assert shown(rk.read(io.StringIO(frame.to_csv(index=False)))) == EXPECTED
+    assert shown(rk.read(io.BytesIO(frame.to_csv(index=False).encode()))) == EXPECTED
+    lists = [{"voter": 1, "ranking": ["a", "b"]}, {"voter": 2, "ranking": ["b"]}]
+    assert shown(read(tmp_path, json.dumps(lists), "v.json")) == ["a>b", "b>a"]
+    ranks = pd.DataFrame({"tea": [1, 2], "milk": [2.0, 1.0]})
+    assert shown(rk.read(ranks)) == ["tea>milk", "milk>tea"]
+
+
+def test_arrow(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import feather, parquet
+
+    table = pa.Table.from_pylist(ROWS)
+    parquet.write_table(table, tmp_path / "v.parquet")
+    feather.write_feather(table, tmp_path / "v.feather")
+    for source in (table, tmp_path / "v.parquet", tmp_path / "v.feather"):
+        assert shown(rk.read(source)) == EXPECTED
+    with (tmp_path / "v.parquet").open("rb") as file:
+        assert shown(rk.read(file)) == EXPECTED
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 nothing")
+    with pytest.raises(rk.RankingError, match=r"bad\.parquet"):
+        rk.read(tmp_path / "bad.parquet")
+
+
+def test_excel_tables(tmp_path):
+    pytest.importorskip("openpyxl")
+    pd.DataFrame({"winner": ["x", "y"], "loser": ["y", "z"]}).to_excel(tmp_path / "pairs.xlsx", index=False)
+    assert shown(rk.read(tmp_path / "pairs.xlsx")) == ["x>y", "y>z"]
+
+
+# ---------------------------------------------------------------------- long tables, orders, surveys
+
+LONG = "userId,movieId,rating,timestamp\n1,a,5,9\n1,b,3,9\n2,b,4.5,9\n2,a,4.5,9\n3,c,1,9\n"
+
+
+def test_long_tables(tmp_path):
+    votes = read(tmp_path, LONG)
+    assert shown(votes) == ["a>b", "a=b", "c"]
+    assert votes.labels["userId"].tolist() == ["1", "2", "3"]
+    assert votes.source.ignored == ("timestamp",)
+    frame = pd.read_csv(io.StringIO(LONG))
+    assert Rankings.from_long(frame, user="userId", item="movieId", score="rating") == votes
+    new = Rankings.from_long(frame[:2], votes.items, user="userId", item="movieId", score="rating")
+    assert (new.items, new.ranks.tolist()) == (votes.items, [[0, 1, -1]])
+    ranked = read(tmp_path, "voter,item,rank\nv,x,2\nv,y,1\n")
+    assert shown(ranked) == ["y>x"]
+    stated = read(tmp_path, "who,what,how\nv,x,2\nv,y,1\n", columns={"user": "who", "item": "what", "score": "how"})
+    assert shown(stated) == ["x>y"]
+    for wrong in (LONG + "1,a,2,9\n", LONG + "4,a,x,9\n", LONG + ",a,2,9\n"):
+        with pytest.raises(rk.RankingError, match=r"votes\.csv"):
+            read(tmp_path, wrong)
+    with pytest.raises(rk.RankingError, match="rank"):
+        Rankings.from_long(frame, user="userId", item="movieId")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("v.csv", "A1,A2,ranking\n-0.5,1,a>b>c\n0.1,2,c>b>a\n", ["a>b>c", "c>b>a"]),
+        ("v.txt", "tea > milk = juice\nmilk>tea\n", ["tea>juice=milk", "milk>tea>juice"]),
+        ("v.txt", "tea > milk\n", ["tea>milk"]),
+        ("v.abif", "# votes\n3: A>B>C\n2:C>A=B\n", ["3*A>B>C", "2*C>A=B"]),
+        (
+            "v.csv",
+            "ID,Rank your drinks\n1,Tea;Coffee;Milk;\n2,Milk;Tea;Coffee;\n",
+            ["Tea>Coffee>Milk", "Milk>Tea>Coffee"],
+        ),
+        (
+            "v.csv",
+            "Timestamp,Rank [Tea],Rank [Milk]\n1/2/2024 9:00,1st choice,2nd choice\n1/3/2024,2nd choice,1st choice\n",
+            ["Tea>Milk", "Milk>Tea"],
+        ),
+        (
+            "qualtrics.csv",
+            (
+                "StartDate,ResponseId,Q1_1,Q1_2,Q1_3\n"
+                "Start Date,Response ID,Rank these - Tea,Rank these - Milk,Rank these - Beer\n"
+                '"{""ImportId"":""startDate""}","{""ImportId"":""_recordId""}","{""ImportId"":""QID1_1""}",'
+                '"{""ImportId"":""QID1_2""}","{""ImportId"":""QID1_3""}"\n'
+                "2024-01-01,R_1,2,1,3\n2024-01-02,R_2,1,2,3\n"
+            ),
+            ["Milk>Tea>Beer", "Tea>Milk>Beer"],
+        ),
+        (
+            "monkey.csv",
+            "Respondent ID,Collector ID,Rank these drinks,,\n,,Tea,Milk,Beer\n101,7,1,2,3\n102,7,3,1,2\n",
+            ["Tea>Milk>Beer", "Milk>Beer>Tea"],
+        ),
+        (
+            "votekit.csv",
+            (
+                "VoteKit RankProfile,v2\nCandidates\n(Ann:str:0),(Bob:str:1),(Cy:str:2)\nMax Ranking Length\n2\n"
+                "Includes Voter Set\nFalse\n=,=,=,=,=,=,=,=,=,=\nRanking_1,Ranking_2,&,Weight,&\n"
+                "{'0'},\"{'1', '2'}\",&,3.0,&\n{'2'},,&,1.0,&\n"
+            ),
+            ["3*Ann>Bob=Cy", "Cy>Ann=Bob"],
+        ),
+        ("votes.toi", "3\n1,tea\n2,milk\n3,beer\n5,5,2\n3,1,2\n2,3,{1,2}\n", ["3*tea>milk>beer", "2*beer>milk=tea"]),
+        ("v.order", "3 1\n0 3 2 0 1\n0 2 1 0\n", ["2>0>1", "1>0"]),
+        ("v.run", "1 Q0 d1 1 6.8 x\n1 Q0 d2 2 6.1 x\n1 Q0 d3 3 6.1 y\n", ["d1>d2", "d3"]),
+        ("v.qrels", "1 0 d1 1\n1 0 d2 0\n2 0 d2 2\n", ["d1>d2", "d2"]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::rankernel.ReadingWarning")
+def test_orders_and_surveys(tmp_path, name, text, expected):
+    assert shown(read(tmp_path, text, name)) == expected
+
+
+def test_trec_labels_and_files(tmp_path):
+    for system in ("x", "y"):
+        (tmp_path / f"{system}.run").write_text(f"1 Q0 d1 1 6.8 {system}\n2 Q0 d2 2 6.1 {system}\n")
+    votes = rk.io.read_trec([tmp_path / "x.run", tmp_path / "y.run"])
+    assert votes.labels["query"].tolist() == ["1", "2", "1", "2"]
+    assert votes.labels["system"].tolist() == ["x", "x", "y", "y"]
+
+
+# ---------------------------------------------------------------------- battles
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("id,model_a,model_b,winner,lang\n7,x,y,model_a,en\n8,y,z,tie (bothbad),de\n", ["x>y", ""]),
+        ("left,right,winner,worker\nx,y,left,w1\ny,z,right,w2\n", ["x>y", "z>y"]),
+        (
+            (
+                "id,model_a,model_b,prompt,response_a,response_b,winner_model_a,winner_model_b,winner_tie\n"
+                "1,x,y,p,r,s,0,1,0\n2,x,z,p,r,s,0,0,1\n"
+            ),
+            ["y>x", ""],
+        ),
+        ("generator_1,generator_2,preference\nx,y,1\ny,z,2.0\nx,z,1.5\n", ["x>y", "z>y", ""]),
+    ],
+)
+def test_battles(tmp_path, text, expected):
+    assert shown(read(tmp_path, text)) == expected
+
+
+def test_win_matrix(tmp_path):
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 5, 3000)
+    b = (a + rng.integers(1, 5, 3000)) % 5
+    winner = rng.choice(["model_a", "model_b", "tie"], 3000)
+    names = np.array([f"m{number}" for number in range(5)])
+    frame = pd.DataFrame({"model_a": names[a], "model_b": names[b], "winner": winner})
+    frame.to_csv(tmp_path / "battles.csv", index=False)
+    found = rk.io.read_comparisons(tmp_path / "battles.csv")
+    expected = np.zeros((5, 5), dtype=int)
+    index = {name: number for number, name in enumerate(found.items)}
+    for row in frame.itertuples():
+        if row.winner != "tie":
+            pair = (row.model_a, row.model_b) if row.winner == "model_a" else (row.model_b, row.model_a)
+            expected[index[pair[0]], index[pair[1]]] += 1
+    assert found.wins.tolist() == expected.tolist()
+
+
+# ---------------------------------------------------------------------- options of ballots
+
+POSITIONS = "choice 1,choice 2,choice 3,choice 4\n"
+
+
+@pytest.mark.parametrize(
+    ("row", "options", "expected"),
+    [
+        ("Ann,,Bob,", {"skipped": 1}, "Ann>Bob"),
+        ("Ann,,,Bob", {"skipped": 1}, "Ann"),
+        ("Ann,,,Bob", {"skipped": 2}, "Ann>Bob"),
+        ("Ann,,Bob,", {"skipped": 0}, "Ann"),
+        ("Write-in,Ann,UWI,Bob", {"write_ins": "merge"}, "write-in>Ann>Bob"),
+        ("Write-in,Ann,Write-In 2,Bob", {"write_ins": "drop"}, "Ann>Bob"),
+        ("Write-in,Ann,UWI,Bob", {}, "Write-in>Ann>UWI>Bob"),
+        ("A. Ash,Bob,,", {"aliases": {"A. Ash": "Ann"}}, "Ann>Bob"),
+    ],
+)
+def test_options_of_ballots(tmp_path, row, options, expected):
+    assert shown(read(tmp_path, POSITIONS + row + "\n", unlisted="free", **options)) == [expected]
