@@ -133,7 +133,8 @@ def fitted_models(n_runs: int) -> Iterator[dict[str, Any]]:
                 options = {"n_simulations": 99, "rng": run, "fitted": fitted}
                 pvalues.append(rk.goodness_of_fit_test(X, model_class.fit(X), KERNEL, **options).pvalue)
             rate = float((np.array(pvalues) <= 0.05).mean())
-            yield rate_row(f"{name}, {'fitted again' if fitted else 'as if known'}", n_runs, p_at_most_005=rate)
+            setting = f"{name}, {'fitted again' if fitted else 'as if known'}"
+            yield rate_row(setting, n_runs, **{"p at most 0.05": rate})
 
 
 def reversals(n_runs: int) -> Iterator[dict[str, Any]]:

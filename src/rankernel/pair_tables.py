@@ -203,12 +203,13 @@ def is_long(pairs: Any) -> bool:
         return True
     if isinstance(pairs, np.ndarray):
         return pairs.ndim == 2
-    return isinstance(pairs, Sequence) and len(pairs) > 0 and all(is_triple(row) for row in pairs)
-
-
-def is_triple(row: Any) -> bool:
-    """Whether a row is (user, better, worse)."""
-    return isinstance(row, (tuple, list, np.ndarray)) and len(row) == 3 and all(is_name(value) for value in row)
+    return (
+        isinstance(pairs, Sequence)
+        and len(pairs) > 0
+        and all(
+            isinstance(row, (tuple, list, np.ndarray)) and len(row) == 3 and all(map(is_name, row)) for row in pairs
+        )
+    )
 
 
 def are_columns(pairs: Any) -> bool:
@@ -361,7 +362,8 @@ def winner_sides(table: Mapping[str, Column], roles: Roles, where: Callable[[int
     columns = str(roles.a), str(roles.b)
     a, b = (table[name] for name in columns)
     if roles.indicators:
-        marks = np.array([table[name].mapped(is_mark, bool) for name in roles.indicators])
+        yes = ("1", "1.0", "true", "yes")
+        marks = np.array([table[name].mapped(lambda text: text.lower() in yes, bool) for name in roles.indicators])
         side = np.where(marks.any(axis=0), marks.argmax(axis=0), 2)
         wrong, problem = marks.sum(axis=0) != 1, "does not have a 1 in exactly one of the columns of winners"
         if len(roles.indicators) == 2:
@@ -390,11 +392,6 @@ def winner_sides(table: Mapping[str, Column], roles: Roles, where: Callable[[int
             f"{where(row)}: the winner {printable(winner[row])!r} {problem}; expected {one}, {other}, or tie"
         )
     return np.asarray(side)
-
-
-def is_mark(text: str) -> bool:
-    """Whether the cell of an indicator column states yes."""
-    return text.strip().lower() in ("1", "1.0", "true", "yes")
 
 
 def column_words(column: str) -> set[str]:

@@ -228,6 +228,31 @@ def test_dominion_manifests(tmp_path):
     assert rk.read_cvr(tmp_path).source.repairs.overvoted == 1
 
 
+def test_dominion_archive_of_several_files(tmp_path):
+    """Contests are found by the whole name of the manifest, and a contest with ranks needs no mark at rank 2."""
+    mark = {"CandidateId": 1, "Rank": 1, "IsVote": True}
+    voided = {"Id": 7, "Marks": [{"CandidateId": 2, "Rank": 1}], "OutstackConditionIds": [7]}
+    sessions = [{"Original": {"PrecinctPortionId": 5, "Contests": [{"Id": 7, "Marks": [mark]}]}}]
+    ambiguous = [
+        {"Original": {"Contests": [{"Id": 7, "Marks": [mark, mark | {"CandidateId": 2, "IsAmbiguous": True}]}]}}
+    ]
+    contests = {"List": [{"Id": 7, "Description": "Mayor", "NumOfRanks": 3}, {"Id": 8, "Description": "Clerk"}]}
+    files = {
+        "CvrExport_1.json": {"Sessions": sessions},
+        "CvrExport_2.json": {"Sessions": [*ambiguous, {"Original": {"Contests": [voided]}}]},
+        "ContestManifest.json": contests,
+        "BallotTypeContestManifest.json": {"List": [{"BallotTypeId": 1, "ContestId": 7}]},
+        "CandidateManifest.json": CANDIDATES,
+        "PrecinctPortionManifest.json": {"List": [{"Id": 5, "Description": "North"}]},
+    }
+    with zipfile.ZipFile(tmp_path / "cvr.zip", "w") as archive:
+        for name, content in files.items():
+            archive.writestr(f"export/{name}", json.dumps(content))
+    votes = rk.read(tmp_path / "cvr.zip", unlisted="free")
+    assert (shown(votes), votes.source.title) == (["Ann", "Ann"], "Mayor")
+    assert votes.labels["Precinct"].tolist() == ["North", ""]
+
+
 @pytest.mark.parametrize("n_lines", [4, 3, 2])
 def test_dominion_table(tmp_path, n_lines):
     lines = DOMINION_CSV.splitlines(keepends=True)

@@ -230,7 +230,7 @@ def test_orders_and_surveys(tmp_path, name, text, expected):
 def test_trec_labels_and_files(tmp_path):
     for system in ("x", "y"):
         (tmp_path / f"{system}.run").write_text(f"1 Q0 d1 1 6.8 {system}\n2 Q0 d2 2 6.1 {system}\n")
-    votes = rk.io.read_trec([tmp_path / "x.run", tmp_path / "y.run"])
+    votes = rk.read([tmp_path / "x.run", tmp_path / "y.run"])
     assert votes.labels["query"].tolist() == ["1", "2", "1", "2"]
     assert votes.labels["system"].tolist() == ["x", "x", "y", "y"]
 

@@ -37,16 +37,18 @@ def of_positions(draws, left, right, first, d, kind):
             for b in range(d.shape[2]):
                 d[p, a, b] = 0
             for item in range(draws.shape[1]):
-                x = np.int32(draws[i, item, first + a])
+                own = draws[i, item, first + a]
+                x = np.int32(own)
                 if kind == FOOTRULE:
                     for b in range(d.shape[2]):
                         d[p, a, b] += abs(x - np.int32(draws[j, item, b]))
                 elif kind == SPEARMAN:
                     for b in range(d.shape[2]):
-                        d[p, a, b] += (x - np.int32(draws[j, item, b])) ** 2
+                        step = x - np.int32(draws[j, item, b])
+                        d[p, a, b] += step * step
                 elif kind == HAMMING:
                     for b in range(d.shape[2]):
-                        d[p, a, b] += draws[i, item, first + a] != draws[j, item, b]
+                        d[p, a, b] += own != draws[j, item, b]
                 else:
                     for b in range(d.shape[2]):
                         d[p, a, b] = max(d[p, a, b], abs(x - np.int32(draws[j, item, b])))

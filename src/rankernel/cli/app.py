@@ -230,13 +230,20 @@ def gram(
     if output and not plan:
         check_target(output, force or resume, file, folder=suffix == ".zarr")
         if suffix in CHUNKED:
-            check_unfinished(output)
+            from rankernel.gram.storage import Target
+
+            Target(output)  # an error if other files have the names of an unfinished matrix
     job = read_job(file, reading, computing)
     with progress(None, "Planning"):
         X = job.source.rankings.unique() if distinct else job.source.rankings
         planned = job.kernel.plan(X, method=job.method)
     if plan:
-        print_plan(planned, json)
+        if json:
+            names = ("details", "reason", "seconds", "bytes")
+            plain = {"kernel": str(planned.kernel), "method": str(planned.method), "shape": list(planned.shape)}
+            print_json(plain | {name: getattr(planned, name) for name in names})
+        else:
+            console().print(str(planned))
         return
     corner = None
     if output and suffix in CHUNKED:
@@ -244,27 +251,16 @@ def gram(
     else:
         corner = compute(output, planned, X, dtype, force)
     facts: dict[str, Any] = job.facts(planned.details) | {"shape": list(planned.shape)}
-    if corner is not None:
-        facts["corner"] = corner
     if output:
         facts["written"] = printable(output)
-    print_result(facts, json)
-
-
-def print_plan(plan: Plan, json: bool) -> None:
-    """Print the plan."""
     if json:
-        facts = {"kernel": str(plan.kernel), "method": str(plan.method), "details": plan.details, "reason": plan.reason}
-        print_json(facts | {"shape": list(plan.shape), "seconds": plan.seconds, "bytes": plan.bytes})
-    else:
-        console().print(str(plan))
-
-
-def check_unfinished(output: Path) -> None:
-    """Raise an error if other files have the names that an unfinished matrix would have."""
-    from rankernel.gram.storage import Target
-
-    Target(output)
+        print_json(facts if corner is None else facts | {"corner": corner})
+        return
+    facts["shape"] = " × ".join(f"{side:,}" for side in planned.shape)
+    screen = console()
+    print_facts(screen, facts)
+    for row in () if corner is None else corner:
+        screen.print("  " + "  ".join(f"{value:8.5f}" for value in row))
 
 
 def store(output: Path, plan: Plan, dtype: str, resume: bool, force: bool) -> None:
@@ -321,20 +317,6 @@ def write(path: Path, matrix: NDArray[Any], X: Data, kernel: str) -> None:
     with path.open("wb") as file:
         data = {"ranks": X.ranks} if isinstance(X, Rankings) else {"before": X.before}
         np.savez(file, gram=matrix, counts=X.counts, **data, items=np.array(X.items), kernel=np.array(kernel))
-
-
-def print_result(facts: dict[str, Any], json: bool) -> None:
-    """Print how the matrix was computed, and its corner."""
-    if json:
-        print_json(facts)
-        return
-    corner = facts.pop("corner", None)
-    facts["shape"] = " × ".join(f"{side:,}" for side in facts["shape"])
-    screen = console()
-    print_facts(screen, facts)
-    if corner is not None:
-        for row in corner:
-            screen.print("  " + "  ".join(f"{value:8.5f}" for value in row))
 
 
 SUMMARY_SUFFIXES = (".csv", *PICTURES)

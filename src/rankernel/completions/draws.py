@@ -676,9 +676,11 @@ def latin_keys(
                 for j in range(size):
                     numbers[j] = uniform(state)
                 for j in range(size):
-                    before = 0
-                    for i in range(size):
-                        before += numbers[i] < numbers[j] or (numbers[i] == numbers[j] and i < j)
+                    before = np.int64(0)
+                    for i in range(j):
+                        before += numbers[i] <= numbers[j]
+                    for i in range(j + 1, size):
+                        before += numbers[i] < numbers[j]
                     base[before] = j
             shift = number * steps[size] % size
             for j in range(size):

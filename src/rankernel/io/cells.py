@@ -268,30 +268,26 @@ def split_by_pandas(text: str, delimiter: str, source: SourceFile) -> Table | No
     if not rows or source.options.header is False:
         return None
     header_line, columns, _ = read_header(rows, source)
-    content = np.frombuffer(body, dtype=np.uint8)
-    ends = np.flatnonzero(content == ord("\n"))
-    if not body.endswith(b"\n"):
-        ends = np.append(ends, len(body))
-    delimiters = np.flatnonzero(content == ord(delimiter))
-    n_columns, n_rows = len(columns), len(ends)
-    if n_columns < 2 or len(delimiters) != n_rows * (n_columns - 1):
-        return None
-    by_row = delimiters.reshape(n_rows, n_columns - 1)
-    if (by_row[:, -1] > ends).any() or (by_row[1:, 0] < ends[:-1]).any():
-        return None  # pandas pads short rows and truncates long ones
-    options: dict[str, Any] = {"header": None, "dtype": "category", "na_filter": False, "quoting": csv.QUOTE_NONE}
+    options: dict[str, Any] = {"header": None, "na_filter": False, "quoting": csv.QUOTE_NONE, "sep": delimiter}
     try:
-        frame = pd.read_csv(io.BytesIO(body), sep=delimiter, names=range(n_columns), index_col=False, **options)
+        frame = pd.read_csv(io.BytesIO(body), low_memory=False, **options)
+        numeric = [index for index in frame if frame[index].dtype.kind not in "OUT"]
+        if numeric:  # read as text, because 1.0 and 1 are different texts
+            frame[numeric] = pd.read_csv(io.BytesIO(body), usecols=numeric, dtype="category", **options)
     except ValueError:  # such as rows that are too long
         return None
-    if len(frame) != n_rows:
-        return None  # lines of spaces
+    n_rows, n_columns = frame.shape
+    content = np.frombuffer(body, dtype=np.uint8)
+    n_lines = int(np.count_nonzero(content == ord("\n"))) + (not body.endswith(b"\n"))
+    n_delimiters = int(np.count_nonzero(content == ord(delimiter)))
+    if n_lines != n_rows or n_columns != len(columns) or n_delimiters != n_rows * (n_columns - 1):
+        return None  # lines of spaces, or short rows, which pandas pads
     numbering = Numbering()
     codes = np.empty(frame.shape, dtype=np.int32, order="F")
     for index in range(n_columns):
-        categories = frame[index].cat.categories.tolist()
-        number = np.fromiter((numbering[str(each)] for each in categories), dtype=np.int32, count=len(categories))
-        codes[:, index] = number[frame[index].cat.codes.to_numpy()]
+        of_column, distinct = frame[index].factorize()
+        number = np.fromiter((numbering[str(each)] for each in distinct), dtype=np.int32, count=len(distinct))
+        codes[:, index] = number[of_column]
     lines = np.arange(n_rows, dtype=np.int64) + header_line + 1
     return finished(source, columns, numbering, codes, lines, header_line)
 

@@ -78,19 +78,16 @@ def read_cvr(path: Any, **keywords: Any) -> Rankings:
     source = SourceFile.of(path, read_cvr, keywords)
     if source.suffix in EXPORTS or (source.file is None and source.path.is_dir()):
         return read_export(source)
-    if is_text(source):
-        if is_scottish(source.text):
-            return read_scottish(source)
-        if is_dominion(source.text) or is_clear_ballot(source.text):
-            return read_marks(source)
+    if source.suffix in ("", ".csv", ".tsv", ".txt") and is_export(source.text):
+        return read_scottish(source) if is_scottish(source.text) else read_marks(source)
     table = read_table(source)
     table.check_columns()
     return table_rankings(table, "positions")
 
 
-def is_text(source: SourceFile) -> bool:
-    """Whether a file is delimited text, by its suffix."""
-    return source.suffix in ("", ".csv", ".tsv", ".txt")
+def is_export(text: str) -> bool:
+    """Whether a text is an export of a voting system with header lines, or a file of a Scottish council."""
+    return is_scottish(text) or is_dominion(text) or is_clear_ballot(text)
 
 
 # ---------------------------------------------------------------------- tables with a 0 or 1 per candidate and rank

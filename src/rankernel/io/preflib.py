@@ -74,7 +74,11 @@ def read_preflib(path: AnyPath, **keywords: Any) -> Rankings:
     first = 0 if "ALTERNATIVE NAME 0" in header else 1
     items = alternatives(header, source, first)
     orders = read_orders(text[end:], n_lines + 1, source)
-    check_totals(header, kind, orders, source)
+    rows_key = "NUMBER UNIQUE PREFERENCES" if kind == "cat" else "NUMBER UNIQUE ORDERS"
+    for key, found in ((rows_key, len(orders.counts)), ("NUMBER VOTERS", sum(orders.counts.tolist()))):
+        stated = header_number(header, key, source)
+        if stated != found:
+            raise source.error(header[key][1], f"{key} is {stated} but the file has {found}; is it truncated?")
     source.check_total(orders.counts)
     if first == 0:
         warn(f"{source.name}: its alternatives are numbered from 0", ReadingWarning)
@@ -190,15 +194,6 @@ def alternatives(header: Header, source: SourceFile, first: int) -> tuple[str, .
     return source.item_names(names)
 
 
-def check_totals(header: Header, kind: Kind, orders: Orders, source: SourceFile) -> None:
-    """Raise an error if the numbers of voters and of unique orders are not those of the header."""
-    rows_key = "NUMBER UNIQUE PREFERENCES" if kind == "cat" else "NUMBER UNIQUE ORDERS"
-    for key, found in ((rows_key, len(orders.counts)), ("NUMBER VOTERS", sum(orders.counts.tolist()))):
-        stated = header_number(header, key, source)
-        if stated != found:
-            raise source.error(header[key][1], f"{key} is {stated} but the file has {found}; is it truncated?")
-
-
 # ---------------------------------------------------------------------- the orders
 
 
@@ -213,19 +208,9 @@ def check_kind(ranks: RankArray, orders: Orders, kind: Kind, header: Header, sou
         n_categories = header_number(header, "NUMBER CATEGORIES", source)
         check_rows(orders.n_buckets != n_categories, orders, source, f"does not have {n_categories} categories")
     else:
-        n_filled = np.bincount(orders.rows[starts_bucket(orders)], minlength=len(orders.lines))
+        starts = np.logical_or(np.diff(orders.rows, prepend=-1), np.diff(orders.buckets, prepend=-1))
+        n_filled = np.bincount(orders.rows[starts], minlength=len(orders.lines))
         check_rows(n_filled != orders.n_buckets, orders, source, "has an empty tie; only categories may be empty")
-    check_distinct(ranks, orders, source)
-
-
-def starts_bucket(orders: Orders) -> Mask:
-    """Return for each entry whether it is the first of its bucket."""
-    step = np.diff(orders.rows, prepend=-1), np.diff(orders.buckets, prepend=-1)
-    return np.logical_or(*step)
-
-
-def check_distinct(ranks: RankArray, orders: Orders, source: SourceFile) -> None:
-    """Raise an error for a repeated order."""
     first, which = unique_rows(ranks)
     if len(first) < len(ranks):
         row = int(np.argmax(first[which] < np.arange(len(ranks))))
@@ -472,28 +457,20 @@ def write_preflib(
     for name in rankings.items:
         check_writable_name(name)
     distinct = rankings.unique()
-    kind = kind or stated or natural_kind(distinct)
-    check_fits(distinct, kind)
-    text = "\n".join([*header_lines(distinct, Path(path).name, kind, title), *body_lines(distinct, kind), ""])
+    restrictive: tuple[Kind, ...] = ("soc", "soi", "toc")
+    fitting = (each for each in restrictive if first_misfit(distinct, each) is None)
+    default: Kind = next(fitting, "toi")
+    chosen: Kind = kind or stated or default
+    row = first_misfit(distinct, chosen)
+    if row is not None:
+        if chosen in ("soi", "toi") and (distinct.ranks[row] == FREE).all():
+            hint = "an order lists at least one item; remove the row, or write cat"
+        else:
+            hint = f"write {'toc' if distinct.is_exhaustive() else 'toi'}, by the suffix of the file or by the kind"
+        problem = f"row {row} of rankings ({distinct[row].kinds()[0]}) cannot be represented as {chosen}"
+        raise RankingError(f"{problem}; {hint}")
+    text = "\n".join([*header_lines(distinct, Path(path).name, chosen, title), *body_lines(distinct, chosen), ""])
     write_text(path, text, overwrite)
-
-
-def natural_kind(rankings: Rankings) -> Kind:
-    """Return the most restrictive kind that accepts the rankings."""
-    ordered: tuple[Kind, ...] = ("soc", "soi", "toc")
-    return next((kind for kind in ordered if first_misfit(rankings, kind) is None), "toi")
-
-
-def check_fits(rankings: Rankings, kind: Kind) -> None:
-    """Raise an error if a kind does not accept the rankings."""
-    row = first_misfit(rankings, kind)
-    if row is None:
-        return
-    if kind in ("soi", "toi") and (rankings.ranks[row] == FREE).all():
-        hint = "an order lists at least one item; remove the row, or write cat"
-    else:
-        hint = f"write {'toc' if rankings.is_exhaustive() else 'toi'}, by the suffix of the file or by the kind"
-    raise RankingError(f"row {row} of rankings ({rankings[row].kinds()[0]}) cannot be represented as {kind}; {hint}")
 
 
 def first_misfit(rankings: Rankings, kind: Kind) -> int | None:

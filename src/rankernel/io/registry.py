@@ -9,13 +9,14 @@ import dataclasses
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 from rankernel._utils.checks import check_text
 from rankernel.errors import Argument, ArgumentTypeError, ArgumentValueError, RankingError
 from rankernel.io.blt import read_blt, write_blt
 from rankernel.io.cells import ARROW, EXCEL, JSON, json_documents, read_table, table_of_data
-from rankernel.io.cvr import is_clear_ballot, is_dominion, is_scottish, read_cvr
+from rankernel.io.cvr import is_export, read_cvr
 from rankernel.io.pairs import read_comparisons, read_pairs
 from rankernel.io.preflib import KINDS, read_preflib, write_preflib
 from rankernel.io.source import ReadOptions, SourceFile, option_names
@@ -46,7 +47,7 @@ class Format:
     suffixes: tuple[str, ...]
     read: Callable[..., Any]
     write: Callable[..., None] | None = None
-    matches_text: Callable[[str], bool] | None = None
+    matches_text: Callable[[str], object] | None = None
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -54,28 +55,15 @@ class Format:
         return option_names(self.read)
 
 
-def is_preflib(text: str) -> bool:
-    """Whether a text has the header of a PrefLib file."""
-    return bool(re.match(r"\s*#\s*FILE NAME:", text))
-
-
-def is_blt(text: str) -> bool:
-    """Whether a text begins with two numbers, as a BLT file does."""
-    return bool(re.match(r"\s*[0-9]+\s+[0-9]+\s*(?:\n|#|\[|-?[0-9])", text))
-
-
-def is_export(text: str) -> bool:
-    """Whether a text is an export of a voting system with header lines, or a file of a Scottish council."""
-    return is_scottish(text) or is_dominion(text) or is_clear_ballot(text)
-
-
+PREFLIB = re.compile(r"\s*#\s*FILE NAME:")
+BLT = re.compile(r"\s*[0-9]+\s+[0-9]+\s*(?:\n|#|\[|-?[0-9])")  # begins with two numbers
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
 FORMATS = {
     known.name: known
     for known in (
-        Format("PrefLib", tuple(f".{kind}" for kind in KINDS), read_preflib, write_preflib, is_preflib),
+        Format("PrefLib", tuple(f".{kind}" for kind in KINDS), read_preflib, write_preflib, PREFLIB.match),
         Format("cast vote record", (".xml", ".zip"), read_cvr, matches_text=is_export),
-        Format("BLT", (".blt",), read_blt, write_blt, is_blt),
+        Format("BLT", (".blt",), read_blt, write_blt, BLT.match),
         Format("TREC", (".trec", ".run", ".qrels"), read_trec, matches_text=is_trec),
         Format("orders", (".abif", ".order"), read_text_orders, matches_text=is_orders),
         Format("pairs", (), read_pairs),
@@ -93,7 +81,7 @@ def read(path: Any, *, format: str = "auto", **options: Any) -> Any:  # noqa: A0
 
     Parameters
     ----------
-    path : path, file object, or table
+    path : path, list of paths of TREC runs, file object, or table
         The file, plain or gzipped; for a cast vote record also a folder; or a frame, an Arrow table, or a list of
         dictionaries.
     format : str
@@ -119,6 +107,8 @@ def read(path: Any, *, format: str = "auto", **options: Any) -> Any:  # noqa: A0
       0: tea > milk
       read as pairs: better in winner, worse in loser
     """
+    if isinstance(path, list) and path and all(isinstance(each, str | PathLike) for each in path):
+        return read_trec(path, **options)
     known = {field.name for field in dataclasses.fields(ReadOptions)}
     chosen_options = ReadOptions(**{name: value for name, value in options.items() if name in known})
     data = is_frame(path) or isinstance(path, list) or hasattr(path, "to_pylist")

@@ -335,7 +335,7 @@ class SourceFile:
         while chunks[-1] and total <= limit:
             chunks.append(file.read(CHUNK))
             total += len(chunks[-1])
-        return chunks[0][:0].join(chunks)
+        return chunks[0] if len(chunks) < 3 and not chunks[-1] else chunks[0][:0].join(chunks)
 
     def members(self, *suffixes: str) -> Iterator[tuple[str, bytes]]:
         """Yield name and content of the members of a zip archive, or of the files of a folder, with some suffixes."""

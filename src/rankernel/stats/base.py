@@ -102,11 +102,12 @@ class Sample:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out a Gram matrix that can be computed again."""
-        return {name: value for name, value in self.__dict__.items() if name != "gram"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("gram", "redrawn")}
 
     def release(self) -> None:
         """Free the Gram matrix, which is computed again on the next access."""
-        self.__dict__.pop("gram", None)
+        for name in ("gram", "redrawn"):
+            self.__dict__.pop(name, None)
 
     @cached_property
     def gram(self) -> FloatArray:
@@ -146,18 +147,27 @@ class Sample:
         :math:`2 \sum_u \langle e_u, \sum_v \Lambda_{uv} \phi_v \rangle`. Drawing some rows again estimates the
         variance of these terms. It includes the error of the other factor, so it is too large, by at most a factor 2.
         """
-        squares, times = np.empty(0), 0
-        while len(squares) < REDRAWN_ROWS:
-            times += 1
-            redrawn = self.redraw(times)
-            if redrawn is None:
-                return 0.0
-            rows, change = redrawn
+        if not self.redrawn:
+            return 0.0
+        parts = []
+        for rows, change in self.redrawn:
             pair_weights = table[:, rows].T @ weights @ table
             if not biased:
                 pair_weights[np.arange(len(rows)), rows] -= np.diagonal(weights) @ table[:, rows]
-            squares = np.append(squares, np.einsum("uv,uv->u", pair_weights, change) ** 2 / 2)
+            parts.append(np.einsum("uv,uv->u", pair_weights, change) ** 2 / 2)
+        squares = np.concatenate(parts)
         return float(np.sqrt(4 * len(self.gram) * squares.mean()))
+
+    @cached_property
+    def redrawn(self) -> list[tuple[Indices, FloatArray]]:
+        """The changes of at least 64 rows with new draws, several times the same rows if necessary; empty if exact."""
+        changes: list[tuple[Indices, FloatArray]] = []
+        while sum(len(rows) for rows, _ in changes) < REDRAWN_ROWS:
+            change = self.redraw(len(changes) + 1)
+            if change is None:
+                return []
+            changes.append(change)
+        return changes
 
     def redraw(self, times: int) -> tuple[Indices, FloatArray] | None:
         """Return up to 64 rows, and the change of the Gram matrix there with new draws; None if values are exact."""
@@ -456,7 +466,7 @@ class KernelTestResult(PrintedResult):
         The p-value by the Pearson type III approximation with the moments of all permutations: approximately the limit
         of ``pvalue`` for many permutations, not bounded below by 1 / (1 + B). For two groups of different sizes without
         strata small values of the approximation are too small; there a value below 0.01 is at least the estimate by
-        multilevel splitting (random swaps of voters between the groups), which stops at 1e-7.
+        multilevel splitting (random swaps of voters between the groups), which stops at 1e-6.
     n_moment_draws : int
         The number of permutations from which moments were estimated; 0 if they are exact. Above 2,000 distinct
         rankings only the skewness is estimated.
