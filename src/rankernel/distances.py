@@ -65,10 +65,18 @@ def uniform_mean(statistic: Statistic, n_items: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class LinearFeatures:
-    """Features of a ranking: an affine function of a statistic, one row for each ranking."""
+    """Features of a ranking: an affine function of a statistic, one row for each ranking.
+
+    Each feature depends on one pair or item, so that ``transform`` takes the statistic of any of them.
+    """
 
     statistic: Statistic
-    transform: Callable[[FloatArray], FloatArray]
+    transform: Callable[..., FloatArray]
+    has_parts: bool = False  # whether ``transform`` depends on which pairs or items it is given, as a slice
+
+    def of_part(self, means: FloatArray, part: slice) -> FloatArray:
+        """Return the features that depend on a part of the pairs or items, given the statistic of that part."""
+        return self.transform(means, part) if self.has_parts else self.transform(means)
 
     def of_rankings(self, X: RankArray) -> FloatArray:
         """Return the features of full rankings."""
@@ -86,6 +94,7 @@ class EmbeddingFeatures(LinearFeatures):
     :math:`z` the inner product of the centred features and :math:`L` their squared norm.
     """
 
+    mean_distance: Callable[[int], float] = field(kw_only=True)  # of two random full rankings
     scale: float | None = None  # set if the features are the statistic times this number
     are_indicators: bool = False  # whether the features are 0 or 1
 
@@ -100,11 +109,9 @@ class EmbeddingFeatures(LinearFeatures):
         """Return the mean of the features over all rankings, as one row."""
         return self.transform(uniform_mean(self.statistic, n_items))
 
-    @lru_cache(maxsize=256)  # noqa: B019
     def centred_norm(self, n_items: int) -> float:
-        """Return L: the squared norm of the centred features of any full ranking."""
-        one = self.of_rankings(np.arange(n_items, dtype=np.int32)[None]) - self.mean(n_items)
-        return float((one**2).sum())
+        """Return L: the squared norm of the centred features of any full ranking, half the mean distance."""
+        return self.mean_distance(n_items) / 2
 
 
 # ---------------------------------------------------------------------- distances
@@ -272,7 +279,7 @@ kendall = Distance(
     metric=True,
     negative_type=True,
     coupling="antithetic",
-    embedding=EmbeddingFeatures("pairs", lambda signs: signs / 2, scale=0.5),
+    embedding=EmbeddingFeatures("pairs", lambda signs: signs / 2, scale=0.5, mean_distance=lambda n: n * (n - 1) / 4),
     fill=fill_kendall,
     largest=lambda n: n * (n - 1) // 2,
 )
@@ -288,6 +295,7 @@ footrule = Distance(
         "positions",  # whether each item is at or before each position but the last
         lambda at: np.asarray(np.cumsum(at, axis=2)[:, :, :-1].reshape(len(at), -1)),
         are_indicators=True,
+        mean_distance=lambda n: (n * n - 1) / 3,
     ),
     fill=fill_rankwise("FOOTRULE"),
     largest=lambda n: n * n // 2,
@@ -300,7 +308,7 @@ spearman = Distance(
     metric=False,
     negative_type=True,
     coupling="antithetic",
-    embedding=EmbeddingFeatures("ranks", lambda ranks: ranks, scale=1.0),
+    embedding=EmbeddingFeatures("ranks", lambda ranks: ranks, scale=1.0, mean_distance=lambda n: n * (n * n - 1) / 6),
     fill=fill_rankwise("SPEARMAN"),
     largest=lambda n: n * (n * n - 1) // 3,
 )
@@ -313,7 +321,9 @@ hamming = Distance(
     negative_type=True,
     left_invariant=True,
     coupling="latin",
-    embedding=EmbeddingFeatures("positions", lambda at: at.reshape(len(at), -1) / math.sqrt(2)),
+    embedding=EmbeddingFeatures(
+        "positions", lambda at: at.reshape(len(at), -1) / math.sqrt(2), mean_distance=lambda n: n - 1.0
+    ),
     fill=fill_rankwise("HAMMING"),
     largest=lambda n: n if n > 1 else 0,
 )

@@ -263,9 +263,8 @@ ROWS = 4  # rows at once, so that each number of the right side is loaded once f
 
 @compiled_strictly
 def inner_products(left, right, out):
-    """Write ``left @ right``."""
+    """Add ``left @ right`` to an array, in the order of the coordinates."""
     n_grouped = left.shape[0] // ROWS * ROWS
-    out[:] = 0.0
     for i in range(0, n_grouped, ROWS):
         for d in range(left.shape[1]):
             a, b, c, e = left[i, d], left[i + 1, d], left[i + 2, d], left[i + 3, d]
@@ -290,6 +289,60 @@ def position_sums(X, Y, matrix, out):
             total = 0.0
             for a in range(X.shape[1]):
                 total += matrix[X[i, a], Y[j, a]]
+            out[i, j] = total
+
+
+@compiled
+def weighted_concordance(order, X, Y, sizes, left, left_tied, right, right_tied, is_sum, out):
+    """Write the sums over ordered pairs of items of the mean weight of their positions in X times that in Y.
+
+    ``order[i]`` are the items of ranking i of X, best first. The weight of an item before another one is the sum, or
+    the product, of ``left[i, bucket]`` of both; of two tied items it is ``left_tied[i, bucket]`` in either order.
+    Items that share both buckets are counted together, and those of the largest bucket of X by the ``sizes[j]`` of the
+    buckets of Y.
+    """
+    n = X.shape[1]
+    count, others = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    rows, columns, size, u, v = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n)
+    for i in range(X.shape[0]):
+        low, high, start = n, n, 0
+        for p in range(n):
+            if p + 1 == n or X[i, order[i, p]] != X[i, order[i, p + 1]]:
+                if p + 1 - start > max(high - low, 1):
+                    low, high = start, p + 1
+                start = p + 1
+        for j in range(Y.shape[0]):
+            for p in range(low + n - high):
+                others[Y[j, order[i, p if p < low else p + high - low]]] += 1
+            m, start = 0, 0
+            while start < n:
+                x, end = X[i, order[i, start]], start
+                while start != low and end < n and X[i, order[i, end]] == x:
+                    count[Y[j, order[i, end]]] += 1
+                    end += 1
+                for p in range(sizes.shape[1] if start == low else end - start):
+                    y = p if start == low else Y[j, order[i, start + p]]
+                    shared = sizes[j, y] - others[y] if start == low else count[y]
+                    count[y] = 0
+                    no_left = left[i, x] == 0.0 and left_tied[i, x] == 0.0
+                    if shared and (is_sum or not (no_left or (right[j, y] == 0.0 and right_tied[j, y] == 0.0))):
+                        rows[m], columns[m], size[m], u[m], v[m] = x, y, shared, left[i, x], right[j, y]
+                        m += 1
+                start = high if start == low else end
+            for p in range(low + n - high):
+                others[Y[j, order[i, p if p < low else p + high - low]]] = 0
+            total = 0.0
+            for b in range(m):
+                x, y, u_b, v_b = rows[b], columns[b], u[b], v[b]
+                u_tied, v_tied, mean = left_tied[i, x], right_tied[j, y], 0.0
+                for a in range(b):
+                    first = u[a] + u_b if is_sum else u[a] * u_b
+                    second = v[a] + v_b if is_sum else v[a] * v_b
+                    is_tied = rows[a] == x
+                    first = u_tied if is_tied else first
+                    second = second if is_tied or columns[a] < y else v_tied if columns[a] == y else 0.0
+                    mean += size[a] * first * second
+                total += size[b] * (mean + (size[b] - 1.0) * u_tied * v_tied)
             out[i, j] = total
 
 

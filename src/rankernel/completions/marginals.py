@@ -7,8 +7,9 @@ is the s-th order statistic of m uniform variables.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +38,13 @@ class PositionDistributions:
     shape_of: Indices  # the shape of each ranking
     sizes: IntArray  # the number of items of each shape in each column
     pmf_of: Indices  # the row of ``pmfs`` of each shape and column; -1 if empty
-    pmfs: FloatArray  # the probability of each position
+    buckets: IntArray  # of each distribution: the number of listed items, and the first and one past the last rank
+    n_items: int
+
+    @cached_property
+    def pmfs(self) -> FloatArray:
+        """Probability mass functions, one row for each distribution: the probability of each position."""
+        return bucket_pmfs(self.buckets, self.n_items)
 
     def of_items(self, X: Rankings) -> Indices:
         """Return the row of ``pmfs`` of each item of each ranking."""
@@ -68,7 +75,7 @@ def position_distributions(X: Rankings) -> PositionDistributions:
     distinct, inverse = np.unique(np.concatenate([free, buckets], axis=1)[sizes > 0], axis=0, return_inverse=True)
     pmf_of = np.full(sizes.shape, -1, dtype=np.intp)
     pmf_of[sizes > 0] = inverse.ravel()
-    return PositionDistributions(shape_of, sizes, pmf_of, bucket_pmfs(distinct, n_items))
+    return PositionDistributions(shape_of, sizes, pmf_of, distinct, n_items)
 
 
 @compiled_strictly
@@ -141,13 +148,12 @@ def pair_means(X: Any) -> FloatArray:
 
     The marginalised Kendall kernel is ``pair_means(X) @ pair_means(Y).T / P`` with ``P = n (n - 1) / 2``.
     """
-    return sign_means(as_rankings(X).ranks)
+    ranks = as_rankings(X).ranks
+    return sign_means(ranks, free_sign_means(ranks), *np.triu_indices(ranks.shape[1], 1))
 
 
-def sign_means(ranks: RankArray) -> FloatArray:
-    """Return the mean sign of each pair of items."""
-    means = free_sign_means(ranks)
-    x, y = np.triu_indices(ranks.shape[1], 1)
+def sign_means(ranks: RankArray, means: FloatArray, x: Indices, y: Indices) -> FloatArray:
+    """Return the mean signs of pairs of items (x, y), given those of listed items with free ones."""
     first, second = ranks[:, x], ranks[:, y]
     both_listed = (first != FREE) & (second != FREE)
     # The mean of a free item is 0, so the difference is that of the listed item of a mixed pair.
@@ -177,6 +183,21 @@ STATISTIC_MEANS: dict[str, Callable[[Any], FloatArray]] = {
 def statistic_means(X: Any, statistic: str) -> FloatArray:
     """Return the mean of a linear statistic over completions: "pairs" (signs), "positions" or "ranks" (centred)."""
     return STATISTIC_MEANS[statistic](X)
+
+
+def statistic_parts(X: Rankings, statistic: str, step: int) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield the mean of a linear statistic in parts: ``step`` pairs or items at a time."""
+    if statistic == "pairs":
+        means, (x, y) = free_sign_means(X.ranks), np.triu_indices(X.n_items, 1)
+        for part in (slice(start, start + step) for start in range(0, len(x), step)):
+            yield part, sign_means(X.ranks, means, x[part], y[part])
+    elif statistic == "positions":
+        result = position_distributions(X)
+        of_items = result.of_items(X)
+        for part in (slice(start, start + step) for start in range(0, X.n_items, step)):
+            yield part, result.pmfs[of_items[:, part]]
+    else:
+        yield slice(None), rank_means(X)
 
 
 def free_sign_means(ranks: RankArray) -> FloatArray:
@@ -274,8 +295,9 @@ def fill_pair_products(ranks: RankArray, e: Indices, f: Indices, out: FloatArray
     Two pairs without a common item are independent unless each consists of a listed and a free item. For two pairs with
     a common item, the random order of three items adds a covariance of plus or minus one third of its random part.
     """
-    n, buckets, means = ranks.shape[1], Buckets.of(ranks), sign_means(ranks)
+    n, buckets = ranks.shape[1], Buckets.of(ranks)
     x, y = np.triu_indices(n, 1)
+    means = sign_means(ranks, free_sign_means(ranks), x, y)
     m, listed = buckets.n_listed, ranks != FREE
     np.multiply(means[:, e], means[:, f], out=out)
     # Pairs that share an item: 1 for a pair with itself, else 1/3 or -1/3 by the ends at which they share it.

@@ -36,6 +36,7 @@ STEP = {
     "differing": 1.6e-9,  # bits of a word of one full ranking and of another counted
     "shared": 2e-9,  # items of two buckets counted, and looked up
     "tied": 15e-9,  # an item of a tie looked up in the ties of another ranking
+    "concordance": 1.5e-9,  # two items, or sets of items that are tied twice, compared in two rankings
     "listed": 3e-9,  # an item of a short list looked up in another list
     "inversion": 50e-9,  # an item of a long list inserted at its position
     "item": 1.2e-9,  # of a code: what a kernel sees of one item in two rankings

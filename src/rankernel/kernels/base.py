@@ -116,17 +116,28 @@ class PositionMatrix:
 
     Parameters
     ----------
-    matrix : array of shape (n_items, n_items)
-        A positive semi-definite matrix on positions.
+    n_items : int
+        The number of positions.
+    multiply : callable
+        Returns the product of an array of rows with the matrix, which is symmetric and positive semi-definite.
     make_root : callable
         Returns the :attr:`root`, which is computed on first use.
-    derivatives : dict of arrays
-        The derivative of the matrix in each parameter.
+    derivatives : dict of callables
+        Returns the product of an array of rows with the derivative of the matrix, for each parameter.
+    is_dense : bool
+        Whether a product takes time proportional to the number of all entries of the matrix.
     """
 
-    matrix: FloatArray
+    n_items: int
+    multiply: Callable[[FloatArray], FloatArray]
     make_root: Callable[[], FloatArray]
-    derivatives: Mapping[str, FloatArray] = field(default_factory=dict)
+    derivatives: Mapping[str, Callable[[FloatArray], FloatArray]] = field(default_factory=dict)
+    is_dense: bool = False
+
+    @cached_property
+    def matrix(self) -> FloatArray:
+        """The matrix, one row and column for each position."""
+        return self.multiply(np.eye(self.n_items))
 
     @cached_property
     def root(self) -> FloatArray:

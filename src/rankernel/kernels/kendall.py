@@ -14,8 +14,9 @@ from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import check_choice, check_integer
 from rankernel.distances import CONSTANT_FEATURE, LinearFeatures
 from rankernel.kernels.base import AffinePower, DistanceKernel, Facts, Kernel, PowerSeries
-from rankernel.kernels.positional import Discount, Weights, check_discount, position_discounts
+from rankernel.kernels.positional import Discount, Weights, check_discount, inner_products, position_discounts
 
+MAX_FEATURES = 2**21  # of full rankings at once: products of features are fast but take memory
 MAX_DEGREE = 1000  # 2**1024, the kernel of a ranking with itself, overflows
 
 
@@ -130,25 +131,29 @@ class WeightedKendall(Kernel):
         return cls("multiplicative", weights)  # type: ignore[arg-type]
 
     def position_weights(self, n_items: int) -> FloatArray:
-        """Return the matrix U of weights of two positions."""
+        """Return the weight u of each position; 1 for the first k positions, and 0 for all others, with "top-k"."""
         if self.combine == "top-k":
-            inside = np.arange(n_items) < int(self.weights)  # type: ignore[arg-type]
-            return np.asarray(np.outer(inside, inside), dtype=np.float64)
-        u = position_discounts("weights", self.weights, n_items)  # type: ignore[arg-type]
-        return np.asarray(np.add.outer(u, u) if self.combine == "additive" else np.outer(u, u))
+            return np.asarray(np.arange(n_items) < int(self.weights), dtype=np.float64)  # type: ignore[arg-type]
+        return position_discounts("weights", self.weights, n_items)  # type: ignore[arg-type]
 
     def _ordered_pair_features(self, X: RankArray) -> FloatArray:
         """Return for each ordered pair of items the weight of their positions, 0 if they are in the other order."""
-        n = X.shape[1]
+        n, u = X.shape[1], self.position_weights(X.shape[1])
         a, b = np.nonzero(~np.eye(n, dtype=bool))
-        weights = np.triu(self.position_weights(n), 1)  # above the diagonal the first item is before the second
-        return weights[X[:, a], X[:, b]]
+        both = np.add.outer(u, u) if self.combine == "additive" else np.outer(u, u)
+        return np.asarray(np.triu(both, 1)[X[:, a], X[:, b]])  # above the diagonal the first item is before the second
 
     def matrix(self, X: RankArray, Y: RankArray) -> FloatArray:
-        """Return the inner products of the features, summed in an order that does not depend on the other rows."""
-        left, right = self._ordered_pair_features(X), self._ordered_pair_features(Y)
-        out = np.empty((len(X), len(Y)))
-        _loops.pairs.inner_products(left, np.ascontiguousarray(right.T), out)
+        """Return the kernel between the rows of two arrays of full rankings."""
+        n = X.shape[1]
+        if n * n * max(len(X), len(Y)) <= MAX_FEATURES:
+            return inner_products(self._ordered_pair_features(X), self._ordered_pair_features(Y).T)
+        out, weights = np.empty((len(X), len(Y))), self.position_weights(n)
+        left, right = (np.broadcast_to(weights, side.shape) for side in (X, Y))
+        no_tie, other_no_tie = (np.broadcast_to(0.0, side.shape) for side in (X, Y))
+        orders = np.argsort(X, axis=1), X, Y, np.broadcast_to(1, Y.shape)
+        is_sum = self.combine == "additive"
+        _loops.pairs.weighted_concordance(*orders, left, no_tie, right, other_no_tie, is_sum, out)
         return out
 
     def gradient(self, X: RankArray, Y: RankArray) -> dict[str, FloatArray]:

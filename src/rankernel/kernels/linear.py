@@ -11,7 +11,7 @@ import numpy as np
 
 from rankernel import distances
 from rankernel._utils import FloatArray, RankArray
-from rankernel.distances import CONSTANT_FEATURE, Distance, LinearFeatures, as_distance
+from rankernel.distances import CONSTANT_FEATURE, STATISTICS, Distance, LinearFeatures, as_distance
 from rankernel.kernels.base import AffinePower, DistanceKernel, Facts, Kernel, PositionMatrix, PowerSeries
 from rankernel.rankings import as_full_ranking
 
@@ -46,7 +46,7 @@ class Hamming(DistanceKernel):
 @lru_cache(maxsize=8)
 def identity_matrix(n_items: int) -> PositionMatrix:
     """Return the position matrix of the Hamming kernel."""
-    return PositionMatrix(np.eye(n_items), lambda: np.eye(n_items))
+    return PositionMatrix(n_items, lambda rows: rows, lambda: np.eye(n_items))
 
 
 @dataclass(frozen=True)
@@ -128,8 +128,12 @@ class DistanceInduced(Kernel):
         embedding = distance.embedding
         features, dimension = None, math.inf
         if embedding is not None:
-            at_center = embedding.of_rankings(center)
-            features = LinearFeatures(embedding.statistic, lambda mean: embedding.transform(mean) - at_center)
+            at_center = STATISTICS[embedding.statistic](center)
+
+            def transform(means: FloatArray, part: slice = slice(None)) -> FloatArray:
+                return np.asarray(embedding.transform(means) - embedding.transform(at_center[:, part]))
+
+            features = LinearFeatures(embedding.statistic, transform, has_parts=True)
             dimension = 1 + (math.comb(n_items, 2) if embedding.statistic == "pairs" else (n_items - 1) ** 2)
         return Facts(
             is_psd=True if distance.negative_type or n_items <= distance.negative_type_up_to else None,

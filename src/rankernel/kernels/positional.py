@@ -42,7 +42,8 @@ class PositionalKernel(Kernel):
     def gradient(self, X: RankArray, Y: RankArray) -> dict[str, FloatArray]:
         """Return the derivative of :meth:`matrix` in each parameter."""
         derivatives = cached_matrix(self, X.shape[1]).derivatives
-        return {name: position_sums(X, Y, matrix) for name, matrix in derivatives.items()}
+        one = np.eye(X.shape[1])
+        return {name: position_sums(X, Y, multiply(one)) for name, multiply in derivatives.items()}
 
     def facts(self, n_items: int) -> Facts:
         """Return the position matrix; the features span at most the dimension of all permutation matrices."""
@@ -66,6 +67,13 @@ def position_sums(X: RankArray, Y: RankArray, matrix: FloatArray) -> FloatArray:
     """Return the sums over items of ``matrix[position, position']`` between the rows of two arrays."""
     out = np.empty((len(X), len(Y)))
     _loops.pairs.position_sums(X, Y, matrix, out)
+    return out
+
+
+def inner_products(left: FloatArray, right: FloatArray, total: FloatArray | None = None) -> FloatArray:
+    """Return ``left @ right``, added to a total, each entry summed in an order that does not depend on other rows."""
+    out = np.zeros((left.shape[0], right.shape[1])) if total is None else total
+    _loops.pairs.inner_products(np.ascontiguousarray(left), np.ascontiguousarray(right), out)
     return out
 
 
@@ -111,7 +119,7 @@ class Positional(PositionalKernel):
                 f"G has {len(matrix)} positions but the data has {n_items} items; give one position for each item"
             )
         root = matrix_root(matrix)
-        return PositionMatrix(matrix, lambda: root)
+        return PositionMatrix(n_items, lambda rows: inner_products(rows, matrix), lambda: root, is_dense=True)
 
     def __eq__(self, other: object) -> bool:
         return bool(self._key == other._key) if isinstance(other, Positional) else NotImplemented
@@ -166,17 +174,19 @@ class OverlapKernel(PositionalKernel):
         """Return the sums of the weights of all depths that include both positions."""
         weights, derivatives = self.depth_weights(n_items)
         return PositionMatrix(
-            sums_over_depths(weights),
+            n_items,
+            sum_over_depths(weights),
             lambda: np.tril(np.ones((n_items, n_items))).T[:, weights > 0] * np.sqrt(weights[weights > 0]),
-            {name: sums_over_depths(derivative) for name, derivative in derivatives.items()},
+            {name: sum_over_depths(derivative) for name, derivative in derivatives.items()},
         )
 
 
-def sums_over_depths(weights: FloatArray) -> FloatArray:
-    """Return for every two positions the sum of the weights of the depths that include both."""
-    deeper = np.cumsum(weights[::-1])[::-1]  # small weights are added first
-    positions = np.arange(len(weights))
-    return deeper[np.maximum.outer(positions, positions)]
+def sum_over_depths(weights: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Return the product of rows with the matrix of the sums of the weights of all depths that include two positions.
+
+    It is the sum over depths of the sum of a row up to the depth; small weights are added first.
+    """
+    return lambda rows: np.cumsum((np.cumsum(rows, axis=1) * weights)[:, ::-1], axis=1)[:, ::-1]
 
 
 @dataclass(frozen=True, repr=False)
@@ -300,7 +310,7 @@ class DCG(PositionalKernel):
     def position_matrix(self, n_items: int) -> PositionMatrix:
         """Return the product of the discounts of two positions."""
         gains = self.gains(n_items)
-        return PositionMatrix(np.outer(gains, gains), lambda: gains[:, None])
+        return PositionMatrix(n_items, lambda rows: np.outer((rows * gains).sum(axis=1), gains), lambda: gains[:, None])
 
 
 # ---------------------------------------------------------------------- weights of positions

@@ -139,7 +139,7 @@ class MeanFeatures(KernelTransformer):
             raise ValueError(
                 f"{self.kernel} is not an inner product of features with known means; use NystromFeatures instead"
             )
-        features, constant = known
+        features, constant, _ = known
         values = features(X)
         return np.hstack([values, np.full((len(X), 1), np.sqrt(constant))]) if constant else values
 

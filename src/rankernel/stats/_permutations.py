@@ -52,7 +52,7 @@ RELATIVE_TOLERANCE = 1e-13  # of the mean absolute kernel value: statistics that
 MAX_HYPERGEOMETRIC = 10**9  # voters in NumPy's multivariate hypergeometric sampler
 VOTERS_PER_ROW = 32  # from which hypergeometric sampling is quicker than a shuffle of voters
 SMALL_PVALUE = 0.01  # the Pearson type III approximation is compared with another estimate below
-MIN_SPLITTING_PVALUE = 1e-7  # where splitting stops
+MIN_SPLITTING_PVALUE = 1e-6  # where splitting stops
 N_PARTICLES = 1000  # of splitting
 SURVIVORS = 0.25  # the part of the particles that reach the next threshold
 # Sums that can be nonzero, by their numbers of vertices and of loops.
@@ -369,7 +369,7 @@ def multilevel_splitting(
             u = orders[p, i]
             values[p] += pair_weight * 2 * sums[p, u] + weights[u]
             sums[p] += gram[u]
-    pvalue, n_steps = 1.0, min(max(2 * size, 60), 200)
+    pvalue, n_steps = 1.0, min(max(size, 50), 100)
     while pvalue > MIN_SPLITTING_PVALUE:
         ordered = np.sort(values)
         threshold = ordered[int((1 - SURVIVORS) * N_PARTICLES)]
@@ -398,7 +398,8 @@ def multilevel_splitting(
                 value = values[p] + pair_weight * change + weights[v] - weights[u]
                 if value >= threshold:
                     orders[p, a], orders[p, b], values[p] = v, u, value
-                    sums[p] += gram[v] - gram[u]
+                    for row in range(len(gram)):
+                        sums[p, row] += gram[v, row] - gram[u, row]
     return MIN_SPLITTING_PVALUE
 
 

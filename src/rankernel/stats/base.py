@@ -466,7 +466,7 @@ class KernelTestResult(PrintedResult):
         The p-value by the Pearson type III approximation with the moments of all permutations: approximately the limit
         of ``pvalue`` for many permutations, not bounded below by 1 / (1 + B). For two groups of different sizes without
         strata small values of the approximation are too small; there a value below 0.01 is at least the estimate by
-        multilevel splitting (random swaps of voters between the groups), which stops at 1e-7.
+        multilevel splitting (random swaps of voters between the groups), which stops at 1e-6.
     n_moment_draws : int
         The number of permutations from which moments were estimated; 0 if they are exact. Above 2,000 distinct
         rankings only the skewness is estimated.

@@ -17,13 +17,19 @@ from rankernel.completions.linear_extensions import FEW_DOWN_SETS, enumerate_com
 from rankernel.distances import Distance
 from rankernel.errors import ExactnessError
 from rankernel.gram.evaluator import STEP, Block, ConstantEvaluator, Evaluator, Part, SumEvaluator
-from rankernel.gram.exact.features import FeatureEvaluator, mean_features, positional_evaluator
+from rankernel.gram.exact.features import (
+    FeatureEvaluator,
+    WeightedKendallEvaluator,
+    mean_features,
+    positional_evaluator,
+)
 from rankernel.gram.exact.formulas import Formula, FormulaEvaluator, Shape, shape_pairs
 from rankernel.gram.exact.kendall import kendall_evaluator
 from rankernel.gram.rows import PartialOrders, Rows, as_partial_orders
 from rankernel.kernels.algebra import Constant, Scaled, Sum, Tree, terms
 from rankernel.kernels.base import Facts, Kernel, check_max_items
 from rankernel.kernels.diffusion import Diffusion
+from rankernel.kernels.kendall import WeightedKendall
 from rankernel.rankings import Rankings
 
 # The module with the formulas for functions of each distance, imported when needed: loading its loops takes time.
@@ -100,6 +106,8 @@ def term_evaluator(kernel: Kernel, X: Rows, Y: Rows, certain: bool) -> Evaluator
     facts = kernel.facts(X.n_items)
     if facts.positions is not None:
         return positional_evaluator(X, Y)
+    if isinstance(kernel, WeightedKendall) and X.is_exhaustive() and Y.is_exhaustive():
+        return WeightedKendallEvaluator(kernel, X, Y)
     is_linear = facts.features is not None or (facts.series is not None and facts.series.constant is not None)
     features = mean_features(kernel, X.n_items, True) if is_linear else None
     return formula_evaluator(kernel, X, Y, certain) if features is None else FeatureEvaluator(X, Y, *features)
@@ -227,6 +235,8 @@ def seconds_of_kernel(kernel: Kernel, n_items: int) -> float:
         return STEP["differing"] * -(-math.comb(n_items, 2) // 64) + STEP["kernel"]
     if distance is not None and distance.function is not None:
         return PYTHON_CALL
+    if isinstance(kernel, WeightedKendall):
+        return STEP["concordance"] * n_items**2 / 2
     step = STEP["cycle"] if distance is None or distance.cycle_weights is not None else STEP["distance"]
     return step * n_items + STEP["kernel"]
 

@@ -10,7 +10,7 @@ u'>`` plus the sum over the items listed by both of the differences.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import comb, sqrt
@@ -25,15 +25,19 @@ from rankernel.completions.marginals import (
     position_distributions,
     rank_products,
     statistic_means,
+    statistic_parts,
 )
-from rankernel.distances import Distance, Statistic
-from rankernel.gram.evaluator import STEP, Block, Evaluator, Part
+from rankernel.distances import Distance, LinearFeatures, Statistic
+from rankernel.gram.evaluator import STEP, Block, Evaluator, Part, block_shape, slices
 from rankernel.gram.rows import PartialOrders, Rows
 from rankernel.kernels.base import Kernel
+from rankernel.kernels.kendall import WeightedKendall
+from rankernel.kernels.positional import inner_products
 from rankernel.rankings import Rankings
 
-CACHED_NUMBERS = 2**27  # features of all rankings are cached up to 1 GB; beyond, they are computed for each block
-BLOCK_NUMBERS = 2**25
+CACHED_NUMBERS = 2**24  # features of all rankings are cached up to 128 MB; beyond, they are computed for each block
+BLOCK_NUMBERS = 2**23
+CHUNK_NUMBERS = 2**21  # features that are computed at once, with intermediate results of several times their size
 MAX_PAIR_PRODUCTS = 2**21  # of one ranking: about 50 items
 MAX_CODES = 2**10  # kinds of listed items: beyond, the table of all pairs of kinds is larger than the features
 CACHED_TABLES = 8  # a kernel and its derivatives
@@ -50,28 +54,55 @@ class FeatureEvaluator(Evaluator):
 
     details = "closed form"
 
-    def __init__(self, X: Rows, Y: Rows, features: Features, constant: float = 0.0) -> None:
-        self.X, self.Y, self.features, self.constant = X, Y, features, constant
-        self.n_features = features(X[:1]).shape[1] if len(X) else 1
+    def __init__(
+        self, X: Rows, Y: Rows, features: Features, constant: float = 0.0, linear: LinearFeatures | None = None
+    ) -> None:
+        self.X, self.Y, self.features, self.constant, self.linear = X, Y, features, constant, linear
+        if linear is None or not isinstance(X, Rankings) or not isinstance(Y, Rankings):
+            self.linear, self.step, n_parts = None, 1, 1
+            self.n_features = features(X[:1]).shape[1] if len(X) else 1
+        else:
+            n_parts = max(comb(X.n_items, 2), 1) if linear.statistic == "pairs" else X.n_items
+            part, means = next(statistic_parts(X[:1], linear.statistic, 1))
+            size = linear.of_part(means, part).shape[1]
+            self.n_features = size if part == slice(None) else size * n_parts
+            self.step = max(CHUNK_NUMBERS // (size * self.block_side), 1)
         self.is_cached = max(len(X), len(Y)) * self.n_features <= CACHED_NUMBERS
-        if not self.is_cached:
+        if not self.is_cached and self.linear is None:
             self.block_side = min(max(BLOCK_NUMBERS // self.n_features, 1), self.block_side)
+        elif not self.is_cached and self.linear is not None and self.linear.statistic == "positions":
+            n_buckets = max(int(side.n_buckets.max(initial=0)) for side in (X, Y) if isinstance(side, Rankings))
+            self.block_side = min(max(BLOCK_NUMBERS // ((n_buckets + 1) * X.n_items), 16), self.block_side)
 
     @cached_property
     def all_features(self) -> tuple[FloatArray, FloatArray]:
-        """The features of rows and columns."""
-        left = self.features(self.X)
-        return left, left if self.Y is self.X else self.features(self.Y)
+        """The features of rows and columns, computed for some rankings at a time."""
+        result = []
+        for side in (self.X,) if self.Y is self.X else (self.X, self.Y):
+            result.append(np.empty((len(side), self.n_features)))
+            for rows in slices(len(side), max(CHUNK_NUMBERS // max(self.n_features, 1), 1)):
+                result[-1][rows] = self.features(side[rows])
+        return result[0], result[-1]
+
+    def parts(self, block: Block) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield the features of the rows and of the columns of a block, all at once or in parts."""
+        if self.is_cached:
+            yield self.all_features[0][block[0]], self.all_features[1][block[1]]
+        elif self.linear is None:
+            yield self.features(self.X[block[0]]), self.features(self.Y[block[1]])
+        else:
+            assert isinstance(self.X, Rankings)
+            assert isinstance(self.Y, Rankings)
+            sides = self.X[block[0]], self.Y[block[1]]
+            means = (statistic_parts(side, self.linear.statistic, self.step) for side in sides)
+            for (part, left), (_, right) in zip(*means, strict=True):
+                yield self.linear.of_part(left, part), self.linear.of_part(right, part)
 
     def products(self, block: Block, transform: Transform | None = None) -> FloatArray:
         """Return the inner products of a block, after a linear transformation of the features of the columns."""
-        if self.is_cached:
-            left, right = (side[part] for side, part in zip(self.all_features, block, strict=True))
-        else:
-            left, right = self.features(self.X[block[0]]), self.features(self.Y[block[1]])
-        right = right if transform is None else transform(right)
-        out = np.empty((len(left), len(right)))
-        _loops.pairs.inner_products(np.ascontiguousarray(left), np.ascontiguousarray(right.T), out)
+        out = np.zeros(block_shape((len(self.X), len(self.Y)), block))
+        for left, right in self.parts(block):
+            inner_products(left, (right if transform is None else transform(right)).T, out)
         return out + self.constant if self.constant else out
 
     def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
@@ -98,7 +129,9 @@ def mean_statistics(X: Rows, statistic: Statistic, n_draws: int = 0) -> FloatArr
     return X.seen_means(statistic, n_draws) if isinstance(X, PartialOrders) else statistic_means(X, statistic)
 
 
-def mean_features(kernel: Kernel, n_items: int, rankings_only: bool) -> tuple[Features, float] | None:
+def mean_features(
+    kernel: Kernel, n_items: int, rankings_only: bool
+) -> tuple[Features, float, LinearFeatures | None] | None:
     """Return the mean features of a kernel that is their inner product plus a constant; None if it is not.
 
     Products of pairs of items have known means for rankings only, and are used for few items only.
@@ -106,7 +139,7 @@ def mean_features(kernel: Kernel, n_items: int, rankings_only: bool) -> tuple[Fe
     facts = kernel.facts(n_items)
     linear = facts.features
     if linear is not None:
-        return lambda X: linear.transform(mean_statistics(X, linear.statistic)), 0.0
+        return lambda X: linear.transform(mean_statistics(X, linear.statistic)), 0.0, linear
     series, distance = facts.series, facts.distance
     if series is None or series.constant is None or distance is None or distance.embedding is None:
         return None
@@ -121,7 +154,7 @@ def mean_features(kernel: Kernel, n_items: int, rankings_only: bool) -> tuple[Fe
         ]
         return np.hstack(columns)
 
-    return features, series.constant
+    return features, series.constant, None
 
 
 def centred_products(distance: Distance, X: Rows, degree: int) -> FloatArray:
@@ -143,6 +176,57 @@ def expected_distances(distance: Distance, X: Rows, Y: Rows) -> FloatArray | Non
         return None
     left, right = (mean_statistics(side, distance.embedding.statistic) for side in (X, Y))
     return distance.from_mean_statistics(left, right, X.n_items)
+
+
+class WeightedKendallEvaluator(Evaluator):
+    """The weighted Kendall kernel of rankings without free items: inner products of the mean weights of two items.
+
+    The mean weight of an item before another one is the sum or the product of the mean weights u of their buckets. Two
+    tied items have a mean weight in either order, half the mean over all two positions in the bucket.
+    """
+
+    details = "closed form"
+    block_side = 256
+
+    def __init__(self, kernel: WeightedKendall, X: Rankings, Y: Rankings) -> None:
+        self.kernel, self.X, self.Y = kernel, X, Y
+        self.order, self.sizes = np.argsort(X.ranks, axis=1, kind="stable"), Y.bucket_sizes()
+        self.left = self.mean_weights(X)
+        self.right = self.left if Y is X else self.mean_weights(Y)
+
+    def mean_weights(self, X: Rankings) -> tuple[FloatArray, FloatArray]:
+        """Return the mean weight of the positions of each bucket, and the mean weight of two tied items."""
+        sizes, weights = X.bucket_sizes(), self.kernel.position_weights(X.n_items)
+        row, bucket = np.nonzero(sizes)
+        size = sizes[row, bucket]
+        starts = row * X.n_items + (np.cumsum(sizes, axis=1) - sizes)[row, bucket]
+        sums, squares = (np.add.reduceat(np.tile(values, len(X)), starts) for values in (weights, weights**2))
+        is_sum = self.kernel.combine == "additive"
+        tied = sums / size if is_sum else (sums**2 - squares) / np.maximum(2 * size * (size - 1), 1)
+        result = np.zeros((2, *sizes.shape))
+        result[:, row, bucket] = sums / size, np.where(size > 1, tied, 0.0)
+        return result[0], result[1]
+
+    def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
+        """Return the kernel, which has no parameters, for each copy of it."""
+        rows, columns = block
+        out = np.empty(block_shape((len(self.X), len(self.Y)), block))
+        sides = self.order[rows], self.X.ranks[rows], self.Y.ranks[columns], self.sizes[columns]
+        weights = self.left[0][rows], self.left[1][rows], self.right[0][columns], self.right[1][columns]
+        _loops.pairs.weighted_concordance(*sides, *weights, self.kernel.combine == "additive", out)
+        return np.broadcast_to(out, (len(kernels), *out.shape))
+
+    def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
+        """Return an empty dictionary: the kernel has no parameters."""
+        return {}
+
+    def seconds(self, n_rows: int, n_columns: int) -> float:
+        """Return the time to count items by their buckets, and for all pairs of buckets that share items."""
+        n_rows_buckets, n_columns_buckets = (float(side.n_buckets.mean()) for side in (self.X, self.Y))
+        outside = float((self.X.n_items - self.X.bucket_sizes().max(axis=1)).mean())  # of the largest bucket
+        n_shared = min(n_rows_buckets * n_columns_buckets, outside + n_columns_buckets, self.X.n_items)
+        step = STEP["listed"] * (outside + n_columns_buckets) + STEP["concordance"] * n_shared**2 / 2
+        return n_rows * n_columns * (STEP["entry"] + step)
 
 
 # ---------------------------------------------------------------------- positional kernels
@@ -186,8 +270,8 @@ class ListedItems:
         )
 
 
-def listed_items(X: Rankings) -> ListedItems:
-    """Return the items of each ranking that are not in its largest bucket, the last of several."""
+def listed_items(X: Rankings) -> ListedItems | None:
+    """Return the items of each ranking that are not in its largest bucket; None if they are of very many kinds."""
     result = position_distributions(X)
     n_shapes, n_buckets = result.sizes.shape
     largest = n_buckets - 1 - np.argmax(result.sizes[:, ::-1], axis=1)
@@ -195,6 +279,8 @@ def listed_items(X: Rankings) -> ListedItems:
     pairs = result.pmf_of * len(bases) + base_of_shape.reshape(-1, 1)
     others = (result.sizes > 0) & (np.arange(n_buckets) != largest[:, None])
     kinds, inverse = np.unique(pairs[others], return_inverse=True)
+    if len(kinds) > MAX_CODES:
+        return None
     code_of = np.full(result.sizes.shape, -1, dtype=np.intp)
     code_of[others] = inverse.ravel()
     return ListedItems(
@@ -247,11 +333,12 @@ class PositionalEvaluator(Evaluator):
         if key not in self.cached_tables:
             if len(self.cached_tables) >= CACHED_TABLES:
                 self.cached_tables.clear()
-            matrix = position_matrix(kernel, self.n_items, parameter)
-            left, right = self.left.base_pmfs @ matrix.sum(axis=1), self.right.base_pmfs @ matrix.sum(axis=1)
-            both = bilinear(self.left.base_pmfs, matrix, self.right.base_pmfs)
+            multiply = position_product(kernel, self.n_items, parameter)
+            row_sums = multiply(np.ones((1, self.n_items)))[0]
+            left, right = self.left.base_pmfs @ row_sums, self.right.base_pmfs @ row_sums
+            both = bilinear(self.left.base_pmfs, multiply, self.right.base_pmfs)
             bases = left[:, None] + right[None, :] - self.n_items * both
-            self.cached_tables[key] = bases, bilinear(self.left.differences, matrix, self.right.differences)
+            self.cached_tables[key] = bases, bilinear(self.left.differences, multiply, self.right.differences)
         return self.cached_tables[key]
 
     def seconds(self, n_rows: int, n_columns: int) -> float:
@@ -270,7 +357,8 @@ class MarginalEvaluator(FeatureEvaluator):
     """
 
     def __init__(self, X: Rows, Y: Rows) -> None:
-        super().__init__(X, Y, lambda rows: mean_statistics(rows, "positions").reshape(len(rows), -1))
+        linear = LinearFeatures("positions", lambda pmfs: pmfs.reshape(len(pmfs), -1))
+        super().__init__(X, Y, lambda rows: linear.transform(mean_statistics(rows, "positions")), linear=linear)
 
     def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
         """Return the kernels."""
@@ -283,8 +371,8 @@ class MarginalEvaluator(FeatureEvaluator):
     def transform(self, kernel: Kernel, parameter: str = "") -> Transform:
         """Return the multiplication by the position matrix, or by its derivative in a parameter."""
         n_items = self.X.n_items
-        matrix = position_matrix(kernel, n_items, parameter)
-        return lambda pmfs: product(pmfs.reshape(-1, n_items), matrix).reshape(pmfs.shape)
+        multiply = position_product(kernel, n_items, parameter)
+        return lambda pmfs: multiply(pmfs.reshape(-1, n_items)).reshape(pmfs.shape)
 
 
 def positional_evaluator(X: Rows, Y: Rows) -> PositionalEvaluator | MarginalEvaluator:
@@ -293,28 +381,21 @@ def positional_evaluator(X: Rows, Y: Rows) -> PositionalEvaluator | MarginalEval
         return MarginalEvaluator(X, Y)
     left = listed_items(X)
     right = left if Y is X else listed_items(Y)
-    if max(len(left.differences), len(right.differences)) > MAX_CODES:
+    if left is None or right is None:
         return MarginalEvaluator(X, Y)
     return PositionalEvaluator(X, Y, left, right)
 
 
-def position_matrix(kernel: Kernel, n_items: int, parameter: str) -> FloatArray:
-    """Return the position matrix of a kernel, or its derivative in a parameter."""
+def position_product(kernel: Kernel, n_items: int, parameter: str) -> Transform:
+    """Return the product of rows with the position matrix of a kernel, or with its derivative in a parameter."""
     positions = kernel.facts(n_items).positions
     assert positions is not None
-    return positions.derivatives[parameter] if parameter else positions.matrix
+    return positions.derivatives[parameter] if parameter else positions.multiply
 
 
-def product(left: FloatArray, matrix: FloatArray) -> FloatArray:
-    """Return ``left @ matrix``, each entry summed in an order that does not depend on the other rows."""
-    out = np.empty((len(left), matrix.shape[1]))
-    _loops.pairs.inner_products(np.ascontiguousarray(left), np.ascontiguousarray(matrix), out)
-    return out
-
-
-def bilinear(left: FloatArray, matrix: FloatArray, right: FloatArray) -> FloatArray:
+def bilinear(left: FloatArray, multiply: Transform, right: FloatArray) -> FloatArray:
     """Return ``left @ matrix @ right.T``, with the same rounding if left and right are exchanged."""
-    one, other = product(product(left, matrix), right.T), product(product(right, matrix), left.T)
+    one, other = inner_products(multiply(left), right.T), inner_products(multiply(right), left.T)
     return (one + other.T) / 2
 
 

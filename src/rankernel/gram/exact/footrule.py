@@ -40,7 +40,7 @@ from rankernel.gram.exact.formulas import (
     have_one_tie,
     salts,
 )
-from rankernel.kernels.base import Kernel, is_exponential
+from rankernel.kernels.base import Kernel, decay_rate, is_exponential
 from rankernel.rankings import Rankings
 
 MAX_STEPS = 60_000_000  # states that a sweep visits: about half a second
@@ -227,8 +227,10 @@ class ExponentialFootrule(Formula):
         )
 
     def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
-        """Return the time of the sweep, which reaches about a third of the states."""
-        return 1e-5 + 6e-9 * n_sweep_steps(left, right)
+        """Return the time of the sweep, which reaches a part of the states; scaled sums take longer."""
+        n_items, rate = left.n_items, decay_rate(kernel, left.n_items)
+        is_safe = have_one_tie(left, right) and rate * n_items**2 < SAFE_EXPONENT and n_items <= SAFE_ITEMS
+        return 2e-5 + (1e-9 if is_safe else 6e-9) * n_sweep_steps(left, right)
 
     def coder(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Coder:
         """Return codes of the positions that meet a tie, for rankings with one tie each."""

@@ -221,9 +221,9 @@ class Formula(ABC):
         """Whether all overlaps of two covered shapes have an accurate value with these parameters."""
         return True
 
+    @abstractmethod
     def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
-        """Return the approximate time of one value."""
-        return 5e-5
+        """Return the approximate time of one value (``benchmarks/cost.py``)."""
 
     def coder(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Coder:
         """Return codes that are equal for pairs of rankings with the same distribution of the distance."""

@@ -57,7 +57,7 @@ class TopKMatching(Formula):
 
     def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
         """Return the time of one value; a matrix of top-k lists has few, so that large blocks are no disadvantage."""
-        return SLOW if are_top_k(left, right) else super().seconds(kernel, left, right)
+        return SLOW if are_top_k(left, right) else 5e-5
 
     def coder(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Coder:
         """Return codes of positions and items that neither list has; certain differences are offsets."""
@@ -100,6 +100,12 @@ class Staircase(Formula):
             return left.n_items <= MAX_INTEGER_ITEMS
         return left.n_items * max(*left.sizes, *right.sizes) <= MAX_LOG_SUMS
 
+    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
+        """Return the time of the sum along the staircase; integers grow with the number of items."""
+        if is_exponential(kernel, left.n_items):
+            return 4e-5 + 2e-8 * left.n_items * max(*left.sizes, *right.sizes)
+        return 1e-4 + 2e-9 * left.n_items**3
+
     def log_mean(self, overlap: Overlap, rate: float) -> LogMean:
         """Return the sum along the staircase."""
         work = np.empty((STAIRCASE_ROWS, overlap.n_items + 2))
@@ -137,10 +143,11 @@ class FullSweep(Formula):
         """Whether one side is full and the table of the other small enough."""
         if not (left.is_full or right.is_full):
             return False
-        other = right if left.is_full else left
-        largest = max(other.sizes, default=0)
-        n_states = (other.n_listed + 1) ** 2 * (other.free + 1) * (largest + 1)
-        return other.n_items <= MAX_SWEEP_ITEMS and n_states * other.n_items <= MAX_STATES
+        return left.n_items <= MAX_SWEEP_ITEMS and sweep_states(left, right) <= MAX_STATES
+
+    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
+        """Return the time of the sweep."""
+        return 1e-4 + 3e-9 * sweep_states(left, right)
 
     def log_mean(self, overlap: Overlap, rate: float) -> LogMean:
         """Return the mean over the distribution."""
@@ -190,6 +197,13 @@ class ChainSweep(Formula):
         if is_exponential(kernel, left.n_items):
             return n_states <= MAX_STATES
         return n_states <= MAX_INTEGER_STATES and n_pinned_paths(left, right) < 2**53  # paths are counted in doubles
+
+    def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
+        """Return the time of the sweep over both chains; in integers the states at its end take longer."""
+        n_states = chain_states(left, right)
+        if is_exponential(kernel, left.n_items):
+            return 2e-4 + 1.2e-9 * n_states
+        return 1e-3 + 1e-7 * n_states
 
     def log_mean(self, overlap: Overlap, rate: float) -> LogMean:
         """Return the sum over agreements and pinned items."""
@@ -336,6 +350,13 @@ def counting_tables(n_items: int) -> tuple[FloatArray, FloatArray]:
     numbers = range(n_items + 1)
     choose = np.array([[math.comb(n, k) for k in numbers] for n in numbers], dtype=np.float64)
     return choose, np.array([[math.perm(n, k) for k in numbers] for n in numbers], dtype=np.float64)
+
+
+def sweep_states(left: Shape, right: Shape) -> int:
+    """Return the number of states that the sweep of a full ranking against another one visits."""
+    other = right if left.is_full else left
+    largest = max(other.sizes, default=0)
+    return (other.n_listed + 1) ** 2 * (other.free + 1) * (largest + 1) * other.n_items
 
 
 def chain_states(left: Shape, right: Shape) -> int:

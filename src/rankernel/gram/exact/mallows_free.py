@@ -22,9 +22,11 @@ from rankernel.gram.exact.formulas import Formula, LogMean, Overlap, Shape
 from rankernel.kernels.base import Kernel, is_exponential
 from rankernel.rankings import FREE
 
-MAX_STEPS = 20_000_000  # elementary steps of one program: about 0.1 s
+MAX_STEPS = 20_000_000  # elementary steps of one program: up to 1 s
 MAX_STATES = 4_000_000  # of 24 bytes each
-STEP_SECONDS = 4e-9  # of one elementary step (benchmarks/cost.py)
+STEP_SECONDS = 8e-9  # of one elementary step (benchmarks/cost.py)
+CACHED_STATES = 2**16  # beyond, states are read from the main memory, and steps take longer
+SLOW_STEP_SECONDS = 4e-8
 MAX_ITEMS = 150  # a single completion has probability 1 / n! or more, which must not underflow
 
 
@@ -49,11 +51,11 @@ class FreeMallows(Formula):
         """Whether some program is affordable for all overlaps of these shapes."""
         if not is_exponential(kernel, left.n_items):
             return False
-        return left.is_unordered or right.is_unordered or bool(affordable_steps(left, right))
+        return left.is_unordered or right.is_unordered or bool(affordable_seconds(left, right))
 
     def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
         """Return the time of the cheapest program."""
-        return super().seconds(kernel, left, right) + STEP_SECONDS * min(affordable_steps(left, right), default=0)
+        return 5e-5 + min(affordable_seconds(left, right), default=0.0)
 
     def log_mean(self, overlap: Overlap, rate: float) -> LogMean:
         """Return the logarithm of the kernel."""
@@ -74,8 +76,8 @@ class FreeMallows(Formula):
 FORMULAS: tuple[Formula, ...] = (FreeMallows(),)
 
 
-def affordable_steps(left: Shape, right: Shape) -> list[int]:
-    """Return the number of steps of each program that is affordable for all overlaps of two shapes."""
+def affordable_seconds(left: Shape, right: Shape) -> list[float]:
+    """Return the time of each program that is affordable for all overlaps of two shapes."""
     if left.n_items > MAX_ITEMS:
         return []
     sizes = [
@@ -84,7 +86,11 @@ def affordable_steps(left: Shape, right: Shape) -> list[int]:
         for pair in ((left, right), (right, left))
         if program.applies(*pair)
     ]
-    return [steps for states, steps in sizes if states <= MAX_STATES and steps <= MAX_STEPS]
+    return [
+        steps * (STEP_SECONDS if states <= CACHED_STATES else SLOW_STEP_SECONDS)
+        for states, steps in sizes
+        if states <= MAX_STATES and steps <= MAX_STEPS
+    ]
 
 
 class Program(NamedTuple):

@@ -77,7 +77,7 @@ class ExponentialSpearman(Formula):
         size, argument = max_group(left, right), 2 * decay_rate(kernel, left.n_items) * max_product_sum(left, right)
         if size <= SMALL_PERMANENT or argument > CERTAIN_ARGUMENT:
             return 1e-4 + 5e-9 * size * 2.0 ** min(size, MAX_PERMANENT)
-        return 4e-3
+        return 5e-4 if argument < 1 else 1.5e-3
 
     def coder(self, X: Rankings, Y: Rankings, pairs: Pairs) -> Coder:
         """Return codes of the positions that meet a tie, for rankings with one tie each."""
