@@ -44,7 +44,6 @@ METHOD = rk.MonteCarlo(32)  # enough for reliable standard errors
 LABELS = ["u", "v", "u", "v"]
 TREE = rk.linkage(BALLOTS, KERNEL)
 PILOT = rk.mmd_test(FULL[[0, 0, 0, 3]], FULL[[2, 2, 1, 2]], KERNEL, n_permutations=9)
-MODELS = [rk.MallowsModel([0, 1, 2], 1.0), rk.MallowsModel([2, 1, 0], 1.0)]
 BATTLES = rk.Comparisons.from_arrays(list("aba"), list("bcc"), [1, 0, -1], judge=list("sts"))
 PREFERENCES = rk.Preferences.from_pairs([[("a", "b")], [("c", "d"), ("a", "d")]])
 
@@ -388,14 +387,6 @@ CALLS = {
             "progress": None,
         },
     ),
-    "power of models": (
-        rk.power,
-        {"pilot": MODELS, "n": 20, "effect": 0.01, "kernel": KERNEL, "n_simulations": 3},
-    ),
-    "sample_size of models": (
-        rk.sample_size,
-        {"pilot": MODELS, "power": 0.5, "effect": 0.2, "kernel": KERNEL, "n_simulations": 3},
-    ),
     "sample_size": (
         rk.sample_size,
         {
@@ -603,6 +594,7 @@ CALLS = {
             "n_permutations": 9,
             "max_ballots": 100,
             "title": "votes",
+            "sample": True,
             "group_name": "side",
             "noun": "candidate",
             "voter": "judge",

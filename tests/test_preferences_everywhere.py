@@ -489,7 +489,7 @@ def test_preferences_that_are_not_rankings(name):
 NO_DATA = """
 __version__ CompletionModel LogDensity MallowsModel PlackettLuce Uniform ExactnessError IndefiniteKernelWarning
 MisfitWarning NotCharacteristicWarning RankingError ReadingWarning SamplingWarning InsufficientMemoryError Auto
-Enumeration Exact Mixed Comparisons as_kernel
+Enumeration Exact Mixed Comparisons CostWarning as_kernel
 fetch_preflib fetch_sushi load_sushi read read_blt read_comparisons read_csv read_cvr read_pairs
 read_preflib Rankings
 flat_clusters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
@@ -662,14 +663,14 @@ def decide(
     if not isinstance(requested, Auto):
         return requested, None, build(kernel, X, Y, requested, None), ""
     fallback = resolve(requested.fallback, kernel, X, Y)
-    estimator = MonteCarloEvaluator(fallback, kernel, X, Y)
     share = 1 / max(len(Y), 1) if paired else 0.5 if Y is X else 1.0
-    estimate = share * estimator.seconds(len(X), len(Y))
     found = exact_evaluator(kernel, X, Y, EXACT.limit, certain=True)
+    seconds = share * found.seconds(len(X), len(Y)) if isinstance(found, Evaluator) else math.inf
+    if isinstance(found, Evaluator) and seconds <= requested.max_seconds:
+        return EXACT, fallback, found, ""
+    estimator = MonteCarloEvaluator(fallback, kernel, X, Y)
+    estimate = share * estimator.seconds(len(X), len(Y))
     if isinstance(found, Evaluator):
-        seconds = share * found.seconds(len(X), len(Y))
-        if seconds <= requested.max_seconds:
-            return EXACT, fallback, found, ""
         if seconds <= requested.max_ratio * estimate:
             return EXACT, fallback, found, ""
         reason = f"exact values would take approximately {seconds:.2g} s on one core, the estimate {estimate:.2g} s"
