@@ -43,6 +43,7 @@ KERNEL = rk.Mallows(0.5)
 METHOD = rk.MonteCarlo(32)  # enough for reliable standard errors
 LABELS = ["u", "v", "u", "v"]
 TREE = rk.linkage(BALLOTS, KERNEL)
+SAMPLES = [FULL[[0, 0, 0, 3]], FULL[[2, 2, 1, 2]]]
 PILOT = rk.mmd_test(FULL[[0, 0, 0, 3]], FULL[[2, 2, 1, 2]], KERNEL, n_permutations=9)
 BATTLES = rk.Comparisons.from_arrays(list("aba"), list("bcc"), [1, 0, -1], judge=list("sts"))
 PREFERENCES = rk.Preferences.from_pairs([[("a", "b")], [("c", "d"), ("a", "d")]])
@@ -386,6 +387,11 @@ CALLS = {
             "rng": 0,
             "progress": None,
         },
+    ),
+    "power of samples": (rk.power, {"pilot": SAMPLES, "n": 20, "effect": 0.01, "kernel": KERNEL, "n_simulations": 3}),
+    "sample_size of samples": (
+        rk.sample_size,
+        {"pilot": SAMPLES, "power": 0.5, "effect": 0.2, "kernel": KERNEL, "n_simulations": 3},
     ),
     "sample_size": (
         rk.sample_size,

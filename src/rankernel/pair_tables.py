@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -405,7 +406,8 @@ def column_words(column: str) -> set[str]:
 # ---------------------------------------------------------------------- roles of columns
 
 
-def normalized(name: Any) -> str:
+@lru_cache(100_000)
+def normalized(name: str) -> str:
     """Return a name in lower case with _ between its words.
 
     Examples
@@ -413,7 +415,7 @@ def normalized(name: Any) -> str:
     >>> normalized("Model A"), normalized("tie (bothbad)"), normalized("judgeId")
     ('model_a', 'tie_bothbad', 'judge_id')
     """
-    apart = re.sub("(?<=[a-z])(?=[A-Z])", "_", str(name).strip())
+    apart = re.sub("(?<=[a-z])(?=[A-Z])", "_", name.strip())
     return re.sub(r"[\W_]+", "_", apart.lower()).strip("_")
 
 

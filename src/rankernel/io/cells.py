@@ -14,6 +14,7 @@ import re
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib.util import find_spec
 from itertools import chain, islice
 from typing import Any
@@ -69,6 +70,11 @@ class Table:
     header_line: int = 1
     counts: IntArray | None = None
 
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """The index of each column; of equal names the first."""
+        return {name: index for index, name in reversed(list(enumerate(self.columns)))}
+
     def __len__(self) -> int:
         return len(self.codes)
 
@@ -86,7 +92,7 @@ class Table:
         if name not in self.columns:
             known = ", ".join(quoted(column)[1:-1] for column in self.columns[:40])
             raise self.error(None, Argument(argument), f" names the column {quoted(name)}; the columns are {known}")
-        return self.columns.index(name)
+        return self.positions[name]
 
     def check_columns(self) -> None:
         """Raise an error if a column that the options name does not exist."""
@@ -100,8 +106,14 @@ class Table:
 
     def texts_of(self, index: int) -> dict[str, int]:
         """Return the distinct strings of a column that are not empty, each with its number of cells."""
-        counts = np.bincount(self.codes[:, index], minlength=len(self.texts))
-        return {self.texts[code]: int(counts[code]) for code in np.flatnonzero(counts).tolist() if self.texts[code]}
+        if len(self) < len(self.texts):
+            present, counts = np.unique(self.codes[:, index], return_counts=True)
+        else:  # without sorting
+            counts = np.bincount(self.codes[:, index], minlength=len(self.texts))
+            present = np.flatnonzero(counts)
+            counts = counts[present]
+        found = zip(present.tolist(), counts.tolist(), strict=True)
+        return {self.texts[code]: number for code, number in found if self.texts[code]}
 
     def coded(self, index: int) -> Column:
         """Return a column as indices of its own distinct strings."""

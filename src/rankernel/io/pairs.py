@@ -108,7 +108,7 @@ def read_comparisons(path: Any, **keywords: Any) -> Comparisons:
     source = SourceFile.of(path, read_comparisons, keywords)
     roles, table = read_roles(source)
     names = [name for name in table.columns if name not in source.options.ignore]
-    columns = {name: table.coded(table.columns.index(name)) for name in names}
+    columns = {name: table.coded(table.positions[name]) for name in names}
     about = FileSource(f"comparisons: {roles}", ignored=tuple(source.options.ignore))
     try:
         return Comparisons._from_columns(
@@ -121,7 +121,7 @@ def read_comparisons(path: Any, **keywords: Any) -> Comparisons:
 def read_pair_table(source: SourceFile) -> tuple[PairTable, Roles, Table]:
     """Return the pairs in a table, the roles of its columns, and the table."""
     roles, table = read_roles(source)
-    columns = {name: table.coded(table.columns.index(name)) for name in roles.columns()}
+    columns = {name: table.coded(table.positions[name]) for name in roles.columns()}
     try:
         found = from_columns(columns, None, source.options.items, roles, lambda row: f"line {table.lines[row]}")
     except RankingError as error:

@@ -234,7 +234,7 @@ def count_column(table: Table, others: Sequence[str]) -> str | None:
     letters = sum(len(name) == 1 for name in others)
     found = [name for name in others if normalized(name) in COUNT and not (len(name) == 1 and letters > 2)]
     for name in found:
-        cells = table.texts_of(table.columns.index(name))
+        cells = table.texts_of(table.positions[name])
         if len(found) == 1 and cells and all(count_of(cell) for cell in cells):
             return name
         wrong = [cell for cell in cells if re.match("[+-]?[.]?[0-9]", cell) and not count_of(cell)]
@@ -365,7 +365,7 @@ def item_names_of(table: Table, columns: Sequence[str]) -> tuple[dict[str, str],
     if options.layout == "auto":
         is_missing = missing_of(options)
         for name in columns:
-            cells = [cell for cell in table.texts_of(table.columns.index(name)) if not is_missing(cell)]
+            cells = [cell for cell in table.texts_of(table.positions[name]) if not is_missing(cell)]
             if name in (options.items or ()):
                 continue
             if cells and all(rank_of(cell) is None for cell in cells):
@@ -376,7 +376,7 @@ def item_names_of(table: Table, columns: Sequence[str]) -> tuple[dict[str, str],
         ambiguous = [name for name in items if is_bookkeeping(name) and name not in (options.items or ())]
         if len(items) < 2 or (ambiguous and sum(len(name) == 1 for name in columns) < 3):
             name = (ambiguous or labels or ignored or items)[0]
-            cell = table.texts[table.codes[0, table.columns.index(name)]]
+            cell = table.texts[table.codes[0, table.positions[name]]]
             holds = f"holds {quoted(cell)}, which is not a rank" if name in labels else "does not look like an item"
             raise layout_error(table, 0 if name in labels else None, f"column {quoted(name)} {holds}")
     names = [name for name in columns if name not in labels and name not in ignored]
@@ -491,7 +491,7 @@ def contest_columns(table: Table, others: Sequence[str]) -> tuple[Table, str, tu
         listing = ", ".join(map(str, sorted(numbers)))
         raise layout_error(table, None, f"the columns look like positions but are not consecutive: {listing}")
     ignored = tuple(name for name in others if name not in used)
-    return table.select([table.columns.index(name) for name in sorted(used, key=used.__getitem__)]), contest, ignored
+    return table.select([table.positions[name] for name in sorted(used, key=used.__getitem__)]), contest, ignored
 
 
 def chosen_contest(names: Sequence[str], source: SourceFile) -> str:
@@ -520,7 +520,7 @@ def order_column(table: Table, columns: Sequence[str]) -> str:
     """Return the only column whose cells are orders, such as ``tea > milk`` or ``tea;milk;``, or ""."""
     found = []
     for name in columns:
-        cells = table.texts_of(table.columns.index(name))
+        cells = table.texts_of(table.positions[name])
         total = sum(cells.values())
         signs = (
             sum(n for cell, n in cells.items() if ">" in cell),
@@ -912,8 +912,8 @@ def write_csv(
     >>> ballots = Rankings.from_orders([["tea", "milk"], ["milk"]], counts=[3, 1], unlisted="free")
     >>> with TemporaryDirectory() as folder:
     ...     write_csv(ballots, f"{folder}/drinks.csv")
-    ...     print(Path(f"{folder}/drinks.csv").read_text())
-    "tea","milk","count"
+    ...     print(Path(f"{folder}/drinks.csv").read_text().strip())
+    "rank of tea","rank of milk","count"
     1,2,3
     free,1,1
     """

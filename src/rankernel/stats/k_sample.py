@@ -183,7 +183,7 @@ def k_sample_test(
     PairwiseResult: 2 of 3 pairs of groups differ at 0.05 (Holm, permutations)
       north and south  adjusted p = 0.003, effect 0.49
       east and south   adjusted p = 0.003, effect 0.6
-      east and north   adjusted p = 0.058, effect 0.1
+      east and north   adjusted p = 0.063, effect 0.1
     """
     n_permutations, seed = check_integer("n_permutations", n_permutations), as_seed(rng)
     if isinstance(X, Comparisons):

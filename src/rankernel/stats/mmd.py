@@ -148,7 +148,7 @@ def mmd_test(
     >>> print(result)
     MMDResult
       statistic  0.6931
-      p-value    0.01 (999 permutations), 0.0036 (moments)
+      p-value    0.009 (999 permutations), 0.0036 (moments)
       effect     0.35 of the dispersion of the voters lies between the groups, 95% interval 0.0906 to 0.619
       kernel     Mallows(nu=0.6931471805599453)
       method     unbiased squared MMD, 999 permutations of the voters, kernel values: exact
