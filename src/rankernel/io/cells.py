@@ -108,12 +108,11 @@ class Table:
         """Return the distinct strings of a column that are not empty, each with its number of cells."""
         if len(self) < len(self.texts):
             present, counts = np.unique(self.codes[:, index], return_counts=True)
+            found = dict(zip(present.tolist(), counts.tolist(), strict=True))
         else:  # without sorting
-            counts = np.bincount(self.codes[:, index], minlength=len(self.texts))
-            present = np.flatnonzero(counts)
-            counts = counts[present]
-        found = zip(present.tolist(), counts.tolist(), strict=True)
-        return {self.texts[code]: number for code, number in found if self.texts[code]}
+            numbers = np.bincount(self.codes[:, index], minlength=len(self.texts))
+            found = {code: int(numbers[code]) for code in np.flatnonzero(numbers).tolist()}
+        return {self.texts[code]: number for code, number in found.items() if self.texts[code]}
 
     def coded(self, index: int) -> Column:
         """Return a column as indices of its own distinct strings."""
