@@ -107,7 +107,8 @@ def main() -> None:
             cells.append(measure(design, name, options.runs))
             print(cells[-1], flush=True)
     if options.output is not None:
-        options.output.write_text(json.dumps(cells, indent=1) + "\n", encoding="utf-8")
+        content = {"shown_as": "table in results.md", "rows": cells}
+        options.output.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
         page = PAGE.read_text(encoding="utf-8")
         before, rest = page.split(BEGIN)
         PAGE.write_text(before + BEGIN + "\n" + table(cells) + "\n" + END + rest.split(END)[1], encoding="utf-8")
