@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from strategies import any_ranking, bucket_orders, sized
 
-from rankernel import MonteCarlo, PlackettLuce
+from rankernel import MonteCarlo, PlackettLuce, antithetic
 from rankernel.completions import draw
 from rankernel.completions.draws import COUPLINGS, Latin, Orthogonal, Parts, complete, coupling_named, golden_step
 from rankernel.errors import RankingError
@@ -257,3 +257,17 @@ def test_herding_needs_a_kernel_and_no_free_items():
 def test_couplings_need_uniform_completions(coupling):
     with pytest.raises(RankingError, match="coupling='iid'"):
         draw([[0, 0, 0]], 3, coupling=coupling, completions=PlackettLuce([1, 2, 3]))
+
+
+@pytest.mark.parametrize(("nu", "lower"), [(0.1, True), (3.0, False)])
+def test_antithetic_variance_is_lower_for_small_nu_only(nu, lower):
+    """Exact variances of 2 x 2 draws of two tied rankings, over all completions."""
+    full = naive.completions([0, 0, 0, 0])
+    K = np.array([[math.exp(-nu * naive.kendall(a, b)) for b in full] for a in full])
+    opposite = [full.index(tuple(3 - rank for rank in a)) for a in full]
+    paired = (K + K[opposite] + K[:, opposite] + K[np.ix_(opposite, opposite)]) / 4
+    of_row, of_column = K.mean(axis=1).var(), K.mean(axis=0).var()
+    independent = of_row / 2 + of_column / 2 + (K.var() - of_row - of_column) / 4
+    assert (paired.var() < independent) == lower
+    draws = antithetic(full, [[0, 0, 0, 0]]).ranks
+    assert [tuple(row) for row in draws.tolist()] == [full[other] for other in opposite]

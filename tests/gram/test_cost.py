@@ -1,6 +1,7 @@
 """Time and memory: bounded by sampling and chunks, predicted, and announced before a long computation."""
 
 import tracemalloc
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -114,6 +115,24 @@ def test_each_pair_of_shapes_is_considered_once():
     n_shapes = len({left for left, _ in pairs})
     assert len(pairs) == n_shapes * (n_shapes + 1) // 2
     assert len(set(pairs) | {(b, a) for a, b in pairs}) == n_shapes**2
+
+
+@pytest.mark.parametrize("distance", ["hamming", "cayley", "footrule"])
+def test_shapes_of_one_profile_are_treated_alike(distance):
+    scores = np.indices((4,) * 6).reshape(6, -1).T[::3]
+    X = rk.Rankings.from_scores(np.where(scores == 3, np.nan, scores), unlisted="free")
+    kernels = [rk.Exponential(distance, 0.3), rk.Exponential(distance, 0.3) ** 2 + 1]
+    formulas = import_module(f"rankernel.gram.exact.{distance}").FORMULAS
+    answers = {}
+    for left, right in shape_pairs(X, X):
+        found = [
+            (formula.covers(kernel, left, right), formula.is_accurate(kernel, left, right))
+            + ((formula.seconds(kernel, left, right),) if formula.covers(kernel, left, right) else ())
+            for kernel in kernels
+            for formula in formulas
+        ]
+        assert answers.setdefault((left.profile, right.profile), found) == found
+    assert 1 < len(answers) < len(list(shape_pairs(X, X)))
 
 
 @pytest.mark.parametrize("method", ["exact", MonteCarlo(16)])

@@ -190,8 +190,8 @@ def test_two_sample_test():
 
 
 def test_gpytorch():
-    torch = pytest.importorskip("torch")
-    gpytorch = pytest.importorskip("rankernel.learn.gpytorch")
+    torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'rankernel[gpytorch]'")
+    gpytorch = pytest.importorskip("rankernel.learn.gpytorch", exc_type=ImportError)
     module = gpytorch.RankingKernel(Ulam(0.4))
     X = torch.tensor(FULL[:5], dtype=torch.float64)
     value = module(X, X).to_dense()
@@ -201,7 +201,7 @@ def test_gpytorch():
 
 
 def test_gpy():
-    gpy = pytest.importorskip("rankernel.learn.gpy")
+    gpy = pytest.importorskip("rankernel.learn.gpy", reason="GPy is not installed", exc_type=ImportError)
     kern = gpy.RankingKern(4, Ulam(0.4), variance=2.0)
     np.testing.assert_allclose(kern.K(FULL[:5].astype(float)), 2 * Ulam(0.4).gram(FULL[:5]), rtol=1e-12)
 

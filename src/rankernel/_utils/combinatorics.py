@@ -67,6 +67,7 @@ class PartitionIndex:
 # ---------------------------------------------------------------------- q-factorials
 
 
+@np.errstate(under="ignore")  # large nu: powers of q are 0
 def log_q_factorials(n: int, nu: float) -> FloatArray:
     """Return ``T[m] = log([m]_q! / m!)`` for m = 0..n, with ``q = exp(-nu)``.
 
@@ -83,6 +84,7 @@ def log_q_factorials(n: int, nu: float) -> FloatArray:
     return np.concatenate([[0.0], running_sum(logs)])
 
 
+@np.errstate(under="ignore")
 def log_q_factorials_derivative(n: int, nu: float) -> FloatArray:
     """Return the derivative in nu of :func:`log_q_factorials`, for m = 0..n.
 
@@ -148,6 +150,7 @@ def logs(values: FloatArray) -> FloatArray:
         return np.log(values)
 
 
+@np.errstate(under="ignore")
 def log_sum_exp(exponents: FloatArray, derivatives: FloatArray) -> tuple[float, float]:
     """Return ``log sum_i exp(e_i)`` and its derivative, given the derivatives of the e_i.
 

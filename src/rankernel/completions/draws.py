@@ -42,6 +42,12 @@ class CompletionModel(ABC):
     """A distribution p(.|R) on the completions of each ranking R.
 
     A subclass defines :meth:`draw`, and :meth:`draw_relation` if it can be used with preferences.
+
+    Examples
+    --------
+    >>> from rankernel import PlackettLuce
+    >>> isinstance(PlackettLuce([3, 2, 1]), CompletionModel)  # MonteCarlo(completions=PlackettLuce([3, 2, 1]))
+    True
     """
 
     self_normalized: bool = False  # whether the importance weights of a ranking are divided by their mean

@@ -18,6 +18,7 @@ from rankernel._loops.pairs import popcount
 from rankernel._loops.random_streams import mix
 from rankernel._utils import FloatArray, FullRanks, Indices, IntArray, Mask, RankArray
 from rankernel._utils.checks import check_choice, printable
+from rankernel._utils.resources import check_interrupt
 from rankernel._utils.rng import GOLDEN, Seed, Streams, as_generator
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.preferences import Preferences, relations_of_ranks
@@ -542,7 +543,10 @@ def draw_by_coupling_from_the_past(before: Mask, n_draws: int, rng: np.random.Ge
     order = np.argsort(before.sum(axis=0), kind="stable")
     seeds = rng.integers(0, 2**64, size=n_draws, dtype=np.uint64)
     ranks = np.empty((n_draws, n_items), dtype=np.int16)
-    ranks[:, order] = coupled_draws(before[np.ix_(order, order)], seeds, n_items**3)
+    sorted_relation = before[np.ix_(order, order)]
+    for number in range(n_draws):
+        ranks[number, order] = coupled_draws(sorted_relation, seeds[number : number + 1], n_items**3)[0]
+        check_interrupt()
     return ranks
 
 

@@ -28,6 +28,11 @@ def antithetic(rankings: Any, within: Any) -> Rankings:
     within : Rankings
         The rankings R without free items, row by row; a single row on either side is used for all rows of the other.
 
+    Returns
+    -------
+    Rankings
+        The farthest completions, one for each row.
+
     Examples
     --------
     >>> antithetic([[0, 1, 2, 3]], within=[[0, 1, 1, 1]]).ranks
@@ -57,6 +62,11 @@ def project(rankings: Any, onto: Any) -> Rankings:
         The full rankings :math:`\tau`.
     onto : Rankings
         The rankings R without free items, row by row; a single row on either side is used for all rows of the other.
+
+    Returns
+    -------
+    Rankings
+        The closest completions, one for each row.
 
     Examples
     --------

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankernel._utils import FloatArray, Indices, IntArray, Mask
-from rankernel._utils.resources import n_threads, run_in_threads, run_interruptibly
+from rankernel._utils.resources import check_interrupt, n_threads, run_in_threads, run_interruptibly
 from rankernel.errors import ExactnessError
 from rankernel.gram.jackknife import Norms, cosines
 from rankernel.kernels.algebra import Constant, Term, terms
@@ -38,9 +38,10 @@ STEP = {
     "tied": 15e-9,  # an item of a tie looked up in the ties of another ranking
     "concordance": 1.5e-9,  # two items, or sets of items that are tied twice, compared in two rankings
     "listed": 3e-9,  # an item of a short list looked up in another list
+    "counted": 9e-9,  # an item of a short list compared with those of another list
     "inversion": 50e-9,  # an item of a long list inserted at its position
     "item": 1.2e-9,  # of a code: what a kernel sees of one item in two rankings
-    "code": 12e-9,  # distinguished from others and looked up
+    "code": 20e-9,  # distinguished from others and looked up
     "product": 0.35e-9,  # of two features
     "feature": 10e-9,  # of one ranking made
     "distance": 0.5e-9,  # of two full rankings, for each item
@@ -48,8 +49,9 @@ STEP = {
     "kernel": 12e-9,  # an elementary function of an array
     "draw": 25e-9,  # of a completion, for each item
     "packed": 1e-9,  # a pair of items of a draw written as a bit
+    "order": 1.5e-3,  # a partial order decomposed
     "down-set": 3e-7,  # of a partial order listed
-    "coupling": 1e-8,  # of a draw from the past, for the cube of the number of items
+    "coupling": 45e-9,  # of a draw from the past, for n^3 log n of the number of items
     "sum": 0.35e-9,  # of a function of the Kendall distance of two draws whose pairs are one word of bits
     "lookup": 1.2e-9,  # of a function of a distance of two draws
 }
@@ -84,6 +86,7 @@ class Evaluator(ABC):
     block_side: int = 512
     direct: bool = False
     quick: bool = False
+    preparation: float = 0.0  # approximate seconds on one core that do not depend on the number of entries
     n_blocks: int = 2  # independent blocks of draws, of which an unbiased diagonal needs two; none are needed if exact
 
     @abstractmethod
@@ -96,7 +99,7 @@ class Evaluator(ABC):
 
     @abstractmethod
     def seconds(self, n_rows: int, n_columns: int) -> float:
-        """Return the approximate time of a matrix on one core, preparations included."""
+        """Return the approximate time of a matrix on one core, besides the :attr:`preparation`."""
 
     def side_for(self, n_rows: int, n_columns: int) -> int:
         """Return the side of blocks of a matrix: short enough that an interrupt leaves nothing running."""
@@ -144,6 +147,7 @@ class Evaluator(ABC):
         for start in range(0, len(rows), side):
             part = slice(start, start + side)
             out[part] = np.diagonal(compute((rows[part], columns[part])))
+            check_interrupt()
         return out
 
     # ------------------------------------------------------------------ standard errors, 0 for exact values
@@ -210,6 +214,7 @@ class SumEvaluator(Evaluator):
         self.parts = parts
         self.details = " + ".join(dict.fromkeys(part.details for part in parts))
         self.block_side = min(part.block_side for part in parts)
+        self.preparation = sum(part.preparation for part in parts)
 
     def terms(self, kernel: Kernel) -> list[tuple[Term, Evaluator]]:
         """Return each term of a kernel with its evaluator."""
@@ -271,6 +276,7 @@ class MixedEvaluator(Evaluator):
         self.sizes = {(i, j): (len(rows[i]), len(columns[j])) for i, j in evaluators}
         self.details = "; ".join(dict.fromkeys(each.details for each in evaluators.values()))
         self.block_side = min((each.block_side for each in evaluators.values()), default=1)
+        self.preparation = sum(each.preparation for each in evaluators.values())
 
     def pieces(self, block: Block) -> Iterator[tuple[Evaluator, tuple[Indices, Indices], Block]]:
         """Yield the pieces of a block: the evaluator, the indices in the block, the indices in the groups."""

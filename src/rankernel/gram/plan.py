@@ -143,7 +143,7 @@ class Plan:
         n_rows, n_columns = self.shape if evaluator.direct else (len(self._X), len(self._Y))
         total = evaluator.seconds(n_rows, n_columns) / (2 if self.symmetric else 1)
         n_blocks = -(-max(n_rows, n_columns, 1) // evaluator.block_side)
-        return total / min(n_threads(None), n_blocks)
+        return total / min(n_threads(None), n_blocks) + evaluator.preparation / n_threads(None)
 
     @property
     def bytes(self) -> int:
@@ -562,7 +562,7 @@ class Plan:
             return [evaluator.values([self.kernel], (rows[block[0]], columns[block[1]]))[0]]
 
         mirrored = self.symmetric and np.array_equal(first, second) and bool((np.diff(first) > 0).all())
-        fill([out], compute, evaluator.block_side, mirrored, n_jobs, evaluator.quick)
+        fill([out], compute, evaluator.side_for(*out.shape), mirrored, n_jobs, evaluator.quick)
         if not self.symmetric or mirrored or not len(first) or not len(second) or first.max() <= second.min():
             return out
         plain = self._using(evaluator, _Y=self._X[:])  # a plan that is not symmetric
@@ -599,13 +599,12 @@ def make_plan(kernel: Kernel, X: Any, Y: Any = None, method: MethodLike = "auto"
     if right is not left:
         check_n_items(right, left)
         check_same_items(X, Y)
-    if MEDIAN in kernel.params.values():
-        if right is not left:
-            raise ValueError(
-                f"the decay rate of {kernel} depends on the data, and there are two sets of rankings; choose one: "
-                "kernel.resolve(train).gram(X, Y), or kernel.plan(train).against(new).gram()"
-            )
-        kernel = kernel.resolve(X)
+    if MEDIAN in kernel.params.values() and right is not left:
+        raise ValueError(
+            f"the decay rate of {kernel} depends on the data, and there are two sets of rankings; choose one: "
+            "kernel.resolve(train).gram(X, Y), or kernel.plan(train).against(new).gram()"
+        )
+    kernel = kernel.resolve(X)
     check_matrix(kernel, left.n_items)
     is_psd = kernel.facts(left.n_items).is_psd
     if not is_psd:
@@ -665,18 +664,18 @@ def decide(
     fallback = resolve(requested.fallback, kernel, X, Y)
     share = 1 / max(len(Y), 1) if paired else 0.5 if Y is X else 1.0
     found = exact_evaluator(kernel, X, Y, EXACT.limit, certain=True)
-    seconds = share * found.seconds(len(X), len(Y)) if isinstance(found, Evaluator) else math.inf
+    seconds = found.preparation + share * found.seconds(len(X), len(Y)) if isinstance(found, Evaluator) else math.inf
     if isinstance(found, Evaluator) and seconds <= requested.max_seconds:
         return EXACT, fallback, found, ""
     estimator = MonteCarloEvaluator(fallback, kernel, X, Y)
-    estimate = share * estimator.seconds(len(X), len(Y))
+    estimate = estimator.preparation + share * estimator.seconds(len(X), len(Y))
     if isinstance(found, Evaluator):
         if seconds <= requested.max_ratio * estimate:
             return EXACT, fallback, found, ""
         reason = f"exact values would take approximately {seconds:.2g} s on one core, the estimate {estimate:.2g} s"
     else:
         reason = str(found)
-    if estimate > requested.max_seconds and requested.fallback == DEFAULT:
+    if estimate > requested.max_seconds and requested.fallback == DEFAULT and len(X) > 4 * PILOT_ROWS:
         fewer = fewer_draws(kernel, X)
         if fewer is not None:
             reason += f"; {DEFAULT.n_draws} draws would take approximately {estimate:.2g} s on one core, and standard "

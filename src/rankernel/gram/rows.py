@@ -22,6 +22,7 @@ from rankernel.completions import marginals as of_rankings
 from rankernel.completions.draws import PURPOSE, CompletionModel, Iid, Uniform, draw_each, relation_streams
 from rankernel.completions.linear_extensions import (
     FEW_DOWN_SETS,
+    DownSets,
     count_extensions,
     decompose,
     enumerate_completions,
@@ -35,7 +36,7 @@ from rankernel.gram.evaluator import STEP
 from rankernel.preferences import Preferences, bucket_ranks, disagreements
 from rankernel.rankings import FREE, Rankings, sum_counts, unique_rows
 
-MAX_PRICED = 16  # partial orders whose draws are priced
+MAX_PRICED = 8  # partial orders whose draws are priced
 Moments = tuple[FloatArray, FloatArray]
 
 
@@ -188,17 +189,19 @@ class PartialOrders:
 
     def draw_seconds(self, n_draws: int) -> float:
         """Return the approximate time of the draws of one row, from the prime parts of some of the rows."""
-        total, others = 0.0, np.flatnonzero(~self.is_ranking)
+        others = np.flatnonzero(~self.is_ranking)
         some = others[:: max(len(others) // MAX_PRICED, 1)]
+        total = STEP["order"] * len(some)
         for row in some.tolist():
             stack = [decompose(self.relation(row))]
             while stack:
                 part = stack.pop()
                 stack += part.parts
                 if part.kind == "prime":
-                    n_sets, size = min(2.0 ** len(part.items), FEW_DOWN_SETS), len(part.items)
-                    total += STEP["down-set"] * n_sets
-                    total += STEP["coupling"] * size**3 * n_draws * (n_sets == FEW_DOWN_SETS)
+                    lattice, size = DownSets.of(part.before, FEW_DOWN_SETS), len(part.items)
+                    total += STEP["down-set"] * (FEW_DOWN_SETS if lattice is None else len(lattice.sets))
+                    if lattice is None:
+                        total += STEP["coupling"] * size**3 * np.log(size) * n_draws
         return total / max(len(some), 1) * len(others) / max(len(self), 1)
 
     def n_completions(self, limit: int, max_down_sets: int | None = None) -> int:

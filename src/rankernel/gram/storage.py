@@ -145,7 +145,12 @@ class Target:
             if self.path.exists():  # a folder cannot replace another in one step
                 shutil.rmtree(self.replaced, ignore_errors=True)
                 self.path.rename(self.replaced)
-            self.gram.rename(self.path)
+            try:
+                self.gram.rename(self.path)
+            except OSError:
+                if self.replaced.exists():
+                    self.replaced.rename(self.path)
+                raise
             sync(self.path.parent)
         self.clear()
 

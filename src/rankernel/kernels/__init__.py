@@ -14,6 +14,8 @@ from rankernel.kernels.exponential import Exponential, Mallows
 from rankernel.kernels.kendall import Kendall, Polynomial, WeightedKendall
 from rankernel.kernels.linear import DistanceInduced, Hamming, Spearman
 from rankernel.kernels.positional import DCG, AverageOverlap, Positional, RankBiasedOverlap
+from rankernel.kernels.similarity import Similarity as Similarity
+from rankernel.kernels.similarity import similarity_from_groups as similarity_from_groups
 
 __all__ = [
     "DCG",
@@ -59,6 +61,11 @@ def as_kernel(kernel: Any, name: str = "kernel") -> Kernel:
         between the rows of two integer arrays of full rankings.
     name : str
         The name of the argument in error messages.
+
+    Returns
+    -------
+    Kernel
+        The kernel, with all methods of the base class.
 
     Examples
     --------

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from rankernel import _loops
 from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import check_number, is_number, short_repr
 from rankernel._utils.notebook import html_card
-from rankernel.distances import Distance, LinearFeatures
+from rankernel.distances import Distance, LinearFeatures, Statistic
 from rankernel.errors import ExactnessError
 
 if TYPE_CHECKING:
@@ -151,6 +152,22 @@ class PositionMatrix:
 
 
 @dataclass(frozen=True, eq=False)
+class BilinearForm:
+    """A kernel that is a bilinear form in the statistics of two rankings: an inner product after multiplication.
+
+    Parameters
+    ----------
+    statistic : {"pairs", "positions", "ranks"}
+        The statistic, whose mean over completions is known.
+    derivatives : dict of callables
+        Returns the product of statistics, one row for each ranking, with the derivative of the form in each parameter.
+    """
+
+    statistic: Statistic
+    derivatives: Mapping[str, Callable[[FloatArray], FloatArray]]
+
+
+@dataclass(frozen=True, eq=False)
 class Facts:
     """What is known of a kernel on the full rankings of n items.
 
@@ -177,6 +194,8 @@ class Facts:
         Returns vectors of full rankings whose inner product the kernel is. Not needed if ``features`` is given.
     positions : PositionMatrix, optional
         The matrix of a kernel that is a sum over items of a function of their two positions.
+    form : BilinearForm, optional
+        The derivatives of a kernel whose ``features`` depend on its parameters, or on several pairs or items each.
     series : PowerSeries, optional
         The first terms of the kernel as a power series, used as control variates.
     coupling : str
@@ -193,6 +212,7 @@ class Facts:
     features: LinearFeatures | None = None
     feature_map: Callable[[RankArray], FloatArray] | None = None
     positions: PositionMatrix | None = None
+    form: BilinearForm | None = None
     series: PowerSeries | None = None
     coupling: str = "iid"
 
@@ -206,6 +226,7 @@ class Facts:
 def exponential_function(decay: DecayRate) -> DistanceFunction:
     """Return ``exp(-rate * d)`` as a function of the distance."""
 
+    @np.errstate(under="ignore")
     def value(d: Distances) -> FloatArray:
         return np.asarray(np.exp(-decay.rate * np.asarray(d)))
 
@@ -217,6 +238,7 @@ def exponential_function(decay: DecayRate) -> DistanceFunction:
 
 
 FactsMethod = TypeVar("FactsMethod", bound=Callable[[Any, int], Facts])
+Rebuilt = TypeVar("Rebuilt", bound="Parameters")
 
 
 def cached_facts(method: FactsMethod) -> FactsMethod:
@@ -227,7 +249,101 @@ def cached_facts(method: FactsMethod) -> FactsMethod:
 # ---------------------------------------------------------------------- kernels
 
 
-class Kernel(ABC):
+class Parameters:
+    """An immutable value with tunable parameters, its own and those of its parts: a kernel, or an attribute of one."""
+
+    parameter_bounds: ClassVar[Mapping[str, Any]] = {}
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The tunable parameters by name; those of a part are ``part__name``.
+
+        Examples
+        --------
+        >>> from rankernel import Kendall, Mallows
+        >>> (0.5 * Kendall() + Mallows(nu=0.1)).params
+        {'left__scale': 0.5, 'right__nu': 0.1}
+        """
+        check_stored(self)
+        result: dict[str, Any] = {}
+        for name, value in attributes(self).items():
+            if isinstance(value, Parameters):
+                result |= prefixed(name, value.params)
+            elif is_parameter(self, name, value):
+                result[name] = value
+        return result
+
+    @property
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """The lower and upper bound of each parameter, by the names of :attr:`params`."""
+        result: dict[str, tuple[float, float]] = {}
+        for name, value in attributes(self).items():
+            if isinstance(value, Parameters):
+                result |= prefixed(name, value.bounds)
+            elif is_parameter(self, name, value):
+                result[name] = self.parameter_bounds.get(name, POSITIVE)
+        return result
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with other parameters, named as in :attr:`params`.
+
+        Examples
+        --------
+        >>> from rankernel import Kendall, Mallows
+        >>> (Kendall() + Mallows(nu=0.1)).replace(right__nu=0.2)
+        Kendall() + Mallows(nu=0.2)
+        """
+        unknown = sorted(changes.keys() - self.params.keys())
+        if unknown:
+            known = ", ".join(self.params) or "none"
+            raise ValueError(f"{self} has no parameter {unknown[0]!r}; its parameters are: {known}")
+        direct: dict[str, Any] = {}
+        inner: dict[str, dict[str, Any]] = {}
+        for name, value in changes.items():
+            part, separator, rest = name.partition("__")
+            if separator:
+                inner.setdefault(part, {})[rest] = value
+            else:
+                direct[name] = value
+        for part, part_changes in inner.items():
+            direct[part] = getattr(self, part).replace(**part_changes)
+        return rebuilt(self, direct)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        assert isinstance(other, Parameters)
+        return bool(comparison_key(self) == comparison_key(other))
+
+    def __hash__(self) -> int:
+        return hash(comparison_key(self))
+
+    def __repr__(self) -> str:
+        names = constructor_arguments(type(self)) or tuple(attributes(self))
+        values = {name: getattr(self, name) for name in names}
+        shown = ", ".join(f"{name}={value!r}" for name, value in values.items() if value is not None)
+        return f"{type(self).__name__}({shown})"
+
+    def resolve(self, X: Any) -> Self:
+        """Return the kernel for the items and rankings of ``X``.
+
+        Every ``"median"`` is replaced by one over the median distance within ``X``, and similarities given by the names
+        of items are put in the order of the items of ``X``.
+        """
+        changes: dict[str, Any] = {}
+        for name, value in attributes(self).items():
+            if isinstance(value, Parameters):
+                resolved = value.resolve(X)
+                if resolved is not value:
+                    changes[name] = resolved
+            elif isinstance(value, str) and value == MEDIAN:
+                from rankernel.gram.bandwidth import median_rate
+
+                changes[name] = median_rate(cast("Kernel", self), X)
+        return rebuilt(self, changes) if changes else self
+
+
+class Kernel(Parameters, ABC):
     """A symmetric function of two full rankings.
 
     A subclass defines :meth:`matrix`. It may be a plain class or a dataclass; ``super().__init__`` need not be called.
@@ -268,7 +384,6 @@ class Kernel(ABC):
     {'scale': 2.0, 'kernel__nu': 0.5}
     """
 
-    parameter_bounds: ClassVar[Mapping[str, Any]] = {}
     _repr_html_ = html_card
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
@@ -448,90 +563,6 @@ class Kernel(ABC):
         """Return the logarithm of the exact Gram matrix, also where its values underflow."""
         return self.plan(X, Y, method="exact").log_gram(n_jobs=n_jobs)
 
-    def resolve(self, X: Any) -> Kernel:
-        """Return the kernel with every ``"median"`` replaced by one over the median distance within ``X``."""
-        changes: dict[str, Any] = {}
-        for name, value in attributes(self).items():
-            if isinstance(value, Kernel):
-                changes[name] = value.resolve(X)
-            elif isinstance(value, str) and value == MEDIAN:
-                from rankernel.gram.bandwidth import median_rate
-
-                changes[name] = median_rate(self, X)
-        return rebuilt(self, changes) if changes else self
-
-    # ------------------------------------------------------------------ parameters
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """The tunable parameters by name; those of a part are ``part__name``.
-
-        Examples
-        --------
-        >>> from rankernel import Kendall, Mallows
-        >>> (0.5 * Kendall() + Mallows(nu=0.1)).params
-        {'left__scale': 0.5, 'right__nu': 0.1}
-        """
-        check_stored(self)
-        result: dict[str, Any] = {}
-        for name, value in attributes(self).items():
-            if isinstance(value, Kernel):
-                result |= prefixed(name, value.params)
-            elif is_parameter(self, name, value):
-                result[name] = value
-        return result
-
-    @property
-    def bounds(self) -> dict[str, tuple[float, float]]:
-        """The lower and upper bound of each parameter, by the names of :attr:`params`."""
-        result: dict[str, tuple[float, float]] = {}
-        for name, value in attributes(self).items():
-            if isinstance(value, Kernel):
-                result |= prefixed(name, value.bounds)
-            elif is_parameter(self, name, value):
-                result[name] = self.parameter_bounds.get(name, POSITIVE)
-        return result
-
-    def replace(self, **changes: Any) -> Kernel:
-        """Return a kernel with other parameters, named as in :attr:`params`; the kernel itself is not changed.
-
-        Examples
-        --------
-        >>> from rankernel import Kendall, Mallows
-        >>> (Kendall() + Mallows(nu=0.1)).replace(right__nu=0.2)
-        Kendall() + Mallows(nu=0.2)
-        """
-        unknown = sorted(changes.keys() - self.params.keys())
-        if unknown:
-            known = ", ".join(self.params) or "none"
-            raise ValueError(f"{self} has no parameter {unknown[0]!r}; its parameters are: {known}")
-        direct: dict[str, Any] = {}
-        inner: dict[str, dict[str, Any]] = {}
-        for name, value in changes.items():
-            part, separator, rest = name.partition("__")
-            if separator:
-                inner.setdefault(part, {})[rest] = value
-            else:
-                direct[name] = value
-        for part, part_changes in inner.items():
-            direct[part] = getattr(self, part).replace(**part_changes)
-        return rebuilt(self, direct)
-
-    # ------------------------------------------------------------------ values
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        assert isinstance(other, Kernel)
-        return bool(comparison_key(self) == comparison_key(other))
-
-    def __hash__(self) -> int:
-        return hash(comparison_key(self))
-
-    def __repr__(self) -> str:
-        shown = constructor_arguments(type(self)) or tuple(attributes(self))
-        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
-
     # ------------------------------------------------------------------ algebra, built in rankernel.kernels.algebra
 
     def __add__(self, other: Any) -> Kernel:
@@ -571,7 +602,7 @@ def prefixed(part: str, values: Mapping[str, Any]) -> dict[str, Any]:
 # ---------------------------------------------------------------------- attributes of any class
 
 
-def attributes(kernel: Kernel) -> dict[str, Any]:
+def attributes(kernel: Parameters) -> dict[str, Any]:
     """Return the public attributes of a kernel by name, without cached properties."""
     kind: type = type(kernel)
     if dataclasses.is_dataclass(kind):
@@ -584,23 +615,24 @@ def attributes(kernel: Kernel) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=256)
-def signature(kind: type[Kernel]) -> Mapping[str, inspect.Parameter]:
+def signature(kind: Any) -> Mapping[str, inspect.Parameter]:
     """Return the named arguments of the constructor of a class of kernels."""
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return {name: given for name, given in inspect.signature(kind).parameters.items() if given.kind in named}
 
 
-def constructor_arguments(kind: type[Kernel]) -> tuple[str, ...]:
+def constructor_arguments(kind: Any) -> tuple[str, ...]:
     """Return the names of the arguments of the constructor of a class of kernels."""
     return tuple(signature(kind))
 
 
-def is_parameter(kernel: Kernel, name: str, value: Any) -> bool:
+def is_parameter(kernel: Parameters, name: str, value: Any) -> bool:
     """Whether an attribute is a tunable parameter.
 
     It is a float, or an integer or "median" where a float may be; and an argument of the constructor, if that has any.
     """
-    arguments = signature(type(kernel))
+    kind: Any = type(kernel)
+    arguments = signature(kind)
     if (arguments and name not in arguments) or isinstance(value, bool):
         return False
     if kernel.parameter_bounds.get(name) == "fixed":
@@ -611,7 +643,7 @@ def is_parameter(kernel: Kernel, name: str, value: Any) -> bool:
     return is_number(value) and (isinstance(default, float) or default == MEDIAN)
 
 
-def check_stored(kernel: Kernel) -> None:
+def check_stored(kernel: Parameters) -> None:
     """Raise an error if an argument of the constructor is not stored under its own name."""
     for name in constructor_arguments(type(kernel)):
         if not hasattr(kernel, name):
@@ -621,7 +653,7 @@ def check_stored(kernel: Kernel) -> None:
             )
 
 
-def rebuilt(kernel: Kernel, changes: Mapping[str, Any]) -> Kernel:
+def rebuilt(kernel: Rebuilt, changes: Mapping[str, Any]) -> Rebuilt:
     """Return a kernel of the same class with other attributes, through its constructor."""
     check_stored(kernel)
     arguments = constructor_arguments(type(kernel))
@@ -635,12 +667,12 @@ def rebuilt(kernel: Kernel, changes: Mapping[str, Any]) -> Kernel:
     return changed
 
 
-def comparison_key(kernel: Kernel) -> tuple[Any, ...]:
+def comparison_key(kernel: Parameters) -> tuple[Any, ...]:
     """Return a hashable value that equal kernels share: the class and the attributes."""
     return (type(kernel), *((name, hashable(kernel, name, value)) for name, value in attributes(kernel).items()))
 
 
-def hashable(kernel: Kernel, name: str, value: Any) -> Any:
+def hashable(kernel: Parameters, name: str, value: Any) -> Any:
     """Return an attribute as a value that can be hashed; arrays by their content."""
     if isinstance(value, np.ndarray) and value.dtype != object:
         return value.shape, value.dtype.str, value.tobytes()
@@ -764,6 +796,13 @@ def decay_rate(kernel: Kernel, n_items: int) -> float:
     decay = kernel.facts(n_items).decay
     assert decay is not None
     return decay.rate
+
+
+def inner_products(left: FloatArray, right: FloatArray, total: FloatArray | None = None) -> FloatArray:
+    """Return ``left @ right``, added to a total, each entry summed in an order that does not depend on other rows."""
+    out = np.zeros((left.shape[0], right.shape[1])) if total is None else total
+    _loops.pairs.inner_products(np.ascontiguousarray(left), np.ascontiguousarray(right), out)
+    return out
 
 
 class DistanceKernel(Kernel):

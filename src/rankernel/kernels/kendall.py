@@ -13,19 +13,25 @@ from rankernel import _loops, distances
 from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import check_choice, check_integer
 from rankernel.distances import CONSTANT_FEATURE, LinearFeatures
-from rankernel.kernels.base import AffinePower, DistanceKernel, Facts, Kernel, PowerSeries
-from rankernel.kernels.positional import Discount, Weights, check_discount, inner_products, position_discounts
+from rankernel.kernels.base import AffinePower, DistanceKernel, Facts, Kernel, PowerSeries, inner_products
+from rankernel.kernels.positional import Discount, Weights, check_discount, position_discounts
+from rankernel.kernels.similarity import SimilarItemsKernel
 
 MAX_FEATURES = 2**21  # of full rankings at once: products of features are fast but take memory
 MAX_DEGREE = 1000  # 2**1024, the kernel of a ranking with itself, overflows
 
 
-@dataclass(frozen=True)
-class Kendall(DistanceKernel):
+@dataclass(frozen=True, repr=False)
+class Kendall(SimilarItemsKernel, DistanceKernel):
     r"""Kendall kernel: the share of concordant pairs minus that of discordant pairs (Jiao and Vert 2015).
 
     :math:`k_\tau(\sigma, \sigma') = \frac{n_c - n_d}{\binom{n}{2}}`; 1 if there is only one item. Not characteristic:
     distributions with the same pairwise marginals have the same mean embedding.
+
+    Parameters
+    ----------
+    similarity : Similarity, matrix or data frame, optional
+        Similarity of the items (:class:`Similarity`, :func:`similarity_from_groups`). By default all are distinct.
 
     Examples
     --------
@@ -33,7 +39,7 @@ class Kendall(DistanceKernel):
     array([[0.33333333]])
     """
 
-    def facts(self, n_items: int) -> Facts:
+    def facts_of_distinct_items(self, n_items: int) -> Facts:
         """Return the signs of all pairs as features, and the affine function ``1 - 2 d / (n choose 2)``."""
         n_pairs = math.comb(n_items, 2)
         return Facts(
@@ -50,6 +56,11 @@ class Kendall(DistanceKernel):
 @dataclass(frozen=True)
 class Polynomial(DistanceKernel):
     r"""Polynomial kernel :math:`(1 + k_\tau(\sigma, \sigma'))^m` of degree m (Mania et al. 2018).
+
+    Parameters
+    ----------
+    degree : int
+        The degree m.
 
     Examples
     --------

@@ -13,15 +13,21 @@ from rankernel import distances
 from rankernel._utils import FloatArray, RankArray
 from rankernel.distances import CONSTANT_FEATURE, STATISTICS, Distance, LinearFeatures, as_distance
 from rankernel.kernels.base import AffinePower, DistanceKernel, Facts, Kernel, PositionMatrix, PowerSeries
+from rankernel.kernels.similarity import SimilarItemsKernel
 from rankernel.rankings import as_full_ranking
 
 
-@dataclass(frozen=True)
-class Hamming(DistanceKernel):
+@dataclass(frozen=True, repr=False)
+class Hamming(SimilarItemsKernel, DistanceKernel):
     r"""Hamming kernel: the number of items with the same position in both rankings, :math:`n - d_H(\sigma, \sigma')`.
 
     The trace of the product of the two permutation matrices. Not characteristic: only the marginal distribution of the
     position of each item enters the mean embedding.
+
+    Parameters
+    ----------
+    similarity : Similarity, matrix or data frame, optional
+        Similarity of the items (:class:`Similarity`, :func:`similarity_from_groups`). By default all are distinct.
 
     Examples
     --------
@@ -29,7 +35,7 @@ class Hamming(DistanceKernel):
     array([[3., 1.]])
     """
 
-    def facts(self, n_items: int) -> Facts:
+    def facts_of_distinct_items(self, n_items: int) -> Facts:
         """Return the permutation matrices as features, and the identity as position matrix."""
         return Facts(
             is_psd=True,
@@ -49,11 +55,16 @@ def identity_matrix(n_items: int) -> PositionMatrix:
     return PositionMatrix(n_items, lambda rows: rows, lambda: np.eye(n_items))
 
 
-@dataclass(frozen=True)
-class Spearman(DistanceKernel):
+@dataclass(frozen=True, repr=False)
+class Spearman(SimilarItemsKernel, DistanceKernel):
     r"""Spearman kernel: Spearman's rank correlation :math:`\rho = 1 - \frac{6 d_2}{n (n^2 - 1)}`.
 
     The inner product of centred rank vectors, scaled to 1 for equal rankings; 1 if there is only one item.
+
+    Parameters
+    ----------
+    similarity : Similarity, matrix or data frame, optional
+        Similarity of the items (:class:`Similarity`, :func:`similarity_from_groups`). By default all are distinct.
 
     Examples
     --------
@@ -61,7 +72,7 @@ class Spearman(DistanceKernel):
     array([[ 1. ,  0.5, -1. ]])
     """
 
-    def facts(self, n_items: int) -> Facts:
+    def facts_of_distinct_items(self, n_items: int) -> Facts:
         """Return the centred ranks as features."""
         cube = max(n_items * (n_items**2 - 1), 1)
         norm = math.sqrt(cube / 12)

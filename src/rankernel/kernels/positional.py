@@ -19,16 +19,16 @@ from numpy.typing import ArrayLike
 from rankernel import _loops
 from rankernel._utils import FloatArray, RankArray
 from rankernel._utils.checks import check_integer, check_number, check_numbers
-from rankernel.kernels.base import Facts, Kernel, PositionMatrix, attributes
+from rankernel.kernels.base import Facts, PositionMatrix, inner_products
+from rankernel.kernels.similarity import SimilarItemsKernel, matrix_root, symmetric_matrix
 
 MAX_SHOWN = 6  # positions of a matrix in a repr
-ROUNDING = 1e-10  # relative rounding error allowed in the eigenvalues of G
 
 Discount = Literal["hyperbolic", "logarithmic"]
 Weights = tuple[float, ...] | Discount
 
 
-class PositionalKernel(Kernel):
+class PositionalKernel(SimilarItemsKernel):
     """A kernel that is a sum over items of a function of their two positions."""
 
     @abstractmethod
@@ -37,24 +37,24 @@ class PositionalKernel(Kernel):
 
     def matrix(self, X: RankArray, Y: RankArray) -> FloatArray:
         """Return the kernel between the rows of two arrays of full rankings."""
+        if self.similarity is not None:
+            return super().matrix(X, Y)
         return position_sums(X, Y, cached_matrix(self, X.shape[1]).matrix)
 
     def gradient(self, X: RankArray, Y: RankArray) -> dict[str, FloatArray]:
         """Return the derivative of :meth:`matrix` in each parameter."""
+        if self.similarity is not None:
+            return super().gradient(X, Y)
         derivatives = cached_matrix(self, X.shape[1]).derivatives
         one = np.eye(X.shape[1])
         return {name: position_sums(X, Y, multiply(one)) for name, multiply in derivatives.items()}
 
-    def facts(self, n_items: int) -> Facts:
+    def facts_of_distinct_items(self, n_items: int) -> Facts:
         """Return the position matrix; the features span at most the dimension of all permutation matrices."""
         positions = cached_matrix(self, n_items)
         return Facts(
             is_psd=True, max_dimension=1 + (n_items - 1) ** 2, features=positions.features, positions=positions
         )
-
-    def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value!r}" for name, value in attributes(self).items() if value is not None)
-        return f"{type(self).__name__}({shown})"
 
 
 @lru_cache(maxsize=8)
@@ -70,13 +70,6 @@ def position_sums(X: RankArray, Y: RankArray, matrix: FloatArray) -> FloatArray:
     return out
 
 
-def inner_products(left: FloatArray, right: FloatArray, total: FloatArray | None = None) -> FloatArray:
-    """Return ``left @ right``, added to a total, each entry summed in an order that does not depend on other rows."""
-    out = np.zeros((left.shape[0], right.shape[1])) if total is None else total
-    _loops.pairs.inner_products(np.ascontiguousarray(left), np.ascontiguousarray(right), out)
-    return out
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Positional(PositionalKernel):
     r"""Positional kernel :math:`\sum_i G[\sigma(i), \sigma'(i)]` of a matrix G on positions.
@@ -89,6 +82,8 @@ class Positional(PositionalKernel):
     ----------
     G : array of shape (n_items, n_items), or callable
         The matrix, the first position first, or a function that returns it for a number of items.
+    similarity : Similarity, matrix or data frame, optional
+        Similarity of the items (:class:`Similarity`, :func:`similarity_from_groups`). By default all are distinct.
 
     Examples
     --------
@@ -101,24 +96,25 @@ class Positional(PositionalKernel):
     G: ArrayLike | Callable[[int], ArrayLike]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not callable(self.G):
-            matrix = symmetric_matrix(self.G)
+            matrix = symmetric_matrix("G", self.G)
             matrix.flags.writeable = False
             object.__setattr__(self, "G", matrix)
             cached_matrix(self, len(matrix))  # raises an error if the matrix is not positive semi-definite
 
     @cached_property
     def _key(self) -> Any:
-        return self.G if callable(self.G) else (np.shape(self.G), np.asarray(self.G).tobytes())
+        return self.similarity, self.G if callable(self.G) else (np.shape(self.G), np.asarray(self.G).tobytes())
 
     def position_matrix(self, n_items: int) -> PositionMatrix:
         """Return G and its root."""
-        matrix = symmetric_matrix(self.G(n_items)) if callable(self.G) else np.asarray(self.G)
+        matrix = symmetric_matrix("G", self.G(n_items)) if callable(self.G) else np.asarray(self.G)
         if len(matrix) != n_items:
             raise ValueError(
                 f"G has {len(matrix)} positions but the data has {n_items} items; give one position for each item"
             )
-        root = matrix_root(matrix)
+        root = matrix_root("G", matrix)
         return PositionMatrix(n_items, lambda rows: inner_products(rows, matrix), lambda: root, is_dense=True)
 
     def __eq__(self, other: object) -> bool:
@@ -129,35 +125,11 @@ class Positional(PositionalKernel):
 
     def __repr__(self) -> str:
         if callable(self.G):
-            return f"Positional({getattr(self.G, '__name__', repr(self.G))})"
-        G = np.asarray(self.G)
-        return f"Positional({G.tolist()})" if len(G) <= MAX_SHOWN else f"Positional(<{len(G)} x {len(G)} matrix>)"
-
-
-def symmetric_matrix(G: ArrayLike) -> FloatArray:
-    """Return a matrix on positions, or raise an error if it is not square and symmetric."""
-    matrix = check_numbers("G", G, (None, None))
-    if matrix.shape[0] != matrix.shape[1] or not len(matrix):
-        raise ValueError(
-            f"G has shape {matrix.shape}; it must be a square matrix, one row and column for each position"
-        )
-    if not np.allclose(matrix, matrix.T, rtol=0, atol=ROUNDING * np.abs(matrix).max()):
-        p, q = np.unravel_index(np.argmax(np.abs(matrix - matrix.T)), matrix.shape)
-        raise ValueError(f"G is not symmetric: G[{p}, {q}] = {matrix[p, q]:g} but G[{q}, {p}] = {matrix[q, p]:g}")
-    return (matrix + matrix.T) / 2 + 0.0  # adding 0 turns -0 into 0, so that equal matrices have equal bytes
-
-
-def matrix_root(matrix: FloatArray) -> FloatArray:
-    """Return F with ``F @ F.T`` a symmetric matrix, or raise an error if it is not positive semi-definite."""
-    values, vectors = np.linalg.eigh(matrix)
-    largest = float(np.abs(values).max())
-    if values[0] < -ROUNDING * largest:
-        raise ValueError(
-            f"G is not positive semi-definite: its eigenvalues range from {values[0]:.3g} to {values[-1]:.3g}; add at "
-            f"least {-values[0]:.3g} to its diagonal, or give another matrix"
-        )
-    positive = values > 1e-14 * largest
-    return np.asarray(vectors[:, positive] * np.sqrt(values[positive]))
+            shown = getattr(self.G, "__name__", repr(self.G))
+        else:
+            G = np.asarray(self.G)
+            shown = f"{G.tolist()}" if len(G) <= MAX_SHOWN else f"<{len(G)} x {len(G)} matrix>"
+        return f"Positional({shown}{f', similarity={self.similarity}' if self.similarity is not None else ''})"
 
 
 # ---------------------------------------------------------------------- overlaps of the first positions
@@ -207,6 +179,8 @@ class RankBiasedOverlap(OverlapKernel):
     depth : int, optional
         The number of terms of the sum; lists of that length are sufficient. Equal lists then have
         :math:`1 - p^{depth}`. By default the sum is infinite.
+    similarity : Similarity, matrix or data frame, optional
+        Similarity of the items (:class:`Similarity`, :func:`similarity_from_groups`). By default all are distinct.
 
     Examples
     --------
@@ -219,6 +193,7 @@ class RankBiasedOverlap(OverlapKernel):
     parameter_bounds = {"p": (0.0, 1.0)}  # noqa: RUF012
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_number("p", self.p, 0, 1)
         if self.depth is not None:
             check_integer("depth", self.depth)
@@ -226,15 +201,16 @@ class RankBiasedOverlap(OverlapKernel):
     def depth_weights(self, n_items: int) -> tuple[FloatArray, dict[str, FloatArray]]:
         """Return ``(1 - p) p^(d - 1) / d``; the last one includes all depths beyond n, where all rankings agree."""
         before = np.arange(n_items)
-        powers, d_powers = float(self.p) ** before, before * float(self.p) ** np.maximum(before - 1, 0)
-        weights, derivative = (1 - self.p) * powers, (1 - self.p) * d_powers - powers
+        p = float(self.p)
+        powers, d_powers = p**before, before * p ** np.maximum(before - 1, 0)
+        weights, derivative = (1 - p) * powers, (1 - p) * d_powers - powers
         if self.depth is None:
             weights[-1], derivative[-1] = powers[-1], d_powers[-1]
         elif self.depth < n_items:
             weights[self.depth :] = derivative[self.depth :] = 0.0
         else:  # all terms from n to the depth
-            weights[-1] = powers[-1] - self.p**self.depth
-            derivative[-1] = d_powers[-1] - self.depth * self.p ** (self.depth - 1)
+            weights[-1] = powers[-1] - p**self.depth
+            derivative[-1] = d_powers[-1] - self.depth * p ** (self.depth - 1)
         return weights / (before + 1), {"p": derivative / (before + 1)}
 
 
@@ -249,6 +225,8 @@ class AverageOverlap(OverlapKernel):
     ----------
     depth : int
         The depth D; all positions if there are fewer.
+    similarity : Similarity, matrix or data frame, optional
+        Similarity of the items (:class:`Similarity`, :func:`similarity_from_groups`). By default all are distinct.
 
     Examples
     --------
@@ -259,6 +237,7 @@ class AverageOverlap(OverlapKernel):
     depth: int = 10
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_integer("depth", self.depth)
 
     def depth_weights(self, n_items: int) -> tuple[FloatArray, dict[str, FloatArray]]:
@@ -284,6 +263,8 @@ class DCG(PositionalKernel):
         depth if that is given.
     depth : int, optional
         Positions from this one on have discount 0, as in DCG@10.
+    similarity : Similarity, matrix or data frame, optional
+        Similarity of the items (:class:`Similarity`, :func:`similarity_from_groups`). By default all are distinct.
 
     Examples
     --------
@@ -295,6 +276,7 @@ class DCG(PositionalKernel):
     depth: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "discount", check_discount("discount", self.discount))
         if self.depth is not None:
             check_integer("depth", self.depth)

@@ -53,6 +53,8 @@ class RandomCycles(Formula):
     array([1., 3., 2.])
     """
 
+    by_profile = True
+
     def covers(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
         """Whether each side has at most one tied bucket and no free items, or one side is unordered."""
         if not is_exponential(kernel, left.n_items) and left.n_items > MAX_PMF_ITEMS:

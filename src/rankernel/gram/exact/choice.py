@@ -19,6 +19,7 @@ from rankernel.errors import ExactnessError
 from rankernel.gram.evaluator import STEP, Block, ConstantEvaluator, Evaluator, Part, SumEvaluator
 from rankernel.gram.exact.features import (
     FeatureEvaluator,
+    FormEvaluator,
     WeightedKendallEvaluator,
     mean_features,
     positional_evaluator,
@@ -41,6 +42,7 @@ FORMULAS = {
     "spearman": "spearman",
 }
 EVALUATIONS_AT_ONCE = 2**22  # kernel values in memory
+CACHED_WORDS = 4000  # of bits of a ranking; beyond, these are read from main memory (benchmarks/cost.py)
 MAX_TABLE = 2**20  # values of a distance that are looked up rather than computed
 PYTHON_CALL = 1e-5  # seconds for one call of a function that a user gave
 
@@ -97,6 +99,8 @@ def term_evaluator(kernel: Kernel, X: Rows, Y: Rows, certain: bool) -> Evaluator
         return ConstantEvaluator((len(X), len(Y)))
     if isinstance(X, PartialOrders) or isinstance(Y, PartialOrders):
         return order_evaluator(kernel, as_partial_orders(X), as_partial_orders(Y), certain)
+    if kernel.facts(X.n_items).form is not None:
+        return FormEvaluator(X, Y, kernel)
     kendall = kendall_evaluator(kernel, X, Y) if is_kendall(kernel, X, Y) else None
     if kendall is not None:
         return kendall
@@ -121,7 +125,7 @@ def is_kendall(kernel: Kernel, X: Rankings, Y: Rankings) -> bool:
 
 
 def formula_evaluator(kernel: Kernel, X: Rankings, Y: Rankings, certain: bool) -> Evaluator | NoExactValue:
-    """Return the evaluator of the first formula that covers each pair of shapes."""
+    """Return the evaluator of the first formula that covers each pair of shapes, or of profiles of shapes."""
     facts = kernel.facts(X.n_items)
     known: tuple[Formula, ...] = ()
     name = facts.distance.name if facts.distance is not None and facts.function is not None else ""
@@ -129,7 +133,7 @@ def formula_evaluator(kernel: Kernel, X: Rankings, Y: Rankings, certain: bool) -
     if module is not None:
         known = import_module(f"rankernel.gram.exact.{module}").FORMULAS
     chosen: dict[tuple[Shape, Shape], Formula] = {}
-    for left, right in shape_pairs(X, Y):
+    for left, right in shape_pairs(X, Y, by_profile=any(each.by_profile for each in known)):
         formula = next((each for each in known if each.covers(kernel, left, right)), None)
         if formula is None or (certain and not formula.is_accurate(kernel, left, right)):
             kinds = " and a ".join(dict.fromkeys((left.kind, right.kind)))
@@ -150,6 +154,8 @@ def order_evaluator(kernel: Kernel, X: PartialOrders, Y: PartialOrders, certain:
             side.prepare(FEW_DOWN_SETS if certain else None)
     except ExactnessError as error:
         return NoExactValue(kernel, f"{where}, which is too large: {error}")
+    if kernel.facts(X.n_items).form is not None:
+        return FormEvaluator(X, Y, kernel)
     return positional_evaluator(X, Y) if features is None else FeatureEvaluator(X, Y, *features)
 
 
@@ -232,9 +238,12 @@ def seconds_of_kernel(kernel: Kernel, n_items: int) -> float:
     if distance is None and isinstance(kernel, Tree):
         return sum(seconds_of_kernel(part, n_items) for part in kernel.parts.values())
     if distance is not None and distance.name == "kendall":
-        return STEP["differing"] * -(-math.comb(n_items, 2) // 64) + STEP["kernel"]
+        n_words = -(-math.comb(n_items, 2) // 64)
+        return STEP["differing"] * n_words * (1 + n_words / CACHED_WORDS) + STEP["kernel"]
     if distance is not None and distance.function is not None:
         return PYTHON_CALL
+    if kernel.facts(n_items).form is not None:
+        return STEP["product"] * n_items**2 / 2
     if isinstance(kernel, WeightedKendall):
         return STEP["concordance"] * n_items**2 / 2
     step = STEP["cycle"] if distance is None or distance.cycle_weights is not None else STEP["distance"]
@@ -276,11 +285,15 @@ class Completions:
     @classmethod
     def of_sets(cls, sets: Sequence[NDArray[Any]], n_items: int) -> Completions:
         """Return several sets in one array."""
-        ranks = np.concatenate([*sets, np.empty((0, n_items), dtype=np.int16)]).astype(np.int32)
+        ranks = np.concatenate([*sets, np.empty((0, n_items), dtype=np.int16)], dtype=np.int32)
         return cls(ranks, np.cumsum([0, *map(len, sets)], dtype=np.int64))
 
     def part(self, rows: Part) -> Completions:
-        """Return some of the sets."""
+        """Return some of the sets; consecutive ones are not copied."""
+        if isinstance(rows, slice) and rows.step in (None, 1):
+            start, stop, _ = rows.indices(len(self.offsets) - 1)
+            offsets = self.offsets[start : max(start, stop) + 1]
+            return Completions(self.ranks[offsets[0] : offsets[-1]], offsets - offsets[0])
         chosen = np.arange(len(self.offsets) - 1)[rows]
         sizes = np.diff(self.offsets)[chosen]
         offsets = np.concatenate([[0], np.cumsum(sizes)])

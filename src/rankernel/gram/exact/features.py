@@ -30,9 +30,8 @@ from rankernel.completions.marginals import (
 from rankernel.distances import Distance, LinearFeatures, Statistic
 from rankernel.gram.evaluator import STEP, Block, Evaluator, Part, block_shape, slices
 from rankernel.gram.rows import PartialOrders, Rows
-from rankernel.kernels.base import Kernel
+from rankernel.kernels.base import Kernel, inner_products
 from rankernel.kernels.kendall import WeightedKendall
-from rankernel.kernels.positional import inner_products
 from rankernel.rankings import Rankings
 
 CACHED_NUMBERS = 2**24  # features of all rankings are cached up to 128 MB; beyond, they are computed for each block
@@ -118,6 +117,37 @@ class FeatureEvaluator(Evaluator):
         """Return the time to compute the features, and to multiply them."""
         features = STEP["feature"] * (n_rows + n_columns) * self.n_features
         return features + n_rows * n_columns * (STEP["entry"] + STEP["product"] * self.n_features)
+
+
+class FormEvaluator(FeatureEvaluator):
+    """Kernels whose features are linear in the mean of a statistic, and depend on the parameters of the kernel."""
+
+    def __init__(self, X: Rows, Y: Rows, kernel: Kernel) -> None:
+        form, features = kernel.facts(X.n_items).form, kernel.facts(X.n_items).features
+        assert form is not None
+        assert features is not None
+        super().__init__(X, Y, lambda rows: mean_statistics(rows, form.statistic).reshape(len(rows), -1))
+        self.n_transformed = features.transform(self.features(X[:1])).shape[1]
+
+    def values(self, kernels: Sequence[Kernel], block: Block) -> FloatArray:
+        """Return the kernels."""
+        ((left, right),) = self.parts(block)
+        features = [kernel.facts(self.X.n_items).features for kernel in kernels]
+        return np.stack([inner_products(f.transform(left), f.transform(right).T) for f in features if f is not None])
+
+    def gradients(self, kernel: Kernel, block: Block) -> dict[str, FloatArray]:
+        """Return the derivatives."""
+        form = kernel.facts(self.X.n_items).form
+        assert form is not None
+        ((left, right),) = self.parts(block)
+        return {name: inner_products(left, form.derivatives[name](right).T) for name in kernel.params}
+
+    def seconds(self, n_rows: int, n_columns: int) -> float:
+        """Return the time to compute and transform the statistics of all blocks, and to multiply the features."""
+        n_blocks = -(-n_rows // self.block_side) + -(-n_columns // self.block_side)
+        transformed = STEP["product"] * n_blocks * (n_rows + n_columns) / 2 * self.n_features * self.X.n_items
+        products = n_rows * n_columns * (STEP["entry"] + STEP["product"] * self.n_transformed)
+        return STEP["feature"] * (n_rows + n_columns) * self.n_features + transformed + products
 
 
 def mean_statistics(X: Rows, statistic: Statistic, n_draws: int = 0) -> FloatArray:

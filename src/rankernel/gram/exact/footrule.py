@@ -217,6 +217,7 @@ class ExponentialFootrule(Formula):
     """
 
     method = "dynamic program"
+    by_profile = True
 
     def covers(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
         """Whether all overlaps of these shapes split into groups, and a sweep has few steps."""

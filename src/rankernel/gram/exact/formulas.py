@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from rankernel._loops.compiled import compiled
 from rankernel._utils import FloatArray, Indices, IntArray, RankArray
+from rankernel._utils.resources import check_interrupt
 from rankernel.errors import ExactnessError
 from rankernel.gram.evaluator import STEP, Block, Evaluator, block_shape, distinct_values
 from rankernel.kernels.base import Kernel, decay_rate, distance_derivatives, is_exponential
@@ -84,6 +85,12 @@ class Shape:
     def n_ties(self) -> int:
         """Number of buckets with more than one item."""
         return sum(size > 1 for size in self.sizes)
+
+    @cached_property
+    def profile(self) -> tuple[int, ...]:
+        """What the costs of the formulas of the Hamming, Cayley and footrule distances depend on."""
+        largest, n_ties = max(self.sizes, default=0), min(self.n_ties, 2)
+        return self.free, self.n_listed, largest, n_ties, self.is_top_k, self.is_unordered
 
     @cached_property
     def kind(self) -> str:
@@ -183,10 +190,15 @@ def shapes(X: Rankings) -> list[Shape]:
     return [Shape(tuple(size for size in sizes if size), free) for sizes, free in rows]
 
 
-def shape_pairs(X: Rankings, Y: Rankings) -> Iterator[tuple[Shape, Shape]]:
-    """Yield all pairs of a shape of X and a shape of Y; each unordered pair once if they are the same rankings."""
-    left = shapes(X)
-    right = left if Y is X else shapes(Y)
+def shape_pairs(X: Rankings, Y: Rankings, by_profile: bool = False) -> Iterator[tuple[Shape, Shape]]:
+    """Yield all pairs of a shape of X and a shape of Y; each unordered pair once if they are the same rankings.
+
+    With ``by_profile`` one shape stands for all shapes of the same profile.
+    """
+    left, right = (
+        list({shape.profile: shape for shape in found}.values()) if by_profile else found
+        for found in (shapes(X), shapes(X if Y is X else Y))
+    )
     return ((a, b) for i, a in enumerate(left) for b in (right[i:] if Y is X else right))
 
 
@@ -212,6 +224,7 @@ class Formula(ABC):
     """
 
     method = "closed form"  # shown to users
+    by_profile = False  # whether shapes of one profile are treated alike; the same for all formulas of a distance
 
     @abstractmethod
     def covers(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
@@ -233,8 +246,12 @@ class Formula(ABC):
         self, kernel: Kernel, rate: float | None, X: Rankings, Y: Rankings, rows: Indices, columns: Indices
     ) -> Sequence[tuple[Any, ...]]:
         """Return the log mean (or the mean if there is no rate) of several pairs of rankings."""
-        overlaps = (Overlap.of(X.ranks[i], Y.ranks[j]) for i, j in zip(rows, columns, strict=True))
-        return [self.mean(kernel, each) if rate is None else self.log_mean(each, rate) for each in overlaps]
+        out: list[tuple[Any, ...]] = []
+        for i, j in zip(rows, columns, strict=True):
+            overlap = Overlap.of(X.ranks[i], Y.ranks[j])
+            out.append(self.mean(kernel, overlap) if rate is None else self.log_mean(overlap, rate))
+            check_interrupt()
+        return out
 
     def log_mean(self, overlap: Overlap, rate: float) -> LogMean:
         """Return the logarithm of the mean of ``exp(-rate d)``."""
@@ -378,6 +395,7 @@ class FormulaEvaluator(Evaluator):
     def __init__(self, kernel: Kernel, X: Rankings, Y: Rankings, chosen: dict[tuple[Shape, Shape], Formula]) -> None:
         self.X, self.Y, self.chosen = X, Y, chosen
         self.formulas = list(dict.fromkeys(chosen.values()))
+        self.by_key = {tuple(map(self.shape_key, pair)): formula for pair, formula in chosen.items()}
         single = self.formulas[0] if len(self.formulas) == 1 else None
         self.codes = overlap_coder(X, Y) if single is None else single.coder(X, Y, list(chosen))
         self.details = ", ".join(dict.fromkeys(formula.method for formula in self.formulas))
@@ -387,6 +405,10 @@ class FormulaEvaluator(Evaluator):
         if self.slowest > SLOW:
             self.block_side = min(max(len(X) // 4, 32), 64)
         self.cache: dict[int, tuple[float, ...]] = {}
+
+    def shape_key(self, shape: Shape) -> Any:
+        """Return the key of shapes with the same formula."""
+        return shape.profile if self.formulas[0].by_profile else shape
 
     def is_accurate(self, kernel: Kernel) -> bool:
         """Whether the formulas are accurate with these parameters."""
@@ -442,8 +464,8 @@ class FormulaEvaluator(Evaluator):
         else:
             result = []
             for i, j in zip(rows, columns, strict=True):
-                left, right = shape_of(self.X.ranks[i]), shape_of(self.Y.ranks[j])
-                formula = self.chosen.get((left, right)) or self.chosen[right, left]
+                left, right = (self.shape_key(shape_of(each)) for each in (self.X.ranks[i], self.Y.ranks[j]))
+                formula = self.by_key.get((left, right)) or self.by_key[right, left]
                 result += formula.solve(kernel, rate, self.X, self.Y, i[None], j[None])
         if rate is None:
             return result
@@ -468,6 +490,7 @@ class FormulaEvaluator(Evaluator):
         logs, _, inverse, offsets = self.log_table(kernel, block)
         return self.exponentials(kernel, logs, inverse, offsets)
 
+    @np.errstate(under="ignore")
     def exponentials(self, kernel: Kernel, logs: FloatArray, inverse: Indices, offsets: IntArray | None) -> FloatArray:
         """Return ``exp(log - rate offset)`` for each entry."""
         if offsets is None:

@@ -38,7 +38,13 @@ MAX_INTEGER_ITEMS = 60  # in integer arithmetic: some milliseconds
 MAX_INTEGER_STATES = 1_000_000
 
 
-class TopKMatching(Formula):
+class HammingFormula(Formula):
+    """A formula for functions of the Hamming distance."""
+
+    by_profile = True
+
+
+class TopKMatching(HammingFormula):
     """Two top-k lists, or one unordered ranking: a matching problem, O(n).
 
     The last N positions of one completion are random, and w items have their position in the other among these. The
@@ -76,7 +82,7 @@ class TopKMatching(Formula):
         return offset, np.exp(log_match_pmf(n_random, n_targets))[::-1]
 
 
-class Staircase(Formula):
+class Staircase(HammingFormula):
     """Any two rankings without free items.
 
     Expanding in pinned agreements ``M_ij`` of bucket i with bucket j, which share ``P_ij`` positions and ``C_ij``
@@ -127,7 +133,7 @@ class Staircase(Formula):
         return 0, pmf_from_digits(by_pinned[0], digit, total, overlap.n_items)
 
 
-class FullSweep(Formula):
+class FullSweep(HammingFormula):
     """A full ranking and one with free items, with ties or without: a sweep over positions gives the distribution.
 
     Examples
@@ -147,7 +153,7 @@ class FullSweep(Formula):
 
     def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
         """Return the time of the sweep."""
-        return 1e-4 + 3e-9 * sweep_states(left, right)
+        return 1e-4 + 1e-9 * sweep_states(left, right)
 
     def log_mean(self, overlap: Overlap, rate: float) -> LogMean:
         """Return the mean over the distribution."""
@@ -173,7 +179,7 @@ class FullSweep(Formula):
         return 0, pmf[::-1]
 
 
-class ChainSweep(Formula):
+class ChainSweep(HammingFormula):
     """Two rankings without ties, with free items on either side.
 
     A pair of completions is an interleaving of the two chains (a lattice path), filled up with free items. Counting

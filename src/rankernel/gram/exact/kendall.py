@@ -245,7 +245,7 @@ class KendallEvaluator(Evaluator):
             if self.exponential and max(ties) > 1:  # every two buckets are intersected
                 step += STEP["shared"] * max(ties[0], 1) * max(ties[1], 1)
         elif self.counter.is_short:
-            step = STEP["listed"] * int(self.X.n_buckets.max(initial=0))
+            step = STEP["counted"] * int(self.X.n_buckets.max(initial=0))
         elif self.n_items <= _loops.pairs.MAX_BIT_ITEMS:
             step = STEP["differing"] * n_words + (STEP["tied"] * self.n_items if min(ties) > 0 else 0)
         else:
@@ -382,6 +382,7 @@ class Tables(NamedTuple):
 
 
 @lru_cache(maxsize=32)
+@np.errstate(under="ignore")
 def exponential_table(n_items: int, nu: float) -> tuple[FloatArray, FloatArray]:
     """Return the log q-factorials, and ``q^c`` over the factor of m shared items at index ``32 c + m``."""
     logs, _ = tables(n_items, nu)

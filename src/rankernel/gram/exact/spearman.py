@@ -69,8 +69,9 @@ class ExponentialSpearman(Formula):
 
     def is_accurate(self, kernel: Kernel, left: Shape, right: Shape) -> bool:
         """Whether no group is too large for a permanent, or the series is accurate for the largest one."""
-        argument = 2 * decay_rate(kernel, left.n_items) * max_product_sum(left, right)
-        return max_group(left, right) <= MAX_PERMANENT or argument <= CERTAIN_ARGUMENT
+        if max_group(left, right) <= MAX_PERMANENT:
+            return True
+        return 2 * decay_rate(kernel, left.n_items) * max_product_sum(left, right) <= CERTAIN_ARGUMENT
 
     def seconds(self, kernel: Kernel, left: Shape, right: Shape) -> float:
         """Return the time of the series, or of a permanent where that is needed."""
@@ -111,18 +112,19 @@ def max_group(left: Shape, right: Shape) -> int:
 
 def max_product_sum(left: Shape, right: Shape) -> float:
     """Return a bound on the absolute value of z in any group: all positions, as far from the ties as possible."""
-    positions = np.arange(left.n_items)
     if left.is_full or right.is_full:
+        positions = np.arange(left.n_items)
         away = np.sort(np.maximum(positions, positions[::-1]))
         return float(away @ away)
-    one, other = (np.sort(np.abs(positions - tie_mean(shape))) for shape in (left, right))
-    return float(one @ other)
+    return float(distances_from_tie(left) @ distances_from_tie(right))
 
 
-def tie_mean(shape: Shape) -> float:
-    """Return the mean position of the one tie of a ranking."""
-    bucket = int(np.argmax(shape.sizes))
-    return sum(shape.sizes[:bucket]) + (shape.sizes[bucket] - 1) / 2
+@lru_cache(maxsize=2**12)
+def distances_from_tie(shape: Shape) -> FloatArray:
+    """Return the sorted distances of all positions from the mean position of the one tie of a ranking."""
+    bucket = shape.sizes.index(max(shape.sizes))
+    mean = sum(shape.sizes[:bucket]) + (shape.sizes[bucket] - 1) / 2
+    return np.sort(np.abs(np.arange(shape.n_items) - mean))
 
 
 def log_group_mean(group: Group, nu: float) -> tuple[float, float]:

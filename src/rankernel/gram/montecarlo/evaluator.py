@@ -55,6 +55,7 @@ MAX_BLOCKS = 64  # blocks of draws in the jackknife; more coupled sets are group
 PACKED_BYTES = 2**28  # draws that are packed at once for all blocks
 MAX_ITEMS_BYTE = 256  # items whose positions fit into one byte
 MAX_DEGREE = {"pairs": 2, "ranks": 2, "positions": 1}  # of the known moments of each kind of features
+CACHED_ITEMS = 250  # beyond, draws are read from main memory (benchmarks/cost.py)
 MAX_ITEMS_SQUARED = 24  # beyond, the products of all pairs of items cost far more than the draws (benchmarks/cost.py)
 
 
@@ -76,7 +77,8 @@ def estimate_seconds(method: MonteCarlo, kernel: Kernel, n_items: int, n_rows: i
         n_words = -(-n_items * (n_items - 1) // 128)
         step = STEP["sum"] if n_words == 1 else STEP["lookup"] + STEP["bits"] * n_words
     else:
-        step = STEP["lookup"] + n_items * (STEP["cycle"] if distance.cycle_weights is not None else STEP["product"])
+        item = STEP["cycle"] if distance.cycle_weights is not None else STEP["product"] * (1 + n_items / CACHED_ITEMS)
+        step = STEP["lookup"] + n_items * item
     controls = ControlVariates.of(kernel, n_items, int(method.control_variates))
     n_features = sum(power.n_features(n_items) for power in controls.powers)
     known = (STEP["product"] * n_pairs + STEP["feature"] * (n_rows + n_columns)) * n_features
@@ -120,14 +122,18 @@ class MonteCarloEvaluator(Evaluator):
     @cached_property
     def quick(self) -> bool:  # type: ignore[override]
         """Whether the whole matrix is short enough to run without checking for interrupts."""
-        return self.seconds(*self.shape) < QUICK_SECONDS
+        return self.preparation + self.seconds(*self.shape) < QUICK_SECONDS
+
+    @cached_property
+    def preparation(self) -> float:  # type: ignore[override]
+        """Approximate seconds for the draws of partial orders."""
+        if not isinstance(self.rankings, PartialOrders):
+            return 0.0
+        return self.method.replicates * len(self.rankings) * self.rankings.draw_seconds(self.method.n_draws)
 
     def seconds(self, n_rows: int, n_columns: int) -> float:
         """Return the approximate time to draw, to compare all draws, and for the means of the control variates."""
-        orders = 0.0
-        if isinstance(self.rankings, PartialOrders):
-            orders = self.method.replicates * len(self.rankings) * self.rankings.draw_seconds(self.method.n_draws)
-        return orders + estimate_seconds(self.method, self.kernel, self.n_items, n_rows, n_columns)
+        return estimate_seconds(self.method, self.kernel, self.n_items, n_rows, n_columns)
 
     # ------------------------------------------------------------------ draws
 
@@ -171,7 +177,8 @@ class MonteCarloEvaluator(Evaluator):
         if self.quick or method.coupling == "herding":  # herding shares a design between rankings
             draw(slice(0, len(X)))
         else:
-            run_in_threads(draw, slices(len(X), max(DRAWN_CELLS // (method.n_draws * self.n_items), 1)))
+            at_once = 1 if isinstance(X, PartialOrders) else DRAWN_CELLS // (method.n_draws * self.n_items)
+            run_in_threads(draw, slices(len(X), max(at_once, 1)))
         weighted = np.ones(ranks.shape[:2]) if weights else None
         for start, found in weights.items():
             assert weighted is not None

@@ -138,6 +138,11 @@ def monte_carlo_variance(
     limit : int
         The largest number of kernel evaluations that enumeration may take for one entry.
 
+    Returns
+    -------
+    array of shape (n_rows, n_columns)
+        The variance of each entry.
+
     Examples
     --------
     >>> from rankernel import Mallows, Rankings
