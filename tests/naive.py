@@ -109,6 +109,34 @@ def positional(common):
     return lambda x, y: sum(common(a, b) for a, b in zip(x, y, strict=True))
 
 
+def sign(number):
+    return (number > 0) - (number < 0)
+
+
+def similar_kendall(S):
+    """trace(S M(x) S M(y)^T) over its mean for x = y, by sums over all items and over all full rankings."""
+    n = len(S)
+    items = range(n)
+
+    def product(x, y):
+        return math.fsum(
+            S[a][c] * sign(x[d] - x[c]) * S[d][b] * sign(y[b] - y[a])
+            for a in items
+            for b in items
+            for c in items
+            for d in items
+        )
+
+    every = list(itertools.permutations(items))
+    norm = math.fsum(product(x, x) for x in every) / len(every)
+    return lambda x, y: product(x, y) / norm
+
+
+def similar_positional(S, common):
+    items = range(len(S))
+    return lambda x, y: math.fsum(S[a][b] * common(x[a], y[b]) for a in items for b in items)
+
+
 def agreement(x, y, depth):
     """The share of items that two full rankings have in common among their first, all of them behind the last."""
     if depth >= len(x):
@@ -192,13 +220,32 @@ def marginal(kernel, r, s):
 
 def gram(kernel, rows, columns):
     kernel = cache(kernel)  # the same full rankings complete many rows
-    return [[marginal(kernel, r, s) for s in columns] for r in rows]
+    value = cache(lambda r, s: marginal(kernel, r, s))  # of equal rows
+    return [[value(tuple(r), tuple(s)) for s in columns] for r in rows]
 
 
 def marginal_derivative(distance, nu, r, s):
     """d/dnu of the marginalised exponential kernel: the mean of -d exp(-nu d)."""
     distances = [distance(x, y) for x, y in itertools.product(completions(r), completions(s))]
     return math.fsum(-d * math.exp(-nu * d) for d in distances) / len(distances)
+
+
+def log_wealth(embeddings, n_free=0):
+    """The logarithm of the wealth after each observation, given the inner products of all embeddings.
+
+    Nothing is bet on the first ``n_free`` observations.
+    """
+    total, bet, curvature, found = 0.0, 0.0, 1.0, [0.0] * n_free
+    for t in range(n_free, len(embeddings)):
+        norm = math.sqrt(max(sum(embeddings[r][s] for r in range(t) for s in range(t)), 0.0))
+        largest = math.sqrt(max(embeddings[s][s] for s in range(t + 1)))
+        payoff = sum(embeddings[s][t] for s in range(t)) / (norm * largest) if norm > 1e-9 else 0.0
+        total += math.log(1 + bet * payoff)
+        gradient = -payoff / (1 + bet * payoff)
+        curvature += gradient**2
+        bet = min(max(bet - 2 / (2 - math.log(3)) * gradient / curvature, 0.0), 0.9)
+        found.append(total)
+    return found
 
 
 def n_linear_extensions(n, pairs):

@@ -71,6 +71,14 @@ def as_data(data: Any, unlisted: Unlisted | None = None, name: str = "X") -> Dat
         raise RankingError(f"{name}: ", *error.parts) from None
 
 
+def only_rankings(data: Any, task: str, name: str = "X") -> Rankings:
+    """Return data as Rankings; raise an error for preferences that are no rankings."""
+    given = as_data(data, name=name)
+    if not isinstance(given, Rankings):
+        raise RankingError(f"{name} holds partial orders that are no rankings; {task} needs rankings")
+    return given
+
+
 def as_nonempty_data(data: Any) -> Data:
     """Return data as Rankings or Preferences; raise an error if there are no rows."""
     given = as_data(data)
@@ -94,6 +102,16 @@ def concat(parts: Iterable[Any]) -> Any:
     """Return the concatenation of several data sets with the same items, in the item order of the first.
 
     If one of them is Preferences that are not all rankings, the result is Preferences.
+
+    Parameters
+    ----------
+    parts : list of Rankings or Preferences
+        The data sets.
+
+    Returns
+    -------
+    Rankings or Preferences
+        The rows of all parts, with their counts and labels.
 
     Examples
     --------

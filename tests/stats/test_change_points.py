@@ -38,6 +38,56 @@ def test_segments_match_brute_force(min_rows, counts):
         assert result.statistic == pytest.approx(best, abs=1e-10)
 
 
+@pytest.mark.parametrize("min_rows", [1, 3])
+def test_rows_of_equal_time_are_joined(min_rows):
+    """Changes are between times only, and rows are in any order."""
+    X = rk.Rankings(rk.datasets.uniform(12, 4, rng=min_rows).ranks, counts=[1, 2, 1, 3, 1, 1, 2, 1, 1, 4, 1, 1])
+    times = np.array([3, 1, 1, 5, 3, 9, 9, 2, 3, 5, 1, 9])
+    K, w, order = rk.Mallows(NU).gram(X), X.counts.astype(float), np.argsort(times, kind="stable")
+    between = [t for t in range(1, 12) if times[order[t]] != times[order[t - 1]]]
+    total = scatter(K, w, range(12))
+    for n_changes in (1, 2):
+        best = min(
+            (sum(scatter(K, w, order[a:b]) for a, b in itertools.pairwise((0, *cuts, 12))), cuts)
+            for cuts in itertools.combinations(between, n_changes)
+            if all(b - a >= min_rows for a, b in itertools.pairwise((0, *cuts, 12)))
+        )
+        options = {"n_changes": n_changes, "min_rows": min_rows, "n_permutations": 9}
+        result = rk.change_point_test(X, rk.Mallows(NU), time=times, **options)
+        assert result.costs[n_changes] == pytest.approx(best[0], abs=1e-10)
+        assert result.changes == best[1]
+        assert result.change_times == tuple(times[order[list(best[1])]].tolist())
+        assert f"at time{'s' * (n_changes > 1)} {result.change_times[0]}" in str(result)
+        if n_changes == 1:
+            assert result.statistic == pytest.approx(total - best[0], abs=1e-10)
+    ordered = rk.change_point_test(X[order], rk.Mallows(NU), time=np.sort(times), **options)
+    assert ordered.changes == result.changes
+
+
+def test_products_match_sums_over_pairs_of_rows():
+    """Few distinct rankings are counted before each split, many are summed in the order of rows."""
+    few = rk.datasets.uniform(60, 3, rng=1)
+    order = np.random.default_rng(1).permutation(60)
+    counted = rk.change_point_test(few, rk.Mallows(NU), n_permutations=30)
+    K, w = rk.Mallows(NU).gram(few), np.ones(60)
+    total = scatter(K, w, range(60))
+    best = max(total - scatter(K, w, range(t)) - scatter(K, w, range(t, 60)) for t in range(5, 56))
+    assert counted.statistic == pytest.approx(best, abs=1e-10)
+    assert len(set(counted.null_distribution.round(12))) > 20
+    by_time = rk.change_point_test(few[order], rk.Mallows(NU), n_permutations=9, time=order)
+    assert by_time.statistic == pytest.approx(best, abs=1e-10)
+
+
+def test_times_are_checked():
+    X = rk.datasets.uniform(12, 3, rng=0)
+    with pytest.raises(rk.RankingError, match="time of row 1"):
+        rk.change_point_test(X, time=[1, np.nan, *range(10)])
+    with pytest.raises(rk.RankingError, match="min_rows=5"):
+        rk.change_point_test(X, time=[1] * 11 + [2])
+    with pytest.raises(rk.RankingError, match="12,000 times"):
+        rk.change_point_test(rk.Rankings(np.tile(X.ranks, (1000, 1))))
+
+
 def test_null_distribution_matches_all_orders():
     X = rk.Rankings([[0, 1, 2], [0, 2, 1], [2, 1, 0], [0, 1, 2], [2, 0, 1]])
     K, w = rk.Mallows(NU).gram(X), np.ones(5)

@@ -7,6 +7,7 @@ import warnings
 import naive
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import any_ranking
@@ -281,12 +282,49 @@ def test_kendall_statistic_is_the_sum_of_contributions(rows, biased):
     assert parts == sorted(parts, reverse=True)
     for pair in actual.pairs:
         a, b = int(pair.first), int(pair.second)
-        for side, share in zip((X, Y), pair.shares, strict=True):
-            assert share == pytest.approx(rk.pairwise_preferences(side)[a, b], abs=1e-12)
-        assert pair.shares[0] >= pair.shares[1] - 1e-12
-        for share, (low, high) in zip(pair.shares, pair.intervals, strict=True):
-            assert low - 1e-9 <= share <= high + 1e-9
-        assert pair.majorities_differ == (min(pair.shares) < 0.5 < max(pair.shares))
+        for number, side in enumerate((X, Y)):
+            expected = [strict_share(side, *each) for each in ((a, b), (b, a))]
+            assert (pair.shares[number], pair.against[number]) == pytest.approx(expected, abs=1e-12)
+            assert pair.undecided[number] == pytest.approx(1 - sum(expected), abs=1e-12)
+            for share, (low, high) in zip(
+                expected, (pair.intervals[number], pair.against_intervals[number]), strict=True
+            ):
+                assert low - 1e-9 <= share <= high + 1e-9
+        margins = [strict_share(side, a, b) - strict_share(side, b, a) for side in (X, Y)]
+        assert margins[0] >= margins[1] - 1e-12
+        assert pair.majorities_differ == (min(margins) < 0 < max(margins))
+
+
+def strict_share(X, a, b):
+    """The share of voters who rank a above b; free items (rank -1) are not related to any other."""
+    ranks, counts = X.ranks.tolist(), X.counts.tolist()
+    above = [n for row, n in zip(ranks, counts, strict=True) if 0 <= row[a] < row[b]]
+    return sum(above) / sum(counts)
+
+
+def test_ties_are_undecided():
+    """Half-counted ties would give 65% and 40%; the intervals are those of binomial shares."""
+    orders = [["a"], ["b"], ["c"]]  # the third says nothing about a and b
+    X, Y = (rk.Rankings.from_orders(orders, items=list("abc"), counts=n) for n in ([50, 20, 30], [28, 48, 24]))
+    found = rk.mmd_test(X, Y, rk.Mallows(NU), n_permutations=5).differences()
+    pair = next(each for each in found.pairs if (each.first, each.second) == ("a", "b"))
+    assert (pair.shares, pair.against, pair.undecided) == ((0.5, 0.28), (0.2, 0.48), pytest.approx((0.3, 0.24)))
+    assert pair.majorities_differ
+    assert not pair.reverses
+    row = next(row for row in found.tables()[1] if row[0] == "a to b")
+    assert row[1].startswith("50% (")
+    assert row[1].endswith(", 30% neither")
+    low, high = pair.intervals[1]
+    ratios = [abs(end - 0.28) / math.sqrt(end * (1 - end) / 100) for end in (low, high)]
+    assert ratios[0] == pytest.approx(ratios[1], rel=1e-9)
+    assert scipy.stats.norm.ppf(0.975) < ratios[0] < scipy.stats.norm.ppf(1 - 0.025 / 12)  # 2 groups, 6 directions
+    ax = found.plot(limit=2)
+    assert "undecided" in ax.get_xlabel()
+
+
+def test_reversed_pairs_with_ties():
+    X, Y = (rk.Rankings([[0, 1], [1, 0], [0, 0]], counts=n) for n in ([500, 200, 300], [200, 500, 300]))
+    assert rk.mmd_test(X, Y, rk.Mallows(NU), n_permutations=5).differences().pairs[0].reverses
 
 
 @pytest.mark.filterwarnings("ignore::rankernel.errors.NotCharacteristicWarning")
@@ -338,8 +376,8 @@ def test_share_interval_coverage():
         signs = rng.choice([0, 1, 2], p=[0.5, 0.2, 0.3], size=40)
         rows = np.array([[0, 0], [0, 1], [1, 0]])[signs]
         pair = rk.mmd_test(rows, rows, rk.Mallows(NU), n_permutations=1).differences().pairs[0]
-        low, high = pair.intervals[0] if pair.first == "0" else tuple(1 - end for end in reversed(pair.intervals[0]))
-        covered += low <= 0.45 <= high
+        low, high = pair.intervals[0]
+        covered += low <= (0.2 if pair.first == "0" else 0.3) <= high
     assert covered / 150 > 0.95 - 4 * math.sqrt(0.05 * 0.95 / 150)
 
 

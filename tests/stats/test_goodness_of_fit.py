@@ -266,14 +266,14 @@ def test_level_of_a_fitted_model():
     """P-values are uniform if the model is fitted again to each simulation; otherwise they are far too large."""
     pvalues = {True: [], False: []}
     for run in range(16):
-        X = rk.datasets.plackett_luce(40, [5, 4, 3, 2, 1], rng=run)
+        X = rk.datasets.plackett_luce(40, [3, 2, 1], rng=run)
         model = rk.PlackettLuce.fit(X)
         for fitted, values in pvalues.items():
-            options = {"n_simulations": 39, "rng": run, "fitted": fitted}
+            options = {"n_simulations": 19, "rng": run, "fitted": fitted}
             values.append(goodness_of_fit_test(X, model, rk.Mallows(NU), **options).pvalue)
     assert 0.25 < np.mean(pvalues[True]) < 0.75
     assert np.mean(pvalues[False]) > 0.75
-    known = goodness_of_fit_test(X, model, rk.Mallows(NU), n_simulations=39, rng=15)
+    known = goodness_of_fit_test(X, model, rk.Mallows(NU), n_simulations=19, rng=15)
     assert known.pvalue == pvalues[True][-1]  # the fit is recognised
     assert "fitted again" in known.method
     with pytest.raises(ValueError, match="fitted"):

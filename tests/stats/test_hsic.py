@@ -335,3 +335,39 @@ def test_mcse_of_two_estimated_kernels(biased):
     deviation = np.std([result.statistic for result in results], ddof=1)
     error = np.median([result.statistic_mcse for result in results])
     assert deviation / 1.8 < error < 2.8 * deviation
+
+
+# ---------------------------------------------------------------------- conditional independence
+
+
+def test_given_labels_are_strata():
+    X, labels = rk.datasets.uniform(40, 4, rng=1), np.repeat(["a", "b", "c", "d"], 10)
+    covariate = np.random.default_rng(1).normal(size=40)
+    options = {"kernel": rk.Mallows(0.2), "n_permutations": 30}
+    given, strata = (rk.hsic_test(X, covariate, **options, **{name: labels}) for name in ("given", "strata"))
+    assert given.statistic == strata.statistic
+    np.testing.assert_array_equal(given.null_distribution, strata.null_distribution)
+    with pytest.raises(ValueError, match="given and strata"):
+        rk.hsic_test(X, covariate, **options, given=labels, strata=labels)
+    with pytest.raises(rk.RankingError, match="row 3"):
+        rk.hsic_test(X, covariate, **options, given=[0.5, 1, 2, np.nan, *range(36)])
+
+
+def test_level_given_a_number():
+    """Rankings and covariate depend on a third variable only, so they are dependent but conditionally independent."""
+    kernel, n_runs, level = rk.Mallows(0.2), 60, 0.2
+    alone, conditional, dependent = [], [], []
+    for run in range(n_runs):
+        rng = np.random.default_rng(run)
+        given, noise, scores = rng.normal(size=100), rng.normal(size=100), rng.normal(size=(100, 4))
+        scores[:, 0] += 1.5 * given
+        X, covariate = rk.Rankings.from_scores(scores), 1.5 * given + noise
+        options = {"kernel": kernel, "n_permutations": 19, "rng": run}
+        conditional.append(rk.hsic_test(X, covariate, **options, given=given).pvalue)
+        if run < 10:
+            alone.append(rk.hsic_test(X, covariate, **options).pvalue)
+            scores[:, 0] += noise
+            dependent.append(rk.hsic_test(rk.Rankings.from_scores(scores), covariate, **options, given=given).pvalue)
+    assert np.mean(np.array(conditional) <= level) <= level + 4 * np.sqrt(level * (1 - level) / n_runs)
+    assert np.mean(np.array(alone) <= level) == 1.0
+    assert np.mean(np.array(dependent) <= level) > 0.8

@@ -4,6 +4,7 @@ from importlib import import_module
 
 HOMES = {
     "AggregatedMMDResult": "mmd",
+    "AgreementResult": "agreement",
     "ChangePointResult": "change_points",
     "Differences": "differences",
     "GoodnessOfFitResult": "goodness_of_fit",
@@ -17,6 +18,8 @@ HOMES = {
     "PairwiseResult": "k_sample",
     "PowerResult": "power",
     "SampleSizeResult": "power",
+    "SystemComparison": "systems",
+    "SystemPair": "systems",
     "TrendResult": "hsic",
 }
 __all__ = list(HOMES)

@@ -43,6 +43,7 @@ from rankernel.gram.plan import Plan
 from rankernel.kernels import as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.kernels.exponential import Mallows
+from rankernel.rankings import FREE, Rankings
 from rankernel.stats._permutations import Moments, NullDistribution, PermutationStatistic, sample_null_distribution
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Sample:
         if isinstance(as_method(method), Mixed):
             raise ValueError("a test needs one estimator for all pairs; use method='auto' instead of 'mixed'")
         plan = check_kernel(kernel).plan(data, method=method)
-        warn_if_not_characteristic(plan.kernel, data.n_items)
+        warn_if_not_characteristic(plan.kernel, data)
         if task is not None:
             check_task(task, len(plan._X))
         return cls.from_plan(data, plan, n_jobs)
@@ -218,9 +219,18 @@ def check_voters_needed(data: Data, least: int, name: str = "X", noun: str = "vo
         raise RankingError(f"{name} has {data.n_voters} {noun}(s); this statistic needs at least {least}")
 
 
-def warn_if_not_characteristic(kernel: Kernel, n_items: int) -> None:
-    """Warn if the embedding has too few dimensions to distinguish all distributions of full rankings."""
-    if kernel.facts(n_items).max_dimension < math.factorial(n_items):
+def warn_if_not_characteristic(kernel: Kernel, data: Data) -> None:
+    """Warn if the embedding has too few dimensions to distinguish all distributions of full rankings.
+
+    Of rows that compare two items at most, no kernel identifies more than the mean sign of each pair, which Kendall
+    identifies: a row that states nothing is embedded half-way between the two orders.
+    """
+    n_items = data.n_items
+    facts = kernel.facts(n_items)
+    of_pairs = facts.features is not None and facts.features.statistic == "pairs"
+    if of_pairs and isinstance(data, Rankings) and ((data.ranks != FREE).sum(axis=1) <= 2).all():
+        return
+    if facts.max_dimension < math.factorial(n_items):
         warn(
             f"{kernel} is not characteristic on {n_items} items: different distributions can have the same mean "
             "embedding, which no sample size detects; Mallows(nu) is characteristic",

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from rankernel._loops.compiled import compiled
-from rankernel._utils import FloatArray, IntArray
+from rankernel._utils import FloatArray, IntArray, Mask
 from rankernel._utils.checks import check_integer, check_number
-from rankernel._utils.resources import check_task, run_interruptibly
+from rankernel._utils.resources import announce_cost, check_task, run_interruptibly
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import as_data
 from rankernel.errors import RankingError
@@ -26,19 +26,23 @@ from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.stats._permutations import (
     CHUNK_ENTRIES,
+    PAIR_COST,
     RELATIVE_TOLERANCE,
     ZERO_MOMENTS,
     PermutationStatistic,
     named_generator,
+    pair_sums,
     sample_null_distribution,
 )
 from rankernel.stats.base import Sample, SummaryLines, describe_test, result_fields, voter_gram, warn_if_noisy
 from rankernel.stats.groups import GroupedVoters, GroupEffect, GroupTestResult
+from rankernel.stats.hsic import check_times, time_array
 
 if TYPE_CHECKING:
     from rankernel.stats.differences import Differences
 
-MAX_ROWS = 10_000  # the costs of segments take the square of the number of rows
+MAX_TIMES = 10_000  # the costs of segments take the square of the number of times
+PRODUCTS_PER_SECOND = 1e9  # in sums over pairs of rows, for the announced time
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -52,7 +56,10 @@ class ChangePointResult(GroupTestResult):
     null_distribution : array of shape (n_permutations,)
         The statistic for random orders of the rows.
     changes : tuple of int
-        The first row of each segment but the first; empty if the test does not reject.
+        The first row of each segment but the first, of the rows in the order of time; empty if the test does not
+        reject.
+    change_times : tuple
+        The time of the first row of each segment but the first; empty if no ``time`` was given.
     costs : array of shape (max_changes + 1,)
         The scatter within the best segments for 0, 1, ... changes.
     effect : float
@@ -61,13 +68,15 @@ class ChangePointResult(GroupTestResult):
     """
 
     changes: tuple[int, ...]
+    change_times: tuple[Any, ...]
     costs: FloatArray = field(repr=False)
 
     _draws_noun: ClassVar[str] = "random orders"
 
     def _summary(self) -> SummaryLines:
-        rows = f"row{'s' * (len(self.changes) > 1)} {', '.join(map(str, self.changes))}"
-        text = f"at {rows}: {len(self.groups):,} segments" if self.changes else "none"
+        noun, positions = ("time", self.change_times) if self.change_times else ("row", self.changes)
+        where = f"{noun}{'s' * (len(positions) > 1)} {', '.join(map(str, positions))}"
+        text = f"at {where}: {len(self.groups):,} segments" if self.changes else "none"
         return [("changes", text), *super()._summary()]
 
     def differences(self, confidence_level: float = 0.95) -> Differences:
@@ -81,6 +90,7 @@ def change_point_test(
     X: Any,
     kernel: Kernel | str | None = None,
     *,
+    time: Any = None,
     n_changes: int | Literal["auto"] = "auto",
     max_changes: int = 10,
     min_rows: int = 5,
@@ -99,7 +109,10 @@ def change_point_test(
     Parameters
     ----------
     X : Rankings, Preferences or integer array
-        The rankings in the order of time; a row of count c is c voters at the same time.
+        The rankings, in the order of time if ``time`` is not given; a row of count c is c voters at the same time.
+    time : array of shape (n_rankings,), optional
+        The time of each row, as in :func:`trend_test`. Rows of equal time are joined: changes are between times. With
+        few times this is faster, and takes a matrix of the distinct rankings only.
     n_changes : int or "auto"
         The number of changes. "auto": none if the p-value is above ``alpha``, otherwise at least one, chosen by the
         slope heuristic.
@@ -136,27 +149,38 @@ def change_point_test(
         raise RankingError(
             f"X has {n_rows} rows; a change with at least min_rows={least} rows on either side needs {2 * least}"
         )
-    if n_rows > MAX_ROWS:
+    times = np.arange(n_rows) if time is None else check_times(time, n_rows)
+    order = np.argsort(times, kind="stable")
+    starts_of_times = np.flatnonzero(np.diff(times[order], prepend=-np.inf))
+    if len(starts_of_times) > MAX_TIMES:
         raise RankingError(
-            f"X has {n_rows:,} rows, and the time to find changes grows with the square; merge rows of one time to at "
-            f"most {MAX_ROWS:,}, or give a part of them"
+            f"X has rows of {len(starts_of_times):,} times, and the duration of the search for changes grows with the "
+            f"square; give time= with at most {MAX_TIMES:,} different values, such as days or months, or a part of X"
         )
-    most = min(check_integer("max_changes", max_changes), n_rows // least - 1)
-    check_task("a search for changes", n_rows)
+    check_task("a search for changes", len(data.unique()))
     sample = Sample.planned(data, kernel, method, n_jobs)
-    statistic = BestSplit(sample, data.counts.astype(np.float64), least, seed)
+    statistic = BestSplit(sample, data.counts.astype(np.float64), order, starts_of_times, least, n_permutations, seed)
+    most = min(check_integer("max_changes", max_changes), statistic.max_changes)
+    if isinstance(n_changes, str) and n_changes == "auto":
+        n_wanted = most
+    else:
+        n_wanted = check_integer("n_changes", n_changes, 0, statistic.max_changes)
     null = sample_null_distribution(statistic, n_permutations)
     mcse = statistic.standard_errors()[0]
     warn_if_noisy(mcse, float(null.values.std()))
-    if isinstance(n_changes, str) and n_changes == "auto":
-        costs, starts = statistic.segments(most)
-        chosen = max(penalised_changes(costs, n_rows), 1) if null.pvalue <= alpha else 0
-    else:
-        chosen = check_integer("n_changes", n_changes, 0, n_rows // least - 1)
-        costs, starts = statistic.segments(max(chosen, most))
-    changes = tuple(trace_back(starts, chosen, n_rows))
-    segment = np.searchsorted(np.array(changes), np.arange(n_rows), side="right")
-    names = tuple(f"rows {a} to {b - 1}" for a, b in zip((0, *changes), (*changes, n_rows), strict=True))
+    costs, starts = statistic.segments(max(n_wanted, most))
+    chosen = n_wanted
+    if isinstance(n_changes, str):
+        chosen = max(penalised_changes(costs, len(starts_of_times)), 1) if null.pvalue <= alpha else 0
+    first_times = trace_back(starts, chosen, len(starts_of_times))
+    changes = tuple(starts_of_times[first_times].tolist())
+    labels = None if time is None else time_array(time)[order]
+    ends = list(zip((0, *changes), (*changes, n_rows), strict=True))
+    segment = np.empty(n_rows, dtype=np.int64)
+    segment[order] = np.searchsorted(np.array(changes), np.arange(n_rows), side="right")
+    names = tuple(
+        f"rows {a} to {b - 1}" if labels is None else f"times {labels[a]} to {labels[b - 1]}" for a, b in ends
+    )
     voters = GroupedVoters.count(sample, names, segment, np.zeros_like(segment), data.counts)
     effect_mcse = GroupEffect(voters).mcse() if changes and sample.is_estimated else 0.0
     scheme = f"random orders of {n_rows:,} rows, at least {least} rows between changes"
@@ -165,18 +189,53 @@ def change_point_test(
     fields = result_fields(statistic.value, null, effect, (mcse, effect_mcse), sample, text) | {"rankings": data}
     if effect is not None:  # the skewness of the largest dispersion is not that of the dispersion of fixed segments
         fields["_interval"] = partial(effect.interval, ZERO_MOMENTS, effect_mcse)
-    return ChangePointResult(**fields, changes=changes, costs=costs, _voters=voters, _biased=True)
+    change_times = () if labels is None else tuple(labels[list(changes)].tolist())
+    return ChangePointResult(
+        **fields, changes=changes, change_times=change_times, costs=costs, _voters=voters, _biased=True
+    )
 
 
 class BestSplit(PermutationStatistic):
-    """The largest dispersion between the rows before and after a single change, with rows in random order."""
+    """The largest dispersion between the rows before and after a single change, with rows in random order.
 
-    def __init__(self, sample: Sample, weights: FloatArray, min_rows: int, seed: int) -> None:
-        self.sample, self.weights, self.min_rows = sample, weights, min_rows
+    ``order`` are the rows in the order of time, ``starts`` the positions where a time begins.
+    """
+
+    def __init__(
+        self,
+        sample: Sample,
+        weights: FloatArray,
+        order: IntArray,
+        starts: IntArray,
+        min_rows: int,
+        n_permutations: int,
+        seed: int,
+    ) -> None:
+        n_rows, n_times, n_distinct = len(order), len(starts), len(sample.data)
+        self.sample, self.weights, self.order, self.starts, self.min_rows = sample, weights, order, starts, min_rows
+        self.splits = starts[(starts >= min_rows) & (starts <= n_rows - min_rows)]
+        if len(self.splits) == 0:
+            raise RankingError(
+                f"no change between two of the {n_times:,} times has at least min_rows={min_rows} rows on either side; "
+                "give a smaller min_rows or finer times"
+            )
+        self.by_products = len(self.splits) * n_distinct**2 < PAIR_COST * n_rows**2
+        check_task("a search for changes", n_distinct if self.by_products else n_rows)
+        n_operations = min(len(self.splits) * n_distinct**2 / PAIR_COST, n_rows**2 / 2)
+        announce_cost("a search for changes", n_permutations * n_operations / PRODUCTS_PER_SECOND)
         self.rng = named_generator(seed, "orders of rows", sample.index, weights)
-        self.gram = self.expand(sample.gram)
-        self.value = float(self.of_orders(np.arange(len(weights))[None], self.gram)[0])
+        self.gram = sample.gram if self.by_products else self.expand(sample.gram)
+        self.value = float(self.of_orders(order[None], self.gram)[0])
         self.tolerance = RELATIVE_TOLERANCE * float(np.abs(self.gram).mean() * weights.sum())
+
+    @property
+    def max_changes(self) -> int:
+        """The largest number of changes with enough rows between them."""
+        n_changes, last = 0, 0
+        for start in self.splits.tolist():
+            if start - last >= self.min_rows:
+                n_changes, last = n_changes + 1, start
+        return n_changes
 
     def expand(self, gram: FloatArray) -> FloatArray:
         """Return the Gram matrix of all rows from that of distinct rankings."""
@@ -187,27 +246,64 @@ class BestSplit(PermutationStatistic):
     def draw(self, n_permutations: int) -> FloatArray:
         """Return the statistic for the next random orders."""
         rows, values = np.arange(len(self.weights)), np.empty(n_permutations)
-        for part in slices(n_permutations, max(CHUNK_ENTRIES // len(rows), 1)):
+        n_entries = len(self.splits) * len(self.gram) if self.by_products else len(rows)
+        for part in slices(n_permutations, max(CHUNK_ENTRIES // max(n_entries, len(rows)), 1)):
             orders = np.stack([self.rng.permutation(rows) for _ in range(n_permutations)[part]])
             values[part] = self.of_orders(orders, self.gram)
         return values
 
     def of_orders(self, orders: IntArray, gram: FloatArray) -> FloatArray:
         """Return the statistic for each order of the rows."""
-        values = np.empty(len(orders))
-        run_interruptibly(best_splits, gram, self.weights, orders, self.min_rows, values)
+        if self.by_products:
+            return self.of_counts(self.counts_before(orders), gram)
+        values, is_split = np.empty(len(orders)), np.zeros(len(self.weights), dtype=np.bool_)
+        is_split[self.splits - 1] = True
+        run_interruptibly(best_splits, gram, self.weights, orders, is_split, values)
         return values
 
+    def counts_before(self, orders: IntArray) -> FloatArray:
+        """Return the number of voters of each ranking before each split, of shape (n_orders, n_splits, n_distinct)."""
+        n_orders, n_splits, n_distinct = len(orders), len(self.splits), len(self.sample.data)
+        part = np.searchsorted(self.splits, np.arange(orders.shape[1]), side="right")
+        cells = (np.arange(n_orders)[:, None] * (n_splits + 1) + part) * n_distinct + self.sample.index[orders]
+        counts = np.bincount(cells.ravel(), self.weights[orders].ravel(), n_orders * (n_splits + 1) * n_distinct)
+        return np.cumsum(counts.reshape(n_orders, n_splits + 1, n_distinct)[:, :-1], axis=1)
+
+    def of_counts(self, counts: FloatArray, gram: FloatArray) -> FloatArray:
+        """Return the largest dispersion over the splits, from the number of voters of each ranking before them."""
+        voters = self.sample.data.counts.astype(np.float64)
+        sums, n_voters = gram @ voters, float(voters.sum())
+        before = pair_sums(gram, counts.reshape(-1, len(gram)), biased=True).reshape(counts.shape[:2])
+        sizes, total = counts.sum(axis=2), float(voters @ sums)
+        after = total - 2 * counts @ sums + before
+        return np.asarray((before / sizes + after / (n_voters - sizes)).max(axis=1) - total / n_voters)
+
     def segments(self, max_changes: int) -> tuple[FloatArray, IntArray]:
-        """Return the smallest scatter for 0, 1, ... changes, and where the last segment starts, for every end."""
-        return run_interruptibly(best_segments, self.gram, self.weights, max_changes, self.min_rows)
+        """Return the smallest scatter for 0, 1, ... changes, and where the last segment starts, for every end.
+
+        Times are numbered from 0.
+        """
+        gram, index, weights = self.sample.gram, self.sample.index[self.order], self.weights[self.order]
+        n_times, n_distinct = len(self.starts), len(gram)
+        n_rows = np.diff(self.starts, append=len(index))
+        if n_times == len(index):
+            sums = gram[np.ix_(index, index)]
+            sums *= weights[:, None]
+            sums *= weights
+        else:
+            cells = np.repeat(np.arange(n_times), n_rows) * n_distinct + index
+            counts = np.bincount(cells, weights, n_times * n_distinct).reshape(n_times, n_distinct)
+            sums = counts @ gram @ counts.T
+        traces, sizes = (np.add.reduceat(each, self.starts) for each in (weights * np.diagonal(gram)[index], weights))
+        return run_interruptibly(best_segments, sums, traces, sizes, n_rows, max_changes, self.min_rows)
 
     def standard_errors(self) -> tuple[float, float]:
         """Return the Monte Carlo standard error of the statistic, by drawing all kernel values again."""
         other = None if self.sample.plan is None else self.sample.plan._redrawn(1)
         if other is None:
             return 0.0, 0.0
-        again = self.of_orders(np.arange(len(self.weights))[None], self.expand(voter_gram(other)))
+        gram = voter_gram(other)
+        again = self.of_orders(self.order[None], gram if self.by_products else self.expand(gram))
         return abs(float(again[0]) - self.value) / float(np.sqrt(2)), 0.0
 
 
@@ -243,8 +339,11 @@ def trace_back(starts: IntArray, n_changes: int, n_rows: int) -> list[int]:
 
 
 @compiled
-def best_splits(gram: FloatArray, weights: FloatArray, orders: IntArray, min_rows: int, values: FloatArray) -> None:
-    """Write for each order of the rows the largest dispersion between the rows before and after a single change."""
+def best_splits(gram: FloatArray, weights: FloatArray, orders: IntArray, is_split: Mask, values: FloatArray) -> None:
+    """Write for each order of the rows the largest dispersion between the rows before and after a single change.
+
+    Changes are after the positions of ``is_split``.
+    """
     n = len(weights)
     total, n_voters = 0.0, 0.0
     for i in range(n):
@@ -255,7 +354,7 @@ def best_splits(gram: FloatArray, weights: FloatArray, orders: IntArray, min_row
     for p in range(len(orders)):
         order = orders[p]
         before, across, size, best = 0.0, 0.0, 0.0, -np.inf
-        for t in range(n - min_rows):
+        for t in range(n - 1):
             row = order[t]
             earlier, kernel = 0.0, gram[row]
             for s in range(t):
@@ -264,7 +363,7 @@ def best_splits(gram: FloatArray, weights: FloatArray, orders: IntArray, min_row
             before += w * (2 * earlier + w * kernel[row])
             across += w * row_sums[row]
             size += w
-            if t + 1 >= min_rows:
+            if is_split[t]:
                 after = total - 2 * across + before
                 best = max(best, before / size + after / (n_voters - size) - total / n_voters)
         values[p] = best
@@ -272,32 +371,36 @@ def best_splits(gram: FloatArray, weights: FloatArray, orders: IntArray, min_row
 
 @compiled
 def best_segments(
-    gram: FloatArray, weights: FloatArray, max_changes: int, min_rows: int
+    pair_sums: FloatArray, traces: FloatArray, sizes: FloatArray, n_rows: IntArray, max_changes: int, min_rows: int
 ) -> tuple[FloatArray, IntArray]:
     """Return the smallest scatter within segments for 0 to ``max_changes`` changes, and where the last segment starts.
 
-    The cost of rows s to t is the sum of the diagonal minus the sum of all entries over the number of voters.
+    The cost of times s to t is the sum of the diagonal minus the sum of all pairs over the number of voters.
+    ``pair_sums`` has the sums of the kernel between the voters of two times, ``traces`` those of the diagonal.
     """
-    n = len(weights)
+    n = len(sizes)
     cost = np.full((max_changes + 1, n + 1), np.inf)
     starts = np.zeros((max_changes + 1, n + 1), dtype=np.int64)
-    # sums[s], traces[s], sizes[s]: over the rows from s to the current end
-    sums, traces, sizes = np.zeros(n), np.zeros(n), np.zeros(n)
+    # of the times from s to the current end
+    sums, diagonals, voters, rows = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int64)
     for t in range(n):
-        w, kernel, earlier = weights[t], gram[t], 0.0
+        earlier = 0.0
         for s in range(t, -1, -1):
             if s < t:
-                earlier += weights[s] * kernel[s]
-            sums[s] += w * (2 * earlier + w * kernel[t])
-            traces[s] += w * kernel[t]
-            sizes[s] += w
+                earlier += pair_sums[t, s]
+            sums[s] += 2 * earlier + pair_sums[t, t]
+            diagonals[s] += traces[t]
+            voters[s] += sizes[t]
+            rows[s] += n_rows[t]
         end = t + 1
-        if end < min_rows:
+        if rows[0] < min_rows:
             continue
-        cost[0, end] = traces[0] - sums[0] / sizes[0]
+        cost[0, end] = diagonals[0] - sums[0] / voters[0]
         for changes in range(1, max_changes + 1):
-            for s in range(changes * min_rows, end - min_rows + 1):
-                value = cost[changes - 1, s] + traces[s] - sums[s] / sizes[s]
+            for s in range(changes, end):
+                if rows[s] < min_rows:
+                    break
+                value = cost[changes - 1, s] + diagonals[s] - sums[s] / voters[s]
                 if value < cost[changes, end]:
                     cost[changes, end] = value
                     starts[changes, end] = s

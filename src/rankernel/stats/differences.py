@@ -6,7 +6,8 @@ exactly into contributions of pairs, also the unbiased one. Half of the contribu
 
 The intervals of all pairs hold simultaneously, and so do those of all items: the critical value is the quantile of the
 largest absolute standardised mean, simulated with normal multipliers of the voters (multiplier bootstrap). Shares have
-Wilson's interval with this critical value, mean ranks a t interval of the same probability.
+Wilson's interval with this critical value, mean ranks a t interval of the same probability. Shares count strict
+preferences only: a voter who ties two items, or does not relate them, is undecided.
 
 Within strata, the mean of a group is the mean over strata, weighted by the voters of all groups in each stratum: groups
 are compared as if they had the same distribution of voters over strata.
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -24,10 +25,12 @@ from rankernel._utils import FloatArray, Indices
 from rankernel._utils.checks import check_number, printable
 from rankernel._utils.notebook import box, table
 from rankernel._utils.resources import check_bytes
+from rankernel.data import Data
 from rankernel.errors import RankingError
 from rankernel.gram.evaluator import slices
 from rankernel.gram.exact.features import mean_statistics
 from rankernel.gram.rows import as_rows
+from rankernel.preferences import Preferences, relations_of_ranks
 from rankernel.stats._permutations import CHUNK_ENTRIES, named_generator
 from rankernel.stats.base import Interval
 from rankernel.stats.groups import GroupedVoters
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from rankernel.stats.paired import Judges
+
+Kind: TypeAlias = Literal["pairs", "above", "ranks"]
 
 MAX_PAIRS = 5000  # pairs of items in a result: all pairs of a hundred items
 MAX_PRINTED = 5  # lines of a printed table
@@ -88,10 +93,10 @@ class PairDifference:
     ----------
     first, second : str
         The items; the first group prefers the first item more often than the other groups do.
-    shares : tuple of float
-        The share of each group that prefers the first item; a tie counts one half.
-    intervals : tuple of pairs
-        The confidence interval of each (Wilson); all pairs and groups at once.
+    shares, against : tuple of float
+        The shares of each group that rank the first item above the second, and the second above the first.
+    intervals, against_intervals : tuple of pairs
+        The confidence interval of each share (Wilson); all pairs, directions and groups at once.
     contribution : float
         The contribution of the pair to the statistic with the Kendall kernel.
     change_interval : pair of float or None
@@ -101,9 +106,17 @@ class PairDifference:
     first: str
     second: str
     shares: tuple[float, ...]
+    against: tuple[float, ...]
     intervals: tuple[Interval, ...]
+    against_intervals: tuple[Interval, ...]
     contribution: float
     change_interval: Interval | None
+
+    @property
+    def undecided(self) -> tuple[float, ...]:
+        """The share of each group that ranks neither item above the other."""
+        shares = zip(self.shares, self.against, strict=True)
+        return tuple(max(1 - ahead - behind, 0.0) for ahead, behind in shares)
 
     @property
     def change(self) -> float | None:
@@ -112,13 +125,15 @@ class PairDifference:
 
     @property
     def majorities_differ(self) -> bool:
-        """Whether a majority prefers the first item in one group and the second item in another."""
-        return min(self.shares) < 0.5 < max(self.shares)
+        """Whether more voters prefer the first item in one group, and the second item in another."""
+        margins = [ahead - behind for ahead, behind in zip(self.shares, self.against, strict=True)]
+        return min(margins) < 0 < max(margins)
 
     @property
     def reverses(self) -> bool:
-        """Whether majorities of two groups differ and the simultaneous intervals of both exclude 50 %."""
-        return min(high for _, high in self.intervals) < 0.5 < max(low for low, _ in self.intervals)
+        """Whether majorities of two groups differ, and in both the intervals of the two shares do not overlap."""
+        both = list(zip(self.intervals, self.against_intervals, strict=True))
+        return any(a[0] > b[1] for a, b in both) and any(b[0] > a[1] for a, b in both)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,11 +161,11 @@ class Differences:
     total: float
     confidence_level: float
 
-    def plot(self, *, limit: int = 12, ax: Axes | None = None) -> Axes:
-        """Draw the shares of each group for the first pairs, with their intervals."""
+    def plot(self, *, names: Sequence[str] | None = None, limit: int = 12, ax: Axes | None = None) -> Axes:
+        """Draw the shares of each group for the first pairs, with their intervals; see :func:`plots.differences`."""
         from rankernel.plots import differences
 
-        return differences(self, limit=limit, ax=ax)
+        return differences(self, names=names, limit=limit, ax=ax)
 
     def tables(self) -> tuple[list[list[str]], list[list[str]]]:
         """Return tables of items and pairs as text, with headings; of many groups the two extremes."""
@@ -163,18 +178,19 @@ class Differences:
         share_heads = ["lowest in", "highest in"] if many else self.groups
         pairs = [["prefer", *share_heads, CONTRIBUTION]]
         for pair in self.pairs:
-            cells = self._cells(pair.shares, pair.intervals, "{:.0%} ({:.0%} to {:.0%})")
+            cells = self._cells(pair.shares, pair.intervals, "{:.0%} ({:.0%} to {:.0%})", pair.undecided)
             contribution = self._contribution(pair.contribution) + ", reverses" * pair.reverses
             pairs.append([f"{pair.first} to {pair.second}", *cells, contribution])
         return items, pairs
 
-    def _cells(self, means: Sequence[float], intervals: Sequence[Interval], text: str) -> Iterator[str]:
+    def _cells(
+        self, means: Sequence[float], intervals: Sequence[Interval], text: str, undecided: Sequence[float] = ()
+    ) -> Iterator[str]:
         """Yield the means of all groups as text; of many groups the smallest and the largest, with their names."""
-        if len(self.groups) <= MAX_COLUMNS:
-            yield from (text.format(mean, *interval) for mean, interval in zip(means, intervals, strict=True))
-            return
-        for group in (int(np.argmin(means)), int(np.argmax(means))):
-            yield f"{self.groups[group]}: {text.format(means[group], *intervals[group])}"
+        many = len(self.groups) > MAX_COLUMNS
+        for group in (int(np.argmin(means)), int(np.argmax(means))) if many else range(len(means)):
+            cell = f"{self.groups[group]}: " * many + text.format(means[group], *intervals[group])
+            yield cell + (f", {undecided[group]:.0%} neither" if any(undecided) else "")
 
     def _contribution(self, contribution: float) -> str:
         """Return a contribution in percent of a positive total, and otherwise the number."""
@@ -208,12 +224,13 @@ class FeatureMeans:
     largest_change: FloatArray | None  # of the difference of the means of two groups
     change_variances: FloatArray | None = None  # of the second mean minus the first, if groups are not independent
 
-    def shares(self, pairs: Indices) -> FeatureMeans:
-        """Return shares instead of mean signs, for the given pairs."""
-        change = None if self.change_variances is None else self.change_variances[pairs] / 4
-        means, variances = (1 + self.means[:, pairs]) / 2, self.variances[:, pairs] / 4
-        largest = self.largest, self.largest_change
-        return FeatureMeans(means, variances, self.sizes, self.statistics[pairs], *largest, change)
+    def columns(self, features: Indices) -> FeatureMeans:
+        """Return the means of some features."""
+        change = None if self.change_variances is None else self.change_variances[features]
+        means, variances, largest = self.means[:, features], self.variances[:, features], self.largest
+        return FeatureMeans(
+            means, variances, self.sizes, self.statistics[features], largest, self.largest_change, change
+        )
 
 
 def critical_value(largest: FloatArray | None, n_intervals: int, confidence_level: float) -> float:
@@ -240,21 +257,23 @@ class GroupFeatures:
     dispersion_factor: float
     judges: Judges | None = None
 
-    def features(self, rows: Indices, kind: Literal["pairs", "ranks"]) -> FloatArray:
-        """Return the mean signs of all pairs of items, or the mean ranks of all items, of rankings."""
+    def features(self, rows: Indices, kind: Kind) -> FloatArray:
+        """Return the mean signs of all pairs, strict preferences in both directions, or mean ranks of all items."""
         data = self.voters.sample.data
+        if kind == "above":
+            return strict_preferences(data[rows])
         values = mean_statistics(as_rows(data[rows]), kind)
         return values + (data.n_items + 1) / 2 if kind == "ranks" else values
 
-    def means(self, kind: Literal["pairs", "ranks"]) -> FeatureMeans:
+    def means(self, kind: Kind) -> FeatureMeans:
         """Return the mean of each feature in each group, and the statistic with each feature."""
         table, n_items = self.voters.table, self.voters.sample.data.n_items
-        n_features = n_items * (n_items - 1) // 2 if kind == "pairs" else n_items
+        n_features = {"pairs": n_items * (n_items - 1) // 2, "above": n_items * (n_items - 1), "ranks": n_items}[kind]
         n_strata, n_groups, n_rows = table.shape
         chunk = max(CHUNK_ENTRIES // max(n_features, N_BOOTSTRAP), 1)
         sizes, shared, weights = shared_strata(self.voters)
         sums, squares = (np.zeros((n_strata, n_groups, n_features)) for _ in range(2))
-        simulate = N_BOOTSTRAP * n_groups * n_features <= MAX_SIMULATED
+        simulate = kind != "pairs" and N_BOOTSTRAP * n_groups * n_features <= MAX_SIMULATED
         noise = np.zeros((n_groups, N_BOOTSTRAP, n_features if simulate else 0))
         multiplier_sums = np.zeros((len(shared), n_groups, N_BOOTSTRAP))
         rng = named_generator(0, "multipliers of voters", table)
@@ -286,7 +305,7 @@ class GroupFeatures:
         overall, n_effective = np.einsum("s,sgf->gf", weights, means), 1 / error_weights.sum(axis=0)[:, None]
         return FeatureMeans(overall, errors, n_effective, statistics, largest, largest_change, change_variances)
 
-    def _changes(self, kind: Literal["pairs", "ranks"], chunk: int) -> tuple[FloatArray, FloatArray]:
+    def _changes(self, kind: Kind, chunk: int) -> tuple[FloatArray, FloatArray]:
         """Return the statistic with each feature from the changes of judges, and the variance of the mean change."""
         assert self.judges is not None
         judges, n, sums, squares = self.judges, self.judges.n_judges, np.zeros(1), np.zeros(1)
@@ -313,6 +332,13 @@ class GroupFeatures:
             values += np.einsum("gf,gh,hf->f", means, contrast, means)
             values += np.diagonal(contrast) @ (within - means**2)
         return values * (4.0 if len(self.voters.names) == 2 else float(self.voters.sizes.sum()))
+
+
+def strict_preferences(data: Data) -> FloatArray:
+    """Return whether each row ranks the first item of each pair above the second, then whether the reverse."""
+    above = data.before if isinstance(data, Preferences) else relations_of_ranks(data.ranks)
+    first, second = np.triu_indices(data.n_items, 1)
+    return np.concatenate([above[:, first, second], above[:, second, first]], axis=1).astype(np.float64)
 
 
 def largest_ratio(noise: FloatArray, variances: FloatArray) -> FloatArray:
@@ -343,14 +369,14 @@ def compare_groups(groups: GroupFeatures, confidence_level: float) -> Difference
     if data.n_items < 2:
         raise RankingError("there is only one item, and groups are compared by pairs of items; give at least two items")
     check_item_pairs(data.n_items, len(names))
-    signs, ranks = groups.means("pairs"), groups.means("ranks")
+    signs, above, ranks = groups.means("pairs"), groups.means("above"), groups.means("ranks")
     of_pairs = signs.statistics / len(signs.statistics)
     first, second = np.triu_indices(data.n_items, 1)
     of_items = (np.bincount(first, of_pairs, data.n_items) + np.bincount(second, of_pairs, data.n_items)) / 2
     return Differences(
         names,
         item_differences(data.items, ranks, of_items, *critical_values(ranks, confidence_level)),
-        pair_differences(data.items, signs, of_pairs, *critical_values(signs, confidence_level)),
+        pair_differences(data.items, above, of_pairs, *critical_values(above, confidence_level)),
         float(of_pairs.sum()),
         confidence_level,
     )
@@ -365,7 +391,7 @@ def critical_values(means: FeatureMeans, confidence_level: float) -> tuple[float
 
 def check_item_pairs(n_items: int, n_groups: int) -> None:
     """Raise an error if the comparison of all pairs of items does not fit into memory."""
-    needed = 8 * (11 + 4 * n_groups) * n_items * (n_items - 1) // 2  # means, errors and statistics
+    needed = 3 * 8 * (11 + 4 * n_groups) * n_items * (n_items - 1) // 2  # means, errors and statistics, both directions
     check_bytes(needed, f"comparing {n_groups} groups by all pairs of {n_items:,} items", "leave out rare items")
 
 
@@ -404,23 +430,38 @@ def t_quantiles(z: float, degrees: FloatArray) -> FloatArray:
 
 
 def pair_differences(
-    items: tuple[str, ...], signs: FeatureMeans, contributions: FloatArray, z: float, z_change: float
+    items: tuple[str, ...], above: FeatureMeans, contributions: FloatArray, z: float, z_change: float
 ) -> tuple[PairDifference, ...]:
-    """Return the preference between each pair of items in each group, sorted by contribution."""
+    """Return the preference between each pair of items in each group, sorted by contribution.
+
+    A pair is named in the order that the first group prefers more than the others.
+    """
     largest = np.argsort(-contributions, kind="stable")[:MAX_PAIRS]
-    shares, contributions = signs.shares(largest), contributions[largest]
+    n_pairs = len(contributions)
+    margins = above.means[:, largest] - above.means[:, largest + n_pairs]
+    reverse = margins[0] < margins[1:].mean(axis=0)
+    shares, against = (above.columns(largest + n_pairs * side) for side in (reverse, ~reverse))
     first, second = (side[largest] for side in np.triu_indices(len(items), 1))
-    voters = shares.means, shares.variances * shares.sizes, shares.sizes
-    low, high = share_intervals(*voters, z)
-    changes, pairs = change_intervals(shares, *share_intervals(*voters, z_change), z_change), []
-    for pair in range(len(largest)):
-        a, b = items[first[pair]], items[second[pair]]
-        means, intervals, change = shares.means[:, pair], column_intervals(low, high, pair), changes[pair]
-        if means[0] < means[1:].mean():  # name the pair in the order that the first group prefers more than the others
-            a, b, means, intervals = b, a, 1 - means, tuple((1 - up, 1 - down) for down, up in intervals)
-            change = None if change is None else (-change[1], -change[0])
-        pairs.append(PairDifference(a, b, tuple(means.tolist()), intervals, float(contributions[pair]), change))
-    return tuple(pairs)
+    first, second = np.where(reverse, second, first), np.where(reverse, first, second)
+
+    def intervals(each: FeatureMeans, quantile: float = z) -> tuple[FloatArray, FloatArray]:
+        return share_intervals(each.means, each.variances * each.sizes, each.sizes, quantile)
+
+    of_shares, of_against = intervals(shares), intervals(against)
+    changes = change_intervals(shares, *intervals(shares, z_change), z_change)
+    return tuple(
+        PairDifference(
+            items[first[pair]],
+            items[second[pair]],
+            tuple(shares.means[:, pair].tolist()),
+            tuple(against.means[:, pair].tolist()),
+            column_intervals(*of_shares, pair),
+            column_intervals(*of_against, pair),
+            float(contributions[largest[pair]]),
+            changes[pair],
+        )
+        for pair in range(len(largest))
+    )
 
 
 def change_intervals(means: FeatureMeans, low: FloatArray, high: FloatArray, z: float) -> list[Interval | None]:

@@ -51,6 +51,7 @@ from rankernel.stats._permutations import (
     PermutationStatistic,
     Shuffles,
     arrangement_probability,
+    off_diagonal_forms,
     permutation_moments,
 )
 from rankernel.stats.base import (
@@ -67,6 +68,7 @@ from rankernel.stats.base import (
 
 CovariateKernel = Literal["auto", "delta", "gaussian"] | Kernel
 MIN_VOTERS = 4  # of the unbiased criterion
+STRATUM_ROWS = 5  # rows of similar numbers in a stratum (benchmarks/calibration.py)
 PAIRS_PER_CALL = 2**28  # pairs of voters in one call of a compiled loop, which cannot be interrupted
 
 
@@ -102,6 +104,7 @@ def hsic_test(
     biased: bool = False,
     method: MethodLike = "auto",
     covariate_kernel: CovariateKernel = "auto",
+    given: Any = None,
     strata: Any = None,
     n_jobs: int | None = None,
 ) -> HSICResult:
@@ -122,6 +125,10 @@ def hsic_test(
         (Gaussian kernel, whose bandwidth is the median distance between two voters).
     covariate_kernel : {"auto", "delta", "gaussian"} or Kernel
         The kernel of the covariate; a Kernel if the covariate is rankings.
+    given : array of shape (n_rankings,), optional
+        A third variable: rankings and covariate are tested for independence given its value. Labels are strata; numbers
+        (floats) are sorted into strata of five rows, within which the variable varies little (local permutation test:
+        Kim, Neykov, Balakrishnan and Wasserman 2022), so the level is approximate and better with more rows.
     strata : array of shape (n_rankings,), optional
         A label for each row: the covariate is permuted within strata only.
     kernel, n_permutations, rng, biased, method, n_jobs
@@ -154,9 +161,26 @@ def hsic_test(
     sample = Sample.planned(data, kernel, method, n_jobs, None if is_dense else "an independence test of labels")
     if is_dense:
         check_task("an independence test", len(data))
-    stratum = stratum_codes(strata, len(data))
+    if given is not None and strata is not None:
+        raise ValueError("given and strata both divide the rows into strata; give one of them")
+    stratum = stratum_codes(strata, len(data)) if given is None else conditional_codes(given, len(data))
     other = make_covariate(covariate, data, covariate_kernel, method)
     return HSICResult(**hsic_fields(HSIC(sample, data, other, stratum, biased, seed), n_permutations))
+
+
+def conditional_codes(given: Any, n_rows: int) -> IntArray:
+    """Return strata of rows with equal labels or similar numbers."""
+    values = check_labels("given", given, n_rows)
+    if values.dtype.kind != "f":
+        return stratum_codes(values, n_rows)
+    if not np.isfinite(values).all():
+        row = int(np.argmax(~np.isfinite(values)))
+        raise RankingError(f"given is {values[row]} in row {row}; give finite numbers, leave out missing ones")
+    codes = np.empty(n_rows, dtype=np.int64)
+    codes[np.argsort(values, kind="stable")] = np.minimum(
+        np.arange(n_rows) // STRATUM_ROWS, max(n_rows // STRATUM_ROWS - 1, 0)
+    )
+    return codes
 
 
 def hsic_fields(statistic: HSIC, n_permutations: int) -> dict[str, Any]:
@@ -245,8 +269,8 @@ def trend_test(
     check_voters_needed(data, MIN_VOTERS)
     check_voters(data.n_voters, VOTER_BYTES, "a test of a trend")
     times, stratum = check_times(time, len(data)), stratum_codes(strata, len(data))
-    check_task("a test of a trend", len(data))
-    sample = Sample.planned(data, kernel, method, n_jobs)
+    check_task("a test of a trend", len(np.unique(times)))
+    sample = Sample.planned(data, kernel, method, n_jobs, "an independence test of labels")
     statistic = HSIC(sample, data, time_covariate(times, data), stratum, False, seed)
     changes = dict(zip(data.items, rank_changes(data, times).tolist(), strict=True))
     return TrendResult(**hsic_fields(statistic, n_permutations), rank_changes=changes)
@@ -286,6 +310,8 @@ class HSIC(PermutationStatistic):
     def by_table(self) -> bool:
         """Whether matrix products take fewer operations than sums over pairs of voters."""
         n_rows, n_values = len(self.gram), len(self.centred)
+        if self.covariate.points is not None:
+            return False
         return n_rows * n_values * (n_rows + n_values) < PAIR_COST * len(self.rows) ** 2
 
     def draw(self, n_permutations: int) -> FloatArray:
@@ -295,8 +321,26 @@ class HSIC(PermutationStatistic):
 
     def of_values(self, values: IntArray) -> FloatArray:
         """Return the statistic for each row of values of the voters."""
+        if self.covariate.points is not None:
+            return self.sums_of_products(values, self.covariate.points) / self.divisor
         sums = self.sums_by_table(values) if self.by_table else self.sums_by_pair(values)
         return np.asarray(sums / self.divisor)
+
+    def sums_of_products(self, values: IntArray, points: FloatArray) -> FloatArray:
+        r"""Return the sums over pairs of voters for the product kernel of standardised points.
+
+        The centred kernel of voters i and j is :math:`z_i z_j + (z_i^2 + z_j^2) / (N-2) - N / ((N-1)(N-2))`, so the
+        sums of z and of z² over the voters of each ranking are enough.
+        """
+        n, n_rows, diagonal = len(self.rows), len(self.gram), np.diagonal(self.gram)
+        cells = (self.rows + n_rows * np.arange(len(values))[:, None]).ravel()
+        z = points[values].ravel()
+        sums: list[FloatArray] = [np.bincount(cells, each, n_rows * len(values)).astype(float) for each in (z, z**2)]
+        first, second = (each.reshape(-1, n_rows) for each in sums)
+        row_sums = self.gram @ self.row_counts - diagonal
+        constant = n / ((n - 1) * (n - 2)) * float(self.row_counts @ row_sums)
+        products = off_diagonal_forms(self.gram, first) + (first**2 - second) @ diagonal
+        return np.asarray(products + 2 / (n - 2) * (second @ row_sums) - constant)
 
     def sums_by_pair(self, values: IntArray) -> FloatArray:
         """Return the sums over pairs of voters by a loop."""
@@ -516,6 +560,7 @@ class Covariate:
     gram: FloatArray  # the kernel between values
     text: str  # description of the values and the kernel
     sample: Sample | None = None  # the distinct values, if they are rankings
+    points: FloatArray | None = None  # the standardised values, if the kernel is their product
 
     def centred(self, biased: bool) -> CentredKernel:
         """Return the kernel between values, centred over voters."""
@@ -605,7 +650,7 @@ def time_covariate(times: FloatArray, X: Data) -> Covariate:
     values = np.repeat(codes.ravel(), X.counts)
     standardised = (points - points[values].mean()) / points[values].std()
     text = f"times ({len(points):,} different, product kernel)"
-    return Covariate(values, np.outer(standardised, standardised), text)
+    return Covariate(values, np.outer(standardised, standardised), text, points=standardised)
 
 
 def check_times(time: Any, n_rows: int) -> FloatArray:

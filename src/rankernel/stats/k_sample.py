@@ -21,7 +21,7 @@ from rankernel._utils.checks import (
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.comparisons import Comparisons
 from rankernel.data import as_data, group_codes
-from rankernel.errors import RankingError, missing_extra
+from rankernel.errors import RankingError, require
 from rankernel.gram.methods import MethodLike
 from rankernel.kernels.base import Kernel
 from rankernel.rankings import is_missing
@@ -155,8 +155,10 @@ def k_sample_test(
     groups : array of shape (n_rankings,)
         The group of each row: labels of any type; of comparisons also the name of a label.
     strata : array of shape (n_rankings,), optional
-        A label for each row: voters are permuted within strata only. Of comparisons, the two items that are compared by
-        default, because which items a group compared is not a preference.
+        A label for each row: voters are permuted within strata only. The test looks for one shift of the mean ranking
+        that all strata have in common; for search queries with different documents see :func:`compare_systems`. Of
+        comparisons, the two items that are compared by default, because which items a group compared is not a
+        preference.
     precomputed : array of shape (n_rankings, n_rankings), optional
         The Gram matrix of X.
     kernel, n_permutations, rng, biased, method, n_jobs
@@ -342,10 +344,9 @@ class PairwiseResult(PrintedResult):
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with one row for each pair, sorted by adjusted p-value."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise missing_extra("pandas", "frames") from None
+        require("pandas", "frames")
+        import pandas as pd
+
         columns = {
             "first": self.first,
             "second": self.second,

@@ -13,7 +13,7 @@ from rankernel._utils.checks import check_number
 from rankernel._utils.resources import announce_cost, check_task, n_threads
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data, concat
-from rankernel.errors import MisfitWarning, RankingError, SamplingWarning, missing_extra, warn
+from rankernel.errors import MisfitWarning, RankingError, SamplingWarning, require, warn
 from rankernel.gram.evaluator import slices
 from rankernel.gram.methods import MethodLike, unbiased_method
 from rankernel.gram.plan import Plan
@@ -37,7 +37,8 @@ MIN_SIMULATED = 800  # for each shape
 SIMULATED_AT_ONCE = 2048  # simulated ballots whose kernel values are held at once
 MAX_SHAPES = 20  # shapes that are simulated separately; rarer ones are pooled
 CONCENTRATIONS = (0.0, 0.06, 0.12, 0.2, 0.3, 0.42, 0.56, 0.75, 1.0, 1.33, 1.8, 2.4, 3.2, 4.5)  # over the fitted one
-MISFIT_GAIN = 5.0  # of the log-likelihood over a gamma distribution of shape 2 or more and 5 % of outliers
+MAX_UNIFORM_SHARE = 0.05  # a larger share of uniform ballots is a group of inliers (benchmarks/outliers.py)
+MISFIT_GAIN = 5.0  # of the log-likelihood over a mixture with at most 5 % of either kind of outliers
 TIE_TOLERANCE = 1e-10  # of the kernel of a ballot with itself: distances that are closer differ by rounding only
 
 
@@ -107,10 +108,9 @@ class OutlierResult(PrintedResult):
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with one row for each ballot, the largest distance first; its index is the row of the data."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise missing_extra("pandas", "frames") from None
+        require("pandas", "frames")
+        import pandas as pd
+
         columns = {
             "distance": self.distances,
             "pvalue": self.pvalues,
@@ -139,12 +139,13 @@ def outlier_test(
     reference, the false discovery rate is at most ``alpha``, whatever that distribution.
 
     Without a reference, :math:`\mu` is the mean embedding of the other ballots, and inliers follow a null model: a
-    Plackett-Luce model, and a Mallows model if no item is free, with a gamma distribution of concentrations. It is
-    fitted twice, the second time without the outliers of the first.
+    Plackett-Luce model, and a Mallows model if no item is free, with a gamma distribution of concentrations. Voters who
+    rank at random are outliers if they are at most 5 % of all, and otherwise inliers. The model is fitted twice, the
+    second time without the outliers of the first.
     The p-value of a ballot is the larger of the two probabilities that a ballot with the same numbers of items, ties
     and free items is at least as far away, by importance sampling. So ``alpha`` holds approximately if inliers follow
-    either model. A :class:`MisfitWarning` is raised if the ballots fit neither model, or if the outliers are numerous
-    enough to be another group of voters: see :func:`linkage`.
+    either model. A :class:`MisfitWarning` is raised if more than 15 % of the ballots are random or opposite to the
+    others under both models, numerous enough to be another group of voters: see :func:`linkage`.
 
     Parameters
     ----------
@@ -185,7 +186,7 @@ def outlier_test(
         warn_if_misfit(fitted)
         rows = np.flatnonzero(adjust_weighted_pvalues(pvalues, data.counts) > alpha)
         if len(rows) < len(data) and isinstance(data, Rankings) and data[rows].n_voters >= MIN_VOTERS:
-            fitted = inlier_models(data[rows], contaminated=False)
+            fitted = inlier_models(data[rows])
             pvalues = null.pvalues(fitted, named_generator(seed, "inliers"))
         text = "the other ballots, null distribution simulated from " + " and ".join(type(m).__name__ for m in models)
     else:
@@ -288,12 +289,12 @@ def warn_if_small_reference(n_ballots: int, n_reference: float, alpha: float) ->
 
 
 def warn_if_misfit(models: Sequence[InlierModel]) -> None:
-    """Warn if many ballots follow none of the models, or if concentrations vary more than exponentially."""
+    """Warn if many ballots follow none of the models."""
     if all(model.is_misfit for model in models):
         warn(
-            f"the ballots do not fit the null models: more than {MAX_OUTLIER_SHARE:.0%} follow none of them, or the "
-            "concentrations of voters vary more than exponentially; the false discovery rate may exceed alpha, give a "
-            "reference of inliers, or see with linkage whether there is another group of voters",
+            f"the ballots do not fit the null models: more than {MAX_OUTLIER_SHARE:.0%} are random or opposite to the "
+            "others; the false discovery rate may exceed alpha, give a reference of inliers, or see with linkage "
+            "whether there is another group of voters",
             MisfitWarning,
         )
 
@@ -328,50 +329,44 @@ def weight_above(values: FloatArray, weights: FloatArray, thresholds: FloatArray
 
 @dataclass(frozen=True, eq=False)
 class InlierModel:
-    """A mixture of one model over a gamma distribution of concentrations.
+    """A mixture of one model over the concentrations of voters, who differ in how closely they follow it.
 
-    Voters differ in how closely they follow a model. ``shares`` are the probabilities of :data:`CONCENTRATIONS`; the
-    concentration 0 is the uniform distribution. The shape and the scale of the gamma distribution have maximum
-    likelihood, together with a share of outliers that are uniform. So the share of voters of low concentration follows
-    from how much the others differ, and not from the outliers.
+    ``shares`` are the probabilities of :data:`CONCENTRATIONS`; the concentration 0 is the uniform distribution. They
+    follow a gamma distribution, fitted by maximum likelihood together with two kinds of outliers: uniform ballots, and
+    ballots of the opposite model. So the share of voters of low concentration follows from how much the others differ,
+    and not from the outliers. Uniform ballots are inliers if there are more than :data:`MAX_UNIFORM_SHARE`.
     """
 
     fitted: Model
     shares: FloatArray
-    is_misfit: bool = False  # significantly too many outliers, or concentrations that vary more than exponentially
+    is_misfit: bool = False  # significantly more outliers than MAX_OUTLIER_SHARE
 
     @classmethod
-    def fit(cls, fitted: Model, ballots: Rankings, contaminated: bool) -> InlierModel:
-        """Return the mixture of a fitted model; ballots have outliers if ``contaminated``."""
+    def fit(cls, fitted: Model, ballots: Rankings) -> InlierModel:
+        """Return the mixture of a fitted model."""
         from scipy.optimize import minimize
-        from scipy.special import expit, logit
+        from scipy.special import softmax
 
-        logs = np.stack([model.log_prob(ballots) for model in components(fitted)])
-        largest = logs.max(axis=0)
-        likelihood, frequencies = np.exp(logs - largest), ballots.counts / ballots.n_voters
+        logs = np.stack([model.log_prob(ballots) for model in (*components(fitted), opposite(fitted))])
+        likelihood, frequencies = np.exp(logs - logs.max(axis=0)), ballots.counts / ballots.n_voters
 
         def loss(parameters: FloatArray) -> float:
-            log_shape, log_mean, outlier_logit = parameters
-            outliers = contaminated * expit(outlier_logit)
-            inliers = gamma_shares(log_shape, log_mean) @ likelihood
-            total = (1 - outliers) * inliers + outliers * likelihood[0]
+            inliers = gamma_shares(*parameters[:2]) @ likelihood[:-1]
+            total = softmax([0.0, *parameters[2:]]) @ np.stack([inliers, likelihood[0], likelihood[-1]])
             return -float(frequencies @ np.log(np.maximum(total, 1e-300)))
 
-        def fit(min_shape: float, max_share: float) -> Any:
-            limits = [(float(np.log(min_shape)), 5.0), (-3.0, 1.5), (-12.0, float(logit(max_share)))]
-            starts = [
-                [log_shape, 0.0, each]
-                for log_shape in (0.5, 2.5)
-                for each in ((-3.0, -1.0) if contaminated else (-3.0,))
-            ]
-            inside = [np.clip(start, *np.transpose(limits)) for start in starts]
-            fits = [minimize(loss, start, method="Nelder-Mead", bounds=limits) for start in inside]
-            return min(fits, key=lambda each: each.fun)
+        def minimise(max_log_share: float) -> Any:
+            limits = [(float(np.log(1 / 3)), 5.0), (-3.0, 1.5), (-12.0, max_log_share), (-12.0, max_log_share)]
+            return minimize(loss, [1.5, 0.0, -3.5, -3.5], method="L-BFGS-B", bounds=limits)
 
-        best = fit(1 / 3, 0.5)
-        is_extreme = contaminated and (np.exp(best.x[0]) < 1 or expit(best.x[2]) > MAX_OUTLIER_SHARE)
-        is_misfit = is_extreme and ballots.n_voters * (fit(2.0, 0.05).fun - best.fun) > MISFIT_GAIN
-        return cls(fitted, gamma_shares(*best.x[:2]), bool(is_misfit))
+        best = minimise(1.0)
+        inliers, uniform, opposed = softmax([0.0, *best.x[2:]])
+        shares = inliers * gamma_shares(*best.x[:2])
+        shares[0] += uniform * (uniform > MAX_UNIFORM_SHARE)
+        is_misfit = uniform + opposed > MAX_OUTLIER_SHARE and (
+            ballots.n_voters * (minimise(-3.0).fun - best.fun) > MISFIT_GAIN
+        )
+        return cls(fitted, shares / shares.sum(), bool(is_misfit))
 
     def log_prob(self, ballots: Rankings) -> FloatArray:
         """Return the log-probability of each ranking."""
@@ -409,6 +404,13 @@ def components(model: Model) -> list[Model]:
     return [PlackettLuce((model.weights / model.weights.max()) ** factor) for factor in CONCENTRATIONS]
 
 
+def opposite(model: Model) -> Model:
+    """Return the model of voters with the opposite preferences."""
+    if isinstance(model, MallowsModel):
+        return MallowsModel(tuple(len(model.center) - 1 - position for position in model.center), model.theta)
+    return PlackettLuce(model.weights.min() / model.weights)
+
+
 def log_mixture(shares: FloatArray, logs: FloatArray) -> FloatArray:
     """Return the logarithm of a mixture of densities, given by the rows of their logarithms.
 
@@ -422,7 +424,7 @@ def log_mixture(shares: FloatArray, logs: FloatArray) -> FloatArray:
     return np.asarray(logsumexp(logs, axis=0, b=shares[:, None]))
 
 
-def inlier_models(data: Data, contaminated: bool = True) -> list[InlierModel]:
+def inlier_models(data: Data) -> list[InlierModel]:
     """Return the inlier models: Plackett-Luce, and Mallows if no item is free (otherwise it is slow).
 
     Probabilities of preferences are slow to compute, so their model is one fit to all rows.
@@ -433,7 +435,7 @@ def inlier_models(data: Data, contaminated: bool = True) -> list[InlierModel]:
     fits: list[Model] = [PlackettLuce.fit(ballots)]
     if ballots.is_exhaustive():
         fits.append(MallowsModel.fit(ballots))
-    return [InlierModel.fit(fitted, ballots, contaminated) for fitted in fits]
+    return [InlierModel.fit(fitted, ballots) for fitted in fits]
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,6 +77,9 @@ def paired_test(
 ) -> PairedResult:
     r"""Test whether the same judges rank differently the second time, by random exchange of before and after.
 
+    The test looks for one shift of the mean ranking that the judges have in common. If rows are search queries that
+    share few documents, there is no common shift even for very different systems: use :func:`compare_systems`.
+
     The unbiased statistic is :math:`\frac{1}{N(N-1)} \sum_{i \ne j} h_{ij}` with
     :math:`h_{ij} = K(X_i, X_j) + K(Y_i, Y_j) - K(X_i, Y_j) - K(Y_i, X_j)`, an estimate of the squared discrepancy
     between before and after; the biased one adds i = j and divides by N². Differences between judges cancel, so the

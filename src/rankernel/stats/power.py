@@ -37,6 +37,7 @@ from rankernel.stats.mmd import AggregatedMMDResult, MMDResult, mmd_test
 from rankernel.stats.paired import Judges, PairedResult, SignFlips
 
 N_PERMUTATIONS = 399  # of one simulated test at alpha = 0.05 or more; 20 / alpha at a smaller one
+MIN_ALPHA = 1e-4  # smallest significance level whose power can be simulated
 N_SIZES = 8  # sample sizes that are simulated before the power curve is fitted
 
 Progress = Callable[[int, int], object]
@@ -138,7 +139,7 @@ def power(
         The effect of the population, between 0 and the plug-in effect of the pilot; by default the unbiased estimate of
         the pilot (0 if that is negative). Power depends on the distribution of rankings, not on the effect only.
     alpha : float
-        The significance level.
+        The significance level, at least 1e-4: each simulated test has 20 / alpha permutations.
     n_simulations : int
         The number of simulated tests.
     rng : int, Generator or None
@@ -162,7 +163,7 @@ def power(
     >>> small < large
     True
     """
-    alpha = check_number("alpha", alpha, 0, 1)
+    alpha = check_number("alpha", alpha, MIN_ALPHA, 1)
     n_simulations, seed = check_integer("n_simulations", n_simulations), as_seed(rng)
     population = make_population(pilot, effect, kernel)
     return simulate_power(population, population.sizes(n), alpha, n_simulations, seed, progress)
@@ -209,7 +210,7 @@ def sample_size(
     >>> sum(sample_size(pilot, n_simulations=50).n_voters) in range(30, 300)
     True
     """
-    alpha = check_number("alpha", alpha, 0, 1)
+    alpha = check_number("alpha", alpha, MIN_ALPHA, 1)
     required = check_number("power", power, alpha, 1)
     n_simulations, seed = check_integer("n_simulations", n_simulations), as_seed(rng)
     check_integer("max_size", max_size)
@@ -282,7 +283,7 @@ def simulate_power(
     if not (progress is None or callable(progress)):
         raise TypeError(f"progress={short_repr(progress)} is not a function; give one of (n_done, n_simulations)")
     rng, n_rejected = named_generator(seed, "simulated voters"), 0
-    n_permutations = max(N_PERMUTATIONS, int(np.ceil(20 / alpha)) - 1 if alpha > 0 else 1)
+    n_permutations = max(N_PERMUTATIONS, int(np.ceil(20 / alpha)) - 1)
     for run in range(n_simulations):
         statistic = population.simulate(sizes, rng, seed + run)
         if statistic is not None:
