@@ -1,81 +1,63 @@
-"""Label ranking: how well rankings are predicted, from complete labels and from labels with items missing.
+"""Label ranking on the published files: how well rankings are predicted, from complete and from incomplete labels.
 
-``python -m benchmarks.label_ranking [-o FILE] [--repeats 5] [--sets NAME ...] [--jobs 1]``. Data is made by the recipe
-of Cheng, Hühn and Hüllermeier (2009) from sets that come with scikit-learn: the classes of a classification set in the
-order of the probabilities that naive Bayes gives them, or some standardised attributes of a set in the order of their
-values, the other attributes being the covariates. A missing item is removed from a training label by chance; test
-labels are complete. Ten folds, repeated, the same for all methods; whatever has to be chosen is chosen on a fifth of
-the training data of each fold, for each method by itself.
+``python -m benchmarks.label_ranking FOLDER [-o FILE] [--sets NAME ...]``, where FOLDER has the files of Cheng, Hühn and
+Hüllermeier (2009) as used by Korba, Garcia and d'Alché-Buc (2018): covariates and a column ``ranking``. Ten folds,
+repeated, the same for all methods; covariates are standardised. An item is missing from a training label with
+probability 0, 0.3 or 0.6; test labels are complete. The regression chooses its parameters by default; the number of
+neighbours is chosen on a fifth of the training data of each fold. Large files have fewer repetitions, see FOLDS.
 
-What is in FILE already is kept: a run that was stopped goes on where it was.
+Rows of FILE that were measured before are not measured again.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
+import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 import numpy as np
-from sklearn import datasets
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import RepeatedKFold, train_test_split
-from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 import rankernel as rk
-from benchmarks.clock import once, save
+from benchmarks.clock import save
 from rankernel.models.consensus import Decoder
 
 Array = np.ndarray
 MISSING = (0.0, 0.3, 0.6)
-ALPHAS, GAMMAS = (0.01, 0.1, 1.0), (0.3, 1.0)  # gammas over the number of covariates
 NEIGHBOURS = (5, 10, 20)
-DIGITS = 300  # rows: pairwise models of ten classes are slow
+LEVEL = 0.9  # confidence level of prediction sets
+FOLDS = {  # number of folds: ten folds five times, twice or once, or the first ones of ten
+    "iris": 50,
+    **dict.fromkeys(("wine", "glass", "wisconsin", "bodyfat"), 20),
+    **dict.fromkeys(("housing", "vowel", "authorship", "vehicle", "stock"), 5),
+    "segment": 3,
+    "cpu-small": 1,
+}
 
 
 # ---------------------------------------------------------------------- data
 
 
-def by_classes(load: Callable[[], object], n_rows: int | None = None) -> Callable[[], tuple[Array, Array]]:
-    """Rank classes by the probabilities of naive Bayes."""
-
-    def make() -> tuple[Array, Array]:
-        X, classes = load(return_X_y=True)  # type: ignore[call-arg]
-        if n_rows is not None:
-            X, _, classes, _ = train_test_split(X, classes, train_size=n_rows, stratify=classes, random_state=0)
-        chances = GaussianNB(var_smoothing=1e-6).fit(X, classes).predict_joint_log_proba(X)
-        return X, rk.Rankings.from_scores(chances).ranks
-
-    return make
-
-
-def by_attributes(load: Callable[[], object], labels: slice) -> Callable[[], tuple[Array, Array]]:
-    """Rank some standardised attributes by their values; the others are the covariates."""
-
-    def make() -> tuple[Array, Array]:
-        table = StandardScaler().fit_transform(load().data)  # type: ignore[attr-defined]
-        ranks = np.argsort(np.argsort(-table[:, labels], axis=1, kind="stable"), axis=1)
-        return np.delete(table, labels, axis=1), ranks
-
-    return make
-
-
-SETS: dict[str, Callable[[], tuple[Array, Array]]] = {
-    "iris, classes": by_classes(datasets.load_iris),
-    "wine, classes": by_classes(datasets.load_wine),
-    f"digits, classes ({DIGITS} rows)": by_classes(datasets.load_digits, DIGITS),
-    "diabetes, attributes 5-10": by_attributes(datasets.load_diabetes, slice(4, 10)),
-    "wine, attributes 9-13": by_attributes(datasets.load_wine, slice(8, 13)),
-    "breast cancer, attributes 11-16": by_attributes(datasets.load_breast_cancer, slice(10, 16)),
-}
+def load(path: Path) -> tuple[Array, Array]:
+    """Return the covariates and the ranks of a published file."""
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))[1:]
+    orders = [row[-1].split(">") for row in rows]
+    items = sorted(orders[0])
+    return np.array([row[:-1] for row in rows], dtype=float), np.array(
+        [[order.index(item) for item in items] for order in orders]
+    )
 
 
 def without(ranks: Array, share: float, rng: np.random.Generator) -> Array:
@@ -112,10 +94,12 @@ Method = Callable[..., Array]
 
 
 def regression(output_kernel: rk.Kernel, **options: float) -> Method:
-    """Kernel ridge regression of embeddings."""
+    """Kernel ridge regression of embeddings with a given penalty and bandwidth."""
 
     def method(X: Array, ranks: Array, new: Array, alpha: float, gamma: float) -> Array:
-        model = rk.KernelRankingRegressor(alpha, output_kernel=output_kernel, gamma=gamma / X.shape[1], **options)
+        model = rk.KernelRankingRegressor(
+            alpha, kernel="rbf", output_kernel=output_kernel, gamma=gamma / X.shape[1], **options
+        )
         return np.asarray(model.fit(X, ranks).predict(new))
 
     return method
@@ -129,18 +113,21 @@ def dropping(X: Array, ranks: Array, new: Array, alpha: float, gamma: float) -> 
     return decoded(mean + ridge.predict(new), ranks.shape[1])
 
 
-def rows_dropped(X: Array, ranks: Array, new: Array, alpha: float, gamma: float) -> Array:
-    """The same of complete labels only; of none, no answer but the first."""
-    full = (ranks >= 0).all(axis=1)
-    if not full.any():
-        return np.tile(np.arange(ranks.shape[1]), (len(new), 1))
-    return dropping(X[full], ranks[full], new, alpha, gamma)
-
-
 def neighbours(X: Array, ranks: Array, new: Array, k: int) -> Array:
     """The majorities of pairs among the nearest rows."""
     near = NearestNeighbors(n_neighbors=k).fit(X).kneighbors(new, return_distance=False)
     return decoded(listed_signs(ranks)[near].sum(axis=1), ranks.shape[1])
+
+
+def random_forest(X: Array, ranks: Array, new: Array) -> Array:
+    """A random forest of the signs of all pairs, 0 for those that are not listed."""
+    forest = RandomForestRegressor(100, min_samples_leaf=1, max_features="sqrt", random_state=0)
+    return decoded(forest.fit(X, listed_signs(ranks)).predict(new).reshape(len(new), -1), ranks.shape[1])
+
+
+def with_rbf(X: Array, ranks: Array, new: Array) -> Array:
+    """Kernel ridge regression with the Gaussian kernel whose parameters are chosen by the leave-one-out error."""
+    return np.asarray(rk.KernelRankingRegressor(kernel="rbf").fit(X, ranks).predict(new))
 
 
 def pairwise_logistic(X: Array, ranks: Array, new: Array) -> Array:
@@ -171,56 +158,63 @@ def chosen(method: Method, grid: list[dict[str, float]], X: Array, ranks: Array)
 # ---------------------------------------------------------------------- the study
 
 
-def measure(name: str, share: float, repeats: int) -> dict[str, object]:
-    """Return the mean tau of all methods on one set, for a share of missing items."""
-    X, ranks = SETS[name]()
-    ridge_grid = [{"alpha": alpha, "gamma": gamma} for alpha in ALPHAS for gamma in GAMMAS]
-    grids: dict[str, tuple[Method, list[dict[str, float]]]] = {
-        "Kendall": (regression(rk.Kendall()), ridge_grid),
-        "Kendall, prior 0": (regression(rk.Kendall(), prior=0), ridge_grid),
-        "Kendall, prior inf": (regression(rk.Kendall(), prior=np.inf), ridge_grid),
-        "Spearman": (regression(rk.Spearman()), ridge_grid),
-        "Hamming": (regression(rk.Hamming()), ridge_grid),
-        "items dropped": (dropping, ridge_grid),
-        "rows dropped": (rows_dropped, ridge_grid),
+def measure(folder: Path, name: str, share: float) -> dict[str, object]:
+    """Return the mean tau of all methods on one file, for a share of missing items."""
+    X, ranks = load(folder / f"{name}.txt")
+    methods: dict[str, tuple[Method, list[dict[str, float]]]] = {
         "neighbours": (neighbours, [{"k": k} for k in NEIGHBOURS]),
         "pairwise logistic": (pairwise_logistic, [{}]),
+        "random forest": (random_forest, [{}]),
     }
-    found: dict[str, list[float]] = {}
-    for number, (train, test) in enumerate(RepeatedKFold(n_splits=10, n_repeats=repeats, random_state=0).split(X)):
+    if share == 0:
+        methods["rbf"] = with_rbf, [{}]
+    taus: dict[str, list[float]] = {}
+    right, stated = [], []
+    folds = RepeatedKFold(n_splits=10, n_repeats=5, random_state=0).split(X)
+    for number, (train, test) in zip(range(FOLDS[name]), folds, strict=False):
         scaler = StandardScaler().fit(X[train])
         own, new = scaler.transform(X[train]), scaler.transform(X[test])
         labels = without(ranks[train], share, np.random.default_rng(number))
-        for method, (run, grid) in grids.items():
+        model = rk.KernelRankingRegressor().fit(own, labels)
+        taus.setdefault("regression", []).append(tau(np.asarray(model.predict(new)), ranks[test]))
+        for method, (run, grid) in methods.items():
             predicted = run(own, labels, new, **chosen(run, grid, own, labels))
-            found.setdefault(method, []).append(tau(predicted, ranks[test]))
-    by_repeat = {method: np.reshape(taus, (repeats, 10)).mean(axis=1) for method, taus in found.items()}
-    ahead = np.count_nonzero(by_repeat["Kendall"] > by_repeat["items dropped"])
-    return {
-        "set": name,
+            taus.setdefault(method, []).append(tau(predicted, ranks[test]))
+        if share == 0:
+            before = model.predict_set(new, LEVEL).before
+            wrong = before & (ranks[test][:, :, None] > ranks[test][:, None, :])
+            right.extend(~wrong.any(axis=(1, 2)))
+            stated.append(before.sum() / (len(test) * ranks.shape[1] * (ranks.shape[1] - 1) / 2))
+    row = {
+        "file": name,
         "size": f"{len(X)} x {X.shape[1]}, {ranks.shape[1]} items",
         "missing": share,
-        **{method: round(float(np.mean(taus)), 4) for method, taus in found.items()},
-        "sd of Kendall": round(float(np.std(found["Kendall"])), 4),
-        "repeats in which Kendall is ahead of items dropped": f"{ahead} of {repeats}",
+        "folds": FOLDS[name],
+        **{method: round(float(np.mean(values)), 4) for method, values in taus.items()},
+        "sd of regression": round(float(np.std(taus["regression"])), 4),
     }
+    if right:
+        row |= {"coverage": round(float(np.mean(right)), 3), "pairs stated": round(float(np.mean(stated)), 3)}
+    return row
 
 
-def measure_alone(name: str, share: float, repeats: int) -> dict[str, object]:
-    """Measure with one thread: others measure at the same time."""
-    with threadpool_limits(1):
-        return measure(name, share, repeats)
+def processor_seconds(call: Callable[[], object]) -> float:
+    """Return the processor time of one call."""
+    start = time.process_time()
+    call()
+    return time.process_time() - start
 
 
 def speed(n_rows: int = 10_000, n_items: int = 10) -> dict[str, object]:
-    """Return the seconds for many rows with top-3 labels, through Nystrom features of the covariates."""
+    """Return the processor seconds for many rows with top-3 labels, through Nystrom features of the covariates."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n_rows, 6))
     labels = rk.Rankings.from_scores(np.sin(X @ rng.normal(size=(6, n_items)))).top(3)
     features = Nystroem(gamma=0.1, n_components=300, random_state=0)
-    model = make_pipeline(features, rk.KernelRankingRegressor(kernel="linear"))
+    model = make_pipeline(features, rk.KernelRankingRegressor(1.0, kernel="linear"))
     model.fit(X[:500], labels[:500]).predict(X[:10])
-    fitted, predicted = once(lambda: model.fit(X, labels)), once(lambda: model.predict(X))
+    fitted = processor_seconds(lambda: model.fit(X, labels))
+    predicted = processor_seconds(lambda: model.predict(X))
     size = f"{n_rows:,} rows, top 3 of {n_items} items, 300 features"
     return {"size": size, "seconds to fit": round(fitted, 2), "seconds to predict all": round(predicted, 2)}
 
@@ -233,31 +227,34 @@ def done_before(path: Path | None, measured: str) -> list[dict[str, object]]:
     return content["rows"] if content["measured"] == measured else []
 
 
+def selection_cost(n_rows: int = 2000, n_items: int = 6) -> dict[str, object]:
+    """Return the processor seconds of a fit with given and with chosen kernel and parameters."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 6))
+    labels = rk.Rankings.from_scores(np.sin(X @ rng.normal(size=(6, n_items))))
+    given = processor_seconds(lambda: rk.KernelRankingRegressor(0.1, kernel="rbf", gamma=0.1).fit(X, labels))
+    chosen_by_loo = processor_seconds(lambda: rk.KernelRankingRegressor().fit(X, labels))
+    size = f"{n_rows:,} rows, {n_items} items"
+    return {"size": size, "seconds, given": round(given, 2), "seconds, chosen": round(chosen_by_loo, 2)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.label_ranking", description=__doc__)
+    parser.add_argument("folder", type=Path, help="of the published files")
     parser.add_argument("-o", "--output", type=Path, help="save the numbers here, as JSON")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS))
-    parser.add_argument("--jobs", type=int, default=1, help="how many processes")
+    parser.add_argument("--sets", nargs="*", default=list(FOLDS), choices=list(FOLDS))
     options = parser.parse_args()
-    measured = f"mean Kendall tau, ten folds {options.repeats} times"
+    measured = "mean Kendall tau in ten folds, up to five times; coverage of prediction sets of level 0.9"
     rows = done_before(options.output, measured)
-    cells = [(name, share) for name in options.sets for share in MISSING]
-    todo = [cell for cell in cells if cell not in [(row["set"], row["missing"]) for row in rows]]
-    many = speed()
-    print(many, flush=True)
-
-    def keep() -> None:
-        rows.sort(key=lambda row: (list(SETS).index(str(row["set"])), row["missing"]))
-        if options.output is not None:
-            save(options.output, rows, measured=measured, speed=many)
-
-    keep()
-    with ProcessPoolExecutor(options.jobs) as pool:
-        for future in as_completed([pool.submit(measure_alone, *cell, options.repeats) for cell in todo]):
-            rows.append(future.result())
-            print(rows[-1], flush=True)
-            keep()
+    with threadpool_limits(1):
+        settings = {"measured": measured, "speed": speed(), "selection": selection_cost()}
+        for name in options.sets:
+            for share in MISSING:
+                if (name, share) not in [(row["file"], row["missing"]) for row in rows]:
+                    rows.append(measure(options.folder, name, share))
+                    print(rows[-1], flush=True)
+                    if options.output is not None:
+                        save(options.output, rows, **settings)
 
 
 if __name__ == "__main__":

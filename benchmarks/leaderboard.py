@@ -5,7 +5,7 @@ or although they are equal; then all intervals of ranks contain the true ranks. 
 leaderboards with its standard error, and the mean number of ranks in an interval.
 
 ``python benchmarks/leaderboard.py -o docs/benchmarks/leaderboard.json`` stores the numbers and rewrites the table in
-``docs/results.md``.
+``docs/benchmarks/appendix.md``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 import rankernel as rk
 
-PAGE = Path(__file__).parents[1] / "docs" / "results.md"
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks" / "appendix.md"
 BEGIN, END = "<!-- table of benchmarks/leaderboard.py -->\n", "<!-- end of the leaderboard table -->\n"
 STRENGTHS = {
     "equal": np.zeros(8),
@@ -107,7 +107,7 @@ def main() -> None:
             cells.append(measure(design, name, options.runs))
             print(cells[-1], flush=True)
     if options.output is not None:
-        content = {"shown_as": "table in results.md", "rows": cells}
+        content = {"shown_as": "table in appendix.md", "rows": cells}
         options.output.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
         page = PAGE.read_text(encoding="utf-8")
         before, rest = page.split(BEGIN)

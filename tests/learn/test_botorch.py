@@ -13,8 +13,10 @@ with warnings.catch_warnings():
 
 from rankernel.learn.botorch import (
     fit_improvement,
+    log_improvement,
     maximize,
     optimize_permutations,
+    ranking_process,
     swaps,
 )
 
@@ -77,6 +79,44 @@ def test_improvement_is_high_near_good_permutations():
     score, kernel = fit_improvement(ranks, np.array([to_target(row) for row in ranks]), rk.Mallows(0.2))
     assert score(np.array([TARGET, TARGET[::-1]])).argmax() == 0
     assert kernel != rk.Mallows(0.2)
+
+
+@pytest.mark.parametrize("kernel", [rk.Mallows(0.2), rk.Exponential("hamming", 0.4)], ids=str)
+def test_improvement_matches_botorch(kernel):
+    import torch
+    from botorch.acquisition import LogExpectedImprovement
+    from botorch.fit import fit_gpytorch_mll
+    from gpytorch.mlls import ExactMarginalLogLikelihood
+
+    rng = np.random.default_rng(0)
+    ranks, new = (np.array([rng.permutation(6) for _ in range(n)]) for n in (12, 7))
+    values = np.array([tour_length(6, 1)(row) for row in ranks])
+    score, _ = fit_improvement(ranks, values, kernel)
+    model, _ = ranking_process(ranks, values, kernel)
+    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+    acquisition = LogExpectedImprovement(model, best_f=-values.min())
+    with torch.no_grad():
+        expected = acquisition(torch.as_tensor(new, dtype=torch.float64)[:, None, :]).numpy()
+    np.testing.assert_allclose(score(new) + np.log(values.std(ddof=1)), expected, rtol=1e-6)
+
+
+def test_log_improvement():
+    from scipy.integrate import quad
+    from scipy.stats import norm
+
+    for z in (-9.0, -3.0, -1.0, 0.5, 4.0):
+        mean = quad(lambda t, z=z: (t + z) * norm.pdf(t), -z, 40 - z, epsabs=0, epsrel=1e-10)[0]
+        assert log_improvement(np.array([z]))[0] == pytest.approx(np.log(mean), rel=1e-6)
+    far = log_improvement(np.array([-999.9, -1000.1]))
+    assert far[0] - far[1] == pytest.approx(0.2 * 1000, rel=1e-4)
+
+
+def test_threads_are_restored():
+    import torch
+
+    before = torch.get_num_threads()
+    optimize_permutations(to_target, 3, 4, n_initial=3)
+    assert torch.get_num_threads() == before
 
 
 def test_result_of_a_search():

@@ -71,7 +71,8 @@ def weights_on_labels(X, new, alpha, gamma, sample_weight=None):
 @given(labels=strategies.sized(strategies.any_ranking, low=1, high=4, length=5), seed=st.integers(0, 99))
 def test_predictions_are_the_nearest_rankings(kernel, oracle, labels, seed):
     X, new = covariates(5, seed=seed), covariates(2, seed=seed + 100)
-    model = KernelRankingRegressor(output_kernel=kernel, gamma=0.3, alpha=0.1, prior=np.inf).fit(X, np.array(labels))
+    model = KernelRankingRegressor(0.1, kernel="rbf", output_kernel=kernel, gamma=0.3, prior=np.inf)
+    model.fit(X, np.array(labels))
     found = model.decode(new)
     every = list(itertools.permutations(range(len(labels[0]))))
     means = naive.gram(oracle, every, labels)
@@ -86,7 +87,8 @@ def test_predictions_are_the_nearest_rankings(kernel, oracle, labels, seed):
 @EVERY_OUTPUT
 def test_scores_match_brute_force(kernel, oracle):
     X, new = covariates(len(LABELS)), covariates(3, seed=5)
-    model = KernelRankingRegressor(output_kernel=kernel, gamma=0.3, alpha=0.5, prior=np.inf).fit(X, np.array(LABELS))
+    model = KernelRankingRegressor(0.5, kernel="rbf", output_kernel=kernel, gamma=0.3, prior=np.inf)
+    model.fit(X, np.array(LABELS))
     completions = [list(naive.completions(label)) for label in LABELS]
     before = [[[np.mean([c[a] < c[b] for c in own]) for b in range(4)] for a in range(4)] for own in completions]
     expected = np.einsum("ij,jab->iab", weights_on_labels(X, new, 0.5, 0.3), np.array(before))
@@ -265,9 +267,8 @@ PARTLY = np.array([[0, 1, 2, -1], [1, 0, -1, -1], [0, 0, 1, -1], [-1, 1, 0, -1],
 def test_pairs_match_two_ridge_regressions(kernel, prior):
     """No label orders the pair (2, 3)."""
     X, new, times = covariates(6), covariates(4, seed=9), np.array([1, 2, 1, 3, 1, 1])
-    model = KernelRankingRegressor(output_kernel=kernel, gamma=0.3, alpha=0.2, prior=prior).fit(
-        X, PARTLY, sample_weight=times
-    )
+    model = KernelRankingRegressor(0.2, kernel="rbf", output_kernel=kernel, gamma=0.3, prior=prior)
+    model.fit(X, PARTLY, sample_weight=times)
     shares = model.predict_scores(new)
     before = [[np.mean(np.array(list(naive.completions(row)))[:, [a]] < np.array(list(naive.completions(row))), axis=0)
                for a in range(4)] for row in PARTLY]  # fmt: skip
@@ -297,6 +298,136 @@ def test_primal_and_dual_pairs_agree(n_rows):
     np.testing.assert_allclose(linear, dual.predict_scores(new @ X.T), atol=1e-9)
 
 
+# ---------------------------------------------------------------------- choice of kernels and parameters
+
+
+def test_error_matches_leaving_out_rows():
+    """Full labels with weights: one unit of weight is left out at a time, the row if it weighs less."""
+    X, y = linear_labels(9, 4)
+    weights = np.array([1, 2, 0.5, 1, 3, 1.5, 1, 1, 2])
+    model = KernelRankingRegressor(kernel="laplacian", gamma=0.3).fit(X, y, weights)
+    signs = np.array([[np.sign(row[b] - row[a]) for a, b in itertools.combinations(range(4), 2)] for row in y.ranks])
+
+    def error(alpha):
+        total = 0.0
+        for row in range(9):
+            left = weights - np.eye(9)[row] * min(weights[row], 1)
+            rows = left > 0
+            mean = left @ signs / left.sum()
+            ridge = KernelRidge(alpha=alpha, kernel="laplacian", gamma=0.3).fit(X[rows], signs[rows] - mean, left[rows])
+            total += weights[row] * np.mean((signs[row] - mean - ridge.predict(X[[row]])[0]) ** 2)
+        return total / weights.sum()
+
+    assert model.loo_error_ == pytest.approx(error(model.alpha_), rel=1e-9)
+    assert error(model.alpha_) < min(error(model.alpha_ * factor) for factor in (0.1, 10**-0.5, 10**0.5, 10))
+
+
+def test_error_of_partial_labels_is_over_stated_pairs():
+    X = covariates(6)
+    model = KernelRankingRegressor(kernel="rbf", gamma=0.3).fit(X, PARTLY)
+    pairs = list(itertools.combinations(range(4), 2))
+    completed = [np.array(list(naive.completions(row))) for row in PARTLY]
+    signs = np.array([[2 * np.mean(own[:, a] < own[:, b]) - 1 for a, b in pairs] for own in completed])
+    squares, stated = [], np.abs(signs) == 1
+    for row in range(6):
+        others = np.arange(6) != row
+        mean = signs[others].mean(axis=0)
+        ridge = KernelRidge(alpha=model.alpha_, kernel="rbf", gamma=0.3).fit(X[others], signs[others] - mean)
+        squares.extend((signs[row] - mean - ridge.predict(X[[row]])[0])[stated[row]] ** 2)
+    assert model.loo_error_ == pytest.approx(np.mean(squares), rel=1e-9)
+
+
+def test_kernel_with_the_smallest_error_is_chosen():
+    X, y = linear_labels(40, 4)
+    names = ("rbf", "laplacian", "matern", "linear")
+    single = {name: KernelRankingRegressor(kernel=name).fit(X, y).loo_error_ for name in names}
+    model = KernelRankingRegressor(kernel=names).fit(X, y)
+    assert model.kernel_ == min(single, key=single.get)
+    assert model.loo_error_ == min(single.values())
+    fixed = KernelRankingRegressor(model.alpha_, kernel=model.kernel_, gamma=model.gamma_).fit(X, y)
+    assert np.isnan(fixed.loo_error_)
+    np.testing.assert_array_equal(fixed.predict_scores(X), model.predict_scores(X))
+    on_rankings = KernelRankingRegressor(kernel=[rk.Mallows(0.3), rk.Kendall()]).fit(y, y)
+    assert on_rankings.kernel_ in (rk.Mallows(0.3), rk.Kendall())
+
+
+def test_output_kernel_with_the_largest_tau_is_chosen():
+    X, y = covariates(14), np.random.default_rng(0).permuted(np.tile(range(3), (14, 1)), axis=1)
+    kernels = [rk.Hamming(), rk.AverageOverlap(1), rk.Kendall(), rk.Spearman()]
+    model = KernelRankingRegressor(0.3, kernel="rbf", gamma=0.3, output_kernel=kernels).fit(X, y)
+    taus = []
+    for kernel in kernels:
+        others = [np.arange(14) != row for row in range(14)]
+        options = {"alpha": 0.3, "kernel": "rbf", "gamma": 0.3, "output_kernel": kernel}
+        scores = [KernelRankingRegressor(**options).fit(X[rest], y[rest]).score(X[~rest], y[~rest]) for rest in others]
+        taus.append(np.mean(scores))
+    assert len(set(np.round(taus, 9))) > 1
+    assert taus[kernels.index(model.output_kernel_)] == max(taus)
+
+
+def test_matern_kernel():
+    from sklearn.gaussian_process.kernels import Matern
+
+    X, y = linear_labels(20, 3)
+    new = covariates(5, seed=4)
+    found = KernelRankingRegressor(0.5, kernel="matern", gamma=0.4).fit(X, y).predict_scores(new)
+    gram = Matern(1 / 0.4, nu=1.5)
+    expected = KernelRankingRegressor(0.5, kernel="precomputed").fit(gram(X), y).predict_scores(gram(new, X))
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+# ---------------------------------------------------------------------- prediction sets
+
+
+def noisy_labels(n_rows, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 2))
+    return X, rk.Rankings.from_scores(X @ rng.normal(size=(2, 4)) + rng.normal(size=(n_rows, 4)))
+
+
+def contradicted(certain, labels):
+    """Which labels have a stated pair in the other order."""
+    ranks = labels.ranks
+    return (certain.before & (ranks[:, :, None] > ranks[:, None, :])).any(axis=(1, 2))
+
+
+def test_coverage_of_prediction_sets():
+    right, stated = [], []
+    for seed in range(20):
+        X, y = noisy_labels(660, seed)
+        model = KernelRankingRegressor(1.0, kernel="rbf", gamma=0.3).fit(X[:180], y[:180])
+        certain = model.predict_set(X[180:], 0.8)
+        right.append(1 - contradicted(certain, y[180:]).mean())
+        stated.append(certain.before.sum(axis=(1, 2)).mean() / 6)
+    assert np.mean(right) > 0.8 - 3 * np.std(right) / np.sqrt(20)
+    assert np.mean(right) < 0.9  # not by stating too little
+    assert np.mean(stated) > 0.2
+
+
+def test_prediction_sets_are_nested():
+    X, y = noisy_labels(120, 1)
+    model = KernelRankingRegressor(1.0, kernel="rbf", gamma=0.3).fit(X, y)
+    narrow, wide = (model.predict_set(X, level).before for level in (0.6, 0.9))
+    assert (narrow >= wide).all()
+    assert narrow.sum() > wide.sum() > 0
+    assert not model.predict_set(X, 1.0).before.any()  # 40 rows do not prove certainty
+    assert model.predict_set(X, 0.6).items == model.items_
+
+
+def test_prediction_sets_of_matrices_counts_and_partial_labels():
+    X, y = noisy_labels(90, 2)
+    gram = np.exp(-0.3 * ((X[:, None] - X) ** 2).sum(axis=2))
+    by_matrix = KernelRankingRegressor(1.0, kernel="precomputed").fit(gram, y)
+    model = KernelRankingRegressor(1.0, kernel="rbf", gamma=0.3).fit(X, y)
+    np.testing.assert_array_equal(by_matrix.predict_set(gram, 0.7).before, model.predict_set(X, 0.7).before)
+    counted = rk.Rankings(y.top(2).ranks, counts=np.arange(90) % 3 + 1)
+    weighted = KernelRankingRegressor(1.0, kernel="rbf", gamma=0.3).fit(X, y.top(2), np.arange(90) % 3 + 1)
+    counts = KernelRankingRegressor(1.0, kernel="rbf", gamma=0.3).fit(X, counted)
+    np.testing.assert_array_equal(counts.predict_set(X, 0.7).before, weighted.predict_set(X, 0.7).before)
+    with pytest.raises(ValueError, match="confidence_level"):
+        model.predict_set(X, 2)
+
+
 def test_prior_does_not_matter_for_full_labels():
     X, y = linear_labels(20, 4)
     one, other = (KernelRankingRegressor(prior=prior).fit(X, y).predict_scores(X) for prior in (0, np.inf))
@@ -305,9 +436,10 @@ def test_prior_does_not_matter_for_full_labels():
 
 def test_scores_do_not_depend_on_the_output_kernel():
     X, y = linear_labels(20, 4)
-    model = KernelRankingRegressor(output_kernel=rk.RankBiasedOverlap(0.5)).fit(X, y)
+    options = {"alpha": 0.1, "kernel": "rbf", "gamma": 0.2}
+    model = KernelRankingRegressor(output_kernel=rk.RankBiasedOverlap(0.5), **options).fit(X, y)
     scores = model.predict_scores(X)
-    np.testing.assert_array_equal(scores, KernelRankingRegressor().fit(X, y).predict_scores(X))
+    np.testing.assert_array_equal(scores, KernelRankingRegressor(**options).fit(X, y).predict_scores(X))
     np.testing.assert_array_equal(model.predict_scores(X), scores)
 
 
@@ -315,7 +447,8 @@ def test_second_fit():
     X, y = linear_labels(20, 4)
     model = KernelRankingRegressor(kernel="linear").fit(X, y).set_params(kernel="rbf").fit(X, y)
     assert not hasattr(model, "coef_")
-    np.testing.assert_array_equal(model.predict_scores(X), KernelRankingRegressor().fit(X, y).predict_scores(X))
+    again = KernelRankingRegressor(kernel="rbf").fit(X, y)
+    np.testing.assert_array_equal(model.predict_scores(X), again.predict_scores(X))
 
 
 def test_primal_and_dual_agree():
@@ -363,9 +496,9 @@ def test_defaults_of_scikit_learn_kernels():
 
     X, y = linear_labels(20, 3)
     for name in PAIRWISE_KERNEL_FUNCTIONS:
-        found = KernelRankingRegressor(kernel=name).fit(abs(X), y).predict_scores(abs(X))
-        gram = pairwise_kernels(abs(X), metric=name)
-        expected = KernelRankingRegressor(kernel="precomputed").fit(gram, y).predict_scores(gram)
+        found = KernelRankingRegressor(0.5, kernel=name, gamma=0.2).fit(abs(X), y).predict_scores(abs(X))
+        gram = pairwise_kernels(abs(X), metric=name, filter_params=True, gamma=0.2)
+        expected = KernelRankingRegressor(0.5, kernel="precomputed").fit(gram, y).predict_scores(gram)
         np.testing.assert_allclose(found, expected, atol=1e-6, err_msg=name)
 
 
@@ -429,7 +562,7 @@ def test_check_estimator():
         "check_fit_check_is_fitted",
     ]
     expected = dict.fromkeys(failing, fractions) | {"check_supervised_y_no_nan": "a missing rank is an item left open"}
-    check_estimator(KernelRankingRegressor(), expected_failed_checks=expected, on_skip=None)
+    check_estimator(KernelRankingRegressor(kernel="rbf"), expected_failed_checks=expected, on_skip=None)
 
 
 def test_grid_search():
@@ -501,6 +634,8 @@ def test_singular_system():
         (lambda X, y: KernelRankingRegressor(prior=-1).fit(X, y), ValueError, "prior=-1"),
         (lambda X, y: KernelRankingRegressor(prior="skip").fit(X, y), TypeError, "prior='skip'"),
         (lambda X, y: KernelRankingRegressor(kernel="malows").fit(X, y), ValueError, "kernel='malows'"),
+        (lambda X, y: KernelRankingRegressor(kernel=()).fit(X, y), ValueError, "kernel is empty"),
+        (lambda X, y: KernelRankingRegressor(kernel=("rbf", rk.Kendall())).fit(X, y), ValueError, "mixes"),
         (lambda X, y: KernelRankingRegressor(limit=40).fit(X, y), ValueError, "limit=40"),
         (lambda X, y: KernelRankingRegressor().fit(X, y[:3]), ValueError, "X has 10 rows but y has 3"),
         (lambda X, y: KernelRankingRegressor().fit(X, y, np.zeros(10)), ValueError, "sample_weight"),

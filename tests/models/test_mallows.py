@@ -251,6 +251,33 @@ def test_center_of_many_items_is_a_local_optimum():
         assert disagreements(rows, counts, [moved.index(x) for x in range(20)]) >= fewest
 
 
+@pytest.mark.parametrize(
+    "ranks", [[[0, 1, 2, 3], [1, 0, 2, 3], [0, 2, 1, 1], [0, 0, 1, 1]], [[0, 1, -1, 2], [2, 0, 1, 3]]]
+)
+def test_summary_of_a_fit(ranks):
+    """The log-likelihood by enumeration, and the standard error by its second difference."""
+    data = Rankings(ranks, items=["w", "x", "y", "z"], counts=range(2, 2 + len(ranks)))
+    model = MallowsModel.fit(data)
+    every = list(itertools.permutations(range(4)))
+
+    def value(theta):
+        weights = {full: np.exp(-theta * naive.kendall(full, model.center)) for full in every}
+        inside = [sum(weights[tuple(full)] for full in naive.completions(row)) for row in ranks]
+        return data.counts @ np.log(np.array(inside) / sum(weights.values()))
+
+    summary, step = model.summary, 1e-3
+    assert summary.items == data.items
+    assert summary.log_likelihood == pytest.approx(value(model.theta), rel=1e-9)
+    second = (value(model.theta + step) - 2 * value(model.theta) + value(model.theta - step)) / step**2
+    assert summary.standard_errors[0] == pytest.approx((-second) ** -0.5, rel=1e-4)
+    assert summary.aic == pytest.approx(4 - 2 * summary.log_likelihood)
+    assert summary.bic == pytest.approx(2 * np.log(data.n_voters) - 2 * summary.log_likelihood)
+    assert model.sample(3).items == data.items
+    assert model == MallowsModel(model.center, model.theta)
+    by_equation = MallowsModel.fit(Rankings([[0, 1, -1]]), max_down_sets=0).summary
+    assert np.isnan([by_equation.log_likelihood, *by_equation.standard_errors]).all()
+
+
 def test_counts_are_multiplicities():
     rows = np.array([[0, 1, 2, 3], [1, 0, 1, 1], [0, -1, 1, -1]])
     counted = MallowsModel.fit(Rankings(rows, counts=[3, 1, 2]))

@@ -11,6 +11,7 @@ from sklearn.model_selection import cross_val_score
 
 import rankernel as rk
 from rankernel import MallowsMixture, RankingError, Rankings
+from rankernel.models.mallows_mixture import StatedPairs
 
 CENTERS = [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [2, 3, 0, 1, 5, 4]]
 
@@ -46,6 +47,17 @@ def test_log_probabilities_by_enumeration(free):
     expected = [naive_log_prob(row, *parameters) for row in data.ranks.tolist()]
     np.testing.assert_allclose(model.score_samples(data), expected, rtol=1e-9, atol=1e-12)
     assert model.log_likelihood_ == pytest.approx(sum(expected), rel=1e-6)
+
+
+def test_approximation_of_initializations():
+    """The listed items alone follow a Mallows model around their order in the center."""
+    data = Rankings([[0, -1, 1, 2], [-1, 1, 0, -1], [2, 1, 0, 3]])
+    center, theta = np.array([1, 3, 0, 2], dtype=np.int32), 0.7
+    found = StatedPairs.of(data, exact=False).log_prob(center[None], np.array([theta]))[:, 0]
+    for row, value in zip(data.ranks, found, strict=True):
+        listed = row >= 0
+        order = np.argsort(np.argsort(center[listed])).tolist()
+        assert value == pytest.approx(naive_log_prob(row[listed].tolist(), [order], [theta], [1.0]), rel=1e-12)
 
 
 @pytest.mark.parametrize("free", [False, True])

@@ -188,6 +188,36 @@ def test_gradient_vanishes_at_the_fit():
     assert logs.sum() == pytest.approx(0, abs=1e-12)
 
 
+def test_summary_of_a_fit():
+    """The log-likelihood by its definition, and the standard errors by a numerical Hessian of it."""
+    data = Rankings([[0, 1, 2], [1, 0, 2], [2, 0, 1]], items=["x", "y", "z"], counts=[5, 3, 2])
+    model = PlackettLuce.fit(data, penalty=1e-8)
+
+    def value(logs):
+        total = 0.0
+        for row, count in zip(data.ranks, data.counts, strict=True):
+            weights = np.exp(logs)[np.argsort(row)]
+            total += count * sum(np.log(weights[i] / weights[i:].sum()) for i in range(3))
+        return total
+
+    logs, step, eye = np.log(model.weights), 1e-3, np.eye(3)
+    steps = [(a, b) for a in (-step, step) for b in (-step, step)]
+    second = [
+        [sum(np.sign(a * b) * value(logs + a * eye[i] + b * eye[j]) for a, b in steps) for j in range(3)]
+        for i in range(3)
+    ]
+    summary = model.summary
+    assert summary.items == data.items
+    assert summary.log_likelihood == pytest.approx(value(logs), rel=1e-9)
+    expected = np.linalg.pinv(-np.array(second) / (4 * step**2), rcond=1e-5)
+    np.testing.assert_allclose(summary.covariance, expected, rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(summary.standard_errors**2, np.diag(summary.covariance))
+    assert summary.aic == pytest.approx(4 - 2 * summary.log_likelihood)
+    assert summary.bic == pytest.approx(2 * np.log(10) - 2 * summary.log_likelihood)
+    assert model.sample(2).items == data.items
+    assert PlackettLuce(model.weights).summary is None
+
+
 def test_fit_that_stops_early_warns():
     with pytest.warns(RuntimeWarning, match="max_iter"):
         PlackettLuce.fit(Rankings([(0, 1, 2, 3), (2, 0, 1, 3)], counts=[50, 9]), max_iter=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -284,7 +284,7 @@ class MallowsSignFeatures(RankingTransformer):
         check_integer("n_features", self.n_features)
         check_integer("n_draws", self.n_draws)
         rankings = self._fit_items(X)
-        self.kernel_ = cast(Mallows, Mallows(self.nu).resolve(rankings))
+        self.kernel_ = Mallows(self.nu).resolve(rankings)
         self.seed_ = as_seed(self.random_state, "random_state")
         q = np.exp(-float(self.kernel_.nu))
         rng = np.random.default_rng(int(stream_key(self.seed_, "sets of pairs")))

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_distances, pairwise_kernels
+from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from rankernel._utils import FloatArray, Indices, Mask
+from rankernel._utils import FloatArray, Indices, Mask, RankArray
 from rankernel._utils.checks import (
     check_choice,
     check_instance,
@@ -37,10 +38,19 @@ from rankernel.kernels import KERNELS_BY_NAME, as_kernel
 from rankernel.kernels.base import Kernel
 from rankernel.learn.estimators import KernelParameters, check_table, error_prefix, has_names
 from rankernel.models.consensus import LIMIT, MAX_EXACT_ITEMS, Decoded, Decoder
+from rankernel.preferences import Preferences, closure
 from rankernel.rankings import Rankings, Unlisted
 
 ENTRIES = 2**24  # predicted at once, so that temporary arrays stay small
-SKLEARN_KERNELS = (*PAIRWISE_KERNEL_FUNCTIONS, "precomputed")
+NUMERIC_KERNELS = (*PAIRWISE_KERNEL_FUNCTIONS, "matern", "precomputed")
+DISTANCES = {"rbf": "euclidean", "laplacian": "manhattan", "matern": "euclidean"}  # kernels with a chosen gamma
+GAMMAS = 4.0 ** np.arange(-3, 3)  # candidates, over the mean distance
+ALPHAS = 10.0 ** np.arange(2, -5.1, -0.5)  # candidates, times the mean of the diagonal of the Gram matrix
+SELECTION_ROWS, SELECTION_ENTRIES = (100, 500), 100_000  # least and most rows for the choice, and their targets
+CALIBRATION_SHARE = 1 / 3  # of the rows, for prediction sets
+
+
+InputKernel = str | Callable[..., Any] | Kernel
 
 
 class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -55,22 +65,30 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
     Labels that leave the order of two items open carry little information about it. With :class:`Kendall` each pair of
     items is therefore also learnt from the labels that order it; see ``prior``.
 
+    By default the input kernel and the two parameters are those of the smallest leave-one-out error in the embedding,
+    in closed form: one eigendecomposition serves all values of ``alpha``. At most 500 random rows are used.
+
     Parameters
     ----------
-    alpha : float
-        The ridge penalty, as in ``KernelRidge``.
-    kernel : str, callable or Kernel
-        On the covariates: a kernel of scikit-learn by name, a callable on two rows, "precomputed", or a kernel on
-        rankings (object or name) if the covariates are rankings; "polynomial" is scikit-learn's. With "linear" and
-        fewer features than rows the cost is linear in the number of rows, for instance after ``Nystroem`` or
+    alpha : float, optional
+        The ridge penalty, as in ``KernelRidge``; chosen by default.
+    kernel : str, callable or Kernel, or a sequence of these
+        On the covariates: "matern" (of order 3/2, with ``gamma`` times the Euclidean distance), a kernel of
+        scikit-learn by name, a callable on two rows, "precomputed", or a kernel on rankings (object or name) if the
+        covariates are rankings; "polynomial" is scikit-learn's. One of a sequence is chosen. With "linear" and fewer
+        features than rows the cost is linear in the number of rows, for instance after ``Nystroem`` or
         :class:`NystromFeatures` in a pipeline.
-    gamma, degree, coef0 : float
+    gamma : float, optional
+        The inverse bandwidth of scikit-learn's kernels; chosen by default for "rbf", "laplacian" and "matern", and
+        scikit-learn's default for others.
+    degree, coef0 : float
         Parameters of scikit-learn's kernels, as in ``KernelRidge``.
     kernel_params : dict, optional
         Further arguments of a callable kernel.
-    output_kernel : Kernel or str
+    output_kernel : Kernel or str, or a sequence of these
         On the labels: a multiple of :class:`Kendall` (decoded by a Kemeny search), :class:`Spearman` (sorting),
-        :class:`Hamming` or another positional kernel (linear assignment), or a sum of positional kernels.
+        :class:`Hamming` or another positional kernel (linear assignment), or a sum of positional kernels. Of a
+        sequence, the one with the largest tau of the decoded leave-one-out predictions is chosen.
     method : as in :meth:`Kernel.gram`
         How to compute Gram matrices of rankings as covariates.
     prior : float
@@ -85,7 +103,7 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
     n_starts : int
         The number of local searches.
     random_state : int, Generator or None
-        Seed of the local searches.
+        Seed of the local searches, of the rows for the choice of parameters, and of the split for prediction sets.
     unlisted : {"last", "free"}, optional
         Meaning of NaN or None in a plain array or data frame of rankings: the item is last, or free. By default an
         error.
@@ -96,6 +114,11 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         The items of the labels.
     n_features_in_ : int
         The number of covariates.
+    kernel_, output_kernel_, gamma_, alpha_
+        The kernels and parameters in use; ``gamma_`` is None if scikit-learn's default is used.
+    loo_error_ : float
+        The mean squared leave-one-out error in the embedding, nan if there was nothing to choose. With Kendall it is
+        the mean over the pairs that the labels order.
     mean_ : array
         The weighted mean of the flattened targets: pair signs, mean ranks or position probabilities of the labels.
     coef_ : array
@@ -115,6 +138,9 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
     >>> age = np.array([[18], [22], [25], [60], [71], [80]])
     >>> ballots = Rankings.from_orders([["tea", "milk"], ["tea"], ["tea"], ["coffee"], ["coffee"], ["coffee", "milk"]])
     >>> model = KernelRankingRegressor(0.1, kernel="rbf", gamma=0.01).fit(age, ballots)
+    >>> chosen = KernelRankingRegressor().fit(age, ballots)
+    >>> model.predict([[20], [75]]).to_orders() == chosen.predict([[20], [75]]).to_orders()
+    True
     >>> model.predict([[20], [75]]).to_orders()
     [['tea', 'milk', 'coffee'], ['coffee', 'milk', 'tea']]
     >>> tea, milk = ballots.items.index("tea"), ballots.items.index("milk")
@@ -126,14 +152,14 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
 
     def __init__(
         self,
-        alpha: float = 1.0,
+        alpha: float | None = None,
         *,
-        kernel: str | Callable[..., Any] | Kernel = "rbf",
+        kernel: InputKernel | Sequence[InputKernel] = ("rbf", "laplacian", "matern"),
         gamma: float | None = None,
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
-        output_kernel: Kernel | str = "kendall",
+        output_kernel: Kernel | str | Sequence[Kernel | str] = "kendall",
         method: MethodLike = "auto",
         prior: float = 30.0,
         limit: int = LIMIT,
@@ -174,14 +200,13 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         labels = self._check_labels(y, covariates)
         weights = self._check_weights(sample_weight, covariates, labels)
         self.items_, self._has_names = labels.items, has_names(y)
-        seed = int(np.random.default_rng(as_seed(self.random_state, "random_state")).integers(2**32))
-        self.decoder_ = Decoder(
-            as_kernel(self.output_kernel, "output_kernel"), labels.n_items, self.limit, self.n_starts, seed
-        )
-        linear = isinstance(self.kernel, str) and self.kernel == "linear"
-        self._primal = linear and covariates.shape[1] < covariates.shape[0]
-        if (kernel := self._ranking_kernel) is not None:
-            self.plan_ = kernel.plan(covariates, method=self.method)
+        rng = np.random.default_rng(as_seed(self.random_state, "random_state"))
+        if self._on_rankings:
+            check_task("a label ranking", len(covariates))  # before the matrices of the selection
+        self._select(covariates, labels, weights, rng)
+        self._primal = is_name(self.kernel_, "linear") and covariates.shape[1] < covariates.shape[0]
+        if isinstance(self.kernel_, Kernel):
+            self.plan_ = self.kernel_.plan(covariates, method=self.method)
         elif not self._primal:
             self.X_fit_ = covariates
         fit = self._fit_targets(self.decoder_.statistic, covariates, labels, weights)
@@ -189,20 +214,24 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         name, other = ("coef_", "dual_coef_") if self._primal else ("dual_coef_", "coef_")
         setattr(self, name, coefficients)
         self.__dict__.pop(other, None)  # from an earlier fit
-        on_pairs = self.decoder_.statistic == "pairs"
-        self._pair_fit: RidgeFit | None = fit if on_pairs else None
-        self._training = None if on_pairs else (covariates, labels, weights)
+        self._pair_fit: RidgeFit | None = fit if self.decoder_.statistic == "pairs" else None
+        self._training = covariates, labels, weights
+        self._calibration: tuple[Self, Indices, FloatArray, FloatArray] | None = None
         return self
 
     def _check_parameters(self) -> None:
         """Raise if a parameter is not valid."""
-        if isinstance(self.kernel, str):
-            check_choice("kernel", self.kernel, tuple(dict.fromkeys((*SKLEARN_KERNELS, *KERNELS_BY_NAME))))
-        elif not (isinstance(self.kernel, Kernel) or callable(self.kernel)):
-            raise TypeError(f"kernel={short_repr(self.kernel)} must be a name, a callable or a kernel on rankings")
-        check_number("alpha", self.alpha, 0)
-        if self.gamma is not None:
-            check_number("gamma", self.gamma, 0)
+        names = tuple(dict.fromkeys((*NUMERIC_KERNELS, *KERNELS_BY_NAME)))
+        for kernel in candidates("kernel", self.kernel):
+            if isinstance(kernel, str):
+                check_choice("kernel", kernel, names)
+            elif not (isinstance(kernel, Kernel) or callable(kernel)):
+                raise TypeError(f"kernel={short_repr(kernel)} must be a name, a callable or a kernel on rankings")
+        if len({isinstance(kernel, Kernel) for kernel in self._input_kernels}) > 1:
+            raise ValueError(f"kernel={short_repr(self.kernel)} mixes kernels on rankings and on numbers; use one kind")
+        for name in ("alpha", "gamma"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), 0)
         check_number("degree", self.degree, 0)
         check_number("coef0", self.coef0)
         check_instance("kernel_params", self.kernel_params, dict | None, "a dict, or None")
@@ -212,11 +241,69 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         check_integer("n_starts", self.n_starts)
 
     @property
-    def _ranking_kernel(self) -> Kernel | None:
-        """The kernel on rankings as covariates; None for numeric covariates."""
-        if isinstance(self.kernel, str):
-            return None if self.kernel in SKLEARN_KERNELS else KERNELS_BY_NAME.get(self.kernel)
-        return self.kernel if isinstance(self.kernel, Kernel) else None
+    def _input_kernels(self) -> list[InputKernel]:
+        """The candidates for the input kernel, names of kernels on rankings replaced."""
+        return [
+            KERNELS_BY_NAME[kernel] if isinstance(kernel, str) and kernel not in NUMERIC_KERNELS else kernel
+            for kernel in candidates("kernel", self.kernel)
+        ]
+
+    @property
+    def _on_rankings(self) -> bool:
+        """Whether the covariates are rankings."""
+        return isinstance(self._input_kernels[0], Kernel)
+
+    def _select(self, covariates: Any, labels: Data, weights: FloatArray, rng: np.random.Generator) -> None:
+        """Set the kernels and the parameters, by the smallest leave-one-out error where there is a choice."""
+        kernels = [as_kernel(kernel, "output_kernel") for kernel in candidates("output_kernel", self.output_kernel)]
+        seed = int(rng.integers(2**32))
+        decoders = [Decoder(kernel, labels.n_items, self.limit, self.n_starts, seed) for kernel in kernels]
+        n_targets = max(uniform_mean(decoder.statistic, labels.n_items).size for decoder in decoders)
+        rows, n_most = np.flatnonzero(weights), int(np.clip(SELECTION_ENTRIES // max(n_targets, 1), *SELECTION_ROWS))
+        if len(rows) > n_most:
+            rows = np.sort(rng.choice(rows, n_most, replace=False))
+        own, best = weights[rows], [Choice() for _ in decoders]
+        inputs = list(self._input_candidates(covariates[rows], own))
+        if len(inputs) == len(decoders) == 1 and self.alpha is not None:
+            best[0] = Choice(math.nan, *inputs[0], float(self.alpha))
+        else:
+            data = as_rows(labels[rows])
+            targets = [mean_statistics(data, decoder.statistic) for decoder in decoders]
+            with threadpool_limits(1, user_api="blas"):  # small matrices, for which threads are slower
+                for kernel, gamma in inputs:
+                    loo = LeaveOneOut(self._gram_of(kernel, gamma, covariates[rows], covariates[rows]), own)
+                    alphas = loo.scale * ALPHAS if self.alpha is None else [float(self.alpha)]
+                    for number, (decoder, target) in enumerate(zip(decoders, targets, strict=True)):
+                        for alpha, residuals in zip(alphas, loo.residuals(target, alphas), strict=True):
+                            error = loo.error(decoder, target, residuals)
+                            if error < best[number].error:
+                                best[number] = Choice(error, kernel, gamma, float(alpha), residuals)
+        winner = 0
+        if len(decoders) > 1:
+            taus = []
+            for decoder, target, choice in zip(decoders, targets, best, strict=True):
+                assert choice.residuals is not None
+                taus.append(mean_tau(decoder.decode(target - choice.residuals).ranks, labels[rows], own))
+            winner = int(np.argmax(taus))
+        self.output_kernel_, self.decoder_ = kernels[winner], decoders[winner]
+        choice = best[winner]
+        self.loo_error_, self.kernel_, self.gamma_, self.alpha_ = (
+            choice.error,
+            choice.kernel,
+            choice.gamma,
+            choice.alpha,
+        )
+
+    def _input_candidates(self, covariates: Any, weights: FloatArray) -> Iterator[tuple[InputKernel, float | None]]:
+        """Yield the candidates for the input kernel and gamma."""
+        for kernel in self._input_kernels:
+            if self.gamma is not None or not (isinstance(kernel, str) and kernel in DISTANCES):
+                yield kernel, None if self.gamma is None else float(self.gamma)
+                continue
+            distances = pairwise_distances(covariates, metric=DISTANCES[kernel])
+            mean = weights @ (distances**2 if kernel == "rbf" else distances) @ weights / weights.sum() ** 2
+            for factor in GAMMAS:
+                yield kernel, float(factor / mean) if mean > 0 else 1.0
 
     def _fit_targets(self, statistic: Statistic, covariates: Any, labels: Data, weights: FloatArray) -> RidgeFit:
         """Return the regression of the mean pair signs, ranks or positions of the labels."""
@@ -224,23 +311,34 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         targets = mean_statistics(rows, statistic).reshape(len(rows), -1)
         gram = None
         if not self._primal:
-            numeric = self._ranking_kernel is None
-            check_task("a label ranking", n_rows(self.X_fit_) if numeric else self.plan_.shape[0])
-            gram = np.array(self._gram(self.X_fit_)) if numeric else self.plan_.gram()
-        ridge = Ridge(covariates, gram, weights, float(self.alpha))
+            check_task("a label ranking", self.plan_.shape[0] if self._on_rankings else n_rows(self.X_fit_))
+            gram = self.plan_.gram() if self._on_rankings else np.array(self._gram(self.X_fit_))
+        ridge = Ridge(covariates, gram, weights, self.alpha_)
         if statistic != "pairs":
             return ridge.fit(targets, np.arange(len(targets)))
         return ridge.fit_known(targets, np.abs(targets) == 1, float(self.prior))
 
+    @np.errstate(under="ignore")
     def _gram(self, X: Any) -> FloatArray:
         """Return the kernel between covariates and the training covariates."""
-        if self._ranking_kernel is not None:
-            return self.plan_.against(X).gram()
-        named = isinstance(self.kernel, str)
+        return (
+            self.plan_.against(X).gram()
+            if self._on_rankings
+            else self._gram_of(self.kernel_, self.gamma_, X, self.X_fit_)
+        )
+
+    def _gram_of(self, kernel: InputKernel, gamma: float | None, X: Any, Y: Any) -> FloatArray:
+        """Return a kernel between covariates."""
+        if isinstance(kernel, Kernel):
+            return kernel.plan(X, method=self.method).gram()
+        if is_name(kernel, "matern"):
+            scaled = math.sqrt(3) * (gamma or 0.0) * pairwise_distances(X, Y, metric="euclidean")
+            return np.asarray((1 + scaled) * np.exp(-scaled))
+        named = isinstance(kernel, str)
         params: dict[str, Any] = {"degree": self.degree, "coef0": self.coef0} if named else self.kernel_params or {}
-        if named and self.gamma is not None:  # the default of gamma depends on the kernel
-            params["gamma"] = float(self.gamma)
-        gram = pairwise_kernels(X, self.X_fit_, metric=self.kernel, filter_params=named, **params)
+        if named and gamma is not None:  # the default of gamma depends on the kernel
+            params["gamma"] = gamma
+        gram = pairwise_kernels(X, Y, metric=kernel, filter_params=named, **params)
         return np.asarray(gram, dtype=np.float64)
 
     # ------------------------------------------------------------------ predict
@@ -268,17 +366,78 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         Whatever the output kernel, pairs of items are learnt as with :class:`Kendall`; estimates are clipped to [0, 1].
         The diagonal is 1/2.
         """
-        check_is_fitted(self)
-        if self._training is not None:  # fitted on first use: there are many more pairs than items
-            self._pair_fit, self._training = self._fit_targets("pairs", *self._training), None
-        assert self._pair_fit is not None
-        n_items = len(self.items_)
+        n_items = len(self.items_) if hasattr(self, "items_") else 0
         first, second = np.triu_indices(n_items, 1)
-        signs = np.concatenate(list(self._predict_targets(X, self._pair_fit)))
+        signs = self._predict_signs(X)
         scores = np.full((len(signs), n_items, n_items), 0.5)
         scores[:, first, second] = np.clip((1 + signs) / 2, 0, 1)
         scores[:, second, first] = 1 - scores[:, first, second]
         return scores
+
+    def _predict_signs(self, X: Any) -> FloatArray:
+        """Return the estimated mean sign of each pair of items, 1 if the first one certainly comes first."""
+        check_is_fitted(self)
+        if self._pair_fit is None:  # fitted on first use: there are many more pairs than items
+            self._pair_fit = self._fit_targets("pairs", *self._training)
+        return np.concatenate(list(self._predict_targets(X, self._pair_fit)))
+
+    def predict_set(self, X: Any, confidence_level: float = 0.9) -> Preferences:
+        """Return the pairs of items whose order is certain, as a partial order for each row (split conformal).
+
+        For a new row from the same distribution, the probability that its label contradicts none of the pairs is at
+        least ``confidence_level``, whatever the distribution. The model is fitted again on two thirds of the training
+        rows, at the first call. A label of the other third has as its score the largest estimated sign of a pair that
+        it orders the other way. A pair is stated if its estimated sign exceeds the quantile of these scores, and if
+        the predicted ranking of that model has the same order.
+
+        Parameters
+        ----------
+        X : as in :meth:`predict`
+            The covariates.
+        confidence_level : float
+            The probability that all stated pairs of a row are right, between 0 and 1.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.uniform(0, 3, size=(300, 1))
+        >>> y = Rankings.from_scores(-abs(x - [0, 1, 2, 3]) + rng.normal(scale=0.3, size=(300, 4)))
+        >>> certain = KernelRankingRegressor().fit(x, y).predict_set([[0.0], [1.5]])
+        >>> [int(before.sum()) for before in certain.before]
+        [6, 4]
+        """
+        check_is_fitted(self)
+        check_number("confidence_level", confidence_level, 0, 1)
+        model, part, scores, weights = self._calibrate()
+        if is_name(self.kernel_, "precomputed"):
+            X = self._check_covariates(X, reset=False)[:, part]
+        reached = np.cumsum(weights) >= confidence_level * (weights.sum() + 1)
+        threshold = scores[int(np.argmax(reached))] if reached.any() else math.inf
+        signs, ranks = model._predict_signs(X), model.decode(X).ranks
+        first, second = np.triu_indices(len(self.items_), 1)
+        before = np.zeros((len(signs), len(self.items_), len(self.items_)), dtype=bool)
+        before[:, first, second] = (signs > threshold) & (ranks[:, first] < ranks[:, second])
+        before[:, second, first] = (-signs > threshold) & (ranks[:, second] < ranks[:, first])
+        counts = np.ones(len(signs), dtype=np.int64)
+        return Preferences._trusted(closure(np.packbits(before, axis=2)), self.items_, counts, (), ((),) * len(signs))
+
+    def _calibrate(self) -> tuple[Self, Indices, FloatArray, FloatArray]:
+        """Return the model of a part of the rows, these rows, and the sorted scores of the others with weights."""
+        if self._calibration is None:
+            covariates, labels, weights = self._training
+            order = np.random.default_rng(as_seed(self.random_state, "random_state")).permutation(len(labels))
+            rest, part = np.split(order, [int(CALIBRATION_SHARE * len(order))])
+            model = clone(self)
+            X, y = _safe_split(model, covariates, labels, part)
+            model.fit(X, y, weights[part] / y.counts)
+            X, y = _safe_split(model, covariates, labels, rest, part)
+            stated = np.trunc(mean_statistics(as_rows(y), "pairs"))
+            wrong = np.where(stated != 0, -stated * model._predict_signs(X), -math.inf)
+            known = stated.any(axis=1)
+            scores, mass = wrong.max(axis=1, initial=-math.inf)[known], weights[rest][known]
+            by_score = np.argsort(scores, kind="stable")
+            self._calibration = model, part, scores[by_score], mass[by_score]
+        return self._calibration
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the mean of Kendall's tau between predicted and given rankings.
@@ -290,15 +449,7 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
         covariates = self._check_covariates(X, reset=False)
         labels = self._match_labels(self._check_labels(y, covariates), has_names(y))
         weights = self._check_weights(sample_weight, covariates, labels)
-        ordered = np.trunc(mean_statistics(as_rows(labels), "pairs"))  # -1 and 1 are certain
-        signs = STATISTICS["pairs"](self.decode(X).ranks)
-        n_ordered = np.abs(ordered).sum(axis=1)
-        if labels.n_items == 1:
-            return 1.0  # all rankings are equal
-        if not (n_ordered > 0).any():
-            raise RankingError("y: no label orders any two items, so the score is undefined")
-        taus = (ordered * signs).sum(axis=1)[n_ordered > 0] / n_ordered[n_ordered > 0]
-        return float(np.average(taus, weights=weights[n_ordered > 0]))
+        return mean_tau(self.decode(X).ranks, labels, weights)
 
     def _predict_targets(self, X: Any, fit: RidgeFit) -> Iterator[FloatArray]:
         """Yield the predicted targets in blocks of rows."""
@@ -313,10 +464,10 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
 
     def _check_covariates(self, X: Any, reset: bool) -> Any:
         """Return validated covariates: numbers, or rankings if the kernel is one on rankings."""
-        if self._ranking_kernel is None:
+        if not self._on_rankings:
             check_unmasked("X", X)
             with error_prefix("X"):
-                return validate_data(self, X, accept_sparse="csr", reset=reset)
+                return validate_data(self, X, accept_sparse="csr", accept_large_sparse=False, reset=reset)
         data = as_data(X, self.unlisted)
         validate_data(self, np.empty((len(data), data.n_items)), reset=reset, skip_check_array=True)
         return data
@@ -356,8 +507,8 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self._ranking_kernel is None
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.sparse = not self._on_rankings
+        tags.input_tags.pairwise = is_name(self.kernel, "precomputed")
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = False
         tags.regressor_tags.poor_score = True  # the checks pass numbers that are not rankings
@@ -367,6 +518,94 @@ class KernelRankingRegressor(KernelParameters, RegressorMixin, BaseEstimator):  
 def n_rows(covariates: Any) -> int:
     """Return the number of rows, also of a sparse matrix."""
     return int(covariates.shape[0]) if hasattr(covariates, "shape") else len(covariates)
+
+
+def is_name(kernel: Any, name: str) -> bool:
+    """Return whether a kernel is given by this name."""
+    return isinstance(kernel, str) and kernel == name
+
+
+def candidates(name: str, kernel: Any) -> list[Any]:
+    """Return the kernels of a sequence, or a single kernel as a list."""
+    if not isinstance(kernel, list | tuple):
+        return [kernel]
+    if not kernel:
+        raise ValueError(f"{name} is empty; give at least one kernel")
+    return list(kernel)
+
+
+def mean_tau(ranks: RankArray, labels: Data, weights: FloatArray) -> float:
+    """Return the weighted mean of Kendall's tau over the pairs that the labels order."""
+    if labels.n_items == 1:
+        return 1.0  # all rankings are equal
+    ordered = np.trunc(mean_statistics(as_rows(labels), "pairs"))  # -1 and 1 are certain
+    n_ordered = np.abs(ordered).sum(axis=1)
+    if not (n_ordered > 0).any():
+        raise RankingError("y: no label orders any two items, so the score is undefined")
+    taus = (ordered * STATISTICS["pairs"](ranks)).sum(axis=1)[n_ordered > 0] / n_ordered[n_ordered > 0]
+    return float(np.average(taus, weights=weights[n_ordered > 0]))
+
+
+# ---------------------------------------------------------------------- choice of the parameters
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOneOut:
+    """Leave-one-out errors of kernel ridge regression around the mean of the targets, in closed form.
+
+    One unit of weight is left out at a time, or the row if its weight is smaller, so that weights are repeated rows.
+    The mean is that of the other rows, and the penalty is not changed.
+    """
+
+    gram: FloatArray
+    weights: FloatArray
+
+    @property
+    def scale(self) -> float:
+        """The mean of the diagonal of the Gram matrix, 1 if it is 0."""
+        return float(np.average(np.diag(self.gram), weights=self.weights)) or 1.0
+
+    @cached_property
+    def _eigen(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The eigenvalues and eigenvectors of the weighted Gram matrix, and the squares of the latter."""
+        roots = np.sqrt(self.weights)
+        values, vectors = np.linalg.eigh(self.gram * np.outer(roots, roots))
+        return np.maximum(values, 0.0), vectors, vectors**2
+
+    def residuals(self, targets: FloatArray, alphas: Sequence[float] | FloatArray) -> Iterator[FloatArray]:
+        """Yield for each penalty the targets minus their leave-one-out predictions."""
+        values, vectors, squares = self._eigen
+        weights, flat = self.weights[:, None], targets.reshape(len(targets), -1)
+        unit, roots = np.minimum(weights, 1.0), np.sqrt(weights)
+        others = np.maximum(weights.sum() - unit, np.finfo(float).tiny)
+        means = ((weights * flat).sum(axis=0) - unit * flat) / others if len(flat) > 1 else 0 * flat
+        projected = vectors.T @ (roots * np.column_stack([flat, np.ones(len(flat))]))
+        for alpha in alphas:
+            penalty = max(alpha, 1e-12 * values[-1], np.finfo(float).tiny)
+            shrinkage = penalty / (values + penalty)
+            left = vectors @ (shrinkage[:, None] * projected)
+            leverages = (1 - squares @ shrinkage)[:, None] * unit / weights
+            yield ((left[:, :-1] - means * left[:, -1:]) / roots / (1 - leverages)).reshape(targets.shape)
+
+    def error(self, decoder: Decoder, targets: FloatArray, residuals: FloatArray) -> float:
+        """Return the weighted mean squared error in the embedding; with Kendall over the pairs that labels order."""
+        number = np.ones(len(targets))
+        if decoder.statistic == "pairs":
+            stated = np.abs(targets) == 1
+            residuals, number = residuals * stated, stated.mean(axis=1) if stated.any() else number
+        squares = decoder.products(residuals, residuals) - decoder.constant
+        return float(self.weights @ squares / (self.weights @ number))
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """An input kernel with its parameters, and the leave-one-out error."""
+
+    error: float = math.inf
+    kernel: InputKernel = ""
+    gamma: float | None = None
+    alpha: float = 1.0
+    residuals: FloatArray | None = None
 
 
 # ---------------------------------------------------------------------- ridge regression

@@ -62,6 +62,13 @@ class BradleyTerryResult:
         The number of comparisons, weighted.
     n_clusters : int
         The number of judges or voters by whom standard errors are clustered; 0 if comparisons are independent.
+
+    Examples
+    --------
+    >>> from rankernel import Comparisons
+    >>> result = bradley_terry(Comparisons.from_arrays(["a"] * 4, ["b"] * 4, [1, 1, 1, -1]))  # odds of 3 to 1
+    >>> bool(np.isclose(result.strengths[0] - result.strengths[1], np.log(3)))
+    True
     """
 
     _repr_html_ = html_card
@@ -212,7 +219,7 @@ def bradley_terry(
 
 def normal_quantile(confidence_level: float) -> float:
     """Return the two-sided quantile of the normal distribution."""
-    check_number("confidence_level", confidence_level, 0, 1)
+    confidence_level = check_number("confidence_level", confidence_level, 0, 1)
     return float(ndtri((1 + confidence_level) / 2))
 
 

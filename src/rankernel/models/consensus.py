@@ -12,6 +12,7 @@ import numpy as np
 from rankernel._utils import FloatArray, Indices, Mask, RankArray
 from rankernel._utils.checks import check_choice, check_integer, check_labels
 from rankernel._utils.notebook import html_card
+from rankernel._utils.resources import check_bytes
 from rankernel._utils.rng import Seed, as_seed
 from rankernel.data import Data, as_data, as_nonempty_data
 from rankernel.distances import STATISTICS, Statistic, centred_ranks, uniform_mean
@@ -51,6 +52,13 @@ class Consensus:
     resampled : Rankings, optional
         With ``n_bootstrap``, the different rankings of the resamples, the most frequent first, with their numbers as
         counts; ``pairwise_preferences(resampled)`` is the share of resamples in which a is before b.
+
+    Examples
+    --------
+    >>> from rankernel import borda
+    >>> result = borda(Rankings.from_orders([["a", "b", "c"], ["a", "c", "b"]]))
+    >>> result.ranking.ranks, result.cost
+    (array([[0, 1, 1]], dtype=int32), 1.0)
     """
 
     _repr_html_ = html_card
@@ -87,6 +95,11 @@ def pairwise_preferences(X: Any) -> FloatArray:
     X : Rankings, Preferences or array of ranks
         The data; each row counts as often as its count.
 
+    Returns
+    -------
+    array of shape (n_items, n_items)
+        The shares ``P[a, b]``.
+
     Examples
     --------
     >>> pairwise_preferences(Rankings.from_orders([["a", "b"], ["b", "a"]], counts=[3, 1]))
@@ -113,6 +126,11 @@ def borda(X: Any, *, ties: Ties = "keep") -> Consensus:
         The data; each row counts as often as its count.
     ties : {"keep", "items"}
         Items with equal mean positions are tied, or ordered by their index.
+
+    Returns
+    -------
+    Consensus
+        ``ranking`` is the consensus, ``cost`` its total distance to the voters.
 
     Examples
     --------
@@ -153,6 +171,11 @@ def kemeny(X: Any, *, limit: int = 20, n_starts: int = 10, n_bootstrap: int = 0,
         The number of resamples of the voters, whose Kemeny rankings are ``resampled`` of the result.
     rng : int, Generator or None
         The seed of the resamples and of local searches; the default 0 gives the same result in every call.
+
+    Returns
+    -------
+    Consensus
+        ``ranking`` is the consensus, ``exact`` whether it is proven optimal.
 
     Examples
     --------
@@ -205,6 +228,11 @@ def kernel_consensus(X: Any, kernel: Kernel | str, *, limit: int = 20, n_starts:
     rng : int, Generator or None
         The seed of the starts of local searches; the default 0 gives the same result in every call.
 
+    Returns
+    -------
+    Consensus
+        ``ranking`` is the consensus, ``cost`` the squared distance to the mean embedding.
+
     Examples
     --------
     >>> from rankernel import RankBiasedOverlap, Spearman
@@ -248,6 +276,11 @@ def cluster_consensus(X: Any, groups: Any, *, rule: Callable[[Any], Any] = borda
         :func:`borda`, :func:`kemeny`, or another function of data, such as
         ``lambda rows: kernel_consensus(rows, kernel)``.
 
+    Returns
+    -------
+    dict
+        The result of ``rule`` for each group, such as a :class:`Consensus`.
+
     Examples
     --------
     >>> ballots = Rankings.from_orders([["a", "b"], ["b", "a"], ["b", "a"]])
@@ -267,6 +300,8 @@ def cluster_consensus(X: Any, groups: Any, *, rule: Callable[[Any], Any] = borda
 def overall_mean(X: Data | Rows, statistic: Statistic) -> FloatArray:
     """Return the mean of a statistic over all voters and completions, computed in chunks of rows."""
     distinct = as_rows(X.unique())
+    if statistic == "pairs":
+        check_bytes(24 * X.n_items**2, f"the matrix of pairwise preferences of {X.n_items:,} items")
     total: FloatArray = np.zeros_like(uniform_mean(statistic, X.n_items)[0])
     step = max(CHUNK_NUMBERS // max(total.size, 1), 1)
     for start in range(0, len(distinct), step):

@@ -56,6 +56,13 @@ class Leaderboard:
         The confidence level.
     units : str
         What was resampled, with the number: ``"124 judges"``.
+
+    Examples
+    --------
+    >>> from rankernel import Rankings
+    >>> board = leaderboard(Rankings.from_orders([["a", "b", "c"], ["a", "c", "b"]], counts=[20, 20]))
+    >>> board.items, board.rank_intervals.tolist()
+    (('a', 'b', 'c'), [[1, 1], [2, 3], [2, 3]])
     """
 
     _repr_html_ = html_card
@@ -173,7 +180,7 @@ def leaderboard(
     >>> result.items, result.rank_intervals.tolist()
     (('a', 'c', 'b'), [[1, 1], [2, 3], [2, 3]])
     """
-    check_number("confidence_level", confidence_level, 0, 1)
+    confidence_level = check_number("confidence_level", confidence_level, 0, 1)
     check_integer("n_resamples", n_resamples, 20)
     check_choice("resample", resample, get_args(Resample))
     if is_frame(data):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankernel._loops.compiled import compiled_strictly
 from rankernel._utils import FloatArray, FullRanks, Indices, Mask, RankArray
-from rankernel._utils.checks import check_integer, check_number
+from rankernel._utils.checks import check_instance, check_integer, check_number
 from rankernel._utils.combinatorics import (
     inversion_probabilities,
     log_q_factorial,
@@ -35,6 +36,7 @@ from rankernel.data import Data, as_data, as_nonempty_data, pairwise_wins
 from rankernel.datasets.simulate import mallows
 from rankernel.errors import ExactnessError, RankingError
 from rankernel.models.kemeny_search import kemeny_order
+from rankernel.models.plackett_luce import ModelFit
 from rankernel.preferences import Preferences, relations_of_ranks
 from rankernel.rankings import FREE, Rankings, as_full_ranking
 
@@ -63,6 +65,12 @@ class MallowsModel(CompletionModel):
     max_down_sets : int
         The largest lattice of down-sets for exact draws.
 
+    Attributes
+    ----------
+    summary : ModelFit or None
+        After :meth:`fit`: ``items``, ``log_likelihood``, ``aic``, ``bic``, ``n_voters``, and ``standard_errors`` of
+        theta alone.
+
     Examples
     --------
     >>> from rankernel.completions import draw
@@ -77,11 +85,13 @@ class MallowsModel(CompletionModel):
     center: tuple[int, ...]
     theta: float
     max_down_sets: int = FEW_DOWN_SETS
+    summary: ModelFit | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "center", tuple(as_full_ranking(self.center).ranks[0].tolist()))
         object.__setattr__(self, "theta", check_number("theta", self.theta, 0))
         check_integer("max_down_sets", self.max_down_sets)
+        check_instance("summary", self.summary, ModelFit | None, "the summary of a fit, or None")
 
     @classmethod
     def fit(cls, X: Any, *, center: Any = None, max_down_sets: int = FEW_DOWN_SETS) -> MallowsModel:
@@ -108,13 +118,16 @@ class MallowsModel(CompletionModel):
         Returns
         -------
         MallowsModel
-            The model; theta is at most 30.
+            The model; theta is at most 30. Its log-likelihood and standard error are nan if the estimating equation
+            was used; the standard error is also nan if theta is 0 or 30.
 
         Examples
         --------
         >>> model = MallowsModel.fit(Rankings([[0, 1, 2], [0, 2, 1], [1, 0, 2]], counts=[4, 2, 2]))
         >>> model.center, round(model.theta, 3)
         ((0, 1, 2), 1.356)
+        >>> round(model.summary.log_likelihood, 3), model.summary.standard_errors.round(3).tolist()
+        (-9.504, [0.515])
         """
         check_integer("max_down_sets", max_down_sets, 0)
         data = as_nonempty_data(X).unique()
@@ -123,17 +136,23 @@ class MallowsModel(CompletionModel):
         else:
             ranks = as_full_ranking(center).ranks[0]
             check_same_number(data.n_items, len(ranks))
-        return cls(tuple(ranks.tolist()), fit_theta(Likelihood(data, ranks, max_down_sets)))
+        likelihood = Likelihood(data, ranks, max_down_sets)
+        theta = fit_theta(likelihood)
+        value = np.nan if likelihood.extensions is None else likelihood.value(theta)
+        covariance = partial(np.full, (1, 1), likelihood.variance(theta))
+        summary = ModelFit(data.items, value, 2, data.n_voters, covariance)
+        return cls(tuple(ranks.tolist()), theta, summary=summary)
 
     def sample(self, n_rankings: int, *, rng: Seed = 0, items: Iterable[object] | None = None) -> Rankings:
-        """Draw full rankings from the model: see :func:`rankernel.datasets.mallows`.
+        """Draw full rankings from the model, of the items of the data: see :func:`rankernel.datasets.mallows`.
 
         Examples
         --------
         >>> MallowsModel(center=[1, 0, 2], theta=20.0).sample(2, items=["a", "b", "c"]).to_orders()
         [['b', 'a', 'c'], ['b', 'a', 'c']]
         """
-        return mallows(n_rankings, self.center, self.theta, rng=np.random.default_rng(as_seed(rng)), items=items)
+        names = self.summary.items if items is None and self.summary is not None else items
+        return mallows(n_rankings, self.center, self.theta, rng=np.random.default_rng(as_seed(rng)), items=names)
 
     def log_prob(self, X: Any) -> FloatArray:
         """Return the log-probability of each row of rankings or preferences.
@@ -409,6 +428,13 @@ class Likelihood:
         for count, extensions in self.extensions or []:
             total += count * (mean_inversions(self.n_items, theta) - extensions.mean_distance(theta))
         return total + float(self.gaps @ inversion_probabilities(len(self.gaps) - 1, theta)) - self.discordant
+
+    def variance(self, theta: float) -> float:
+        """Return the inverse of the observed information, nan at a bound of theta or for the estimating equation."""
+        if self.extensions is None or not 0 < theta < MAX_THETA:
+            return np.nan
+        step = min(1e-4, theta / 2)
+        return 2 * step / (self.derivative(theta - step) - self.derivative(theta + step))
 
 
 def discordances(data: Data, center: RankArray) -> int:

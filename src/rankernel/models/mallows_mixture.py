@@ -15,7 +15,7 @@ from rankernel._utils import FloatArray, IntArray, RankArray
 from rankernel._utils.checks import check_integer, check_number
 from rankernel._utils.combinatorics import log_q_factorials, log_q_factorials_derivative
 from rankernel._utils.rng import Seed, as_seed
-from rankernel.data import as_data, as_nonempty_data
+from rankernel.data import as_data, as_nonempty_data, only_rankings
 from rankernel.datasets.simulate import mallows
 from rankernel.errors import ArgumentValueError, RankingError
 from rankernel.kernels import Mallows
@@ -38,7 +38,8 @@ class MallowsMixture(BaseEstimator):  # type: ignore[misc]
     pairs in different buckets that the center orders the other way. Both steps of the EM algorithm are exact: the
     center is a Kemeny ranking of the weighted stated pairs, and theta solves one equation. Rankings with free items
     have exact probabilities too where the Mallows kernel is exact; the new center is then used only if it
-    increases the likelihood.
+    increases the likelihood. These take long, so the initializations use an approximation first, in which the listed
+    items alone follow a Mallows model, and the exact algorithm starts from the best of them.
 
     A mixture answers how probable each cluster is for a voter, and how concentrated each cluster is;
     :class:`KernelKMeans` takes any kernel, and clusters that are not balls around one ranking.
@@ -104,13 +105,16 @@ class MallowsMixture(BaseEstimator):  # type: ignore[misc]
         for name in ("n_components", "n_init", "max_iter"):
             check_integer(name, getattr(self, name))
         check_number("tol", self.tol, 0)
-        data = as_rankings_only(as_nonempty_data(X))
-        rows = StatedPairs.of(data.unique())
+        data = only_rankings(as_nonempty_data(X), "a mixture")
+        rows = StatedPairs.of(data.unique(), exact=False)
         if self.n_components > len(rows.ranks):
             raise ArgumentValueError("n_components", self.n_components, f"at most {len(rows.ranks)} distinct rankings")
         rng = np.random.default_rng(as_seed(self.random_state, "random_state"))
         runs = [self._run(rows, rng) for _ in range(self.n_init)]
         best = max(runs, key=lambda run: run.log_likelihood)
+        exact = StatedPairs.of(data.unique())
+        if len(exact.free):
+            best = self._run(exact, rng, best)
         order = np.argsort(-best.weights, kind="stable")
         self.items_ = data.items
         self.centers_ = Rankings._trusted(best.centers[order], data.items)
@@ -122,11 +126,16 @@ class MallowsMixture(BaseEstimator):  # type: ignore[misc]
         self.labels_ = self.predict(data)
         return self
 
-    def _run(self, rows: StatedPairs, rng: np.random.Generator) -> Run:
-        """Return the result of one initialization."""
-        posterior = initial_groups(rows, self.n_components, rng)
-        centers = np.zeros((self.n_components, rows.n_items), dtype=np.int32)
-        thetas, is_optimal = np.full(self.n_components, np.nan), np.zeros(self.n_components, dtype=bool)
+    def _run(self, rows: StatedPairs, rng: np.random.Generator, start: Run | None = None) -> Run:
+        """Return the result of one initialization, or of the algorithm from a given result."""
+        if start is None:
+            posterior = initial_groups(rows, self.n_components, rng)
+            centers = np.zeros((self.n_components, rows.n_items), dtype=np.int32)
+            thetas = np.full(self.n_components, np.nan)
+        else:
+            centers, thetas = start.centers.copy(), start.thetas.copy()
+            posterior, _ = rows.posterior(centers, thetas, start.weights)
+        is_optimal = np.zeros(self.n_components, dtype=bool)
         previous, converged = -np.inf, False
         n_iter = 0
         while n_iter < self.max_iter and not converged:
@@ -135,10 +144,7 @@ class MallowsMixture(BaseEstimator):  # type: ignore[misc]
             for g in range(self.n_components):
                 update = rows.best_component(posterior[:, g] * rows.counts, centers[g], float(thetas[g]), rng)
                 centers[g], thetas[g], is_optimal[g] = update
-            logs = rows.log_prob(centers, thetas) + np.log(np.maximum(weights, 1e-300))
-            totals = logsumexp(logs, axis=1)
-            value = float(rows.counts @ totals)
-            posterior = np.exp(logs - totals[:, None])
+            posterior, value = rows.posterior(centers, thetas, weights)
             converged = value - previous <= self.tol * rows.counts.sum()
             previous = value
         return Run(centers, thetas, weights, is_optimal, value, n_iter, converged)
@@ -146,7 +152,7 @@ class MallowsMixture(BaseEstimator):  # type: ignore[misc]
     def _joint(self, X: Any) -> FloatArray:
         """Return the log-probability of each ranking and component."""
         check_is_fitted(self)
-        data = as_rankings_only(as_data(X))
+        data = only_rankings(X, "a mixture")
         if data.n_items != len(self.items_):
             raise RankingError(f"X has {data.n_items} items, but the mixture was fitted to {len(self.items_)}")
         if isinstance(X, Rankings) and data.items != self.items_ and set(data.items) == set(self.items_):
@@ -195,13 +201,6 @@ class MallowsMixture(BaseEstimator):  # type: ignore[misc]
         return Rankings._trusted(ranks, self.items_), component
 
 
-def as_rankings_only(data: Any) -> Rankings:
-    """Return rankings, or raise an error for preferences."""
-    if not isinstance(data, Rankings):
-        raise RankingError("X: a mixture needs rankings; partial orders of other kinds have no closed form")
-    return data
-
-
 @dataclass(frozen=True, eq=False)
 class Run:
     """The result of one initialization."""
@@ -221,21 +220,23 @@ class StatedPairs:
 
     ranks: RankArray
     counts: FloatArray
-    sizes: FloatArray  # (n_rows, n_items + 1): number of buckets of each size; rows with free items are 0
-    free: IntArray  # the rows with free items
+    sizes: FloatArray  # (n_rows, n_items + 1): number of buckets of each size; 0 in the rows of ``free``
+    n_ranked: IntArray  # number of items of the Mallows model of each row
+    free: IntArray  # the rows with free items whose probabilities are computed by the Mallows kernel
 
     @classmethod
-    def of(cls, data: Rankings) -> StatedPairs:
-        """Count the buckets of rankings."""
+    def of(cls, data: Rankings, *, exact: bool = True) -> StatedPairs:
+        """Count the buckets of rankings; if not ``exact``, the listed items alone follow a Mallows model."""
         n = data.n_items
         sizes = np.zeros((len(data), n + 1))
         rows = np.arange(len(data))
         for bucket in range(int(data.ranks.max(initial=-1)) + 1):
             np.add.at(sizes, (rows, (data.ranks == bucket).sum(axis=1)), 1.0)
         sizes[:, 0] = 0.0
-        free = np.flatnonzero((data.ranks == FREE).any(axis=1))
-        sizes[free] = 0.0
-        return cls(data.ranks, data.counts.astype(np.float64), sizes, free)
+        n_listed = (data.ranks != FREE).sum(axis=1)
+        free = np.flatnonzero(n_listed < n)[: None if exact else 0]
+        sizes[free], n_listed[free] = 0.0, n
+        return cls(data.ranks, data.counts.astype(np.float64), sizes, n_listed, free)
 
     @property
     def n_items(self) -> int:
@@ -270,7 +271,13 @@ class StatedPairs:
         logs = self.sizes @ tables - thetas * self.discordant(centers)
         if len(self.free):
             logs[self.free] = self.log_sums_with_free_items(centers, thetas)
-        return np.asarray(logs - tables[n])
+        return np.asarray(logs - tables[self.n_ranked])
+
+    def posterior(self, centers: RankArray, thetas: FloatArray, weights: FloatArray) -> tuple[FloatArray, float]:
+        """Return the posterior probabilities of the components, and the log-likelihood."""
+        logs = self.log_prob(centers, thetas) + np.log(np.maximum(weights, 1e-300))
+        totals = logsumexp(logs, axis=1)
+        return np.exp(logs - totals[:, None]), float(self.counts @ totals)
 
     def log_sums_with_free_items(self, centers: RankArray, thetas: FloatArray) -> FloatArray:
         """Return the logarithm of the sum of exp(-theta d) over the completions, by the marginalised Mallows kernel."""
@@ -320,12 +327,11 @@ class StatedPairs:
 
     def best_theta(self, weights: FloatArray, distances: FloatArray, sizes: FloatArray) -> float:
         """Return the theta with the largest weighted likelihood, given distances and bucket sizes."""
-        n, total = self.n_items, float(weights.sum())
-        distance, of_buckets = float(weights @ distances), weights @ sizes
+        distance = float(weights @ distances)
+        of_sizes = weights @ sizes - np.bincount(self.n_ranked, weights, self.n_items + 1)
 
         def derivative(theta: float) -> float:
-            derivatives = log_q_factorials_derivative(n, theta)
-            return float(of_buckets @ derivatives - total * derivatives[n] - distance)
+            return float(of_sizes @ log_q_factorials_derivative(self.n_items, theta) - distance)
 
         if derivative(0.0) <= 0:
             return 0.0

@@ -13,8 +13,9 @@ narrow, so the step is proportional to its standard deviation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,49 @@ MAX_DECAY = 42.0  # logarithm of the ratio of the peak to the smallest node: exp
 
 
 @dataclass(frozen=True, eq=False)
+class ModelFit:
+    """The data that a model was fitted to, its likelihood, and standard errors.
+
+    Attributes
+    ----------
+    items : tuple of str
+        The names of the items.
+    log_likelihood : float
+        The log-likelihood of all voters.
+    n_parameters : int
+        The number of parameters; a center counts as one.
+    n_voters : int
+        The number of voters.
+    """
+
+    items: tuple[str, ...]
+    log_likelihood: float
+    n_parameters: int
+    n_voters: int
+    _covariance: Callable[[], FloatArray]  # computed on first use
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        """The covariance matrix of the estimates, by the inverse of the observed information."""
+        return self._covariance()
+
+    @property
+    def standard_errors(self) -> FloatArray:
+        """The standard errors of the estimates."""
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def aic(self) -> float:
+        """Akaike's information criterion; smaller is better."""
+        return 2 * self.n_parameters - 2 * self.log_likelihood
+
+    @property
+    def bic(self) -> float:
+        """The Bayesian information criterion; smaller is better."""
+        return float(self.n_parameters * np.log(self.n_voters)) - 2 * self.log_likelihood
+
+
+@dataclass(frozen=True, eq=False)
 class PlackettLuce(CompletionModel):
     r"""The Plackett-Luce model: items are chosen one after another with probability proportional to their weights.
 
@@ -50,6 +94,12 @@ class PlackettLuce(CompletionModel):
     ----------
     weights : array of shape (n_items,)
         Positive weights in the order of the items; only their ratios matter.
+
+    Attributes
+    ----------
+    summary : ModelFit or None
+        After :meth:`fit`: ``items``, ``log_likelihood``, ``aic``, ``bic``, ``n_voters``, and ``standard_errors`` and
+        ``covariance`` of the log-weights (of mean 0).
 
     Examples
     --------
@@ -65,6 +115,7 @@ class PlackettLuce(CompletionModel):
     """
 
     weights: FloatArray
+    summary: ModelFit | None = field(default=None, repr=False)
 
     def __init__(self, weights: ArrayLike) -> None:
         array = positive_weights(weights)
@@ -72,6 +123,7 @@ class PlackettLuce(CompletionModel):
             raise RankingError("weights: the ratio of the smallest to the largest weight underflows to 0")
         array.flags.writeable = False
         object.__setattr__(self, "weights", array)
+        object.__setattr__(self, "summary", None)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PlackettLuce) and np.array_equal(self.weights, other.weights)
@@ -107,9 +159,11 @@ class PlackettLuce(CompletionModel):
         Two items that win 30 and 10 times, almost without a penalty, have weights of ratio 3:
 
         >>> ballots = Rankings.from_orders([["a", "b"], ["b", "a"]], counts=[30, 10])
-        >>> weights = PlackettLuce.fit(ballots, penalty=1e-9).weights
-        >>> round(float(weights[0] / weights[1]), 6)
+        >>> model = PlackettLuce.fit(ballots, penalty=1e-9)
+        >>> round(float(model.weights[0] / model.weights[1]), 6)
         3.0
+        >>> model.summary.items, model.summary.standard_errors.round(3).tolist(), round(model.summary.aic, 2)
+        (('a', 'b'), [0.183, 0.183], 46.99)
         """
         from scipy.optimize import minimize
         from threadpoolctl import threadpool_limits
@@ -125,17 +179,24 @@ class PlackettLuce(CompletionModel):
             result = minimize(loss, start, args=(data, penalty), jac=True, method="L-BFGS-B", options=options)
         if np.abs(result.jac).max() > TOLERANCE * data.n_voters:
             warn(f"the fit has not converged: {result.message}; increase max_iter", RuntimeWarning)
-        return cls(np.exp(result.x - result.x.mean()))
+        logs = result.x - result.x.mean()
+        likelihood = penalty / 2 * float(result.x @ result.x) - float(result.fun)
+        covariance = partial(log_weight_covariance, logs, data, penalty)
+        model = cls(np.exp(logs))
+        summary = ModelFit(data.items, likelihood, data.n_items - 1, data.n_voters, covariance)
+        object.__setattr__(model, "summary", summary)
+        return model
 
     def sample(self, n_rankings: int, *, rng: Seed = 0, items: Iterable[object] | None = None) -> Rankings:
-        """Draw full rankings from the model: see :func:`rankernel.datasets.plackett_luce`.
+        """Draw full rankings from the model, of the items of the data: see :func:`rankernel.datasets.plackett_luce`.
 
         Examples
         --------
         >>> PlackettLuce([1, 1e9]).sample(2, items=["a", "b"]).to_orders()
         [['b', 'a'], ['b', 'a']]
         """
-        return plackett_luce(n_rankings, self.weights, rng=np.random.default_rng(as_seed(rng)), items=items)
+        names = self.summary.items if items is None and self.summary is not None else items
+        return plackett_luce(n_rankings, self.weights, rng=np.random.default_rng(as_seed(rng)), items=names)
 
     def log_prob(self, X: Any) -> FloatArray:
         """Return the log-probability of each ranking; that of a partial ranking is of the set of its completions."""
@@ -175,6 +236,19 @@ def loss(logs: FloatArray, data: Rankings, penalty: float) -> tuple[float, Float
     else:
         values = run_interruptibly(log_probabilities, *arguments)
     return penalty / 2 * float(logs @ logs) - float(counts @ values), penalty * logs - gradient
+
+
+def log_weight_covariance(logs: FloatArray, data: Rankings, penalty: float) -> FloatArray:
+    """Return the covariance matrix of the log-weights, of mean 0, from central differences of the gradient."""
+    n_items, step = len(logs), 1e-4
+    shifts = step * np.eye(n_items)
+    hessian = [
+        (loss(logs + shift, data, penalty)[1] - loss(logs - shift, data, penalty)[1]) / (2 * step) for shift in shifts
+    ]
+    # A common factor of the weights does not change the likelihood, so that direction is made regular and removed.
+    regular = (np.array(hessian) + np.transpose(hessian)) / 2 + 1
+    centre = np.eye(n_items) - 1 / n_items
+    return np.asarray(centre @ np.linalg.inv(regular) @ centre)
 
 
 # ---------------------------------------------------------------------- the probability that a bucket comes first
