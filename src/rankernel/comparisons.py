@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -226,7 +227,7 @@ class Comparisons:
                 continue
             if normalized(name) in TIME_WORDS and times is None:
                 try:
-                    times = as_times(np.array(column.texts, dtype=object)[column.codes], n)
+                    times = as_times(np.array(column.texts, dtype=object), len(column.texts))[column.codes]
                     continue
                 except ArgumentValueError:
                     pass
@@ -381,7 +382,7 @@ class Comparisons:
     def preferences(self, by: Any = "judge") -> Preferences:
         """Return one partial order per judge or other group of comparisons.
 
-        Of repeated comparisons of two items the majority counts, and equal numbers state nothing. A tie states nothing
+        If two items are compared repeatedly, the majority counts, and equal numbers state nothing. A tie states nothing
         about the order. Items of a preference cycle are contracted (see :class:`Preferences`); a warning states the
         share of comparisons that this discards.
 
@@ -472,7 +473,9 @@ def as_times(values: Any, n: int) -> NDArray[Any]:
     if given.dtype.kind in "fiuM":
         return given
     if len(given) and not math.isnan(as_number(str(given[0]))):
-        numbers = np.array([as_number(str(value)) for value in given.tolist()])
+        numbers = np.array([math.nan])
+        with suppress(ValueError):
+            numbers = np.array(list(map(float, map(str, given.tolist()))))
         if not np.isnan(numbers).any():
             return numbers
     try:

@@ -166,7 +166,7 @@ def item_name(value: Any, row: int) -> str:
             f"row {row} lists a missing value ({value!r}) before other items; leave out items that are not ranked"
         )
     if isinstance(value, (list, tuple, dict, set, frozenset, np.ndarray)):
-        raise RankingError(f"row {row} lists {value!r}; write a tie as a set, such as {{'a', 'b'}}")
+        raise RankingError(f"row {row} lists {short_repr(value)}; write a tie as a set, such as {{'a', 'b'}}")
     # A numeric column with missing cells contains 3.0 for the name 3.
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 

@@ -16,15 +16,15 @@ from numpy.typing import DTypeLike, NDArray
 from rankernel._utils import Indices, IntArray, Mask, RankArray
 from rankernel._utils.checks import (
     check_array,
-    check_instance,
     check_integer,
     check_list,
     check_numbers,
+    check_text,
     printable,
     short_repr,
 )
 from rankernel._utils.notebook import html_card
-from rankernel.errors import Argument, RankingError, missing_extra
+from rankernel.errors import Argument, RankingError, require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -507,12 +507,11 @@ class Rankings:
         ``Rankings.from_ranks(r.to_frame(), counts="count", unlisted="free")`` equals ``r``. With ``count=None`` there
         is no column of counts.
         """
-        try:
-            import pandas as pd
-        except ImportError:
-            raise missing_extra("pandas", "frames") from None
+        require("pandas", "frames")
+        import pandas as pd
+
         if count is not None:
-            check_instance("count", count, str, "the name of a column, or None")
+            check_text("count", count)
         if count in self.items:
             raise RankingError(Argument("count", count), " is the name of an item, too; choose another name")
         frame = pd.DataFrame(self.ranks, columns=list(self.items)).astype("Int32")
@@ -580,6 +579,8 @@ def row_index(rows: Any, n_rows: int, message: str) -> Any:
     if isinstance(rows, SupportsIndex) and not isinstance(rows, np.ndarray):
         row = range(n_rows)[rows]
         return slice(row, row + 1)
+    if getattr(rows, "dtype", None) == np.uint64 and len(rows) and rows.max() >= n_rows:
+        raise IndexError(f"row {rows.max()} is out of bounds for {n_rows:,} rows")  # NumPy would wrap it around
     return rows
 
 
@@ -654,6 +655,8 @@ def check_items(items: Iterable[object]) -> tuple[str, ...]:
     for index, name in enumerate(given):
         if is_missing(name):
             raise RankingError(f"items: the name of item {index} is missing ({name!r}); every item needs a name")
+        if isinstance(name, list | dict | set | np.ndarray):
+            raise RankingError(f"items: the name of item {index} is {short_repr(name)}; give a string or a number")
     names = tuple(str(name) for name in given)
     if not names:
         raise RankingError("items: there are no items; give at least one")

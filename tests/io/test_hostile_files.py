@@ -109,7 +109,12 @@ def test_high_ranks_and_many_names(tmp_path):
     mark = {"CandidateId": 1, "Rank": 10_000}
     session = {"Original": {"Contests": [{"Id": 7, "Marks": [mark]}]}}
     (tmp_path / "CvrExport.json").write_text(json.dumps({"Sessions": [session] * 2000}))
-    assert peak_of_refusal(tmp_path / "CvrExport.json") < 2**26
+    assert len(rk.read(tmp_path / "CvrExport.json")) == 2000
+    second = {"CandidateId": 2, "Rank": 10**40}
+    session["Original"]["Contests"][0]["Marks"] = [second, mark]
+    (tmp_path / "CvrExport.json").write_text(json.dumps({"Sessions": [session] * 3}))
+    assert rk.read(tmp_path / "CvrExport.json").ranks.tolist() == [[1, 0]] * 3
+    session["Original"]["Contests"][0]["Marks"] = [mark]
     entries = [{"Id": number, "Description": "same"} for number in range(20_000)]
     (tmp_path / "ContestManifest.json").write_text(json.dumps({"List": entries}))
     mark["Rank"] = 2

@@ -131,6 +131,7 @@ WRITERS = {
         "overwrite": True,
         "count": "n",
         "labels": {"town": ["x", "y", "x", "y"]},
+        "raw": False,
     },
     "write_preflib": {
         "rankings": BALLOTS,

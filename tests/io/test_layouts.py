@@ -1,7 +1,9 @@
 """Tables that were misread or refused before: counts, headers, identifiers, surveys, long tables, battles."""
 
+import ast
 import io
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -216,6 +218,15 @@ def test_long_tables(tmp_path):
             ),
             ["3*Ann>Bob=Cy", "Cy>Ann=Bob"],
         ),
+        (
+            "scores.csv",
+            (
+                "VoteKit ScoreProfile\nCandidates\n(Ann:A),(Bob:B),(Cy:C)\nIncludes Voter Set\nFalse\n"
+                "=,=,=,=,=,=,=,=,=,=\nA,B,C,&,Weight,&\n1.0,5.0,0.0,&,1.5,&\n0.0,2.0,2.0,&,0.5,&\n"
+            ),
+            ["3*Bob>Ann>Cy", "Bob=Cy>Ann"],
+        ),
+        ("numbered.csv", "choice 1,choice 2\n3,1\n1,2\n2,\n", ["3>1>2", "1>2>3", "2>1=3"]),
         ("votes.toi", "3\n1,tea\n2,milk\n3,beer\n5,5,2\n3,1,2\n2,3,{1,2}\n", ["3*tea>milk>beer", "2*beer>milk=tea"]),
         ("v.order", "3 1\n0 3 2 0 1\n0 2 1 0\n", ["2>0>1", "1>0"]),
         ("v.run", "1 Q0 d1 1 6.8 x\n1 Q0 d2 2 6.1 x\n1 Q0 d3 3 6.1 y\n", ["d1>d2", "d3"]),
@@ -225,6 +236,50 @@ def test_long_tables(tmp_path):
 @pytest.mark.filterwarnings("ignore::rankernel.ReadingWarning")
 def test_orders_and_surveys(tmp_path, name, text, expected):
     assert shown(read(tmp_path, text, name)) == expected
+
+
+def test_weights_of_votekit_are_announced(tmp_path):
+    text = (
+        "VoteKit RankProfile\nCandidates\n(Ann:A),(Bob:B)\nMax Ranking Length\n2\nIncludes Voter Set\nFalse\n=,=\n"
+        "Ranking_1,Ranking_2,&,Weight,&\n{'A'},{'B'},&,2.25,&\n{'B'},,&,1.0,&\n"
+    )
+    with pytest.warns(rk.ReadingWarning, match="multiplied by 4"):
+        assert shown(read(tmp_path, text, "v.csv")) == ["9*Ann>Bob", "4*Bob>Ann"]
+    with pytest.raises(rk.RankingError, match="no weight"):
+        read(tmp_path, text.replace("2.25", "many"), "v.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "others"),
+    [
+        ("id,tea,milk\n3,1,2\n", ["ignore=['id']", "layout='scores'"], []),
+        ("tea,milk,beer\n5,3,4\n", ["layout='ranks'", "layout='scores'"], ["ignore=["]),
+        ("choice 1,choice 2\n1,2\n2,1\n", ["layout='ranks'", "layout='positions'"], []),
+        ("tea,milk,beer\n5,-3,4\n", ["layout='scores'"], ["layout='ranks'"]),
+        ("name,choice 1,choice 2\na,1,2\nb,2,1\n", ["layout='ranks'", "layout='positions'"], []),
+    ],
+)
+def test_refusals_name_options_that_work(tmp_path, text, options, others):
+    with pytest.raises(rk.RankingError) as caught:
+        read(tmp_path, text)
+    for option in options:
+        assert option in str(caught.value)
+    tried = str(caught.value).partition("give ")[2].split(" or ")
+    for option in tried:
+        found = re.findall(r"(\w+)=('\w+'|\[[^]]*\])", option)
+        read(tmp_path, text, **{name: ast.literal_eval(value) for name, value in found})
+    assert not [option for option in others if option in str(caught.value)]
+
+
+def test_numbers_in_columns_of_positions_that_may_be_something_else(tmp_path):
+    for text in (
+        "user,1,2,3\na,5,3,4\nb,1,2,5\n",  # ratings
+        "item,rank 1,rank 2\na,20,13\nb,7,30\n",  # histogram
+        "name,choice 1,choice 2\na,1,2\nb,2,1\n",  # ranks
+        "choice 1,choice 2\n3,3\n1,2\n",  # repeated
+    ):
+        with pytest.raises(rk.RankingError):
+            read(tmp_path, text)
 
 
 def test_trec_labels_and_files(tmp_path):

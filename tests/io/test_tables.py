@@ -192,19 +192,27 @@ def test_blank_ballots(tmp_path):
         ("1,2,3\n1,2,3\n", "only numbers or nothing"),
         ("rank 1,rank 2\n7,9\n", "only numbers or nothing"),
         ("id,rank 1,rank 2\n1,1,2\n", "only numbers or nothing"),
-        ("rank 1,rank 3\nAnn,Bob\n", "consecutive: 1, 3"),
         ("ward,town,tea\nNorth,Ghent,1\n", "column 'ward' holds 'North'"),
         ("id,tea\n3,1\n", "column 'id' does not look like an item"),
         ("tea,milk,beer\n5,3,4\n", "leave out ranks"),
         ("tea,milk,beer\n1,1,5\n", "leave out ranks"),
         ("tea,milk,beer\n0,1,2\n1,2,3\n", "leave out ranks"),
-        ("best,next\nAnn,Bob\n", "column 'best' holds 'Ann'"),
     ],
 )
 def test_ambiguous_layouts(tmp_path, text, problem):
     pattern = rf"^votes\.csv, line \d: .*{re.escape(problem)}.*layout='ranks'.*layout='positions'"
     with pytest.raises(RankingError, match=pattern):
         read(tmp_path, text)
+
+
+def test_layouts_that_cannot_be_read_are_not_offered(tmp_path):
+    for text, problem, offered in (
+        ("rank 1,rank 3\nAnn,Bob\n", "consecutive: 1, 3", []),
+        ("best,next\nAnn,Bob\n", "column 'best' holds 'Ann'", ["positions"]),
+    ):
+        with pytest.raises(RankingError, match=re.escape(problem)) as caught:
+            read(tmp_path, text)
+        assert re.findall("layout='([a-z]+)'", str(caught.value)) == offered
 
 
 @pytest.mark.parametrize("row", ["1,2,2,4", "1,2,2,3", "0,1,1,3", "1,1,1,1", "2,,1,"])

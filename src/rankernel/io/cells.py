@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from rankernel._utils import IntArray
 from rankernel._utils.checks import printable
 from rankernel.errors import Argument, RankingError, missing_extra
-from rankernel.io.source import SourceFile, quoted
+from rankernel.io.source import SourceFile, quoted, unprefixed_cell
 from rankernel.pair_tables import Column
 from rankernel.rankings import is_frame, is_missing, unique_rows
 
@@ -102,7 +102,7 @@ class Table:
     def column(self, name: str, argument: str) -> NDArray[np.str_]:
         """Return the strings of a column."""
         column = self.coded(self.index(name, argument))
-        return np.array(column.texts, dtype=np.str_)[column.codes]
+        return np.array([unprefixed_cell(text) for text in column.texts], dtype=np.str_)[column.codes]
 
     def texts_of(self, index: int) -> dict[str, int]:
         """Return the distinct strings of a column that are not empty, each with its number of cells."""
@@ -274,33 +274,54 @@ def split_by_pandas(text: str, delimiter: str, source: SourceFile) -> Table | No
         body = text[end:].encode("utf-8")
     except UnicodeEncodeError:  # half a surrogate pair
         return None
-    if b'"' in body or b"\r" in body or body.startswith(codecs.BOM_UTF8) or not delimiter.isascii():
+    if b"\r" in body or body.startswith(codecs.BOM_UTF8) or not delimiter.isascii():
         return None
-    if not rows or source.options.header is False:
+    if not rows or "\r" in text[:end].rstrip("\r\n") or source.options.header is False:
         return None
     header_line, columns, _ = read_header(rows, source)
-    options: dict[str, Any] = {"header": None, "na_filter": False, "quoting": csv.QUOTE_NONE, "sep": delimiter}
+    content = np.frombuffer(body, dtype=np.uint8)
+    inside = inside_quotes(content, ord(delimiter)) if b'"' in body else None
+    if inside is None and b'"' in body:
+        return None
+    quoting = csv.QUOTE_NONE if inside is None else csv.QUOTE_MINIMAL
+    options: dict[str, Any] = {"header": None, "na_filter": False, "quoting": quoting, "sep": delimiter}
     try:
         frame = pd.read_csv(io.BytesIO(body), low_memory=False, **options)
         numeric = [index for index in frame if frame[index].dtype.kind not in "OUT"]
         if numeric:  # read as text, because 1.0 and 1 are different texts
-            frame[numeric] = pd.read_csv(io.BytesIO(body), usecols=numeric, dtype="category", **options)
+            frame[numeric] = pd.read_csv(io.BytesIO(body), usecols=numeric, dtype=str, **options)
     except ValueError:  # such as rows that are too long
         return None
     n_rows, n_columns = frame.shape
-    content = np.frombuffer(body, dtype=np.uint8)
     n_lines = int(np.count_nonzero(content == ord("\n"))) + (not body.endswith(b"\n"))
-    n_delimiters = int(np.count_nonzero(content == ord(delimiter)))
+    delimiters = content == ord(delimiter)
+    n_delimiters = int(np.count_nonzero(delimiters if inside is None else delimiters & ~inside))
     if n_lines != n_rows or n_columns != len(columns) or n_delimiters != n_rows * (n_columns - 1):
         return None  # lines of spaces, or short rows, which pandas pads
-    numbering = Numbering()
+    of_columns, distinct = zip(*(frame[index].factorize() for index in range(n_columns)), strict=True)
+    number, texts = pd.factorize(np.concatenate([np.asarray(each, dtype=object) for each in distinct]))
     codes = np.empty(frame.shape, dtype=np.int32, order="F")
-    for index in range(n_columns):
-        of_column, distinct = frame[index].factorize()
-        number = np.fromiter((numbering[str(each)] for each in distinct), dtype=np.int32, count=len(distinct))
-        codes[:, index] = number[of_column]
+    start = 0
+    for index, (of_column, each) in enumerate(zip(of_columns, distinct, strict=True)):
+        codes[:, index] = number[start : start + len(each)].astype(np.int32)[of_column]
+        start += len(each)
     lines = np.arange(n_rows, dtype=np.int64) + header_line + 1
-    return finished(source, columns, numbering, codes, lines, header_line)
+    return finished(source, columns, map(str, texts), codes, lines, header_line)
+
+
+def inside_quotes(content: NDArray[np.uint8], delimiter: int) -> NDArray[np.bool_] | None:
+    """Return which bytes are inside quotation marks, or None unless these enclose whole cells of one line."""
+    quotes = np.flatnonzero(content == ord('"'))
+    if len(quotes) % 2:
+        return None
+    ends = (content == delimiter) | (content == ord("\n"))
+    before, after = quotes[::2] - 1, quotes[1::2] + 1
+    opening = ends[before] | (before < 0)
+    closing = (after == len(content)) | ends[np.minimum(after, len(content) - 1)]
+    inside = np.bitwise_xor.accumulate(content == ord('"'))
+    if not (opening.all() and closing.all()) or (inside & (content == ord("\n"))).any():
+        return None
+    return inside
 
 
 class Numbering(dict[str, int]):

@@ -26,7 +26,7 @@ from rankernel.io.tables import SEPARATOR, Ballots, ballots_of_table, chosen_con
 from rankernel.rankings import Rankings
 
 EXPORTS = (".json", ".xml", ".zip")
-MAX_RANK = 1000
+MAX_RANK, MAX_GAP = 1000, 20  # beyond this rank, longer gaps between the ranks of a ballot are shortened
 
 
 @accepts(
@@ -217,7 +217,7 @@ class Contest:
     def add(self, number: int, labels: tuple[str, ...], marks: list[tuple[int, str]]) -> None:
         """Add a ballot."""
         for rank, _ in marks:
-            if not 1 <= rank <= MAX_RANK:
+            if rank < 1:
                 raise ValueError(f"a mark has the rank {rank}")
             self.ranked |= rank > 1
         self.candidates |= dict.fromkeys(name for _, name in marks)
@@ -269,10 +269,14 @@ def read_export(source: SourceFile) -> Rankings:
 def position_table(contest: Contest, source: SourceFile, labels: Sequence[str]) -> Table:
     """Return the ballots of a contest as a table of labels and one column per position."""
     numbering = Numbering({"": 0})
-    n_ranks = max((rank for _, _, marks in contest.ballots for rank, _ in marks), default=1)
+    all_marks = [marks for _, _, marks in contest.ballots]
+    if max((rank for marks in all_marks for rank, _ in marks), default=1) > MAX_RANK:
+        skipped = source.options.skipped
+        all_marks = [shortened(marks, max(MAX_GAP, skipped if isinstance(skipped, int) else 0)) for marks in all_marks]
+    n_ranks = max((rank for marks in all_marks for rank, _ in marks), default=1)
     source.check_table_size(len(contest.ballots), n_ranks + len(labels))
     codes = np.zeros((len(contest.ballots), len(labels) + n_ranks), dtype=np.int32)
-    for row, (_, texts, marks) in enumerate(contest.ballots):
+    for row, ((_, texts, _), marks) in enumerate(zip(contest.ballots, all_marks, strict=True)):
         cells: dict[int, list[str]] = {}
         for rank, name in marks:
             cells.setdefault(rank, []).append(name)
@@ -282,6 +286,21 @@ def position_table(contest: Contest, source: SourceFile, labels: Sequence[str]) 
     columns = (*labels, *(f"choice {position}" for position in range(1, n_ranks + 1)))
     lines = np.array([number for number, _, _ in contest.ballots], dtype=np.int64)
     return Table(source, columns, list(numbering), codes, lines)
+
+
+def shortened(marks: list[tuple[int, str]], gap: int) -> list[tuple[int, str]]:
+    """Return marks with smaller ranks in the same order, at most ``gap`` skipped ones between two.
+
+    Examples
+    --------
+    >>> shortened([(7, "Ann"), (9000, "Bob"), (9001, "Cy")], 3)
+    [(4, 'Ann'), (8, 'Bob'), (9, 'Cy')]
+    """
+    new, before, last = {}, 0, 0
+    for rank in sorted({rank for rank, _ in marks}):
+        last += min(rank - before, gap + 1)
+        new[rank], before = last, rank
+    return [(new[rank], name) for rank, name in marks]
 
 
 def read_documents(source: SourceFile) -> Iterator[tuple[str, dict[str, Any]]]:

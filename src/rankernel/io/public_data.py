@@ -105,6 +105,11 @@ def fetch_preflib(name: str, *, sha256: str | None = None, url: str | None = Non
     url : str, optional
         URL to download it from instead of the public collection.
 
+    Returns
+    -------
+    Path
+        The file.
+
     Examples
     --------
     >>> fetch_preflib("dublin.soi")
@@ -150,6 +155,15 @@ def fetch_sushi(*, sha256: str | None = None, url: str | None = None) -> Path:
         Expected checksum of the archive.
     url : str, optional
         URL to download the archive from instead of its author's page.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Examples
+    --------
+    >>> sushi = load_sushi(fetch_sushi())  # doctest: +SKIP
     """
     check_optional_texts(sha256=sha256, url=url)
     local = local_path(Path(SUSHI_FOLDER))

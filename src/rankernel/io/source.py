@@ -30,7 +30,7 @@ from rankernel._utils.checks import (
     printable,
 )
 from rankernel._utils.resources import whole_file
-from rankernel.errors import Argument, ArgumentValueError, OutputExistsError, RankingError, warn
+from rankernel.errors import Argument, ArgumentValueError, OutputExistsError, RankingError
 from rankernel.rankings import Unlisted, check_items, check_total_count
 
 AnyPath: TypeAlias = str | os.PathLike[str]
@@ -272,6 +272,7 @@ class SourceFile:
         self.path = check_path("path", (name if isinstance(name, str) else "file") if self.file else path)
         self.options = options or ReadOptions()
         self.table: Any = None  # cached by ``cells.read_table``
+        self.is_trial = False  # whether options are tried for the message of an error
 
     @classmethod
     def of(cls, path: Any, reader: Callable[..., Any], keywords: Mapping[str, Any]) -> SourceFile:
@@ -506,6 +507,10 @@ class FileSource:
         those with all items in any other category.
     repairs : Repairs
         Number of repairs.
+    blank_rows : tuple of int
+        Indices of the rows that were dropped because they list no item.
+    blank_labels : dict of arrays
+        Labels of these rows.
     """
 
     format: str = ""
@@ -516,6 +521,8 @@ class FileSource:
     count: str = ""
     n_all_in_first: int | None = None
     repairs: Repairs = field(default_factory=Repairs)
+    blank_rows: tuple[int, ...] = field(default=(), repr=False)
+    blank_labels: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def ignored_text(self) -> str:
@@ -571,20 +578,27 @@ def check_writable_name(name: str, argument: str = "items") -> None:
             raise RankingError(f"{argument}: {shown!r} contains {problem}, which would break the file; rename it first")
 
 
+FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")  # with which formulas of spreadsheets begin
+
+
 def plain_cell(text: str) -> str:
-    """Return a text that a spreadsheet does not evaluate: formulas are prefixed with an apostrophe.
+    """Return a text that a spreadsheet does not evaluate: formulas other than numbers are prefixed with an apostrophe.
 
     Examples
     --------
-    >>> plain_cell("=1+1"), plain_cell("a > b")
-    ("'=1+1", 'a > b')
+    >>> plain_cell("=1+1"), plain_cell("-1"), plain_cell("a > b")
+    ("'=1+1", '-1', 'a > b')
     """
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+    is_formula = text[:1] in FORMULA_SIGNS and not re.fullmatch(r"[+-]?[0-9]+(\.[0-9]+)?", text)
+    return f"'{text}" if is_formula else text
 
 
-def warn_of_formulas(texts: Iterable[str], target: Path) -> None:
-    """Warn if a spreadsheet would evaluate some texts as formulas; they are written unchanged to be read back."""
-    formulas = [repr(printable(text)) for text in dict.fromkeys(texts) if plain_cell(text) != text]
-    if formulas:
-        others = f" (and {len(formulas) - 1:,} more)" * (len(formulas) > 1)
-        warn(f"{formulas[0]}{others} is a formula in a spreadsheet that opens {printable(target.name)}", UserWarning)
+def unprefixed_cell(text: str) -> str:
+    """Return the text of a cell without the apostrophe of :func:`plain_cell`.
+
+    Examples
+    --------
+    >>> unprefixed_cell("'=1+1"), unprefixed_cell("'tis")
+    ('=1+1', "'tis")
+    """
+    return text[1:] if text[:1] == "'" and text[1:2] in FORMULA_SIGNS else text

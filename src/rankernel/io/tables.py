@@ -10,7 +10,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, repeat
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankernel._utils import FloatArray, IntArray, Mask, RankArray
-from rankernel._utils.checks import check_instance, check_labels, check_path, printable
+from rankernel._utils.checks import check_flag, check_instance, check_labels, printable
 from rankernel.errors import Argument, RankingError, ReadingWarning, warn
 from rankernel.io.cells import Codes, Numbering, Table, read_table
 from rankernel.io.source import (
@@ -30,8 +31,8 @@ from rankernel.io.source import (
     SourceFile,
     accepts,
     check_writable_name,
+    plain_cell,
     quoted,
-    warn_of_formulas,
     write_text,
 )
 from rankernel.order_tables import are_consecutive, column_position, long_ranks
@@ -275,7 +276,7 @@ def detected_layout(table: Table) -> Layout:
     positions = [name for name in columns if column_position(name) is not None and not name.startswith(RANK_OF)]
     if positions or options.contest is not None:
         votes = table.without([name for name in table.columns if name not in positions])
-        if options.contest is None and not holds_names(votes):
+        if options.contest is None and not holds_names(votes) and not holds_numbered_items(votes):
             check_header(table)
             raise layout_error(
                 table,
@@ -290,26 +291,76 @@ def detected_layout(table: Table) -> Layout:
     return "ranks"
 
 
-def layout_error(table: Table, row: int | None, problem: str) -> RankingError:
-    """Return the error for a table whose layout is ambiguous."""
+LAYOUTS = {
+    "ranks": " (one column per item, cells are ranks)",
+    "positions": " (one column per position, cells are names)",
+    "scores": " (one column per item, larger is better)",
+}
+
+
+def layout_error(
+    table: Table, row: int | None, problem: str, column: str = "", whole: Table | None = None
+) -> RankingError:
+    """Return the error for an ambiguous table, with those options with which the whole table can be read."""
+    whole, options = whole or table, table.source.options
+    others = [name for name in whole.columns if name not in options.named_columns]
+    texts = [name for name in others if holds_names(whole.select([whole.positions[name]]))]
+    layouts: list[dict[str, Any]] = [{"layout": name} for name in LAYOUTS]
+    trials = [[{"ignore": [column]}]] if column else []
+    trials += [[layout, {**layout, "label_columns": texts}] for layout in layouts]
     return table.error(
-        row,
-        f"{problem}; name columns without votes in ",
-        *NOT_VOTES,
-        ", or give ",
-        Argument("layout", "ranks"),
-        " (one column per item, cells are ranks), ",
-        Argument("layout", "positions"),
-        " (one column per position, cells are names) or ",
-        Argument("layout", "scores"),
-        " (one column per item, larger is better)",
+        row, problem, "; name columns without votes in ", *NOT_VOTES, *advice(whole, trials, ", or give ")
     )
+
+
+def advice(table: Table, trials: Iterable[Sequence[dict[str, Any]]], start: str) -> Iterator[object]:
+    """Yield parts of a message: of each group of options the first with which the table can be read."""
+    for group in () if table.source.is_trial else trials:
+        found = next((options for options in group if is_readable(table, options)), {})
+        for name, value in found.items():
+            yield from (start, Argument(name, value), LAYOUTS.get(value, "") if name == "layout" else "")
+            start = " and "
+        start = " or " if found else start
+
+
+def is_readable(table: Table, options: Mapping[str, Any]) -> bool:
+    """Whether a table can be read with some options."""
+    given = table.source.options
+    lists = {name: (*getattr(given, name), *options[name]) for name in ("ignore", "label_columns") if name in options}
+    source = table.source.with_options(**{**options, **lists})
+    source.is_trial = True  # or its own errors would try options again
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if "header" in options:
+                source.table = None
+                table = read_table(source)
+            changed = replace(table, source=source)
+            table_rankings(changed, detected_layout(changed))
+    except RankingError:
+        return False
+    return True
 
 
 def holds_names(votes: Table) -> bool:
     """Whether some cell is neither a number nor missing."""
     is_missing = missing_of(votes.source.options)
     return any(not NUMBER.fullmatch(votes.texts[code]) and not is_missing(votes.texts[code]) for code in votes.used())
+
+
+def holds_numbered_items(votes: Table) -> bool:
+    """Whether columns of positions hold numbers that can only be those of items.
+
+    These are 1, 2, ... or 0, 1, ..., each at most once in a row and without gaps, and cannot be ranks, because some row
+    leaves out smaller ones. Columns whose names are numbers may hold ratings.
+    """
+    numbers = votes.mapped(lambda cell: int(cell) if re.fullmatch("[0-9]{1,9}", cell) else MISSING, np.int64)
+    listed = numbers[numbers >= 0]
+    if not len(listed) or any(name.isdigit() for name in votes.columns):
+        return False
+    present, n_listed = np.unique(listed), (numbers >= 0).sum(axis=1)
+    consecutive = present[0] <= 1 and len(present) == present[-1] - present[0] + 1
+    return bool(consecutive and is_regular(numbers).all() and (numbers.max(axis=1) >= n_listed + present[0]).any())
 
 
 def check_header(table: Table) -> None:
@@ -323,13 +374,11 @@ def check_header(table: Table) -> None:
     )
     repeated = not number and all(name in cells for name in names)
     if repeated or (number and not in_order):
-        raise table.error(
-            None,
-            "the first row looks like data and not like names of columns; give ",
-            Argument("header", False),
-            " or ",
-            Argument("header", True),
-        )
+        layouts: list[dict[str, Any]] = [{}, *({"layout": layout} for layout in LAYOUTS)]
+        trials = [[{"header": value, **layout} for layout in layouts] for value in (False, True)]
+        start = "; name the columns in a first row, or give "
+        problem = "the first row looks like data and not like names of columns"
+        raise table.error(None, problem, *advice(table, trials, start))
 
 
 def check_plausible_ranks(table: Table, columns: Sequence[str]) -> None:
@@ -347,7 +396,7 @@ def check_plausible_ranks(table: Table, columns: Sequence[str]) -> None:
     if len(rows):
         row = int(rows[0])
         listed = ", ".join(f"{value:g}" for value in ordered[row][~np.isnan(ordered[row])][:20])
-        raise layout_error(votes, row, f"the numbers {listed} leave out ranks, as scores do")
+        raise layout_error(votes, row, f"the numbers {listed} leave out ranks, as scores do", whole=table)
 
 
 def item_names_of(table: Table, columns: Sequence[str]) -> tuple[dict[str, str], list[str], tuple[str, ...]]:
@@ -357,28 +406,28 @@ def item_names_of(table: Table, columns: Sequence[str]) -> tuple[dict[str, str],
     """
     marked = [name for name in columns if name.lower().startswith(RANK_OF)]
     if marked:
-        others = [name for name in columns if name not in marked]
+        others = [name for name in columns if not name.lower().startswith(RANK_OF)]
         return {name: name[len(RANK_OF) :] for name in marked}, others, ()
     options = table.source.options
     labels: list[str] = []
     ignored: list[str] = []
     if options.layout == "auto":
-        is_missing = missing_of(options)
+        is_missing, given = missing_of(options), set(options.items or ())
         for name in columns:
-            cells = [cell for cell in table.texts_of(table.positions[name]) if not is_missing(cell)]
-            if name in (options.items or ()):
+            if name in given:
                 continue
+            cells = [cell for cell in table.texts_of(table.positions[name]) if not is_missing(cell)]
             if cells and all(rank_of(cell) is None for cell in cells):
                 labels.append(name)
             elif is_bookkeeping(name) and any((rank_of(cell) or 0) > len(columns) for cell in cells):
                 ignored.append(name)
         items = [name for name in columns if name not in labels and name not in ignored]
-        ambiguous = [name for name in items if is_bookkeeping(name) and name not in (options.items or ())]
+        ambiguous = [name for name in items if is_bookkeeping(name) and name not in given]
         if len(items) < 2 or (ambiguous and sum(len(name) == 1 for name in columns) < 3):
             name = (ambiguous or labels or ignored or items)[0]
             cell = table.texts[table.codes[0, table.positions[name]]]
             holds = f"holds {quoted(cell)}, which is not a rank" if name in labels else "does not look like an item"
-            raise layout_error(table, 0 if name in labels else None, f"column {quoted(name)} {holds}")
+            raise layout_error(table, 0 if name in labels else None, f"column {quoted(name)} {holds}", name)
     names = [name for name in columns if name not in labels and name not in ignored]
     bracketed = [re.fullmatch(r"(.*)\[(.+)\]\s*", name, re.DOTALL) for name in names]
     if all(bracketed) and len({match[1] for match in bracketed if match}) == 1 and len(names) > 1:  # Google Forms
@@ -853,6 +902,8 @@ def rankings_of(
     repairs = replace(ballots.repairs, blank=int(np.count_nonzero(~marked)), blank_dropped=options.blank == "drop")
     if options.blank == "drop" and not marked.all():
         ranks = ranks[marked if rows is None else rows[marked]]
+        blank = {name: values[~marked] for name, values in labels.items()}
+        about = replace(about, blank_rows=tuple(np.flatnonzero(~marked).tolist()), blank_labels=blank)
         counts, labels = counts[marked], {name: values[marked] for name, values in labels.items()}
     elif rows is not None and len(rows) > len(ranks):
         ranks = ranks[rows]
@@ -880,12 +931,13 @@ def write_csv(
     overwrite: bool = False,
     count: str | None = "count",
     labels: Mapping[str, Sequence[str]] | None = None,
+    raw: bool = False,
 ) -> None:
     """Write rankings as a comma-separated table, one column per item with ranks from 1, gzipped for ``.gz``.
 
     Cells of free items say *free*, and the last column holds the counts. The table is read back by ``read(path)``: if
-    the names of the columns do not show that the cells are ranks, those of the items begin with ``rank of``. A warning
-    lists names that a spreadsheet would evaluate as formulas, such as ``=1+1``.
+    the names of the columns do not show that the cells are ranks, or if a spreadsheet would evaluate a name as a
+    formula, such as ``=1+1``, those of the items begin with ``rank of``.
 
     Parameters
     ----------
@@ -898,7 +950,10 @@ def write_csv(
     count : str or None
         Name of the column of counts; None omits it, which requires that all counts are 1.
     labels : mapping, optional
-        Additional columns to write first: their names, and one string for each ranking.
+        Additional columns to write first: their names, and one string for each ranking. Strings that a spreadsheet
+        would evaluate as formulas are prefixed with an apostrophe, which is removed when the table is read.
+    raw : bool
+        Whether names and labels are written unchanged, even if a spreadsheet would evaluate them as formulas.
 
     Raises
     ------
@@ -917,7 +972,7 @@ def write_csv(
     1,2,3
     free,1,1
     """
-    rankings = as_rankings(rankings)
+    rankings, raw = as_rankings(rankings), check_flag("raw", raw)
     for name in rankings.items:
         check_writable_name(name)
     if count is not None:
@@ -932,16 +987,24 @@ def write_csv(
         check_writable_name(name, "labels")
         if name in (*rankings.items, count):
             raise RankingError(f"labels: {printable(name)!r} is also the name of an item or of the counts; rename it")
-    write_text(path, csv_text(rankings, count, columns), overwrite)
-    texts = (text for column in columns.values() for text in set(column))
-    warn_of_formulas([*rankings.items, *columns, *texts], check_path("path", path))
+        if not raw:
+            if plain_cell(name) != name:
+                raise RankingError(
+                    f"labels: {printable(name)!r} is a formula in a spreadsheet; rename it, or give raw=True"
+                )
+            columns[name] = [plain_cell(str(text)) for text in columns[name]]
+    if count is not None and plain_cell(count) != count:
+        raise RankingError(f"count: {printable(count)!r} is a formula in a spreadsheet; give another name")
+    write_text(path, csv_text(rankings, count, columns, raw), overwrite)
 
 
-def csv_text(rankings: Rankings, count: str | None, labels: Mapping[str, Sequence[str]]) -> str:
+def csv_text(rankings: Rankings, count: str | None, labels: Mapping[str, Sequence[str]], raw: bool) -> str:
     """Return the table as text."""
     text = io.StringIO()
     # Quoted names make the delimiter unambiguous.
-    items = [*rankings.items] if is_plain(rankings, count, labels) else [f"{RANK_OF}{name}" for name in rankings.items]
+    items = [*rankings.items]
+    if not is_plain(rankings, count, labels) or not (raw or all(plain_cell(name) == name for name in items)):
+        items = [f"{RANK_OF}{name}" for name in items]
     names = [*labels, *items, *([] if count is None else [count])]
     csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(names)
     writer = csv.writer(text, lineterminator="\n")

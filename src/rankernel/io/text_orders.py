@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import re
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from rankernel._utils import RankArray
-from rankernel.errors import RankingError
+from rankernel.errors import RankingError, ReadingWarning, warn
 from rankernel.io.cells import Row, split_rows, table_of
 from rankernel.io.source import FileSource, SourceFile, accepts, quoted
-from rankernel.io.tables import NUMBER, orders_rankings
+from rankernel.io.tables import NUMBER, orders_rankings, table_rankings
 from rankernel.order_tables import long_ranks
 from rankernel.rankings import FREE, Rankings, dense_ranks
 
+MAX_FACTOR = 10_000  # of fractional weights, which are multiplied to be integers
 START = 20_000  # characters that decide about the format
 COUNTED = re.compile(r"\s*([0-9]{1,15})\s*[:*]\s*(.*)")
 SUSHI = re.compile(r"\s*[0-9]+ 1\s*\n0 [0-9]+(?: [0-9]+)+\s*$", re.MULTILINE)
@@ -31,8 +34,8 @@ def is_orders(text: str) -> bool:
 
 
 def is_votekit(text: str) -> bool:
-    """Whether a text is a profile of rankings saved by VoteKit."""
-    return bool(re.match(r"VoteKit (?:Rank|Preference)Profile\b", text))
+    """Whether a text is a profile saved by VoteKit."""
+    return bool(re.match(r"VoteKit (?:Rank|Score|Preference)Profile\b", text))
 
 
 def is_sushi(text: str) -> bool:
@@ -50,6 +53,9 @@ def is_trec(text: str) -> bool:
 )
 def read_text_orders(path: Any, **keywords: Any) -> Rankings:
     """Read a text with one order per line: ``tea > milk = juice``, ``3: A>B>C`` (ABIF), SUSHI data, VoteKit profiles.
+
+    Profiles of scores are read as well. Counts are integers, so fractional weights of a profile are multiplied by the
+    smallest number that makes them integers, with a warning.
 
     Parameters
     ----------
@@ -73,6 +79,9 @@ def read_text_orders(path: Any, **keywords: Any) -> Rankings:
     if is_votekit(source.text):
         items, rows = votekit_rows(source)
         source = source.with_options(items=source.options.items or items)
+        if source.text.startswith("VoteKit ScoreProfile"):
+            table = table_of([(1, [*items, "Weight"]), *rows], source.with_options(header=True, count="Weight"))
+            return table_rankings(table, "scores")
     else:
         chosen = [(line, text) for line, text in lines if not text.startswith(("#", "{", "="))]
         matches = [(line, COUNTED.fullmatch(text), text) for line, text in chosen]
@@ -116,21 +125,41 @@ def read_numbers(source: SourceFile) -> list[tuple[int, list[int]]]:
 def votekit_rows(source: SourceFile) -> tuple[tuple[str, ...], list[Row]]:
     """Return the candidates of a profile saved by VoteKit, and its ballots as orders with counts."""
     rows = list(split_rows(source.text, ",", source))
-    heads = [index for index, (_, cells) in enumerate(rows) if cells[0].startswith("Ranking_")]
+    heads = [index for index, (_, cells) in enumerate(rows) if "Weight" in cells]
     names = {}
     for candidate in re.findall(r"\(([^()\n]*(?:\([^()\n]*\)[^()\n]*)*)\)", source.text.split("\n", 3)[2]):
         name, *_, code = candidate.split(":")
         names[code] = name
     if not heads or not names:
-        raise source.error(1, "the profile of VoteKit has no candidates, or no columns Ranking_1, ...")
+        raise source.error(1, "the profile of VoteKit has no candidates, or no column Weight")
     columns = rows[heads[0]][1]
-    found = []
-    for line, cells in rows[heads[0] + 1 :]:
+    found: list[Row] = []
+    ballots = rows[heads[0] + 1 :]
+    weights = integer_weights([cells[columns.index("Weight") :][:1] for _, cells in ballots], source)
+    for (line, cells), weight in zip(ballots, weights, strict=True):
         record = dict(zip(columns, cells, strict=False))
+        if "Ranking_1" not in record:  # VoteKit writes 0 for candidates without a score
+            found.append((line, [*("" if float(cell or 0) == 0 else cell for cell in cells[: len(names)]), weight]))
+            continue
         codes = [re.findall("'([^']*)'", cell) for name, cell in record.items() if name.startswith("Ranking_")]
         ties = [[names.get(code, code) for code in tie if code != "~"] for tie in codes]
-        found.append((line, [" > ".join(" = ".join(tie) for tie in ties if tie), record.get("Weight", "1")]))
+        found.append((line, [" > ".join(" = ".join(tie) for tie in ties if tie), weight]))
     return tuple(names.values()), found
+
+
+def integer_weights(cells: list[list[str]], source: SourceFile) -> list[str]:
+    """Return weights as integers in the same proportions."""
+    try:
+        weights = [Fraction(cell[0]) for cell in cells]
+    except (IndexError, ValueError, ZeroDivisionError):
+        raise source.error(None, "a ballot of the profile has no weight that is a number") from None
+    factor = math.lcm(*(weight.denominator for weight in weights))
+    if factor > MAX_FACTOR:
+        raise source.error(None, f"the weights are not multiples of 1/{MAX_FACTOR:,}, so they cannot become counts")
+    if factor > 1:
+        problem = f"{source.name}: weights are fractions and counts are integers, so all are multiplied by {factor}"
+        warn(f"{problem}; standard errors and p-values take them for as many voters", ReadingWarning)
+    return [str(weight * factor) for weight in weights]
 
 
 @accepts("items", "unlisted", "encoding", "max_bytes")
