@@ -46,6 +46,30 @@ def test_map_coordinates_and_areas():
     assert "25%" in ax.get_ylabel()
 
 
+def test_notebooks_show_new_figures():
+    figure = plots.kernel_map([[0, 0], [1, 1]]).figure
+    assert figure._repr_png_().startswith(b"\x89PNG")
+
+
+def test_map_with_labels_is_that_with_groups_and_names():
+    points = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
+    ax = plots.kernel_map(points, labels=["south", "north", "south"], title="Districts of $town$")
+    assert legend_of(ax) == {"north": plots.COLOURS[0], "south": plots.COLOURS[1]}
+    colours = [matplotlib.colors.to_hex(colour) for colour in ax.collections[0].get_facecolors()]
+    assert colours == [plots.COLOURS[1], plots.COLOURS[0], plots.COLOURS[1]]
+    assert ax.get_title() == r"Districts of \$town\$"
+    with pytest.raises(ValueError, match="labels is given together with groups or names"):
+        plots.kernel_map(points, labels=list("aba"), groups=[0, 1, 0])
+
+
+def test_differences_with_names_of_groups():
+    found = mmd_test(BALLOTS, BALLOTS, Mallows(0.5), n_permutations=9).differences()
+    for ax in (found.plot(names=["north", "south"]), plots.differences(found, names=["north", "south"])):
+        assert [text.get_text() for text in ax.get_legend().get_texts()] == ["north", "south"]
+    with pytest.raises(ValueError, match="names has 3 names; the result has 2 groups"):
+        found.plot(names=list("abc"))
+
+
 def test_area_of_one_voter_is_bounded():
     for counts in ([1, 1], [2, 1], [1000, 1]):
         sizes = plots.kernel_map([[0, 0], [1, 1]], counts=counts).collections[0].get_sizes()

@@ -1,8 +1,13 @@
-"""Matplotlib pictures: each function draws into the given axes, or into new ones, and returns them."""
+"""Matplotlib pictures: each function draws into the given axes, or into new ones, and returns them.
+
+Notebooks show ``ax.figure``, also without pyplot.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +15,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankernel._utils import FloatArray
-from rankernel._utils.checks import check_integer, check_labels, check_list, check_numbers, short_repr
+from rankernel._utils.checks import (
+    check_integer,
+    check_labels,
+    check_list,
+    check_numbers,
+    check_path,
+    check_text,
+    short_repr,
+)
 from rankernel.data import as_data
-from rankernel.errors import missing_extra
+from rankernel.errors import ArgumentValueError, missing_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,10 +42,13 @@ MIN_AREA, MAX_AREA, VOTER_AREA = 8.0, 500.0, 24.0  # of points, in square points
 LEGEND_WIDTH = 34  # characters
 
 
-def axes(ax: Axes | None, width: float = 7.0, height: float = 4.5) -> Axes:
-    """Return the given axes, or new ones on a figure of a size in inches."""
+def axes(ax: Axes | None, width: float = 7.0, height: float = 4.5, title: str | None = None) -> Axes:
+    """Return the given axes, or new ones on a figure of a size in inches, with a title."""
+    if title is not None:
+        ax = axes(ax, width, height)
+        ax.set_title(escape_math(check_text("title", title)), fontsize=11)
     if ax is not None:
-        return ax
+        return check_result("ax", ax, ("figure", "spines", "plot"), "Matplotlib axes, or None for new ones")
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -40,7 +56,15 @@ def axes(ax: Axes | None, width: float = 7.0, height: float = 4.5) -> Axes:
         raise missing_extra("matplotlib", "plots") from None
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)  # without pyplot there is no global state and no window
+    figure._repr_png_ = partial(as_png, figure)  # type: ignore[attr-defined]  # notebooks show ax.figure
     return figure.add_subplot()
+
+
+def as_png(figure: Figure) -> bytes:
+    """Return a figure as a PNG file."""
+    content = BytesIO()
+    figure.savefig(content, format="png", dpi=100)
+    return content.getvalue()
 
 
 def remove_frame(ax: Axes, *sides: str) -> None:
@@ -63,12 +87,16 @@ def check_result(name: str, result: Any, attributes: Sequence[str], wanted: str)
 
 def save(ax: Axes, path: str | Path) -> None:
     """Write the figure of the axes to a file; equal pictures give identical files."""
-    figure: Figure = ax.figure  # type: ignore[assignment]
+    figure: Figure = check_result("ax", ax, ("figure", "spines", "plot"), "Matplotlib axes").figure
+    path = check_path("path", path)
+    types = figure.canvas.get_supported_filetypes()
+    if path.suffix.lower().removeprefix(".") not in {"", *types}:
+        raise ArgumentValueError("path", path, f"a name that ends with one of {', '.join(sorted(types))}")
     dates: dict[str, dict[str, Any]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.hashsalt": "rankernel", "svg.fonttype": "path"}):
-        figure.savefig(path, dpi=200, metadata=dates.get(Path(path).suffix.lower()))
+        figure.savefig(path, dpi=200, metadata=dates.get(path.suffix.lower()))
 
 
 # ---------------------------------------------------------------------- rankings
@@ -80,7 +108,9 @@ def kernel_map(
     counts: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     names: Sequence[str] | None = None,
+    labels: Sequence[str] | None = None,
     variance: ArrayLike | None = None,
+    title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw a map of rankings, such as the coordinates of :class:`rankernel.KernelMap`.
@@ -95,19 +125,38 @@ def kernel_map(
         Cluster or group of each ranking, from 0; -1 is grey.
     names : sequence of str, optional
         Names of the groups, for the legend. Of more groups than colours the smallest are grey "others".
+    labels : sequence of str, optional
+        Name of the group of each ranking, instead of ``groups`` and ``names``.
     variance : pair of float, optional
         Shares of the variance, for the names of the axes.
+    title : str, optional
+        Title of the axes.
     ax : Axes, optional
         Axes to draw into.
 
+    Returns
+    -------
+    Axes
+        The axes.
+
+    See Also
+    --------
+    rankernel.KernelMap : Coordinates of the map.
+    dendrogram : The same rankings as a tree.
+
     Examples
     --------
-    >>> ax = kernel_map([[0, 0], [1, 2]], counts=[3, 1])
-    >>> len(ax.collections[0].get_offsets())
-    2
+    >>> ax = kernel_map([[0, 0], [1, 2]], counts=[3, 1], labels=["north", "south"])
+    >>> len(ax.collections[0].get_offsets()), [text.get_text() for text in ax.get_legend().get_texts()]
+    (2, ['north', 'south'])
     """
-    ax = axes(ax, 7.5, 5.5)
     xy = check_numbers("points", points, (None, 2))
+    if labels is not None:
+        if groups is not None or names is not None:
+            raise ValueError("labels is given together with groups or names; give either labels, or groups and names")
+        distinct, groups = np.unique(check_labels("labels", labels, len(xy)), return_inverse=True)
+        names = [str(name) for name in distinct]
+    ax = axes(ax, 7.5, 5.5, title)
     weights = np.ones(len(xy)) if counts is None else check_numbers("counts", counts, (len(xy),), 0)
     numbers = np.zeros(len(xy), dtype=np.intp) if groups is None else group_numbers(groups, len(xy))
     titles = [] if names is None else check_list("names", names, "a list of names")
@@ -174,6 +223,7 @@ def dendrogram(
     counts: ArrayLike | None = None,
     names: Sequence[str] | None = None,
     n_branches: int = 30,
+    title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the upper branches of a dendrogram, such as one of :func:`rankernel.linkage`, with the root at the left.
@@ -192,6 +242,8 @@ def dendrogram(
         Names of the groups, for the legend.
     n_branches : int
         Maximum number of branches.
+    title : str, optional
+        Title of the axes.
     ax : Axes, optional
         Axes to draw into.
 
@@ -231,7 +283,7 @@ def dendrogram(
         + (f" ({sums[node]:,.0f})" if counts is not None else "")
         for node in drawn["leaves"]
     ]
-    ax = axes(ax, 8.5, 1.0 + 0.21 * max(len(texts), 8))
+    ax = axes(ax, 8.5, 1.0 + 0.21 * max(len(texts), 8), title)
     paths = [np.column_stack([y, x]) for x, y in zip(drawn["icoord"], drawn["dcoord"], strict=True)]
     ax.add_collection(LineCollection(paths, colors=drawn["color_list"], linewidths=1.3))
     ax.set_xlim(1.04 * tree[-1, 2], 0)
@@ -277,7 +329,7 @@ def gram(matrix: ArrayLike, *, groups: ArrayLike | None = None, ax: Axes | None 
     return ax
 
 
-def pairwise_preferences(X: Any, *, ax: Axes | None = None) -> Axes:
+def pairwise_preferences(X: Any, *, title: str | None = None, ax: Axes | None = None) -> Axes:
     """Draw the percentage of voters who prefer the item of the row to that of the column, items in Borda order.
 
     A voter who prefers neither counts one half for each.
@@ -297,7 +349,7 @@ def pairwise_preferences(X: Any, *, ax: Axes | None = None) -> Axes:
     shares = preference_shares(rankings)[np.ix_(order, order)]
     np.fill_diagonal(shares, np.nan)
     names = [escape_math(rankings.items[item]) for item in order.tolist()]
-    ax = axes(ax, 1.5 + 0.5 * len(names), 1.2 + 0.5 * len(names))
+    ax = axes(ax, 1.5 + 0.5 * len(names), 1.2 + 0.5 * len(names), title)
     ax.imshow(shares, cmap="PuOr", vmin=0, vmax=1)
     for row, column in np.argwhere(~np.isnan(shares)).tolist():
         ax.text(column, row, f"{100 * shares[row, column]:.0f}", ha="center", va="center", fontsize=8)
@@ -312,10 +364,10 @@ def pairwise_preferences(X: Any, *, ax: Axes | None = None) -> Axes:
 # ---------------------------------------------------------------------- results of tests
 
 
-def null_distribution(result: Any, *, ax: Axes | None = None) -> Axes:
+def null_distribution(result: Any, *, title: str | None = None, ax: Axes | None = None) -> Axes:
     """Draw the null distribution of a test, such as an MMDResult, and its statistic."""
     check_result("result", result, ("null_distribution", "statistic", "pvalue"), "a test result, as of mmd_test(X, Y)")
-    ax = axes(ax, 6.0, 3.2)
+    ax = axes(ax, 6.0, 3.2, title)
     ax.hist(result.null_distribution, bins=40, color=GREY)
     ax.axvline(result.statistic, color=COLOURS[1], linewidth=2)
     text = f"observed: {result.statistic:.3g}\np = {result.pvalue:.2g}"
@@ -327,13 +379,30 @@ def null_distribution(result: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def differences(result: Any, *, limit: int = 12, ax: Axes | None = None) -> Axes:
-    """Draw the share of each group that prefers the first item of a pair, for the pairs that differ most.
+def evalues(test: Any, *, title: str | None = None, ax: Axes | None = None) -> Axes:
+    """Draw the e-values of a SequentialMMDTest, and the value at which its null hypothesis is rejected."""
+    check_result("test", test, ("log_evalues", "alpha"), "a SequentialMMDTest")
+    ax = axes(ax, 6.0, 3.2, title)
+    ax.plot(np.arange(len(test.log_evalues) + 1), np.exp(np.minimum([0.0, *test.log_evalues], 700)), color=COLOURS[0])
+    ax.axhline(1 / test.alpha, color=COLOURS[1], linewidth=1, linestyle="--")
+    ax.set_yscale("log")
+    ax.set_xlabel("observations", color=SOFT)
+    ax.set_ylabel("e-value", color=SOFT)
+    remove_frame(ax, "left", "bottom")
+    return ax
+
+
+def differences(result: Any, *, names: Sequence[str] | None = None, limit: int = 12, ax: Axes | None = None) -> Axes:
+    """Draw the share of each group that ranks the first item of a pair above the second, where groups differ most.
+
+    A dotted line is the share of undecided voters; the remainder prefers the second item.
 
     Parameters
     ----------
     result : Differences
         The result of ``differences()`` of a test of groups.
+    names : sequence of str, optional
+        Names of the groups for the legend; by default those of the result, X and Y after a two-sample test.
     limit : int
         Maximum number of pairs.
     ax : Axes, optional
@@ -346,24 +415,30 @@ def differences(result: Any, *, limit: int = 12, ax: Axes | None = None) -> Axes
     >>> Y = Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]], counts=[1, 5])
     >>> ax = differences(mmd_test(X, Y).differences())
     >>> [label.get_text() for label in ax.get_yticklabels()]
-    ['a to b', 'a to c', 'b to c']
+    ['a above b', 'a above c', 'b above c']
     """
     check_result("result", result, ("pairs", "groups"), "test.differences() of a test of groups")
+    groups = result.groups if names is None else check_list("names", names, "a list of names")
+    if len(groups) != len(result.groups):
+        raise ValueError(f"names has {len(groups)} names; the result has {len(result.groups)} groups")
     pairs = result.pairs[: check_integer("limit", limit)]
     ax = axes(ax, 7.0, 1.2 + 0.32 * len(pairs))
     step, middle = 0.5 / max(len(result.groups), 1), (len(result.groups) - 1) / 2
     ax.axvline(0.5, color=GREY, linewidth=1)
-    for number, group in enumerate(result.groups):
+    for number, group in enumerate(groups):
         y = np.arange(len(pairs)) + step * (number - middle)
         shares = np.array([pair.shares[number] for pair in pairs])
         errors = np.abs(np.array([pair.intervals[number] for pair in pairs]).T - shares)
         colour = COLOURS[number % len(COLOURS)]
         ax.errorbar(shares, y, xerr=errors, fmt="o", color=colour, markersize=5, label=escape_math(group))
-    ax.set_yticks(range(len(pairs)), [escape_math(f"{pair.first} to {pair.second}") for pair in pairs])
+        undecided = [(pair.shares[number], 1 - pair.against[number]) for pair in pairs]
+        ax.hlines(y, *zip(*undecided, strict=True), color=colour, linewidth=1, linestyle=":")
+    ax.set_yticks(range(len(pairs)), [escape_math(f"{pair.first} above {pair.second}") for pair in pairs])
     ax.set_ylim(len(pairs) - 0.5, -0.5)
     ax.set_xlim(0, 1)
     ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    ax.set_xlabel(f"share that prefers the first (ties: one half), {result.confidence_level:.0%} intervals", color=SOFT)
+    dotted = "; dotted: undecided" if any(any(pair.undecided) for pair in pairs) else ""
+    ax.set_xlabel(f"share that prefers the first, {result.confidence_level:.0%} intervals{dotted}", color=SOFT)
     ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     ax.tick_params(left=False)
     remove_frame(ax, "bottom")

@@ -26,6 +26,7 @@ from rankernel.cli.terminal import atomic_file
 from rankernel.datasets import load_example
 from rankernel.gram.plan import Plan
 from rankernel.kernels import DCG, AverageOverlap, Diffusion, Hamming, Kernel, RankBiasedOverlap, Spearman
+from rankernel.stats.sequential import SequentialMMDTest
 
 BALLOTS = Rankings.from_orders(
     [["tea", "milk"], ["milk", "tea"], ["tea"], ["coffee", "tea"]], ["tea", "milk", "coffee"], counts=[5, 3, 2, 1]
@@ -345,9 +346,24 @@ def test_two_groups(table):
     expected = mmd_test(rankings[:2], rankings[2:], Mallows(0.5), n_permutations=199)
     assert comparison["statistic"] == pytest.approx(expected.statistic, rel=1e-12)
     assert comparison["pvalue"] == comparison["adjusted_pvalue"] == expected.pvalue
-    words = run("test", table, *options).stdout
+    words = run("test", table, *options, "--kernel", "auto").stdout
     assert "north (9 voters) and south (9) differ" in words
     assert "5 kernels aggregated" in words
+    assert " with Mallows(nu=" in words  # the kernel of the effect
+
+
+def test_sequential(tmp_path):
+    systems = ["a", "b", "b", "a", "a", "b"] * 12
+    rows = ["g,x,y,z"] + [f"{group},1,2,3" if group == "a" else f"{group},3,2,1" for group in systems]
+    (tmp_path / "x.csv").write_text("\n".join(rows))
+    options = ("--by", "g", "--kernel", "mallows:nu=1", "--sequential")
+    found = json.loads(run("test", tmp_path / "x.csv", *options, "--json").stdout)
+    expected = SequentialMMDTest(Mallows(1.0)).update([[0, 1, 2]] * 36, [[2, 1, 0]] * 36)
+    assert (found["n_observations"], found["stopped_at"]) == (36, expected.stopped_at)
+    assert found["pvalue"] == pytest.approx(expected.pvalue, rel=1e-9)
+    words = " ".join(run("test", tmp_path / "x.csv", *options).stdout.split())
+    assert f"first after {expected.stopped_at} pairs" in words
+    assert "leave out --paired" in run("test", tmp_path / "x.csv", *options, "--sample", 5).stderr
 
 
 def test_two_files(votes):
@@ -379,22 +395,25 @@ def test_cluster_table(votes):
     result = run("cluster", votes, "--k", 2, "-o", "labels.csv", "--json")
     assert result.exit_code == 0, result.output
     facts = json.loads(result.stdout)
-    assert sum(each["n_voters"] for each in facts["found"]) == 11
+    assert sum(each["n_voters"] for each in facts["clusters"]) == facts["n_voters"] == 11
     with open("labels.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [int(row["count"]) for row in rows] == [5, 3, 2, 1]
-    assert [facts["found"][label]["name"] for label in facts["labels"]] == [row["cluster"] for row in rows]
+    assert facts["labels"] == [row["cluster"] for row in rows]
     assert rows[1]["ranking"] == "milk > tea > coffee"
     words = run("cluster", votes, "--k", 2).stdout
     assert "join at" in words
     assert "cluster B" in words
     assert "ward linkage" in words
-    assert {each["mark"] for each in facts["found"]} == {"tea first", "milk first"}
+    assert {each["distinction"]["label"] for each in facts["clusters"]} == {"tea first", "milk first"}
+    of_tea = next(each for each in facts["clusters"] if each["distinction"]["first"] == "tea")
+    assert of_tea["shift"]["tea"] > 0  # the sign of the text, where + is higher
+    assert f"+{of_tea['shift']['tea']:.1f} tea" in words
     assert "milk first" in words
 
 
 def test_too_few_voters_for_clusters(votes):
-    words = json.loads(run("cluster", votes, "--json").stdout)["clusters"]
+    words = json.loads(run("cluster", votes, "--json").stdout)["reason"]
     assert words.startswith("too few data to detect clusters, which needs 12 voters and 3 distinct ballots")
 
 
@@ -464,7 +483,13 @@ def test_report_of_table(table):
     options = ("--by", "district", "--count", "n", "--permutations", 99, "--k", 2, "-o", "x.html")
     result = run("report", table, *options, "--title", "Drinks & more", "--json")
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["written"] == "x.html"
+    found = json.loads(result.stdout)
+    assert found["written"] == "x.html"
+    assert all(key.isidentifier() for key in found)
+    assert found["items"][0]["first_choice_share"] == pytest.approx(8 / 18)
+    assert found["contests"]["ahead"][0][2] == 9  # tea above coffee
+    assert found["groups"]["comparisons"][0]["adjusted_pvalue"] == found["groups"]["pvalue"] == 0.01
+    assert len(found["clusters"]) == 2
     written = (table.parent / "x.html").read_text()
     assert "<h1>Drinks &amp; more</h1>" in written
     assert "Comparison by district" in written
@@ -505,9 +530,9 @@ def test_no_clusters_in_noise(tmp_path, monkeypatch):
     result = run("cluster", "noise.csv", "--count", "count", "--json")
     assert result.exit_code == 0, result.output
     facts = json.loads(result.stdout)
-    assert facts["clusters"].startswith("no significant clusters")
-    assert len(facts["found"]) == 1
-    assert len(json.loads(run("cluster", "noise.csv", "--count", "count", "--k", 3, "--json").stdout)["found"]) == 3
+    assert facts["reason"].startswith("no significant clusters")
+    assert len(facts["clusters"]) == facts["n_clusters"] == 1
+    assert json.loads(run("cluster", "noise.csv", "--count", "count", "--k", 3, "--json").stdout)["n_clusters"] == 3
 
 
 @needs_data
@@ -862,7 +887,7 @@ def test_many_groups(tmp_path):
     assert f"mean rank, {shown[0][0]}" in words
     assert "share of the difference (Kendall kernel)" in words
     tables = words[words.index("Differences between") :]
-    assert max(map(len, tables.splitlines())) < 110
+    assert max(map(len, tables.splitlines())) < 120
     assert re.search(r"a to d +\d+%|d to a +\d+%", tables)
     found = json.loads(run("test", file, *options, "--json").stdout)
     assert len(found["differences"]["pairs"][0]["shares"]) == 9  # all of them for machines

@@ -124,7 +124,7 @@ def test_label_columns(write):
         assert result.exit_code == 0, result.output
         with open(name) as written:
             rows = list(csv.DictReader(written))
-        assert [(row["ward"], row["id"]) for row in rows] == [("N", "1"), ("N", "2"), ("S", "4"), ("S", "5")]
+        assert [(row["ward"], row["id"]) for row in rows] == list(zip("NNSSS", "12345", strict=True))
 
 
 @pytest.mark.parametrize("command", ["gram", "cluster", "test", "report"])
@@ -139,3 +139,30 @@ def test_comparisons(write, command):
     )
     result = run(command, write("p.csv", text), *more, *(["--ignore", "side"] if command != "test" else []))
     assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize("command", ["cluster", "map"])
+def test_blank_ballots_keep_their_row(write, command):
+    lines = ["N,Ann,Bob", "S,,", "N,Bob,", "S,Ann,", ",,", "N,Bob,Ann"]
+    rows = [f"{number},{line}" for number, line in enumerate(lines)]
+    file = write("v.csv", "\n".join(["id,ward,Mayor Choice 1 of 2,Mayor Choice 2 of 2", *rows]))
+    assert run(command, file, "--labels", "id", "--k", 2, "-o", "out.csv").exit_code == 0
+    with open("out.csv", newline="") as stream:
+        written = list(csv.DictReader(stream))
+    assert [row["id"] for row in written] == list("012345")
+    assert [row["id"] for row in written if not row["ranking"]] == ["1", "4"]
+    assert not any(written[1][name] for name in written[1] if name != "id")
+
+
+def test_write_ins_are_left_out(write):
+    file = write("v.csv", CVR.replace("Cy", "write-in"))
+    items = [
+        json.loads(run("info", file, *options, "--json").stdout)["items"] for options in ((), ("--write-ins", "drop"))
+    ]
+    assert items == [["Ann", "Bob", "write-in"], ["Ann", "Bob"]]
+
+
+def test_names_with_commas(write):
+    file = write("v.csv", 'Choice 1 of 3,Choice 2 of 3,Choice 3 of 3\n"Lee, Ann","Lee, Bo","Fox, Cy"\n"Lee, Bo",,\n')
+    printed = run("info", file).stdout
+    assert "Lee, Ann; Lee, Bo; Fox, Cy" in printed

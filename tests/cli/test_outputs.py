@@ -1,8 +1,12 @@
-"""Files that cannot be written: errors before anything is computed, and interrupted commands."""
+"""Output of commands: JSON, files that cannot be written, and interrupted commands."""
 
+import csv
 import errno
+import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,11 +16,13 @@ from commands import run
 
 import rankernel as rk
 from rankernel._utils import resources
+from rankernel.cli.app import COMMANDS
 from rankernel.cli.terminal import option_text
 from rankernel.errors import Argument
 from rankernel.gram.plan import Plan
 from rankernel.gram.storage import locked
 
+ROOT = Path(__file__).parents[2]
 ROWS = rk.Rankings.from_orders([["tea", "milk"], ["milk", "tea"], ["tea"]], ["tea", "milk", "cocoa"], counts=[5, 3, 2])
 
 
@@ -245,3 +251,65 @@ def test_interrupted_matrix(votes, loaded, sign, code, how):
     assert run("gram", "votes.soi", "-o", "K.npy", "--resume").exit_code == 0
     read = rk.read_preflib("votes.soi")
     np.testing.assert_array_equal(np.load("K.npy"), rk.Mallows("median").gram(read))
+
+
+def test_one_effect_on_the_front_page_in_the_report_and_in_the_test(tmp_path):
+    """The effect of the bundled example is one number, with the kernel named."""
+    options = ("--permutations", 99, "--json")
+    made = json.loads(run("report", "-o", tmp_path / "x.html", "--k", 1, *options).stdout)["groups"]
+    test = json.loads(run("test", *options).stdout)
+    example = rk.datasets.load_example()
+    by_district = [example.rankings[example.districts == name] for name in ("north", "south")]
+    effect = rk.mmd_test(*by_district, n_permutations=1).effect
+    assert made["effect"] == pytest.approx(effect, abs=1e-12)
+    assert test["comparisons"][0]["effect"] == pytest.approx(effect, abs=1e-12)
+    kernel = rk.Mallows(nu="median").resolve(example.rankings)
+    assert made["kernel"] == test["comparisons"][0]["effect_kernel"] == str(kernel)
+    shown = f"{effect:.1%}"
+    page = (tmp_path / "x.html").read_text()
+    assert f"accounts for {shown} (95% interval" in page
+    assert f"kernel {test['kernel']}" in page
+    assert f"effect {shown} (" in run("test", "--permutations", 99).stdout
+    for front in ("README.md", "docs/index.md"):
+        assert f"districts: p = 0.001, effect {shown}" in (ROOT / front).read_text(encoding="utf-8")
+
+
+def test_json_of_every_command_has_identifiers_and_numbers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("g,a,b,c\n" + "x,1,2,3\nx,2,1,3\ny,3,2,1\ny,3,1,2\n" * 4)
+    by = ("x.csv", "--by", "g", "--json")
+    commands = {
+        "info": by,
+        "clean": (*by, "-o", "y.csv"),
+        "gram": by,
+        "test": (*by, "--permutations", 9),
+        "cluster": (*by, "--k", 2),
+        "map": (*by, "-o", "map.csv"),
+        "leaderboard": by,
+        "report": (*by, "--permutations", 9),
+    }
+    assert set(commands) == set(COMMANDS)
+    for name, arguments in commands.items():
+        result = run(name, *arguments)
+        assert result.exit_code == 0, result.output
+        found = json.loads(result.stdout, parse_constant=pytest.fail)
+        assert all(key.isidentifier() for key in found), name
+        numbers = [value for value in found.values() if isinstance(value, str) and value.replace(".", "").isdigit()]
+        assert not numbers, name
+    points = json.loads(run("map", *by, "-o", "map.csv", "--force").stdout)["points"]
+    with open("map.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(float(row["x"]), float(row["y"])) for row in rows] == [(point["x"], point["y"]) for point in points]
+
+
+def test_terminal_without_unicode(tmp_path):
+    """Names and paths beyond ASCII in a locale that lacks them, with spaces in the path."""
+    folder = tmp_path / "ein Wähler"
+    folder.mkdir()
+    source = folder / "stimmen ü.csv"
+    source.write_text("rank 1,rank 2\nÄpfel,Zoë\nZoë,Äpfel\n", encoding="utf-8")
+    plain = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    command = [sys.executable, "-m", "rankernel", "info", str(source)]
+    done = subprocess.run(command, env=os.environ | plain, capture_output=True, text=True, encoding="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert r"\xc4pfel, Zo\xeb" in done.stdout

@@ -6,14 +6,19 @@ import shlex
 from pathlib import Path
 from zipfile import ZipFile
 
+import numpy as np
 import pytest
 from commands import run
 from example_files import DOMINION
+from typer import testing
 
+import rankernel as rk
 from rankernel import write_preflib
-from rankernel.cli.app import app
+from rankernel.cli.app import COMMANDS, SCORES, app
+from rankernel.cli.options import LINKAGES
 from rankernel.datasets import load_example, uniform
 from rankernel.datasets.example import example_csv
+from rankernel.io.source import option_choices
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [path for path in DOCS.rglob("*.md") if not {"_build", "generated", "reproduction"} & set(path.parts)]
@@ -86,3 +91,50 @@ def test_every_printed_command_runs(command, tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
     if "-o" in words:
         assert Path(words[words.index("-o") + 1]).exists()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_at_80_columns_is_complete(command):
+    """No text is cut, no type of Python is shown, every choice is a whole word, and there are examples."""
+    result = testing.CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"})
+    lines = result.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    text = re.sub(r"[\s│]+", " ", result.stdout)
+    assert "…" not in text
+    assert not re.search(r"<\w+", text)
+    choices = {"--over": ("intersection", "union"), "--linkage": LINKAGES, "--score": SCORES}
+    choices |= {f"--{name.replace('_', '-')}": values for name, values in option_choices().items()}
+    for option, values in choices.items():
+        if f" {option} " in text:
+            assert f"One of {', '.join(values)}." in text, option
+    for example in COMMANDS[command][1]:
+        assert f"rankernel {command} {example}".rstrip() in text
+    assert "Output" in text
+
+
+def test_clean_keeps_columns_and_says_that_nothing_changed(tmp_path):
+    file, out, again = (tmp_path / name for name in ("cvr.csv", "out.csv", "again.csv"))
+    file.write_text("id,ward,Mayor Choice 1 of 2,Mayor Choice 2 of 2\n1,N,Ann,Bob\n2,N,Bob,undervote\n3,S,,\n")
+    assert "1 blank ballot dropped" in run("clean", file, "-o", out).stdout
+    assert out.read_text().splitlines() == ['"id","ward","rank of Ann","rank of Bob","count"', "1,N,1,2,1", "2,N,2,1,1"]
+    printed = run("clean", out, "-o", again).stdout
+    assert next(line for line in printed.splitlines() if line.startswith("repaired")).split() == [
+        "repaired",
+        "nothing",
+        "changed",
+    ]
+    assert again.read_text() == out.read_text()
+
+
+def test_gram_shows_standard_errors_of_estimates():
+    options = ("--only", "north", "--kernel", "exponential:distance=footrule,nu=0.1", "--method", "montecarlo:draws=16")
+    found = json.loads(run("gram", *options, "--json").stdout)
+    north = rk.datasets.load_example()
+    X = north.rankings[north.districts == "north"]
+    kernel = rk.Exponential("footrule", nu=0.1)
+    estimate = kernel.estimate(X[:6], method=rk.MonteCarlo(16, rng=0))
+    assert np.array(found["corner_standard_errors"]) == pytest.approx(estimate.stderr, rel=1e-9)
+    assert np.array(found["corner"]) == pytest.approx(estimate.value, rel=1e-9)
+    assert "standard errors" in run("gram", *options).stdout
+    exact = run("gram", "--only", "north")
+    assert "standard errors" not in exact.stdout

@@ -6,6 +6,7 @@ import html
 import io
 import itertools
 import json
+import math
 import re
 import subprocess
 import sys
@@ -169,6 +170,28 @@ def test_distinctions_are_true_and_unique(summary):
         for members, share in ((summary.labels == number, each.share), (summary.labels != number, each.others)):
             assert share == pytest.approx(np.average(holds[members], weights=rankings.counts[members]))
         assert each.share > each.others + 0.3
+        assert each.lift == pytest.approx(each.share / np.average(holds, weights=rankings.counts))
+
+
+def test_clusters_are_named_by_lift():
+    """Most members rank a above d, as nearly all voters do; what distinguishes them is c first."""
+    orders = [["a", "b", "c", "d"], ["c", "a", "b", "d"], ["a", "c", "b", "d"]]
+    ballots = [Rankings.from_orders(orders, counts=counts) for counts in ([60, 10, 30], [5, 70, 25])]
+    found = distinctions(ballots)
+    assert [each.label for each in found][1] == "c first"
+    assert (found[1].share, found[1].others, found[1].lift) == pytest.approx((0.7, 0.1, 0.7 / 0.4))
+
+
+def test_first_choices_of_groups():
+    ballots = Rankings([[0, 1, 2], [1, 0, 2], [0, 1, 2], [1, 0, 2]], ["a", "b", "c"], counts=[150, 50, 80, 120])
+    source = Source(ballots, group_name="ward", groups=np.array(["x", "x", "y", "y"]))
+    page = page_about(source, n_clusters=1, n_permutations=99)
+    low, high = re.search(
+        r"a is the first choice of 75% in x and of 40% in y \(difference (\d+) to (\d+) perc", page
+    ).groups()
+    error = 100 * math.sqrt(0.75 * 0.25 / 200 + 0.4 * 0.6 / 200)  # of a normal approximation
+    assert int(low) == pytest.approx(35 - 1.96 * error, abs=2)
+    assert int(high) == pytest.approx(35 + 1.96 * error, abs=2)
 
 
 def test_distinctions_by_pairs():

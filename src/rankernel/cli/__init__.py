@@ -1,5 +1,6 @@
 """The command line: it parses, calls and prints. Commands import what they compute with when they are called."""
 
+import io
 import sys
 
 from rankernel.errors import missing_extra
@@ -9,6 +10,9 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a character that the terminal lacks is escaped
+            stream.reconfigure(errors="backslashreplace")
     try:
         try:
             import rich  # noqa: F401

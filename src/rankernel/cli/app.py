@@ -26,6 +26,7 @@ from rankernel.cli.options import (
     Showing,
     Writing,
     choice,
+    read_battles,
     read_job,
     read_source,
     summarize_job,
@@ -33,6 +34,7 @@ from rankernel.cli.options import (
 )
 from rankernel.cli.terminal import (
     PICTURES,
+    Command,
     CommandGroup,
     UsageError,
     atomic_file,
@@ -68,6 +70,10 @@ N_MOST_COMMON = 5
 SHOWN_ITEMS = 30
 Merge = Annotated[
     bool, typer.Option("--merge", help="Write equal ballots once, with their count.", rich_help_panel=OUTPUT)
+]
+Raw = Annotated[
+    bool,
+    typer.Option("--raw", help="Write names unchanged that a spreadsheet evaluates, as =1+1.", rich_help_panel=OUTPUT),
 ]
 
 
@@ -141,11 +147,11 @@ def print_description(source: Source, facts: dict[str, Any]) -> None:
         screen.print(f"  {each['voters']:>{n_digits},} × {each['ballot']}", no_wrap=True, overflow="ellipsis")
 
 
-def clean(reading: Reading, writing: Writing, file: File = None, merge: Merge = False) -> None:
+def clean(reading: Reading, writing: Writing, file: File = None, merge: Merge = False, raw: Raw = False) -> None:
     """Read ballots, repair them, drop blank ones, and write them with the number of repairs.
 
-    The suffix of the output selects the format: .csv (one column per item with ranks, and the columns of --by and
-    --labels), PrefLib (.soc .soi .toc .toi .cat), or .blt.
+    The suffix of the output selects the format: .csv (one column per item with ranks, and all columns that are not
+    ballots), PrefLib (.soc .soi .toc .toi .cat), or .blt.
     """
     from rankernel.io.registry import FORMATS
     from rankernel.io.source import Repairs
@@ -158,26 +164,32 @@ def clean(reading: Reading, writing: Writing, file: File = None, merge: Merge = 
     if suffix not in writers:
         raise UsageError(f"-o {printable(target.name)} does not end in {', '.join(writers)}")
     check_target(target, writing.force, file)
+    chosen = writers[suffix]
     source = read_source(file, reading)
-    rankings, chosen = source.rankings, writers[suffix]
+    unused = source.rankings.source.ignored if source.rankings.source is not None else ()
+    unused = tuple(name for name in unused if name and name not in reading.options.get("ignore", ()))
+    if unused and chosen.name == "table" and not merge:  # columns that are not ballots are retained
+        labels = [*reading.options.get("label_columns", ()), *unused]
+        source = read_source(file, replace(reading, options=reading.options | {"label_columns": labels}))
+    rankings = source.rankings
     if not isinstance(rankings, Rankings):
         raise RankingError(f"{source.origin} holds comparisons, which need no repairs; clean is for ballots")
-    labels: dict[str, Any] = {}
+    columns: dict[str, Any] = {"raw": raw} if chosen.name == "table" else {}
     if chosen.name == "table" and not merge:
-        labels["labels"] = source.columns
+        columns["labels"] = source.columns
     elif (reading.by or "label_columns" in reading.options) and not merge:
         raise UsageError(
             f"{printable(target.name)} has no columns for --by and --labels; write a .csv, or give --merge"
         )
     assert chosen.write is not None
     with progress(None, "Writing"):
-        chosen.write(rankings.unique() if merge else rankings, target, overwrite=writing.force, **labels)
+        chosen.write(rankings.unique() if merge else rankings, target, overwrite=writing.force, **columns)
     repairs = Repairs() if rankings.source is None else rankings.source.repairs
     words = source.wording
     facts: dict[str, Any] = {
         "data": f"{source.title}: {words.count_voters(rankings.n_voters)}, {words.count_items(rankings.n_items)}",
         "read as": source.reading,
-        "repaired": asdict(repairs) if writing.json else str(repairs),
+        "repaired": asdict(repairs) if writing.json else str(repairs) if repairs else "nothing changed",
         "written": printable(target),
     }
     if writing.json:
@@ -245,22 +257,29 @@ def gram(
         else:
             console().print(str(planned))
         return
-    corner = None
+    corner = errors = None
     if output and suffix in CHUNKED:
         store(output, planned, dtype, resume, force)
     else:
         corner = compute(output, planned, X, dtype, force)
+        if corner is not None:
+            estimated = planned.part(slice(0, CORNER)).estimate().stderr
+            errors = estimated if estimated.any() else None
     facts: dict[str, Any] = job.facts(planned.details) | {"shape": list(planned.shape)}
     if output:
         facts["written"] = printable(output)
     if json:
-        print_json(facts if corner is None else facts | {"corner": corner})
+        shown = {} if corner is None else {"corner": corner, "corner_standard_errors": errors}
+        print_json(facts | job.sizes | shown)
         return
     facts["shape"] = " × ".join(f"{side:,}" for side in planned.shape)
     screen = console()
     print_facts(screen, facts)
-    for row in () if corner is None else corner:
-        screen.print("  " + "  ".join(f"{value:8.5f}" for value in row))
+    for name, block in (("", corner), ("standard errors", errors)):
+        if block is not None:
+            screen.print(name, style="dim", end="\n" if name else "")
+            for row in block:
+                screen.print("  " + "  ".join(f"{value:8.5f}" for value in row))
 
 
 def store(output: Path, plan: Plan, dtype: str, resume: bool, force: bool) -> None:
@@ -356,8 +375,12 @@ def cluster(
     if output:
         facts["written"] = printable(output)
     if writing.json:
-        clusters = [cluster_json(each, summary.source.rankings.items) for each in clustering.clusters]
-        print_json(facts | {"found": clusters, "labels": row_clusters(summary.source.rankings, clustering)})
+        from rankernel.reports.findings import cluster_numbers
+
+        clusters = [cluster_numbers(each) for each in clustering.clusters]
+        labels = [clustering.clusters[row].name for row in row_clusters(summary.source.rankings, clustering)]
+        reason = {"n_clusters": len(clusters), "reason": facts.pop("clusters")}
+        print_json(facts | job.sizes | reason | {"clusters": clusters, "labels": labels})
     else:
         print_clusters(facts, summary, clustering)
 
@@ -413,29 +436,28 @@ def write_clusters(path: Path, summary: Summary, clustering: Clustering) -> None
 
 
 def labelled_rows(summary: Summary, header: list[str], cells: Any) -> tuple[list[str], Iterator[list[Any]]]:
-    """Return header and rows of a .csv: label columns, the given cells, count and ranking of each row of the data."""
+    """Return header and rows of a .csv: label columns, the given cells, count and ranking of each row of the data.
+
+    Rows of the file that list no item are among them, without cells, so that rows are those of the file.
+    """
     from rankernel.data import format_rows
 
     rankings, columns = summary.source.rankings, summary.source.columns
     labels = zip(*columns.values(), strict=True) if columns else ((),) * len(rankings)
     rows = zip(labels, cells, rankings.counts.tolist(), format_rows(rankings), strict=True)
-    return (
-        [*columns, *header, "count", "ranking"],
-        ([*map(str, label), *row, count, text] for label, row, count, text in rows),
-    )
 
+    about = rankings.source  # None for a selection of the rows
+    blank = dict(zip(about.blank_rows, range(len(about.blank_rows)), strict=True)) if about is not None else {}
 
-def cluster_json(cluster: Any, items: tuple[str, ...]) -> dict[str, Any]:
-    """Return a cluster for JSON."""
-    order = cluster.consensus.to_orders()[0]
-    return {
-        "name": cluster.name,
-        "mark": cluster.distinction.label,
-        "n_voters": cluster.n_voters,
-        "share": cluster.share,
-        "consensus": [sorted(bucket) if isinstance(bucket, set) else bucket for bucket in order],
-        "shift": dict(zip(items, cluster.shift.round(4).tolist(), strict=True)),
-    }
+    def all_rows() -> Iterator[list[Any]]:
+        for index in range(len(rankings) + len(blank)):
+            if index in blank and about is not None:
+                yield [*(about.blank_labels[name][blank[index]] for name in columns), *[""] * len(header), "", ""]
+                continue
+            label, row, count, text = next(rows)
+            yield [*map(str, label), *row, count, text]
+
+    return [*columns, *header, "count", "ranking"], all_rows()
 
 
 def print_clusters(facts: dict[str, str], summary: Summary, clustering: Clustering) -> None:
@@ -502,23 +524,39 @@ def kernel_map(reading: Reading, computing: Computing, writing: Writing, file: F
     with progress(None, "Drawing"), atomic_file(target, writing.force) as temporary:
         write_map(temporary, summary, by_group=reading.by is not None)
     facts: dict[str, Any] = job.facts(summary.embedding.values)
-    facts["variance"] = " + ".join(f"{share:.0%}" for share in summary.embedding.variance)
     if summary.view.sampled and target.suffix.lower() != ".csv":
         facts["shown"] = f"{sample_text(summary)}; the axes are those of all, by Nyström features"
     facts["written"] = printable(target)
     if writing.json:
-        print_json(facts)
+        header, rows = map_rows(summary, by_group=reading.by is not None)
+        points = [dict(zip(header, row, strict=True)) for row in rows]
+        print_json(facts | job.sizes | {"variance": summary.embedding.variance, "points": points})
     else:
-        print_facts(console(), facts)
+        variance = " + ".join(f"{share:.0%}" for share in summary.embedding.variance)
+        print_facts(console(), facts | {"variance": variance})
+
+
+def map_labels(summary: Summary, by_group: bool) -> tuple[Indices, list[str]]:
+    """Return the cluster or group of each ballot, -1 for none, and their names."""
+    if by_group:
+        return summary.ballots.dominant_groups(), list(summary.ballots.groups)
+    return summary.labels, [each.title for each in summary.grouped.clusters] if summary.grouped else [""]
+
+
+def map_rows(summary: Summary, by_group: bool) -> tuple[list[str], Iterator[list[Any]]]:
+    """Return header and rows of the coordinates of the map."""
+    labels, names = map_labels(summary, by_group)
+    _, ballots = summary.source.rankings.unique_indices()
+    cells = [
+        [*summary.embedding.points[ballot].tolist(), names[labels[ballot]] if labels[ballot] >= 0 else ""]
+        for ballot in ballots.tolist()
+    ]
+    return labelled_rows(summary, ["x", "y", "label"], cells)
 
 
 def write_map(path: Path, summary: Summary, by_group: bool) -> None:
     """Write a picture of the map, or its coordinates."""
-    view, grouped, embedding = summary.view, summary.grouped, summary.embedding
-    labels: Indices = summary.labels
-    names = [each.title for each in grouped.clusters] if grouped else [""]
-    if by_group:
-        labels, names = summary.ballots.dominant_groups(), list(summary.ballots.groups)
+    view, embedding, (labels, names) = summary.view, summary.embedding, map_labels(summary, by_group)
     if path.suffix.lower() != ".csv":
         from rankernel import plots
 
@@ -528,17 +566,12 @@ def write_map(path: Path, summary: Summary, by_group: bool) -> None:
         ax.set_title(plots.escape_math(summary.source.title), loc="left")
         plots.save(ax, path)
         return
-
-    _, ballots = summary.source.rankings.unique_indices()
-    cells = [
-        [*embedding.points[ballot].tolist(), names[labels[ballot]] if labels[ballot] >= 0 else ""]
-        for ballot in ballots.tolist()
-    ]
-    write_rows(path, *labelled_rows(summary, ["x", "y", "label"], cells))
+    write_rows(path, *map_rows(summary, by_group))
 
 
 # ---------------------------------------------------------------------- report
 
+PAGE = "Page"
 Noun = Annotated[
     str | None,
     typer.Option(
@@ -546,12 +579,27 @@ Noun = Annotated[
         metavar="WORD",
         help="What is ranked, such as candidate or film; guessed from the file by default.",
         show_default=False,
+        rich_help_panel=PAGE,
     ),
 ]
-Voter = Annotated[str, typer.Option("--voter", metavar="WORD", help="Who ranks, such as judge or search engine.")]
+Voter = Annotated[
+    str | None,
+    typer.Option(
+        "--voter",
+        metavar="WORD",
+        help="Who ranks, such as judge or search engine; voter by default.",
+        show_default=False,
+        rich_help_panel=PAGE,
+    ),
+]
 Groups = Annotated[
     list[str] | None,
-    typer.Option("--group", metavar="NAME", help="Group of --by to compare; may be repeated. By default all groups."),
+    typer.Option(
+        "--group",
+        metavar="NAME",
+        help="Group of --by to compare; may be repeated. By default all groups.",
+        rich_help_panel=COMPUTING,
+    ),
 ]
 Sample = Annotated[
     bool | None,
@@ -560,9 +608,13 @@ Sample = Annotated[
         help="Whether the voters are a sample, whose closest contest gets an interval, or a full count. By default "
         "rankings of candidates are a full count.",
         show_default=False,
+        rich_help_panel=PAGE,
     ),
 ]
-Title = Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Title of the page.", show_default=False)]
+Title = Annotated[
+    str | None,
+    typer.Option("--title", metavar="TEXT", help="Title of the page.", show_default=False, rich_help_panel=PAGE),
+]
 
 
 def report(
@@ -572,7 +624,7 @@ def report(
     file: File = None,
     title: Title = None,
     noun: Noun = None,
-    voter: Voter = "voter",
+    voter: Voter = None,
     sample: Sample = None,
     group: Groups = None,
     k: Clusters = None,
@@ -588,8 +640,8 @@ def report(
     if target.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"-o {printable(target.name)} does not end in .html")
     check_target(target, writing.force, file)
-    job = read_job(file, reading, computing)
-    if group and job.source.groups is None:
+    job = read_job(file, reading, computing, battles=True)
+    if group and not job.source.named_groups[0]:
         raise UsageError("--group is for the groups of a file; give their column with --by")
     source = replace(
         job.source,
@@ -611,7 +663,9 @@ def report(
         facts["shown"] = f"{sample_text(summary)}; the map is of all, by Nyström features"
     facts["written"] = printable(target)
     if writing.json:
-        print_json(facts | {"notes": summary.notes})
+        from rankernel.reports.findings import findings_of
+
+        print_json(facts | findings_of(summary))
         return
     screen = console()
     print_facts(screen, facts)
@@ -627,9 +681,13 @@ ScoreName = Annotated[
 ]
 ConfidenceLevel = Annotated[
     float,
-    typer.Option("--confidence-level", min=0, max=1, help="Confidence of all intervals.", rich_help_panel=COMPUTING),
+    typer.Option(
+        "--confidence-level", min=0, max=1, metavar="P", help="Confidence of all intervals.", rich_help_panel=COMPUTING
+    ),
 ]
-Resamples = Annotated[int, typer.Option("--resamples", min=20, help="Number of resamples.", rich_help_panel=COMPUTING)]
+Resamples = Annotated[
+    int, typer.Option("--resamples", min=20, metavar="N", help="Number of resamples.", rich_help_panel=COMPUTING)
+]
 
 
 def leaderboard(
@@ -675,15 +733,10 @@ def leaderboard(
 
 def read_items(file: Path | None, reading: Reading) -> tuple[Any, Any, dict[str, str]]:
     """Return rankings or comparisons, the groups of --by, and a description."""
-    if file is not None:
-        from rankernel.io import read_comparisons
-        from rankernel.io.registry import is_table_of_pairs
-
-        options = {name: value for name, value in reading.options.items() if name != "label_columns"}
-        with progress(None, "Reading"):
-            if is_table_of_pairs(file, options):
-                data = read_comparisons(file, **options)
-                return data, reading.by, {"read": printable(file.name), "as": data.source.format}
+    with progress(None, "Reading"):
+        data = None if file is None else read_battles(file, reading)
+    if file is not None and data is not None:
+        return data, reading.by, {"read": printable(file.name), "as": data.source.format}
     source = read_source(file, reading)
     return source.rankings, source.groups if reading.by else None, {"read": source.title}
 
@@ -736,7 +789,10 @@ COMMANDS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
     "info": (info, ("votes.soi", "votes.csv --count n --json")),
     "clean": (clean, ("cvr.csv -o ballots.csv", "cvr.zip --contest Mayor -o mayor.blt")),
     "gram": (gram, ("votes.soi -o K.npy", "votes.soi --kernel kendall -o K.csv", "votes.soi -o K.zarr")),
-    "test": (compare, ("north.soi south.soi", "votes.csv --by district --permutations 9999")),
+    "test": (
+        compare,
+        ("north.soi south.soi", "votes.csv --by district --permutations 9999", "votes.csv --by district --sequential"),
+    ),
     "cluster": (cluster, ("votes.soi --k 10", "votes.soi --k 4 -o labels.csv")),
     "map": (kernel_map, ("votes.soi", "votes.csv --by district -o map.png", "votes.soi -o map.csv")),
     "leaderboard": (
@@ -747,4 +803,4 @@ COMMANDS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
 }
 for name, (command, examples) in COMMANDS.items():
     lines = "".join(f"\n\n- `{f'rankernel {name} {example}'.rstrip()}`" for example in examples)
-    app.command(name, epilog=f"**Examples**{lines}")(with_options(command))
+    app.command(name, cls=Command, epilog=f"**Examples**{lines}")(with_options(command))

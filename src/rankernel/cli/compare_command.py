@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -20,10 +21,12 @@ from rankernel.cli.options import (
     align_items,
     choice,
     parse_computing,
+    read_battles,
     read_source,
 )
 from rankernel.cli.terminal import UsageError, console, print_facts, print_json, print_table, progress
-from rankernel.errors import RankingError
+from rankernel.data import concat
+from rankernel.errors import RankingError, ReadingWarning
 from rankernel.reports.ballots import Source
 
 if TYPE_CHECKING:
@@ -45,7 +48,9 @@ Files = Annotated[
 ]
 Sample = Annotated[
     int | None,
-    typer.Option("--sample", min=2, help="Size of a random sample of each group.", rich_help_panel=COMPUTING),
+    typer.Option(
+        "--sample", min=2, metavar="N", help="Size of a random sample of each group.", rich_help_panel=COMPUTING
+    ),
 ]
 Paired = Annotated[
     str | None,
@@ -54,6 +59,15 @@ Paired = Annotated[
         metavar="COLUMN",
         help="Column of judges who ranked once in each of two groups: a paired test.",
         show_default=False,
+        rich_help_panel=COMPUTING,
+    ),
+]
+Sequential = Annotated[
+    bool,
+    typer.Option(
+        "--sequential",
+        help="Rows are in time order: a test of two groups that may be repeated whenever rows are added to the file.",
+        rich_help_panel=COMPUTING,
     ),
 ]
 Over = Annotated[
@@ -83,7 +97,10 @@ class Outcome:
         differences = {
             "groups": self.differences.groups,
             "items": [asdict(item) for item in self.differences.items],
-            "pairs": [asdict(pair) | {"majorities_differ": pair.majorities_differ} for pair in self.differences.pairs],
+            "pairs": [
+                asdict(pair) | {name: getattr(pair, name) for name in ("undecided", "majorities_differ", "reverses")}
+                for pair in self.differences.pairs
+            ],
         }
         return {"all": self.omnibus, "comparisons": self.comparisons, "differences": differences}
 
@@ -93,26 +110,42 @@ def compare(
     showing: Showing,
     files: Files = None,
     paired: Paired = None,
-    computing: Computing = Computing(kernel="auto"),  # noqa: B008 - a frozen value
+    sequential: Sequential = False,
+    computing: Computing = Computing(),  # noqa: B008 - a frozen value
     permutations: Permutations = 1000,
     sample: Sample = None,
     over: Over = "intersection",
 ) -> None:
     """Test whether sets of rankings have the same distribution, which of them differ, and in which items.
 
-    Compares two files, or the groups of one file: all together, then pair by pair with Holm's correction. With --kernel
-    auto, two groups are compared by an aggregated test of five Mallows kernels around the median heuristic, more groups
-    by the kernel at the median.
+    Compares two files, or the groups of one file: all together, then pair by pair with Holm's correction. The kernel is
+    that of the report; with --kernel auto, two groups are compared by an aggregated test of five Mallows kernels around
+    the median heuristic. Comparisons are compared within pairs of items, with the Kendall kernel.
     """
     kernel, method = parse_computing(computing, auto=True)
     options: dict[str, Any] = {"method": method, "n_permutations": permutations, "rng": computing.seed}
     if paired and sample:
         raise UsageError("--paired compares each judge with itself; give either --sample or --paired")
+    if sequential and (paired or sample):
+        raise UsageError("--sequential compares all rows in their order; leave out --paired and --sample")
+    battles = read_groups_of_battles(files or [], reading) if not (paired or sequential) else None
+    if battles is not None:
+        if computing.kernel not in (Computing().kernel, "auto") or sample:
+            option = "--sample" if sample else "--kernel"
+            raise UsageError(f"{option} is for rankings; all comparisons are tested, with the Kendall kernel")
+        battle_outcome(battles, showing, permutations, computing.seed)
+        return
     samples, sources, items = read_samples(files or [], reading, paired, over)
+    if sequential:
+        compare_sequentially(samples, sources, kernel, method, showing)
+        return
     with progress(None, f"Comparing {len(samples)} groups"):
         if sample:
             samples = {name: random_sample(data, sample, computing.seed) for name, data in samples.items()}
         check_size(samples)
+        if kernel is not None:
+            whole = sources[0].rankings if len(sources) == 1 and not sample else concat(samples.values())
+            kernel = kernel.resolve(whole)  # as in the report
         if paired:
             outcome = paired_outcome(samples, sources[0], paired, kernel, options)
         elif len(samples) == 2:
@@ -125,13 +158,139 @@ def compare(
         **({"items": items} if items else {}),
         "test": outcome.method,
         "kernel": outcome.kernel,
-        "seed": str(computing.seed),
-        **({"sample": f"at most {sample:,} random voters of each group"} if sample else {}),
     }
     if showing.json:
-        print_json(facts | outcome.to_json())
+        settings = {"seed": computing.seed, "n_permutations": permutations, "sample": sample}
+        print_json(facts | settings | outcome.to_json())
     else:
-        print_outcome(facts, outcome, permutations)
+        chosen = {"sample": f"at most {sample:,} random voters of each group"} if sample else {}
+        print_outcome(facts | {"seed": str(computing.seed)} | chosen, outcome, permutations)
+
+
+def compare_sequentially(
+    samples: dict[str, Data], sources: list[Source], kernel: Any, method: Any, showing: Showing
+) -> None:
+    """Test two groups whose rows are in time order: the first row of one with the first row of the other, and so on."""
+    from rankernel.data import only_rankings, with_counts
+    from rankernel.reports.text import round_numbers
+    from rankernel.stats.sequential import SequentialMMDTest
+
+    if len(samples) != 2:
+        raise UsageError(f"--sequential compares two groups, and there are {len(samples)}; select two with --only")
+    voters = {}
+    for name, data in samples.items():
+        rows = np.repeat(np.arange(len(data)), data.counts)
+        voters[name] = with_counts(only_rankings(data, "a sequential test", name)[rows], np.ones(len(rows)))
+    n_pairs = min(map(len, voters.values()))
+    test = SequentialMMDTest(kernel, alpha=ALPHA, method=method).update(*(data[:n_pairs] for data in voters.values()))
+    facts = {
+        "data": " and ".join(dict.fromkeys(source.title for source in sources)),
+        "read as": "; ".join(dict.fromkeys(source.reading for source in sources)),
+        "test": f"sequential MMD test of {n_pairs:,} pairs of rows in the order of the file",
+        "kernel": round_numbers(str(test.kernel)),
+        "unpaired rows": ", ".join(f"{len(data) - n_pairs:,} of {name}" for name, data in voters.items()),
+    }
+    names = ("evalue", "pvalue", "rejected", "stopped_at", "n_observations")
+    if showing.json:
+        print_json(facts | {name: getattr(test, name) for name in names})
+        return
+    screen = console()
+    print_facts(screen, facts)
+    found = f"differ, first after {test.stopped_at:,} pairs" if test.rejected else "do not differ significantly so far"
+    screen.print(f"\n{' and '.join(voters)} {found}: ", end="")
+    screen.print(f"p = {test.pvalue:.2g}, e-value {test.evalue:.3g} (valid at any time)", style="bold")
+
+
+# ---------------------------------------------------------------------- comparisons
+
+
+def read_groups_of_battles(files: list[Path], reading: Reading) -> Source | None:
+    """Return the groups of the comparisons of a file, or of two files; None for rankings and for groups of judges."""
+    from rankernel.comparisons import Comparisons
+    from rankernel.reports.battles import comparison_source
+
+    if len(files) == 1 and reading.by:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ReadingWarning)  # about the rankings of judges, which are not tested
+            source = read_source(files[0], reading, battles=True)
+        return source if source.comparison_groups is not None else None
+    found = [read_battles(file, reading) for file in files] if len(files) == 2 else [None]
+    if None in found:
+        return None
+    parts = [(data, np.array(data.items)) for data in found if data is not None]
+    names = [file.name if files[0].name != files[1].name else str(file) for file in files]
+    columns = [
+        (items[data.first], items[data.second], data.outcome, data.weights, np.full(len(data), name))
+        for (data, items), name in zip(parts, names, strict=True)
+    ]
+    first, second, outcome, weights, file = (np.concatenate(column) for column in zip(*columns, strict=True))
+    joined = Comparisons.from_arrays(first, second, outcome, weights=weights, labels={"file": file})
+
+    return comparison_source(joined, "file", title=" and ".join(names), group_name="file", voter="judge")
+
+
+def battle_outcome(source: Source, showing: Showing, permutations: int, seed: int) -> None:
+    """Test groups of comparisons, and print the result."""
+    from rankernel.reports.battles import compare_battles
+    from rankernel.reports.groups import groups_to_compare
+    from rankernel.reports.summary import Settings
+    from rankernel.reports.text import percent, pvalue_text
+
+    names, codes = source.named_groups
+    sizes = np.bincount(codes, minlength=len(names))
+    groups = groups_to_compare(source, None)
+    with progress(None, f"Comparing {len(groups)} groups"):
+        found = compare_battles(source, groups, Settings(n_permutations=permutations, rng=seed))
+    if found is None:
+        raise RankingError(f"column {source.group_name} has no two groups of comparisons; a test needs two groups")
+    facts: dict[str, Any] = {
+        "data": source.title,
+        "read as": " ".join(source.provenance).removeprefix("Read as ") or source.reading,
+        "test": f"dispersion between groups, {permutations:,} permutations among the comparisons of the same two items",
+        "kernel": found.kernel,
+        "seed": seed,
+    }
+    if showing.json:
+        omnibus = {"n_groups": found.n_groups, "pvalue": found.pvalue, "effect": found.effect}
+        comparisons = [
+            {"first": names[pair.first], "second": names[pair.second], "n_first": sizes[pair.first]}
+            | {"n_second": sizes[pair.second], "adjusted_pvalue": pair.pvalue, "statistic": pair.statistic}
+            | {"effect": pair.effect, "effect_interval": pair.interval}
+            for pair in found.pairs
+        ]
+        pairs = [asdict(pair) for pair in found.items]
+        differences = {"groups": [names[group] for group in found.drawn], "pairs": pairs}
+        print_json(
+            facts
+            | {"all": omnibus | {"effect_interval": found.interval}, "comparisons": comparisons}
+            | {"differences": differences}
+        )
+        return
+    screen = console()
+    print_facts(screen, {name: str(value) for name, value in facts.items()})
+    screen.print()
+    for pair in found.pairs[:MAX_LINES]:
+        text = pvalue_text(pair.pvalue, permutations, found.from_moments, pair.at_bound)
+        low, high = pair.interval or (np.nan, np.nan)
+        effect = f"effect {max(pair.effect, 0.0):.1%} ({low:.1%} to {high:.1%})"
+        both = (
+            f"{names[pair.first]} ({sizes[pair.first]:,} comparisons) and {names[pair.second]} ({sizes[pair.second]:,})"
+        )
+        screen.print(printable(f"{both} {verdict(pair.pvalue)}: "), end="")
+        screen.print(f"{text}, {effect}", style="bold")
+    screen.print()
+    rows = [["won against", *(names[group] for group in found.drawn)]]
+    for item in found.items:
+        cells = zip(item.shares, item.against, item.intervals, strict=True)
+        rows.append(
+            [f"{item.first} against {item.second}"]
+            + [
+                f"{won:.0%} ({low:.0%} to {high:.0%}), {percent(1 - won - lost)} ties"
+                for won, lost, (low, high) in cells
+            ]
+        )
+    if found.items:
+        print_table(screen, rows)
 
 
 # ---------------------------------------------------------------------- samples
@@ -238,6 +397,7 @@ def pair_outcome(result: Any, names: tuple[str, ...], sizes: tuple[int, int]) ->
         "statistic_is": "-log10 of the smallest p-value of a kernel" if aggregated else "squared MMD",
         **numbers_of(result),
         "adjusted_pvalue": result.pvalue,
+        "effect_kernel": str(result.kernel),
     }
     differences = replace(result.differences(), groups=names)
     kernel = round_numbers(", ".join(map(str, kernels)))
@@ -252,7 +412,6 @@ def numbers_of(result: Any) -> dict[str, Any]:
 
 def k_sample_outcome(samples: dict[str, Data], kernel: Any, options: dict[str, Any]) -> Outcome:
     """Return the outcome of the test of several sets, together and pair by pair."""
-    from rankernel.data import concat
     from rankernel.reports.text import round_numbers
     from rankernel.stats.differences import MAX_COLUMNS
     from rankernel.stats.k_sample import k_sample_test
@@ -348,11 +507,15 @@ def comparison_text(comparison: dict[str, Any], n_tests: int, permutations: int)
 
 
 def effect_text(numbers: dict[str, Any]) -> str:
-    """Return the effect with its Monte Carlo standard error and its interval."""
+    """Return the effect as on the page, with its interval, its standard error, and the kernel if there are several."""
+    from rankernel.reports.text import round_numbers
     from rankernel.stats.base import mcse_text
 
-    interval = " ({:.2g} to {:.2g})".format(*numbers["effect_interval"]) if "effect_interval" in numbers else ""
-    return f"effect {numbers['effect']:.2g}{interval}{mcse_text(numbers['effect_mcse'])}"
+    interval = " ({:.1%} to {:.1%})".format(*numbers["effect_interval"]) if "effect_interval" in numbers else ""
+    aggregated = numbers.get("statistic_is", "squared MMD") != "squared MMD"
+    kernel = f" with {round_numbers(numbers['effect_kernel'])}" if aggregated else ""
+    error = mcse_text(100 * numbers["effect_mcse"])
+    return f"effect {max(numbers['effect'], 0.0):.1%}{interval}{error}{kernel}"
 
 
 def pvalue_texts(numbers: dict[str, Any], permutations: int) -> str:

@@ -31,6 +31,7 @@ from rankernel.reports.ballots import Source
 from rankernel.reports.text import plural
 
 if TYPE_CHECKING:
+    from rankernel.comparisons import Comparisons
     from rankernel.gram.methods import MethodLike
     from rankernel.kernels.base import Kernel
     from rankernel.reports.summary import Summary
@@ -44,13 +45,14 @@ TERM = re.compile(r"(?:(?P<factor>[^*:=]+)\*)?(?P<name>[^*:=]+)(?::(?P<arguments
 
 @lru_cache(maxsize=1)
 def kernel_classes() -> dict[str, tuple[type[Kernel], tuple[str, ...]]]:
-    """Return the kernels by their names in lower case, each with the names of its arguments."""
+    """Return the kernels by their names in lower case, each with the names of its arguments that are no matrices."""
     from rankernel import kernels
     from rankernel.kernels import SHORT_NAMES
 
     classes = [getattr(kernels, name) for name in kernels.__all__ if name not in ("Kernel", "Positional")]
     named = {kind.__name__.lower(): kind for kind in classes} | SHORT_NAMES
-    return {name: (kind, tuple(field.name for field in dataclasses.fields(kind))) for name, kind in named.items()}
+    fields = {name: [field.name for field in dataclasses.fields(kind)] for name, kind in named.items()}
+    return {name: (kind, tuple(each for each in fields[name] if each != "similarity")) for name, kind in named.items()}
 
 
 def kernel_names() -> tuple[str, ...]:
@@ -144,6 +146,7 @@ def parse_method(text: str, seed: int) -> MethodLike:
 # ---------------------------------------------------------------------- options of commands
 
 READING, COMPUTING, OUTPUT = "Reading the file", "Computing", "Output"
+BALLOTS, TABLES = "Reading ballots: repairs and names", "Reading tables and text"
 THREADS_VARIABLE = "RANKERNEL_NUM_THREADS"  # default of n_jobs in the library
 LINKAGES = ("ward", "average", "complete", "single", "weighted")
 
@@ -188,12 +191,18 @@ def choice(name: str, choices: tuple[str, ...], help_text: str, panel: str) -> A
 
     return typer.Option(
         name,
-        metavar="|".join(choices),
-        help=help_text,
+        metavar="NAME",
+        help=with_choices(help_text, choices),
         callback=check,
         autocompletion=completion(lambda: choices),
         rich_help_panel=panel,
     )
+
+
+def with_choices(help_text: str, choices: Iterable[str]) -> str:
+    """Return the help of an option with the values that it takes, which may be broken into lines between them."""
+    names = ", ".join(choices)
+    return f"{help_text} One of {names}." if names else help_text
 
 
 def option(name: str, help_text: str, panel: str, **more: Any) -> Any:
@@ -220,9 +229,9 @@ KernelText: TypeAlias = Annotated[
     typer.Option(
         "--kernel",
         metavar="KERNEL",
-        help="kendall, mallows:nu=0.1, hamming, spearman, polynomial:degree=3, exponential:distance=hamming,nu=median, "
-        "diffusion:beta=0.2; top-weighted rbo:p=0.9, averageoverlap:depth=10, dcg:depth=10; sums such as "
-        "0.5*kendall+hamming.",
+        help="kendall, mallows:nu=0.1, hamming, spearman, polynomial:degree=3, exponential:distance=hamming, "
+        "diffusion:beta=0.2; top-weighted rbo:p=0.9, averageoverlap:depth=10, dcg:depth=10; arguments are separated by "
+        "commas; sums such as 0.5*kendall+hamming.",
         autocompletion=completion(kernel_names),
         rich_help_panel=COMPUTING,
     ),
@@ -232,24 +241,29 @@ Method: TypeAlias = Annotated[
     typer.Option(
         "--method",
         metavar="METHOD",
-        help="auto, exact, enumeration, or montecarlo:draws=64,coupling=antithetic,control_variates=0.",
+        help="auto, exact, enumeration, mixed, or montecarlo:draws=64; further arguments after commas: "
+        "coupling=antithetic, control_variates=0.",
         autocompletion=completion(lambda: METHODS),
         rich_help_panel=COMPUTING,
     ),
 ]
 Seed: TypeAlias = Annotated[
-    int, typer.Option("--seed", min=0, help="Seed of the random generator.", rich_help_panel=COMPUTING)
+    int, typer.Option("--seed", min=0, metavar="N", help="Seed of the random generator.", rich_help_panel=COMPUTING)
 ]
 Jobs: TypeAlias = Annotated[
     int | None,
-    option("--jobs", "Number of threads; by default one per core.", COMPUTING, min=1, callback=set_threads),
+    option(
+        "--jobs", "Number of threads; by default one per core.", COMPUTING, min=1, metavar="N", callback=set_threads
+    ),
 ]
 Permutations: TypeAlias = Annotated[
-    int, typer.Option("--permutations", min=1, help="Number of permutations.", rich_help_panel=COMPUTING)
+    int, typer.Option("--permutations", min=1, metavar="N", help="Number of permutations.", rich_help_panel=COMPUTING)
 ]
 Clusters: TypeAlias = Annotated[
     int | None,
-    option("--k", "Number of clusters; by default as many as are significant and stable.", COMPUTING, min=1),
+    option(
+        "--k", "Number of clusters; by default as many as are significant and stable.", COMPUTING, min=1, metavar="N"
+    ),
 ]
 Linkage: TypeAlias = Annotated[str, choice("--linkage", LINKAGES, "Linkage of hierarchical clustering.", COMPUTING)]
 Output: TypeAlias = Annotated[
@@ -275,6 +289,7 @@ NAMES = {  # others are --name
     "header": "--header/--no-header",
 }
 METAVARS = {
+    **dict.fromkeys(option_choices(), "NAME"),
     **dict.fromkeys(("count", "label_columns", "ignore"), "COLUMN"),
     **dict.fromkeys(("separator", "na_values", "delimiter"), "TEXT"),
     **dict.fromkeys(("contest", "encoding"), "NAME"),
@@ -282,6 +297,22 @@ METAVARS = {
     "aliases": "ALIAS=NAME",
     "items": "NAMES",
     "max_bytes": "N",
+}
+
+
+PANELS = {  # others are in READING
+    BALLOTS: (
+        "skipped",
+        "repeated",
+        "overvotes",
+        "write_ins",
+        "aliases",
+        "na_values",
+        "fold_case",
+        "blank",
+        "withdrawn",
+    ),
+    TABLES: ("header", "columns", "ascending", "separator", "delimiter", "encoding", "max_bytes"),
 }
 
 
@@ -295,10 +326,10 @@ def read_parameters() -> list[inspect.Parameter]:
         choices = option_choices().get(name, ())
         declared = typer.Option(
             NAMES.get(name, f"--{name.replace('_', '-')}"),
-            metavar="|".join(choices) or METAVARS.get(name),
-            help=summary(name, kind),
+            metavar=METAVARS.get(name),
+            help=with_choices(summary(name, kind), choices),
             autocompletion=completion(functools.partial(tuple, choices)) if choices else None,
-            rich_help_panel=READING,
+            rich_help_panel=next((panel for panel, names in PANELS.items() if name in names), READING),
             show_default=bool(default),
         )
         kind = kind | None if default is None else kind
@@ -310,7 +341,7 @@ def read_parameters() -> list[inspect.Parameter]:
 def summary(name: str, kind: Any) -> str:
     """Return the first sentence of the documentation of an option."""
     text = " ".join(option_texts().get(name, "").split("\n", 1)[-1].split())
-    sentence = text.partition(". ")[0].rstrip(".").replace("``", "").replace('"', "")
+    sentence = re.split(r"\. |: ``", text)[0].rstrip(".").replace("``", "").replace('"', "")
     if name == "items":
         sentence += ", separated by commas"
     return f"{sentence}{'; may be repeated' * (kind == list[str])}."
@@ -420,12 +451,21 @@ ELECTION_WORDS = ("election", "mayor", "council", "ward", "senate", "leader", "s
 # ---------------------------------------------------------------------- rankings
 
 
-def read_source(file: Path | None, reading: Reading, *labels: str) -> Source:
-    """Return the rankings of a file, by default the bundled example, with their groups and further label columns."""
+def read_source(file: Path | None, reading: Reading, *labels: str, battles: bool = False) -> Source:
+    """Return the rankings of a file, by default the bundled example, with their groups and further label columns.
+
+    With ``battles``, the source of a table of comparisons contains the comparisons, too.
+    """
     if reading.only and file is not None and reading.by is None:
         raise UsageError("--only selects groups of a column: give --by COLUMN, too")
     with progress(None, "Reading"):
-        source = bundled_example(reading, labels) if file is None else file_source(file, reading, labels)
+        comparisons = read_battles(file, reading) if battles and file is not None and not labels else None
+        if file is None:
+            source = bundled_example(reading, labels)
+        elif comparisons is not None:
+            source = battle_source(file, reading, comparisons)
+        else:
+            source = file_source(file, reading, labels)
         return select_groups(source, reading.only) if reading.only else source
 
 
@@ -461,6 +501,33 @@ def file_source(file: Path, reading: Reading, labels: tuple[str, ...]) -> Source
     )
 
 
+def read_battles(file: Path, reading: Reading) -> Comparisons | None:
+    """Return the comparisons of a file; None if it is no table of comparisons."""
+    from rankernel.io import read_comparisons
+    from rankernel.io.registry import is_table_of_pairs
+
+    options = {name: value for name, value in reading.options.items() if name != "label_columns"}
+    return read_comparisons(file, **options) if is_table_of_pairs(file, options) else None
+
+
+def battle_source(file: Path, reading: Reading, data: Comparisons) -> Source:
+    """Return the source of the comparisons of a file, with their groups."""
+    from rankernel.reports.battles import comparison_source
+
+    name = printable(file.name)
+    with usage_errors():
+        return comparison_source(
+            data,
+            reading.by,
+            title=name,
+            origin=name,
+            group_name=printable(reading.by or ""),
+            noun="model" if "model" in data.source.format else "item",
+            voter="judge",
+            provenance=(f"Read as {data.source.format}.",),
+        )
+
+
 def bundled_example(reading: Reading, labels: tuple[str, ...]) -> Source:
     """Return the bundled example, grouped by district or bloc."""
     from rankernel.datasets import load_example
@@ -489,6 +556,9 @@ def select_groups(source: Source, wanted: list[str]) -> Source:
                 f"--only: there is no group {printable(name)!r} in {source.group_name}; the groups are {known}"
             )
     rows = np.isin(of_row, [groups.index(name) for name in wanted])
+    if source.comparison_groups is not None and source.comparisons is not None:
+        chosen = {"comparisons": source.comparisons[rows], "comparison_groups": source.comparison_groups[rows]}
+        return dataclasses.replace(source, **chosen)  # type: ignore[arg-type]
     columns = {name: values[rows] for name, values in source.columns.items()}
     assert source.groups is not None
     return dataclasses.replace(source, rankings=source.rankings[rows], groups=source.groups[rows], columns=columns)
@@ -551,14 +621,22 @@ class Job:
     kernel: Kernel
     method: MethodLike
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The numbers of voters and items, for JSON."""
+        return {"n_voters": self.source.rankings.n_voters, "n_items": self.source.rankings.n_items}
+
     def facts(self, values: str) -> dict[str, str]:
         """Return a description of the data and of how kernel values are computed."""
         from rankernel.reports.text import round_numbers
 
-        rankings, words = self.source.rankings, self.source.wording
+        rankings, words, battles = self.source.rankings, self.source.wording, self.source.comparisons
+        n_voters = words.count_voters(rankings.n_voters if battles is None else battles.n_judges)
+        sizes = (
+            [n_voters] if battles is None else [plural(len(battles), "comparison"), *[n_voters] * bool(battles.judges)]
+        )
         return {
-            "data": f"{self.source.title}: {words.count_voters(rankings.n_voters)}, "
-            f"{words.count_items(rankings.n_items)}",
+            "data": f"{self.source.title}: {', '.join([*sizes, words.count_items(rankings.n_items)])}",
             "read as": self.source.reading,
             "kernel": round_numbers(str(self.kernel)),
             "values": values,
@@ -572,11 +650,11 @@ def parse_computing(computing: Computing, auto: bool = False) -> tuple[Kernel | 
         return kernel, parse_method(computing.method, computing.seed)
 
 
-def read_job(file: Path | None, reading: Reading, computing: Computing) -> Job:
+def read_job(file: Path | None, reading: Reading, computing: Computing, battles: bool = False) -> Job:
     """Return the job of a command; the options are checked before the file is read."""
     kernel, method = parse_computing(computing)
     assert kernel is not None
-    source = read_source(file, reading)
+    source = read_source(file, reading, battles=battles)
     with progress(None, "Kernel"):
         return Job(source, kernel.resolve(source.rankings), method)
 

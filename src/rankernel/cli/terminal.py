@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import shlex
 import signal
 import sys
@@ -18,7 +19,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from rankernel import _loops
 from rankernel._utils import resources
@@ -60,10 +61,30 @@ class Interrupted(Exception):  # noqa: N818 - an interrupt is not an error
     """A KeyboardInterrupt within a command, which typer would turn into an exit code without its notes."""
 
 
+def without_types(params: Any) -> Any:
+    """Return parameters; the help shows no types of flags and arguments, which would be <bool> and <list[Path]>."""
+    for param in params:
+        if param.param_type_name == "argument" or getattr(param, "is_flag", False):
+            vars(param)["display_type_rich"] = lambda **_: None
+    return params
+
+
+class Command(TyperCommand):
+    """A command."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the parameters."""
+        return without_types(super().get_params(ctx))
+
+
 class CommandGroup(TyperGroup):
     """A group of commands that turns errors into one line and an exit code."""
 
     debug = False  # set by --debug, which every command takes
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the parameters."""
+        return without_types(super().get_params(ctx))
 
     def main(self, *args: Any, **options: Any) -> NoReturn:
         """Run a command and exit with its exit code."""
@@ -278,18 +299,28 @@ def print_table(screen: Console, rows: list[list[str]]) -> None:
 
 
 def listed(names: Sequence[str], limit: int) -> str:
-    """Return names separated by commas, shortened to a number of them."""
+    """Return names separated by commas, or by semicolons if a name has a comma, shortened to a number of them."""
     more = f" ... and {len(names) - limit:,} more" if len(names) > limit else ""
-    return ", ".join(printable(name) for name in names[:limit]) + more
+    separator = "; " if any("," in name for name in names[:limit]) else ", "
+    return separator.join(printable(name) for name in names[:limit]) + more
 
 
 def print_json(content: dict[str, Any]) -> None:
-    """Print a JSON object."""
+    """Print a JSON object; names of several words become identifiers, numbers that are not finite become null."""
 
     def plain(value: Any) -> Any:
         return value.tolist() if hasattr(value, "tolist") else str(value)
 
-    typer.echo(json.dumps(content, indent=2, ensure_ascii=True, default=plain))
+    def finite(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: finite(each) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [finite(each) for each in value]
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    named = {name.replace(" ", "_"): value for name, value in content.items()}
+    plain_content = json.loads(json.dumps(named, default=plain))
+    typer.echo(json.dumps(finite(plain_content), indent=2, ensure_ascii=True))
 
 
 # ---------------------------------------------------------------------- files

@@ -44,6 +44,11 @@ class Picture:
         The name of the picture.
     svg : str
         The picture as a self-contained SVG document.
+
+    Examples
+    --------
+    >>> Picture("map", "<svg></svg>")
+    Picture(name='map')
     """
 
     name: str
@@ -71,14 +76,24 @@ class Report:
     html : str
         The page as a self-contained HTML document.
     pictures : dict of Picture
-        The pictures by name: ``"first choices"`` or ``"approvals"``, ``"map"``, ``"contests"``; if there are clusters,
-        ``"dendrogram"``, ``"gram"`` and ``"cluster A"``, ...; for several groups that differ, ``"groups"``; for pairs
-        of groups described in detail, ``"pairs: ..."`` and ``"null distribution: ..."``.
+        The pictures by name: ``"first choices"``, ``"approvals"`` or ``"leaderboard"``, ``"map"``, ``"contests"``; if
+        there are clusters, ``"dendrogram"``, ``"gram"`` and ``"cluster A"``, ...; for several groups that differ,
+        ``"groups"``; for pairs of groups described in detail, ``"pairs: ..."`` and ``"null distribution: ..."``.
+    findings : dict
+        The numbers of the page, as they are printed by ``rankernel report --json``.
+
+    Examples
+    --------
+    >>> from rankernel import datasets
+    >>> result = report(datasets.mallows(40, 4, 1.0), n_clusters=1)
+    >>> "map" in result.pictures, result.html.startswith("<!DOCTYPE html>")
+    (True, True)
     """
 
     headline: str
     html: str = field(repr=False)
     pictures: dict[str, Picture] = field(repr=False)
+    findings: dict[str, Any] = field(repr=False)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to an HTML file; an existing file is replaced."""
@@ -118,13 +133,13 @@ def report(
 
     Parameters
     ----------
-    data : Rankings, Preferences or array of ranks
-        The rankings.
+    data : Rankings, Preferences, Comparisons or array of ranks
+        The rankings. The page of comparisons begins with the leaderboard; the rankings are those of the judges.
     path : path, optional
         Name of the file to write, ending in ``.html``; an existing file is replaced.
     groups : array of shape (n_rankings,) or str, optional
-        The group of each ranking, or the name of a label column of data that were read from a file. The groups are
-        compared with each other.
+        The group of each ranking or comparison, or the name of a label column of data that were read from a file. The
+        groups are compared with each other; groups of comparisons with the Kendall kernel.
     compare : iterable of str, optional
         Names of the groups to compare; by default all. An empty one compares none.
     kernel : Kernel or str, optional
@@ -148,12 +163,17 @@ def report(
     noun : str
         What is ranked, such as ``"candidate"``.
     voter : str
-        Who ranks, such as ``"judge"``.
+        Who ranks, such as ``"judge"``, which is the default for comparisons.
     sample : bool, optional
         Whether the voters are a sample, so that the closest contest gets an interval, or a full count. By default
         rankings of candidates are a full count, all others a sample.
     rng : int, Generator or None
         Seed of all random samples and permutations; with the default 0 the same call gives the same page.
+
+    Returns
+    -------
+    Report
+        ``html`` is the page, ``pictures`` its figures.
 
     Examples
     --------
@@ -166,14 +186,21 @@ def report(
     ['first choices', 'contests']
     """
     require("jinja2", "report")
+    from rankernel.comparisons import Comparisons
     from rankernel.kernels import as_kernel
     from rankernel.learn.hierarchy import Linkage
     from rankernel.reports.ballots import Source
+    from rankernel.reports.battles import comparison_source
+    from rankernel.reports.findings import findings_of
     from rankernel.reports.page import pictures, render_page
     from rankernel.reports.summary import Settings, headline, summarize
 
-    rankings = as_data(data, name="data")
-    labels, group_name = group_labels(rankings, groups, group_name)
+    battles = data if isinstance(data, Comparisons) else None
+    rankings, labels, column = None, None, groups if isinstance(groups, str) else "group"
+    if battles is None:
+        rankings = as_data(data, name="data")
+        labels, column = group_labels(rankings, groups)
+    group_name = column if group_name is None else group_name
     for name, text in (("title", title), ("group_name", group_name), ("noun", noun), ("voter", voter)):
         check_text(name, text)
     target = None if path is None else check_path("path", path)
@@ -190,29 +217,27 @@ def report(
         rng=as_seed(rng),
         **chosen,
     )
-    source = Source(
-        rankings,
-        title,
-        group_name=group_name if labels is not None else "",
-        groups=labels,
-        noun=noun,
-        voter=voter,
-        n_approve_all=rankings.source.n_all_in_first if rankings.source else None,
-        n_seats=rankings.source.seats if rankings.source else None,
-        sample=None if sample is None else check_flag("sample", sample),
-    )
+    fields: dict[str, Any] = {"title": title, "noun": noun, "group_name": "" if groups is None else group_name}
+    fields["sample"] = None if sample is None else check_flag("sample", sample)
+    if battles is not None:
+        source = comparison_source(battles, groups, voter="judge" if voter == "voter" else voter, **fields)
+    else:
+        assert rankings is not None
+        about = rankings.source
+        fields |= {"n_approve_all": about.n_all_in_first, "n_seats": about.seats} if about else {}
+        source = Source(rankings, groups=labels, voter=voter, **fields)
     summary = summarize(source, settings)
     drawn = {name: Picture(name, svg) for name, svg in pictures(summary)}
-    made = Report(headline(summary), render_page(summary), drawn)
+    made = Report(headline(summary), render_page(summary), drawn, findings_of(summary))
     if target is not None:
         made.save(target)
     return made
 
 
-def group_labels(rankings: Any, groups: Any, group_name: str | None) -> tuple[Any, str]:
+def group_labels(rankings: Any, groups: Any) -> tuple[Any, str]:
     """Return the group of each row as text, None without groups, and what the groups are."""
     if groups is None:
-        return None, group_name or "group"
+        return None, "group"
     column = "group"
     if isinstance(groups, str):
         columns = rankings.labels
@@ -221,4 +246,4 @@ def group_labels(rankings: Any, groups: Any, group_name: str | None) -> tuple[An
             raise RankingError(f"groups={groups!r} is not a label column of the data; there are: {known}")
         column, groups = groups, columns[groups]
     labels = check_labels("groups", groups, len(rankings)).astype(str)
-    return labels, column if group_name is None else group_name
+    return labels, column

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rankernel._utils import FloatArray, Indices, IntArray, Mask
 from rankernel._utils.checks import printable
+from rankernel.comparisons import Comparisons
 from rankernel.data import Data, group_codes, pairwise_wins, rename_items, with_counts
 from rankernel.errors import RankingError
 from rankernel.preferences import Preferences
@@ -45,6 +46,8 @@ class Source:
     n_seats: int | None = None  # of an election, if known
     provenance: tuple[str, ...] = ()  # how a file was read: its format, then columns ignored and repairs, as sentences
     sample: bool | None = None  # whether the voters are a sample; by default unless candidates are ranked
+    comparisons: Comparisons | None = None  # of which the rankings are those of the judges
+    comparison_groups: NDArray[np.str_] | None = None  # group of each comparison, if judges are in several groups
 
     def __post_init__(self) -> None:
         if not len(self.rankings):
@@ -54,10 +57,11 @@ class Source:
 
     @cached_property
     def named_groups(self) -> tuple[tuple[str, ...], IntArray]:
-        """The names of the groups in natural order, and the group of each row as an index."""
-        if self.groups is None:
+        """The names of the groups in natural order, and the group of each row, or comparison, as an index."""
+        groups = self.groups if self.comparison_groups is None else self.comparison_groups
+        if groups is None:
             return (), np.zeros(len(self.rankings), dtype=np.int64)
-        distinct, codes = np.unique(self.groups, return_inverse=True)
+        distinct, codes = np.unique(groups, return_inverse=True)
         names, numbers = group_codes(np.array([printable(name) or UNNAMED for name in distinct.tolist()]))
         return names, numbers[codes.ravel()]
 
@@ -69,11 +73,13 @@ class Source:
     @cached_property
     def wording(self) -> Wording:
         """The nouns of the report."""
-        return Wording(self.noun, self.voter, are_approvals(self.rankings))
+        return Wording(self.noun, self.voter, self.comparisons is None and are_approvals(self.rankings))
 
     @property
     def reading(self) -> str:
         """How unlisted items were read, as a sentence fragment."""
+        if self.comparisons is not None and not isinstance(self.rankings, Preferences):
+            return self.wording.say("reading_judges" if len(self.rankings) > 1 else "reading_battles")
         if isinstance(self.rankings, Preferences):
             return self.wording.say("reading_pairs")
         if self.rankings.is_full():
@@ -113,7 +119,7 @@ def distinct_ballots(source: Source) -> Ballots:
             number += 1
         shown[unique] = None
     distinct = rename_items(rankings, tuple(shown)).unique()
-    names, codes = source.named_groups
+    names, codes = source.named_groups if source.groups is not None else ((), np.zeros(0, dtype=np.int64))
     by_group = np.zeros((len(distinct), len(names)), dtype=np.int64)
     if names:
         np.add.at(by_group, (rankings.unique_indices()[1], codes), rankings.counts)

@@ -60,8 +60,8 @@ MODELS: dict[str, Callable[[Data], MallowsModel | PlackettLuce]] = {
     "Plackett-Luce": fit_plackett_luce,
     "Mallows": fit_mallows,
 }
-# Weights of the differences in shares by which a cluster is named: a first choice is easier to read than a pair, and
-# the most common ballot, which exists for every cluster, is the last resort.
+# Weights of the preferences by which a cluster is named: a first choice is easier to read than a pair, and the most
+# common ballot, which exists for every cluster, is the last resort.
 FIRST_CHOICE_WEIGHT = 1.5
 BALLOT_WEIGHT = 0.1
 
@@ -326,6 +326,7 @@ class Distinction:
     second: str  # the other item of a pair
     share: float  # share of the cluster with this preference
     others: float  # share of all other voters
+    lift: float  # share of the cluster relative to that of all voters
 
 
 @dataclass(frozen=True, eq=False)
@@ -453,10 +454,11 @@ def largest_shifts(shift: FloatArray, minimum: float, limit: int = 6) -> list[in
 
 
 def distinctions(parts: list[Data], approve_all_share: float | None = None) -> list[Distinction]:
-    """Return the first choice or the pair of items whose share differs most from all other voters, for each part.
+    """Return the first choice or the pair of items with the largest lift, for each part.
 
-    No two parts get the same one: a linear assignment maximises the sum of the weighted differences. Parts in excess
-    of the items and pairs are described by their most common ballot.
+    The lift is the share in the part relative to that among all voters; its logarithm is weighted by the share, so that
+    the preference fits many of the voters. No two parts get the same one: a linear assignment maximises the sum. Parts
+    in excess of the items and pairs are described by their most common ballot.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -471,7 +473,8 @@ def distinctions(parts: list[Data], approve_all_share: float | None = None) -> l
     counts = np.stack([preference_counts(part) for part in parts])
     shares = counts / voters[:, None]
     others = (counts.sum(axis=0) - counts) / np.maximum(voters.sum() - voters, 1)[:, None]
-    clarity = shares - others
+    lifts = shares / np.maximum(counts.sum(axis=0) / voters.sum(), 1e-300)
+    clarity = shares * np.log(np.where(shares > 0, lifts, 1.0))
     clarity[:, : len(items)] *= FIRST_CHOICE_WEIGHT
     common = np.array([part.counts.max() / part.n_voters for part in parts])
     by_ballot = np.where(np.eye(len(parts), dtype=bool), BALLOT_WEIGHT * common, -(len(items) ** 2))
@@ -480,11 +483,13 @@ def distinctions(parts: list[Data], approve_all_share: float | None = None) -> l
         if choice >= counts.shape[1]:
             ballot = parts[part][int(np.argmax(parts[part].counts))]
             text = ballot_text(ballot, limit=len(items), approvals=wording.approvals)
-            found.append(Distinction(text, "ballot", text, "", float(common[part]), 0.0))
+            lift = float(voters.sum() / voters[part])
+            found.append(Distinction(text, "ballot", text, "", float(common[part]), 0.0, lift))
             continue
         kind = "first" if choice < len(items) else "pair"
         a, b = (choice, None) if kind == "first" else pairs[choice - len(items)]
         first, second = items[a], "" if b is None else items[b]
         label = wording.say(f"label_{kind}", first=first, second=second)
-        found.append(Distinction(label, kind, first, second, float(shares[part, choice]), float(others[part, choice])))
+        numbers = (float(each[part, choice]) for each in (shares, others, lifts))
+        found.append(Distinction(label, kind, first, second, *numbers))
     return found

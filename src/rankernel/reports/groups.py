@@ -15,7 +15,7 @@ from rankernel.errors import RankingError
 from rankernel.gram.evaluator import slices
 from rankernel.kernels.base import Kernel
 from rankernel.preferences import Preferences, relations_of_ranks
-from rankernel.reports.ballots import Ballots, Source, sample_voters, standings_of_rows
+from rankernel.reports.ballots import Ballots, Source, first_items, sample_voters, standings_of_rows
 from rankernel.reports.text import join_names
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ class Comparison:
     null: FloatArray | None = None  # statistics of random divisions of the voters, for pairs with details
     shift: FloatArray | None = None  # (n_items,): mean position in the first group less that in the second
     shift_intervals: FloatArray | None = None  # (n_items, 2): 95% bootstrap intervals of the shifts
+    first_shares: FloatArray | None = None  # (n_items, 2): share of first choices in both groups
+    first_intervals: FloatArray | None = None  # (n_items, 2): 95% bootstrap intervals of their differences
     pairs: tuple[PairShare, ...] = ()  # pairs of items that contribute most to the difference
 
     @property
@@ -73,7 +75,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparisons:
+class GroupComparisons:
     """The joint test of all groups and the comparisons of pairs."""
 
     n_groups: int  # in the joint test
@@ -83,9 +85,11 @@ class Comparisons:
     n_tested: tuple[int, ...]  # voters of each of these groups who were tested
     pairs: list[Comparison]  # the most significant first
     error: float  # standard error due to estimated kernel values, relative to the null standard deviation
+    kernel: str
     from_moments: bool = False  # whether p-values of pairs come from exact moments instead of permutations
     drawn: tuple[int, ...] = ()  # of more than two groups: the largest ones
     items: tuple[PairShare, ...] = ()  # pairs of items in which these differ most
+    interval: tuple[float, float] | None = None  # 95% interval of the effect
 
     @property
     def details(self) -> list[Comparison]:
@@ -96,7 +100,8 @@ class Comparisons:
 def groups_to_compare(source: Source, names: tuple[str, ...] | None) -> list[int]:
     """Return the indices of the named groups (default: all), without groups of a single voter."""
     groups, group_of_row = source.named_groups
-    voters = np.bincount(group_of_row, source.rankings.counts, len(groups)) if groups else np.zeros(0)
+    counts = source.rankings.counts if source.comparison_groups is None else None
+    voters = np.bincount(group_of_row, counts, len(groups)) if groups else np.zeros(0)
     for name in names or ():
         if name not in groups:
             known = join_names(groups, MAX_NAMES) if groups else "not known"
@@ -117,7 +122,7 @@ def compare_groups(
     settings: Settings,
     max_groups: int = MAX_GROUPS,
     max_distinct: int = MAX_DISTINCT,
-) -> Comparisons | None:
+) -> GroupComparisons | None:
     """Return the comparison of groups, or None if there are fewer than two."""
     if len(groups) < 2:
         return None
@@ -128,7 +133,17 @@ def compare_groups(
         pvalue = result.pvalue
         pair = Comparison(groups[0], groups[1], pvalue, pvalue <= bound, result.effect, result.statistic)
         pairs = [with_details(pair, ballots, result, settings)]
-        return Comparisons(2, pvalue, result.effect, tuple(groups), sizes_of(parts), pairs, relative_error(result))
+        return GroupComparisons(
+            2,
+            pvalue,
+            result.effect,
+            tuple(groups),
+            sizes_of(parts),
+            pairs,
+            relative_error(result),
+            str(kernel),
+            interval=result.effect_interval,
+        )
     voters = ballots.by_group.sum(axis=0)[groups]
     by_size = [groups[index] for index in np.argsort(-voters, kind="stable").tolist()]
     largest, drawn = sorted(by_size[:max_groups]), tuple(sorted(by_size[:MAX_DRAWN]))
@@ -149,7 +164,7 @@ def compare_groups(
             pair = with_details(pair, ballots, pair_test(parts[a], parts[b], kernel, settings), settings)
         pairs.append(pair)
     found = item_pairs(joint) if joint.pvalue <= ALPHA and ballots.rankings.n_items > 1 else []
-    return Comparisons(
+    return GroupComparisons(
         len(groups),
         joint.pvalue,
         joint.effect,
@@ -157,9 +172,11 @@ def compare_groups(
         sizes_of(parts),
         pairs,
         relative_error(joint),
+        str(kernel),
         tests.adjusted_from == "moments",
         drawn,
         tuple(pair_share([ballots.of_group(group) for group in drawn], *names) for names in found),
+        joint.effect_interval,
     )
 
 
@@ -228,13 +245,22 @@ def with_details(pair: Comparison, ballots: Ballots, result: MMDResult, settings
     values: list[FloatArray] = []
     for group in groups:
         strict = [prefers(group, *names).astype(np.float64) for names in wanted]
-        values.append(np.column_stack([standings_of_rows(group, ballots.approve_all_share), *strict]))
+        firsts = first_items(group) / np.maximum(first_items(group).sum(axis=1, keepdims=True), 1)
+        values.append(np.column_stack([standings_of_rows(group, ballots.approve_all_share), firsts, *strict]))
     intervals = bootstrap_intervals(groups, values, np.random.default_rng([settings.rng, 4]))
     first, second = (group.counts @ of_rows / group.n_voters for group, of_rows in zip(groups, values, strict=True))
-    certain = [names for names, (low, high) in zip(wanted, intervals[n_items:], strict=True) if low > 0 or high < 0]
-    pairs = tuple(pair_share(groups, *names) for names in certain)
-    shift = (first - second)[:n_items]
-    return replace(pair, shift=shift, shift_intervals=intervals[:n_items], pairs=pairs)
+    certain = [
+        names for names, (low, high) in zip(wanted, intervals[2 * n_items :], strict=True) if low > 0 or high < 0
+    ]
+    of_firsts = slice(n_items, 2 * n_items)
+    return replace(
+        pair,
+        shift=(first - second)[:n_items],
+        shift_intervals=intervals[:n_items],
+        first_shares=np.column_stack([first[of_firsts], second[of_firsts]]),
+        first_intervals=intervals[of_firsts],
+        pairs=tuple(pair_share(groups, *names) for names in certain),
+    )
 
 
 def item_pairs(result: GroupTestResult) -> list[tuple[str, str]]:
@@ -259,7 +285,7 @@ def pair_share(groups: Sequence[Data], first: str, second: str) -> PairShare:
     return PairShare(first, second, shares, against, tuple(map(wilson_interval, ahead, sizes)))
 
 
-def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
+def wilson_interval(successes: float, trials: float) -> tuple[float, float]:
     """Return the 95% interval of a proportion (Wilson 1927); SciPy's statistics are slow to import.
 
     Examples

@@ -27,6 +27,7 @@ from rankernel.errors import require
 from rankernel.learn.hierarchy import node_clusters, node_summaries
 from rankernel.preferences import Preferences
 from rankernel.reports import summary as statements
+from rankernel.reports.battles import SCORES, sizes_of_items
 from rankernel.reports.clusters import MAX_CLUSTERS, Clustering, largest_shifts, members
 from rankernel.reports.groups import Comparison, PairShare
 from rankernel.reports.summary import Summary
@@ -96,6 +97,8 @@ def render_page(summary: Summary, max_numbers: int = MAX_NUMBERS) -> str:
         group_name=summary.source.group_name or "group",
         kinds={kind: int(ballots.rankings.counts[kinds == kind].sum()) for kind in KINDS},
         drawings=drawings_of(summary),
+        board=board_table(summary) if summary.board else [],
+        score=SCORES[summary.board.score] if summary.board else "",
         contests=contest_matrix(summary),
         runoff_order=np.lexsort([-each.votes for each in summary.rounds]).tolist() if summary.rounds else [],
         evidence=summary.clustering.evidence if summary.clustering else None,
@@ -186,7 +189,8 @@ def drawings_of(summary: Summary) -> dict[str, Any]:
             "wide": first_choices(summary, 780.0, 260.0, positions=not summary.wording.approvals),
             "narrow": first_choices(summary, 342.0, 150.0, positions=False),
         },
-        "map": ballot_map(summary) if len(summary.view.rows) >= MIN_MAP_BALLOTS else None,
+        "board": leaderboard_picture(summary) if summary.board else None,
+        "map": ballot_map(summary) if len(summary.view.rows) >= MIN_MAP_BALLOTS and summary.shows_voters else None,
         "contests": contests_picture(summary) if summary.ballots.rankings.n_items > 1 else None,
         "comparisons": [
             (pair_shares(summary, (pair.first, pair.second), pair.pairs), null_histogram(summary, pair))
@@ -213,6 +217,8 @@ def pictures(summary: Summary) -> Iterator[tuple[str, str]]:
     """Yield the name and the SVG document of each picture of the page."""
     drawings, key, groups = drawings_of(summary), cluster_key(summary), summary.ballots.groups
     named = {"approvals" if summary.wording.approvals else "first choices": drawings["first_choices"]["wide"]}
+    if summary.board:
+        named = {"leaderboard": drawings["board"]["wide"]}
     named |= {"map": drawings["map"], "contests": drawings["contests"], "groups": drawings["groups"]}
     if summary.grouped:
         named |= {"dendrogram": drawings["tree"]["wide"], "gram": drawings["gram"]["wide"]}
@@ -274,19 +280,73 @@ def first_choices(summary: Summary, width: float, name_width: float, positions: 
     return Drawing("bars", width, 22 + len(rows) * BAR_HEIGHT, f"{wording.say('bars_title')}. {spoken}.", parts)
 
 
+def leaderboard_picture(summary: Summary) -> dict[str, Drawing]:
+    """Return the scores of a leaderboard with their intervals and intervals of ranks, for wide and narrow screens."""
+    board, say = summary.board, summary.wording.say
+    assert board is not None
+    shown, sizes = slice(LIMITS["bars"]), {"wide": (780.0, 260.0, 110.0), "narrow": (342.0, 130.0, 60.0)}
+    low, high = board.intervals[shown].min(), board.intervals[shown].max()
+    ranks = [f"{a}" if a == b else f"{a} to {b}" for a, b in board.rank_intervals[shown].tolist()]
+    found = {}
+    for name, (width, name_width, right) in sizes.items():
+        names = fit_names(board.items[shown], name_width, BAR_TEXT)
+        left = 18 + max(text_width(each, BAR_TEXT) for each in names)
+
+        def x_of(value: float, left: float = left, end: float = width - right) -> float:
+            return left + (end - left) * float((value - low) / max(high - low, 1e-12))
+
+        values = zip(names, board.scores[shown], board.intervals[shown], ranks, strict=True)
+        rows = [
+            {"name": item, "x": x_of(score), "low": x_of(ends[0]), "high": x_of(ends[1]), "rank": rank}
+            for item, score, ends, rank in values
+        ]
+        heads = {"score": SCORES[board.score], "ranks": say("axis_ranks")}
+        spoken = "; ".join(f"{item}: {rank}" for item, rank in zip(board.items, ranks, strict=False))
+        parts = {
+            "rows": rows,
+            "left": left,
+            "step": BAR_HEIGHT,
+            "heads": heads,
+            "zero": x_of(0.0) if low < 0 < high else None,
+        }
+        parts["ends"] = [(x_of(value), f"{value:.2g}") for value in (low, high)]
+        label = f"{say('board_label')}: {spoken}."
+        found[name] = Drawing("board", width, 44 + len(rows) * BAR_HEIGHT, label, parts)
+    return found
+
+
+def board_table(summary: Summary) -> list[list[str]]:
+    """Return the rows of the leaderboard as text: ranks, item, score and interval, comparisons, and judges if known."""
+    board, data = summary.board, summary.source.comparisons
+    assert board is not None
+    assert data is not None
+    n_comparisons, n_judges = sizes_of_items(data)
+    table = []
+    for row in board.rows():
+        item = data.items.index(row["item"])
+        ranks = (f"{row['rank']:,}", f"{row['rank_low']:,} to {row['rank_high']:,}")
+        scores = (f"{row[board.score]:.3f}", f"{row['low']:.3f} to {row['high']:.3f}")
+        judges = [f"{n_judges[item]:,}"] if data.judges else []
+        table.append([row["item"], *ranks, *scores, f"{n_comparisons[item]:,}", *judges])
+    return table
+
+
 def contest_matrix(summary: Summary) -> dict[str, Any]:
-    """Return the contests of the first items of the Kemeny ranking: names of rows and columns, and cells."""
-    contests, shown = summary.contests, summary.kemeny.order[: LIMITS["contests"]].tolist()
-    ahead, undecided = (100 * counts / contests.n_voters for counts in (contests.ahead, contests.undecided))
+    """Return the contests of the first items: names of rows and columns, and cells."""
+    order, ahead, undecided = summary.contest_shares
+    shown, any_undecided = (
+        order[: LIMITS["contests"]].tolist(),
+        bool(np.nansum(undecided - np.diag(np.diag(undecided)))),
+    )
 
     def cell(row: int, column: int) -> dict[str, Any] | None:
-        if row == column:
+        if row == column or np.isnan(ahead[row, column]):
             return None
         wins, losses = float(ahead[row, column]), float(ahead[column, row])
         margin = (wins - losses) / max(wins + losses, 1e-12)
         shade = round(abs(margin) ** 0.6 * CONTEST_SHADES)  # small margins are emphasised
         colour = f"{'win' if margin > 0 else 'lose'}{shade}" if shade else "even"
-        neither = float(undecided[row, column]) if contests.any_undecided else None
+        neither = float(undecided[row, column]) if any_undecided else None
         return {"ahead": wins, "undecided": neither, "colour": colour}
 
     names = tuple(summary.ballots.rankings.items[item] for item in shown)
@@ -332,7 +392,7 @@ def cluster_shifts(summary: Summary, clustering: Clustering, number: int) -> Dra
 
 def pair_shares(summary: Summary, groups: Sequence[int], pairs: Sequence[PairShare]) -> Drawing | None:
     """Return the shares of groups with a preference between pairs of items; None without such pairs."""
-    wording, names = summary.wording, [summary.ballots.groups[group] for group in groups]
+    wording, names = summary.group_wording, [summary.source.named_groups[0][group] for group in groups]
     if not pairs:
         return None
     items = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
@@ -656,7 +716,10 @@ def script_data(summary: Summary, max_numbers: int = MAX_NUMBERS) -> dict[str, A
     """
     rows = contained_rows(summary, max_numbers)
     rankings, clustering, wording = summary.ballots.rankings[rows], summary.clustering, summary.wording
-    first_items = summary.kemeny.order[:MAX_SCRIPT_ITEMS]
+    order, data = summary.contest_shares[0], summary.source.comparisons
+    first_items = order[:MAX_SCRIPT_ITEMS]
+    both = np.ix_(first_items, first_items)
+    ahead = summary.contests.ahead if data is None else data.wins
     rows_of_script = (
         {"pairs": rankings.to_pairs()} if isinstance(rankings, Preferences) else {"ranks": rankings.ranks.tolist()}
     )
@@ -678,11 +741,12 @@ def script_data(summary: Summary, max_numbers: int = MAX_NUMBERS) -> dict[str, A
         "nBallots": len(summary.ballots.rankings),
         "mergers": clustering.tree[:, :2].astype(int).tolist() if clustering else [],
         "contestItems": first_items.tolist(),
-        "ahead": summary.contests.ahead[np.ix_(first_items, first_items)].tolist(),
+        "ahead": ahead[both].tolist(),
+        "ties": None if data is None else data.ties[both].tolist(),
         "nVoters": summary.contests.n_voters,
         "shares": summary.shares.round(6).tolist(),
         "positions": summary.positions.round(4).tolist(),
-        "order": summary.kemeny.order.tolist(),
+        "order": order.tolist(),
     }
 
 

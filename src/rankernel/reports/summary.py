@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from rankernel.reports.ballots import (
     instant_runoff,
     mean_positions,
 )
+from rankernel.reports.battles import SCORES, behind, compare_battles, find_leaderboard, judges_of_half
 from rankernel.reports.clusters import (
     MIN_BALLOTS,
     MIN_VOTERS,
@@ -47,7 +48,7 @@ from rankernel.reports.clusters import (
     embed_ballots,
     largest_shifts,
 )
-from rankernel.reports.groups import ALPHA, N_BOOTSTRAP, Comparison, Comparisons, compare_groups, groups_to_compare
+from rankernel.reports.groups import ALPHA, N_BOOTSTRAP, Comparison, GroupComparisons, compare_groups, groups_to_compare
 from rankernel.reports.text import (
     Wording,
     ballot_text,
@@ -59,8 +60,13 @@ from rankernel.reports.text import (
     short_name,
 )
 
+if TYPE_CHECKING:
+    from rankernel.models.leaderboard import Leaderboard
+
 MAX_ITEMS = 3000  # above, pairs of items are not compared
 MAX_BALLOTS = 1500  # on the map and in the dendrogram
+MAX_FIRST_CHOICES = 2  # differences between two groups
+MIN_JUDGES = 3  # on a map
 MAX_NAMES = 6  # items in a sentence
 HIGH_AGREEMENT = 0.8  # adjusted Rand index from which clusters are called nearly the same
 
@@ -89,13 +95,42 @@ class Summary:
     view: View
     embedding: Embedding
     clustering: Clustering | None  # None if there is only one distinct ballot
-    comparisons: Comparisons | None  # None without groups to compare
+    comparisons: GroupComparisons | None  # None without groups to compare
     notes: list[str]  # messages of warnings
 
     @cached_property
     def contests(self) -> Contests:
         """The head-to-head contests; computed on access, as many items take long."""
         return count_contests(self.ballots.rankings)
+
+    @cached_property
+    def board(self) -> Leaderboard | None:
+        """The leaderboard of comparisons; None for rankings."""
+        data = self.source.comparisons
+        return None if data is None else find_leaderboard(data, self.settings.rng)
+
+    @property
+    def shows_voters(self) -> bool:
+        """Whether voters are shown: always, except for comparisons of few judges or of unknown ones."""
+        return self.source.comparisons is None or len(self.ballots.rankings) >= MIN_JUDGES
+
+    @cached_property
+    def contest_shares(self) -> tuple[Indices, FloatArray, FloatArray]:
+        """The items in order, the percentage of each contest for the first item, and the percentage that is undecided.
+
+        The percentages are those of all voters; of comparisons, those of the comparisons of both items, which are nan
+        if there are none.
+        """
+        data = self.source.comparisons
+        if data is None or self.board is None:
+            ahead, undecided = (
+                100 * each / self.contests.n_voters for each in (self.contests.ahead, self.contests.undecided)
+            )
+            return self.kemeny.order, ahead, undecided
+        order = np.array([data.items.index(item) for item in self.board.items])
+        games = data.wins + data.wins.T + data.ties
+        games[games == 0] = np.nan
+        return order, 100 * data.wins / games, 100 * data.ties / games
 
     @cached_property
     def kemeny(self) -> KemenyRanking:
@@ -133,6 +168,11 @@ class Summary:
         return self.source.wording
 
     @property
+    def group_wording(self) -> Wording:
+        """The nouns of tests between groups, which may be groups of comparisons."""
+        return self.wording if self.source.comparison_groups is None else replace(self.wording, voter="comparison")
+
+    @property
     def labels(self) -> Indices:
         """The cluster of each ballot."""
         if self.clustering is None:
@@ -147,7 +187,7 @@ class Summary:
 
 def compares(source: Source, settings: Settings) -> bool:
     """Return whether groups are compared."""
-    return source.groups is not None and settings.compare != ()
+    return (source.groups is not None or source.comparison_groups is not None) and settings.compare != ()
 
 
 def n_steps(source: Source, settings: Settings) -> int:
@@ -179,7 +219,10 @@ def summarize(source: Source, settings: Settings | None = None, step: Callable[[
         comparisons = None
         if compares(source, settings):
             step("Comparing groups")
-            comparisons = compare_groups(ballots, groups, kernel, settings)
+            if source.comparison_groups is None:
+                comparisons = compare_groups(ballots, groups, kernel, settings)
+            else:
+                comparisons = compare_battles(source, groups, settings)
         step("Drawing")
     notes = list(dict.fromkeys(str(warning.message) for warning in caught))
     return Summary(source, settings, ballots, view, embedding, clustering, comparisons, notes)
@@ -189,7 +232,9 @@ def summarize(source: Source, settings: Settings | None = None, step: Callable[[
 
 
 def headline(summary: Summary) -> str:
-    """Return the size of the data and the winner of the head-to-head contests."""
+    """Return the size of the data and the winner of the head-to-head contests, or the first of a leaderboard."""
+    if summary.board is not None:
+        return f"{comparison_sizes(summary)} {leader(summary, summary.board)}"
     rankings, say = summary.ballots.rankings, summary.wording.say
     fields = {
         "n_voters": summary.wording.count_voters(rankings.n_voters),
@@ -200,6 +245,54 @@ def headline(summary: Summary) -> str:
         return say("one_ballot", text=text, **fields)
     data = say("data_of_pairs" if isinstance(rankings, Preferences) else "data", **fields)
     return data if rankings.n_items < 2 else f"{data} {winner(summary)}"
+
+
+def comparison_sizes(summary: Summary) -> str:
+    """Return the number of comparisons, items and judges."""
+    data, wording = summary.source.comparisons, summary.wording
+    assert data is not None
+    sizes = {"n": plural(len(data), "comparison"), "n_items": wording.count_items(data.n_items)}
+    return wording.say("battles", **sizes, by=battle_judges(summary, data.n_judges))
+
+
+def battle_judges(summary: Summary, number: int) -> str:
+    """Return a number of judges, if they are known."""
+    return summary.wording.say("by_judges", n_voters=summary.wording.count_voters(number)) if number else ""
+
+
+def leader(summary: Summary, board: Leaderboard) -> str:
+    """Return the first item of a leaderboard, and the ranks that are possible."""
+    say, first = summary.wording.say, np.flatnonzero(board.ranks == 1)
+    fields = {"score": SCORES[board.score], "confidence": percent(board.confidence_level)}
+    if len(first) > 1:
+        return say("leaders", names=join_names([board.items[item] for item in first], MAX_NAMES), **fields)
+    low, high = board.rank_intervals[0].tolist()
+    return say("leader" if low < high else "leader_alone", first=board.items[0], low=low, high=high, **fields)
+
+
+def judges_behind(summary: Summary) -> list[str]:
+    """Return how many comparisons and judges are behind differences of the first item, and behind half of the data."""
+    data, board, say = summary.source.comparisons, summary.board, summary.wording.say
+    assert data is not None
+    assert board is not None
+    above = board.above.before[0]
+    separated = np.flatnonzero(above[0])[:1].tolist()
+    n_items = len(board.items)
+    numbers = {"n": int(above.sum()), "n_pairs": n_items * (n_items - 1) // 2, "units": board.units}
+    found = [say("separated", **numbers, confidence=percent(board.confidence_level))]
+    for other in dict.fromkeys([1, *separated]) if n_items > 1 else ():
+        first, second = board.items[0], board.items[other]
+        counts = behind(data, first, second)
+        names = {"first": first, "second": second, "by": battle_judges(summary, counts.pop("n_judges"))}
+        n_text = plural(counts.pop("n"), "comparison")
+        result = say("is_separated" if above[0, other] else "is_not_separated")
+        name = "behind" if any(counts.values()) else "behind_none"
+        found.append(say(name, n=n_text, result=result, **names, **counts))
+    if data.n_judges > 1:
+        found.append(
+            say("half_of_comparisons", n=judges_of_half(data), n_voters=summary.wording.count_voters(data.n_judges))
+        )
+    return found
 
 
 def winner(summary: Summary) -> str:
@@ -308,24 +401,27 @@ def change_of_order(summary: Summary, other: Indices) -> str:
     return summary.wording.say("reordered", order=order_text(summary, other[start:end]), start=start + 1, end=end)
 
 
-def rule_results(summary: Summary) -> list[tuple[str, str, str]]:
-    """Return the name, the winners (several if they tie) and the result of each voting rule for a single winner."""
-    items = summary.ballots.rankings.items
-    say, contests, kemeny, last = summary.wording.say, summary.contests, summary.kemeny, summary.rounds[-1]
+def winners_of_rules(summary: Summary) -> dict[str, tuple[list[int], dict[str, Any]]]:
+    """Return the winners (several if they tie) by each voting rule, and the fields of the sentence about the result."""
+    contests, kemeny, last = summary.contests, summary.kemeny, summary.rounds[-1]
     n_votes, most = int(last.votes.sum()), int(last.votes.max())
     share = {"votes": most, "n_votes": n_votes, "share": percent(most / max(n_votes, 1))}
     exhausted = {"exhausted": percent(last.n_exhausted / contests.n_voters), "n_rounds": len(summary.rounds)}
     first_best = {int(order[0]) for order in (kemeny.order, kemeny.second_order) if order is not None}
     winner = contests.condorcet_winner
-    results: dict[str, tuple[list[int], dict[str, Any]]] = {
+    return {
         "plurality": (winners_by(-summary.shares), {"share": percent(float(summary.shares.max()))}),
         "runoff": (winners_by(-last.votes.astype(np.float64)), share | exhausted),
         "borda": (winners_by(summary.positions), {"mean": float(summary.positions.min())}),
         "condorcet": ([] if winner is None else [winner], {"n": len(contests.ahead) - 1}),
         "kemeny": (sorted(first_best) if not kemeny.excess else [int(kemeny.order[0])], {}),
     }
-    found = []
-    for rule, (winners, fields) in results.items():
+
+
+def rule_results(summary: Summary) -> list[tuple[str, str, str]]:
+    """Return the name, the winners and the result of each voting rule for a single winner."""
+    items, say, found = summary.ballots.rankings.items, summary.wording.say, []
+    for rule, (winners, fields) in winners_of_rules(summary).items():
         name = f"result_{rule}" + ("_none" if not winners else "_tie" if len(winners) > 1 and rule == "runoff" else "")
         winners_text = join_names([items[item] for item in winners], MAX_NAMES)
         found.append((say(f"rule_{rule}"), winners_text, say(name, **fields)))
@@ -371,6 +467,8 @@ def voters_without_preference(summary: Summary) -> str:
 
 def caption_of_contests(summary: Summary) -> str:
     """Return the caption of the matrix of contests, with one cell as an example."""
+    if summary.board is not None:
+        return summary.wording.say("caption_battles", score=SCORES[summary.board.score])
     wording, contests = summary.wording, summary.contests
     a, b = summary.kemeny.order[:2].tolist()
     names = {name: short_name(summary.ballots.rankings.items[item], 40) for name, item in (("first", a), ("second", b))}
@@ -455,9 +553,9 @@ def most_common_ballot(summary: Summary, cluster: Cluster) -> str:
 # ---------------------------------------------------------------------- groups
 
 
-def groups_verdict(summary: Summary, found: Comparisons) -> str:
+def groups_verdict(summary: Summary, found: GroupComparisons) -> str:
     """Return whether the groups differ, jointly and in pairs."""
-    names, say = summary.ballots.groups, summary.wording.say
+    names, say = summary.source.named_groups[0], summary.group_wording.say
     chance, sample = random_divisions(summary, found.pvalue), sample_note(summary, found)
     if found.n_groups == 2:
         name = "two_differ" if found.pairs[0].differs else "two_alike"
@@ -470,8 +568,19 @@ def groups_verdict(summary: Summary, found: Comparisons) -> str:
     return say("all_differ" if differ else "all_alike", n_groups=found.n_groups, chance=chance, pairs=pairs).rstrip()
 
 
-def sample_note(summary: Summary, found: Comparisons) -> str:
-    """Return the size of the sample that was tested, if not all voters were."""
+def effect_of_groups(summary: Summary, found: GroupComparisons) -> str:
+    """Return the share of the dispersion between all groups, with its interval."""
+    share = f"{100 * max(found.effect, 0.0):.1f}%"
+    if found.interval is not None and np.isfinite(found.interval).all():
+        low, high = (f"{100 * end:.1f}%" for end in found.interval)
+        share = summary.wording.say("effect_interval", effect=share, low=low, high=high)
+    return summary.group_wording.say("groups_effect", share=share)
+
+
+def sample_note(summary: Summary, found: GroupComparisons) -> str:
+    """Return the size of the sample that was tested, if not all voters were; comparisons are all tested."""
+    if summary.source.comparison_groups is not None:
+        return ""
     total, n_tested = int(summary.ballots.by_group[:, list(found.groups)].sum()), sum(found.n_tested)
     n_voters = summary.wording.count_voters(total)
     return "" if n_tested == total else summary.wording.say("sample_of_voters", n=n_tested, n_voters=n_voters)
@@ -479,13 +588,13 @@ def sample_note(summary: Summary, found: Comparisons) -> str:
 
 def random_divisions(summary: Summary, pvalue: float) -> str:
     """Return the meaning of a permutation p-value."""
-    n_permutations = summary.settings.n_permutations
+    n_permutations, say = summary.settings.n_permutations, summary.group_wording.say
     if pvalue <= (1 + 1e-9) / (1 + n_permutations):
-        return summary.wording.say("never_as_large", n=n_permutations, pvalue=pvalue)
-    return summary.wording.say("share_as_large", share=percent(pvalue), pvalue=pvalue)
+        return say("never_as_large", n=n_permutations, pvalue=pvalue)
+    return say("share_as_large", share=percent(pvalue), pvalue=pvalue)
 
 
-def comparison_size(summary: Summary, found: Comparisons, pair: Comparison) -> str:
+def comparison_size(summary: Summary, found: GroupComparisons, pair: Comparison) -> str:
     """Return the sizes of two groups, the p-value and the effect."""
     wording, tested = summary.wording, dict(zip(found.groups, found.n_tested, strict=True))
     sizes = [int(summary.ballots.by_group[:, group].sum()) for group in (pair.first, pair.second)]
@@ -504,7 +613,7 @@ def comparison_size(summary: Summary, found: Comparisons, pair: Comparison) -> s
     return wording.say("group_effect", sizes=text, pvalue=pvalue, corrected=corrected, share=share)
 
 
-def pair_pvalue(summary: Summary, found: Comparisons, pair: Comparison) -> str:
+def pair_pvalue(summary: Summary, found: GroupComparisons, pair: Comparison) -> str:
     """Return the corrected p-value of two groups, with its source."""
     text = pvalue_text(pair.pvalue, summary.settings.n_permutations, found.from_moments, pair.at_bound)
     return summary.wording.say("pvalue_moments", pvalue=text) if found.from_moments else text
@@ -527,10 +636,31 @@ def item_shifts(summary: Summary, pair: Comparison) -> list[str]:
     return found
 
 
-def how_groups_were_tested(summary: Summary, found: Comparisons) -> str:
+def first_choice_shifts(summary: Summary, pair: Comparison) -> list[str]:
+    """Return the items whose shares of first choices differ most between two groups, if their intervals exclude 0."""
+    if pair.first_shares is None or pair.first_intervals is None or summary.wording.approvals:
+        return []
+    names, items, found = summary.ballots.groups, summary.ballots.rankings.items, []
+    certain = (pair.first_intervals > 0).all(axis=1) | (pair.first_intervals < 0).all(axis=1)
+    differences = np.where(certain, np.abs(pair.first_shares[:, 0] - pair.first_shares[:, 1]), 0.0)
+    for item in np.argsort(-differences, kind="stable")[:MAX_FIRST_CHOICES].tolist():
+        if differences[item]:
+            low, high = sorted(100 * np.abs(pair.first_intervals[item]))
+            shares = dict(
+                zip(("share_first", "share_second"), map(percent, pair.first_shares[item].tolist()), strict=True)
+            )
+            groups = {"first": names[pair.first], "second": names[pair.second]}
+            found.append(
+                summary.wording.say("first_choice_shift", item_name=items[item], low=low, high=high, **shares, **groups)
+            )
+    return found
+
+
+def how_groups_were_tested(summary: Summary, found: GroupComparisons) -> str:
     """Return the method of the tests."""
-    say, n_groups = summary.wording.say, len(summary.ballots.groups)
-    details = say("tests_holm") if len(found.pairs) > 1 else ""
+    say, n_groups = summary.group_wording.say, len(summary.source.named_groups[0])
+    details = say("tests_matchups") if summary.source.comparison_groups is not None else ""
+    details += say("tests_holm") if len(found.pairs) > 1 else ""
     details += say("tests_moments") if found.from_moments else ""
     details += say("tests_sample", n=sum(found.n_tested)) if sample_note(summary, found) else ""
     if len(found.groups) < found.n_groups:
@@ -539,5 +669,5 @@ def how_groups_were_tested(summary: Summary, found: Comparisons) -> str:
         details += say("tests_requested", n=found.n_groups, n_groups=n_groups)
     elif found.n_groups < n_groups:
         details += say("tests_left_out", groups=plural(n_groups - found.n_groups, "group"))
-    kernel = round_numbers(str(summary.embedding.kernel))
+    kernel = round_numbers(found.kernel)
     return say("tests", n=summary.settings.n_permutations, details=details, kernel=kernel)

@@ -162,7 +162,8 @@
     data.contestItems.forEach((a, i) => {
       data.contestItems.slice(i + 1).forEach((b, index) => {
         const [ahead, behind] = [data.ahead[i][i + 1 + index], data.ahead[i + 1 + index][i]];
-        rows.push([data.items[a], data.items[b], ahead, behind, data.nVoters - ahead - behind]);
+        const neither = data.ties ? data.ties[i][i + 1 + index] : data.nVoters - ahead - behind;
+        rows.push([data.items[a], data.items[b], ahead, behind, neither]);
       });
     });
     return rows;
@@ -554,14 +555,15 @@
     return [...rows.values()].sort((a, b) => weigh(b) - weigh(a));
   };
 
-  /* Each cluster is named after the first choice whose share differs most from all others, no two after the same. */
+  /* Each cluster is named after the first choice with the largest lift, weighted by its share; no two after the same. */
   const nameParts = (found) => {
     const differences = [];
     found.forEach((part, index) => {
       part.firsts.forEach((share, item) => {
         const rest = overall.total - part.total || 1;
         const others = Math.max((overall.firsts[item] * overall.total - share * part.total) / rest, 0);
-        differences.push([share - others, index, item, share, others]);
+        const lift = share / Math.max(overall.firsts[item], 1e-12);
+        differences.push([share > 0 ? share * Math.log(lift) : 0, index, item, share, others]);
       });
     });
     differences.sort((a, b) => b[0] - a[0]);
@@ -649,7 +651,7 @@
     const position = { position: data.order.indexOf(item) + 1, n: nItems, mean: data.positions[item].toFixed(1) };
     showPanel(
       data.items[item],
-      say(data.approvals ? "kemeny_position" : "kemeny_and_mean", position),
+      say(data.ties ? "board_position" : data.approvals ? "kemeny_position" : "kemeny_and_mean", position),
       say(data.approvals ? "item_approved" : "item_first", { share: percent(data.shares[item]) }),
       wins.length && say("wins", { names: listed(wins, 8) }),
       losses.length && say("loses", { names: listed(losses, 8) }),
