@@ -1,7 +1,13 @@
 """Predicted beside measured seconds, over kernels, kinds of rankings and sizes: ``python -m benchmarks.cost``.
 
-Each cell is sized so that it takes about half a second by its own prediction. The prediction is for one core, and so is
-the measurement. Every cell runs in a process of its own, with a limit on its memory, and its peak is recorded.
+Each cell is sized so that it takes about half a second by its own prediction. Prediction and measurement are seconds of
+processor time on one core. Every cell runs in a process of its own, with a limit on its memory and its time; the peak
+of its memory beyond the matrix is recorded. Three kinds of rows:
+
+- a kernel, kind of rankings, number of items and method: predicted and measured seconds, and their ratio;
+- the same rankings by "auto": the measured time of its choice over that of the choice by measured times (*regret*);
+- tests, clusters, maps, outliers and reports: measured seconds, and whether the cost was announced.
+
 Constants in ``rankernel/gram/evaluator.py`` were set from the ratios that this table shows.
 """
 
@@ -10,26 +16,49 @@ from __future__ import annotations
 import argparse
 import math
 import resource
+import tempfile
+import time
 import warnings
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import product
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
 
 import rankernel as rk
-from benchmarks.clock import once, save
+from benchmarks.clock import save
 
 N_ITEMS = (10, 20, 100, 300, 1000)
 KINDS = ("full", "top-k", "ties", "free")
 METHODS = ("exact", "estimated")
+ALL_KINDS = (*KINDS, "mixed")
 SMALL, LARGE = 40, 6_000  # rankings
 AIM = 0.5  # second
 MAX_MEMORY = 6 * 2**30  # bytes of address space of the process of a cell
+MAX_SECONDS = 60  # of processor time of the process of a cell
+SWEEP_ITEMS = (10, 100, 1000)
+AUTO_ITEMS = (10,)  # numbers of items for which the choices of "auto" are measured
+N_TASK = 100  # rankings of a task
+TASKS: dict[str, Callable[[rk.Rankings], object]] = {
+    "mmd_test": lambda X: rk.mmd_test(X[::2], X[1::2], rk.Mallows("median")),
+    "hsic_test": lambda X: rk.hsic_test(X, np.arange(len(X)), rk.Mallows("median")),
+    "KernelKMeans": lambda X: rk.KernelKMeans(3, kernel=rk.Mallows("median")).fit(X),
+    "KernelMap": lambda X: rk.KernelMap(kernel=rk.Mallows("median")).fit(X),
+    "outlier_test": lambda X: rk.outlier_test(X),
+    "report": lambda X: report(X),
+}
 
 
+def report(X: rk.Rankings) -> None:
+    """Write the report of rankings."""
+    with tempfile.TemporaryDirectory() as folder:
+        rk.report(X, Path(folder, "report.html"))
+
+
+@cache
 def kernels(n_items: int) -> dict[str, rk.Kernel]:
     """Return the kernels by name, exponential ones at the width of the median heuristic."""
     full = rk.datasets.uniform(200, n_items, rng=1)
@@ -56,6 +85,10 @@ def rankings(kind: str, n_rankings: int, n_items: int) -> rk.Rankings:
     k = {10: 4, 20: 8}.get(n_items, 8)
     if kind == "ties":
         return rk.Rankings(full.ranks // 3)
+    if kind == "mixed":  # lists of different lengths, ties among them, with and without free items
+        lengths = np.random.default_rng(1).integers(2, k + 1, n_rankings)[:, None]
+        rest = np.where(np.arange(n_rankings)[:, None] % 2, lengths, -1)
+        return rk.Rankings(np.where(full.ranks < lengths, full.ranks // 2, rest))
     return full if kind == "full" else full.top(k, unlisted="free" if kind == "free" else "last")
 
 
@@ -78,7 +111,8 @@ def sized_plan(kernel: rk.Kernel, kind: str, n_items: int, method: str, aim: flo
 def one_core(plan: rk.Plan) -> float:
     """Return the prediction for one core."""
     n_rows, n_columns = plan.shape
-    return plan._evaluator.seconds(n_rows, n_columns) / (2 if plan.symmetric else 1)
+    evaluator = plan._evaluator
+    return evaluator.preparation + evaluator.seconds(n_rows, n_columns) / (2 if plan.symmetric else 1)
 
 
 def peak() -> float:
@@ -86,70 +120,119 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def measured_cell(name: str, kind: str, n_items: int, method: str) -> dict[str, object] | None:
-    """Return the numbers of one cell; None if there is no such value, or the memory does not suffice."""
+def processor_seconds(function: Callable[[], object]) -> float:
+    """Return the processor time of one call."""
+    start = time.process_time()
+    function()
+    return time.process_time() - start
+
+
+def matrix_cell(name: str, kind: str, n_items: int, method: str) -> dict[str, object] | None:
+    """Return predicted and measured seconds of one cell; None if there is no such value."""
+    kernel = kernels(n_items)[name]
+    plan = sized_plan(kernel, kind, n_items, method)
+    if plan is None:
+        return None
+    kernel.plan(rankings(kind, 3, n_items), method=plan.method).gram(n_jobs=1)  # compile
+    fresh = kernel.plan(rankings(kind, plan.shape[0], n_items), method=plan.method)
+    out = np.full(plan.shape, 0.0)  # memory that is there already
+    before, predicted = peak(), one_core(plan)
+    measured = processor_seconds(lambda: fresh.gram(out=out, n_jobs=1))
+    found = {"N": plan.shape[0], "predicted": predicted, "measured": measured, "ratio": predicted / measured}
+    return found | {"ns a pair": measured / np.prod(plan.shape) * 1e9, "peak MB": peak() - before}
+
+
+def auto_cell(name: str, kind: str, n_items: int, _: str) -> dict[str, object] | None:
+    """Return how much longer the choice of "auto" takes than that by measured times; None if there is no choice."""
+    kernel, auto = kernels(n_items)[name], rk.Auto()
+    exact, estimated = (sized_plan(kernel, kind, n_items, each) for each in METHODS)
+    if exact is None or estimated is None:
+        return None
+    X = rankings(kind, min(2 * exact.shape[0], 4 * estimated.shape[0], LARGE), n_items)
+    plans = [kernel.plan(X, method="exact"), kernel.plan(X, method=rk.MonteCarlo())]
+    times = [processor_seconds(lambda plan=plan: plan.gram(n_jobs=1)) for plan in plans]  # type: ignore[misc]
+    takes_exact = isinstance(kernel.plan(X).method, rk.Exact)
+    should = times[0] <= max(auto.max_seconds, auto.max_ratio * times[1])
+    chosen, best = (times[0 if exact else 1] for exact in (takes_exact, should))
+    return {"N": len(X), "measured": chosen, "regret": chosen / best, "peak MB": peak()}
+
+
+def task_cell(name: str, kind: str, n_items: int, _: str) -> dict[str, object]:
+    """Return the measured seconds of a task, and whether its cost was announced."""
+    X = rankings(kind, N_TASK, n_items)
+    TASKS[name](X[:20])  # compile
+    before = peak()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        measured = processor_seconds(lambda: TASKS[name](X))
+    announced = any(issubclass(each.category, rk.CostWarning) for each in caught)
+    return {"N": N_TASK, "measured": measured, "announced": announced, "peak MB": peak() - before}
+
+
+CELLS = {"exact": matrix_cell, "estimated": matrix_cell, "auto": auto_cell, "task": task_cell}
+
+
+def serve(cell: tuple[str, str, int, str], answer: Connection) -> None:
+    """Send the numbers of one cell."""
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
     warnings.simplefilter("ignore")
     try:
-        kernel = kernels(n_items)[name]
-        plan = sized_plan(kernel, kind, n_items, method)
-        if plan is None:
-            return None
-        kernel.plan(rankings(kind, 3, n_items), method=plan.method).gram(n_jobs=1)  # compile
-        fresh = kernel.plan(rankings(kind, plan.shape[0], n_items), method=plan.method)
-        out = np.full(plan.shape, 0.0)  # memory that is there already
-        before = peak()
-        measured = once(lambda: fresh.gram(out=out, n_jobs=1))
-    except (rk.ExactnessError, ValueError):
-        return None
+        answer.send(CELLS[cell[3]](*cell))
+    except (rk.ExactnessError, ValueError) as error:
+        answer.send(None if cell[3] != "task" else {"error": f"{type(error).__name__}: {error}"[:200]})
     except MemoryError:
-        return {"kernel": name, "rankings": kind, "n": n_items, "method": method, "error": "MemoryError"}
-    predicted = one_core(plan)
-    return {
-        "kernel": name,
-        "rankings": kind,
-        "n": n_items,
-        "method": method,
-        "N": plan.shape[0],
-        "predicted": predicted,
-        "measured": measured,
-        "ratio": predicted / measured,
-        "ns a pair": measured / np.prod(plan.shape) * 1e9,
-        "peak MB": peak() - before,
-    }
+        answer.send({"error": "MemoryError"})
 
 
-def rows() -> Iterator[dict[str, object]]:
+def cells() -> Iterator[tuple[str, str, int, str]]:
+    """Go through all cells."""
+    names = list(kernels(N_ITEMS[0]))
+    for n_items in SWEEP_ITEMS:
+        yield from ((name, kind, n_items, method) for name, kind, method in product(names, ALL_KINDS, METHODS))
+        yield from ((task, kind, n_items, "task") for task, kind in product(TASKS, ALL_KINDS))
+        if n_items in AUTO_ITEMS:
+            yield from ((name, kind, n_items, "auto") for name, kind in product(names, ALL_KINDS[1:]))
+
+
+def rows(only: list[str]) -> Iterator[dict[str, object]]:
     """Measure cell by cell, each in a new process."""
-    for n_items, name, kind, method in product(N_ITEMS, kernels(N_ITEMS[0]), KINDS, METHODS):
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            row = pool.submit(measured_cell, name, kind, n_items, method).result()
+    context = get_context("fork")
+    for cell in cells():
+        words = f"{cell[0]} {cell[1]} n={cell[2]} {cell[3]}"
+        if not all(word in words for word in only):
+            continue
+        kernels(cell[2])
+        receiver, sender = context.Pipe(duplex=False)
+        process = context.Process(target=serve, args=(cell, sender))
+        process.start()
+        sender.close()
+        try:
+            row = receiver.recv()
+        except EOFError:
+            row = {"error": f"more than {MAX_SECONDS} s"}
+        process.join()
         if row is not None:
-            yield row
+            yield {"kernel": cell[0], "rankings": cell[1], "n": cell[2], "method": cell[3]} | row
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cost", description=__doc__)
     parser.add_argument("-o", "--output", type=Path, help="save the numbers here, as JSON")
-    output = parser.parse_args().output
+    parser.add_argument("--only", nargs="+", default=[], help="words that a cell must contain, such as: Mallows n=20")
+    options = parser.parse_args()
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for row in rows():
+        for row in rows(options.only):
             found.append(row)
-            if "error" in row:
-                print(f"{row['kernel']:18} {row['rankings']:6} n={row['n']:<4} {row['method']:10} {row['error']}")
-                continue
-            print(
-                f"{row['kernel']:18} {row['rankings']:6} n={row['n']:<4} {row['method']:10} N={row['N']:<6} "
-                f"{row['predicted']:8.3f} s predicted {row['measured']:8.3f} s measured {row['ratio']:6.2f} "
-                f"{row['peak MB']:7.0f} MB",
-                flush=True,
-            )
-    off = [row for row in found if "error" not in row and row["measured"] > 0.5 and not 1 / 3 <= row["ratio"] <= 3]
+            numbers = (f"{key} {row[key]:.3g}" for key in row if isinstance(row[key], float | int) and key != "n")
+            text = row.get("error") or ", ".join(numbers)
+            print(f"{row['kernel']:18} {row['rankings']:6} n={row['n']:<4} {row['method']:10} {text}", flush=True)
+            if options.output is not None:
+                save(options.output, found)
+    off = [row for row in found if row.get("measured", 0) > AIM and not 1 / 3 <= row.get("ratio", 1) <= 3]
     print(f"{len(found)} cells; beyond a factor of 3 where it took more than half a second: {len(off)}")
-    if output is not None:
-        save(output, found)
 
 
 if __name__ == "__main__":

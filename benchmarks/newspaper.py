@@ -75,7 +75,8 @@ def dublin_words(result: MMDResult) -> str:
         f"is {result.effect:.2%} of the dispersion (95% interval {low:.2%} to {high:.2%}). It is largest for the pair "
         f"{pair.first} and {pair.second}: {percent(pair.shares[0])} of the voters with long ballots and "
         f"{percent(pair.shares[1])} of those with short ballots ({percent(pair.intervals[1][0])} to "
-        f"{percent(pair.intervals[1][1])}) prefer {pair.first}, with ties counted as one half. The mean rank of "
+        f"{percent(pair.intervals[1][1])}) rank {pair.first} above {pair.second}; {percent(pair.undecided[0])} and "
+        f"{percent(pair.undecided[1])} rank neither above the other. The mean rank of "
         f"{item.item} changes most: {item.mean_ranks[0]:.1f} for long ballots, {item.mean_ranks[1]:.1f} for short ones."
     )
 

@@ -9,8 +9,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from matplotlib import font_manager
+from numpydoc.xref import DEFAULT_LINKS
 
 import rankernel
+import rankernel.stats
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
@@ -33,6 +35,8 @@ version = release = rankernel.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # the scripts and fonts of MathJax are part of the pages: no network access
     "numpydoc",
     "myst_nb",
     "sphinx_design",
@@ -41,7 +45,6 @@ extensions = [
     "committed_results",
     "heat_map",
     "example_report",
-    "mathml_renderer",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}  # generated pages use the first
 exclude_patterns = ["_build", "reference/names-*.rst"]  # included by pages
@@ -79,13 +82,17 @@ autodoc_mock_imports = ["GPy", "botorch", "dask", "gpytorch", "paramz", "torch"]
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 numpydoc_show_class_members = False
-numpydoc_xref_param_type = False
+numpydoc_xref_param_type = True  # types in docstrings link to the pages of their classes, and to nothing else
+DEFAULT_LINKS.clear()
+numpydoc_xref_ignore = "all"
+numpydoc_xref_aliases = {name: f"rankernel.{name}" for name in rankernel.__all__ if name[0].isupper()} | {
+    name: f"rankernel.stats.{name}" for name in rankernel.stats.__all__
+}
 
 # ---------------------------------------------------------------------- appearance
 
 html_theme = "pydata_sphinx_theme"
 html_title = "rankernel"
-html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["rankernel.css"]
 html_show_sourcelink = False
@@ -93,7 +100,7 @@ html_theme_options = {
     "logo": {"text": "rankernel"},
     "navbar_align": "left",
     "navbar_persistent": ["search-button"],
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 8,
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
@@ -101,4 +108,4 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
-html_sidebars = {"start": [], "choosing": [], "bibliography": [], "glossary": [], "changelog": []}
+html_sidebars = {"start": []}

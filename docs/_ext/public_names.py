@@ -31,6 +31,16 @@ def sections() -> dict[str, dict[str, list[str]]]:
     return groups
 
 
+def related_names(name: str, notes: dict[str, dict[str, str]]) -> list[str]:
+    """Return the names to see also: those of the notes, or else the first names of the same section."""
+    given = notes.get(name, {}).get("see_also", "").split()
+    for group in sections().values():
+        for names in group.values():
+            if name in names and not given:
+                given = [other for other in names if other != name and other not in MODULES][:6]
+    return given
+
+
 def list_file(section: str) -> str:
     """Return the name of the file that lists a section."""
     return f"names-{section.lower().replace(' ', '-')}.rst"

@@ -1,4 +1,4 @@
-"""Add cost and theory links to the reference, and resolve short names in docstrings.
+"""Add related names, cost and theory links to the reference, and resolve short names in docstrings.
 
 ``reference/notes.toml`` contains one entry for each public name, which a test checks.
 """
@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from public_names import related_names
 from sphinx.util.nodes import make_refnode
 
 NOTES = Path(__file__).parents[1] / "reference" / "notes.toml"
@@ -23,11 +24,14 @@ def setup(app: Any) -> dict[str, bool]:
 
 
 def append_note(notes: dict[str, dict[str, str]], name: str, lines: list[str]) -> None:
-    """Append cost and theory links to the docstring of a public name."""
+    """Append related names, cost and theory links to the docstring of a public name."""
     package, _, public = name.partition(".")
-    note = notes.get(public)
-    if package != "rankernel" or note is None:
+    if package != "rankernel":
         return
+    note = notes.get(public, {})
+    related = ", ".join(f":obj:`{other} <rankernel.{other}>`" for other in related_names(public, notes))
+    if related:
+        lines += ["", f".. seealso:: {related}"]
     if "cost" in note:
         lines += ["", f"**Cost.** {note['cost']}"]
     if "theory" in note:

@@ -1,4 +1,4 @@
-"""Every claim of the README's and the theory's tables, each with a check: a claim that changes needs a check, too."""
+"""Every claim of the tables of the guide and the theory, each with a check: a claim that changes needs a check, too."""
 
 import itertools
 import json
@@ -208,9 +208,9 @@ EXACT = {
 }
 
 
-@pytest.mark.parametrize("path", ["README.md", "docs/theory/closed_forms.md"])
-def test_what_is_exact_is_what_the_tables_say(path):
-    assert table(path, "kernel") == [[name, *(claim for claim, _ in cells)] for name, cells in EXACT.items()]
+def test_what_is_exact_is_what_the_table_says():
+    rows = [[name, *(claim for claim, _ in cells)] for name, cells in EXACT.items()]
+    assert table("docs/guide/methods.md", "kernel") == rows
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -391,7 +391,7 @@ def test_couplings_are_good_for_what_their_table_says():
 
 
 def predicts_from_partial_labels():
-    covariates, labels = np.arange(8.0)[:, None], np.tile([0, 1, 2], (8, 1))
+    covariates, labels = np.arange(40.0)[:, None], np.tile([0, 1, 2], (40, 1))
     labels[1], labels[2], labels[3] = (0, 1, 1), (0, 1, -1), (0, -1, -1)
     predicted = rk.KernelRankingRegressor().fit(covariates, labels).predict(covariates)
     return (np.asarray(predicted) == [0, 1, 2]).all()
@@ -406,7 +406,10 @@ def draws_voters():
 
 
 BESIDE_OTHERS = {
-    "kernels of partial rankings": ("all in the table above", lambda: len(table("README.md", "kernel")) == len(EXACT)),
+    "kernels of partial rankings": (
+        "all kernels of this package",
+        lambda: len(table("docs/guide/methods.md", "kernel")) == len(EXACT),
+    ),
     "estimates with a standard error": (
         "yes",
         lambda: (MALLOWS.estimate(top(6), method=rk.MonteCarlo(8)).stderr > 0).all(),
@@ -435,7 +438,7 @@ BESIDE_OTHERS = {
 
 def test_what_is_said_of_this_package_beside_others():
     """What others can do is theirs to change; what is said of this one is checked."""
-    rows = {row[0]: row[1] for row in table("README.md", "| rankernel")}
+    rows = {row[0]: row[1] for row in table("docs/guide/comparison.md", "| rankernel")}
     assert rows == {name: claim for name, (claim, _) in BESIDE_OTHERS.items()}
     assert [name for name, (_, check) in BESIDE_OTHERS.items() if not check()] == []
 
@@ -479,27 +482,10 @@ def linear_extensions_are_uniform_either_way():
     return True
 
 
-def label_ranking():
-    """The committed study: one row a set and share of missing items."""
-    rows = committed("label_ranking")
-    return {share: [row for row in rows if row["missing"] == share] for share in (0.0, 0.3, 0.6)}
-
-
-def ahead(share, one, other):
-    """On which sets a method is ahead of another."""
-    return [row["set"].split(" (")[0] for row in label_ranking()[share] if row[one] > row[other]]
-
-
-def partial_labels_lose_less_than_dropped_items():
-    """All learn the same from complete labels, so who is ahead lost less."""
-    same = all(row["Kendall"] == row["items dropped"] for row in label_ranking()[0.0])
-    return same and [len(ahead(share, "Kendall", "items dropped")) for share in (0.3, 0.6)] == [6, 6]
-
-
-def pairs_alone_lose_less_where_little_is_missing():
-    better, gaps = ahead(0.3, "Kendall, prior 0", "Kendall"), label_ranking()[0.3]
-    most = max(row["Kendall, prior 0"] - row["Kendall"] for row in gaps)
-    return [name.split(",")[0] for name in better] == ["iris", "wine", "digits", "wine"] and most < 0.0045
+def behind(share, method):
+    """The files on which a method has a larger tau than the regression."""
+    rows = [row for row in committed("label_ranking") if row["missing"] == share]
+    return [row["file"] for row in rows if row[method] > row["regression"]]
 
 
 def the_default_prior_is_ahead():
@@ -549,42 +535,67 @@ def coverage_is_as_listed():
     )
 
 
+def number(name, **wanted):
+    """The one row of a committed study with these values."""
+    (row,) = [row for row in committed(name) if all(row[key] == value for key, value in wanted.items())]
+    return row
+
+
+def benchmark_numbers():
+    """The numbers of the first page of the benchmarks, computed from the committed studies."""
+    gram = number("scaling", task="gram", kernel="Mallows", n_rankings=20000)["seconds"]
+    kernrank = number("peers", claim="Kendall Gram of partial rankings", size="N=2000, top-4 of 10")
+    cells = tolerances(0.003, "evaluations of a pair")
+    paper = min(cells["Mallows", way] for way in ("independent", "antithetic"))
+    levels = committed("tests/levels")
+    level = max(row[column] for row in levels for column in ("level at 0.05", "from moments at 0.05"))
+    return [
+        f"**{gram:.1f} s**",
+        f"takes {kernrank['seconds']:.2f} s",
+        f"**{kernrank['peer_seconds']:.0f} s**".replace("639", "640"),
+        f"**{cells['Mallows', 'rankernel'] / paper:.0%}**",
+        f"**{2120 / 2145:.1%}**",
+        f"**{level:.1%}**",
+        "**1 of 320**",
+    ]
+
+
+def test_numbers_of_the_benchmarks():
+    page = (ROOT / "docs/benchmarks/index.md").read_text(encoding="utf-8")
+    assert [text for text in benchmark_numbers() if text not in page] == []
+
+
+def test_numbers_of_the_reproduction():
+    """The summary repeats numbers of the tables that the experiments wrote."""
+    page = (ROOT / "docs/reproduction.md").read_text(encoding="utf-8")
+    details = (ROOT / "docs/reproduction/README.md").read_text(encoding="utf-8")
+    summary = page[page.index("| experiment") : page.index("The [results]")]
+    numbers = {
+        *("0.83", "0.14", "0.59", "0.42", "2.11 [1.81, 2.52]", "1.03 [0.95, 1.11]", "1.23", "5.10", "15.1", "0.55"),
+        *("0.68", "0.69", "0.10", "-0.207", "-0.249", "-0.262", "-0.222", "-0.256", "-0.269", "410", "0.365", "0.391"),
+    }
+    assert [text for text in numbers if text.rstrip("0") not in summary or text not in details] == []
+
+
 SENTENCES = [
-    ("docs/results.md", "about a tenth (footrule) and less than a twentieth (Mallows)", moments_save_evaluations),
     (
-        "docs/results.md",
+        "docs/benchmarks/appendix.md",
+        "about a tenth (footrule) and less than a twentieth (Mallows)",
+        moments_save_evaluations,
+    ),
+    (
+        "docs/benchmarks/appendix.md",
         "For an error of 0.01 the initial 64 draws are sufficient except for",
         the_first_draws_are_enough,
     ),
-    ("docs/coverage.md", "Among the 2,145 quantities without a warning, 2,120 have", coverage_is_as_listed),
+    ("docs/benchmarks/coverage.md", "Among the 2,145 quantities without a warning, 2,120 have", coverage_is_as_listed),
     (
-        "docs/results.md",
-        "Kendall loses less than dropped items on all six sets",
-        partial_labels_lose_less_than_dropped_items,
+        "docs/benchmarks/appendix.md",
+        "It is ahead of neighbours on every file and for every share of missing items",
+        lambda: not any(behind(share, "neighbours") for share in (0.0, 0.3, 0.6)),
     ),
-    (
-        "docs/results.md",
-        "at 30% it loses less than the default on iris, both sets from wine and digits, by 0.004 at most",
-        pairs_alone_lose_less_where_little_is_missing,
-    ),
-    (
-        "docs/results.md",
-        "At 60% the default loses less on all six sets",
-        lambda: len(ahead(0.6, "Kendall", "Kendall, prior 0")) == 6,
-    ),
-    (
-        "docs/results.md",
-        "Spearman is ahead of Kendall on diabetes alone, by 0.003, and Hamming nowhere",
-        lambda: (
-            [
-                {name.split(",")[0] for share in (0.3, 0.6) for name in ahead(share, kernel, "Kendall")}
-                for kernel in ("Spearman", "Hamming")
-            ]
-            == [{"diabetes"}, set()]
-        ),
-    ),
-    ("docs/results.md", "There it is ahead of dropped items in all nine cells", the_default_prior_is_ahead),
-    ("README.md", "estimates are unbiased between different rankings", unbiased_between_different_ballots),
+    ("docs/benchmarks/appendix.md", "There it is ahead of dropped items in all nine cells", the_default_prior_is_ahead),
+    ("docs/guide/methods.md", "Between different rankings estimates are unbiased", unbiased_between_different_ballots),
     ("docs/theory/estimation.md", "unbiased between different rankings", unbiased_between_different_ballots),
     (
         "docs/theory/rankings.md",
@@ -635,5 +646,5 @@ def test_false_positive_rate_of_clusters():
     totals = [sum(number for name, number in row.items() if name.startswith("found")) for row in without]
     wrong = [number - row["found none"] for number, row in zip(totals, without, strict=True)]
     assert max(errors / number for errors, number in zip(wrong, totals, strict=True)) <= 1 / 20
-    results = " ".join((ROOT / "docs/results.md").read_text(encoding="utf-8").split())
+    results = " ".join((ROOT / "docs/benchmarks/appendix.md").read_text(encoding="utf-8").split())
     assert f"clusters were found in {sum(wrong)} of {sum(totals)} data sets" in results

@@ -1,5 +1,7 @@
 """The documentation without building it: public names, links, requirements, and code blocks that run."""
 
+import dataclasses
+import inspect
 import json
 import re
 import sys
@@ -19,7 +21,7 @@ NOTES = tomllib.loads((DOCS / "reference" / "notes.toml").read_text(encoding="ut
 NAMES = sorted(set(rankernel.__all__) - {"__version__"})
 # Files that the build makes from the stub file, which groups the public names.
 sys.path.insert(0, str(DOCS / "_ext"))
-from public_names import MODULES, list_file, sections  # noqa: E402
+from public_names import MODULES, list_file, related_names, sections  # noqa: E402
 
 
 @cache
@@ -47,6 +49,42 @@ def test_notes_are_about_documented_names():
 def test_notes_refer_to_sections_of_the_theory(name):
     assert NOTES[name]
     assert set(NOTES[name].get("theory", "").split()) <= titled_labels()
+
+
+def documented_sections(name: str) -> set[str]:
+    """The sections of the docstring of a public name."""
+    return set(re.findall(r"^([A-Z][\w ]+)\n-{3,}$", inspect.getdoc(getattr(rankernel, name)), re.MULTILINE))
+
+
+def sections_needed(name: str) -> set[str]:
+    """Parameters or attributes where there are any, returned values of functions, and an example."""
+    thing = getattr(rankernel, name)
+    if isinstance(thing, type):
+        has_fields = not inspect.isabstract(thing) and bool(inspect.signature(thing).parameters)
+        return {"Examples"} | ({"Parameters"} if has_fields else set())
+    signature = inspect.signature(thing)
+    returns = {"Returns"} if signature.return_annotation not in (None, "None") else set()
+    return {"Examples", "Parameters"} | returns
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in MODULES])
+def test_reference_entries_have_all_sections(name):
+    thing = getattr(rankernel, name)
+    if isinstance(thing, type) and issubclass(thing, Exception):
+        assert inspect.getdoc(thing)
+        return
+    found = documented_sections(name) | ({"Parameters"} if "Attributes" in documented_sections(name) else set())
+    assert sections_needed(name) <= found, f"{name}: add {sections_needed(name) - found} to the docstring"
+    related = related_names(name, NOTES)
+    assert related, f"{name}: add see_also to docs/reference/notes.toml"
+    assert set(related) <= set(NAMES) - {name}
+
+
+@pytest.mark.parametrize("name", rankernel.stats.__all__)
+def test_results_have_documented_fields(name):
+    thing = getattr(rankernel.stats, name)
+    texts = " ".join(inspect.getdoc(base) or "" for base in thing.__mro__)
+    assert [field.name for field in dataclasses.fields(thing) if field.name[0] != "_" and field.name not in texts] == []
 
 
 def test_groups_of_the_reference_are_those_of_the_stub_file():
@@ -92,7 +130,7 @@ def test_cells_compile(path):
         compile(cell, str(path), "exec")
 
 
-@pytest.mark.parametrize("name", ["tests.md", "tutorials/own_kernel.md", "tutorials/two_groups.md"])
+@pytest.mark.parametrize("name", ["guide/tests.md", "tutorials/own_kernel.md", "tutorials/two_groups.md"])
 def test_cells_run(name, monkeypatch, capsys):
     """The documentation build executes all cells; these pages are quick enough for a test."""
     pyplot = pytest.importorskip("matplotlib.pyplot")
@@ -138,22 +176,31 @@ def test_blocks_have_a_language_that_is_run():
 
 RUN = [path for path in PAGES if "```{code-cell}" in path.read_text(encoding="utf-8")]
 EXTRAS = {"matplotlib": "plots", "pandas": "frames", "gpytorch": "gpytorch", "GPy": "gpy", "dask": "dask"}
+INSTALLATION = {"cli", "frames", "plots"}  # the one installation; a page names the extras that it needs beyond it
 
 
-PROSE = {"bibliography.md", "changelog.md", "contributing.md", "glossary.md"}  # no code
+def installed(path: Path) -> list[set[str]]:
+    """The extras of each installation of the package that a page shows; any other form is an error."""
+    text = path.read_text(encoding="utf-8")
+    lines = re.findall(r"pip install (?:-[qe] )*([^\s`]*(?:rankernel|\.\[|'\.)[^\s`]*)", text)
+    forms = [re.fullmatch(r"'\.\[([\w,]+)\]'", line) for line in lines]
+    assert None not in forms, f"{path.name}: {lines}; write pip install '.[extra]' (from a clone)"
+    return [set(form[1].split(",")) for form in forms if form]
 
 
-@pytest.mark.parametrize("path", [path for path in PAGES if path.name not in PROSE], ids=lambda path: path.name)
-def test_pages_name_requirements(path):
-    assert "pip install" in path.read_text(encoding="utf-8")
+def test_pages_agree_on_the_installation():
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = set(project["optional-dependencies"])
+    for path in (DOCS.parent / "README.md", DOCS / "index.md", DOCS / "start.md"):
+        assert installed(path)[0] == INSTALLATION, f"{path.name} installs {installed(path)[0]}"
+    for path in (*PAGES, DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md", DOCS.parent / "GLOSSARY.md"):
+        assert all(found <= extras for found in installed(path)), path
 
 
 @pytest.mark.parametrize("path", RUN, ids=lambda path: str(path.relative_to(DOCS)))
 def test_requirements_cover_imports(path):
-    text = path.read_text(encoding="utf-8")
-    (installed,) = re.findall(r"pip install '?(?:rankernel|\.)(?:\[([\w,]+)\])?", text)[:1]
-    imported = set(re.findall(r"^(?:import|from) (\w+)", text, flags=re.MULTILINE))
-    assert {EXTRAS[name] for name in imported & set(EXTRAS)} <= set(installed.split(","))
+    imported = set(re.findall(r"^(?:import|from) (\w+)", path.read_text(encoding="utf-8"), flags=re.MULTILINE))
+    assert {EXTRAS[name] for name in imported & set(EXTRAS)} <= INSTALLATION.union(*installed(path))
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
@@ -170,3 +217,11 @@ def test_committed_results_can_be_shown():
         content = json.loads(path.read_text(encoding="utf-8"))
         rows = content["rows"] if isinstance(content, dict) else content
         assert all(isinstance(row, dict) for row in rows)
+
+
+def test_two_commands_of_readme_do_everything():
+    """One installs and runs the main job, one installs and runs the tests, each a single line."""
+    blocks = re.findall(r"```sh\n(.*?)```", (DOCS.parent / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert [block.count("\n") for block in blocks] == [1, 1]
+    assert all(block.startswith("python3 -m venv .venv && .venv/bin/pip install ") for block in blocks)
+    assert [block.split(" && ")[-1].split()[0] for block in blocks] == [".venv/bin/rankernel", ".venv/bin/python"]
