@@ -4,9 +4,11 @@ import linecache
 import math
 import re
 import warnings
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+from scipy import sparse
 
 import rankernel
 
@@ -45,11 +47,18 @@ NONSENSE = [
     np.zeros((2, 2, 2)),
     np.array(["2020-01-01"], dtype="datetime64[D]"),
     np.array([1], dtype="timedelta64[s]"),
+    Fraction(1, 3),
+    "\ud800",  # a lone surrogate, which no file name and no page can hold
+    "x" * 5000,
+    [["a", ["b"]]],
+    np.array([2**64 - 1], dtype=np.uint64),
+    sparse.csr_array([[math.nan, 1.0]]),
+    1e-300,
 ]
 
 
 def nonsense_id(value):
-    return re.sub(r" at 0x\w+", "", repr(value)).replace("\n", "")
+    return re.sub(r" at 0x\w+", "", repr(value)).replace("\n", "")[:80]
 
 
 def fault_of(error, arguments):

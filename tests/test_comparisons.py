@@ -237,7 +237,6 @@ def scheduled(seed, strengths=(0.0, 1.0, 2.0, 3.0), changed=()):
     return Comparisons.from_arrays(first, second, outcome, labels={"language": language}, items=range(4))
 
 
-@pytest.mark.filterwarnings("ignore::rankernel.errors.NotCharacteristicWarning")
 def test_schedules_are_not_preferences():
     data = scheduled(0)
     assert rk.k_sample_test(data, "language", rk.Kendall()).pvalue > 0.01
@@ -249,7 +248,6 @@ def test_schedules_are_not_preferences():
     assert rk.mmd_test(data[english], data[~english], rk.Kendall()).pvalue > 0.01
 
 
-@pytest.mark.filterwarnings("ignore::rankernel.errors.NotCharacteristicWarning")
 def test_level_within_match_ups():
     pvalues = [
         rk.k_sample_test(scheduled(seed), "language", rk.Kendall(), n_permutations=99).pvalue for seed in range(40)

@@ -29,6 +29,8 @@ LONG = {
     "estimate": "rk.Mallows(0.1).estimate(X, method=rk.MonteCarlo(5 * n), gradient=True, n_jobs=1)",
     "paired": 'rk.Exponential("footrule", 0.1).paired(X, X[::-1], method=rk.MonteCarlo(20 * n, control_variates=0))',
     "draws": 'rk.Exponential("footrule", 0.1).plan(MANY, method=rk.MonteCarlo(8 * n, "iid", 0)).block([0], [1])',
+    "linear extensions": "rk.Mallows(0.1).gram(ORDERS, method=rk.MonteCarlo(8 * n), n_jobs=1)",
+    "formula": 'rk.Exponential("hamming", 0.1).paired(HALF, HALF[::-1], method="exact", n_jobs=1)',
     "hsic_test": "rk.hsic_test(FULL, rng.random(len(FULL)), n_permutations=1000 * n)",
     "waiting": "run_interruptibly(time.sleep, 3.6 * (n - 1))",
 }
@@ -41,15 +43,20 @@ from rankernel._utils.resources import run_interruptibly
 rng = np.random.default_rng(0)
 X = rk.Rankings(np.minimum(np.argsort(rng.random((300, 20)), axis=1), 6))
 MANY = rk.Rankings(np.minimum(np.argsort(rng.random((2000, 20)), axis=1), 6))
+PAIRS = np.sort([[rng.choice(60, 2, replace=False) for _ in range(70)] for _ in range(3)], axis=2).tolist()
+HALF = np.argsort(rng.random((500, 40)), axis=1)
+ORDERS = rk.Preferences.from_pairs(PAIRS, items=range(60))
 FULL = rk.Rankings(np.argsort(rng.random((2000, 20)), axis=1))
 
-def call(X, FULL, MANY, n):
+HALF = rk.Rankings(np.where(HALF < 20, HALF, -1))
+
+def call(X, FULL, MANY, HALF, n):
     {call}
 
-call(X[:2], FULL[:4], MANY[:2], 1)  # compiled and loaded
+call(X[:2], FULL[:4], MANY[:2], HALF[:2], 1)  # compiled and loaded
 print("started", time.process_time(), flush=True)
 try:
-    call(X, FULL, MANY, 1000)
+    call(X, FULL, MANY, HALF, 1000)
 except KeyboardInterrupt:
     workers = [thread for thread in threading.enumerate() if type(thread).__name__ == "Worker"]
     running = [worker for worker in workers if not worker.finished.is_set()]

@@ -40,8 +40,11 @@ def regression(**arguments):
 
 FULL = rk.Rankings([[0, 1, 2], [1, 0, 2], [2, 1, 0], [0, 2, 1]], items=["a", "b", "c"])
 KERNEL = rk.Mallows(0.5)
+SIMILARITY = np.array([[1.0, 0.8, 0.0], [0.8, 1.0, 0.0], [0.0, 0.0, 1.0]])
 METHOD = rk.MonteCarlo(32)  # enough for reliable standard errors
 LABELS = ["u", "v", "u", "v"]
+GRADES = {"query": ["q", "q", "r"], "document": ["a", "b", "b"], "grade": [2, 1, 1]}
+JUDGED = rk.Rankings.from_long(GRADES, user="query", item="document", score="grade")
 TREE = rk.linkage(BALLOTS, KERNEL)
 SAMPLES = [FULL[[0, 0, 0, 3]], FULL[[2, 2, 1, 2]]]
 PILOT = rk.mmd_test(FULL[[0, 0, 0, 3]], FULL[[2, 2, 1, 2]], KERNEL, n_permutations=9)
@@ -97,18 +100,20 @@ CALLS = {
     "Preferences.with_items": (PREFERENCES.with_items, {"items": list("dcbae")}),
     "concat": (rk.concat, {"parts": [BALLOTS, BALLOTS]}),
     # ------------------------------------------------------------------ kernels and distances
-    "Kendall": (rk.Kendall, {}),
+    "Kendall": (rk.Kendall, {"similarity": SIMILARITY}),
+    "Similarity": (rk.Similarity, {"matrix": SIMILARITY, "items": list("abc"), "scale": 0.5}),
+    "similarity_from_groups": (rk.similarity_from_groups, {"groups": {"u": ["a"]}, "within": 0.5, "items": ["b"]}),
     "as_kernel": (rk.as_kernel, {"kernel": "kendall"}),
-    "Hamming": (rk.Hamming, {}),
-    "Spearman": (rk.Spearman, {}),
+    "Hamming": (rk.Hamming, {"similarity": SIMILARITY}),
+    "Spearman": (rk.Spearman, {"similarity": SIMILARITY}),
     "Mallows": (rk.Mallows, {"nu": 0.5}),
     "Polynomial": (rk.Polynomial, {"degree": 2}),
-    "Positional": (rk.Positional, {"G": np.eye(3)}),
-    "RankBiasedOverlap": (rk.RankBiasedOverlap, {"p": 0.9, "depth": 2}),
-    "AverageOverlap": (rk.AverageOverlap, {"depth": 2}),
+    "Positional": (rk.Positional, {"G": np.eye(3), "similarity": SIMILARITY}),
+    "RankBiasedOverlap": (rk.RankBiasedOverlap, {"p": 0.9, "depth": 2, "similarity": SIMILARITY}),
+    "AverageOverlap": (rk.AverageOverlap, {"depth": 2, "similarity": SIMILARITY}),
     "DCG": (
         lambda **arguments: rk.DCG(**arguments).matrix(FULL.ranks, FULL.ranks),
-        {"discount": [3, 2, 1], "depth": 2},
+        {"discount": [3, 2, 1], "depth": 2, "similarity": SIMILARITY},
     ),
     "Exponential": (rk.Exponential, {"distance": "kendall", "nu": 0.5}),
     "DistanceInduced": (rk.DistanceInduced, {"distance": "kendall", "center": (0, 1, 2)}),
@@ -199,7 +204,7 @@ CALLS = {
     ),
     "Uniform": (rk.Uniform, {}),
     "LogDensity": (rk.LogDensity, {"function": lambda ranks: np.zeros(len(ranks)), "self_normalized": True}),
-    "MallowsModel": (rk.MallowsModel, {"center": (0, 1, 2), "theta": 0.5, "max_down_sets": 100}),
+    "MallowsModel": (rk.MallowsModel, {"center": (0, 1, 2), "theta": 0.5, "max_down_sets": 100, "summary": None}),
     "MallowsModel.fit": (rk.MallowsModel.fit, {"X": FULL}),
     "MallowsModel.log_prob": (rk.MallowsModel((0, 1, 2), 0.5).log_prob, {"X": FULL}),
     "MallowsModel.sample": (
@@ -323,6 +328,7 @@ CALLS = {
         rk.mmd_test(FULL, FULL, KERNEL, n_permutations=9).differences().plot,
         {"limit": 2},
     ),
+    "hsic_test (given)": (rk.hsic_test, {"X": BALLOTS, "covariate": [1.0, 2.0, 3.0, 4.0], "given": [0, 0, 1, 1]}),
     "paired_test": (
         rk.paired_test,
         {
@@ -354,6 +360,7 @@ CALLS = {
         {
             "X": BALLOTS,
             "kernel": KERNEL,
+            "time": [1, 2, 3, 4],
             "n_changes": 1,
             "n_permutations": 9,
             "rng": 0,
@@ -363,6 +370,44 @@ CALLS = {
             "method": "auto",
             "n_jobs": 1,
         },
+    ),
+    "agreement": (
+        rk.agreement,
+        {"X": BALLOTS, "kernel": KERNEL, "confidence_level": 0.9, "method": "auto", "n_jobs": 1},
+    ),
+    "compare_systems": (
+        rk.compare_systems,
+        {
+            "X": BALLOTS,
+            "kernel": KERNEL,
+            "queries": ["q", "q", "r", "r"],
+            "systems": list("stst"),
+            "judgements": JUDGED,
+            "n_permutations": 9,
+            "n_bootstrap": 9,
+            "confidence_level": 0.9,
+            "correction": "holm",
+            "rng": 0,
+        },
+    ),
+    "SequentialMMDTest": (
+        rk.SequentialMMDTest,
+        {
+            "kernel": KERNEL,
+            "alpha": 0.05,
+            "reference": BALLOTS,
+            "covariate_kernel": "delta",
+            "method": METHOD,
+            "rng": 0,
+        },
+    ),
+    "SequentialMMDTest.update": (
+        lambda **arguments: rk.SequentialMMDTest(KERNEL).update(**arguments),
+        {"X": BALLOTS, "Y": FULL},
+    ),
+    "SequentialMMDTest.update covariate": (
+        lambda **arguments: rk.SequentialMMDTest(KERNEL).update(BALLOTS, **arguments),
+        {"covariate": LABELS},
     ),
     "outlier_test": (
         rk.outlier_test,
@@ -545,6 +590,7 @@ CALLS = {
     "KernelRankingRegressor.predict": (regression().predict, {"X": NUMBERS}),
     "KernelRankingRegressor.predict_scores": (regression().predict_scores, {"X": NUMBERS}),
     "KernelRankingRegressor.decode": (regression().decode, {"X": NUMBERS}),
+    "KernelRankingRegressor.predict_set": (regression().predict_set, {"X": NUMBERS, "confidence_level": 0.5}),
     "KernelRankingRegressor.score": (
         regression().score,
         {"X": NUMBERS, "y": BALLOTS, "sample_weight": [1, 2, 3, 4]},
@@ -637,9 +683,17 @@ CALLS = {
         plots.null_distribution,
         {"result": rk.mmd_test(FULL, FULL, KERNEL, n_permutations=9)},
     ),
+    "plots.evalues": (
+        plots.evalues,
+        {"test": rk.SequentialMMDTest(KERNEL).update(FULL, FULL), "title": "e"},
+    ),
     "plots.differences": (
         plots.differences,
-        {"result": rk.mmd_test(FULL, FULL, KERNEL, n_permutations=9).differences(), "limit": 2},
+        {
+            "result": rk.mmd_test(FULL, FULL, KERNEL, n_permutations=9).differences(),
+            "names": ["u", "v"],
+            "limit": 2,
+        },
     ),
     "plots.pairwise_effects": (
         plots.pairwise_effects,
@@ -650,6 +704,12 @@ CALLS = {
         {"result": rk.outlier_test(FULL, KERNEL, reference=rk.concat([FULL] * 41))},
     ),
 }
+
+CALLS["plots.kernel_map labels"] = (plots.kernel_map, {"points": np.zeros((4, 2)), "labels": LABELS})
+for name, (function, good) in CALLS.items():
+    if name.startswith("plots."):
+        good |= {"ax": None} | ({"title": "votes"} if "title" in inspect.signature(function).parameters else {})
+CALLS["plots.save"] = (plots.save, {"ax": plots.gram(np.eye(4)), "path": FOLDER / "saved.png"})
 
 # Kernels and hypothesis tests without an entry: the arguments of the lists of kernels and tests.
 for each, _ in all_kernels.on(3):
@@ -684,13 +744,11 @@ FUNCTIONS = {
     "progress",
     "rule",
 }  # any function is valid until it is called
-LEFT_OUT = {"ax", "eval_gradient", "name", "self", "y"}
+LEFT_OUT = {"name", "self", "y"}
 
 
-PICTURES = (
-    *("dendrogram", "differences", "gram", "kernel_map", "null_distribution", "outliers", "pairwise_effects"),
-    "pairwise_preferences",
-)
+PICTURES = [name for name, each in vars(plots).items() if "ax" in getattr(each, "__annotations__", ())]
+PICTURES = [name for name in PICTURES if name not in {"axes", "remove_frame", "add_legend"}]
 
 
 def public_names():
@@ -712,7 +770,13 @@ def public_names():
 def shared_axes():
     """Reuse the axes of pictures, whose creation takes most of the time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plots, "axes", cache(plots.axes))
+        make = plots.axes
+        new = cache(lambda width, height: make(None, width, height))
+
+        def reused(ax, width=7.0, height=4.5, title=None):
+            return make(new(width, height) if ax is None else ax, width, height, title)
+
+        patch.setattr(plots, "axes", reused)
         yield
 
 

@@ -232,7 +232,7 @@ def differences():
     users = EXTENSIONS * 2
     for pair in found.pairs:
         x, y = ITEMS.index(pair.first), ITEMS.index(pair.second)
-        rows = [[mean(r[x] < r[y] for r in users[i]) for i in range(14) if GROUPS[i] == g] for g in "xyz"]
+        rows = [[all(r[x] < r[y] for r in users[i]) for i in range(14) if GROUPS[i] == g] for g in "xyz"]
         close(pair.shares, [mean(row) for row in rows])
     for item in found.items:
         x = ITEMS.index(item.item)
@@ -266,6 +266,15 @@ def unbiased_hsic(left, right):
 def change_point_test():
     stream = Preferences.from_pairs([PAIRS[0]] * 12 + [PAIRS[5]] * 9, ITEMS)
     assert rk.change_point_test(stream, KERNEL, n_permutations=20).changes == (12,)
+
+
+def agreement():
+    rows = Preferences.from_pairs(PAIRS, ITEMS)
+    K, n = KERNEL.gram(rows), len(rows)
+    nothing = KERNEL.gram(Preferences.from_pairs([[]], ITEMS), rows)[0]
+    pairs = (K.sum() - np.trace(K)) / (n * (n - 1))
+    expected = (pairs - nothing.mean()) / (np.trace(K) / n - nothing.mean())
+    assert rk.agreement(rows, KERNEL).agreement == pytest.approx(expected, abs=1e-12)
 
 
 def outlier_test():
@@ -427,6 +436,7 @@ GIVES = {
     "paired_test": paired_test,
     "trend_test": trend_test,
     "change_point_test": change_point_test,
+    "agreement": agreement,
     "outlier_test": outlier_test,
     "power": power,
     "sample_size": power,
@@ -456,6 +466,11 @@ REFUSES = {
         lambda: rk.goodness_of_fit_test(PREFS, rk.Uniform(), KERNEL),
         "compare with a sample",
     ),
+    "compare_systems": (
+        lambda: rk.compare_systems(PREFS, queries=["q"] * len(PREFS), systems=range(len(PREFS))),
+        "partial orders",
+    ),
+    "SequentialMMDTest": (lambda: rk.SequentialMMDTest(KERNEL).update(PREFS, PREFS), "partial orders"),
     "monte_carlo_variance": (
         lambda: rk.monte_carlo_variance(PREFS, PREFS, KERNEL, n_draws=4),
         "only rankings are supported",
@@ -489,7 +504,7 @@ def test_preferences_that_are_not_rankings(name):
 NO_DATA = """
 __version__ CompletionModel LogDensity MallowsModel PlackettLuce Uniform ExactnessError IndefiniteKernelWarning
 MisfitWarning NotCharacteristicWarning RankingError ReadingWarning SamplingWarning InsufficientMemoryError Auto
-Enumeration Exact Mixed Comparisons CostWarning as_kernel
+Enumeration Exact Mixed Comparisons CostWarning as_kernel Similarity similarity_from_groups
 fetch_preflib fetch_sushi load_sushi read read_blt read_comparisons read_csv read_cvr read_pairs
 read_preflib Rankings
 flat_clusters

@@ -1,7 +1,12 @@
 """Invalid values that were once accepted and gave wrong results."""
 
+import functools
+from fractions import Fraction
+
+import all_kernels
 import numpy as np
 import pytest
+from scipy import sparse
 
 import rankernel as rk
 from rankernel import kernels
@@ -211,3 +216,60 @@ def test_groups_of_rectangular_matrix():
 def test_variance_of_different_items():
     with pytest.raises(rk.RankingError, match="items"):
         rk.monte_carlo_variance(FOUR, [[0, 1]], rk.Mallows(0.1), n_draws=4)
+
+
+# ---------------------------------------------------------------------- values that raised errors of other libraries
+
+DEEP = functools.reduce(lambda inner, _: [inner], range(3000), [])  # deeper than Python's recursion limit
+MANY_ITEMS = rk.Rankings(np.arange(200_000)[None])
+
+
+@pytest.mark.parametrize("kernel", [rk.RankBiasedOverlap, rk.Mallows, rk.Diffusion])
+def test_parameters_of_other_number_types(kernel):
+    values = [kernel(number(1) / number(4)).gram(BALLOTS.top(1)) for number in (float, Fraction, np.float32)]
+    assert all(np.array_equal(value, values[0]) for value in values)
+
+
+@pytest.mark.parametrize("function", [rk.Rankings, lambda deep: rk.Rankings.from_orders([deep]), rk.as_kernel])
+def test_deep_lists(function):
+    with pytest.raises((ValueError, TypeError), match="<list>"):
+        function(DEEP)
+
+
+@pytest.mark.parametrize("consensus", [rk.kemeny, rk.borda, rk.pairwise_preferences])
+def test_consensus_of_too_many_items(consensus):
+    with pytest.raises(rk.InsufficientMemoryError, match="200,000 items"):
+        consensus(MANY_ITEMS)
+
+
+@pytest.mark.parametrize("names", [[["a"], ["b"], ["c"]], [{"a": 1}, {"b": 1}, {"c": 1}]])
+def test_item_names_that_are_no_names(names):
+    with pytest.raises(rk.RankingError, match="name of item 0"):
+        rk.Rankings(BALLOTS.ranks, names)
+
+
+def test_unsigned_index_beyond_the_end():
+    with pytest.raises(IndexError, match="out of bounds"):
+        BALLOTS[np.array([2**64 - 1], dtype=np.uint64)]
+    assert BALLOTS[np.array([3], dtype=np.uint64)] == BALLOTS[3]
+
+
+def test_labels_that_are_no_labels():
+    for labels in (sparse.csr_array(np.eye(4)[:, :1]), [{"a": 1}] * 4):
+        with pytest.raises(TypeError, match="groups"):
+            rk.k_sample_test(BALLOTS, labels)
+
+
+@pytest.mark.parametrize("method", ["exact", rk.MonteCarlo(32)])
+@pytest.mark.parametrize("kernel", [each for each, _ in all_kernels.on(3)] + [rk.Mallows(1e300)], ids=str)
+def test_values_do_not_depend_on_the_error_state(kernel, method):
+    data = BALLOTS.top(1)
+    value = kernel.gram(data, method=method)
+    with np.errstate(all="raise"):
+        assert np.array_equal(kernel.gram(data, method=method), value)
+
+
+def test_regression_does_not_depend_on_the_error_state():
+    model = rk.KernelRankingRegressor(gamma=1.0).fit(np.arange(8.0).reshape(4, 2), BALLOTS)
+    with np.errstate(all="raise"):
+        assert model.predict([[1e6, 2.0]]) == model.fit(np.arange(8.0).reshape(4, 2), BALLOTS).predict([[1e6, 2.0]])

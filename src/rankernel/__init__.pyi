@@ -36,6 +36,8 @@ from rankernel.errors import ReadingWarning as ReadingWarning
 # Kernels on rankings
 from rankernel.kernels import *
 from rankernel.kernels import as_kernel as as_kernel
+from rankernel.kernels import Similarity as Similarity
+from rankernel.kernels import similarity_from_groups as similarity_from_groups
 
 # Distances
 from rankernel import distances as distances
@@ -78,6 +80,11 @@ from rankernel.stats.hsic import trend_test as trend_test
 from rankernel.stats.change_points import change_point_test as change_point_test
 from rankernel.stats.goodness_of_fit import goodness_of_fit_test as goodness_of_fit_test
 from rankernel.stats.outliers import outlier_test as outlier_test
+from rankernel.stats.systems import compare_systems as compare_systems
+from rankernel.stats.sequential import SequentialMMDTest as SequentialMMDTest
+
+# Agreement
+from rankernel.stats.agreement import agreement as agreement
 
 # Power and precision
 from rankernel.stats.power import power as power

@@ -19,7 +19,10 @@ MAX_REPR = 80  # characters of a value in a message
 
 def short_repr(value: object) -> str:
     """Return the ``repr`` of a value on one line, shortened to 80 characters."""
-    text = " ".join(repr(value).split())
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # of nested lists that are too deep, or of a class of the user
+        text = f"<{type(value).__name__}>"
     return text if len(text) <= MAX_REPR else f"{text[: MAX_REPR - 3]}..."
 
 

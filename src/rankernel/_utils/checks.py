@@ -16,11 +16,13 @@ from rankernel.errors import ArgumentTypeError, ArgumentValueError
 from rankernel.errors import short_repr as short_repr
 
 MAX_INTEGER = 2**31 - 1  # default upper bound of integers
+MAX_FILE_NAME = 255  # bytes, on all common file systems
 
 
 def printable(name: object) -> str:
     """Return a name with control characters escaped, safe to show in a terminal or an error message."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(name))
+    text = short_repr(name) if isinstance(name, list) else str(name)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def is_number(value: object) -> bool:
@@ -114,8 +116,11 @@ def check_instance(name: str, value: Any, kind: Any, expected: str) -> Any:
 
 
 def check_text(name: str, value: Any) -> str:
-    """Return a string."""
-    return str(check_instance(name, value, str, "a string"))
+    """Return a string that can be written to a file or a page."""
+    text = str(check_instance(name, value, str, "a string"))
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise ArgumentValueError(name, value, "a string without lone surrogates")
+    return text
 
 
 def check_list(name: str, values: Any, expected: str) -> list[Any]:
@@ -139,7 +144,14 @@ def check_path(name: str, value: Any) -> Path:
     """Return a path."""
     if not isinstance(value, str | os.PathLike) or not str(value) or "\0" in str(value):
         raise ArgumentTypeError(name, value, "the name of a file")
-    return Path(value)
+    path = Path(value)
+    try:
+        too_long = any(len(os.fsencode(part)) > MAX_FILE_NAME for part in path.parts)
+    except UnicodeEncodeError:
+        raise ArgumentValueError(name, value, "the name of a file without lone surrogates") from None
+    if too_long:
+        raise ArgumentValueError(name, value, f"the name of a file of at most {MAX_FILE_NAME} bytes")
+    return path
 
 
 def check_labels(name: str, values: Any, length: int) -> np.ndarray[Any, Any]:
@@ -149,4 +161,6 @@ def check_labels(name: str, values: Any, length: int) -> np.ndarray[Any, Any]:
     given = check_array(name, check_list(name, values, expected), expected)
     if given.shape != (length,):
         raise ArgumentValueError(name, values, expected, problem=f"has shape {given.shape}")
+    if given.dtype == object and any(isinstance(each, dict) or getattr(each, "ndim", 0) for each in given):
+        raise ArgumentTypeError(name, values, f"{expected}, each a string or a number")
     return given
