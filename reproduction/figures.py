@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from rankernel import KernelMap, Mallows, Rankings, distances, herd
 from rankernel._utils import FloatArray, Mask, RankArray
 from rankernel.completions.draws import draw
-from rankernel.completions.herding import joint_herd
 from rankernel.completions.linear_extensions import enumerate_completions
+from reproduction.herding import joint_herd
 from reproduction.results import COLOURS, Entry, Table, saved_axes
 from reproduction.study import ANTITHETIC, IID, Experiment, Study
 

@@ -12,9 +12,9 @@ from rankernel._utils import FloatArray, RankArray
 from rankernel.completions.draws import draw
 from rankernel.datasets import uniform
 from rankernel.gram.exact.formulas import Overlap
-from rankernel.gram.montecarlo.variance import mallows_variance
 from reproduction.results import COLOURS, Entry, Interval, Table, ratio_of_variances, saved_axes
 from reproduction.study import Experiment, Study
+from reproduction.variance import mallows_variance
 
 N_ITEMS, N_DRAWS = 10, 16
 TOPS = (0, 2, 4, 6)

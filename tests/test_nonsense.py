@@ -20,7 +20,6 @@ from nonsense import faults
 
 import rankernel as rk
 from rankernel import datasets, distances, io, plots
-from rankernel.completions.herding import joint_herd
 from rankernel.learn.features import MallowsSignFeatures
 from rankernel.learn.hierarchy import class_purities, dendrogram_purity
 from rankernel.stats.mmd import mmd2_streamed
@@ -175,10 +174,6 @@ CALLS = {
     "Plan.between": (KERNEL.plan(BALLOTS).between, {"new": FULL, "others": FULL}),
     "Plan.with_kernel": (KERNEL.plan(BALLOTS).with_kernel, {"kernel": rk.Mallows(0.1)}),
     "median_distance": (rk.median_distance, {"X": BALLOTS, "distance": distances.kendall}),
-    "monte_carlo_variance": (
-        rk.monte_carlo_variance,
-        {"X": BALLOTS, "Y": FULL, "kernel": KERNEL, "n_draws": 4, "coupling": "antithetic", "limit": 10_000},
-    ),
     **{
         f"distances.{name}": (getattr(distances, name), {"X": FULL, "Y": FULL})
         for name in ("kendall", "footrule", "spearman", "hamming", "cayley", "linf")
@@ -221,7 +216,6 @@ CALLS = {
     "antithetic": (rk.antithetic, {"rankings": FULL[:1], "within": FULL[:1].top(1)}),
     "project": (rk.project, {"rankings": FULL, "onto": FULL[:1].top(1)}),
     "herd": (rk.herd, {"ranking": BALLOTS[2], "kernel": KERNEL, "n_draws": 2, "candidates": None, "rng": 0}),
-    "joint_herd": (joint_herd, {"ranking": BALLOTS[2], "kernel": KERNEL, "n_draws": 2}),
     # ------------------------------------------------------------------ tasks
     "mmd_test": (
         rk.mmd_test,

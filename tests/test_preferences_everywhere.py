@@ -14,7 +14,6 @@ from sklearn.svm import SVC, LinearSVC
 
 import rankernel as rk
 from rankernel import Preferences, RankingError, Rankings
-from rankernel.completions.herding import joint_herd
 from rankernel.learn.features import MallowsSignFeatures
 from rankernel.stats.mmd import mmd2_streamed as streamed
 
@@ -361,7 +360,7 @@ def monte_carlo():
 
 def herd():
     allowed = set(EXTENSIONS[0])
-    for chosen in (rk.herd(PREFS[0], KERNEL, 6), joint_herd(PREFS[0], KERNEL, 2)):
+    for chosen in (rk.herd(PREFS[0], KERNEL, 6),):
         assert {tuple(row) for row in chosen.ranks.tolist()} <= allowed
 
 
@@ -471,10 +470,6 @@ REFUSES = {
         "partial orders",
     ),
     "SequentialMMDTest": (lambda: rk.SequentialMMDTest(KERNEL).update(PREFS, PREFS), "partial orders"),
-    "monte_carlo_variance": (
-        lambda: rk.monte_carlo_variance(PREFS, PREFS, KERNEL, n_draws=4),
-        "only rankings are supported",
-    ),
     "antithetic": (lambda: rk.antithetic([[0, 1, 2, 3]], PREFS[0]), "only rankings are supported"),
     "project": (lambda: rk.project([[0, 1, 2, 3]], PREFS[0]), "only rankings are supported"),
     "distances": (lambda: rk.distances.kendall(PREFS, PREFS), "only rankings are supported"),

@@ -32,12 +32,6 @@ def test_many_voters():
     assert rk.kemeny(many).ranking.ranks.tolist() == [[0, 1, 2]]
 
 
-@pytest.mark.parametrize("n_draws", [-1, 0, 1.5])
-def test_variance_needs_draws(n_draws):
-    with pytest.raises(ValueError, match="n_draws="):
-        rk.monte_carlo_variance(BALLOTS, BALLOTS, rk.Mallows(0.1), n_draws=n_draws)
-
-
 @pytest.mark.parametrize("level", [-1, 2, np.nan, "high"])
 def test_level_is_a_probability(level):
     with pytest.raises((TypeError, ValueError), match="alpha="):
@@ -211,11 +205,6 @@ def test_unreachable_tolerance():
 def test_groups_of_rectangular_matrix():
     with pytest.raises(ValueError, match=r"matrix has shape \(4, 3\)"):
         rk.plots.gram(np.zeros((4, 3)), groups=list("abcd"))
-
-
-def test_variance_of_different_items():
-    with pytest.raises(rk.RankingError, match="items"):
-        rk.monte_carlo_variance(FOUR, [[0, 1]], rk.Mallows(0.1), n_draws=4)
 
 
 # ---------------------------------------------------------------------- values that raised errors of other libraries

@@ -51,7 +51,6 @@ from rankernel.gram import Enumeration as Enumeration
 from rankernel.gram import MonteCarlo as MonteCarlo
 from rankernel.gram import Mixed as Mixed
 from rankernel.gram import Estimate as Estimate
-from rankernel.gram import monte_carlo_variance as monte_carlo_variance
 
 # Completions
 from rankernel.completions import CompletionModel as CompletionModel

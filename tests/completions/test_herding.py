@@ -1,4 +1,4 @@
-"""Kernel herding: theorem and counter-example of the paper, and the greedy choice against an oracle."""
+"""Kernel herding: the theorem of the paper, and the greedy choice against an oracle."""
 
 import itertools
 import math
@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import any_ranking, bucket_orders
 
-from rankernel.completions import antithetic, herd, joint_herd
-from rankernel.errors import ExactnessError, RankingError
+from rankernel.completions import antithetic, herd
+from rankernel.errors import RankingError
 from rankernel.rankings import Rankings
 
 
@@ -57,18 +57,6 @@ def test_first_completion_is_random_for_invariant_kernels():
     assert firsts == set(naive.completions((0, 1, 1, 1)))
 
 
-def test_three_greedy_steps_are_not_jointly_optimal():
-    """Three items: greedy herding takes a reversed pair and one more, jointly optimal are three two swaps apart."""
-    completions = naive.completions((0, 0, 0))
-    greedy = rows(herd((0, 0, 0), Matrix(MALLOWS), 3))
-    joint = rows(joint_herd((0, 0, 0), Matrix(MALLOWS), 3))
-    assert sorted(naive.kendall(x, y) for x, y in itertools.combinations(greedy, 2)) == [1, 2, 3]
-    assert sorted(naive.kendall(x, y) for x, y in itertools.combinations(joint, 2)) == [2, 2, 2]
-    q = math.exp(-0.4)
-    gap = objective(MALLOWS, greedy, completions) - objective(MALLOWS, joint, completions)
-    assert gap == pytest.approx(2 / 9 * q * (1 - q) ** 2, rel=1e-12)
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 4).flatmap(any_ranking), st.sampled_from(KERNELS))
 def test_each_step_is_optimal(ranks, kernel):
@@ -78,17 +66,6 @@ def test_each_step_is_optimal(ranks, kernel):
     for step in range(1, 5):
         best = min(objective(kernel, [*chosen[: step - 1], x], completions) for x in completions)
         assert objective(kernel, chosen[:step], completions) == pytest.approx(best, rel=1e-11, abs=1e-11)
-
-
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("ranks", [(0, 1, -1), (0, 1, 1, 1), (-1, 0, 0)])
-def test_joint_choice_is_optimal(ranks, kernel):
-    completions = naive.completions(ranks)
-    for n_draws in (1, 2, 3):
-        chosen = rows(joint_herd(ranks, Matrix(kernel), n_draws))
-        choices = itertools.combinations_with_replacement(completions, n_draws)
-        best = min(objective(kernel, choice, completions) for choice in choices)
-        assert objective(kernel, chosen, completions) == pytest.approx(best, rel=1e-11, abs=1e-11)
 
 
 def test_first_choices_of_many_are_those_of_few():
@@ -149,8 +126,5 @@ def test_items_and_invalid_arguments():
         herd(ballots, Matrix(MALLOWS), 2)
     with pytest.raises(ValueError, match="candidates"):
         herd(ballots[0], Matrix(MALLOWS), 2, candidates=0)
-    for choose in (herd, joint_herd):
-        with pytest.raises(ValueError, match="n_draws"):
-            choose(ballots[0], Matrix(MALLOWS), 0)
-    with pytest.raises(ExactnessError, match="choices of n_draws=4"):
-        joint_herd([0] * 6, Matrix(MALLOWS), 4)
+    with pytest.raises(ValueError, match="n_draws"):
+        herd(ballots[0], Matrix(MALLOWS), 0)

@@ -8,7 +8,6 @@ import pytest
 import rankernel as rk
 from rankernel._utils import resources
 from rankernel._utils.resources import available_memory, cgroup_memory
-from rankernel.completions.herding import joint_herd
 from rankernel.gram.plan import Plan
 from rankernel.reports.ballots import Source
 from rankernel.reports.summary import summarize
@@ -341,9 +340,8 @@ def test_too_many_voters():
         (lambda: rk.datasets.mallows(10**9, range(60), 0.1), "n_rankings"),
         (lambda: rk.datasets.plackett_luce(10**9, [1, 2, 3]), "n_rankings"),
         (lambda: rk.herd([0, 0, 0], K, 10**9), "n_draws"),
-        (lambda: joint_herd([0, 1, 2], K, 10**6), "n_draws"),
     ],
-    ids=["items", "uniform", "mallows", "plackett_luce", "herd", "joint_herd"],
+    ids=["items", "uniform", "mallows", "plackett_luce", "herd"],
 )
 def test_samples_that_do_not_fit(free, call, name):
     free(10**9)

@@ -15,7 +15,6 @@ from typer.testing import CliRunner  # noqa: E402
 
 import rankernel as rk  # noqa: E402
 from rankernel.gram.exact.formulas import Overlap  # noqa: E402
-from rankernel.gram.montecarlo.variance import mallows_variance  # noqa: E402
 from reproduction import classification_table, clustering_table, figures, mmd_table, paper, variance_figure  # noqa: E402
 from reproduction.__main__ import EXPERIMENTS, main, run_experiments  # noqa: E402
 from reproduction.results import (  # noqa: E402
@@ -30,6 +29,7 @@ from reproduction.results import (  # noqa: E402
 )
 from reproduction.study import ROWS, Experiment, Study, UserExperiment, gram_by, sushi_users  # noqa: E402
 from reproduction.subset_sizes import n_completions  # noqa: E402
+from reproduction.variance import mallows_variance  # noqa: E402
 
 # ---------------------------------------------------------------------- oracles
 

@@ -1,7 +1,7 @@
 """Full rankings given a partial one: enumerate them, sample them, couple the draws, herd them."""
 
 from rankernel.completions.draws import CompletionModel, Draws, LogDensity, Uniform, draw
-from rankernel.completions.herding import herd, joint_herd
+from rankernel.completions.herding import herd
 from rankernel.completions.linear_extensions import enumerate_completions
 from rankernel.completions.operators import antithetic, project
 
@@ -14,6 +14,5 @@ __all__ = [
     "draw",
     "enumerate_completions",
     "herd",
-    "joint_herd",
     "project",
 ]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from itertools import combinations_with_replacement, islice
-from math import comb
 from typing import Any
 
 import numpy as np
@@ -30,9 +28,7 @@ from rankernel.rankings import Rankings, as_rankings
 
 MAX_ENUMERATED = 5040  # candidates without `candidates=`: all completions up to this number,
 POOL_SIZE = 1000  # otherwise this many draws
-MAX_CHOICES = 5_000_000
 CHUNK_CANDIDATES = 512
-CHUNK_CHOICES = 20_000
 ROUNDING = 1e-12  # relative to the largest score: smaller differences are ties
 
 
@@ -101,52 +97,6 @@ def choose(pool: RankArray, kernel: FullKernel, n_draws: int, seed: int) -> Rank
         chosen[step] = pool[best]
         total += np.asarray(kernel.matrix(pool, pool[best : best + 1]))[:, 0]
     return chosen
-
-
-def joint_herd(ranking: Any, kernel: FullKernel, n_draws: int) -> Rankings:
-    r"""Choose the M completions that jointly minimise :math:`\| \mu - \frac1M \sum_{t \le M} \phi(\sigma_t) \|`.
-
-    All multisets of M completions are compared, which must be few. The greedy choice of :func:`herd` agrees for M = 2
-    and kernels :math:`e^{-\nu d}`, but in general not for larger M.
-
-    Examples
-    --------
-    For three items, the best three rankings are pairwise two swaps apart:
-
-    >>> import numpy as np
-    >>> class Mallows:
-    ...     def matrix(self, X, Y):
-    ...         s, t = (np.sign(Z[:, [0, 0, 1]] - Z[:, [1, 2, 2]]) for Z in (X, Y))
-    ...         return np.exp(-0.5 * (3 - s @ t.T) / 2)
-    >>> joint_herd([0, 0, 0], Mallows(), 3).ranks
-    array([[0, 1, 2],
-           [2, 0, 1],
-           [1, 2, 0]], dtype=int32)
-    """
-    check_integer("n_draws", n_draws)
-    one, kernel = as_one_row(ranking), as_full_kernel(kernel)
-    number = count(one)
-    n_choices = comb(number + n_draws - 1, n_draws)
-    if n_choices > MAX_CHOICES:
-        raise ExactnessError(
-            f"there are {n_choices:,} choices of n_draws={n_draws} among {number:,} completions, more than "
-            f"{MAX_CHOICES:,}; use herd, which chooses one by one"
-        )
-    n_bytes = 8 * min(n_choices, CHUNK_CHOICES) * n_draws**2
-    check_bytes(n_bytes, f"n_draws={n_draws:,} together", "use herd, which chooses one by one")
-    full = enumerate_all(one)
-    gram = np.asarray(kernel.matrix(full, full), dtype=np.float64)
-    mean = gram.mean(axis=1)
-    best_score, best = np.inf, np.zeros(n_draws, dtype=np.intp)
-    tolerance = ROUNDING * np.abs(gram).max()
-    every = combinations_with_replacement(range(len(full)), n_draws)
-    while chunk := list(islice(every, CHUNK_CHOICES)):
-        choices = np.array(chunk, dtype=np.intp)
-        scores = gram[choices[:, :, None], choices[:, None, :]].mean(axis=(1, 2)) - 2 * mean[choices].mean(axis=1)
-        index = first_minimum(scores)
-        if scores[index] < best_score - tolerance:
-            best_score, best = float(scores[index]), choices[index]
-    return Rankings(full[best], one.items)
 
 
 def as_one_row(ranking: Any) -> Data:

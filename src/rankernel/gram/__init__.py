@@ -3,7 +3,6 @@
 from rankernel.gram.bandwidth import median_distance
 from rankernel.gram.estimate import Estimate, GramSums
 from rankernel.gram.methods import Auto, Enumeration, Exact, Mixed, MonteCarlo
-from rankernel.gram.montecarlo.variance import monte_carlo_variance
 from rankernel.gram.plan import Plan
 
 __all__ = [
@@ -16,5 +15,4 @@ __all__ = [
     "MonteCarlo",
     "Plan",
     "median_distance",
-    "monte_carlo_variance",
 ]

@@ -13,8 +13,8 @@ import rankernel as rk
 from rankernel import MonteCarlo, Rankings
 from rankernel.completions import draw
 from rankernel.gram.exact.formulas import Overlap
-from rankernel.gram.montecarlo.variance import mallows_variance
 from rankernel.stats.mmd import mmd2_streamed
+from reproduction.variance import mallows_variance, monte_carlo_variance
 
 ROWS = Rankings([(0, 1, 2, -1, -1), (-1, 0, 0, 1, -1), (2, 0, -1, 1, 1), (0, 1, 2, 2, 2), (1, 1, 1, 0, 1)])
 OFF = ~np.eye(len(ROWS), dtype=bool)
@@ -187,16 +187,16 @@ def test_exact_variance_by_enumeration(coupling):
     """By enumeration, free items included, against the spread of many runs; and against the closed form."""
     kernel, m = rk.Exponential("footrule", 0.2), 4
     X, Y = ROWS[:2], ROWS[2:4]
-    exact = rk.monte_carlo_variance(X, Y, kernel, n_draws=m, coupling=coupling)
+    exact = monte_carlo_variance(X, Y, kernel, n_draws=m, coupling=coupling)
     options = {"n_draws": m, "coupling": coupling, "control_variates": 0, "distinct_rows": True}
     runs = repeated(kernel, ROWS[:4], 1500, [ROWS[:4]] * 50, **options)[:, :2, 2:]
     np.testing.assert_allclose(np.var(runs, axis=0, ddof=1), exact, rtol=0.25)
     mallows = rk.Mallows(0.4)
-    closed = rk.monte_carlo_variance(ROWS[3:], ROWS[3:], mallows, n_draws=m, coupling=coupling)
-    enumerated = rk.monte_carlo_variance(ROWS[3:], ROWS[3:], 1 * mallows, n_draws=m, coupling=coupling)
+    closed = monte_carlo_variance(ROWS[3:], ROWS[3:], mallows, n_draws=m, coupling=coupling)
+    enumerated = monte_carlo_variance(ROWS[3:], ROWS[3:], 1 * mallows, n_draws=m, coupling=coupling)
     np.testing.assert_allclose(closed, enumerated, rtol=1e-10)
     with pytest.raises(rk.ExactnessError, match="limit"):
-        rk.monte_carlo_variance(X, Y, kernel, n_draws=m, coupling=coupling, limit=10)
+        monte_carlo_variance(X, Y, kernel, n_draws=m, coupling=coupling, limit=10)
 
 
 # ---------------------------------------------------------------------- better

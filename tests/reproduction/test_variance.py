@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankernel import Mallows
-from rankernel.errors import ExactnessError
+from rankernel.errors import ExactnessError, RankingError
 from rankernel.gram.exact.formulas import Overlap
-from rankernel.gram.montecarlo.variance import mallows_variance, monte_carlo_variance, variance_from_values
+from reproduction.variance import mallows_variance, monte_carlo_variance, variance_from_values
 
 
 def kernel_values(kernel, r, s):
@@ -153,6 +153,11 @@ def test_refusals():
     tied = Overlap.of(np.array([0, 0]), np.array([0, 1]))
     with pytest.raises(ValueError, match="coupling='pairs'"):
         monte_carlo_variance([[0, 0]], [[0, 1]], Mallows(0.1), n_draws=2, coupling="pairs")
+    for n_draws in (-1, 0, 1.5):
+        with pytest.raises(ValueError, match="n_draws="):
+            monte_carlo_variance([[0, 0]], [[0, 1]], Mallows(0.1), n_draws=n_draws)
+    with pytest.raises(RankingError, match="items"):
+        monte_carlo_variance([[0, 0]], [[0, 1, 2]], Mallows(0.1), n_draws=4)
     with pytest.raises(ValueError, match="n_draws=3"):
         mallows_variance(tied, 0.1, 3, 2, coupling="antithetic")
     with pytest.raises(ValueError, match="n_draws=1"):
