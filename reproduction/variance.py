@@ -27,7 +27,6 @@ from rankernel._utils.combinatorics import tables
 from rankernel.completions.draws import complete
 from rankernel.completions.linear_extensions import enumerate_completions
 from rankernel.errors import ArgumentValueError, ExactnessError
-from rankernel.gram.exact.choice import about
 from rankernel.gram.exact.formulas import Overlap
 from rankernel.gram.exact.kendall import log_mallows
 from rankernel.gram.methods import MAX_EVALUATIONS
@@ -176,7 +175,7 @@ def enumerated_variance(
     (n_left,), (n_right,) = Rankings(left[None]).n_completions(), Rankings(right[None]).n_completions()
     if n_left * n_right > limit:
         raise ExactnessError(
-            f"two rankings have {about(n_left * n_right)} pairs of completions, and the limit is {limit:,}; the "
+            f"two rankings have {n_left * n_right:.3g} pairs of completions, and the limit is {limit:,}; the "
             "variance has a closed form for the Mallows kernel of rankings without free items only"
         )
     X, Y = (enumerate_completions(row).astype(np.int32) for row in (left, right))

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from rankernel import distances
 from rankernel._utils import FloatArray, Indices
 from rankernel._utils.checks import check_array, check_flag, check_integer, check_numbers
 from rankernel._utils.notebook import html_card
 from rankernel._utils.resources import ALWAYS_FITS, announce_cost, check_memory, n_threads, size_text
 from rankernel._utils.rng import as_seed, stream_key
 from rankernel.completions.draws import Uniform, coupling_named
-from rankernel.completions.linear_extensions import FEW_DOWN_SETS
+from rankernel.completions.linear_extensions import FEW_DOWN_SETS, enumerate_completions
 from rankernel.data import check_same_items
 from rankernel.errors import (
     Argument,
@@ -37,16 +38,30 @@ from rankernel.gram.estimate import (
     sum_by_index,
 )
 from rankernel.gram.evaluator import (
+    Completions,
+    ConstantEvaluator,
+    EnumerationEvaluator,
     Evaluator,
+    FullEvaluator,
     MixedEvaluator,
+    NoExactValue,
     Part,
+    SumEvaluator,
     block_slices,
     fill,
     fill_gram,
     single_entries,
     slices,
 )
-from rankernel.gram.exact.choice import NoExactValue, closed_form, enumerated, exact_evaluator
+from rankernel.gram.exact.features import (
+    FeatureEvaluator,
+    FormEvaluator,
+    WeightedKendallEvaluator,
+    mean_features,
+    positional_evaluator,
+)
+from rankernel.gram.exact.formulas import formula_evaluator
+from rankernel.gram.exact.kendall import kendall_evaluator
 from rankernel.gram.methods import (
     DEFAULT,
     NAMED,
@@ -60,9 +75,11 @@ from rankernel.gram.methods import (
     as_method,
 )
 from rankernel.gram.montecarlo.evaluator import MonteCarloEvaluator, highest_degree
-from rankernel.gram.rows import PartialOrders, Rows, as_rows, check_n_items, rows_by_shape
+from rankernel.gram.rows import PartialOrders, Rows, as_partial_orders, as_rows, check_n_items, rows_by_shape
 from rankernel.kernels import as_kernel
-from rankernel.kernels.base import MEDIAN, Kernel, check_matrix
+from rankernel.kernels.algebra import Constant, Scaled, Sum, terms
+from rankernel.kernels.base import MEDIAN, Kernel, check_matrix, check_max_items
+from rankernel.kernels.kendall import WeightedKendall
 from rankernel.rankings import Rankings
 
 BLOCK_SIDE = 2048  # rows and columns of a block, unless another size is given
@@ -720,6 +737,136 @@ def resolve(method: MonteCarlo, kernel: Kernel, X: Rows, Y: Rows) -> MonteCarlo:
 def order_degree(n_items: int) -> int:
     """Return the degree of the control variates whose means are affordable for every partial order of n items."""
     return 1 if 2**n_items <= FEW_DOWN_SETS else 0  # at most 2^n down-sets
+
+
+# ---------------------------------------------------------------------- exact values
+
+
+def exact_evaluator(kernel: Kernel, X: Rows, Y: Rows, limit: int, certain: bool = False) -> Evaluator | NoExactValue:
+    """Return the evaluator of the closed form, or of an enumeration with at most ``limit`` evaluations of the kernel.
+
+    With ``certain`` a formula whose accuracy is known only after its evaluation does not count.
+    """
+    closed = closed_form(kernel, X, Y, certain)
+    if isinstance(closed, Evaluator):
+        return closed
+    listed = enumerated(kernel, X, Y, limit, FEW_DOWN_SETS if certain else None)
+    return listed if isinstance(listed, Evaluator) else NoExactValue(kernel, f"{closed.what}, and {listed.what}")
+
+
+# ---------------------------------------------------------------------- closed forms
+
+
+def closed_form(kernel: Kernel, X: Rows, Y: Rows, certain: bool = False) -> Evaluator | NoExactValue:
+    """Return the evaluator of the closed form of every pair, or the reason for its absence."""
+    if not len(X) or not len(Y):
+        return ConstantEvaluator((len(X), len(Y)))
+    if not isinstance(kernel, Sum | Scaled):
+        return term_evaluator(kernel, X, Y, certain)
+    joint = None
+    if not (isinstance(X, PartialOrders) or isinstance(Y, PartialOrders)) and is_kendall(kernel, X, Y):
+        joint = kendall_evaluator(kernel, X, Y)
+    if joint is not None and joint.direct:
+        return joint
+    parts: list[Evaluator] = []
+    for term in terms(kernel):
+        result = term_evaluator(term.kernel, X, Y, certain)
+        if isinstance(result, NoExactValue):
+            return joint or result
+        parts.append(result)
+    return SumEvaluator(parts)
+
+
+def term_evaluator(kernel: Kernel, X: Rows, Y: Rows, certain: bool) -> Evaluator | NoExactValue:
+    """Return the evaluator of a kernel that is neither a sum nor a multiple."""
+    if isinstance(kernel, Constant):
+        return ConstantEvaluator((len(X), len(Y)))
+    if isinstance(X, PartialOrders) or isinstance(Y, PartialOrders):
+        return order_evaluator(kernel, as_partial_orders(X), as_partial_orders(Y), certain)
+    if kernel.facts(X.n_items).form is not None:
+        return FormEvaluator(X, Y, kernel)
+    kendall = kendall_evaluator(kernel, X, Y) if is_kendall(kernel, X, Y) else None
+    if kendall is not None:
+        return kendall
+    if X.is_full() and Y.is_full():
+        check_max_items(kernel, X.n_items)
+        return FullEvaluator(kernel, X.ranks, Y.ranks)
+    facts = kernel.facts(X.n_items)
+    if facts.positions is not None:
+        return positional_evaluator(X, Y)
+    if isinstance(kernel, WeightedKendall) and X.is_exhaustive() and Y.is_exhaustive():
+        return WeightedKendallEvaluator(kernel, X, Y)
+    is_linear = facts.features is not None or (facts.series is not None and facts.series.constant is not None)
+    features = mean_features(kernel, X.n_items, True) if is_linear else None
+    return formula_evaluator(kernel, X, Y, certain) if features is None else FeatureEvaluator(X, Y, *features)
+
+
+def is_kendall(kernel: Kernel, X: Rankings, Y: Rankings) -> bool:
+    """Whether a kernel is a function of the Kendall distance, and no item is free."""
+    facts = kernel.facts(X.n_items)
+    known = facts.distance == distances.kendall and facts.function is not None
+    return known and X.is_exhaustive() and Y.is_exhaustive()
+
+
+def order_evaluator(kernel: Kernel, X: PartialOrders, Y: PartialOrders, certain: bool) -> Evaluator | NoExactValue:
+    """Return the evaluator of a linear kernel of partial orders; the lattices of down-sets are limited in size."""
+    is_positional = kernel.facts(X.n_items).positions is not None
+    features = None if is_positional else mean_features(kernel, X.n_items, False)
+    where = f"a partial order of {X.n_items} items"
+    if features is None and not is_positional:
+        return NoExactValue(kernel, where)
+    try:
+        for side in (X, Y):
+            side.prepare(FEW_DOWN_SETS if certain else None)
+    except ExactnessError as error:
+        return NoExactValue(kernel, f"{where}, which is too large: {error}")
+    if kernel.facts(X.n_items).form is not None:
+        return FormEvaluator(X, Y, kernel)
+    return positional_evaluator(X, Y) if features is None else FeatureEvaluator(X, Y, *features)
+
+
+# ---------------------------------------------------------------------- enumeration
+
+
+def enumerated(
+    kernel: Kernel, X: Rows, Y: Rows, limit: int, max_down_sets: int | None = None
+) -> EnumerationEvaluator | NoExactValue:
+    """Return the evaluator of the mean over all completions, or a reason if these are too many."""
+    check_max_items(kernel, X.n_items)
+    sides: tuple[Rows, ...] = (X,) if Y is X else (X, Y)
+    counts = [completion_count(side, limit, max_down_sets) for side in sides]
+    n_evaluations = None if counts[0] is None or counts[-1] is None else counts[0] * counts[-1]
+    if n_evaluations is None or n_evaluations > limit:
+        number = "too many" if n_evaluations is None else about(n_evaluations)
+        return NoExactValue(
+            kernel, f"enumeration would take {number} evaluations of the kernel (the limit is {limit:,})"
+        )
+    sets = [
+        Completions.of_sets(
+            side.all_completions(limit)
+            if isinstance(side, PartialOrders)
+            else [enumerate_completions(row, limit) for row in side.ranks],
+            X.n_items,
+        )
+        for side in sides
+    ]
+    what = "linear extensions" if isinstance(X, PartialOrders) or isinstance(Y, PartialOrders) else "completions"
+    return EnumerationEvaluator(kernel, sets[0], sets[-1], f"enumeration of all {what}")
+
+
+def completion_count(X: Rows, limit: int, max_down_sets: int | None) -> int | None:
+    """Return the sum over rows of the number of completions; None if it is unknown."""
+    if isinstance(X, Rankings):
+        return sum(X.n_completions())
+    try:
+        return X.n_completions(limit, max_down_sets)
+    except ExactnessError:
+        return None
+
+
+def about(number: int) -> str:
+    """Return an integer of any size in few characters."""
+    return f"{number:,}" if number < 10**9 else f"about 10^{math.floor(math.log10(number))}"
 
 
 # ---------------------------------------------------------------------- evaluators

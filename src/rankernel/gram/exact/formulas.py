@@ -13,6 +13,7 @@ from bisect import bisect_right, insort
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from importlib import import_module
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -23,10 +24,19 @@ from rankernel._loops.compiled import compiled
 from rankernel._utils import FloatArray, Indices, IntArray, RankArray
 from rankernel._utils.resources import check_interrupt
 from rankernel.errors import ExactnessError
-from rankernel.gram.evaluator import STEP, Block, Evaluator, block_shape, distinct_values
+from rankernel.gram.evaluator import STEP, Block, Evaluator, NoExactValue, block_shape, distinct_values
 from rankernel.kernels.base import Kernel, decay_rate, distance_derivatives, is_exponential
+from rankernel.kernels.diffusion import Diffusion
 from rankernel.rankings import FREE, Rankings, unique_rows
 
+# The module with the formulas for functions of each distance, imported when needed: loading its loops takes time.
+FORMULAS = {
+    "kendall": "mallows_free",
+    "hamming": "hamming",
+    "cayley": "cayley",
+    "footrule": "footrule",
+    "spearman": "spearman",
+}
 Pairs = list[tuple["Shape", "Shape"]]
 CodeArray = NDArray[np.uint64]
 
@@ -522,3 +532,21 @@ class FormulaEvaluator(Evaluator):
         if (values <= 0).any():
             raise ExactnessError(f"{kernel} is 0 in double precision, or negative, for some pair; use gram")
         return np.asarray(np.log(values))
+
+
+def formula_evaluator(kernel: Kernel, X: Rankings, Y: Rankings, certain: bool) -> Evaluator | NoExactValue:
+    """Return the evaluator of the first formula that covers each pair of shapes, or of profiles of shapes."""
+    facts = kernel.facts(X.n_items)
+    known: tuple[Formula, ...] = ()
+    name = facts.distance.name if facts.distance is not None and facts.function is not None else ""
+    module = "diffusion" if isinstance(kernel, Diffusion) else FORMULAS.get(name)
+    if module is not None:
+        known = import_module(f"rankernel.gram.exact.{module}").FORMULAS
+    chosen: dict[tuple[Shape, Shape], Formula] = {}
+    for left, right in shape_pairs(X, Y, by_profile=any(each.by_profile for each in known)):
+        formula = next((each for each in known if each.covers(kernel, left, right)), None)
+        if formula is None or (certain and not formula.is_accurate(kernel, left, right)):
+            kinds = " and a ".join(dict.fromkeys((left.kind, right.kind)))
+            return NoExactValue(kernel, f"a {kinds} of {left.n_items} items")
+        chosen[left, right] = formula
+    return FormulaEvaluator(kernel, X, Y, chosen)

@@ -24,8 +24,7 @@ from rankernel._utils.rng import row_streams, stream_key
 from rankernel.completions.draws import PURPOSE, Draws, coupling_named
 from rankernel.distances import Distance
 from rankernel.errors import Argument, ArgumentValueError
-from rankernel.gram.evaluator import STEP, Block, BlockEstimate, Evaluator, slices
-from rankernel.gram.exact.choice import seconds_of_kernel
+from rankernel.gram.evaluator import STEP, Block, BlockEstimate, Evaluator, seconds_of_kernel, slices
 from rankernel.gram.exact.features import FeatureEvaluator, centred_products
 from rankernel.gram.jackknife import (
     FEW_BLOCKS,
